@@ -70,7 +70,8 @@ class CollectionVersion(Generic[D_co]):
             >>> version == CollectionVersion.of("b", "b")
             True
         """
-        multiplicities: dict[D_co | D, int] = {data: count for data, count in self.multiplicities.items()}
+        multiplicities: dict[D_co | D, int] = {}
+        multiplicities.update(self.multiplicities.items())
         for update in updates:
             multiplicities[update.data] = multiplicities.get(update.data, 0) + update.diff
         return CollectionVersion(multiplicities)

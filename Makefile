@@ -1,0 +1,70 @@
+# Sets everything up from a machine with Python, and runs what is asked for. `make help` lists the targets.
+
+PYTHON ?= python3
+BIN := .venv/bin
+# The replay's ticks for `make run`; empty: the UI.
+TICKS ?=
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_NO_INPUT := 1
+# Dagster's instance is the project's own.
+export DAGSTER_HOME ?= $(CURDIR)/.mz/dagster
+export DAGSTER_DISABLE_TELEMETRY := yes
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup java postgres run test test-deep lint lock clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST)
+
+setup: java .make/project .make/jars ## set everything up
+
+# The virtual environment; made anew when the lock changes and its packages no longer fit.
+.make/venv: requirements.lock setup/venv.sh
+	@mkdir -p .make
+	sh setup/venv.sh "$(PYTHON)" .venv requirements.lock
+	@touch $@
+
+.make/project: .make/venv pyproject.toml
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# Delta's jars, through Spark's own package resolution, so that nothing later waits for a download.
+.make/jars: .make/project setup/jars.py | java
+	$(BIN)/python setup/jars.py
+	@touch $@
+
+java:
+	@sh setup/system.sh java
+
+postgres:
+	@sh setup/system.sh postgres
+
+run: setup ## replay TICKS=n ticks of the demo and print what they made; without TICKS open the UI on 127.0.0.1
+	@mkdir -p "$(DAGSTER_HOME)"
+	$(BIN)/mz-dagster $(if $(TICKS),run --ticks $(TICKS),dev)
+
+lint: .make/project ## check style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: setup lint postgres ## lint, then every test that is not deep
+	$(BIN)/python -m pytest -q -m "not deep"
+
+test-deep: setup postgres ## the long-running tests
+	$(BIN)/python -m pytest -q -m deep --timeout 3600
+
+# The lock names no host: where packages come from is the machine's business.
+lock: .make/venv ## write requirements.lock anew
+	@command -v uv > /dev/null || test -x .make/lock/bin/uv || \
+	  { $(BIN)/python -m venv .make/lock && .make/lock/bin/python -m pip install --quiet uv; }
+	PATH="$$PATH:$(CURDIR)/.make/lock/bin" uv pip compile -q --universal --no-strip-extras --python-version 3.11 \
+	  --generate-hashes --no-header --no-emit-find-links --no-emit-index-url --extra demo --extra dev --allow-unsafe \
+	  pyproject.toml -o requirements.lock
+
+clean: ## stop this project's Spark and remove all that was made here: environment, state and landing folder
+	-@test ! -x $(BIN)/mz-dagster || $(BIN)/mz-dagster spark stop > /dev/null 2>&1
+	rm -rf .venv .make .mz landing build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

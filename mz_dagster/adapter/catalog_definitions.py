@@ -1,0 +1,321 @@
+"""The definitions of what the catalog holds: its rows, bound and planned again, and the graphs made of them.
+
+The catalog stores the user's own SQL and the ids that its names stood for. From these this module makes what the rest
+needs: items for the binder, nodes for the step. An object's definition never changes, so each is made once per
+process.
+
+A plan is made anew by whatever version of this package opens the project. Its output is the same collection
+whatever the plan, but arrangements are collections too, with contents on disk: a digest of the arrangements' plans is
+stored with each object, and a version that would plan them otherwise refuses to step it instead of misreading them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from mz_dagster.adapter import introspection
+from mz_dagster.adapter.definition import Definition, define
+from mz_dagster.adapter.project import Project
+from mz_dagster.catalog import Catalog, CollectionRow, NewObject, ObjectRow, Ref
+from mz_dagster.compute import Graph, MaintainedNode, Node, SourceNode, TableNode, shard_names
+from mz_dagster.errors import InternalError, OperationalError, ProgrammingError
+from mz_dagster.formalism import GlobalId
+from mz_dagster.plan.physical import (
+    DeltaJoin,
+    Linear,
+    MaintainedPlan,
+    NegateAll,
+    Physical,
+    ReadCollection,
+    UnionAll,
+    collections_read,
+    physical_inputs,
+    rename_collections,
+)
+from mz_dagster.plan.resolver import Item
+from mz_dagster.sql import parse
+from mz_dagster.storage.source import FileSource
+
+
+class PlannedDifferently(OperationalError):
+    """Reports an object whose arrangements were made by a version of this package that planned it otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Frozen:
+    """Resolves names to what they stood for when an object was created."""
+
+    definitions: CatalogDefinitions
+    ids: Mapping[str, GlobalId]
+
+    def resolve(self, name: tuple[str, ...]) -> Item | None:
+        id = self.ids.get(".".join(name))
+        return None if id is None else self.definitions.item(id)
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.ids)
+
+
+class CatalogDefinitions:
+    """Answers what names and ids stand for, from the catalog.
+
+    It is a `Resolver` for new statements: names stand for what bears them now.
+    """
+
+    def __init__(self, catalog: Catalog, project: Project) -> None:
+        self._catalog = catalog
+        self._project = project
+        self._definitions: dict[GlobalId, Definition] = {}
+
+    # ---- a resolver
+
+    def resolve(self, name: tuple[str, ...]) -> Item | None:
+        """Returns what a name stands for now, or None."""
+        relation = introspection.find(name)
+        if relation is not None:
+            return relation.item()
+        row = self._catalog.resolve_name(name[-1]) if len(name) == 1 or name[0] == "public" else None
+        return None if row is None else self.item(row.id)
+
+    def names(self) -> tuple[str, ...]:
+        """Returns all names in use."""
+        return tuple(row.name for row in self._catalog.objects() if row.name is not None)
+
+    def item(self, id: GlobalId) -> Item:
+        """Returns what an id stands for."""
+        relation = introspection.by_id(id)
+        return relation.item() if relation is not None else self.definition(id).item(id)
+
+    # ---- definitions
+
+    def definition(self, id: GlobalId) -> Definition:
+        """Returns the definition of an object, bound to the ids that its names stood for when it was created.
+
+        Raises:
+            InternalError: What was bound once does not bind any more.
+        """
+        if id not in self._definitions:
+            row = self._catalog.object(id)
+            (statement,) = parse(row.sql)
+            indexed = bool(row.options.get("copy", False))
+            try:
+                self._definitions[id] = define(
+                    statement,  # type: ignore[arg-type]  # only definitions are ever stored
+                    _Frozen(self, row.dependencies),
+                    default_timeline=row.timeline or self._project.timeline,
+                    name=row.created_as,
+                    indexed=indexed,
+                )
+            except ProgrammingError as error:
+                raise InternalError(f'the stored definition of "{row.created_as}" does not bind: {error}') from error
+        return self._definitions[id]
+
+    def collection_of(self, row: ObjectRow) -> GlobalId:
+        """Returns the id of the collection that holds an object's contents.
+
+        Raises:
+            ProgrammingError: It is a plain view, which has none.
+        """
+        if row.has_collection:
+            return row.id
+        if row.kind == "index":
+            return GlobalId(next(iter(row.dependencies.values())))
+        raise ProgrammingError(
+            f'"{row.name}" has no contents of its own',
+            detail="It is a plain view.",
+            hint="Read it with a query, or create a materialized view or an index on it.",
+        )
+
+    def sort_key(self, row: CollectionRow) -> tuple[str, ...]:
+        """Returns the columns by which a collection's merged batches are sorted; none to leave the choice to storage.
+
+        The key of the index that is the collection's own order, if there is one, or that it was created with.
+        """
+        own = self._catalog.object(row.id)
+        positions = own.options.get("key", ()) if own.kind in ("index", "arrangement") else ()
+        for index in self._catalog.objects("index"):
+            if not index.has_collection and row.id in index.dependencies.values():
+                positions = index.options["key"]
+        return tuple(row.columns[position].name for position in positions)
+
+    def arrangements_of(self, id: GlobalId) -> tuple[ObjectRow, ...]:
+        """Returns the arrangements that an object owns, in the order of its plan."""
+        owned = [row for row in self._catalog.objects("arrangement") if row.owner == id]
+        return tuple(sorted(owned, key=lambda row: int(row.options["position"])))
+
+    # ---- graphs
+
+    def graph(self, timeline: str) -> Graph:
+        """Returns the graph of a timeline's collections, each after the ones it reads."""
+        rows = {row.id: row for row in self._catalog.objects() if row.timeline == timeline and row.has_collection}
+        nodes: dict[GlobalId, Node] = {}
+        for row in rows.values():
+            for node in self._nodes(row):
+                nodes[node.id] = node
+        ordered: dict[GlobalId, Node] = {}
+
+        def visit(id: GlobalId) -> None:
+            if id not in ordered:
+                for input in sorted(nodes[id].inputs):
+                    visit(input)
+                ordered[id] = nodes[id]
+
+        for id in nodes:
+            visit(id)
+        return Graph(timeline, tuple(ordered.values()))
+
+    def _nodes(self, row: ObjectRow) -> list[Node]:
+        name = row.name or row.created_as or str(row.id)
+        match row.kind:
+            case "source":
+                return [SourceNode(row.id, name, self.source(row.id))]
+            case "table":
+                return [TableNode(row.id, name)]
+            case "materialized view" | "index":
+                return self._maintained(row, name)
+            case _:  # arrangements come with their owner
+                return []
+
+    def source(self, id: GlobalId) -> FileSource:
+        """Returns the files behind a source."""
+        return file_source(self.definition(id), self._project)
+
+    def _maintained(self, row: ObjectRow, name: str) -> list[Node]:
+        plan = self.definition(row.id).plan
+        if plan is None:
+            raise InternalError(f'"{name}" has a collection and no plan')
+        if plan_digest(plan) != row.options["arrangements"]:
+            raise PlannedDifferently(
+                f'"{name}" was created by a version of mz_dagster that planned its state otherwise',
+                hint=f'Drop "{name}" and create it again, which hydrates it anew; or go back to that version.',
+            )
+        owned = self.arrangements_of(row.id)
+        ids = {one.id: own.id for one, own in zip(plan.arrangements, owned, strict=True)}
+        nodes: list[Node] = [
+            MaintainedNode(own.id, f"{name} (arrangement {n})", rename_collections(one.plan, ids))
+            for n, (one, own) in enumerate(zip(plan.arrangements, owned, strict=True))
+        ]
+        return [*nodes, MaintainedNode(row.id, name, rename_collections(plan.output, ids))]
+
+    # ---- what a definition becomes in the catalog
+
+    def new_objects(
+        self, definition: Definition, first: int, reads: Mapping[GlobalId, GlobalId | Ref]
+    ) -> list[NewObject]:
+        """Returns the catalog rows that create an object: its arrangements, then itself.
+
+        Args:
+            definition: What to create.
+            first: The position that the first of them will have in the list of everything created together.
+            reads: For an id in the definition that is not in the catalog yet: the object that will get it.
+        """
+        since, upper = self._initial_frontiers(definition, reads)
+        plan = definition.plan
+        dependencies = {name: reads.get(id, id) for name, id in definition.dependencies.items()}
+        options: dict[str, object] = {"key": list(definition.key)}
+        created: list[NewObject] = []
+        if plan is not None:
+            options |= {"arrangements": plan_digest(plan), "copy": definition.kind == "index"}
+            owner = Ref(first + len(plan.arrangements))
+            refs = {one.id: Ref(first + n) for n, one in enumerate(plan.arrangements)}
+            for n, one in enumerate(plan.arrangements):
+                inputs = {str(id): refs.get(id) or reads.get(id, id) for id in collections_read(one.plan)}
+                created.append(
+                    NewObject(
+                        name=None,
+                        kind="arrangement",
+                        sql="",
+                        timeline=definition.timeline,
+                        columns=one.plan.relation_type.with_names(shard_names(one.plan.relation_type)).columns,
+                        dependencies=inputs,
+                        owner=owner,
+                        options={"position": n, "key": list(one.key)},
+                        since=since,
+                        upper=upper,
+                    )
+                )
+            for id in collections_read(plan.output):
+                dependencies.setdefault(f"collection {id}", refs.get(id) or reads.get(id, id))
+        has_collection = definition.kind in ("source", "table", "materialized view") or plan is not None
+        created.append(
+            NewObject(
+                name=definition.name,
+                kind=definition.kind,
+                sql=definition.text,
+                timeline=definition.timeline,
+                columns=definition.relation_type.columns,
+                keys=definition.relation_type.keys,
+                monotonic=definition.relation_type.monotonic,
+                dependencies=dependencies,
+                options=options,
+                has_collection=has_collection,
+                since=since,
+                upper=upper,
+            )
+        )
+        return created
+
+    def _initial_frontiers(self, definition: Definition, reads: Mapping[GlobalId, GlobalId | Ref]) -> tuple[int, int]:
+        """Returns since and upper of a new collection, which are equal: the time at which it will be hydrated.
+
+        For a plan it is the latest time that is complete in all inputs, and valid in all of them. A source or table
+        begins at 0.
+        """
+        plan = definition.plan
+        if plan is None:
+            return (0, 0)
+        ids = {id for one in (*(a.plan for a in plan.arrangements), plan.output) for id in collections_read(one)}
+        own = {one.id for one in plan.arrangements}
+        rows = [self._catalog.collection(id) for id in ids - own if id not in reads]
+        valid = max((row.since.only for row in rows), default=0)
+        complete = min((row.upper.only - 1 for row in rows), default=0) if not reads else 0
+        as_of = max(valid, complete, 0)
+        return (as_of, as_of)
+
+
+def plan_digest(plan: MaintainedPlan) -> str:
+    """Returns a digest of the plans whose outputs are on disk as arrangements; ids and names do not count."""
+    ids: dict[GlobalId, GlobalId] = {}
+    text = []
+    for one in plan.arrangements:
+        for id in _in_order(one.plan):
+            ids.setdefault(id, GlobalId(f"#{len(ids)}"))
+        text.append(f"{one.key} {_nameless(rename_collections(one.plan, ids))!r}")
+    return hashlib.sha256("\n".join(text).encode()).hexdigest()
+
+
+def _in_order(plan: Physical) -> list[GlobalId]:
+    """Returns the collections that a plan reads, in the order in which it names them."""
+    if isinstance(plan, ReadCollection):
+        return [plan.id]
+    return [id for one in physical_inputs(plan) for id in _in_order(one)]
+
+
+def _nameless(plan: Physical) -> Physical:
+    match plan:
+        case ReadCollection():
+            return replace(plan, name="")
+        case Linear() | NegateAll():
+            return replace(plan, input=_nameless(plan.input))
+        case UnionAll() | DeltaJoin():
+            return replace(plan, inputs=tuple(_nameless(one) for one in plan.inputs))
+        case _:
+            return plan
+
+
+def file_source(definition: Definition, project: Project) -> FileSource:
+    """Returns the files that a source's definition names, below the project's root."""
+    files = definition.files
+    if files is None:
+        raise InternalError(f'"{definition.name}" is no source')
+    names = definition.relation_type.names
+    return FileSource(
+        folder=project.root / files.folder,
+        pattern=files.pattern,
+        format=files.format,
+        columns=definition.relation_type.columns,
+        key=tuple(names[position] for position in definition.key) or None,
+        envelope=definition.envelope,
+    )

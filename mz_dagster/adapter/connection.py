@@ -1,0 +1,187 @@
+"""PEP 249: connections and cursors over a session.
+
+Each statement is a transaction of its own, acknowledged when `execute` returns; `commit` has nothing left to do, and
+`rollback` says so. Parameters are written `?`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from mz_dagster.adapter.engine import Engine
+from mz_dagster.adapter.project import Project
+from mz_dagster.adapter.session import Result, Session
+from mz_dagster.adapter.timestamps import Isolation
+from mz_dagster.errors import InterfaceError, NotSupportedError
+
+#: PEP 249's seven fields about a result column.
+ColumnDescription = tuple[str, str, None, None, int | None, int | None, bool]
+
+
+def connect(path: str | Path, *, isolation: Isolation | str = Isolation.STRICT_SERIALIZABLE) -> Connection:
+    """Returns a connection to the project in a folder; a missing or empty folder becomes an embedded project.
+
+    Args:
+        path: The folder.
+        isolation: `strict serializable`, where a read sees every acknowledged write and may have to drive a step for
+            it, or `serializable`, where it takes the latest time that is complete.
+
+    Raises:
+        ProgrammingError: The path is a file, or the project's settings are wrong.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder, connect(folder) as connection:
+        ...     cursor = connection.cursor()
+        ...     _ = cursor.execute("CREATE TABLE t (a integer)")
+        ...     _ = cursor.execute("INSERT INTO t VALUES (?)", (1,))
+        ...     cursor.execute("SELECT a FROM t").fetchall()
+        [(1,)]
+    """
+    return Connection(Engine(Project.load(Path(path))), Isolation(isolation))
+
+
+class Connection:
+    """Is a PEP 249 connection; also a context manager that closes itself."""
+
+    def __init__(self, engine: Engine, isolation: Isolation) -> None:
+        self._engine: Engine | None = engine
+        self._isolation = isolation
+
+    @property
+    def engine(self) -> Engine:
+        """The engine behind it.
+
+        Raises:
+            InterfaceError: The connection is closed.
+        """
+        if self._engine is None:
+            raise InterfaceError("the connection is closed", hint="Open another one with mz_dagster.connect().")
+        return self._engine
+
+    def cursor(self) -> Cursor:
+        """Returns a new cursor."""
+        return Cursor(self, Session(self.engine, self._isolation))
+
+    def execute(self, sql: str, parameters: Sequence[object] = ()) -> Cursor:
+        """Executes one statement on a new cursor and returns it, as sqlite3 does."""
+        return self.cursor().execute(sql, parameters)
+
+    def commit(self) -> None:
+        """Does nothing: what was executed is acknowledged and durable already."""
+        _ = self.engine
+
+    def rollback(self) -> None:
+        """Refuses: there is nothing that could be rolled back."""
+        raise NotSupportedError(
+            "each statement is a transaction of its own", hint="Undo a write by its opposite: DELETE what was inserted."
+        )
+
+    def close(self) -> None:
+        """Closes it; a second time does nothing."""
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Cursor:
+    """Is a PEP 249 cursor; iterating it yields the rows that are left."""
+
+    def __init__(self, connection: Connection, session: Session) -> None:
+        self.connection = connection
+        self.arraysize = 1
+        self._session: Session | None = session
+        self._result: Result | None = None
+        self._next = 0
+
+    def execute(self, sql: str, parameters: Sequence[object] = ()) -> Self:
+        """Executes one statement.
+
+        Args:
+            sql: The statement.
+            parameters: A value for each `?`.
+
+        Raises:
+            mz_dagster.Error: See the class of the error for what went wrong.
+        """
+        _ = self.connection.engine
+        if self._session is None:
+            raise InterfaceError("the cursor is closed", hint="Take another one from the connection.")
+        self._result = None
+        self._result = self._session.execute(sql, parameters)
+        self._next = 0
+        return self
+
+    def executemany(self, sql: str, parameters: Sequence[Sequence[object]]) -> Self:
+        """Executes one statement for each set of parameters, each as a transaction of its own."""
+        total = 0
+        for one in parameters:
+            total += max(0, self.execute(sql, one).rowcount)
+        self._result = Result("", (), (), total)
+        return self
+
+    @property
+    def description(self) -> list[ColumnDescription] | None:
+        """The result's columns, with the SQL type's name as type code; None if there is no result set."""
+        if self._result is None or not self._result.columns:
+            return None
+        return [
+            (one.name, str(one.type), None, None, None, one.type.scale or None, one.nullable)
+            for one in self._result.columns
+        ]
+
+    @property
+    def rowcount(self) -> int:
+        """How many rows the last statement returned or changed; -1 before any."""
+        return -1 if self._result is None else self._result.rowcount
+
+    @property
+    def tag(self) -> str:
+        """The last statement's command tag, such as `INSERT 0 3`."""
+        return "" if self._result is None else self._result.tag
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """Returns the next row, or None when there is none left."""
+        rows = self.fetchmany(1)
+        return rows[0] if rows else None
+
+    def fetchmany(self, size: int | None = None) -> list[tuple[Any, ...]]:
+        """Returns the next `size` rows, by default `arraysize`."""
+        rows = self._rows()
+        start, self._next = self._next, min(len(rows), self._next + (size or self.arraysize))
+        return list(rows[start : self._next])
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """Returns all rows that are left."""
+        return self.fetchmany(len(self._rows()) or 1)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        while (row := self.fetchone()) is not None:
+            yield row
+
+    def _rows(self) -> tuple[tuple[Any, ...], ...]:
+        if self._result is None or not self._result.columns:
+            raise InterfaceError("the last statement returned no rows", hint="Execute a SELECT first.")
+        return self._result.rows
+
+    def setinputsizes(self, sizes: Sequence[object]) -> None:
+        """Does nothing, as PEP 249 allows."""
+
+    def setoutputsize(self, size: int, column: int | None = None) -> None:
+        """Does nothing, as PEP 249 allows."""
+
+    def close(self) -> None:
+        """Closes the cursor."""
+        self._session = None
+        self._result = None

@@ -1,0 +1,238 @@
+"""A definition: what a CREATE statement says, bound and planned, before or after it has an id.
+
+One function, `define`, serves the three places that need it: a session that creates an object, a
+project's files, and the catalog, which stores the user's own text and binds it again when it is opened. What was
+bound is what runs: an object's names are resolved to ids once, when it is created, and stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mz_dagster.errors import NotSupportedError
+from mz_dagster.formalism import GlobalId
+from mz_dagster.plan import lower_to_maintained_plan, optimize
+from mz_dagster.plan.physical import MaintainedPlan, ReadCollection
+from mz_dagster.plan.relation import Relation
+from mz_dagster.plan.resolver import Item, Resolver
+from mz_dagster.plan.types import Column, RelationType
+from mz_dagster.sql import (
+    CreateIndex,
+    CreateMaterializedView,
+    CreateSource,
+    CreateTable,
+    CreateView,
+    Files,
+    bind_definition,
+)
+from mz_dagster.sql.errors import UndefinedColumn, UndefinedTable, WrongObjectKind, suggestion
+from mz_dagster.storage.source import Envelope
+
+Definable = CreateSource | CreateTable | CreateView | CreateMaterializedView | CreateIndex
+
+_UNSTORABLE = frozenset(" ,;{}()\n\t=")
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """Is one object's definition.
+
+    Attributes:
+        kind: `source`, `table`, `view`, `materialized view` or `index`.
+        text: The user's own SQL.
+        relation_type: Its columns, keys and monotonicity; of an index, those of what it is on.
+        timeline: Of its times; None for a plain view over constants.
+        dependencies: The ids it reads, by the names it calls them.
+        relation: The bound query of a view or materialized view, else None.
+        plan: What maintains it, for a materialized view and for an index that is a collection of its own; else None.
+        files: Where a source's data comes from.
+        envelope: A source's envelope, `none` or `upsert`.
+        on: For an index: what it is on.
+        key: A source's key columns, or an index's columns, as positions.
+        retain_history_ms: History kept, or None for the project's default.
+    """
+
+    kind: str
+    name: str
+    text: str
+    relation_type: RelationType
+    timeline: str | None
+    dependencies: Mapping[str, GlobalId]
+    relation: Relation | None = None
+    plan: MaintainedPlan | None = None
+    files: Files | None = None
+    envelope: Envelope = "none"
+    on: Item | None = None
+    key: tuple[int, ...] = ()
+    retain_history_ms: int | None = None
+
+    def item(self, id: GlobalId) -> Item:
+        """Returns what the object's name stands for, once it has that id."""
+        expansion = self.relation if self.kind == "view" else None
+        return Item(id, self.name, self.kind, self.relation_type, self.timeline, expansion)
+
+
+def define(
+    statement: Definable,
+    resolver: Resolver,
+    *,
+    default_timeline: str,
+    name: str | None = None,
+    indexed: bool = False,
+) -> Definition:
+    """Returns what the statement defines.
+
+    Args:
+        statement: A parsed CREATE statement.
+        resolver: Answers what the names in it stand for.
+        default_timeline: Of a source or table that names none.
+        name: The object's name, if it is not the statement's.
+        indexed: For an index: whether what it is on has an index already, so that this one is a copy.
+
+    Raises:
+        ProgrammingError: It does not bind, with position.
+        NotSupportedError: It uses what is not supported, with position and reason.
+    """
+    called = name or name_of(statement)
+    definition = _defined(statement, resolver, called, default_timeline, indexed)
+    _check_names(definition)
+    return definition
+
+
+def _defined(statement: Definable, resolver: Resolver, called: str, default_timeline: str, indexed: bool) -> Definition:
+    match statement:
+        case CreateSource():
+            return _source(statement, called, default_timeline)
+        case CreateTable():
+            columns = tuple(Column(one.name, one.type, one.nullable) for one in statement.columns)
+            return Definition(
+                "table",
+                called,
+                statement.text,
+                RelationType(columns),
+                statement.timeline or default_timeline,
+                {},
+                retain_history_ms=statement.retain_history_ms,
+            )
+        case CreateView() | CreateMaterializedView():
+            return _view(statement, resolver, called, default_timeline)
+        case CreateIndex():
+            return _index(statement, resolver, called, indexed)
+
+
+def _check_names(definition: Definition) -> None:
+    """Refuses columns that Delta Lake could not store or tell apart: its names ignore case."""
+    if definition.kind == "view":
+        return
+    seen: dict[str, str] = {}
+    for name in definition.relation_type.names:
+        if name.lower() in seen:
+            raise NotSupportedError(
+                f'columns "{seen[name.lower()]}" and "{name}" of "{definition.name}" differ in case only',
+                hint="Rename one of them; Delta Lake ignores the case of names.",
+            )
+        if set(name) & _UNSTORABLE:
+            raise NotSupportedError(
+                f'column "{name}" of "{definition.name}" has a character that Delta Lake does not store',
+                detail="No name of a column may hold a space, a tab, a line break or any of , ; { } ( ) =",
+                hint="Give it another name, with AS.",
+            )
+        seen[name.lower()] = name
+
+
+def _source(statement: CreateSource, name: str, default_timeline: str) -> Definition:
+    columns = tuple(Column(one.name, one.type, one.nullable) for one in statement.columns)
+    names = [column.name for column in columns]
+    key = tuple(names.index(part) for part in statement.key or ())
+    upsert = statement.envelope == "upsert"
+    keys = frozenset({frozenset(key)}) if upsert else frozenset()
+    return Definition(
+        "source",
+        name,
+        statement.text,
+        RelationType(columns, keys, monotonic=not upsert),
+        statement.timeline or default_timeline,
+        {},
+        files=statement.files,
+        envelope="upsert" if upsert else "none",
+        key=key,
+        retain_history_ms=statement.retain_history_ms,
+    )
+
+
+def _view(
+    statement: CreateView | CreateMaterializedView, resolver: Resolver, name: str, default_timeline: str
+) -> Definition:
+    bound = bind_definition(statement.query, statement.columns, resolver)
+    if isinstance(statement, CreateView):
+        return Definition(
+            "view", name, statement.text, bound.relation_type, bound.timeline, bound.names, bound.relation
+        )
+    plan = lower_to_maintained_plan(optimize(bound.relation), bound.relation_type.names)
+    return Definition(
+        "materialized view",
+        name,
+        statement.text,
+        plan.relation_type,
+        bound.timeline or default_timeline,
+        bound.names,
+        bound.relation,
+        plan,
+        retain_history_ms=statement.retain_history_ms,
+    )
+
+
+def _index(statement: CreateIndex, resolver: Resolver, name: str, indexed: bool) -> Definition:
+    on = resolver.resolve(statement.on.parts)
+    if on is None:
+        raise UndefinedTable(
+            f'relation "{statement.on}" does not exist',
+            hint=suggestion(statement.on.last, resolver.names()),
+            position=statement.on.offset + 1,
+        )
+    if on.kind in ("index", "introspection") or on.timeline is None:
+        raise WrongObjectKind(
+            f'"{on.name}" cannot be indexed',
+            detail=f"It is a {on.kind}{' over constants' if on.timeline is None and on.kind == 'view' else ''}.",
+            hint="Index a source, a table, a view or a materialized view.",
+            position=statement.on.offset + 1,
+        )
+    key = _index_key(statement, on)
+    plan: MaintainedPlan | None = None
+    if on.expansion is not None:
+        plan = lower_to_maintained_plan(optimize(on.expansion), on.relation_type.names)
+    elif indexed:
+        plan = MaintainedPlan((), ReadCollection(on.id, on.relation_type, on.name), on.relation_type)
+    return Definition(
+        "index",
+        name,
+        statement.text,
+        on.relation_type,
+        on.timeline,
+        {str(statement.on): on.id},
+        plan=plan,
+        on=on,
+        key=key,
+    )
+
+
+def _index_key(statement: CreateIndex, on: Item) -> tuple[int, ...]:
+    """Returns the columns asked for; by default those of the smallest unique key, else all."""
+    names = on.relation_type.names
+    for column in statement.columns:
+        if column not in names:
+            raise UndefinedColumn(f'column "{column}" of "{on.name}" does not exist', hint=suggestion(column, names))
+    if statement.columns:
+        return tuple(names.index(column) for column in statement.columns)
+    keys = sorted((len(key), sorted(key)) for key in on.relation_type.keys if key)
+    return tuple(keys[0][1]) if keys else tuple(range(on.relation_type.arity))
+
+
+def name_of(statement: Definable) -> str:
+    """Returns the name that a definition gives its object; an index without one is named after its columns."""
+    if isinstance(statement, CreateIndex):
+        if statement.name is not None:
+            return statement.name.last
+        return "_".join((statement.on.last, *statement.columns, "idx"))
+    return statement.name.last

@@ -1,0 +1,338 @@
+"""The engine: one process's handle on a project's durable state, and the commands that move it.
+
+Owns the opening of catalog, shards and (on demand) Spark, the graph of each timeline, polling, minting, stepping and
+compaction. Sessions, the command line and Dagster all go through it; it keeps nothing that is not in the catalog, so
+any number of processes may hold one on the same project.
+
+    poll    asks the sources what is there; what is new gets a tick and its bindings, in one transaction
+    step    takes the lead of a timeline and advances its collections to a tick
+    reach   makes a time readable for some collections: waits for the leader, or steps itself
+
+It does not know SQL (sessions do) nor Dagster.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from mz_dagster.adapter.apply import Applied, apply_objects
+from mz_dagster.adapter.catalog_definitions import CatalogDefinitions
+from mz_dagster.adapter.project import Project
+from mz_dagster.adapter.project_files import load_objects
+from mz_dagster.catalog import NO_ROWS, Catalog, Leadership, Led, Minted
+from mz_dagster.clock import SYSTEM_CLOCK, Clock
+from mz_dagster.compute import Graph, Progress, SourceNode, Stepper, StepReport, TableNode, WarmSpark, quiet
+from mz_dagster.errors import OperationalError, ProgrammingError
+from mz_dagster.formalism import GlobalId
+from mz_dagster.storage.compact import Merge, compact
+from mz_dagster.storage.local_shards import LocalShards
+from mz_dagster.storage.renewal import Renewal
+from mz_dagster.storage.spark import SparkConfig
+from mz_dagster.storage.sweep import sweep
+
+#: Up to how many updates a collection is read and merged in this process instead of by Spark.
+SMALL = 100_000
+
+
+class SecondRunner(OperationalError):
+    """Reports that another runner leads the timeline; nothing was done."""
+
+    sqlstate = "55P03"
+
+
+class NotMinted(ProgrammingError):
+    """Reports a step to a time that was never minted as a tick, nor written at."""
+
+    sqlstate = "22023"
+
+
+class ClockUnreadable(OperationalError):
+    """Reports that a feed's clock file does not tell a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Poll:
+    """Is what a poll of a timeline's sources found.
+
+    Attributes:
+        tick: The tick that it minted, or None.
+        files: How many files were bound to it.
+        reason: One line for people.
+    """
+
+    tick: int | None
+    files: int
+    reason: str
+
+
+class Engine:
+    """Is a project, opened. Use it as a context manager.
+
+    Args:
+        project: The project.
+        holder: Names this process in leases, for the messages of others.
+        clock: Wall clock.
+        spark: Which Spark, instead of what the project's settings say.
+    """
+
+    def __init__(
+        self,
+        project: Project,
+        *,
+        holder: str | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+        spark: SparkConfig | None = None,
+    ) -> None:
+        self.project = project
+        self.clock = clock
+        self.holder = holder or f"{socket.gethostname()} process {os.getpid()}"
+        project.state.mkdir(parents=True, exist_ok=True)
+        self.catalog = Catalog.open(project.catalog_url, clock=clock)
+        for timeline in project.timelines:
+            self.catalog.declare_timeline(timeline)
+        self.shards = LocalShards(project.state)
+        self.spark = WarmSpark(spark or spark_config(project), project.state)
+        self.definitions = CatalogDefinitions(self.catalog, project)
+        self.stepper = Stepper(
+            self.catalog, self.spark.open, holder=self.holder, lease_ms=project.lease_ms, clock=clock
+        )
+
+    def close(self) -> None:
+        """Closes the catalog. Spark stays warm for others; its sessions end with the process."""
+        self.catalog.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # ---- definitions
+
+    def apply(self) -> Applied:
+        """Creates what the project's files define and the catalog does not hold, and replaces what they changed."""
+        return apply_objects(self.catalog, self.definitions, load_objects(self.project))
+
+    def graph(self, timeline: str) -> Graph:
+        """Returns the graph of all collections of a timeline, as the catalog has them now."""
+        return self.definitions.graph(timeline)
+
+    def collection_of(self, name: str) -> GlobalId:
+        """Returns the id of the collection that holds what `name` stands for.
+
+        An index that is its collection's own order has no collection but that one.
+
+        Raises:
+            ProgrammingError: Nothing bears the name, or it has no collection.
+        """
+        row = self.catalog.resolve_name(name)
+        if row is None:
+            raise ProgrammingError(
+                f'relation "{name}" does not exist', hint='"mz-dagster frontiers" lists all that there are.'
+            )
+        return self.definitions.collection_of(row)
+
+    # ---- time
+
+    def now(self, timeline: str) -> int:
+        """Returns the timeline's time now: its feed's, or the wall clock's, in milliseconds.
+
+        Raises:
+            ClockUnreadable: The feed's clock file holds no time.
+        """
+        clock = self.project.timelines[timeline].clock if timeline in self.project.timelines else None
+        if clock is None:
+            return self.clock.now_ms()
+        try:
+            return int(clock.read_text(encoding="ascii").strip())
+        except FileNotFoundError:
+            return 0  # the feed has not begun
+        except (OSError, ValueError) as error:
+            raise ClockUnreadable(
+                f'the clock of timeline "{timeline}" cannot be read: {error}',
+                hint=f'"{clock}" must hold one number, milliseconds since the epoch, and be replaced by rename.',
+            ) from error
+
+    def _has_feed_clock(self, timeline: str) -> bool:
+        settings = self.project.timelines.get(timeline)
+        return settings is not None and settings.clock is not None
+
+    # ---- moving the frontiers
+
+    def poll(self, timeline: str) -> Poll:
+        """Asks the timeline's sources what is there, and mints a tick if there is anything new.
+
+        New are files that no binding names, and writes to tables or new views that no tick has covered. A poll
+        that finds nothing moves the frontiers to now without minting a tick, if that takes no work.
+
+        Raises:
+            OperationalError: A source cannot be polled; nothing was minted.
+        """
+        graph = self.graph(timeline)
+        last = self.catalog.last_tick(timeline)
+        now = self.now(timeline)  # read before the folders: what was dropped before `now` is seen
+        found = {
+            node.id: files
+            for node in graph
+            if isinstance(node, SourceNode) and (files := node.source.poll(self.catalog.bound_files(node.id)))
+        }
+        read_ts = self.catalog.read_ts(timeline)
+        behind = self._behind(graph, read_ts)
+        if not found and not behind:
+            return self._nothing_new(graph, now, read_ts)
+        if self._has_feed_clock(timeline):
+            if now <= read_ts:
+                return Poll(None, 0, f"the feed's clock stands at {now}, which is closed already")
+            tick = now
+        else:
+            tick = self.catalog.write_ts(timeline, now)
+        minted = self.catalog.mint_tick(timeline, tick, found, expected_last=last)
+        if not isinstance(minted, Minted):
+            return Poll(None, 0, "another runner minted a tick first")
+        count = sum(len(files) for files in found.values())
+        return Poll(tick, count, f"minted tick {tick}: {count} new files")
+
+    def _behind(self, graph: Graph, read_ts: int) -> bool:
+        """True if a collection can only become readable at the present by a step: a new view, for example."""
+        rows = {row.id: row for row in self.catalog.collections(graph.timeline)}
+        unsealed = set(self.unsealed_ticks(graph.timeline))
+        return not unsealed and any(
+            not rows[node.id].is_hydrated or rows[node.id].upper.less_equal(read_ts)
+            for node in graph
+            if not isinstance(node, TableNode)
+        )
+
+    def _nothing_new(self, graph: Graph, now: int, read_ts: int) -> Poll:
+        if now <= read_ts or self.unsealed_ticks(graph.timeline):
+            return Poll(None, 0, "nothing new")
+        with self._try_lead(graph.timeline) as lead:
+            if isinstance(lead, Led):
+                return Poll(None, 0, "nothing new")
+            # First the oracle, so that no tick is ever minted where a source is closed already.
+            self.catalog.apply_write(graph.timeline, now)
+            self.stepper.run(graph, now, leadership=lead, idle_only=True, progress=quiet)
+        return Poll(None, 0, f"nothing new; the frontiers stand at {now}")
+
+    def unsealed_ticks(self, timeline: str) -> tuple[int, ...]:
+        """Returns the minted ticks at which some collection of the timeline cannot be read yet, ascending."""
+        rows = self.catalog.collections(timeline)
+        uppers = [row.upper.only for row in rows if not row.upper.is_empty]
+        return tuple(tick for tick in self.catalog.ticks(timeline) if any(upper <= tick for upper in uppers))
+
+    def step(
+        self,
+        timeline: str,
+        tick: int,
+        *,
+        only: frozenset[GlobalId] | None = None,
+        progress: Progress = quiet,
+    ) -> StepReport:
+        """Takes the lead of the timeline and advances its collections to `tick`.
+
+        Raises:
+            NotMinted: Nothing has decided yet what the sources contain at `tick`.
+            SecondRunner: Another runner leads; nothing was done.
+            StepLost: Another runner took over while this one was paused; nothing was sealed.
+        """
+        if tick > self.catalog.read_ts(timeline):
+            raise NotMinted(
+                f'{tick} is no tick of timeline "{timeline}" yet', hint="Poll its sources first, which mints ticks."
+            )
+        with self._try_lead(timeline) as lead:
+            if isinstance(lead, Led):
+                raise SecondRunner(
+                    f'timeline "{timeline}" is led by {lead.holder}',
+                    detail=f"Its lease runs until {lead.until_ms} ms since the epoch, and is renewed while it works.",
+                    hint="Wait until it has finished; one runner moves a timeline at a time.",
+                )
+            return self.stepper.run(self.graph(timeline), tick, leadership=lead, only=only, progress=progress)
+
+    def reach(self, timeline: str, time: int, wanted: frozenset[GlobalId], *, deadline_s: float = 600.0) -> None:
+        """Makes `time` readable in the wanted collections.
+
+        Steps them and what they depend on, or waits for the leader to do so.
+
+        Raises:
+            OperationalError: A collection failed, or the leader did not get there before the deadline.
+        """
+        until = self.clock.monotonic_ms() + deadline_s * 1000
+        while True:
+            rows = {row.id: row for row in self.catalog.collections(timeline)}
+            lagging = [rows[id] for id in wanted if rows[id].upper.less_equal(time)]
+            if not lagging:
+                return
+            self.catalog.apply_write(timeline, time)  # so that no tick is minted at or before it from here on
+            with self._try_lead(timeline) as lead:
+                if not isinstance(lead, Led):
+                    graph = self.graph(timeline)
+                    report = self.stepper.run(graph, time, leadership=lead, only=graph.upstream(wanted), progress=quiet)
+                    if report.failures:
+                        raise report.failures[0].error or OperationalError("a step failed")
+                    continue
+            if self.clock.monotonic_ms() > until:
+                raise OperationalError(
+                    f"{lead.holder} leads the timeline and has not reached {time} in {deadline_s:.0f} s",
+                    hint="Try again later, or read at a time that is complete with AS OF.",
+                )
+            self.clock.sleep(0.1)
+
+    def compact(self, *, thorough: bool = True) -> Iterator[str]:
+        """Lets every since rise as far as retention and capabilities allow, merges batches, and sweeps.
+
+        Small shards are merged in this process, larger ones by Spark; each merge runs until there is nothing to gain.
+
+        Args:
+            thorough: Whether to look for strays of crashed writers in every shard, too.
+
+        Yields:
+            One line for people for each thing done.
+        """
+        for timeline in self.catalog.timelines():
+            moved = self.catalog.allow_compaction(timeline.name, retention_ms=self.project.retention_ms)
+            if moved:
+                yield f"timeline {timeline.name}: since of {len(moved)} collections moved"
+        counts = self.catalog.live_batch_counts()
+        for row in self.catalog.collections():
+            _, stats = counts.get(row.id, (0, NO_ROWS))
+            shards = self.shards if stats.rows <= SMALL else self.spark.open()[1]
+            key = self.definitions.sort_key(row)
+            while isinstance(merge := compact(self.catalog, shards, row, holder=self.holder, key=key), Merge):
+                yield (
+                    f"{row.id}: merged {len(merge.parts)} batches, "
+                    f"{merge.rows_read} updates became {merge.rows_written}"
+                )
+        swept = sweep(self.catalog, self.shards, thorough=thorough)
+        batches = sum(len(ids) for ids in (*swept.batches.values(), *swept.strays.values()))
+        yield f"swept {batches} batches"
+
+    @contextmanager
+    def _try_lead(self, timeline: str) -> Iterator[Leadership | Led]:
+        """Leads the timeline for the length of a block, or says who does."""
+        lead = self.catalog.lead(timeline, self.holder, self.project.lease_ms)
+        if isinstance(lead, Led):
+            yield lead
+            return
+        ttl = self.project.lease_ms
+        try:
+            with Renewal(lambda: self.catalog.renew_leadership(lead, ttl), every_ms=ttl // 3):
+                yield lead
+        finally:
+            self.catalog.resign(lead)
+
+
+def spark_config(project: Project) -> SparkConfig:
+    """Returns how the project's Spark is reached."""
+    return SparkConfig(
+        state_dir=project.state / "spark",
+        remote=project.spark.remote,
+        master=project.spark.master,
+        conf=project.spark.conf,
+    )

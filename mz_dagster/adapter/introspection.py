@@ -1,0 +1,163 @@
+"""The relations of `mz_catalog` and `mz_internal`: the engine's own state, as rows.
+
+Each is answered from the catalog alone, without Spark's data and without a step: it has no timeline, is readable at
+every time, and shows the state at the moment of the query. Its columns are declared beside the function
+that fills it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from mz_dagster.catalog import Catalog
+from mz_dagster.formalism import Antichain, GlobalId
+from mz_dagster.plan.relation import Constant
+from mz_dagster.plan.resolver import Item
+from mz_dagster.plan.scalar import Literal, Value
+from mz_dagster.plan.types import INT8, TEXT, Column, RelationType
+
+SCHEMAS = ("mz_catalog", "mz_internal")
+
+Row = tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """Is one introspection relation."""
+
+    schema: str
+    name: str
+    columns: tuple[Column, ...]
+    rows: Callable[[Catalog], Iterable[Row]]
+
+    @property
+    def id(self) -> GlobalId:
+        """An id outside the catalog's sequence."""
+        return GlobalId(f"mz:{self.name}")
+
+    @property
+    def relation_type(self) -> RelationType:
+        """Its columns; nothing is promised about keys."""
+        return RelationType(self.columns)
+
+    def item(self) -> Item:
+        """Returns what its name stands for."""
+        return Item(self.id, self.name, "introspection", self.relation_type, None)
+
+    def constant(self, catalog: Catalog) -> Constant:
+        """Returns its rows now, as a plan."""
+        rows = tuple(
+            tuple(Literal(value, column.type) for value, column in zip(row, self.columns, strict=True))
+            for row in self.rows(catalog)
+        )
+        return Constant(rows, self.relation_type)
+
+
+def _time(frontier: Antichain[int]) -> int | None:
+    """Returns a frontier's time, or NULL for the empty one, which is closed for good."""
+    return None if frontier.is_empty else frontier.only
+
+
+def _objects(catalog: Catalog) -> Iterable[Row]:
+    for one in catalog.objects():
+        yield (one.id, one.name, one.kind, one.timeline, one.sql)
+
+
+def _columns(catalog: Catalog) -> Iterable[Row]:
+    for one in catalog.objects():
+        for position, column in enumerate(one.columns, start=1):
+            yield (one.id, column.name, position, "NO" if not column.nullable else "YES", str(column.type))
+
+
+def _frontiers(catalog: Catalog) -> Iterable[Row]:
+    names = {one.id: one.name for one in catalog.objects()}
+    for row in catalog.collections():
+        yield (row.id, names.get(row.id), row.timeline, _time(row.since), _time(row.upper), row.failure)
+
+
+def _shards(catalog: Catalog) -> Iterable[Row]:
+    rows = catalog.collections()
+    batches = catalog.live_batches(tuple(row.id for row in rows))
+    for row in rows:
+        stats = [batch.stats for batch in batches[row.id]]
+        yield (
+            row.id,
+            row.shard,
+            len(stats),
+            sum(one.rows for one in stats),
+            sum(one.errors for one in stats),
+            sum(one.files for one in stats),
+            sum(one.bytes for one in stats),
+        )
+
+
+def _ticks(catalog: Catalog) -> Iterable[Row]:
+    for timeline in catalog.timelines():
+        for tick in catalog.ticks(timeline.name):
+            yield (timeline.name, tick)
+
+
+def _text(name: str, nullable: bool = False) -> Column:
+    return Column(name, TEXT, nullable)
+
+
+def _int(name: str, nullable: bool = False) -> Column:
+    return Column(name, INT8, nullable)
+
+
+RELATIONS: tuple[Relation, ...] = (
+    Relation(
+        "mz_internal",
+        "mz_frontiers",
+        (
+            _text("object_id"),
+            _text("name", True),
+            _text("timeline"),
+            _int("read_frontier", True),
+            _int("write_frontier", True),
+            _text("failure", True),
+        ),
+        _frontiers,
+    ),
+    Relation(
+        "mz_catalog",
+        "mz_objects",
+        (_text("id"), _text("name"), _text("type"), _text("timeline", True), _text("definition")),
+        _objects,
+    ),
+    Relation(
+        "mz_catalog",
+        "mz_columns",
+        (_text("id"), _text("name"), _int("position"), _text("nullable"), _text("type")),
+        _columns,
+    ),
+    Relation(
+        "mz_internal",
+        "mz_shards",
+        (
+            _text("object_id"),
+            _text("folder"),
+            _int("batches"),
+            _int("updates"),
+            _int("errors"),
+            _int("files"),
+            _int("bytes"),
+        ),
+        _shards,
+    ),
+    Relation("mz_internal", "mz_ticks", (_text("timeline"), _int("tick")), _ticks),
+)
+
+
+def find(name: tuple[str, ...]) -> Relation | None:
+    """Returns the relation of that name, qualified with its schema or not, or None."""
+    for relation in RELATIONS:
+        if name in ((relation.name,), (relation.schema, relation.name)):
+            return relation
+    return None
+
+
+def by_id(id: GlobalId) -> Relation | None:
+    """Returns the relation of that id, or None."""
+    return next((relation for relation in RELATIONS if relation.id == id), None)

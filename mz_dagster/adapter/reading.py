@@ -1,0 +1,49 @@
+"""A collection at a time, as a Spark DataFrame on the reader's own session: what other Spark code reads views by.
+
+A shard's folder is the engine's own: its rows are updates, and not all of its batches count. This is the contract in
+front of it.
+"""
+
+from __future__ import annotations
+
+import weakref
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from mz_dagster.adapter.engine import Engine
+from mz_dagster.adapter.project import Project
+from mz_dagster.adapter.timestamps import AsOfTime, Isolation, select_timestamp
+from mz_dagster.compute import rows_frame
+from mz_dagster.storage.read import leased
+
+
+def read(spark: Any, name: str, as_of: int | None = None, *, project: str | Path | None = None) -> Any:
+    """Returns the rows of a source, table, materialized view or index at a time, as a DataFrame.
+
+    Each row is there as often as its multiplicity says. The batches it reads are leased until the frame is garbage
+    collected, so it stays right while the collection is stepped and compacted.
+
+    Args:
+        spark: The session to read with; it needs Delta Lake and must see the project's folder.
+        name: The object's name.
+        as_of: The time, in the timeline's own numbers; by default the latest that is complete.
+        project: The project's folder; by default found from the current one.
+
+    Raises:
+        ProgrammingError: Nothing bears the name, it has no contents, or it cannot be read at that time.
+        DataError: The content at that time is an error.
+    """
+    found = Project.load(Path(project)) if project is not None else Project.find(Path.cwd())
+    with ExitStack() as stack:
+        engine = stack.enter_context(Engine(found))
+        row = engine.catalog.collection(engine.collection_of(name))
+        asked = None if as_of is None else AsOfTime(as_of)
+        read_ts = 0 if row.timeline is None else engine.catalog.read_ts(row.timeline)
+        time = select_timestamp([row], read_ts, Isolation.SERIALIZABLE, asked)
+        if row.timeline is not None:
+            engine.reach(row.timeline, time, frozenset({row.id}))
+        lease = stack.enter_context(leased(engine.catalog, [row.id], holder=engine.holder))
+        frame = rows_frame(spark, found.state, row, lease.snapshots[row.id], time)
+        weakref.finalize(frame, stack.pop_all().close)
+    return frame

@@ -1,0 +1,193 @@
+"""Transactions on the catalog's database, the one place that knows SQLite from PostgreSQL.
+
+Owns the engine and the two kinds of transaction. A *read* sees one committed state. A *write* sees one
+committed state that no other writer changes before it ends, so what it checks still holds when it
+commits; in SQLite by `BEGIN IMMEDIATE`, in PostgreSQL by locking the one row of `project` first. Writers
+queue; a wait is bounded by `WAIT_MS`. When a write returns it is on disk (WAL, `synchronous=FULL`).
+
+Every write passes the fail points `catalog.before_commit` and `catalog.committed`, so that a crash test
+can kill a process around each one. An exception in a write rolls it back.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine, create_engine, event, make_url, select, update
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from mz_dagster.catalog.errors import CatalogBusy, CatalogUnavailable
+from mz_dagster.catalog.schema import COUNTER, PROJECT
+from mz_dagster.clock import Clock
+from mz_dagster.errors import ProgrammingError
+from mz_dagster.fail_point import fail_point
+
+WAIT_MS = 30_000
+"""How long a write waits for the writers before it, in milliseconds."""
+
+
+class Database:
+    """Is a pool of connections to the catalog's database, safe to share between threads.
+
+    Attributes:
+        engine: SQLAlchemy's engine.
+        clock: Tells when leases end.
+    """
+
+    def __init__(self, url: str, clock: Clock) -> None:
+        try:
+            parsed = make_url(url)
+            self.engine = _sqlite_engine(url) if parsed.get_backend_name() == "sqlite" else create_engine(url)
+        except (ArgumentError, NoSuchModuleError) as error:
+            raise ProgrammingError(
+                f"not a catalog URL: {error}", hint="Use sqlite:///path/to/file or postgresql+psycopg://..."
+            ) from error
+        self.clock = clock
+        self.is_sqlite = self.engine.dialect.name == "sqlite"
+        self._write_turn = threading.Lock()
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """Yields a connection in a transaction that sees one committed state and writes nothing."""
+        options = {} if self.is_sqlite else {"isolation_level": "REPEATABLE READ"}
+        with _told_apart(), self.engine.connect() as raw:
+            connection = raw.execution_options(**options) if options else raw
+            with connection.begin() as transaction:
+                yield connection
+                transaction.rollback()
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """Yields a connection in a transaction that alone may write; commits it unless the block raises.
+
+        Raises:
+            CatalogBusy: The writers before it took too long.
+            CatalogUnavailable: The database failed; `may_have_taken_effect` says whether it may have committed.
+        """
+        # In one process a lock gives writers their turns; SQLite's own busy handler only polls.
+        if not self._write_turn.acquire(timeout=WAIT_MS / 1000):
+            raise _busy()
+        try:
+            with _told_apart(), self.engine.connect() as connection:
+                connection = connection.execution_options(mz_begin="BEGIN IMMEDIATE")
+                transaction = connection.begin()
+                try:
+                    if not self.is_sqlite:
+                        connection.execute(select(PROJECT.c.id).with_for_update())
+                    yield connection
+                except BaseException:
+                    transaction.rollback()
+                    raise
+                fail_point("catalog.before_commit")
+                with _committing():
+                    transaction.commit()
+                fail_point("catalog.committed")
+        finally:
+            self._write_turn.release()
+
+    @contextmanager
+    def migrate(self) -> Iterator[Connection]:
+        """Yields a connection in a transaction that alone may read or write; commits it unless the block raises."""
+        with _told_apart(), self.engine.connect() as raw:
+            connection = raw.execution_options(mz_begin="BEGIN EXCLUSIVE")
+            with connection.begin():
+                yield connection
+
+    def close(self) -> None:
+        """Closes all connections."""
+        self.engine.dispose()
+
+
+class Transactions:
+    """Is what each part of the catalog builds on: a database, and methods of one transaction each."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def _now_ms(self) -> int:
+        return self._database.clock.now_ms()
+
+
+def next_ids(connection: Connection, counter: str, number: int) -> range:
+    """Returns `number` ids that were never handed out before and never will be again."""
+    last = connection.execute(select(COUNTER.c.last).where(COUNTER.c.name == counter)).scalar_one()
+    connection.execute(update(COUNTER).where(COUNTER.c.name == counter).values(last=last + number))
+    return range(last + 1, last + number + 1)
+
+
+def _sqlite_engine(url: str) -> Engine:
+    path = make_url(url).database
+    if path in (None, "", ":memory:"):
+        raise ProgrammingError(
+            "a catalog cannot live in memory",
+            detail="Several processes share it, and it must survive them.",
+            hint="Use sqlite:///path/to/file.",
+        )
+    assert path is not None
+    try:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CatalogUnavailable(
+            f'cannot make the folder of "{path}": {error.strerror}', hint="Name a folder that can be written."
+        ) from error
+    engine = create_engine(url, connect_args={"timeout": WAIT_MS / 1000}, pool_size=5, max_overflow=40)
+
+    @event.listens_for(engine, "connect")
+    def on_connect(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
+        # sqlite3 shall not begin transactions by itself: `on_begin` does, for reads too.
+        connection.isolation_level = None
+        cursor = connection.cursor()
+        try:
+            cursor.execute(f"PRAGMA busy_timeout={WAIT_MS}")
+            cursor.execute("PRAGMA journal_mode=WAL")
+            cursor.execute("PRAGMA synchronous=FULL")
+            cursor.execute("PRAGMA foreign_keys=ON")
+        finally:
+            cursor.close()
+
+    @event.listens_for(engine, "begin")
+    def on_begin(connection: Connection) -> None:
+        connection.exec_driver_sql(connection.get_execution_options().get("mz_begin", "BEGIN"))
+
+    return engine
+
+
+def _busy() -> CatalogBusy:
+    return CatalogBusy(
+        "the catalog is busy",
+        detail=f"Its write lock was not free for {WAIT_MS // 1000} s; nothing was changed.",
+        hint="Try again; if it persists, look for a stuck process that has the catalog open.",
+    )
+
+
+@contextmanager
+def _told_apart() -> Iterator[None]:
+    """Translates the database's errors into ours; before its commit, a failed write has had no effect."""
+    try:
+        yield
+    except DBAPIError as error:
+        cause = error.orig
+        if isinstance(cause, sqlite3.OperationalError) and "locked" in str(cause):
+            raise _busy() from error
+        raise CatalogUnavailable(
+            f"the catalog's database failed: {cause}",
+            hint="Check that the database is there, intact, and can be written.",
+        ) from error
+
+
+@contextmanager
+def _committing() -> Iterator[None]:
+    try:
+        yield
+    except DBAPIError as error:
+        raise CatalogUnavailable(
+            f"the catalog's database failed in a commit: {error.orig}",
+            hint="Look at the state before trying again: the transaction may have taken effect.",
+            may_have_taken_effect=True,
+        ) from error

@@ -1,0 +1,157 @@
+"""The catalog's errors: broken rules, a catalog that cannot be used, and a broken invariant of our own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mz_dagster.errors import InternalError, OperationalError, ProgrammingError
+
+
+class NameTaken(ProgrammingError):
+    """Reports that a name denotes another object already."""
+
+    sqlstate = "42710"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f'name "{name}" is taken', hint="Choose another name, or drop the object that has this one first."
+        )
+        self.name = name
+
+
+class UnknownObject(ProgrammingError):
+    """Reports a GlobalId that denotes nothing, or nothing any more."""
+
+    sqlstate = "42704"
+
+    def __init__(self, id: str, *, dropped: bool = False) -> None:
+        super().__init__(
+            f'object "{id}" {"was dropped" if dropped else "does not exist"}',
+            hint="Look its name up again; ids are never reused.",
+        )
+
+
+class StillNeeded(ProgrammingError):
+    """Reports that an object cannot be dropped because others depend on it."""
+
+    sqlstate = "2BP01"
+
+    def __init__(self, name: str, dependants: Sequence[str]) -> None:
+        super().__init__(
+            f'cannot drop "{name}" because other objects depend on it',
+            detail=f"Dependants: {', '.join(dependants)}.",
+            hint="Use DROP ... CASCADE to drop the dependent objects too.",
+        )
+        self.dependants = tuple(dependants)
+
+
+class WrongDefinition(ProgrammingError):
+    """Reports an object that cannot be created as described."""
+
+    sqlstate = "42P16"
+
+
+class SinceBehindInput(ProgrammingError):
+    """Reports that an object would be readable at times at which one of its inputs is not."""
+
+    sqlstate = "55000"
+
+
+class UnknownTimeline(ProgrammingError):
+    """Reports a timeline that was never declared."""
+
+    sqlstate = "42704"
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        super().__init__(
+            f'timeline "{name}" does not exist',
+            detail=f"Declared timelines: {', '.join(known) or 'none'}.",
+            hint="Declare it in the project's settings.",
+        )
+
+
+class TimelineDiffers(ProgrammingError):
+    """Reports that a timeline was declared with another lattice before."""
+
+    sqlstate = "42710"
+
+
+class FileAlreadyBound(ProgrammingError):
+    """Reports that a binding names a file that an earlier binding of the source names."""
+
+    sqlstate = "23505"
+
+
+class WrongSeal(ProgrammingError):
+    """Reports a seal that no state of the catalog could accept."""
+
+    sqlstate = "22023"
+
+
+class UpperBeyondInput(InternalError):
+    """Reports that a seal would move an output's upper past an input's (constraint W)."""
+
+
+class UnknownWriter(ProgrammingError):
+    """Reports a writer that was never registered, or is retired."""
+
+    sqlstate = "55000"
+
+
+class UnknownLease(ProgrammingError):
+    """Reports a lease that was released, or expired and was swept."""
+
+    sqlstate = "55000"
+
+
+class UnknownCapability(ProgrammingError):
+    """Reports a token that denotes no capability: it was dropped, or never handed out."""
+
+    sqlstate = "28000"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "no such capability",
+            detail="It was dropped, or it was never handed out.",
+            hint="Acquire a new one.",
+        )
+
+
+class CapabilityExpired(ProgrammingError):
+    """Reports a capability whose lease ran out; it holds nothing back any more."""
+
+    sqlstate = "28000"
+
+    def __init__(self) -> None:
+        super().__init__("the capability has expired", hint="Acquire a new one, and renew it before its lease ends.")
+
+
+class FrontierNotHeld(ProgrammingError):
+    """Reports a frontier that a capability cannot be acquired at or downgraded to."""
+
+    sqlstate = "22023"
+
+
+class CatalogUnavailable(OperationalError):
+    """Reports that the catalog's database cannot be reached, read or written."""
+
+    sqlstate = "58030"
+
+
+class CatalogBusy(OperationalError):
+    """Reports that another process held the catalog's write lock for too long; nothing happened."""
+
+    sqlstate = "55P03"
+
+
+class CatalogTooNew(ProgrammingError):
+    """Reports that a newer version of the code has migrated the catalog."""
+
+    sqlstate = "0A000"
+
+    def __init__(self, found: str) -> None:
+        super().__init__(
+            "the catalog was made by a newer version",
+            detail=f'Its schema is "{found}", which this version does not know.',
+            hint="Upgrade mz_dagster to the version that last used this project, or a later one.",
+        )

@@ -1,0 +1,196 @@
+"""Collections: the TVC map from GlobalIds to since, upper and shard, and logical compaction.
+
+Frontiers only advance. `upper` moves in `batches` by a seal; `since` moves here, to what retention and
+capabilities allow:
+
+    since'(c) = join(since(c), meet of
+        { upper(c) - 1 - retention(c) }
+        { frontier of each live read capability on c }
+        { since'(o), upper(o) - 1  for each output o computed from c })
+
+so outputs are visited before their inputs. A closed collection (`upper = {}`) no longer moves by retention,
+and a dropped output (`since = {}`) holds nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import reduce
+from graphlib import TopologicalSorter
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, or_, select, update
+
+from mz_dagster.catalog.codec import LATTICES, columns_of, frontier_of, frontier_text, keys_of
+from mz_dagster.catalog.database import Transactions
+from mz_dagster.catalog.errors import UnknownObject
+from mz_dagster.catalog.rows import CollectionRow
+from mz_dagster.catalog.schema import CAPABILITY, COLLECTION, HOLD, OBJECT, TIMELINE
+from mz_dagster.catalog.timelines import timeline_row
+from mz_dagster.errors import ProgrammingError
+from mz_dagster.formalism import EPOCH_MS, Antichain, GlobalId, IntegerTimes
+
+
+def collections_query() -> Any:
+    """Returns the query for everything that `collection_of` needs, of collections that are not dropped or are."""
+    return (
+        select(COLLECTION, OBJECT.c.column_types, OBJECT.c.unique_keys, TIMELINE.c.lattice)
+        .join(OBJECT, OBJECT.c.id == COLLECTION.c.id)
+        .outerjoin(TIMELINE, TIMELINE.c.name == COLLECTION.c.timeline)
+    )
+
+
+def collection_of(row: Any) -> CollectionRow:
+    """Returns the collection in a row of `collections_query`."""
+    lattice = row_lattice(row)
+    return CollectionRow(
+        GlobalId(row.id),
+        row.timeline,
+        frontier_of(lattice, row.since),
+        frontier_of(lattice, row.upper),
+        columns_of(row.column_types),
+        keys_of(row.unique_keys),
+        row.shard,
+        row.failure,
+        row.retention_ms,
+    )
+
+
+def row_lattice(row: Any) -> IntegerTimes:
+    """Returns the lattice of a row that holds a `lattice` column, outer joined."""
+    return EPOCH_MS if row.lattice is None else LATTICES[row.lattice]
+
+
+def frontiers(connection: Connection, ids: Iterable[GlobalId]) -> dict[GlobalId, tuple[Antichain[int], Antichain[int]]]:
+    """Returns since and upper of those of the collections that exist, dropped ones included."""
+    query = (
+        select(COLLECTION.c.id, COLLECTION.c.since, COLLECTION.c.upper, TIMELINE.c.lattice)
+        .outerjoin(TIMELINE, TIMELINE.c.name == COLLECTION.c.timeline)
+        .where(COLLECTION.c.id.in_(list(ids)))
+    )
+    return {
+        GlobalId(row.id): (frontier_of(row_lattice(row), row.since), frontier_of(row_lattice(row), row.upper))
+        for row in connection.execute(query)
+    }
+
+
+class Frontiers(Transactions):
+    """Is the part of the catalog that maps GlobalIds to what is known of their collections."""
+
+    def collection(self, id: GlobalId) -> CollectionRow:
+        """Returns a collection, dropped or not.
+
+        Raises:
+            UnknownObject: No collection has that id.
+        """
+        with self._database.read() as connection:
+            row = connection.execute(collections_query().where(COLLECTION.c.id == id)).one_or_none()
+        if row is None:
+            raise UnknownObject(id)
+        return collection_of(row)
+
+    def collections(self, timeline: str | None = None, *, dropped: bool = False) -> tuple[CollectionRow, ...]:
+        """Returns the collections of a timeline, or of all, in order of creation.
+
+        Args:
+            timeline: Only collections of this timeline, if given.
+            dropped: Whether to return dropped ones too.
+        """
+        query = collections_query().order_by(OBJECT.c.sequence)
+        if timeline is not None:
+            query = query.where(COLLECTION.c.timeline == timeline)
+        if not dropped:
+            query = query.where(OBJECT.c.dropped.is_(False))
+        with self._database.read() as connection:
+            return tuple(collection_of(row) for row in connection.execute(query))
+
+    def note_failure(self, id: GlobalId, text: str | None) -> None:
+        """Records why a collection's last step did not finish; None says that it did."""
+        with self._database.write() as connection:
+            set_failures(connection, {id: text})
+
+    def set_retention(self, id: GlobalId, retention_ms: int | None) -> None:
+        """Sets how much history a collection keeps readable behind its upper; None means the project's default."""
+        if retention_ms is not None and retention_ms < 0:
+            raise ProgrammingError("retention cannot be negative", hint="Use 0 to keep the newest time only.")
+        with self._database.write() as connection:
+            found = connection.execute(
+                update(COLLECTION).where(COLLECTION.c.id == id).values(retention_ms=retention_ms)
+            )
+            if found.rowcount != 1:
+                raise UnknownObject(id)
+
+    def holds(self, id: GlobalId) -> tuple[GlobalId, ...]:
+        """Returns the collections that a collection is computed from, in order of their ids."""
+        query = select(HOLD.c.input).where(HOLD.c.output == id).order_by(HOLD.c.input)
+        with self._database.read() as connection:
+            return tuple(GlobalId(one) for one in connection.execute(query).scalars())
+
+    def allow_compaction(self, timeline: str, *, retention_ms: int | None = None) -> Mapping[GlobalId, Antichain[int]]:
+        """Advances the since of every collection of a timeline as far as retention and capabilities allow.
+
+        Args:
+            timeline: The timeline.
+            retention_ms: How much history a collection without a retention of its own keeps; None keeps all.
+
+        Returns:
+            The new since of each collection whose since moved.
+        """
+        now = self._now_ms()
+        with self._database.write() as connection:
+            lattice = LATTICES[str(timeline_row(connection, timeline).lattice)]
+            query = collections_query().where(COLLECTION.c.timeline == timeline, OBJECT.c.dropped.is_(False))
+            rows = {row.id: row for row in map(collection_of, connection.execute(query))}
+            held = _held(connection, lattice, rows, now)
+            moved: dict[GlobalId, Antichain[int]] = {}
+            outputs: dict[GlobalId, set[GlobalId]] = {id: set() for id in rows}
+            for edge in connection.execute(select(HOLD.c.output, HOLD.c.input)):
+                if edge.input in rows and edge.output in rows:
+                    outputs[edge.input].add(edge.output)
+            for id in TopologicalSorter(outputs).static_order():
+                row = rows[id]
+                retention = row.retention_ms if row.retention_ms is not None else retention_ms
+                if retention is None or row.upper.is_empty:
+                    continue
+                limits = [_before(row.upper, 1 + retention), *held.get(id, ())]
+                for output in outputs[id]:
+                    limits.append(moved.get(output, rows[output].since))
+                    limits.append(_before(rows[output].upper, 1))
+                since = row.since.join(reduce(lambda left, right: left.meet(right), limits))
+                if since != row.since:
+                    moved[id] = since
+            if moved:
+                connection.execute(
+                    update(COLLECTION).where(COLLECTION.c.id == bindparam("the_id")),
+                    [{"the_id": id, "since": frontier_text(since)} for id, since in moved.items()],
+                )
+            return moved
+
+
+def set_failures(connection: Connection, failures: Mapping[GlobalId, str | None]) -> None:
+    """Records the failures of collections."""
+    if failures:
+        connection.execute(
+            update(COLLECTION).where(COLLECTION.c.id == bindparam("the_id")),
+            [{"the_id": id, "failure": text} for id, text in failures.items()],
+        )
+
+
+def _held(
+    connection: Connection, lattice: IntegerTimes, rows: Mapping[GlobalId, CollectionRow], now: int
+) -> dict[GlobalId, list[Antichain[int]]]:
+    """Returns the frontiers of the live read capabilities on the collections."""
+    capability = CAPABILITY.c
+    query = select(capability.collection, capability.frontier).where(
+        or_(capability.until_ms.is_(None), capability.until_ms > now)
+    )
+    held: dict[GlobalId, list[Antichain[int]]] = {}
+    for row in connection.execute(query):
+        if row.collection in rows:
+            held.setdefault(GlobalId(row.collection), []).append(frontier_of(lattice, row.frontier))
+    return held
+
+
+def _before(upper: Antichain[int], distance: int) -> Antichain[int]:
+    """Returns the frontier `distance` before an upper, not before the first time; `{}` before `{}`."""
+    return Antichain.of(upper.lattice, *(max(upper.lattice.minimum, time - distance) for time in upper))

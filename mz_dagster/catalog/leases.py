@@ -1,0 +1,104 @@
+"""Read leases: which batches somebody is reading, so that the sweep leaves them alone.
+
+A lease lists the live batches of several collections in one transaction, so its lists are of one common
+state. A batch on the list of a live lease is never declared dead. When a lease runs out its batches may be
+swept; its reader then finds rows missing, or on release that the lease was not intact, and must not use what it read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, delete, insert, or_, select, update
+
+from mz_dagster.catalog.batches import batch_of, batch_order
+from mz_dagster.catalog.database import Transactions, next_ids
+from mz_dagster.catalog.errors import UnknownLease, UnknownObject
+from mz_dagster.catalog.frontiers import frontiers
+from mz_dagster.catalog.rows import Batch, BatchState, Lease, ListedBatches
+from mz_dagster.catalog.schema import BATCH, LEASE, LEASED_BATCH
+from mz_dagster.formalism import GlobalId
+
+
+class Leases(Transactions):
+    """Is the part of the catalog that lets reads be exact while shards are compacted and swept."""
+
+    def lease(self, collections: Sequence[GlobalId], holder: str, ttl_ms: int) -> Lease:
+        """Lists the live batches of collections and keeps them from being swept.
+
+        Args:
+            collections: What will be read.
+            holder: Who reads, in words that help to find it.
+            ttl_ms: How long the lease lasts unless renewed, in milliseconds.
+
+        Raises:
+            UnknownObject: A collection does not exist. A dropped one has empty frontiers and no batches.
+        """
+        with self._database.write() as connection:
+            found = frontiers(connection, collections)
+            listed: dict[GlobalId, list[Batch]] = {}
+            for id in collections:
+                if id not in found:
+                    raise UnknownObject(id)
+                listed[id] = []
+            query = select(BATCH).where(BATCH.c.collection.in_(listed), BATCH.c.state == BatchState.LIVE.value)
+            for row in connection.execute(query):
+                id = GlobalId(row.collection)
+                lattice = found[id][0].lattice
+                listed[id].append(batch_of(row, lattice))  # type: ignore[arg-type]
+            (lease,) = next_ids(connection, "lease", 1)
+            connection.execute(insert(LEASE).values(id=lease, holder=holder, until_ms=self._now_ms() + ttl_ms))
+            rows = [{"lease": lease, "batch": batch.id} for batches in listed.values() for batch in batches]
+            if rows:
+                connection.execute(insert(LEASED_BATCH), rows)
+        return Lease(
+            lease,
+            {id: ListedBatches(*found[id], tuple(sorted(batches, key=batch_order))) for id, batches in listed.items()},
+        )
+
+    def renew_lease(self, lease: int, ttl_ms: int) -> None:
+        """Extends a lease, even one that has run out but whose batches were not swept.
+
+        Raises:
+            UnknownLease: It was released, or it ran out and was swept.
+        """
+        with self._database.write() as connection:
+            found = connection.execute(
+                update(LEASE).where(LEASE.c.id == lease).values(until_ms=self._now_ms() + ttl_ms)
+            )
+            if found.rowcount != 1 or not _is_intact(connection, lease):
+                raise UnknownLease(f"lease {lease} is over", hint="Take a new one, and read again.")
+
+    def release_lease(self, lease: int) -> bool:
+        """Ends a lease, and returns whether it was intact to the end; ending it again returns False."""
+        with self._database.write() as connection:
+            intact = _is_intact(connection, lease)
+            connection.execute(delete(LEASED_BATCH).where(LEASED_BATCH.c.lease == lease))
+            connection.execute(delete(LEASE).where(LEASE.c.id == lease))
+            return intact
+
+    def lease_is_intact(self, lease: int) -> bool:
+        """Returns whether none of a lease's batches was swept, so that whatever was read of them was all of it.
+
+        This is a fact of the catalog, not of a clock: a lease that ran out while nobody swept is intact.
+        """
+        with self._database.read() as connection:
+            return _is_intact(connection, lease)
+
+    def lease_is_live(self, lease: int) -> bool:
+        """Returns whether a lease still protects its batches."""
+        with self._database.read() as connection:
+            until = connection.execute(select(LEASE.c.until_ms).where(LEASE.c.id == lease)).scalar_one_or_none()
+        return until is not None and until > self._now_ms()
+
+
+def _is_intact(connection: Connection, lease: int) -> bool:
+    if connection.execute(select(LEASE.c.id).where(LEASE.c.id == lease)).first() is None:
+        return False
+    readable = (BatchState.LIVE.value, BatchState.REPLACED.value)
+    swept = (
+        select(LEASED_BATCH.c.batch)
+        .outerjoin(BATCH, BATCH.c.id == LEASED_BATCH.c.batch)
+        .where(LEASED_BATCH.c.lease == lease, or_(BATCH.c.id.is_(None), BATCH.c.state.not_in(readable)))
+    )
+    return connection.execute(swept.limit(1)).first() is None

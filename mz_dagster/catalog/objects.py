@@ -1,0 +1,346 @@
+"""Objects: names, definitions, dependencies, and their creation, swap and drop.
+
+A GlobalId is made from a sequence that only grows and denotes one object for good, also after the object is
+dropped. A name denotes one object at a time and may be rebound; dependants were bound to ids and do not
+notice. Every change is one transaction: what is created together appears together, and what is no longer
+needed (see `reachability`) goes with the change that made it so.
+
+A dropped object keeps its row. Its collection's since and upper become `{}`, unreadable and unwritable for
+good, and its batches `replaced`, so that readers who list them finish and the sweep takes the rest.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
+
+from mz_dagster.catalog.codec import columns_of, columns_text, frontier_text, json_text, keys_of, keys_text
+from mz_dagster.catalog.database import Transactions, next_ids
+from mz_dagster.catalog.errors import NameTaken, SinceBehindInput, StillNeeded, UnknownObject, WrongDefinition
+from mz_dagster.catalog.frontiers import frontiers
+from mz_dagster.catalog.reachability import Entry, needed
+from mz_dagster.catalog.rows import KINDS, BatchState, NewObject, ObjectRow, Ref
+from mz_dagster.catalog.schema import BATCH, CAPABILITY, COLLECTION, DEPENDENCY, HOLD, NAME, OBJECT
+from mz_dagster.catalog.timelines import lattice_of
+from mz_dagster.formalism import Antichain, GlobalId
+
+
+class Objects(Transactions):
+    """Is the part of the catalog that names and defines things."""
+
+    def create_object(self, new: NewObject) -> ObjectRow:
+        """Creates one object; see `create_objects`."""
+        return self.create_objects([new])[0]
+
+    def create_objects(self, new: Sequence[NewObject]) -> tuple[ObjectRow, ...]:
+        """Creates objects in one transaction, in order, and returns them.
+
+        Raises:
+            NameTaken: A name denotes something already, or is used twice.
+            UnknownObject: A dependency does not exist, or was dropped.
+            UnknownTimeline: A timeline was not declared.
+            SinceBehindInput: An object would be readable where one of its inputs is not (constraint R).
+            WrongDefinition: A description contradicts itself.
+        """
+        return self.swap(new, ())
+
+    def swap(self, created: Sequence[NewObject], dropped: Collection[GlobalId]) -> tuple[ObjectRow, ...]:
+        """Takes names from old objects and creates new ones, possibly under the same names, in one transaction.
+
+        An old object that something outside of `dropped` still depends on lives on without a name until that goes too.
+
+        Raises:
+            NameTaken: A name denotes something that is not in `dropped`, or is used twice.
+            UnknownObject: A dependency or an object to drop does not exist, or was dropped.
+            UnknownTimeline: A timeline was not declared.
+            SinceBehindInput: An object would be readable where one of its inputs is not (constraint R).
+            WrongDefinition: A description contradicts itself.
+        """
+        _check(created)
+        with self._database.write() as connection:
+            for id in dropped:
+                _undropped(connection, id)
+            connection.execute(delete(NAME).where(NAME.c.object.in_(list(dropped))))
+            ids = _create(connection, created)
+            if dropped:
+                entries = _entries(connection)
+                _drop(connection, entries.keys() - needed(entries, dropped))
+            return tuple(_object(connection, id) for id in ids)
+
+    def drop_object(self, id: GlobalId, cascade: bool = False) -> tuple[GlobalId, ...]:
+        """Drops an object with its indexes and arrangements; returns the ids of everything that went.
+
+        An index that a plan uses only loses its name, and goes when the plan does.
+
+        Args:
+            id: The object.
+            cascade: Whether to drop its dependants too.
+
+        Raises:
+            StillNeeded: Others depend on it, and `cascade` is False.
+            UnknownObject: It does not exist, or was dropped.
+        """
+        with self._database.write() as connection:
+            row = _undropped(connection, id)
+            entries = _entries(connection)
+            doomed = {id}
+            if row.kind not in ("index", "arrangement"):
+                if cascade:
+                    doomed |= _dependants(entries, id)
+                elif id in needed(entries, doomed):
+                    raise StillNeeded(row.name or id, _blockers(entries, id))
+            connection.execute(delete(NAME).where(NAME.c.object.in_(list(doomed))))
+            entries = _entries(connection)
+            gone = entries.keys() - needed(entries, doomed)
+            _drop(connection, gone)
+            return tuple(sorted(gone))
+
+    def resolve_name(self, name: str) -> ObjectRow | None:
+        """Returns the object that a name denotes, or None."""
+        with self._database.read() as connection:
+            id = connection.execute(select(NAME.c.object).where(NAME.c.name == name)).scalar_one_or_none()
+            return None if id is None else _object(connection, GlobalId(id))
+
+    def object(self, id: GlobalId) -> ObjectRow:
+        """Returns an object, dropped or not.
+
+        Raises:
+            UnknownObject: No object ever had that id.
+        """
+        with self._database.read() as connection:
+            return _object(connection, id)
+
+    def objects(self, kind: str | None = None, *, dropped: bool = False) -> tuple[ObjectRow, ...]:
+        """Returns the objects, of one kind if given, in order of creation.
+
+        Args:
+            kind: One of `KINDS`.
+            dropped: Whether to return dropped ones too.
+        """
+        query = _objects_query().order_by(OBJECT.c.sequence)
+        if kind is not None:
+            query = query.where(OBJECT.c.kind == kind)
+        if not dropped:
+            query = query.where(OBJECT.c.dropped.is_(False))
+        with self._database.read() as connection:
+            dependencies = _dependencies(connection)
+            return tuple(_object_of(row, dependencies.get(row.id, {})) for row in connection.execute(query))
+
+    def dependants(self, id: GlobalId) -> tuple[GlobalId, ...]:
+        """Returns the objects that depend on an object directly and are not dropped, in order of creation."""
+        query = (
+            select(OBJECT.c.id)
+            .join(DEPENDENCY, DEPENDENCY.c.dependant == OBJECT.c.id)
+            .where(DEPENDENCY.c.dependency == id, OBJECT.c.dropped.is_(False))
+            .order_by(OBJECT.c.sequence)
+            .distinct()
+        )
+        with self._database.read() as connection:
+            return tuple(GlobalId(one) for one in connection.execute(query.add_columns(OBJECT.c.sequence)).scalars())
+
+
+def _check(new: Sequence[NewObject]) -> None:
+    for position, one in enumerate(new):
+        if one.kind not in KINDS:
+            raise WrongDefinition(f'no kind of object "{one.kind}"', hint=f"Use one of {', '.join(KINDS)}.")
+        for dependency in one.dependencies.values():
+            if isinstance(dependency, Ref) and not 0 <= dependency.position < position:
+                raise WrongDefinition(f'"{one.name}" depends on an object that is not before it')
+        if isinstance(one.owner, Ref) and not 0 <= one.owner.position < len(new):
+            raise WrongDefinition(f'the owner of "{one.name}" is not in the list')
+        if len({column.name for column in one.columns}) != len(one.columns):
+            raise WrongDefinition(
+                f'"{one.name}" has two columns of one name', hint="Give each column a name of its own, with AS."
+            )
+
+
+def _create(connection: Connection, new: Sequence[NewObject]) -> list[GlobalId]:
+    sequence = next_ids(connection, "object", len(new))
+    ids = [
+        GlobalId(f"{'s' if one.kind == 'source' else 'u'}{number}") for number, one in zip(sequence, new, strict=True)
+    ]
+
+    def resolve(one: GlobalId | Ref) -> GlobalId:
+        return ids[one.position] if isinstance(one, Ref) else one
+
+    for number, id, one in zip(sequence, ids, new, strict=True):
+        lattice = lattice_of(connection, one.timeline)
+        connection.execute(
+            insert(OBJECT).values(
+                id=id,
+                sequence=number,
+                created_as=one.name,
+                kind=one.kind,
+                sql=one.sql,
+                timeline=one.timeline,
+                column_types=columns_text(one.columns),
+                unique_keys=keys_text(one.keys),
+                monotonic=one.monotonic,
+                options=json_text(dict(one.options)),
+                tags=json_text(list(one.tags)),
+                has_collection=one.has_collection,
+                dropped=False,
+            )
+        )
+        if one.name is not None:
+            if connection.execute(select(NAME.c.name).where(NAME.c.name == one.name)).first() is not None:
+                raise NameTaken(one.name)
+            connection.execute(insert(NAME).values(name=one.name, object=id))
+        dependencies = {name: resolve(dependency) for name, dependency in one.dependencies.items()}
+        for dependency in set(dependencies.values()):
+            _undropped(connection, dependency)
+        for name, dependency in sorted(dependencies.items()):
+            connection.execute(insert(DEPENDENCY).values(dependant=id, name=name, dependency=dependency))
+        if one.has_collection:
+            connection.execute(
+                insert(COLLECTION).values(
+                    id=id,
+                    timeline=one.timeline,
+                    since=frontier_text(Antichain.of(lattice, one.since)),
+                    upper=frontier_text(
+                        Antichain.empty(lattice) if one.upper is None else Antichain.of(lattice, one.upper)
+                    ),
+                    shard=f"shards/{id}",
+                )
+            )
+    for id, one in zip(ids, new, strict=True):
+        if one.owner is not None:
+            connection.execute(update(OBJECT).where(OBJECT.c.id == id).values(owner=resolve(one.owner)))
+    _hold_inputs(connection, ids, new)
+    return ids
+
+
+def _hold_inputs(connection: Connection, ids: Sequence[GlobalId], new: Sequence[NewObject]) -> None:
+    """Records which collections the new ones are computed from, and checks constraint R."""
+    depends = _dependencies(connection)
+    stored = set(connection.execute(select(COLLECTION.c.id)).scalars())
+
+    def inputs(id: GlobalId) -> set[GlobalId]:
+        found: set[GlobalId] = set()
+        for dependency in depends.get(id, {}).values():
+            found |= {dependency} if dependency in stored else inputs(dependency)
+        return found
+
+    edges = {(id, one) for id in ids if id in stored for one in inputs(id)}
+    for id, one in zip(ids, new, strict=True):
+        # An owner that is created with its arrangement is computed from it, unless it is the other way round.
+        if isinstance(one.owner, Ref) and {id, ids[one.owner.position]} <= stored:
+            owner = ids[one.owner.position]
+            if owner != id and owner not in inputs(id):
+                edges.add((owner, id))
+    if not edges:
+        return
+    known = frontiers(connection, {one for edge in edges for one in edge})
+    for output, input in sorted(edges):
+        if known[input][0].lattice != known[output][0].lattice:
+            raise WrongDefinition(f'"{output}" and its input "{input}" are of timelines that never compare')
+        if not known[input][0] <= known[output][0]:
+            raise SinceBehindInput(
+                f'"{output}" cannot start at {known[output][0]}: its input "{input}" starts at {known[input][0]}',
+                hint="Start it at a time at which all of its inputs are readable, and hold them there meanwhile.",
+            )
+    connection.execute(insert(HOLD), [{"output": output, "input": input} for output, input in sorted(edges)])
+
+
+def _drop(connection: Connection, ids: Iterable[GlobalId]) -> None:
+    gone = [{"the_id": id} for id in sorted(ids)]
+    if not gone:
+        return
+    the_id: Any = bindparam("the_id")
+    connection.execute(update(OBJECT).where(OBJECT.c.id == the_id).values(dropped=True), gone)
+    connection.execute(delete(NAME).where(NAME.c.object == the_id), gone)
+    connection.execute(delete(HOLD).where(HOLD.c.output == the_id), gone)
+    connection.execute(delete(CAPABILITY).where(CAPABILITY.c.collection == the_id), gone)
+    connection.execute(
+        update(COLLECTION).where(COLLECTION.c.id == the_id).values(since="[]", upper="[]", failure=None), gone
+    )
+    connection.execute(
+        update(BATCH)
+        .where(BATCH.c.collection == the_id, BATCH.c.state == BatchState.LIVE.value)
+        .values(state=BatchState.REPLACED.value),
+        gone,
+    )
+
+
+def _entries(connection: Connection) -> dict[GlobalId, Entry]:
+    dependencies = _dependencies(connection)
+    used = {one for each in dependencies.values() for one in each.values()}
+    query = _objects_query().where(OBJECT.c.dropped.is_(False)).order_by(OBJECT.c.sequence)
+    return {
+        GlobalId(row.id): Entry(
+            GlobalId(row.id),
+            row.kind,
+            row.name,
+            row.created_as,
+            None if row.owner is None else GlobalId(row.owner),
+            frozenset(dependencies.get(row.id, {}).values()),
+            row.id in used,
+        )
+        for row in connection.execute(query)
+    }
+
+
+def _dependants(entries: Mapping[GlobalId, Entry], id: GlobalId) -> set[GlobalId]:
+    """Returns everything that depends on an object, directly or not."""
+    reached = {id}
+    for entry in entries.values():  # in order of creation, so dependants come after what they depend on
+        if reached & set(entry.dependencies):
+            reached.add(entry.id)
+    return reached - {id}
+
+
+def _blockers(entries: Mapping[GlobalId, Entry], id: GlobalId) -> list[str]:
+    """Returns the names, or ids, of what depends on an object and would not simply go with it."""
+    found = [entries[one] for one in _dependants(entries, id)]
+    return sorted(entry.name or entry.id for entry in found if entry.kind not in ("index", "arrangement"))
+
+
+def _undropped(connection: Connection, id: GlobalId) -> ObjectRow:
+    row = _object(connection, id)
+    if row.dropped:
+        raise UnknownObject(id, dropped=True)
+    return row
+
+
+def _object(connection: Connection, id: GlobalId) -> ObjectRow:
+    row = connection.execute(_objects_query().where(OBJECT.c.id == id)).one_or_none()
+    if row is None:
+        raise UnknownObject(id)
+    return _object_of(row, _dependencies(connection, id).get(id, {}))
+
+
+def _objects_query() -> Any:
+    return select(OBJECT, NAME.c.name).outerjoin(NAME, NAME.c.object == OBJECT.c.id)
+
+
+def _dependencies(connection: Connection, id: GlobalId | None = None) -> dict[GlobalId, dict[str, GlobalId]]:
+    query = select(DEPENDENCY).order_by(DEPENDENCY.c.dependant, DEPENDENCY.c.name)
+    if id is not None:
+        query = query.where(DEPENDENCY.c.dependant == id)
+    found: dict[GlobalId, dict[str, GlobalId]] = {}
+    for row in connection.execute(query):
+        found.setdefault(GlobalId(row.dependant), {})[row.name] = GlobalId(row.dependency)
+    return found
+
+
+def _object_of(row: Any, dependencies: Mapping[str, GlobalId]) -> ObjectRow:
+    return ObjectRow(
+        GlobalId(row.id),
+        row.name,
+        row.created_as,
+        row.kind,
+        row.sql,
+        row.timeline,
+        columns_of(row.column_types),
+        keys_of(row.unique_keys),
+        row.monotonic,
+        dict(dependencies),
+        None if row.owner is None else GlobalId(row.owner),
+        json.loads(row.options),
+        tuple(json.loads(row.tags)),
+        row.has_collection,
+        row.dropped,
+    )

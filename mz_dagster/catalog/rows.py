@@ -1,0 +1,388 @@
+"""The catalog's values: what its methods take and return, frozen and free of SQL.
+
+Rows say what the catalog held in one transaction; outcomes (`Sealed`, `UpperMismatch`, ...) say what a
+compare-and-set found. An expected outcome is a value, so that a caller must look at it; only a broken
+rule is an exception. Nothing here reads or writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, NewType
+
+from mz_dagster.formalism import Antichain, GlobalId
+from mz_dagster.plan.types import Column, RelationType
+
+BatchId = NewType("BatchId", int)
+"""Names one attempt to write a batch; never reused, so two attempts never share rows."""
+
+WriterId = NewType("WriterId", int)
+"""Names a process's lease to write batches."""
+
+KINDS = ("source", "table", "view", "materialized view", "index", "arrangement")
+"""What an object can be."""
+
+Keys = frozenset[frozenset[int]]
+"""Sets of column positions that are each unique at every time."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineRow:
+    """Is a timeline: its name, the name of its lattice, and how far its oracle has come."""
+
+    name: str
+    lattice: str
+    read_ts: int
+    write_ts: int
+
+
+@dataclass(frozen=True, slots=True)
+class BoundFile:
+    """Is a file that a binding made part of a source, with what proves that it has not changed since."""
+
+    path: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """Is the durable fact that a source's content at `tick` is all earlier bindings' files and these.
+
+    Attributes:
+        source: The source.
+        tick: The time at which the files' records take effect.
+        files: In the order in which they are to be read.
+    """
+
+    source: GlobalId
+    tick: int
+    files: tuple[BoundFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Minted:
+    """Says that a tick was minted, with its bindings, in one transaction."""
+
+    timeline: str
+    tick: int
+
+
+@dataclass(frozen=True, slots=True)
+class TickMoved:
+    """Says that nothing was minted, because the timeline is not where the caller believed.
+
+    Attributes:
+        timeline: The timeline.
+        last: Its last tick, or None.
+        read_ts: Its oracle's read timestamp; a new tick must be greater than both.
+    """
+
+    timeline: str
+    last: int | None
+    read_ts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """Stands, in a list of objects to be created together, for the id of the one at `position`."""
+
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewObject:
+    """Describes an object to be created.
+
+    Attributes:
+        name: The name to bind to it; None for an arrangement that no name denotes.
+        kind: One of `KINDS`.
+        sql: The statement that defines it, or text for display.
+        timeline: The timeline of its times; None if it depends on none.
+        columns: Its columns.
+        keys: Sets of column positions, each unique.
+        monotonic: Whether it is proven never to retract.
+        dependencies: What it reads, by the names used when it was bound. A `Ref` denotes an earlier object of the
+            same list.
+        owner: The object that it serves and with which it goes; a `Ref` may denote any object of the list.
+        options: Anything JSON-able.
+        tags: For display and selection.
+        has_collection: Whether it has contents of its own (a plain view has none).
+        since: Where its collection starts to be readable.
+        upper: Where its collection is not known yet; None for `{}`, closed from the start.
+    """
+
+    name: str | None
+    kind: str
+    sql: str
+    timeline: str | None
+    columns: tuple[Column, ...]
+    keys: Keys = frozenset()
+    monotonic: bool = False
+    dependencies: Mapping[str, GlobalId | Ref] = field(default_factory=dict)
+    owner: GlobalId | Ref | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+    has_collection: bool = True
+    since: int = 0
+    upper: int | None = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectRow:
+    """Is a created object; everything but `name` and `dropped` stays as it was created.
+
+    Attributes:
+        id: Its GlobalId, never reused.
+        name: The name that denotes it now; None if none does, because it never had one or lost it.
+        created_as: The name under which it was created.
+        kind: One of `KINDS`.
+        sql: The statement that defines it.
+        timeline: The timeline of its times, or None.
+        columns: Its columns.
+        keys: Sets of column positions, each unique.
+        monotonic: Whether it is proven never to retract.
+        dependencies: What it reads, by the names used when it was bound.
+        owner: The object that it serves, or None.
+        options: As created.
+        tags: As created.
+        has_collection: Whether it has contents of its own.
+        dropped: Whether it is gone; its id and row remain.
+    """
+
+    id: GlobalId
+    name: str | None
+    created_as: str | None
+    kind: str
+    sql: str
+    timeline: str | None
+    columns: tuple[Column, ...]
+    keys: Keys
+    monotonic: bool
+    dependencies: Mapping[str, GlobalId]
+    owner: GlobalId | None
+    options: Mapping[str, Any]
+    tags: tuple[str, ...]
+    has_collection: bool
+    dropped: bool
+
+    @property
+    def relation_type(self) -> RelationType:
+        """Columns, keys and monotonicity, as the planner wants them."""
+        return RelationType(self.columns, self.keys, self.monotonic)
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionRow:
+    """Is what the catalog knows of a collection.
+
+    Attributes:
+        id: Its object's GlobalId.
+        timeline: The timeline of its times, or None for constants.
+        since: Reads are right at times beyond it; `{}` once dropped.
+        upper: Times beyond it are not known yet; `{}` once closed.
+        columns: Its data columns.
+        keys: Sets of column positions, each unique.
+        shard: The shard's folder below the storage root.
+        failure: Why its last step did not finish, or None.
+        retention_ms: Its own retention, or None for the project's.
+    """
+
+    id: GlobalId
+    timeline: str | None
+    since: Antichain[int]
+    upper: Antichain[int]
+    columns: tuple[Column, ...]
+    keys: Keys
+    shard: str
+    failure: str | None
+    retention_ms: int | None = None
+
+    @property
+    def is_hydrated(self) -> bool:
+        """Whether it is readable at all: `since < upper`; a new collection begins with both equal."""
+        return self.since < self.upper
+
+    def is_readable_at(self, time: int) -> bool:
+        """Returns whether `since <= time` and not `upper <= time`."""
+        return self.since.less_equal(time) and not self.upper.less_equal(time)
+
+
+class BatchState(Enum):
+    """Is where a batch stands; the arrows are the only moves.
+
+    `writing -> live -> replaced -> dead -> (forgotten)` and `writing -> dead -> (forgotten)`.
+    """
+
+    WRITING = "writing"
+    LIVE = "live"
+    REPLACED = "replaced"
+    DEAD = "dead"
+
+
+@dataclass(frozen=True, slots=True)
+class BatchStats:
+    """Is what a batch holds: updates, how many of them are of the error part, files and bytes."""
+
+    rows: int
+    errors: int
+    files: int
+    bytes: int
+
+
+NO_ROWS = BatchStats(0, 0, 0, 0)
+"""The stats of an append that had nothing to write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Is the updates of one collection in `[lower, upper)`, stored in its shard under `mz_batch = id`."""
+
+    id: BatchId
+    collection: GlobalId
+    lower: Antichain[int]
+    upper: Antichain[int]
+    state: BatchState
+    stats: BatchStats
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Asks for a batch id under which the updates of `[lower, upper)` of a collection will be written."""
+
+    collection: GlobalId
+    lower: Antichain[int]
+    upper: Antichain[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """Moves a collection's upper from `lower` to `upper`.
+
+    Attributes:
+        collection: The collection.
+        lower: The upper that it is expected to have.
+        upper: The upper that it gets.
+        batch: The batch with the updates of `[lower, upper)`; None if there are none.
+        stats: The batch's stats as its append returned them; with no rows the batch is as good as None.
+    """
+
+    collection: GlobalId
+    lower: Antichain[int]
+    upper: Antichain[int]
+    batch: BatchId | None = None
+    stats: BatchStats | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """Says that every seal took effect, in one transaction."""
+
+    collections: tuple[GlobalId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UpperMismatch:
+    """Says that nothing was sealed, because this collection's upper is not as expected.
+
+    Once dropped, a collection has the upper `{}`.
+    """
+
+    collection: GlobalId
+    expected: Antichain[int]
+    found: Antichain[int]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchNotWriting:
+    """Says that nothing was sealed or replaced, because this batch is not `writing` any more.
+
+    Attributes:
+        batch: The batch.
+        state: Its state; None if it was swept and forgotten.
+    """
+
+    batch: BatchId
+    state: BatchState | None
+
+
+@dataclass(frozen=True, slots=True)
+class LeadershipLost:
+    """Says that nothing was sealed, because another holder leads the timeline now, or nobody does."""
+
+    timeline: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """Says that one batch took the place of its parts."""
+
+    batch: BatchId
+
+
+@dataclass(frozen=True, slots=True)
+class LostRace:
+    """Says that nothing was replaced: these parts are not live any more, or are not neighbours."""
+
+    parts: tuple[BatchId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListedBatches:
+    """Is a collection's live batches in one transaction; gaps between them are known to be empty.
+
+    Attributes:
+        since: The collection's since.
+        upper: The collection's upper.
+        batches: By lower.
+    """
+
+    since: Antichain[int]
+    upper: Antichain[int]
+    batches: tuple[Batch, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """Is the right to read the listed batches until it is released or expires."""
+
+    id: int
+    snapshots: Mapping[GlobalId, ListedBatches]
+
+
+@dataclass(frozen=True, slots=True)
+class Leadership:
+    """Is the right to write a timeline; the epoch fences off every earlier holder."""
+
+    timeline: str
+    epoch: int
+    holder: str
+
+
+@dataclass(frozen=True, slots=True)
+class Led:
+    """Says that another holder leads the timeline until (at least) `until_ms`."""
+
+    timeline: str
+    holder: str
+    until_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadCapability:
+    """Is a durable right that holds a collection's since back.
+
+    Attributes:
+        token: The unguessable bearer id; the catalog keeps only its hash.
+        collection: The collection.
+        frontier: Where it holds since back.
+        until_ms: When it expires unless renewed; None for never.
+    """
+
+    token: str = field(repr=False)
+    collection: GlobalId
+    frontier: Antichain[int]
+    until_ms: int | None

@@ -1,0 +1,191 @@
+"""The catalog's tables, as SQLAlchemy Core sees them; `migrations/` brings a database to this shape.
+
+Frontiers are canonical JSON text (see `codec`), clock times are epoch milliseconds, and every id that
+must never be reused comes from `counter`. Only types that SQLite and PostgreSQL share are used.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Index, Integer, MetaData, Table, Text
+
+METADATA = MetaData(
+    naming_convention={
+        "ix": "ix_%(column_0_label)s",
+        "uq": "uq_%(table_name)s_%(column_0_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+PROJECT = Table(
+    "project",
+    METADATA,
+    Column("id", Text, primary_key=True),
+)
+"""One row: the project's random id. On PostgreSQL it is also the write lock."""
+
+COUNTER = Table(
+    "counter",
+    METADATA,
+    Column("name", Text, primary_key=True),
+    Column("last", BigInteger, nullable=False),
+)
+"""The last id handed out, by kind of id."""
+
+TIMELINE = Table(
+    "timeline",
+    METADATA,
+    Column("name", Text, primary_key=True),
+    Column("lattice", Text, nullable=False),
+    Column("read_ts", BigInteger, nullable=False),
+    Column("write_ts", BigInteger, nullable=False),
+    Column("epoch", BigInteger, nullable=False),
+    Column("holder", Text),
+    Column("until_ms", BigInteger),
+)
+"""Timelines with their oracle and their writer's lease."""
+
+TICK = Table(
+    "tick",
+    METADATA,
+    Column("timeline", Text, ForeignKey("timeline.name"), primary_key=True),
+    Column("tick", BigInteger, primary_key=True, autoincrement=False),
+)
+"""Minted ticks."""
+
+OBJECT = Table(
+    "object",
+    METADATA,
+    Column("id", Text, primary_key=True),
+    Column("sequence", BigInteger, nullable=False, unique=True),
+    Column("created_as", Text),
+    Column("kind", Text, nullable=False),
+    Column("sql", Text, nullable=False),
+    Column("timeline", Text, ForeignKey("timeline.name")),
+    Column("column_types", Text, nullable=False),
+    Column("unique_keys", Text, nullable=False),
+    Column("monotonic", Boolean, nullable=False),
+    Column("owner", Text, ForeignKey("object.id")),
+    Column("options", Text, nullable=False),
+    Column("tags", Text, nullable=False),
+    Column("has_collection", Boolean, nullable=False),
+    Column("dropped", Boolean, nullable=False),
+    Index("ix_object_owner", "owner"),
+)
+"""Objects, dropped ones included: an id never denotes anything else."""
+
+NAME = Table(
+    "name",
+    METADATA,
+    Column("name", Text, primary_key=True),
+    Column("object", Text, ForeignKey("object.id"), nullable=False, unique=True),
+)
+"""The names that denote objects now."""
+
+DEPENDENCY = Table(
+    "dependency",
+    METADATA,
+    Column("dependant", Text, ForeignKey("object.id"), primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("dependency", Text, ForeignKey("object.id"), nullable=False),
+    Index("ix_dependency_dependency", "dependency"),
+)
+"""What an object reads, by the names used when it was bound."""
+
+COLLECTION = Table(
+    "collection",
+    METADATA,
+    Column("id", Text, ForeignKey("object.id"), primary_key=True),
+    Column("timeline", Text, ForeignKey("timeline.name")),
+    Column("since", Text, nullable=False),
+    Column("upper", Text, nullable=False),
+    Column("shard", Text, nullable=False, unique=True),
+    Column("failure", Text),
+    Column("retention_ms", BigInteger),
+)
+"""The TVC map: frontiers of collections."""
+
+HOLD = Table(
+    "hold",
+    METADATA,
+    Column("output", Text, ForeignKey("collection.id"), primary_key=True),
+    Column("input", Text, ForeignKey("collection.id"), primary_key=True),
+    Index("ix_hold_input", "input"),
+)
+"""Which collection is computed from which: the capabilities that never expire.
+
+The output holds its input's since at its own since (constraint R) and at its upper - 1, and its upper never
+passes the input's (constraint W). The frontiers held are not stored but follow from the output's own.
+"""
+
+BOUND_FILE = Table(
+    "bound_file",
+    METADATA,
+    Column("source", Text, ForeignKey("object.id"), primary_key=True),
+    Column("path", Text, primary_key=True),
+    Column("tick", BigInteger, nullable=False),
+    Column("position", Integer, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("sha256", Text, nullable=False),
+    Index("ix_bound_file_source_tick", "source", "tick", "position"),
+)
+"""Bindings: which files a source gained at which tick, and in which order they are read."""
+
+WRITER = Table(
+    "writer",
+    METADATA,
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("holder", Text, nullable=False),
+    Column("until_ms", BigInteger, nullable=False),
+)
+"""Leases to write batches."""
+
+BATCH = Table(
+    "batch",
+    METADATA,
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("collection", Text, ForeignKey("collection.id"), nullable=False),
+    Column("lower", Text, nullable=False),
+    Column("upper", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("writer", BigInteger, nullable=False),
+    Column("rows", BigInteger, nullable=False),
+    Column("errors", BigInteger, nullable=False),
+    Column("files", BigInteger, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    Index("ix_batch_collection_state", "collection", "state"),
+    Index("ix_batch_state", "state"),
+    Index("ix_batch_writer", "writer"),
+)
+"""Batches of all states; a forgotten batch has no row."""
+
+LEASE = Table(
+    "lease",
+    METADATA,
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("holder", Text, nullable=False),
+    Column("until_ms", BigInteger, nullable=False),
+)
+"""Leases to read."""
+
+LEASED_BATCH = Table(
+    "leased_batch",
+    METADATA,
+    Column("lease", BigInteger, ForeignKey("lease.id"), primary_key=True, autoincrement=False),
+    Column("batch", BigInteger, primary_key=True, autoincrement=False),
+    Index("ix_leased_batch_batch", "batch"),
+)
+"""Which batches a lease lists."""
+
+CAPABILITY = Table(
+    "capability",
+    METADATA,
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("token_hash", Text, nullable=False),
+    Column("collection", Text, ForeignKey("collection.id"), nullable=False),
+    Column("frontier", Text, nullable=False),
+    Column("holder", Text, nullable=False),
+    Column("until_ms", BigInteger),
+    Index("ix_capability_collection", "collection"),
+)
+"""Read capabilities of sessions and subscribers."""

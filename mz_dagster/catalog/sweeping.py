@@ -1,0 +1,102 @@
+"""Sweeping: which batches nobody will ever read or seal, and the two steps by which they go.
+
+A batch is *sweepable* if it is `writing` and its writer has no live lease, or `replaced` and on the list of
+no live lease, or `dead` and not yet forgotten. Declaring it `dead` checks that again in the transaction that
+does it; from then on no seal can make it live and no lease can list it (only live batches are listed), so
+its rows can be deleted without haste, as often as it takes, and only then is it forgotten.
+
+Writers and leases that have run out are removed once nothing refers to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, delete, or_, select, update
+
+from mz_dagster.catalog.batches import batch_of
+from mz_dagster.catalog.database import Transactions
+from mz_dagster.catalog.frontiers import row_lattice
+from mz_dagster.catalog.rows import Batch, BatchId, BatchState
+from mz_dagster.catalog.schema import BATCH, CAPABILITY, COLLECTION, LEASE, LEASED_BATCH, TIMELINE, WRITER
+from mz_dagster.formalism import GlobalId
+
+PORTION = 500
+"""How many ids one statement names at most; databases bound the number of parameters."""
+
+GRACE_MS = 86_400_000
+"""How long an expired lease or capability is remembered: so that its use says what became of it."""
+
+
+class Sweeping(Transactions):
+    """Is the part of the catalog that lets garbage go."""
+
+    def sweepable(self, now: int | None = None) -> tuple[Batch, ...]:
+        """Returns the batches that may be swept at `now` (epoch milliseconds, by default the clock's), by id."""
+        query = (
+            select(BATCH, TIMELINE.c.lattice)
+            .join(COLLECTION, COLLECTION.c.id == BATCH.c.collection)
+            .outerjoin(TIMELINE, TIMELINE.c.name == COLLECTION.c.timeline)
+            .where(or_(_unused(self._now_ms() if now is None else now), BATCH.c.state == BatchState.DEAD.value))
+            .order_by(BATCH.c.id)
+        )
+        with self._database.read() as connection:
+            return tuple(batch_of(row, row_lattice(row)) for row in connection.execute(query))
+
+    def declare_dead(self, ids: Iterable[BatchId], now: int | None = None) -> tuple[BatchId, ...]:
+        """Declares those of the batches dead that are still sweepable, and returns the dead ones."""
+        moment = self._now_ms() if now is None else now
+        dead: list[BatchId] = []
+        with self._database.write() as connection:
+            for portion in _portions(ids):
+                connection.execute(
+                    update(BATCH).where(BATCH.c.id.in_(portion), _unused(moment)).values(state=BatchState.DEAD.value)
+                )
+                query = select(BATCH.c.id).where(BATCH.c.id.in_(portion), BATCH.c.state == BatchState.DEAD.value)
+                dead.extend(BatchId(id) for id in connection.execute(query).scalars())
+        return tuple(sorted(dead))
+
+    def forget(self, ids: Iterable[BatchId], now: int | None = None) -> None:
+        """Removes dead batches, whose rows are deleted, and the leases and writers that ran out long ago.
+
+        A writer stays as long as a batch of its own is `writing`, so that it can still wake up and seal it.
+        """
+        moment = self._now_ms() if now is None else now
+        with self._database.write() as connection:
+            for portion in _portions(ids):
+                connection.execute(delete(BATCH).where(BATCH.c.id.in_(portion), BATCH.c.state == BatchState.DEAD.value))
+            over = LEASE.c.until_ms <= moment - GRACE_MS
+            connection.execute(delete(LEASED_BATCH).where(LEASED_BATCH.c.lease.in_(select(LEASE.c.id).where(over))))
+            connection.execute(delete(LEASE).where(over))
+            writing = select(BATCH.c.writer).where(BATCH.c.state == BatchState.WRITING.value)
+            connection.execute(delete(WRITER).where(WRITER.c.until_ms <= moment, WRITER.c.id.not_in(writing)))
+            connection.execute(delete(CAPABILITY).where(CAPABILITY.c.until_ms <= moment - GRACE_MS))
+
+    def known_batches(self, collection: GlobalId) -> Collection[BatchId]:
+        """Returns the ids of all batches of a collection that are not forgotten, in any state."""
+        query = select(BATCH.c.id).where(BATCH.c.collection == collection)
+        with self._database.read() as connection:
+            return frozenset(BatchId(id) for id in connection.execute(query).scalars())
+
+
+def _unused(now: int) -> ColumnElement[bool]:
+    """Returns the condition that nobody with a live lease writes or reads a batch that nobody else can need."""
+    writers = select(WRITER.c.id).where(WRITER.c.until_ms > now)
+    listed = (
+        select(LEASED_BATCH.c.batch)
+        .join(LEASE, LEASE.c.id == LEASED_BATCH.c.lease)
+        .where(LEASED_BATCH.c.batch == BATCH.c.id, LEASE.c.until_ms > now)
+        .correlate(BATCH)
+        .exists()
+    )
+    return or_(
+        and_(BATCH.c.state == BatchState.WRITING.value, BATCH.c.writer.not_in(writers)),
+        and_(BATCH.c.state == BatchState.REPLACED.value, ~listed),
+    )
+
+
+def _portions(ids: Iterable[BatchId]) -> Iterable[list[Any]]:
+    every = list(ids)
+    for start in range(0, len(every), PORTION):
+        yield every[start : start + PORTION]

@@ -1,0 +1,130 @@
+"""Ticks and bindings: at which times a timeline closes, and what each source contains there.
+
+A tick and the bindings that belong to it are minted in one transaction, so that whoever sees the tick
+sees what every source gained by it. Ticks only grow; a file is bound at most once per source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+
+from sqlalchemy import Connection, func, insert, select
+
+from mz_dagster.catalog.database import Transactions
+from mz_dagster.catalog.errors import FileAlreadyBound
+from mz_dagster.catalog.rows import Binding, BoundFile, Minted, TickMoved
+from mz_dagster.catalog.schema import BOUND_FILE, TICK
+from mz_dagster.catalog.timelines import advance_oracle, timeline_row
+from mz_dagster.errors import ProgrammingError
+from mz_dagster.fail_point import fail_point
+from mz_dagster.formalism import GlobalId
+
+
+class Ticks(Transactions):
+    """Is the part of the catalog that closes times and binds external data to them."""
+
+    def mint_tick(
+        self,
+        timeline: str,
+        tick: int,
+        bindings: Mapping[GlobalId, Sequence[BoundFile]],
+        expected_last: int | None,
+    ) -> Minted | TickMoved:
+        """Closes a timeline at `tick`, binds files to it and applies it to the oracle, all or nothing.
+
+        Args:
+            timeline: The timeline to close.
+            tick: The time; must be greater than the last tick and than the oracle's read timestamp.
+            bindings: The files that each source gains, in reading order; sources that gain none may be left out.
+            expected_last: The last tick that the caller knows of.
+
+        Returns:
+            `TickMoved`, and nothing has happened, if the last tick is another one or `tick` is not beyond both.
+
+        Raises:
+            FileAlreadyBound: A file is part of its source already.
+        """
+        fail_point("tick.before_mint")
+        with self._database.write() as connection:
+            read_ts = int(timeline_row(connection, timeline).read_ts)
+            last = _last_tick(connection, timeline)
+            if last != expected_last or (last is not None and tick <= last) or tick <= read_ts:
+                return TickMoved(timeline, last, read_ts)
+            connection.execute(insert(TICK).values(timeline=timeline, tick=tick))
+            rows = [
+                {
+                    "source": source,
+                    "path": file.path,
+                    "tick": tick,
+                    "position": position,
+                    "size": file.size,
+                    "sha256": file.sha256,
+                }
+                for source, files in bindings.items()
+                for position, file in enumerate(files)
+            ]
+            _check_unbound(connection, bindings)
+            if rows:
+                connection.execute(insert(BOUND_FILE), rows)
+            advance_oracle(connection, timeline, tick)
+        fail_point("tick.minted")
+        return Minted(timeline, tick)
+
+    def ticks(self, timeline: str, newest: int | None = None) -> tuple[int, ...]:
+        """Returns the ticks of a timeline, ascending; only the `newest` so many if given."""
+        query = select(TICK.c.tick).where(TICK.c.timeline == timeline).order_by(TICK.c.tick.desc()).limit(newest)
+        with self._database.read() as connection:
+            timeline_row(connection, timeline)
+            return tuple(reversed(connection.execute(query).scalars().all()))
+
+    def last_tick(self, timeline: str) -> int | None:
+        """Returns the last tick of a timeline, or None."""
+        with self._database.read() as connection:
+            timeline_row(connection, timeline)
+            return _last_tick(connection, timeline)
+
+    def bindings(self, source: GlobalId, lower: int = 0, upper: int | None = None) -> tuple[Binding, ...]:
+        """Returns the bindings of a source with `lower <= tick < upper`, by tick; those of no files are left out."""
+        file = BOUND_FILE.c
+        query = select(BOUND_FILE).where(file.source == source, file.tick >= lower)
+        if upper is not None:
+            query = query.where(file.tick < upper)
+        with self._database.read() as connection:
+            rows = connection.execute(query.order_by(file.tick, file.position)).all()
+        return tuple(
+            Binding(source, tick, tuple(BoundFile(row.path, row.size, row.sha256) for row in group))
+            for tick, group in groupby(rows, key=lambda row: int(row.tick))
+        )
+
+    def bound_files(self, source: GlobalId) -> Mapping[str, BoundFile]:
+        """Returns every file that was ever bound to a source, by path."""
+        with self._database.read() as connection:
+            rows = connection.execute(select(BOUND_FILE).where(BOUND_FILE.c.source == source)).all()
+        return {row.path: BoundFile(row.path, row.size, row.sha256) for row in rows}
+
+
+def _last_tick(connection: Connection, timeline: str) -> int | None:
+    found: int | None = connection.execute(
+        select(func.max(TICK.c.tick)).where(TICK.c.timeline == timeline)
+    ).scalar_one()
+    return found
+
+
+def _check_unbound(connection: Connection, bindings: Mapping[GlobalId, Sequence[BoundFile]]) -> None:
+    for source, files in bindings.items():
+        paths = [file.path for file in files]
+        if len(set(paths)) != len(paths):
+            raise ProgrammingError(f'a binding of "{source}" lists a file twice')
+        # In portions, because databases bound the number of parameters.
+        for start in range(0, len(paths), 500):
+            found = connection.execute(
+                select(BOUND_FILE.c.path).where(
+                    BOUND_FILE.c.source == source, BOUND_FILE.c.path.in_(paths[start : start + 500])
+                )
+            ).first()
+            if found is not None:
+                raise FileAlreadyBound(
+                    f'file "{found.path}" is bound to "{source}" already',
+                    hint="Drop new data as a new file; a bound file is never read again.",
+                )

@@ -1,0 +1,151 @@
+"""Timelines, their oracle and their writer's lease.
+
+The oracle of a timeline keeps two timestamps, `read_ts <= write_ts`, that only grow. Its laws (items 94 to 100):
+
+- `read_ts` never decreases, and a read at it observes every write that was applied before;
+- `write_ts(now)` is greater than everything handed out or applied before, so a write is strictly after
+  every preceding read;
+- `apply_write(ts)` makes `read_ts >= ts`: an acknowledged write is seen by every later read.
+
+The writer's lease elects one leader per timeline. Its epoch grows with every new holder; a seal under an
+older epoch fails, whatever the clocks say.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from mz_dagster.catalog.codec import LATTICES
+from mz_dagster.catalog.database import Transactions
+from mz_dagster.catalog.errors import TimelineDiffers, UnknownTimeline
+from mz_dagster.catalog.rows import Leadership, LeadershipLost, Led, TimelineRow
+from mz_dagster.catalog.schema import TIMELINE
+from mz_dagster.errors import ProgrammingError
+from mz_dagster.formalism import EPOCH_MS, IntegerTimes
+
+
+def timeline_row(connection: Connection, name: str) -> Any:
+    """Returns a timeline's row.
+
+    Raises:
+        UnknownTimeline: It was never declared.
+    """
+    row = connection.execute(select(TIMELINE).where(TIMELINE.c.name == name)).one_or_none()
+    if row is None:
+        raise UnknownTimeline(name, connection.execute(select(TIMELINE.c.name)).scalars().all())
+    return row
+
+
+def lattice_of(connection: Connection, timeline: str | None) -> IntegerTimes:
+    """Returns a timeline's lattice; collections of no timeline hold constants and count milliseconds."""
+    return EPOCH_MS if timeline is None else LATTICES[str(timeline_row(connection, timeline).lattice)]
+
+
+def advance_oracle(connection: Connection, timeline: str, ts: int) -> None:
+    """Makes a timeline's read and write timestamps at least `ts`."""
+    row = timeline_row(connection, timeline)
+    connection.execute(
+        update(TIMELINE)
+        .where(TIMELINE.c.name == timeline)
+        .values(read_ts=max(row.read_ts, ts), write_ts=max(row.write_ts, ts))
+    )
+
+
+def leads(connection: Connection, leadership: Leadership) -> bool:
+    """Returns whether nobody has led the timeline since this leadership was won, and it was not resigned."""
+    row = timeline_row(connection, leadership.timeline)
+    return bool(row.epoch == leadership.epoch and row.holder == leadership.holder)
+
+
+class Timelines(Transactions):
+    """Is the part of the catalog that tells and orders time."""
+
+    def declare_timeline(self, name: str, *, lattice: str = "epoch_ms") -> None:
+        """Makes a timeline, unless it is there already.
+
+        Raises:
+            TimelineDiffers: It is there with another lattice.
+            ProgrammingError: There is no such lattice.
+        """
+        if lattice not in LATTICES:
+            raise ProgrammingError(f'no lattice "{lattice}"', hint=f"Use one of {', '.join(sorted(LATTICES))}.")
+        with self._database.write() as connection:
+            found = connection.execute(select(TIMELINE.c.lattice).where(TIMELINE.c.name == name)).scalar_one_or_none()
+            if found is None:
+                connection.execute(insert(TIMELINE).values(name=name, lattice=lattice, read_ts=0, write_ts=0, epoch=0))
+            elif found != lattice:
+                raise TimelineDiffers(
+                    f'timeline "{name}" exists with the lattice "{found}", not "{lattice}"',
+                    hint="Choose another name: the times of existing collections keep their meaning.",
+                )
+
+    def timelines(self) -> tuple[TimelineRow, ...]:
+        """Returns all timelines by name."""
+        with self._database.read() as connection:
+            rows = connection.execute(select(TIMELINE).order_by(TIMELINE.c.name)).all()
+        return tuple(TimelineRow(row.name, row.lattice, row.read_ts, row.write_ts) for row in rows)
+
+    def read_ts(self, timeline: str) -> int:
+        """Returns the time at which a read observes every write applied so far; 0 on a fresh timeline."""
+        with self._database.read() as connection:
+            return int(timeline_row(connection, timeline).read_ts)
+
+    def write_ts(self, timeline: str, now: int) -> int:
+        """Returns a time `>= now`, greater than every time handed out or applied before."""
+        with self._database.write() as connection:
+            row = timeline_row(connection, timeline)
+            ts = max(row.write_ts + 1, row.read_ts + 1, now)
+            connection.execute(update(TIMELINE).where(TIMELINE.c.name == timeline).values(write_ts=ts))
+            return int(ts)
+
+    def apply_write(self, timeline: str, ts: int) -> None:
+        """Makes every later `read_ts` at least `ts`."""
+        with self._database.write() as connection:
+            advance_oracle(connection, timeline, ts)
+
+    def lead(self, timeline: str, holder: str, ttl_ms: int) -> Leadership | Led:
+        """Takes the writer's lease if it is free or has run out; never takes a live one, one's own included.
+
+        Args:
+            timeline: The timeline to write.
+            holder: Who asks, in words that help to find it.
+            ttl_ms: How long the lease lasts unless renewed, in milliseconds.
+        """
+        now = self._now_ms()
+        with self._database.write() as connection:
+            row = timeline_row(connection, timeline)
+            if row.holder is not None and row.until_ms > now:
+                return Led(timeline, row.holder, row.until_ms)
+            connection.execute(
+                update(TIMELINE)
+                .where(TIMELINE.c.name == timeline)
+                .values(epoch=row.epoch + 1, holder=holder, until_ms=now + ttl_ms)
+            )
+            return Leadership(timeline, row.epoch + 1, holder)
+
+    def leader(self, timeline: str) -> Led | None:
+        """Returns who leads a timeline by a live lease, or None."""
+        now = self._now_ms()
+        with self._database.read() as connection:
+            row = timeline_row(connection, timeline)
+            return Led(timeline, row.holder, row.until_ms) if row.holder is not None and row.until_ms > now else None
+
+    def renew_leadership(self, leadership: Leadership, ttl_ms: int) -> Leadership | LeadershipLost:
+        """Extends the lease, even one that has run out, unless somebody else has taken it since."""
+        with self._database.write() as connection:
+            if not leads(connection, leadership):
+                return LeadershipLost(leadership.timeline, leadership.epoch)
+            connection.execute(
+                update(TIMELINE).where(TIMELINE.c.name == leadership.timeline).values(until_ms=self._now_ms() + ttl_ms)
+            )
+            return leadership
+
+    def resign(self, leadership: Leadership) -> None:
+        """Gives the writer's lease back; does nothing if somebody else has it."""
+        with self._database.write() as connection:
+            if leads(connection, leadership):
+                connection.execute(
+                    update(TIMELINE).where(TIMELINE.c.name == leadership.timeline).values(holder=None, until_ms=None)
+                )

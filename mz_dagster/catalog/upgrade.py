@@ -1,0 +1,65 @@
+"""Brings a catalog to the schema of this version of the code, under an exclusive lock.
+
+Several processes may open a new or an old catalog at once: one migrates it, the others wait and find it done.
+A migration is one transaction, so a crash in it leaves the catalog as it was.
+"""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+from sqlalchemy import Connection, func, insert, inspect, select, text
+
+from mz_dagster.catalog.database import Database
+from mz_dagster.catalog.errors import CatalogTooNew
+from mz_dagster.catalog.schema import COUNTER, PROJECT
+
+HEAD = "0001"
+"""The newest migration in `migrations/versions`; a test compares the two."""
+
+COUNTERS = ("object", "batch", "writer", "lease", "capability")
+"""The kinds of id that are never reused."""
+
+_LOCK_KEY = 0x6D7A_6361  # PostgreSQL's advisory locks are numbers
+
+
+def upgrade(database: Database) -> None:
+    """Makes or migrates the catalog in a database; costs one query if there is nothing to do.
+
+    Raises:
+        CatalogTooNew: Its schema is newer than the code.
+    """
+    with database.read() as connection:
+        found = _version(connection)
+    if found == HEAD:
+        return
+    with database.migrate() as connection:
+        if not database.is_sqlite:
+            connection.execute(select(func.pg_advisory_xact_lock(_LOCK_KEY)))
+        if _version(connection) == HEAD:
+            return
+        _run_migrations(connection)
+        if connection.execute(select(PROJECT.c.id)).first() is None:
+            connection.execute(insert(PROJECT).values(id=secrets.token_hex(16)))
+            connection.execute(insert(COUNTER), [{"name": name, "last": 0} for name in COUNTERS])
+
+
+def _version(connection: Connection) -> str | None:
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    found: str | None = connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one_or_none()
+    if found is not None and found > HEAD:
+        raise CatalogTooNew(found)
+    return found
+
+
+def _run_migrations(connection: Connection) -> None:
+    # Imported here: Alembic takes longer to import than an up to date catalog takes to open.
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")

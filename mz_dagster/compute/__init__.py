@@ -1,0 +1,57 @@
+"""Compute: plans rendered on Spark, and the step that advances a graph of collections.
+
+Owns how an operator turns updates of its inputs into updates of its output, at the exact times. The invariant: for
+every collection and every time at which it is readable, its content is its plan's result over its inputs as
+of that time, error part included; an output's upper never passes an input's (constraint W), and no input's history is
+needed where it is forgotten (constraint R).
+
+In the order of import:
+
+- `frame`: names and types of update frames on Spark.
+- `scalar/`: scalar expressions as total Spark columns, a value or an error.
+- `constant`, `linear`, `negate`, `union`, `delta_join`: one operator each; `consolidate`.
+- `render`: a physical plan's updates over an interval, or its content at one time.
+- `ingest`: a source's updates.
+- `graph`, `step`: all collections of a timeline, advanced together and sealed together.
+- `peek`, `rows_frame`: a plan at one time, as rows; a collection at one time, as a frame.
+- `warm_spark`: Spark, opened when there is work for it.
+
+It does not choose times, poll sources, parse SQL or know names.
+"""
+
+from mz_dagster.compute.frame import shard_names
+from mz_dagster.compute.graph import Graph, MaintainedNode, Node, SourceNode, TableNode
+from mz_dagster.compute.peek import CollectionHasErrors, NegativeMultiplicity, peek, rows_of
+from mz_dagster.compute.rows_frame import rows_frame
+from mz_dagster.compute.step import (
+    CollectionStep,
+    Outcome,
+    Progress,
+    StepLost,
+    Stepper,
+    StepReport,
+    quiet,
+)
+from mz_dagster.compute.warm_spark import WarmSpark
+
+__all__ = [
+    "CollectionHasErrors",
+    "CollectionStep",
+    "Graph",
+    "MaintainedNode",
+    "NegativeMultiplicity",
+    "Node",
+    "Outcome",
+    "Progress",
+    "SourceNode",
+    "StepLost",
+    "StepReport",
+    "Stepper",
+    "TableNode",
+    "WarmSpark",
+    "peek",
+    "quiet",
+    "rows_frame",
+    "rows_of",
+    "shard_names",
+]

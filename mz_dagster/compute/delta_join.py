@@ -1,0 +1,249 @@
+"""The n-way join as delta joins.
+
+Bilinear. For inputs A_0 .. A_n-1 and an interval [l, u), term i takes A_i's updates in it and looks up each other
+input's history, at `t_j <= t_i` for j < i and at `t_j < t_i` for j > i; the result has time t_i and the product of the
+diffs. Every n-tuple of updates is so counted once, at the latest of its times, in the term of the last input that has
+it:
+
+    sum over i of  dA_i(t) * prod over j<i of A_j(<= t) * prod over j>i of A_j(< t)  =  d(A_0 * ... * A_n-1)(t)
+
+Histories are not consolidated: the sum is linear in each of them. NULL is equal to nothing. An input's errors, and
+those of computing its keys, pass through once, at their own time and with their own diff, however many rows they
+would have met. A scalar over several inputs is computed where the last of them is joined; its error has the joined
+row's diff.
+
+Cost: a term reads the histories of the other inputs and shuffles neither if the updates are few, since they are
+broadcast. No intermediate result is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as sf
+
+from mz_dagster.compute.frame import DIFF, ERROR, TIME, columns_at, positional, spark_type
+from mz_dagster.compute.scalar import Emitted, Emitter
+from mz_dagster.compute.scalar.emitted import leftmost
+from mz_dagster.compute.union import union
+from mz_dagster.plan.physical import DeltaJoin
+from mz_dagster.plan.scalar import ColumnRef, Scalar, columns_of, rewrite
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class _Input:
+    """Is one input's part of the join.
+
+    Attributes:
+        index: Which one.
+        offset: Where its columns begin among the joined ones.
+        arity: How many they are.
+        keys: For each class of equivalences that has one here: its scalars over this input alone, over its own columns.
+    """
+
+    index: int
+    offset: int
+    arity: int
+    keys: dict[int, tuple[Scalar, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """Is an input's frame, split.
+
+    Attributes:
+        data: Its good rows with keys that can match: `p{i}_c{k}`, `p{i}_k{class}`, `p{i}_time`, `p{i}_diff`.
+        errors: The updates of its error part, errors of its keys included, without data.
+    """
+
+    data: DataFrame
+    errors: DataFrame
+
+
+class DeltaJoinRendering:
+    """Renders one `DeltaJoin`.
+
+    Args:
+        node: The join.
+    """
+
+    def __init__(self, node: DeltaJoin) -> None:
+        self._node = node
+        arities = [one.relation_type.arity for one in node.inputs]
+        offsets = [sum(arities[:i]) for i in range(len(arities))]
+        self._owner = [i for i, arity in enumerate(arities) for _ in range(arity)]
+        self._inputs = [_Input(i, offsets[i], arities[i], self._local_keys(i, offsets[i])) for i in range(len(arities))]
+        #: Scalars over no input, by class: each local key must equal them.
+        self._constants = {
+            number: [scalar for scalar in one if not columns_of(scalar)] for number, one in enumerate(node.equivalences)
+        }
+        #: Scalars over several inputs, by class.
+        self._spanning = {
+            number: [scalar for scalar in one if len(self._owners(scalar)) > 1]
+            for number, one in enumerate(node.equivalences)
+        }
+
+    def updates(
+        self,
+        changes: Sequence[DataFrame | None],
+        histories: Callable[[int], DataFrame],
+        small: Callable[[int], bool],
+    ) -> DataFrame | None:
+        """Returns the join's updates of an interval.
+
+        Args:
+            changes: Each input's updates in the interval; None for one that has none, whose term is not planned.
+            histories: Returns an input's updates up to the interval's end.
+            small: Tells whether an input's updates may be broadcast.
+        """
+        looked_up: dict[int, DataFrame] = {}
+
+        def history(j: int) -> DataFrame:
+            if j not in looked_up:
+                looked_up[j] = self._split(self._inputs[j], histories(j)).data
+            return looked_up[j]
+
+        results: list[DataFrame] = []
+        for i, change in enumerate(changes):
+            if change is None:
+                continue
+            parts = self._split(self._inputs[i], change)
+            results.append(parts.errors)
+            results.append(self._term(i, parts.data, history, timed=True, small=small(i)))
+        return union(results) if results else None
+
+    def snapshot(self, frames: Sequence[DataFrame], as_of: int) -> DataFrame:
+        """Returns the join of the inputs' contents, as updates at `as_of`, given as snapshots at `as_of`."""
+        parts = [self._split(one, frame) for one, frame in zip(self._inputs, frames, strict=True)]
+        joined = self._term(0, parts[0].data, lambda j: parts[j].data, timed=False, small=False)
+        whole = union([*(one.errors for one in parts), joined])
+        return whole.withColumn(TIME, sf.lit(as_of).cast("bigint"))
+
+    def _local_keys(self, i: int, offset: int) -> dict[int, tuple[Scalar, ...]]:
+        keys: dict[int, tuple[Scalar, ...]] = {}
+        for number, equivalence in enumerate(self._node.equivalences):
+            own = [scalar for scalar in equivalence if self._owners(scalar) == {i}]
+            if own:
+                keys[number] = tuple(rewrite(one, lambda c: _moved(c, c.position - offset)) for one in own)
+        return keys
+
+    def _owners(self, scalar: Scalar) -> set[int]:
+        return {self._owner[position] for position in columns_of(scalar)}
+
+    def _split(self, one: _Input, frame: DataFrame) -> _Parts:
+        """Computes the input's keys, and drops the rows that can match nothing."""
+        emitter = Emitter(columns_at(one.arity))
+        keys = {number: [emitter.emit(scalar) for scalar in scalars] for number, scalars in one.keys.items()}
+        constants = {number: [emitter.emit(scalar) for scalar in self._constants[number]] for number in keys}
+        frame = emitter.stage(frame)
+        own_error = leftmost([key.error for scalars in keys.values() for key in scalars])
+        error = sf.col(ERROR) if own_error is None else sf.coalesce(sf.col(ERROR), own_error)
+        empty = [sf.lit(None).cast(spark_type(c.type)) for c in self._node.relation_type.columns]
+        nothing = [column.alias(name) for column, name in zip(empty, positional(len(empty)), strict=True)]
+        errors = frame.where(error.isNotNull()).select(*nothing, sf.col(TIME), sf.col(DIFF), error.alias(ERROR))
+        good = frame.where(error.isNull())
+        for number, scalars in keys.items():
+            first, *others = scalars
+            good = good.where(first.value.isNotNull())
+            for other in [*others, *constants[number]]:
+                good = good.where(first.value == other.value)
+        prefix = f"p{one.index}_"
+        data = good.select(
+            *(sf.col(name).alias(prefix + name) for name in positional(one.arity)),
+            *(scalars[0].value.alias(f"{prefix}k{number}") for number, scalars in keys.items()),
+            sf.col(TIME).alias(prefix + "time"),
+            sf.col(DIFF).alias(prefix + "diff"),
+        )
+        return _Parts(data, errors)
+
+    def _term(
+        self, i: int, changes: DataFrame, others: Callable[[int], DataFrame], *, timed: bool, small: bool
+    ) -> DataFrame:
+        """Joins one input's rows with the others', in the plan's order."""
+        joined = changes
+        bound = {i}
+        representatives = {number: f"p{i}_k{number}" for number in self._inputs[i].keys}
+        late: set[int] = set()
+        outcome: Column | None = None
+        for j in self._order(i):
+            conditions = [
+                sf.col(f"p{j}_k{number}") == sf.col(representatives[number])
+                for number in self._inputs[j].keys
+                if number in representatives
+            ]
+            if timed:
+                t_i, t_j = sf.col(f"p{i}_time"), sf.col(f"p{j}_time")
+                conditions.append(t_j <= t_i if j < i else t_j < t_i)
+            condition = conditions[0] if conditions else sf.lit(True)
+            for one in conditions[1:]:
+                condition = condition & one
+            joined = (joined.hint("broadcast") if small else joined).join(others(j), condition, "inner")
+            bound.add(j)
+            for number in self._inputs[j].keys:
+                representatives.setdefault(number, f"p{j}_k{number}")
+            joined, failed = self._spanning_at(joined, bound, representatives, late)
+            outcome = failed if outcome is None else outcome if failed is None else sf.coalesce(outcome, failed)
+        return self._shaped(joined, i, outcome)
+
+    def _order(self, i: int) -> tuple[int, ...]:
+        count = len(self._inputs)
+        order = self._node.orders[i] if i < len(self._node.orders) else ()
+        return order if len(order) == count - 1 else tuple(j for j in range(count) if j != i)
+
+    def _spanning_at(
+        self, joined: DataFrame, bound: set[int], representatives: dict[int, str], late: set[int]
+    ) -> tuple[DataFrame, Column | None]:
+        """Applies the classes' scalars over several inputs as soon as all of them are bound.
+
+        Returns the frame, from which rows that do not match are gone, and the column of the errors of those that
+        failed, which stay.
+        """
+        error_columns: list[Column] = []
+        for number, scalars in self._spanning.items():
+            if number in late or not scalars:
+                continue
+            members = [*scalars, *self._constants[number]]
+            if not all(self._owners(scalar) <= bound for scalar in scalars):
+                continue
+            # Wait for the inputs that have a key in this class: the join on it may need no spanning scalar.
+            if not all(one.index in bound for one in self._inputs if number in one.keys):
+                continue
+            late.add(number)
+            emitter = Emitter(self._joined_columns(), prefix=f"mz_class{number}")
+            emitted = [emitter.emit(scalar) for scalar in members]
+            joined = emitter.stage(joined)
+            values: list[Emitted] = list(emitted)
+            if number in representatives:
+                values.append(Emitted(sf.col(representatives[number])))
+            error = leftmost([one.error for one in emitted])
+            matching = sf.lit(True)
+            for one in values[1:]:
+                matching = matching & (values[0].value == one.value)
+            if error is None:
+                joined = joined.where(matching)
+            else:
+                name = f"mz_class{number}_failed"
+                joined = joined.withColumn(name, error).where(sf.col(name).isNotNull() | matching)
+                error_columns.append(sf.col(name))
+        return joined, leftmost(error_columns)
+
+    def _joined_columns(self) -> list[Column]:
+        return [sf.col(f"p{one.index}_c{k}") for one in self._inputs for k in range(one.arity)]
+
+    def _shaped(self, joined: DataFrame, i: int, error: Column | None) -> DataFrame:
+        """Returns the joined rows with the operators' column names, time t_i and the product of the diffs."""
+        diff = sf.col("p0_diff")
+        for one in self._inputs[1:]:
+            diff = diff * sf.col(f"p{one.index}_diff")
+        data = [column.alias(f"c{k}") for k, column in enumerate(self._joined_columns())]
+        own = sf.lit(None).cast("string") if error is None else error
+        return joined.select(*data, sf.col(f"p{i}_time").alias(TIME), diff.alias(DIFF), own.alias(ERROR))
+
+
+def _moved(column: ColumnRef, position: int) -> ColumnRef:
+    return ColumnRef(position, column.type, column.nullable, column.name)

@@ -1,0 +1,137 @@
+"""The form of a frame of updates on Spark.
+
+Owns the names and types of the columns and the renaming between a shard's columns (their SQL names) and the
+positional ones, `c0`, `c1`, ..., that operators use. Invariant: every operator takes and returns frames with exactly
+`c0 .. cn-1, mz_timestamp BIGINT, mz_diff BIGINT, mz_error STRING`; in a row with an error the data columns
+mean nothing until `without_error_data` has made them NULL. It reads and writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, assert_never
+from weakref import WeakSet
+
+from pyspark.sql import functions as sf
+
+from mz_dagster.plan.types import Kind, RelationType, ScalarType
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+TIME = "mz_timestamp"
+DIFF = "mz_diff"
+ERROR = "mz_error"
+META = (TIME, DIFF, ERROR)
+
+#: What a session must have set for expressions to be exact: decimal results keep their scale, or overflow. A stage of
+#: shared columns takes the analyzer an iteration or two.
+REQUIRED_CONF = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "false",
+    "spark.sql.analyzer.maxIterations": "1000",
+}
+
+_exact: WeakSet[SparkSession] = WeakSet()
+
+
+def ensure_exact(session: SparkSession) -> None:
+    """Sets on `session` what exactness requires; one round trip for each setting, once a session."""
+    if session not in _exact:
+        for key, value in REQUIRED_CONF.items():
+            session.conf.set(key, value)
+        _exact.add(session)
+
+
+def spark_type(type_: ScalarType) -> str:
+    """Returns the Spark SQL type that holds `type_`.
+
+    Example:
+        >>> spark_type(ScalarType(Kind.NUMERIC, 2))
+        'decimal(38,2)'
+    """
+    match type_.kind:
+        case Kind.BOOL:
+            return "boolean"
+        case Kind.INT2:
+            return "smallint"
+        case Kind.INT4:
+            return "int"
+        case Kind.INT8 | Kind.MZ_TIMESTAMP:
+            return "bigint"
+        case Kind.FLOAT4:
+            return "float"
+        case Kind.FLOAT8:
+            return "double"
+        case Kind.NUMERIC:
+            return f"decimal(38,{type_.scale})"
+        case Kind.TEXT:
+            return "string"
+        case Kind.DATE:
+            return "date"
+        case Kind.TIMESTAMP:
+            return "timestamp_ntz"
+        case Kind.TIMESTAMPTZ:
+            return "timestamp"
+        case _:
+            assert_never(type_.kind)
+
+
+def spark_schema(relation_type: RelationType, names: Sequence[str] | None = None) -> str:
+    """Returns the DDL of an update frame with these columns, called `names`, or `c0`, `c1`, ... by default."""
+    called = positional(relation_type.arity) if names is None else names
+    data = [f"{quoted(n)} {spark_type(c.type)}" for n, c in zip(called, relation_type.columns, strict=True)]
+    return ", ".join([*data, f"{TIME} bigint", f"{DIFF} bigint", f"{ERROR} string"])
+
+
+def positional(arity: int) -> tuple[str, ...]:
+    """Returns the operators' names of `arity` columns."""
+    return tuple(f"c{position}" for position in range(arity))
+
+
+def quoted(name: str) -> str:
+    """Returns `name` as a quoted identifier of Spark.
+
+    Example:
+        >>> quoted("a`b")
+        '`a``b`'
+    """
+    escaped = name.replace("`", "``")
+    return f"`{escaped}`"
+
+
+def columns_at(arity: int) -> list[Column]:
+    """Returns the data columns of an operator's frame."""
+    return [sf.col(name) for name in positional(arity)]
+
+
+def meta_columns() -> list[Column]:
+    """Returns time, diff and error."""
+    return [sf.col(name) for name in META]
+
+
+def shard_names(relation_type: RelationType) -> tuple[str, ...]:
+    """Returns the columns' names in a shard: their SQL names, or the operators' if those are not unique."""
+    names = relation_type.names
+    folded = {name.lower() for name in names} | set(META)
+    return names if len(folded) == len(names) + len(META) else positional(relation_type.arity)
+
+
+def with_positions(frame: DataFrame, relation_type: RelationType) -> DataFrame:
+    """Returns a shard's update frame, whose columns bear their SQL names, with the operators' names."""
+    data = [sf.col(quoted(name)).alias(f"c{i}") for i, name in enumerate(shard_names(relation_type))]
+    return frame.select(*data, *meta_columns())
+
+
+def with_names(frame: DataFrame, relation_type: RelationType) -> DataFrame:
+    """Returns an operator's frame with the SQL names of its columns, as a shard wants them."""
+    data = [sf.col(f"c{i}").alias(name) for i, name in enumerate(shard_names(relation_type))]
+    return frame.select(*data, *meta_columns())
+
+
+def without_error_data(frame: DataFrame, arity: int) -> DataFrame:
+    """Returns the frame with all data columns NULL in rows that are updates of the error part."""
+    good = sf.col(ERROR).isNull()
+    data = [sf.when(good, sf.col(name)).alias(name) for name in positional(arity)]
+    return frame.select(*data, *meta_columns())

@@ -1,0 +1,104 @@
+"""Peeks: a plan's content at one time, as rows in Python.
+
+A peek runs the same operators as a step, in their form for one time, over leased lists. Its answer is exact or an
+error: an error part that does not sum to zero is raised, and so is a multiplicity below zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from mz_dagster.compute.consolidate import consolidate
+from mz_dagster.compute.render import Renderer
+from mz_dagster.errors import DataError
+from mz_dagster.formalism import GlobalId
+from mz_dagster.plan.physical import Physical
+from mz_dagster.plan.scalar import Value
+from mz_dagster.plan.types import Column, Kind
+
+Row = tuple[Value, ...]
+Read = Callable[[GlobalId, int | None, int], DataFrame]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class CollectionHasErrors(DataError):
+    """Reports an error that is part of what was read.
+
+    Attributes:
+        code: The SQLSTATE of the error in the data.
+    """
+
+    def __init__(self, text: str, others: int) -> None:
+        code, _, message = text.partition(" ")
+        super().__init__(
+            message,
+            detail=f"It is an error of the data, with SQLSTATE {code}."
+            + (f" There are {others} more." if others else ""),
+            hint="It heals when the row that causes it is corrected or deleted.",
+        )
+        self.code = code
+
+
+class NegativeMultiplicity(DataError):
+    """Reports a row of which there are fewer than none: a retraction of what was never there."""
+
+    sqlstate = "XX001"
+
+
+def peek(session: SparkSession, read: Read, plan: Physical, as_of: int) -> list[Row]:
+    """Returns the plan's rows at `as_of`, each as often as its multiplicity says, in no order.
+
+    Args:
+        session: The session to run on.
+        read: Returns the updates of a collection with `lower <= time < upper`.
+        plan: What to compute.
+        as_of: When; every collection that is read must be readable there.
+
+    Raises:
+        DataError: The content is an error, or a multiplicity is negative.
+    """
+    columns = plan.relation_type.columns
+    total = consolidate(Renderer(session, read).snapshot(plan, as_of))
+    names = total.columns
+    shown = [
+        F.unix_micros(total[names[i]]).alias(f"c{i}")
+        if column.type.kind is Kind.TIMESTAMPTZ
+        else total[names[i]].alias(f"c{i}")
+        for i, column in enumerate(columns)
+    ]
+    collected = total.select(*shown, total["mz_diff"], total["mz_error"]).collect()
+    return rows_of((tuple(row) for row in collected), columns)
+
+
+def rows_of(updates: Iterable[tuple[Any, ...]], columns: tuple[Column, ...]) -> list[Row]:
+    """Returns rows from consolidated `(*data, diff, error)`, each as often as its diff says.
+
+    Raises:
+        DataError: As for `peek`.
+    """
+    rows: list[Row] = []
+    errors: list[str] = []
+    zoned = [i for i, column in enumerate(columns) if column.type.kind is Kind.TIMESTAMPTZ]
+    for *data, diff, error in updates:
+        if error is not None:
+            errors.append(str(error))
+            continue
+        for i in zoned:
+            if isinstance(data[i], int):
+                data[i] = _EPOCH + timedelta(microseconds=data[i])
+        if diff < 0:
+            raise NegativeMultiplicity(
+                "a row has a negative multiplicity",
+                detail=f"Row {tuple(data)!r} is there {diff} times.",
+                hint="A source retracted what it never asserted; correct the source's data.",
+            )
+        rows.extend([tuple(data)] * diff)
+    if errors:
+        raise CollectionHasErrors(min(errors), len(errors) - 1)
+    return rows

@@ -1,0 +1,158 @@
+"""Rendering: physical plans to frames of updates.
+
+Owns the walk over a plan's nodes; each operator has its file. Invariant: for every interval [l, u) and every split of
+it, the sum of `updates` is the difference of the snapshots at its ends, at every time. What is provably empty is not
+planned: `updates` then returns None, and no job runs for it. It reads through a function it is given, writes nothing
+and runs nothing.
+
+`updates` is what changed in an interval; `snapshot` the content at a time, as updates at that time; `history` all
+updates before a time, as the lookups of a join need them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, assert_never
+
+from pyspark.sql import functions as sf
+
+from mz_dagster.compute.constant import FIRST_TIME, constant
+from mz_dagster.compute.delta_join import DeltaJoinRendering
+from mz_dagster.compute.frame import TIME, ensure_exact, with_names, with_positions, without_error_data
+from mz_dagster.compute.linear import linear
+from mz_dagster.compute.negate import negate
+from mz_dagster.compute.union import union
+from mz_dagster.formalism import GlobalId
+from mz_dagster.plan.physical import (
+    ConstantRows,
+    DeltaJoin,
+    Linear,
+    NegateAll,
+    Physical,
+    ReadCollection,
+    UnionAll,
+    collections_read,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: Returns the updates of a collection with `lower <= time < upper`, None being no bound: its shard's data columns under
+#: their names, then `mz_timestamp`, `mz_diff` and `mz_error`.
+Read = Callable[[GlobalId, int | None, int], "DataFrame"]
+#: Tells whether a collection is known to have no updates in the interval of the step.
+IsEmpty = Callable[[GlobalId], bool]
+#: Tells whether a collection's updates in the interval of the step are few enough to be broadcast.
+IsSmall = Callable[[GlobalId], bool]
+
+
+def _few(_: GlobalId) -> bool:
+    return True
+
+
+class Renderer:
+    """Renders physical plans over collections.
+
+    The frames it returns bear the names of the plan's columns (`frame.shard_names`), have NULL data in rows of the
+    error part, and are not consolidated.
+
+    Args:
+        session: Where the frames live. Its settings are made exact (`frame.REQUIRED_CONF`).
+        read: Reads collections.
+        is_small: For `updates`; by default every interval's updates are taken to be few.
+    """
+
+    def __init__(self, session: SparkSession, read: Read, *, is_small: IsSmall = _few) -> None:
+        ensure_exact(session)
+        self._session = session
+        self._read = read
+        self._is_small = is_small
+
+    def snapshot(self, node: Physical, as_of: int) -> DataFrame:
+        """Returns the content of `node` at `as_of`, as updates at `as_of`.
+
+        Hydration is this; so is a peek. The collections read must be readable at `as_of`.
+        """
+        return self._finished(self._snapshot(node, as_of), node)
+
+    def updates(self, node: Physical, lower: int, upper: int, is_empty: IsEmpty) -> DataFrame | None:
+        """Returns the updates of `node` with `lower <= time < upper`, or None if there are provably none.
+
+        The collections read must be readable at `lower - 1`, if `lower` is not the first time, and complete before
+        `upper`.
+        """
+        if lower >= upper:
+            return None
+        found = self._updates(node, lower, upper, is_empty)
+        return None if found is None else self._finished(found, node)
+
+    def history(self, node: Physical, upper: int) -> DataFrame:
+        """Returns all updates of `node`, a tree of linear operators, before `upper`."""
+        return self._finished(self._history(node, upper), node)
+
+    def _finished(self, frame: DataFrame, node: Physical) -> DataFrame:
+        return with_names(without_error_data(frame, node.relation_type.arity), node.relation_type)
+
+    def _snapshot(self, node: Physical, as_of: int) -> DataFrame:
+        if isinstance(node, DeltaJoin):
+            frames = [self._snapshot(one, as_of) for one in node.inputs]
+            return DeltaJoinRendering(node).snapshot(frames, as_of)
+        match node:
+            case ReadCollection():
+                frame = with_positions(self._read(node.id, None, as_of + 1), node.relation_type)
+                return frame.withColumn(TIME, sf.lit(as_of).cast("bigint"))
+            case ConstantRows():
+                return constant(self._session, node, as_of)
+            case Linear():
+                return linear(self._snapshot(node.input, as_of), node.mfp)
+            case NegateAll():
+                return negate(self._snapshot(node.input, as_of), node.relation_type.arity)
+            case UnionAll():
+                return union([self._snapshot(one, as_of) for one in node.inputs])
+            case _:
+                assert_never(node)
+
+    def _updates(self, node: Physical, lower: int, upper: int, is_empty: IsEmpty) -> DataFrame | None:
+        match node:
+            case ReadCollection():
+                if is_empty(node.id):
+                    return None
+                return with_positions(self._read(node.id, lower, upper), node.relation_type)
+            case ConstantRows():
+                present = lower <= FIRST_TIME < upper and node.rows
+                return constant(self._session, node) if present else None
+            case Linear():
+                below = self._updates(node.input, lower, upper, is_empty)
+                return None if below is None else linear(below, node.mfp)
+            case NegateAll():
+                below = self._updates(node.input, lower, upper, is_empty)
+                return None if below is None else negate(below, node.relation_type.arity)
+            case UnionAll():
+                parts = [self._updates(one, lower, upper, is_empty) for one in node.inputs]
+                present_parts = [part for part in parts if part is not None]
+                return union(present_parts) if present_parts else None
+            case DeltaJoin():
+                return DeltaJoinRendering(node).updates(
+                    [self._updates(one, lower, upper, is_empty) for one in node.inputs],
+                    lambda j: self._history(node.inputs[j], upper),
+                    lambda i: all(self._is_small(id) for id in collections_read(node.inputs[i])),
+                )
+            case _:
+                assert_never(node)
+
+    def _history(self, node: Physical, upper: int) -> DataFrame:
+        match node:
+            case ReadCollection():
+                return with_positions(self._read(node.id, None, upper), node.relation_type)
+            case ConstantRows():
+                return constant(self._session, node)
+            case Linear():
+                return linear(self._history(node.input, upper), node.mfp)
+            case NegateAll():
+                return negate(self._history(node.input, upper), node.relation_type.arity)
+            case UnionAll():
+                return union([self._history(one, upper) for one in node.inputs])
+            case DeltaJoin():
+                raise TypeError("the history of a join is an arrangement's, not computed")
+            case _:
+                assert_never(node)

@@ -1,0 +1,16 @@
+"""Scalar expressions on Spark.
+
+Owns the emission of each implementation of `plan/functions` as Spark columns. Invariant: what is emitted is total.
+It never raises, whatever the row and although sessions run in ANSI mode; a failure is a value of the error column,
+`<SQLSTATE> <message>`, and equals PostgreSQL's. It knows nothing of frames but their columns.
+
+- `emitter.py`: the walk over a scalar, `If` and the functions that are not strict.
+- `emitted.py`: the records and the registry of strict functions.
+- `arithmetic.py`, `numeric.py`, `comparison.py`, `text.py`, `like.py`, `moment.py`, `text_casts.py`: the functions.
+"""
+
+from mz_dagster.compute.scalar import arithmetic, comparison, like, moment, numeric, text, text_casts  # noqa: F401
+from mz_dagster.compute.scalar.emitted import Emitted
+from mz_dagster.compute.scalar.emitter import Emitter, emit, emittable, literal
+
+__all__ = ["Emitted", "Emitter", "emit", "emittable", "literal"]

@@ -1,0 +1,283 @@
+"""Emission: scalar expressions to Spark columns.
+
+Owns the walk over a scalar: columns, literals, `If`, the connectives and the other functions that do not simply
+return NULL for NULL; strict functions are looked up in the registry. What is emitted is total: no ANSI
+exception is ever raised by it; an evaluation that fails yields an error text instead. `and` is false, and `or` true,
+as soon as one argument is, whatever fails in the others. Otherwise the leftmost failing argument's error wins.
+
+Large expressions share: Spark writes out a column as often as it is mentioned, so an expression of depth d whose nodes
+each mention their arguments twice would have 2^d nodes. With an `Emitter`, subexpressions beyond a certain size become
+columns of their own, in stages, that the caller adds to its frame; `emit` alone writes everything out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, datetime, timedelta
+from typing import TYPE_CHECKING, assert_never
+
+from pyspark.sql import functions as sf
+
+from mz_dagster.compute.frame import spark_type
+from mz_dagster.compute.scalar.emitted import HEAVY, STRICT, Emitted, Invocation, all_present, leftmost
+from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, Scalar, walk
+from mz_dagster.plan.types import Kind, ScalarType
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_EPOCH = datetime(1970, 1, 1)
+_MICROSECOND = timedelta(microseconds=1)
+#: Beyond so many nodes, a value or an error becomes a column.
+_SHARED_SIZE = 40
+
+
+def emit(scalar: Scalar, columns: Sequence[Column]) -> Emitted:
+    """Returns `scalar` over a row whose columns are `columns`, all written out in place.
+
+    Fit for small expressions, as keys and predicates are; `Emitter` is for the others.
+    """
+    return Emitter(columns, shares=False).emit(scalar)
+
+
+class Emitter:
+    """Emits scalars over one row, and keeps the columns that they share.
+
+    Example:
+        `emitter = Emitter(columns)`, `emitted = emitter.emit(scalar)`, then `frame = emitter.stage(frame)`, which
+        adds the shared columns; after that `emitted.value` can be selected from `frame`.
+    """
+
+    def __init__(self, columns: Sequence[Column], *, shares: bool = True, prefix: str = "mz_shared") -> None:
+        self._row = [Emitted(column) for column in columns]
+        self._shares = shares
+        self._prefix = prefix
+        self._stages: list[list[tuple[str, Column]]] = []
+        self._seen: dict[Scalar, Emitted] = {}
+
+    def bind(self, emitted: Emitted) -> None:
+        """Appends a column to the row: an expression emitted before."""
+        self._row.append(emitted)
+
+    def stage(self, frame: DataFrame) -> DataFrame:
+        """Returns `frame` with the shared columns added."""
+        for stage in self._stages:
+            frame = frame.select("*", *(column.alias(name) for name, column in stage))
+        return frame
+
+    def emit(self, scalar: Scalar) -> Emitted:
+        """Returns `scalar` as columns."""
+        match scalar:
+            case ColumnRef():
+                return self._row[scalar.position]
+            case Literal():
+                return Emitted(literal(scalar))
+            case Call() | If():
+                # Equality does not tell 0.0 from -0.0.
+                seen = None if _has_float_zero(scalar) else self._seen.get(scalar)
+                if seen is None:
+                    seen = self._emit_call(scalar) if isinstance(scalar, Call) else self._emit_if(scalar)
+                    seen = self.shared(seen)
+                    self._seen[scalar] = seen
+                return seen
+            case _:
+                assert_never(scalar)
+
+    def shared(self, emitted: Emitted, *, above: int = _SHARED_SIZE) -> Emitted:
+        """Returns `emitted` as a column of its own if it is larger than `above`."""
+        if not self._shares or emitted.size <= above:
+            return emitted
+        while len(self._stages) <= emitted.level:
+            self._stages.append([])
+        stage = self._stages[emitted.level]
+        name = f"{self._prefix}_{emitted.level}_{len(stage)}"
+        stage.append((name, emitted.value))
+        error = None
+        if emitted.error is not None:
+            stage.append((f"{name}_error", emitted.error))
+            error = sf.col(f"{name}_error")
+        return Emitted(sf.col(name), error, 1, emitted.level + 1)
+
+    def _emit_if(self, scalar: If) -> Emitted:
+        condition, then, otherwise = (self.emit(one) for one in (scalar.condition, scalar.then, scalar.otherwise))
+        condition = self.shared(condition, above=8)
+        size = 4 + 2 * condition.size + then.size + otherwise.size
+        level = max(condition.level, then.level, otherwise.level)
+        value = sf.when(condition.value, then.value)
+        if condition.error is not None:
+            value = value.when(condition.error.isNotNull(), null(scalar.type))
+        value = value.otherwise(otherwise.value)
+        if condition.error is None and then.error is None and otherwise.error is None:
+            return Emitted(value, None, size, level)
+        none = sf.lit(None).cast("string")
+        then_error = none if then.error is None else then.error
+        otherwise_error = none if otherwise.error is None else otherwise.error
+        error = sf.when(condition.value, then_error)
+        if condition.error is not None:
+            error = error.when(condition.error.isNotNull(), condition.error)
+        return Emitted(value, error.otherwise(otherwise_error), size, level)
+
+    def _emit_call(self, scalar: Call) -> Emitted:
+        arguments = tuple(self.emit(argument) for argument in scalar.arguments)
+        level = max((argument.level for argument in arguments), default=0)
+        size = 3 + sum(argument.size for argument in arguments)
+        lazy = _LAZY.get(scalar.function)
+        if lazy is not None:
+            value, error = lazy(scalar, arguments)
+            return Emitted(value, error, 2 * size, level)
+        heavy = scalar.function in HEAVY
+        if heavy:
+            arguments = tuple(self.shared(argument, above=2) for argument in arguments)
+            level = max((argument.level for argument in arguments), default=0)
+            size = _SHARED_SIZE + 1
+
+        def share(*columns: Column) -> list[Column]:
+            nonlocal level
+            shared = [self.shared(Emitted(column, None, 1, level), above=0) for column in columns]
+            level = max(one.level for one in shared)
+            return [one.value for one in shared]
+
+        invocation = Invocation(scalar.function, scalar.arguments, arguments, scalar.type, share)
+        value, own = STRICT[scalar.function](invocation)
+        error = leftmost([*(argument.error for argument in arguments), own])
+        return Emitted(value, error, size if error is None else 3 * size, level)
+
+
+def _has_float_zero(scalar: Scalar) -> bool:
+    return any(isinstance(node, Literal) and isinstance(node.value, float) and node.value == 0 for node in walk(scalar))
+
+
+def null(type_: ScalarType) -> Column:
+    """Returns NULL of a type."""
+    return sf.lit(None).cast(spark_type(type_))
+
+
+def literal(scalar: Literal) -> Column:
+    """Returns a constant column; Spark folds it to a literal, so that scans can prune by it."""
+    value, type_ = scalar.value, scalar.type
+    if value is None:
+        return null(type_)
+    match type_.kind:
+        case Kind.NUMERIC:
+            return sf.lit(f"{value:f}").cast(spark_type(type_))
+        case Kind.DATE:
+            assert isinstance(value, date)
+            return sf.lit(value)
+        case Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
+            assert isinstance(value, datetime)
+            micros = (value.replace(tzinfo=None) - (value.utcoffset() or timedelta()) - _EPOCH) // _MICROSECOND
+            moment = sf.timestamp_micros(sf.lit(micros).cast("bigint"))
+            return moment.cast("timestamp_ntz") if type_.kind is Kind.TIMESTAMP else moment
+        case Kind.FLOAT8:
+            return sf.lit(float(value))  # type: ignore[arg-type]
+        case _:
+            return sf.lit(value).cast(spark_type(type_))
+
+
+def _unless_failing(value: Column, arguments: Sequence[Emitted]) -> tuple[Column, Column | None]:
+    error = leftmost([argument.error for argument in arguments])
+    return (value, None) if error is None else (sf.when(error.isNull(), value), error)
+
+
+def _and(scalar: Call, arguments: Sequence[Emitted]) -> tuple[Column, Column | None]:
+    value = arguments[0].value
+    for argument in arguments[1:]:
+        value = value & argument.value
+    error = leftmost([argument.error for argument in arguments])
+    # A failing argument's value is NULL, so the conjunction is false exactly if another argument is.
+    return value, None if error is None else sf.when(sf.coalesce(value, sf.lit(True)), error)
+
+
+def _or(scalar: Call, arguments: Sequence[Emitted]) -> tuple[Column, Column | None]:
+    value = arguments[0].value
+    for argument in arguments[1:]:
+        value = value | argument.value
+    error = leftmost([argument.error for argument in arguments])
+    return value, None if error is None else sf.when(~sf.coalesce(value, sf.lit(False)), error)
+
+
+def _test(scalar: Call, arguments: Sequence[Emitted]) -> tuple[Column, Column | None]:
+    argument = arguments[0].value
+    match scalar.function:
+        case "is_null":
+            value = argument.isNull()
+        case "is_not_null":
+            value = argument.isNotNull()
+        case "is_true":
+            value = sf.coalesce(argument, sf.lit(False))
+        case "is_not_true":
+            value = ~sf.coalesce(argument, sf.lit(False))
+        case "is_false":
+            value = ~sf.coalesce(argument, sf.lit(True))
+        case _:
+            value = sf.coalesce(argument, sf.lit(True))
+    return _unless_failing(value, arguments)
+
+
+def _distinct(scalar: Call, arguments: Sequence[Emitted]) -> tuple[Column, Column | None]:
+    left, right = (argument.value for argument in arguments)
+    if scalar.arguments[0].type == scalar.arguments[1].type:
+        same = left.eqNullSafe(right)
+    else:  # numerics of different scales
+        invocation = Invocation(
+            "eq_numeric", scalar.arguments, tuple(arguments), scalar.type, lambda *columns: [*columns]
+        )
+        equal, _ = STRICT["eq_numeric"](invocation)
+        same = sf.coalesce(equal, ~all_present([left]) & ~all_present([right]))
+    return _unless_failing(~same if scalar.function == "is_distinct_from" else same, arguments)
+
+
+def _coalesce(scalar: Call, arguments: Sequence[Emitted]) -> tuple[Column, Column | None]:
+    if all(argument.error is None for argument in arguments):
+        return sf.coalesce(*(argument.value for argument in arguments)), None
+    value = null(scalar.type)
+    error = sf.lit(None).cast("string")
+    for argument in reversed(arguments):
+        found = sf.when(argument.value.isNotNull(), argument.value)
+        failed = sf.when(argument.value.isNotNull(), sf.lit(None).cast("string"))
+        if argument.error is not None:
+            found = found.when(argument.error.isNotNull(), null(scalar.type))
+            failed = failed.when(argument.error.isNotNull(), argument.error)
+        value = found.otherwise(value)
+        error = failed.otherwise(error)
+    return value, error
+
+
+def _extreme(scalar: Call, arguments: Sequence[Emitted]) -> tuple[Column, Column | None]:
+    values = [argument.value for argument in arguments]
+    if len(values) == 1:
+        return _unless_failing(values[0], arguments)
+    value = sf.greatest(*values) if scalar.function == "greatest" else sf.least(*values)
+    return _unless_failing(value, arguments)
+
+
+def _concat(scalar: Call, arguments: Sequence[Emitted]) -> tuple[Column, Column | None]:
+    value = sf.concat(*(sf.coalesce(argument.value, sf.lit("")) for argument in arguments))
+    return _unless_failing(value, arguments)
+
+
+def _concat_ws(scalar: Call, arguments: Sequence[Emitted]) -> tuple[Column, Column | None]:
+    value = sf.call_function("concat_ws", *(argument.value for argument in arguments))
+    return _unless_failing(value, arguments)
+
+
+def _error(scalar: Call, arguments: Sequence[Emitted]) -> tuple[Column, Column | None]:
+    return null(scalar.type), arguments[0].value
+
+
+_LAZY = {
+    "and": _and,
+    "or": _or,
+    **dict.fromkeys(("is_null", "is_not_null", "is_true", "is_not_true", "is_false", "is_not_false"), _test),
+    **dict.fromkeys(("is_distinct_from", "is_not_distinct_from"), _distinct),
+    "coalesce": _coalesce,
+    **dict.fromkeys(("greatest", "least"), _extreme),
+    "concat": _concat,
+    "concat_ws": _concat_ws,
+    "error": _error,
+}
+
+
+def emittable() -> frozenset[str]:
+    """Returns the names of all functions that can be emitted."""
+    return frozenset(_LAZY) | frozenset(STRICT)

@@ -1,0 +1,178 @@
+"""Casts from and to text.
+
+Exactness: what a text may look like is decided by a regular expression before Spark reads it, since Spark accepts
+other texts than PostgreSQL; the same texts as in `plan/functions/literals.py`, with the same errors.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as sf
+
+from mz_dagster.compute.frame import spark_type
+from mz_dagster.compute.scalar.emitted import Invocation, Outcome, call, strict, try_cast
+from mz_dagster.compute.scalar.moment import MICROS_OF_DAY, date_of, moment_of
+from mz_dagster.compute.scalar.numeric import NUMERIC_OVERFLOW
+from mz_dagster.compute.scalar.text import lower
+from mz_dagster.plan.functions.literals import (
+    DATE_PATTERN,
+    FALSE_WORDS,
+    FLOAT_PATTERN,
+    SPACE,
+    TIME_PATTERN,
+    TRUE_WORDS,
+    ZONE_PATTERN,
+)
+from mz_dagster.plan.types import Kind
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+_SPACES = " \t\n\x0b\f\r"
+_NUMBER = rf"\A{FLOAT_PATTERN}\z"
+_MOMENT = rf"\A{SPACE}*{DATE_PATTERN}(?:(?:[tT]|{SPACE}+){TIME_PATTERN}{ZONE_PATTERN})?{SPACE}*\z"
+
+
+@strict("cast_bool_to_text", "cast_int2_to_text", "cast_int4_to_text", "cast_int8_to_text", "cast_numeric_to_text")
+@strict("cast_date_to_text", "cast_timestamp_to_text", "cast_mz_timestamp_to_text")
+def _to_text(invocation: Invocation) -> Outcome:
+    return invocation.values[0].cast("string"), None
+
+
+@strict("output_bool")
+def _output_bool(invocation: Invocation) -> Outcome:
+    (value,) = invocation.values
+    return sf.when(value, sf.lit("t")).when(~value, sf.lit("f")), None
+
+
+@strict("cast_timestamptz_to_text")
+def _zoned_to_text(invocation: Invocation) -> Outcome:
+    return sf.concat(invocation.values[0].cast("string"), sf.lit("+00")), None
+
+
+@strict("cast_int2_to_int4", "cast_int2_to_int8", "cast_int4_to_int8", "cast_bool_to_int4", "cast_int4_to_bool")
+@strict(*(f"cast_{i}_to_{f}" for i in ("int2", "int4", "int8") for f in ("float4", "float8")), "cast_float4_to_float8")
+def _always_fits(invocation: Invocation) -> Outcome:
+    return invocation.values[0].cast(spark_type(invocation.type)), None
+
+
+@strict("cast_int4_to_int2", "cast_int8_to_int2", "cast_int8_to_int4")
+def _narrower(invocation: Invocation) -> Outcome:
+    (value,) = invocation.values
+    narrow = try_cast(value, spark_type(invocation.type))
+    message = f"22003 {invocation.type.kind.value} out of range"
+    return narrow, sf.when(narrow.isNull() & value.isNotNull(), sf.lit(message))
+
+
+def _stripped(value: Column) -> Column:
+    return sf.btrim(value, sf.lit(_SPACES))
+
+
+def _invalid(type_: str, value: Column, sqlstate: str = "22P02") -> Column:
+    return sf.concat(sf.lit(f'{sqlstate} invalid input syntax for type {type_}: "'), value, sf.lit('"'))
+
+
+@strict("cast_text_to_bool", heavy=True)
+def _to_bool(invocation: Invocation) -> Outcome:
+    (value,) = invocation.values
+    word = lower(_stripped(value))
+    found = sf.when(word.isin(*TRUE_WORDS), sf.lit(True)).when(word.isin(*FALSE_WORDS), sf.lit(False))
+    return found, sf.when(found.isNull() & value.isNotNull(), _invalid("boolean", value))
+
+
+@strict("cast_text_to_int2", "cast_text_to_int4", "cast_text_to_int8", heavy=True)
+def _to_integer(invocation: Invocation) -> Outcome:
+    (value,) = invocation.values
+    name = invocation.type.kind.value
+    shaped = sf.rlike(value, sf.lit(rf"\A{SPACE}*[+-]?[0-9]+{SPACE}*\z"))
+    found = try_cast(sf.when(shaped, _stripped(value)), spark_type(invocation.type))
+    too_large = sf.concat(sf.lit('22003 value "'), value, sf.lit(f'" is out of range for type {name}'))
+    return found, sf.when(~shaped, _invalid(name, value)).when(found.isNull() & value.isNotNull(), too_large)
+
+
+@strict("cast_text_to_mz_timestamp", heavy=True)
+def _to_mz_timestamp(invocation: Invocation) -> Outcome:
+    (value,) = invocation.values
+    shaped = sf.rlike(value, sf.lit(rf"\A{SPACE}*[+]?[0-9]+{SPACE}*\z"))
+    found = try_cast(sf.when(shaped, _stripped(value)), "bigint")
+    too_large = sf.when(found.isNull() & value.isNotNull(), sf.lit("22003 mz_timestamp out of range"))
+    return found, sf.when(~shaped, _invalid("mz_timestamp", value)).otherwise(too_large)
+
+
+@strict("cast_text_to_float4", "cast_text_to_float8", heavy=True)
+def _to_float(invocation: Invocation) -> Outcome:
+    (value,) = invocation.values
+    name, type_ = invocation.type.kind.value, spark_type(invocation.type)
+    word = _stripped(value)
+    special = lower(call("regexp_replace", word, sf.lit(r"\A[+-]"), sf.lit("")))
+    infinity = sf.when(sf.startswith(word, sf.lit("-")), sf.lit(float("-inf"))).otherwise(sf.lit(float("inf")))
+    named = sf.when(special.isin("inf", "infinity"), infinity).when(special == "nan", sf.lit(float("nan")))
+    shaped = sf.rlike(word, sf.lit(_NUMBER))
+    near = try_cast(sf.when(shaped, word), type_)
+    is_zero = sf.rlike(word, sf.lit(r"\A[+-]?[0.]*(?:[eE].*)?\z"))
+    beyond = shaped & ((sf.abs(near) == float("inf")) | ((near == 0) & ~is_zero))
+    found = sf.when(named.isNotNull(), named.cast(type_)).when(~beyond, near)
+    too_large = sf.concat(sf.lit('22003 "'), word, sf.lit(f'" is out of range for type {name}'))
+    error = sf.when(beyond, too_large).when(found.isNull() & value.isNotNull(), _invalid(name, value))
+    return found, error
+
+
+@strict("cast_text_to_numeric", heavy=True)
+def _to_numeric(invocation: Invocation) -> Outcome:
+    (value,) = invocation.values
+    word = _stripped(value)
+    shaped = sf.rlike(word, sf.lit(_NUMBER))
+    # An exponent of five digits or more is beyond every scale; Java would take its time to find out.
+    readable = shaped & ~sf.rlike(word, sf.lit("[eE][+-]?0*[1-9][0-9]{3,}"))
+    found = try_cast(sf.when(readable, word), spark_type(invocation.type))
+    special = sf.rlike(word, sf.lit(r"(?i)\A(nan|[+-]?inf(inity)?)\z"))
+    unsupported = sf.concat(sf.lit('0A000 numeric "'), word, sf.lit('" is not supported'))
+    error = (
+        sf.when(special, unsupported)
+        .when(~shaped, _invalid("numeric", value))
+        .when(found.isNull() & value.isNotNull(), sf.lit(NUMERIC_OVERFLOW))
+    )
+    return found, error
+
+
+@strict("cast_text_to_date", "cast_text_to_timestamp", "cast_text_to_timestamptz", heavy=True)
+def _to_moment(invocation: Invocation) -> Outcome:
+    (value,) = invocation.values
+    kind = invocation.type.kind
+    zoned = kind is Kind.TIMESTAMPTZ
+    name = "timestamp with time zone" if zoned else kind.value
+    shaped = sf.rlike(value, sf.lit(_MOMENT))
+
+    def group(position: int) -> Column:
+        found = sf.regexp_extract(value, _MOMENT, position)
+        return sf.when(shaped & (found != ""), found)
+
+    def integer(position: int) -> Column:
+        return sf.coalesce(try_cast(group(position), "int"), sf.lit(0))
+
+    day = date_of(integer(1), integer(2), integer(3))
+    hours, minutes, seconds = integer(4), integer(5), integer(6)
+    fraction = sf.coalesce(try_cast(sf.concat(sf.lit("0."), group(7)), "double"), sf.lit(0.0))
+    # As PostgreSQL does it: through a double.
+    micros = sf.rint(fraction * 1_000_000.0).cast("bigint")
+    in_day = (minutes <= 59) & (seconds <= 60) & ((hours < 24) | ((hours == 24) & (minutes + seconds + micros == 0)))
+    elapsed = (hours * 3600 + minutes * 60 + seconds).cast("bigint") * 1_000_000 + micros
+    start = sf.unix_date(day).cast("bigint") * MICROS_OF_DAY
+    if zoned:
+        offset = (integer(9) * 3600 + integer(10) * 60).cast("bigint") * 1_000_000
+        elapsed = elapsed - sf.when(group(8) == "-", -offset).otherwise(offset)
+    instant = moment_of(sf.when(in_day, start + elapsed), Kind.TIMESTAMPTZ if zoned else Kind.TIMESTAMP)
+    zone_fits = (integer(9) <= 15) & (integer(10) <= 59)
+    # A date's time of day must be one, and is ignored.
+    found = sf.when(shaped & zone_fits, sf.when(in_day, day) if kind is Kind.DATE else instant)
+    field = sf.concat(sf.lit('22008 date/time field value out of range: "'), value, sf.lit('"'))
+    zone = sf.concat(sf.lit('22009 time zone displacement out of range: "'), value, sf.lit('"'))
+    beyond = sf.concat(sf.lit('22008 timestamp out of range: "'), value, sf.lit('"'))
+    error = (
+        sf.when(~shaped, _invalid(name, value, "22007"))
+        .when(day.isNull() | ~in_day, field)
+        .when(~zone_fits, zone)
+        .when(found.isNull(), beyond)
+    )
+    return found, sf.when(value.isNotNull(), error)

@@ -1,0 +1,504 @@
+"""The step: one advance of a graph of collections to a tick.
+
+    for each collection C, from its own upper l_C:
+        u_C = min(tick + 1, min over inputs I of u_I)        C never passes an input (constraint W)
+        updates of C in [l_C, u_C) are computed and written
+    and then, in ONE catalog transaction, everything that finished is sealed.
+
+How it goes:
+
+1. *Close the tables.* Their uppers move to `tick + 1` first. From then on no session can write at or before the tick,
+   so what the step reads cannot change under it; a session that loses the race takes a later timestamp.
+2. *List.* One catalog transaction says what there is. Where no input has updates, a collection only moves its
+   upper: no Spark, no Delta commit. If that holds for all, the step ends here, in one more transaction.
+3. *Lease and run.* Batches that will be read are leased. Collections run concurrently, each as soon as its inputs
+   are written; each reads listed batches plus the step's own unsealed ones.
+4. *Seal* all that finished, together. A collection that failed stays where it was and says why; its dependants stay
+   behind with it; nobody else waits.
+
+A crash anywhere before 4 leaves batches that no list names. Leadership is validated by the sealing
+transaction, so a step that was paused past its lease cannot seal over its successor.
+
+*Hydration.* A collection whose upper is still its since has no output yet: its output at `since` is the plan's
+result over the inputs as of then, and from there on it steps like any other, in the same run.
+
+This module does not choose ticks, does not poll sources and does not know SQL or Dagster.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import Enum
+
+from pyspark.sql import DataFrame, SparkSession
+
+from mz_dagster.catalog import (
+    NO_ROWS,
+    Batch,
+    BatchId,
+    BatchState,
+    BatchStats,
+    Catalog,
+    CollectionRow,
+    Leadership,
+    Seal,
+    Sealed,
+    UpperMismatch,
+)
+from mz_dagster.clock import SYSTEM_CLOCK, Clock
+from mz_dagster.compute.consolidate import consolidate
+from mz_dagster.compute.frame import META
+from mz_dagster.compute.graph import Graph, MaintainedNode, Node, SourceNode, TableNode
+from mz_dagster.compute.ingest import ingest
+from mz_dagster.compute.render import Renderer
+from mz_dagster.errors import DatabaseError, InternalError, OperationalError
+from mz_dagster.fail_point import fail_point
+from mz_dagster.formalism import Antichain, GlobalId
+from mz_dagster.storage.append import BatchWriter
+from mz_dagster.storage.read import leased, overlapping
+from mz_dagster.storage.shards import Shards
+
+logger = logging.getLogger("mz_dagster.step")
+
+#: Up to how many updates of an input are sent to every task of a lookup instead of being shuffled to them.
+BROADCAST_ROWS = 100_000
+
+
+class Outcome(Enum):
+    """Says what a step did with a collection."""
+
+    ADVANCED = "advanced"
+    IDLE = "idle"
+    CURRENT = "current"
+    BLOCKED = "blocked"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionStep:
+    """Is what a step did with one collection.
+
+    Attributes:
+        lower: Its upper before the step.
+        upper: Its upper after it.
+        stats: What was written; zeros unless it advanced.
+        spark_ms: Time spent computing and writing it, in milliseconds.
+        error: Why it failed; None otherwise.
+        reason: One line for people.
+    """
+
+    id: GlobalId
+    name: str
+    outcome: Outcome
+    lower: int
+    upper: int
+    stats: BatchStats = NO_ROWS
+    spark_ms: float = 0.0
+    error: DatabaseError | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StepReport:
+    """Is what a step did, in the graph's order.
+
+    Attributes:
+        engine_ms: Wall time of the whole step, in milliseconds.
+    """
+
+    timeline: str
+    tick: int
+    collections: tuple[CollectionStep, ...]
+    engine_ms: float
+
+    @property
+    def failures(self) -> tuple[CollectionStep, ...]:
+        """The collections that failed; those merely blocked behind them are not listed."""
+        return tuple(one for one in self.collections if one.outcome is Outcome.FAILED)
+
+    @property
+    def used_spark(self) -> bool:
+        """True if the step ran anything on Spark."""
+        return any(one.spark_ms for one in self.collections)
+
+
+class StepLost(OperationalError):
+    """Reports that another runner moved a collection, or took the lead, while this step ran; nothing was sealed."""
+
+    sqlstate = "40001"
+
+
+Progress = Callable[[str], None]
+
+
+def quiet(line: str) -> None:
+    """Is a progress that only goes to the log."""
+    logger.debug(line)
+
+
+@dataclass(slots=True)
+class _Run:
+    """Is the state of one step while it runs."""
+
+    graph: Graph
+    tick: int
+    rows: Mapping[GlobalId, CollectionRow]
+    batches: dict[GlobalId, list[Batch]]
+    selected: frozenset[GlobalId]
+    done: dict[GlobalId, CollectionStep] = field(default_factory=dict)
+    written: dict[GlobalId, BatchId] = field(default_factory=dict)
+
+    def upper_of(self, id: GlobalId) -> int:
+        """The upper that the collection will have when this step seals."""
+        return self.done[id].upper if id in self.done else self.rows[id].upper.only
+
+    def overlapping(self, id: GlobalId, lower: int | None, upper: int) -> list[Batch]:
+        """The batches that may hold updates in `[lower, upper)`."""
+        return list(overlapping(self.batches[id], lower, upper))
+
+    def is_empty(self, id: GlobalId, lower: int, upper: int) -> bool:
+        """True if the collection provably has no updates in `[lower, upper)`."""
+        return not self.overlapping(id, lower, upper)
+
+
+class Stepper:
+    """Advances graphs of collections.
+
+    Args:
+        catalog: The durable state.
+        spark: Returns the session and the shards on it; called only when there is work for Spark.
+        holder: Names this process in leases.
+        lease_ms: How long a lease lasts without renewal.
+        parallelism: How many collections may be computed at the same time.
+        deadline_s: After how many seconds a collection that still computes has failed.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        spark: Callable[[], tuple[SparkSession, Shards[DataFrame]]],
+        *,
+        holder: str,
+        lease_ms: int = 60_000,
+        parallelism: int = 4,
+        deadline_s: float = 3600.0,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self._catalog = catalog
+        self._spark = spark
+        self._holder = holder
+        self._lease_ms = lease_ms
+        self._parallelism = parallelism
+        self._deadline_s = deadline_s
+        self._clock = clock
+
+    def run(
+        self,
+        graph: Graph,
+        tick: int,
+        *,
+        leadership: Leadership | None = None,
+        only: frozenset[GlobalId] | None = None,
+        idle_only: bool = False,
+        progress: Progress = logger.info,
+    ) -> StepReport:
+        """Advances the graph's collections to the tick.
+
+        Args:
+            graph: All collections of one timeline.
+            tick: The time to close; every collection that can gets `upper = tick + 1`.
+            leadership: The right to step the timeline, validated when sealing; None for a project that no one else
+                opens.
+            only: The collections to advance; None for all. Inputs outside are read as far as they are.
+            idle_only: Whether to stop where Spark would be needed; what is left stays where it is.
+            progress: Receives lines that read as the story of the step.
+
+        Returns:
+            What became of each collection. A collection's failure is reported, not raised.
+
+        Raises:
+            StepLost: Another runner interfered; nothing was sealed, and running again is safe.
+        """
+        start = self._clock.monotonic_ms()
+        selected = frozenset(graph.by_id) if only is None else only
+        self._close_tables(graph, tick, selected)
+        run = self._list(graph, tick, selected)
+        self._pass_idle(run)
+        if idle_only:
+            for node in graph:
+                run.done.setdefault(node.id, _behind(node, run.rows[node.id], run))
+        if len(run.done) < len(graph.nodes):
+            with BatchWriter(self._catalog, holder=self._holder, ttl_ms=self._lease_ms) as writer:
+                with self._leased(run):
+                    self._pass_working(run, writer, progress)
+                # Leaving the lease told whether all that was read was there; only then may it be sealed.
+                self._seal(run, leadership)
+        else:
+            self._seal(run, leadership)
+        done = tuple(run.done[node.id] for node in graph)
+        return StepReport(graph.timeline, tick, done, self._clock.monotonic_ms() - start)
+
+    # ---- 1. close the tables
+
+    def _close_tables(self, graph: Graph, tick: int, selected: frozenset[GlobalId]) -> None:
+        """Moves every selected table's upper beyond the tick; a session's write that came first is kept."""
+        for node in graph:
+            if not isinstance(node, TableNode) or node.id not in selected:
+                continue
+            while True:
+                upper = self._catalog.collection(node.id).upper
+                if upper.is_empty or upper.only > tick:
+                    break
+                closed = self._catalog.seal([Seal(node.id, upper, _at(upper, tick + 1))])
+                if isinstance(closed, Sealed):
+                    break
+
+    # ---- 2. list
+
+    def _list(self, graph: Graph, tick: int, selected: frozenset[GlobalId]) -> _Run:
+        rows = {row.id: row for row in self._catalog.collections(graph.timeline)}
+        listed = self._catalog.live_batches(tuple(node.id for node in graph))
+        return _Run(graph, tick, rows, {id: list(batches) for id, batches in listed.items()}, selected)
+
+    def _target(self, run: _Run, node: Node) -> int:
+        """Returns the upper that the node can reach, `u_C`."""
+        if isinstance(node, TableNode):
+            return run.upper_of(node.id)
+        return min((run.tick + 1, *(run.upper_of(input) for input in node.inputs)))
+
+    def _pass_idle(self, run: _Run) -> None:
+        """Settles, without Spark, every collection whose inputs are settled and have no updates for it."""
+        bound = self._catalog.newest_bindings(run.graph.timeline, run.tick + 1)
+        for node in run.graph:
+            row = run.rows[node.id]
+            lower = row.upper.only
+            if node.id not in run.selected or isinstance(node, TableNode):
+                run.done[node.id] = CollectionStep(node.id, node.name, Outcome.CURRENT, lower, lower)
+                continue
+            if not all(input in run.done for input in node.inputs):
+                continue
+            upper = self._target(run, node)
+            if upper <= lower:
+                run.done[node.id] = _behind(node, row, run)
+            elif not self._has_work(run, node, lower, upper, bound):
+                run.done[node.id] = CollectionStep(node.id, node.name, Outcome.IDLE, lower, upper)
+
+    def _has_work(self, run: _Run, node: Node, lower: int, upper: int, bound: Mapping[GlobalId, int]) -> bool:
+        match node:
+            case SourceNode():
+                return bound.get(node.id, -1) >= lower
+            case MaintainedNode():
+                if run.rows[node.id].is_hydrated:
+                    return any(not run.is_empty(input, lower, upper) for input in node.inputs)
+                return node.has_constants or any(run.overlapping(input, None, upper) for input in node.inputs)
+            case TableNode():
+                return False
+
+    # ---- 3. lease and run
+
+    @contextmanager
+    def _leased(self, run: _Run) -> Iterator[None]:
+        """Leases the lists of everything that may be read, for as long as the block runs."""
+        working = frozenset(node.id for node in run.graph if node.id not in run.done)
+        readable = sorted(run.graph.upstream(working))
+        with leased(self._catalog, readable, holder=self._holder, ttl_ms=self._lease_ms) as lease:
+            for id, listed in lease.snapshots.items():
+                run.batches[id] = list(listed.batches)
+            yield
+
+    def _pass_working(self, run: _Run, writer: BatchWriter, progress: Progress) -> None:
+        """Computes and writes all that is left, each collection as soon as its inputs are done."""
+        bound = self._catalog.newest_bindings(run.graph.timeline, run.tick + 1)
+        working = [node for node in run.graph if node.id not in run.done]
+        futures: dict[GlobalId, Future[None]] = {}
+
+        def work(node: Node) -> None:
+            for input in node.inputs:
+                if input in futures:
+                    futures[input].result()
+            run.done[node.id] = self._advance(run, node, bound, writer, progress)
+
+        with ThreadPoolExecutor(self._parallelism, thread_name_prefix="mz-step") as pool:
+            # Submitted in the graph's order, so a task only ever waits for tasks that already run.
+            for node in working:
+                futures[node.id] = pool.submit(work, node)
+            for future in futures.values():
+                future.result()
+
+    def _advance(
+        self, run: _Run, node: Node, bound: Mapping[GlobalId, int], writer: BatchWriter, progress: Progress
+    ) -> CollectionStep:
+        row = run.rows[node.id]
+        lower = row.upper.only
+        upper = self._target(run, node)
+        if upper <= lower:
+            return _behind(node, row, run)
+        if not self._has_work(run, node, lower, upper, bound):
+            return CollectionStep(node.id, node.name, Outcome.IDLE, lower, upper)
+        start = self._clock.monotonic_ms()
+        try:
+            stats = self._write(run, node, row, lower, upper, writer, progress)
+        except DatabaseError as error:
+            failure = error
+        except Exception as error:
+            failure = _as_failure(node, error)
+        else:
+            spark_ms = self._clock.monotonic_ms() - start
+            progress(f'"{node.name}" [{lower}, {upper}): {stats.rows} updates in {spark_ms / 1000:.1f} s')
+            return CollectionStep(node.id, node.name, Outcome.ADVANCED, lower, upper, stats, spark_ms)
+        progress(f'"{node.name}" [{lower}, {upper}) failed: {failure.message}')
+        spark_ms = self._clock.monotonic_ms() - start
+        reason = failure.message
+        return CollectionStep(
+            node.id, node.name, Outcome.FAILED, lower, lower, spark_ms=spark_ms, error=failure, reason=reason
+        )
+
+    def _write(
+        self,
+        run: _Run,
+        node: Node,
+        row: CollectionRow,
+        lower: int,
+        upper: int,
+        writer: BatchWriter,
+        progress: Progress,
+    ) -> BatchStats:
+        """Computes the collection's updates in `[lower, upper)` and writes them as one unsealed batch."""
+        session, shards = self._spark()
+        match node:
+            case SourceNode():
+                progress(f'"{node.name}" [{lower}, {upper}): reading its bound files')
+                bindings = self._catalog.bindings(node.id, lower, upper)
+                prior = run.overlapping(node.id, None, lower)
+                updates: DataFrame | None = ingest(session, shards, row, node.source, bindings, prior)
+            case MaintainedNode():
+                progress(f'"{node.name}" [{lower}, {upper}): maintaining')
+                updates = self._maintain(run, node, row, lower, upper, session, shards)
+            case TableNode():
+                raise InternalError(f'table "{node.name}" has no work in a step')
+        if updates is None:
+            return NO_ROWS
+        batch, stats = writer.write(shards, row, row.upper, _at(row.upper, upper), updates)
+        if stats.rows:
+            run.written[node.id] = batch
+            interval = (_at(row.upper, lower), _at(row.upper, upper))
+            run.batches[node.id].append(Batch(batch, node.id, *interval, BatchState.WRITING, stats))
+        return stats
+
+    def _maintain(
+        self,
+        run: _Run,
+        node: MaintainedNode,
+        row: CollectionRow,
+        lower: int,
+        upper: int,
+        session: SparkSession,
+        shards: Shards[DataFrame],
+    ) -> DataFrame | None:
+        def read(id: GlobalId, start: int | None, end: int) -> DataFrame:
+            return shards.read(run.rows[id], run.overlapping(id, start, end), lower=start, upper=end)
+
+        def is_small(id: GlobalId) -> bool:
+            return sum(batch.stats.rows for batch in run.overlapping(id, lower, upper)) <= BROADCAST_ROWS
+
+        renderer = Renderer(session, read, is_small=is_small)
+        parts: list[DataFrame] = []
+        if not row.is_hydrated:
+            as_of = lower
+            for input in node.inputs:
+                _check_since(run.rows[input], as_of, node)
+            if node.has_constants or any(run.overlapping(input, None, as_of + 1) for input in node.inputs):
+                parts.append(renderer.snapshot(node.plan, as_of))
+            lower = as_of + 1
+        else:
+            for input in node.inputs:
+                _check_since(run.rows[input], lower - 1, node)
+        updates = None
+        if lower < upper:
+            updates = renderer.updates(node.plan, lower, upper, lambda id: run.is_empty(id, lower, upper))
+        if updates is not None:
+            parts.append(updates)
+        if not parts:
+            return None
+        union = parts[0]
+        for part in parts[1:]:
+            union = union.unionAll(part)
+        # A plan's columns are known by position; the shard's bear the object's names.
+        return consolidate(union.toDF(*(column.name for column in row.columns), *META))
+
+    # ---- 4. seal
+
+    def _seal(self, run: _Run, leadership: Leadership | None) -> None:
+        """Seals everything that finished, and notes what failed, in one transaction."""
+        seals = [
+            Seal(
+                one.id,
+                run.rows[one.id].upper,
+                _at(run.rows[one.id].upper, one.upper),
+                run.written.get(one.id),
+                one.stats if one.id in run.written else None,
+            )
+            for one in run.done.values()
+            if one.outcome in (Outcome.ADVANCED, Outcome.IDLE)
+        ]
+        failures = {
+            one.id: one.reason if one.outcome is Outcome.FAILED else None
+            for one in run.done.values()
+            if (one.outcome is Outcome.FAILED or run.rows[one.id].failure is not None)
+            and one.outcome in (Outcome.FAILED, Outcome.ADVANCED, Outcome.IDLE)
+        }
+        if not seals and not failures:
+            return
+        fail_point("append.before_seal")
+        sealed = self._catalog.seal(seals, leadership=leadership, failures=failures)
+        match sealed:
+            case Sealed():
+                return
+            case UpperMismatch():
+                fact = f'collection "{sealed.collection}" is at {sealed.found}, not at {sealed.expected}'
+            case _:
+                fact = str(sealed)
+        raise StepLost(
+            f"another runner interfered with the step to {run.tick}",
+            detail=f"{fact}.",
+            hint="Nothing was lost: run again; it goes on from where the other runner is.",
+        )
+
+
+def _at(like: Antichain[int], time: int) -> Antichain[int]:
+    return Antichain.of(like.lattice, time)
+
+
+def _behind(node: Node, row: CollectionRow, run: _Run) -> CollectionStep:
+    """Returns what is said of a collection that has nothing to do: it is current, or waits for an input."""
+    upper = row.upper.only
+    if upper > run.tick:
+        return CollectionStep(node.id, node.name, Outcome.CURRENT, upper, upper)
+    held = [run.graph.by_id[input].name for input in node.inputs if run.upper_of(input) <= upper]
+    reason = "waits for " + ", ".join(f'"{name}"' for name in sorted(held))
+    return CollectionStep(node.id, node.name, Outcome.BLOCKED, upper, upper, reason=reason)
+
+
+def _check_since(input: CollectionRow, needed: int, node: Node) -> None:
+    """Holds constraint R: what is needed of an input is not forgotten."""
+    if not input.since.less_equal(needed):
+        raise InternalError(
+            f'"{node.name}" needs its input "{input.id}" as of {needed}, but its history begins at {input.since}',
+            detail="A capability of the reader should have held the input's since back.",
+        )
+
+
+def _as_failure(node: Node, error: Exception) -> DatabaseError:
+    """Returns the error of a collection whose step raised something that is not ours: Spark's, mostly."""
+    text = str(error).strip().splitlines()
+    logger.info('"%s" failed', node.name, exc_info=error)
+    return OperationalError(
+        f'Spark could not compute "{node.name}": {text[0] if text else type(error).__name__}',
+        detail="The whole error is in the log of level INFO.",
+        hint='If Spark is gone, the next run starts it again; "mz-dagster spark status" tells.',
+        may_have_taken_effect=False,
+    )

@@ -1,0 +1,215 @@
+"""Driving a project in one process: its own sensors and runs, without Dagster's daemon.
+
+Evaluates the project's sensors as the daemon would, in their order, launches what they request in this
+process, and records every run, materialization and tick in a Dagster instance below the project. A crash
+loses nothing: the ticks are in the catalog, and the next drive goes on from there.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import dagster as dg
+
+from mz_dagster.adapter import Project
+from mz_dagster.errors import OperationalError, ProgrammingError
+
+DAGSTER_YAML = """\
+telemetry:
+  enabled: false
+nux:
+  enabled: false
+run_coordinator:
+  module: dagster.core.run_coordinator
+  class: DefaultRunCoordinator
+"""
+
+_MODULE = "definitions.py"
+#: The story of a run is printed by the caller; Dagster's own events are in the instance.
+_CONSOLE_LEVEL = "CRITICAL"
+
+
+@dataclass(frozen=True, slots=True)
+class AssetCost:
+    """Is what a run did for one asset, from its materialization's metadata."""
+
+    name: str
+    rows: int
+    errors: int
+    bytes: int
+    spark_s: float
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunDone:
+    """Is a run that succeeded: its partition or range of them, its wall time, and each asset's cost."""
+
+    partition: str
+    seconds: float
+    assets: tuple[AssetCost, ...]
+
+
+class RunFailed(OperationalError):
+    """Reports a Dagster run that did not succeed; what it finished is kept."""
+
+
+def dagster_home(project: Project) -> Path:
+    """Returns the folder of the project's Dagster instance, made with its settings if it is missing."""
+    home = project.state / "dagster"
+    home.mkdir(parents=True, exist_ok=True)
+    settings = home / "dagster.yaml"
+    if not settings.exists():
+        settings.write_text(DAGSTER_YAML, encoding="utf-8")
+    return home
+
+
+def load_definitions(project: Project) -> dg.Definitions:
+    """Returns the `defs` of the project's `definitions.py`.
+
+    Raises:
+        ProgrammingError: There is no such file, or it defines no `defs`.
+    """
+    path = project.root / _MODULE
+    if not path.is_file():
+        raise ProgrammingError(f'"{path}" does not exist', hint="A project that Dagster can load defines `defs` there.")
+    if str(project.root) not in sys.path:
+        sys.path.insert(0, str(project.root))
+    spec = importlib.util.spec_from_file_location("mz_project_definitions", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found = getattr(module, "defs", None)
+    if not isinstance(found, dg.Definitions):
+        raise ProgrammingError(f'"{path}" defines no `defs`', hint="Assign a dagster.Definitions to `defs`.")
+    return found
+
+
+@contextmanager
+def instance_of(project: Project) -> Iterator[dg.DagsterInstance]:
+    """Opens the project's Dagster instance."""
+    home = dagster_home(project)
+    os.environ["DAGSTER_HOME"] = str(home)
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        yield instance
+
+
+def drive(
+    definitions: dg.Definitions,
+    instance: dg.DagsterInstance,
+    *,
+    ticks: int,
+    on_run: Callable[[RunDone], None],
+    idle_rounds: int = 3,
+) -> int:
+    """Evaluates the sensors and carries out their runs until `ticks` runs have succeeded.
+
+    Args:
+        definitions: The project's definitions.
+        instance: Where runs are recorded.
+        ticks: How many runs to carry out.
+        on_run: Receives each finished run.
+        idle_rounds: After how many rounds in which no sensor asked for anything to stop.
+
+    Returns:
+        How many runs were carried out.
+
+    Raises:
+        RunFailed: A run failed; the ones before it are done.
+    """
+    repository = definitions.get_repository_def()
+    done = idle = 0
+    while done < ticks and idle < idle_rounds:
+        idle += 1
+        for sensor in repository.sensor_defs:
+            for request in _evaluate(sensor, definitions, instance):
+                idle = 0
+                on_run(_carry_out(definitions, instance, request.job_name or sensor.job.name, request))
+                done += 1
+                if done >= ticks:
+                    return done
+    return done
+
+
+def _evaluate(
+    sensor: dg.SensorDefinition, definitions: dg.Definitions, instance: dg.DagsterInstance
+) -> list[dg.RunRequest]:
+    with dg.build_sensor_context(
+        instance=instance,
+        instance_ref=instance.get_ref(),
+        definitions=definitions,
+        sensor_name=sensor.name,
+        resources=definitions.resources or {},
+    ) as context:
+        evaluated = sensor.evaluate_tick(context)
+    for request in evaluated.dynamic_partitions_requests or ():
+        if isinstance(request, dg.AddDynamicPartitionsRequest):
+            instance.add_dynamic_partitions(request.partitions_def_name, request.partition_keys)
+    return list(evaluated.run_requests or ())
+
+
+def _carry_out(
+    definitions: dg.Definitions, instance: dg.DagsterInstance, job_name: str, request: dg.RunRequest
+) -> RunDone:
+    job = definitions.resolve_job_def(job_name)
+    selection = None if request.asset_selection is None else list(request.asset_selection)
+    result = job.execute_in_process(
+        instance=instance,
+        partition_key=request.partition_key,
+        tags=dict(request.tags),
+        asset_selection=selection,
+        run_config={"loggers": {"console": {"config": {"log_level": _CONSOLE_LEVEL}}}},
+        raise_on_error=False,
+    )
+    if not result.success:
+        raise RunFailed(
+            f"run {result.run_id} failed: {_why(result)}",
+            hint="What it finished is kept, and the run's log has the rest; run again to go on from there.",
+        )
+    partition = request.partition_key or "..".join(
+        request.tags[f"dagster/asset_partition_range_{end}"] for end in ("start", "end")
+    )
+    record = instance.get_run_record_by_id(result.run_id)
+    seconds = 0.0
+    if record is not None and record.start_time is not None and record.end_time is not None:
+        seconds = record.end_time - record.start_time
+    costs: dict[str, AssetCost] = {}
+    for event in result.get_asset_materialization_events():
+        materialization = event.step_materialization_data.materialization
+        name = materialization.asset_key.to_user_string()
+        costs[name] = _cost(name, materialization)
+    return RunDone(partition, seconds, tuple(costs.values()))
+
+
+def _why(result: dg.ExecuteInProcessResult) -> str:
+    """Returns the reason of a failed run: what our own failure says, else the first error's message."""
+    for event in result.all_events:
+        if event.is_step_failure:
+            data = event.step_failure_data
+            if data.user_failure_data is not None and data.user_failure_data.description:
+                return data.user_failure_data.description
+            error = data.error
+            while error is not None and error.cause is not None:
+                error = error.cause
+            if error is not None:
+                return error.message.strip()
+    return "it gave no reason"
+
+
+def _cost(name: str, materialization: dg.AssetMaterialization) -> AssetCost:
+    value = {key: one.value for key, one in materialization.metadata.items()}
+    return AssetCost(
+        name,
+        int(str(value["mz/rows_appended"])),
+        int(str(value["mz/errors_appended"])),
+        int(str(value["mz/bytes"])),
+        float(str(value["mz/spark_s"])),
+        str(value["mz/outcome"]),
+    )

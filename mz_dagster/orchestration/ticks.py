@@ -1,0 +1,45 @@
+"""Ticks as Dagster's partitions: one dynamic partition set per timeline, in ascending order.
+
+A partition key is the tick as a fixed-width UTC instant, so that keys sort as times do and a person can read
+them. Dagster orders dynamic partitions by insertion; ticks are only ever minted in ascending order, so both
+orders agree.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def partitions_of(timeline: str) -> dg.DynamicPartitionsDefinition:
+    """Returns the partition set of a timeline's ticks."""
+    return dg.DynamicPartitionsDefinition(name=f"mz_ticks_{timeline}")
+
+
+def partition_key(tick: int) -> str:
+    """Returns the key of a tick, in milliseconds since the epoch.
+
+    Example:
+        >>> partition_key(1357102800001)
+        '2013-01-02T05:00:00.001Z'
+    """
+    return (_EPOCH + timedelta(milliseconds=tick)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def tick_of(key: str) -> int:
+    """Returns the tick of a partition key.
+
+    Raises:
+        ValueError: It is not the key of any tick.
+
+    Example:
+        >>> tick_of("2013-01-02T05:00:00.001Z")
+        1357102800001
+    """
+    tick = (datetime.fromisoformat(key) - _EPOCH) // timedelta(milliseconds=1)
+    if partition_key(tick) != key:
+        raise ValueError(f'"{key}" is not the key of a tick')
+    return tick

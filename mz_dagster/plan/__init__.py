@@ -1,0 +1,102 @@
+"""Plans: what a query computes, and how it is maintained.
+
+Owns the plan algebra (`relation`, `scalar`, `types`), the functions of scalar expressions (`functions/`), the
+transforms and their order (`transform/`, `optimize`), the physical plan (`physical`, `lowering`), and EXPLAIN.
+Invariant: every node refuses to be ill-formed, and a transform never changes which rows a plan has at any time,
+only what computing them costs; it may move errors.
+
+- `types`, `scalar`, `relation`: the logical plan.
+- `resolver`: the protocol by which the binder turns names into things.
+- `rewriting`: walking and rebuilding plans.
+- `transform/`: one transform per file.
+- `optimize`: their order, which is data that is checked.
+- `physical`, `lowering`: the plan that the renderer runs.
+- `explain`: both as text.
+
+It does not parse, read catalogs, or run anything.
+"""
+
+from mz_dagster.plan.explain import explain_logical, explain_physical
+from mz_dagster.plan.lowering import lower_to_maintained_plan, lower_to_snapshot_plan
+from mz_dagster.plan.optimize import PIPELINE, Pass, optimize
+from mz_dagster.plan.physical import (
+    Arrangement,
+    ConstantRows,
+    DeltaJoin,
+    Linear,
+    MaintainedPlan,
+    MapFilterProject,
+    NegateAll,
+    OperatorKind,
+    Physical,
+    ReadCollection,
+    UnionAll,
+    collections_read,
+    operator_kind,
+    physical_inputs,
+)
+from mz_dagster.plan.relation import (
+    Constant,
+    Filter,
+    Get,
+    Join,
+    Let,
+    Map,
+    Negate,
+    Project,
+    Relation,
+    Union,
+    inputs_of,
+)
+from mz_dagster.plan.resolver import Item, Resolver
+from mz_dagster.plan.rewriting import gets_of
+from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, Scalar, Value
+from mz_dagster.plan.types import Column, Kind, RelationType, ScalarType
+
+__all__ = [
+    "PIPELINE",
+    "Arrangement",
+    "Call",
+    "Column",
+    "ColumnRef",
+    "Constant",
+    "ConstantRows",
+    "DeltaJoin",
+    "Filter",
+    "Get",
+    "If",
+    "Item",
+    "Join",
+    "Kind",
+    "Let",
+    "Linear",
+    "Literal",
+    "MaintainedPlan",
+    "Map",
+    "MapFilterProject",
+    "Negate",
+    "NegateAll",
+    "OperatorKind",
+    "Pass",
+    "Physical",
+    "Project",
+    "ReadCollection",
+    "Relation",
+    "RelationType",
+    "Resolver",
+    "Scalar",
+    "ScalarType",
+    "Union",
+    "UnionAll",
+    "Value",
+    "collections_read",
+    "explain_logical",
+    "explain_physical",
+    "gets_of",
+    "inputs_of",
+    "lower_to_maintained_plan",
+    "lower_to_snapshot_plan",
+    "operator_kind",
+    "optimize",
+    "physical_inputs",
+]

@@ -1,0 +1,62 @@
+"""The functions of scalar expressions: what exists, what a call means, what a cast is.
+
+Owns the table of implementations that the binder may put into a `Call` and the renderer can emit, PostgreSQL's
+resolution of names over argument types, the casts with their contexts, and the reading of literals. Invariant: a
+name that resolves has exactly PostgreSQL 15's result, value or error (C collation, UTC); what has not is
+refused here, so that nothing above or below needs a fallback. It evaluates nothing but literals.
+
+- `signature.py`: the records.
+- `table.py`: the implementations and overloads, with the rule for numeric scales.
+- `casts.py`: the matrix of casts, `common_type`.
+- `resolution.py`: overload resolution.
+- `literals.py`: reading a literal's text.
+"""
+
+from mz_dagster.plan.functions.casts import CastContext, cast, common_type, literal_scale
+from mz_dagster.plan.functions.literals import literal_of, numeric_literal
+from mz_dagster.plan.functions.resolution import (
+    resolve_date_part,
+    resolve_date_trunc,
+    resolve_extract,
+    resolve_function,
+    resolve_operator,
+)
+from mz_dagster.plan.functions.signature import (
+    UNKNOWN,
+    ArgumentType,
+    Cast,
+    Failure,
+    Function,
+    Nullability,
+    Overload,
+    Resolved,
+    Unknown,
+    type_name,
+)
+from mz_dagster.plan.functions.table import FUNCTIONS, OVERLOADS
+
+__all__ = [
+    "FUNCTIONS",
+    "OVERLOADS",
+    "UNKNOWN",
+    "ArgumentType",
+    "Cast",
+    "CastContext",
+    "Failure",
+    "Function",
+    "Nullability",
+    "Overload",
+    "Resolved",
+    "Unknown",
+    "cast",
+    "common_type",
+    "literal_of",
+    "literal_scale",
+    "numeric_literal",
+    "resolve_date_part",
+    "resolve_date_trunc",
+    "resolve_extract",
+    "resolve_function",
+    "resolve_operator",
+    "type_name",
+]

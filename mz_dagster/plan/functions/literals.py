@@ -1,0 +1,212 @@
+"""Reading a literal's text as a type.
+
+Owns the Python side of the casts from text, for literals and constants; `compute/scalar` has the Spark side, and both
+accept the same texts and spell the same errors. Dates and timestamps are read in ISO form only (`YYYY-MM-DD`,
+time `HH:MM[:SS[.ffffff]]`, zone `Z`, `UTC` or an offset), a part of what PostgreSQL reads; there is no `infinity`, no
+NaN of kind numeric, and no year beyond 9999.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from datetime import UTC, date, datetime, timedelta
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from typing import assert_never
+
+from mz_dagster.plan.functions.signature import Failure
+from mz_dagster.plan.scalar import Literal
+from mz_dagster.plan.types import Kind, ScalarType
+
+#: PostgreSQL's isspace in the C locale, for regular expressions of Python and Java alike.
+SPACE = r"[ \t\n\x0B\f\r]"
+INTEGER_RANGES = {
+    Kind.INT2: (-(2**15), 2**15 - 1),
+    Kind.INT4: (-(2**31), 2**31 - 1),
+    Kind.INT8: (-(2**63), 2**63 - 1),
+}
+TRUE_WORDS = ("t", "tr", "tru", "true", "y", "ye", "yes", "on", "1")
+FALSE_WORDS = ("f", "fa", "fal", "fals", "false", "n", "no", "of", "off", "0")
+FLOAT_PATTERN = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+DATE_PATTERN = r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})"
+TIME_PATTERN = r"([0-9]{1,2}):([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]*))?)?"
+ZONE_PATTERN = r"(?: ?(?:[zZ]|[uU][tT][cC]|[gG][mM][tT])| ?([+-])([0-9]{1,2})(?::?([0-9]{2}))?)?"
+_EXACT = Context(prec=200)
+#: Half a unit in the last place beyond the greatest single-precision number.
+_FLOAT4_OVERFLOW = Decimal(2**128 - 2**103)
+
+
+def literal_of(text: str | None, type_: ScalarType) -> Literal | Failure:
+    """Returns the literal of type `type_` that `text` spells (None is NULL), or PostgreSQL's error.
+
+    Example:
+        >>> from mz_dagster.plan.types import INT4, numeric
+        >>> literal_of(" 42 ", INT4).value
+        42
+        >>> literal_of("1.005", numeric(2)).value
+        Decimal('1.01')
+        >>> print(literal_of("4x", INT4))
+        22P02 invalid input syntax for type integer: "4x"
+    """
+    if text is None:
+        return Literal(None, type_)
+    match type_.kind:
+        case Kind.TEXT:
+            return Literal(text, type_)
+        case Kind.BOOL:
+            word = text.strip(" \t\n\v\f\r").lower()
+            if word in TRUE_WORDS or word in FALSE_WORDS:
+                return Literal(word in TRUE_WORDS, type_)
+            return invalid_syntax("boolean", text)
+        case Kind.INT2 | Kind.INT4 | Kind.INT8:
+            return _integer(text, type_)
+        case Kind.MZ_TIMESTAMP:
+            return _mz_timestamp(text, type_)
+        case Kind.FLOAT4 | Kind.FLOAT8:
+            return _float(text, type_)
+        case Kind.NUMERIC:
+            return _numeric(text, type_)
+        case Kind.DATE:
+            moment = _moment(text, type_.kind.value, with_zone=False)
+            # The time of day must be one, and is ignored.
+            return moment if isinstance(moment, Failure) else Literal(date.fromisoformat(_day_of(text)), type_)
+        case Kind.TIMESTAMP:
+            moment = _moment(text, type_.kind.value, with_zone=False)
+            return moment if isinstance(moment, Failure) else Literal(moment, type_)
+        case Kind.TIMESTAMPTZ:
+            moment = _moment(text, "timestamp with time zone", with_zone=True)
+            return moment if isinstance(moment, Failure) else Literal(moment.replace(tzinfo=UTC), type_)
+        case _:
+            assert_never(type_.kind)
+
+
+def numeric_literal(text: str) -> Literal | Failure:
+    """Returns the literal of an unquoted number: integer, bigint or numeric, as it needs.
+
+    Example:
+        >>> str(numeric_literal("1.50").type), str(numeric_literal("3000000000").type)
+        ('numeric(38,2)', 'bigint')
+    """
+    from mz_dagster.plan.functions.casts import literal_scale  # local: casts build on the same records
+    from mz_dagster.plan.types import INT4, INT8, numeric
+
+    if re.fullmatch("[0-9]+", text):
+        for type_ in (INT4, INT8):
+            if int(text) <= INTEGER_RANGES[type_.kind][1]:
+                return Literal(int(text), type_)
+    return _numeric(text, numeric(literal_scale(text)))
+
+
+def invalid_syntax(type_: str, text: str) -> Failure:
+    """Returns PostgreSQL's error for a text that spells no value of the type."""
+    return Failure("22P02", f'invalid input syntax for type {type_}: "{text}"')
+
+
+def _integer(text: str, type_: ScalarType) -> Literal | Failure:
+    if not re.fullmatch(rf"{SPACE}*[+-]?[0-9]+{SPACE}*", text):
+        return invalid_syntax(type_.kind.value, text)
+    value = int(text)
+    low, high = INTEGER_RANGES[type_.kind]
+    if not low <= value <= high:
+        return Failure("22003", f'value "{text}" is out of range for type {type_.kind.value}')
+    return Literal(value, type_)
+
+
+def _mz_timestamp(text: str, type_: ScalarType) -> Literal | Failure:
+    if not re.fullmatch(rf"{SPACE}*[+]?[0-9]+{SPACE}*", text):
+        return invalid_syntax("mz_timestamp", text)
+    if int(text) > INTEGER_RANGES[Kind.INT8][1]:
+        return Failure("22003", "mz_timestamp out of range")
+    return Literal(int(text), type_)
+
+
+def _float(text: str, type_: ScalarType) -> Literal | Failure:
+    word = text.strip(" \t\n\v\f\r")
+    name = type_.kind.value
+    special = re.fullmatch("([+-]?)(inf|infinity|nan)", word.lower())
+    if special:
+        return Literal(float(word), type_)
+    if not re.fullmatch(FLOAT_PATTERN, word):
+        return invalid_syntax(name, text)
+    value = float(word)
+    if type_.kind is Kind.FLOAT4:
+        value = _to_float4(word)
+    zero = not re.search("[1-9]", re.split("[eE]", word)[0])
+    if math.isinf(value) or (value == 0 and not zero):
+        return Failure("22003", f'"{word}" is out of range for type {name}')
+    return Literal(value, type_)
+
+
+def _to_float4(word: str) -> float:
+    """Rounds the decimal once, straight to single precision: through a double it would be rounded twice."""
+    exact = _EXACT.create_decimal(word)
+    if exact.copy_abs() >= _FLOAT4_OVERFLOW:
+        return math.copysign(math.inf, exact)
+    near: float = struct.unpack("f", struct.pack("f", float(exact)))[0]
+    bits: int = struct.unpack("I", struct.pack("f", near))[0]
+    neighbours = [near]
+    for step in (-1, 1):
+        other = bits + step
+        if 0 <= other < 2**32:
+            value: float = struct.unpack("f", struct.pack("I", other))[0]
+            if math.isfinite(value):
+                neighbours.append(value)
+    distances = [
+        (abs(Decimal(value) - exact), struct.unpack("I", struct.pack("f", value))[0] & 1, value) for value in neighbours
+    ]
+    return min(distances)[2]
+
+
+def _numeric(text: str, type_: ScalarType) -> Literal | Failure:
+    word = text.strip(" \t\n\v\f\r")
+    if re.fullmatch("(nan|[+-]?inf(inity)?)", word.lower()):
+        return Failure("0A000", f'numeric "{word}" is not supported')
+    if not re.fullmatch(FLOAT_PATTERN, word):
+        return invalid_syntax("numeric", text)
+    try:
+        value = Decimal(word)
+        if value.adjusted() > 40 and value != 0:
+            raise InvalidOperation
+        rounded = value.quantize(Decimal(1).scaleb(-type_.scale), ROUND_HALF_UP, _EXACT)
+    except InvalidOperation:
+        return Failure("22003", "numeric field overflow")
+    if rounded.copy_abs() >= Decimal(10) ** (38 - type_.scale):
+        return Failure("22003", "numeric field overflow")
+    return Literal(rounded.copy_abs() if rounded == 0 else rounded, type_)
+
+
+def _day_of(text: str) -> str:
+    found = re.search(DATE_PATTERN, text)
+    assert found is not None
+    year, month, day = (int(part) for part in found.groups())
+    return f"{year:04}-{month:02}-{day:02}"
+
+
+def _moment(text: str, name: str, *, with_zone: bool) -> datetime | Failure:
+    pattern = rf"{SPACE}*{DATE_PATTERN}(?:(?:[tT]|{SPACE}+){TIME_PATTERN}{ZONE_PATTERN})?{SPACE}*"
+    found = re.fullmatch(pattern, text)
+    if found is None:
+        return Failure("22007", f'invalid input syntax for type {name}: "{text}"')
+    year, month, day, hour, minute, second, fraction, sign, zone_hour, zone_minute = found.groups()
+    out_of_range = Failure("22008", f'date/time field value out of range: "{text}"')
+    try:
+        day_start = datetime.combine(date(int(year), int(month), int(day)), datetime.min.time())
+    except ValueError:
+        return out_of_range
+    hours, minutes, seconds = int(hour or 0), int(minute or 0), int(second or 0)
+    # As PostgreSQL does it: through a double.
+    micros = round(float(f"0.{fraction or 0}") * 1_000_000)
+    if minutes > 59 or seconds > 60 or hours > 24 or (hours == 24 and (minutes or seconds or micros)):
+        return out_of_range
+    elapsed = timedelta(hours=hours, minutes=minutes, seconds=seconds, microseconds=micros)
+    if zone_hour is not None and (int(zone_hour) > 15 or int(zone_minute or 0) > 59):
+        return Failure("22009", f'time zone displacement out of range: "{text}"')
+    try:
+        moment = day_start + elapsed
+        if with_zone and sign is not None:
+            offset = timedelta(hours=int(zone_hour), minutes=int(zone_minute or 0))
+            moment = moment - offset if sign == "+" else moment + offset
+    except OverflowError:
+        return Failure("22008", f'timestamp out of range: "{text}"')
+    return moment

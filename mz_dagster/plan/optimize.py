@@ -1,0 +1,77 @@
+"""The pipeline of transforms: a tuple whose order is data, and is checked.
+
+Each pass says which passes must have run before it; `check_order` refuses a pipeline that breaks that, and a test runs
+it. After each pass the plan's columns must be what they were: a transform that changes them is a bug.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mz_dagster.errors import InternalError
+from mz_dagster.plan import transform
+from mz_dagster.plan.relation import Relation
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """Is one transform at its place in the pipeline.
+
+    Attributes:
+        run: The transform.
+        after: The names of passes that must stand before it, and why they must is in its file.
+    """
+
+    run: Callable[[Relation], Relation]
+    after: frozenset[str] = frozenset()
+
+    @property
+    def name(self) -> str:
+        """The transform's name, which is its file's."""
+        return self.run.__name__
+
+
+PIPELINE: tuple[Pass, ...] = (
+    Pass(transform.inline_lets),
+    Pass(transform.fold_constants, frozenset({"inline_lets"})),
+    Pass(transform.flatten_unions, frozenset({"inline_lets"})),
+    Pass(transform.flatten_joins, frozenset({"inline_lets"})),
+    Pass(transform.fuse_filters, frozenset({"flatten_joins"})),
+    # Predicates enter single inputs first, where they guard what the equivalences compute there.
+    Pass(transform.push_predicates, frozenset({"flatten_joins", "fuse_filters"})),
+    Pass(transform.join_equivalences, frozenset({"push_predicates"})),
+    Pass(transform.fold_constants, frozenset({"push_predicates"})),
+    Pass(transform.demand, frozenset({"join_equivalences"})),
+    Pass(transform.fuse_projects, frozenset({"demand"})),
+    Pass(transform.fuse_maps, frozenset({"demand"})),
+    Pass(transform.fuse_filters, frozenset({"demand"})),
+)
+
+
+def check_order(pipeline: Sequence[Pass]) -> None:
+    """Raises ValueError if a pass stands before one that it must follow."""
+    seen: set[str] = set()
+    for one in pipeline:
+        missing = one.after - seen
+        if missing:
+            raise ValueError(f"{one.name} must come after {', '.join(sorted(missing))}")
+        seen.add(one.name)
+
+
+def optimize(relation: Relation, pipeline: Sequence[Pass] = PIPELINE) -> Relation:
+    """Returns an equal plan that is cheaper to maintain.
+
+    Raises:
+        InternalError: A transform changed the columns of the plan.
+    """
+    for one in pipeline:
+        before = relation.relation_type
+        relation = one.run(relation)
+        after = relation.relation_type
+        if [column.type for column in before.columns] != [column.type for column in after.columns]:
+            raise InternalError(f"transform {one.name} changed the columns of a plan")
+    return relation
+
+
+check_order(PIPELINE)

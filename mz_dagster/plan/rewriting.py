@@ -1,0 +1,151 @@
+"""Walking and rebuilding plans: what every transform is written in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import assert_never
+
+from mz_dagster.plan.functions import FUNCTIONS
+from mz_dagster.plan.relation import (
+    Constant,
+    Filter,
+    Get,
+    Join,
+    Let,
+    Map,
+    Negate,
+    Project,
+    Relation,
+    Union,
+    inputs_of,
+)
+from mz_dagster.plan.scalar import Call, ColumnRef, Literal, Scalar, rewrite, walk
+from mz_dagster.plan.types import BOOL, RelationType
+
+
+def with_inputs(relation: Relation, inputs: Sequence[Relation]) -> Relation:
+    """Returns `relation` over other inputs, in the order of `inputs_of`; itself if they are the same."""
+    if all(new is old for new, old in zip(inputs, inputs_of(relation), strict=True)):
+        return relation
+    match relation:
+        case Get() | Constant():
+            return relation
+        case Map():
+            return Map(inputs[0], relation.scalars, relation.names)
+        case Filter():
+            return Filter(inputs[0], relation.predicates)
+        case Project():
+            return Project(inputs[0], relation.positions)
+        case Negate():
+            return Negate(inputs[0])
+        case Join():
+            return Join(tuple(inputs), relation.equivalences)
+        case Union():
+            return Union(tuple(inputs))
+        case Let():
+            return Let(relation.id, inputs[0], inputs[1])
+        case _:
+            assert_never(relation)
+
+
+def bottom_up(relation: Relation, rule: Callable[[Relation], Relation]) -> Relation:
+    """Returns `relation` with `rule` applied to every node, inputs first."""
+    return rule(with_inputs(relation, [bottom_up(one, rule) for one in inputs_of(relation)]))
+
+
+def gets_of(relation: Relation) -> tuple[Get, ...]:
+    """Returns all `Get`s of `relation`, local ones included, in order."""
+    if isinstance(relation, Get):
+        return (relation,)
+    return tuple(get for one in inputs_of(relation) for get in gets_of(one))
+
+
+def moved(scalar: Scalar, places: Mapping[int, int]) -> Scalar:
+    """Returns `scalar` with each column at the place that `places` gives it."""
+    return rewrite(scalar, lambda ref: ColumnRef(places[ref.position], ref.type, ref.nullable, ref.name))
+
+
+def shifted(scalar: Scalar, by: int) -> Scalar:
+    """Returns `scalar` with each column `by` places on."""
+    return rewrite(scalar, lambda ref: ColumnRef(ref.position + by, ref.type, ref.nullable, ref.name))
+
+
+def substituted(scalar: Scalar, values: Mapping[int, Scalar]) -> Scalar:
+    """Returns `scalar` with the columns in `values` replaced by those scalars."""
+    return rewrite(scalar, lambda ref: values.get(ref.position, ref))
+
+
+def can_fail(scalar: Scalar) -> bool:
+    """Returns whether evaluating `scalar` can have an error as its outcome.
+
+    Example:
+        >>> from mz_dagster.plan.types import INT4
+        >>> a = ColumnRef(0, INT4)
+        >>> can_fail(Call("divide_int4", (a, Literal(2, INT4)), INT4)), can_fail(Call("divide_int4", (a, a), INT4))
+        (False, True)
+    """
+    return any(isinstance(one, Call) and _fails(one) for one in walk(scalar))
+
+
+def _fails(call: Call) -> bool:
+    """Returns whether the function itself can fail; a literal argument may exclude what would make it."""
+    if not FUNCTIONS[call.function].fallible:
+        return False
+    last = call.arguments[-1] if call.arguments else None
+    if not isinstance(last, Literal) or last.value is None:
+        return True
+    if isinstance(last.value, str) and call.function in _PATTERNS:
+        return "\\" in last.value
+    if isinstance(last.value, int) and call.function.startswith(("divide_int", "modulo_int")):
+        return last.value in (0, -1)
+    return True
+
+
+_PATTERNS = ("like_text", "not_like_text", "ilike_text", "not_ilike_text")
+
+
+def conjuncts(predicate: Scalar) -> tuple[Scalar, ...]:
+    """Returns the predicates that must all be true for `predicate` to be."""
+    if isinstance(predicate, Call) and predicate.function == "and":
+        return tuple(one for argument in predicate.arguments for one in conjuncts(argument))
+    return (predicate,)
+
+
+def conjunction(predicates: Sequence[Scalar]) -> Scalar:
+    """Returns the one predicate that is true where all of `predicates`, of which there is one at least, are."""
+    if len(predicates) == 1:
+        return predicates[0]
+    return Call("and", tuple(predicates), BOOL, any(one.nullable for one in predicates))
+
+
+def reference(relation_type: RelationType, position: int) -> ColumnRef:
+    """Returns the scalar that reads the column at `position`."""
+    column = relation_type.columns[position]
+    return ColumnRef(position, column.type, column.nullable, column.name)
+
+
+def filtered(relation: Relation, predicates: Sequence[Scalar]) -> Relation:
+    """Returns `relation` under a filter, if there is anything to filter by."""
+    return Filter(relation, tuple(predicates)) if predicates else relation
+
+
+def projected_to(relation: Relation, positions: Sequence[int]) -> Relation:
+    """Returns `relation` under a projection, if that changes anything."""
+    if tuple(positions) == tuple(range(relation.relation_type.arity)):
+        return relation
+    return Project(relation, tuple(positions))
+
+
+def empty(relation_type: RelationType) -> Constant:
+    """Returns the relation of no rows with these columns."""
+    return Constant((), RelationType(relation_type.columns, frozenset({frozenset()}), True))
+
+
+def is_true(scalar: Scalar) -> bool:
+    """Returns whether `scalar` is the literal true."""
+    return isinstance(scalar, Literal) and scalar.value is True
+
+
+def is_not_true(scalar: Scalar) -> bool:
+    """Returns whether `scalar` is the literal false or NULL."""
+    return isinstance(scalar, Literal) and scalar.value is not True

@@ -1,0 +1,30 @@
+"""The transforms: each a function from a plan to an equal plan, in a file of its own name.
+
+Invariant of each: the result has the same columns, and the same rows with the same multiplicities at every time. Errors
+may move, and one that a legal order of evaluation would not meet may vanish; but a predicate that can fail
+never overtakes one that stood before it, so that guards keep guarding. The order is in `plan/optimize.py`.
+"""
+
+from mz_dagster.plan.transform.demand import demand
+from mz_dagster.plan.transform.flatten_joins import flatten_joins
+from mz_dagster.plan.transform.flatten_unions import flatten_unions
+from mz_dagster.plan.transform.fold_constants import fold_constants
+from mz_dagster.plan.transform.fuse_filters import fuse_filters
+from mz_dagster.plan.transform.fuse_maps import fuse_maps
+from mz_dagster.plan.transform.fuse_projects import fuse_projects
+from mz_dagster.plan.transform.inline_lets import inline_lets
+from mz_dagster.plan.transform.join_equivalences import join_equivalences
+from mz_dagster.plan.transform.push_predicates import push_predicates
+
+__all__ = [
+    "demand",
+    "flatten_joins",
+    "flatten_unions",
+    "fold_constants",
+    "fuse_filters",
+    "fuse_maps",
+    "fuse_projects",
+    "inline_lets",
+    "join_equivalences",
+    "push_predicates",
+]

@@ -1,0 +1,248 @@
+"""What is constant is computed now, as far as Python computes it exactly as SQL does.
+
+Owns: integers, booleans, NULL through strict functions, branches whose condition is known; filters that keep all or
+nothing; rows of constants under maps, projections, unions and joins. A function that is not in its table, or whose
+result would be an error, is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+
+from mz_dagster.plan.functions import FUNCTIONS, Failure, literal_of
+from mz_dagster.plan.relation import Constant, Filter, Join, Map, Project, Relation, Union
+from mz_dagster.plan.rewriting import bottom_up, can_fail, empty, filtered, is_not_true, is_true, substituted
+from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, Scalar
+from mz_dagster.plan.types import BOOL, Column, Kind, RelationType, ScalarType
+
+_LIMITS = {Kind.INT2: 2**15, Kind.INT4: 2**31, Kind.INT8: 2**63}
+_ARITHMETIC: dict[str, Callable[[int, int], int]] = {
+    "add": lambda a, b: a + b,
+    "subtract": lambda a, b: a - b,
+    "multiply": lambda a, b: a * b,
+}
+_COMPARISONS: dict[str, Callable[[int, int], bool]] = {
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "lte": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+    "gte": lambda a, b: a >= b,
+}
+_INTEGERS = {"int2", "int4", "int8"}
+
+
+def fold_constants(relation: Relation) -> Relation:
+    """Returns `relation` with constants computed."""
+    return bottom_up(relation, _folded_relation)
+
+
+def _folded_relation(relation: Relation) -> Relation:
+    match relation:
+        case Filter():
+            return _folded_filter(relation)
+        case Map():
+            scalars = tuple(fold_scalar(one) for one in relation.scalars)
+            below = relation.input
+            if isinstance(below, Constant):
+                return _mapped_rows(Map(below, scalars, relation.names), below)
+            return relation if scalars == relation.scalars else Map(below, scalars, relation.names)
+        case Project():
+            if isinstance(relation.input, Constant):
+                rows = tuple(tuple(row[i] for i in relation.positions) for row in relation.input.rows)
+                return Constant(rows, relation.relation_type)
+            return relation
+        case Union():
+            return _folded_union(relation)
+        case Join():
+            return _folded_join(relation)
+        case _:
+            return relation
+
+
+def _folded_filter(relation: Filter) -> Relation:
+    predicates = tuple(one for one in map(fold_scalar, relation.predicates) if not is_true(one))
+    if any(is_not_true(one) for one in predicates):
+        return empty(relation.relation_type)
+    if isinstance(relation.input, Constant):
+        kept: list[tuple[Literal, ...]] = []
+        for row in relation.input.rows:
+            values = [fold_scalar(substituted(one, dict(enumerate(row)))) for one in predicates]
+            if not all(isinstance(one, Literal) for one in values):
+                return filtered(relation.input, predicates)
+            if all(is_true(one) for one in values):
+                kept.append(row)
+        return Constant(tuple(kept), relation.relation_type)
+    return relation if predicates == relation.predicates else filtered(relation.input, predicates)
+
+
+def _mapped_rows(relation: Map, below: Constant) -> Relation:
+    rows: list[tuple[Literal, ...]] = []
+    for row in below.rows:
+        cells: list[Literal] = list(row)
+        for scalar in relation.scalars:
+            value = fold_scalar(substituted(scalar, dict(enumerate(cells))))
+            if not isinstance(value, Literal):
+                return relation
+            cells.append(value)
+        rows.append(tuple(cells))
+    return Constant(tuple(rows), relation.relation_type)
+
+
+def _folded_union(relation: Union) -> Relation:
+    arms: list[Relation] = []
+    rows: list[tuple[Literal, ...]] = []
+    for one in relation.inputs:
+        if isinstance(one, Constant):
+            rows += one.rows
+        else:
+            arms.append(one)
+    if rows or not arms:
+        columns = tuple(
+            Column(c.name, c.type, any(row[i].value is None for row in rows))
+            for i, c in enumerate(relation.relation_type.columns)
+        )
+        keys = frozenset({frozenset[int]()}) if len(rows) <= 1 else frozenset[frozenset[int]]()
+        constant = Constant(tuple(rows), RelationType(columns, keys, True))
+        if not arms:
+            return constant
+        if sum(isinstance(one, Constant) for one in relation.inputs) > 1:
+            return Union((*arms, constant))
+        return relation
+    return relation if len(arms) == len(relation.inputs) else _one_or_union(arms)
+
+
+def _one_or_union(arms: list[Relation]) -> Relation:
+    return arms[0] if len(arms) == 1 else Union(tuple(arms))
+
+
+def _folded_join(relation: Join) -> Relation:
+    if any(isinstance(one, Constant) and not one.rows for one in relation.inputs):
+        return empty(relation.relation_type)
+    units = [
+        i
+        for i, one in enumerate(relation.inputs)
+        if isinstance(one, Constant) and not one.relation_type.columns and len(one.rows) == 1
+    ]
+    if not units:
+        return relation
+    inputs = tuple(one for i, one in enumerate(relation.inputs) if i not in units)
+    if not inputs:
+        return relation.inputs[0]
+    if len(inputs) > 1:
+        return Join(inputs, relation.equivalences)
+    return inputs[0] if not relation.equivalences else relation
+
+
+def fold_scalar(scalar: Scalar) -> Scalar:
+    """Returns `scalar` with its constant parts computed.
+
+    Example:
+        >>> from mz_dagster.plan.types import INT4
+        >>> fold_scalar(Call("add_int4", (Literal(1, INT4), Literal(2, INT4)), INT4, False)).value
+        3
+    """
+    match scalar:
+        case ColumnRef() | Literal():
+            return scalar
+        case If():
+            condition = fold_scalar(scalar.condition)
+            if isinstance(condition, Literal):
+                return fold_scalar(scalar.then if condition.value is True else scalar.otherwise)
+            return If(condition, fold_scalar(scalar.then), fold_scalar(scalar.otherwise))
+        case Call():
+            arguments = tuple(fold_scalar(one) for one in scalar.arguments)
+            call = Call(scalar.function, arguments, scalar.type, scalar.nullable)
+            return _folded_call(call)
+
+
+def _folded_call(call: Call) -> Scalar:
+    name, arguments = call.function, call.arguments
+    if name in ("and", "or"):
+        return _folded_connector(call)
+    if name in ("is_null", "is_not_null"):
+        if not arguments[0].nullable and not can_fail(arguments[0]):
+            return Literal(name == "is_not_null", BOOL)
+        if isinstance(arguments[0], Literal):
+            return Literal((arguments[0].value is None) == (name == "is_null"), BOOL)
+        return call
+    if name == "coalesce" and isinstance(arguments[0], Literal) and arguments[0].value is not None:
+        return arguments[0]
+    function = FUNCTIONS[name]
+    null_given = any(isinstance(one, Literal) and one.value is None for one in arguments)
+    if function.strict and null_given and not any(can_fail(one) for one in arguments):
+        return Literal(None, call.type)
+    literals = [one for one in arguments if isinstance(one, Literal) and one.value is not None]
+    if len(literals) != len(arguments):
+        return call
+    folded = _value_of(name, literals, call.type)
+    return call if folded is None else folded
+
+
+def _folded_connector(call: Call) -> Scalar:
+    decides = call.function == "or"
+    if any(isinstance(one, Literal) and one.value is decides for one in call.arguments):
+        return Literal(decides, BOOL)
+    rest = tuple(one for one in call.arguments if not (isinstance(one, Literal) and one.value is (not decides)))
+    if not rest:
+        return Literal(not decides, BOOL)
+    if len(rest) == 1:
+        return rest[0]
+    if all(isinstance(one, Literal) for one in rest):
+        return Literal(None, BOOL)
+    return Call(call.function, rest, BOOL, any(one.nullable for one in rest))
+
+
+def _value_of(name: str, arguments: list[Literal], type_: ScalarType) -> Literal | None:
+    values = [one.value for one in arguments]
+    if name == "not":
+        return Literal(not values[0], BOOL)
+    if name.startswith("cast_"):
+        return _cast_value(arguments[0], type_)
+    operation, _, suffix = name.rpartition("_")
+    if suffix not in _INTEGERS:
+        return None
+    numbers = [one for one in values if isinstance(one, int) and not isinstance(one, bool)]
+    if len(numbers) == 2 and operation in _COMPARISONS:
+        return Literal(_COMPARISONS[operation](*numbers), BOOL)
+    result: int | None = None
+    if len(numbers) == 2 and operation in _ARITHMETIC:
+        result = _ARITHMETIC[operation](*numbers)
+    elif len(numbers) == 1 and operation == "negate":
+        result = -numbers[0]
+    return _in_range(result, type_)
+
+
+def _in_range(value: int | None, type_: ScalarType) -> Literal | None:
+    limit = _LIMITS.get(type_.kind)
+    if value is None or limit is None or not -limit <= value < limit:
+        return None
+    return Literal(value, type_)
+
+
+def _cast_value(argument: Literal, target: ScalarType) -> Literal | None:
+    value = argument.value
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str):
+        return _parsed(value, target)
+    if not isinstance(value, int | Decimal) or argument.type.kind is Kind.MZ_TIMESTAMP:
+        return None
+    if target.kind is Kind.NUMERIC:
+        return _parsed(str(value), target)
+    if isinstance(value, Decimal):
+        whole = value.to_integral_value("ROUND_HALF_UP")
+        return _in_range(int(whole), target)
+    if target.kind is Kind.TEXT:
+        return Literal(str(value), target)
+    if target.kind is Kind.FLOAT8:
+        return Literal(float(value), target)
+    return _in_range(value, target)
+
+
+def _parsed(text: str, target: ScalarType) -> Literal | None:
+    found = literal_of(text, target)
+    return None if isinstance(found, Failure) else found

@@ -1,0 +1,115 @@
+"""Equalities above a join become its equivalences, by which it looks rows up.
+
+A predicate `eq_*(s, t)` becomes one if `s` reads only one input and `t` only another, and both have one type. Classes
+that share a scalar are merged: `a = b` and `b = c` are one class of three. A side that can fail is first computed in
+its input, so that the lookup itself cannot fail: its errors are then those of all the input's rows.
+"""
+
+from __future__ import annotations
+
+from mz_dagster.plan.relation import Filter, Join, Map, Relation, offsets_of
+from mz_dagster.plan.rewriting import (
+    bottom_up,
+    can_fail,
+    conjunction,
+    conjuncts,
+    filtered,
+    moved,
+    projected_to,
+    shifted,
+)
+from mz_dagster.plan.scalar import Call, ColumnRef, Scalar, columns_of
+
+
+def join_equivalences(relation: Relation) -> Relation:
+    """Returns `relation` with the equalities of filters over joins moved into the joins."""
+    return bottom_up(relation, _moved_in)
+
+
+def _moved_in(relation: Relation) -> Relation:
+    if not isinstance(relation, Filter) or not isinstance(relation.input, Join):
+        return relation
+    join = relation.input
+    predicates = [one for predicate in relation.predicates for one in conjuncts(predicate)]
+    equalities = [one for one in predicates if _is_equality(join, one)]
+    if not equalities:
+        return relation
+    rest = [one for one in predicates if one not in equalities]
+    stays = [one for one in rest if not can_fail(one)]
+    unsafe = [one for one in rest if can_fail(one)]
+    if unsafe:
+        stays.append(conjunction(unsafe))
+    classes = list(join.equivalences)
+    inputs = list(join.inputs)
+    added: dict[tuple[int, Scalar], int] = {}
+    for predicate in equalities:
+        assert isinstance(predicate, Call)
+        classes.append(predicate.arguments)
+        for side in predicate.arguments:
+            if can_fail(side):
+                _compute_below(inputs, join, side, added)
+    if not added:
+        return filtered(Join(join.inputs, _merged(classes)), stays)
+    return _with_computed(join, inputs, classes, stays, added)
+
+
+def _compute_below(inputs: list[Relation], join: Join, side: Scalar, added: dict[tuple[int, Scalar], int]) -> None:
+    owner = _owner(join, side)
+    assert owner is not None
+    if (owner, side) not in added:
+        added[owner, side] = inputs[owner].relation_type.arity
+        inputs[owner] = Map(inputs[owner], (shifted(side, -join.offsets[owner]),), ("lookup",))
+
+
+def _with_computed(
+    join: Join,
+    inputs: list[Relation],
+    classes: list[tuple[Scalar, ...]],
+    stays: list[Scalar],
+    added: dict[tuple[int, Scalar], int],
+) -> Relation:
+    """Returns the join over inputs that got columns, without them in the result."""
+    offsets = offsets_of(tuple(inputs))
+    places = {
+        join.offsets[i] + column: offsets[i] + column
+        for i, one in enumerate(join.inputs)
+        for column in range(one.relation_type.arity)
+    }
+
+    def relocated(scalar: Scalar) -> Scalar:
+        owner = _owner(join, scalar)
+        if owner is not None and (owner, scalar) in added:
+            return ColumnRef(offsets[owner] + added[owner, scalar], scalar.type, scalar.nullable, "lookup")
+        return moved(scalar, places)
+
+    equivalences = [tuple(relocated(scalar) for scalar in one) for one in classes]
+    joined = Join(tuple(inputs), _merged(equivalences))
+    below = filtered(joined, [moved(one, places) for one in stays])
+    return projected_to(below, [places[i] for i in range(join.relation_type.arity)])
+
+
+def _is_equality(join: Join, predicate: Scalar) -> bool:
+    if not isinstance(predicate, Call) or not predicate.function.startswith("eq_") or len(predicate.arguments) != 2:
+        return False
+    left, right = predicate.arguments
+    owners = _owner(join, left), _owner(join, right)
+    return left.type == right.type and None not in owners and owners[0] != owners[1]
+
+
+def _owner(join: Join, scalar: Scalar) -> int | None:
+    """Returns the only input that `scalar` reads, or None."""
+    columns = columns_of(scalar)
+    for i, one in enumerate(join.inputs):
+        if columns and columns <= set(range(join.offsets[i], join.offsets[i] + one.relation_type.arity)):
+            return i
+    return None
+
+
+def _merged(classes: list[tuple[Scalar, ...]]) -> tuple[tuple[Scalar, ...], ...]:
+    merged: list[tuple[Scalar, ...]] = []
+    for one in classes:
+        touching = [other for other in merged if set(other) & set(one)]
+        rest = [other for other in merged if other not in touching]
+        together = tuple(dict.fromkeys(scalar for each in (*touching, one) for scalar in each))
+        merged = [*rest, together]
+    return tuple(merged)

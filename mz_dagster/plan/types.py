@@ -1,0 +1,121 @@
+"""Scalar types, columns and the type of a relation.
+
+The types are PostgreSQL's. How Spark stores each is `compute/`'s business, except that the
+choice must be exact: a type whose values Spark cannot hold exactly is refused when bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+
+class Kind(Enum):
+    """Names a family of scalar types; the value is the SQL name."""
+
+    BOOL = "boolean"
+    INT2 = "smallint"
+    INT4 = "integer"
+    INT8 = "bigint"
+    FLOAT4 = "real"
+    FLOAT8 = "double precision"
+    NUMERIC = "numeric"
+    TEXT = "text"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+    TIMESTAMPTZ = "timestamptz"
+    MZ_TIMESTAMP = "mz_timestamp"
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarType:
+    """Is the type of a cell.
+
+    Attributes:
+        kind: The family.
+        scale: Digits after the decimal point of a `NUMERIC`, 0 to 38, fixed when bound; precision is
+            always 38. 0 for every other kind.
+
+    Example:
+        >>> str(ScalarType(Kind.NUMERIC, 2))
+        'numeric(38,2)'
+    """
+
+    kind: Kind
+    scale: int = 0
+
+    def __post_init__(self) -> None:
+        if self.scale and self.kind is not Kind.NUMERIC:
+            raise ValueError(f"{self.kind.value} has no scale")
+        if not 0 <= self.scale <= 38:
+            raise ValueError(f"scale {self.scale} is not in 0..38")
+
+    def __str__(self) -> str:
+        return f"numeric(38,{self.scale})" if self.kind is Kind.NUMERIC else self.kind.value
+
+
+BOOL = ScalarType(Kind.BOOL)
+INT2 = ScalarType(Kind.INT2)
+INT4 = ScalarType(Kind.INT4)
+INT8 = ScalarType(Kind.INT8)
+FLOAT4 = ScalarType(Kind.FLOAT4)
+FLOAT8 = ScalarType(Kind.FLOAT8)
+TEXT = ScalarType(Kind.TEXT)
+DATE = ScalarType(Kind.DATE)
+TIMESTAMP = ScalarType(Kind.TIMESTAMP)
+TIMESTAMPTZ = ScalarType(Kind.TIMESTAMPTZ)
+MZ_TIMESTAMP = ScalarType(Kind.MZ_TIMESTAMP)
+
+
+def numeric(scale: int) -> ScalarType:
+    """Returns `numeric(38, scale)`."""
+    return ScalarType(Kind.NUMERIC, scale)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Is a named, typed column; `nullable=False` is a promise that every row keeps."""
+
+    name: str
+    type: ScalarType
+    nullable: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.type}{'' if self.nullable else ' NOT NULL'}"
+
+
+@dataclass(frozen=True, slots=True)
+class RelationType:
+    """Is what is known of a relation without its data.
+
+    Attributes:
+        columns: In order. Names need not be unique: a plan refers to columns by position.
+        keys: Sets of column positions, each unique among the rows at every time, as long as no
+            multiplicity is negative. The empty set says: at most one row.
+        monotonic: True only if proven that no update ever retracts.
+    """
+
+    columns: tuple[Column, ...]
+    keys: frozenset[frozenset[int]] = frozenset()
+    monotonic: bool = False
+
+    def __post_init__(self) -> None:
+        for key in self.keys:
+            if any(not 0 <= position < len(self.columns) for position in key):
+                raise ValueError(f"key {sorted(key)} names a column that is not there")
+
+    @property
+    def arity(self) -> int:
+        """The number of columns."""
+        return len(self.columns)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns' names in order."""
+        return tuple(column.name for column in self.columns)
+
+    def with_names(self, names: tuple[str, ...]) -> RelationType:
+        """Returns a copy whose columns bear `names`, one for each."""
+        if len(names) != self.arity:
+            raise ValueError(f"{len(names)} names for {self.arity} columns")
+        return replace(self, columns=tuple(replace(c, name=n) for c, n in zip(self.columns, names, strict=True)))

@@ -1,0 +1,369 @@
+"""The binder's entrances: queries, definitions of views, one-off selects, writes, times.
+
+Owns what each kind of statement may contain. Everything returned is a typed plan over what the resolver
+answered; the caller needs no syntax.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+from mz_dagster.formalism import GlobalId
+from mz_dagster.plan.functions import CastContext, Failure, Unknown, cast, literal_of, type_name
+from mz_dagster.plan.relation import Relation
+from mz_dagster.plan.resolver import Item, Resolver
+from mz_dagster.plan.scalar import ColumnRef, Literal, Scalar
+from mz_dagster.plan.transform import fold_constants
+from mz_dagster.plan.types import MZ_TIMESTAMP, TIMESTAMPTZ, Column, RelationType
+from mz_dagster.sql.binding import Binding
+from mz_dagster.sql.body_parser import Body, parse_body, parse_scalar
+from mz_dagster.sql.errors import (
+    DatatypeMismatch,
+    DuplicateColumn,
+    InvalidParameterValue,
+    InvalidSyntax,
+    InvalidTableDefinition,
+    NullNotAllowed,
+    UndefinedColumn,
+    UndefinedParameter,
+    UnsupportedForm,
+    WrongObjectKind,
+    error_of,
+    suggestion,
+)
+from mz_dagster.sql.expressions import Expressions
+from mz_dagster.sql.finishing import RowSetFinishing, bind_finishing
+from mz_dagster.sql.query import Pending, Queries, projected, with_lets
+from mz_dagster.sql.scope import Scope
+from mz_dagster.sql.statements import AsOf, Delete, Insert, Name, SqlText, Update
+
+#: Column names under which shards keep their own data.
+RESERVED_COLUMNS = ("mz_timestamp", "mz_diff", "mz_error", "mz_batch")
+
+
+class _NoNames:
+    def resolve(self, name: tuple[str, ...]) -> Item | None:
+        return None
+
+    def names(self) -> tuple[str, ...]:
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class BoundQuery:
+    """Is a query that has become a plan.
+
+    Attributes:
+        relation: The plan. It has the columns that are handed out, then those only `finishing` needs.
+        relation_type: Of the columns that are handed out, with their names.
+        depends: All items that were named, plain views included.
+        names: The names as used, and what they stood for.
+        timeline: The one timeline of all that is read; None for constants.
+        finishing: ORDER BY, LIMIT, OFFSET.
+    """
+
+    relation: Relation
+    relation_type: RelationType
+    depends: frozenset[GlobalId]
+    names: Mapping[str, GlobalId]
+    timeline: str | None
+    finishing: RowSetFinishing
+
+
+@dataclass(frozen=True, slots=True)
+class BoundUpdate:
+    """Is an UPDATE: for each row for which `predicate` is true, the new row.
+
+    Attributes:
+        predicate: Over the table's columns; None for all rows.
+        values: One scalar over the table's columns for each of them.
+    """
+
+    predicate: Scalar | None
+    values: tuple[Scalar, ...]
+
+
+def bind_query(query: SqlText, resolver: Resolver, *, params: Sequence[object] = ()) -> BoundQuery:
+    """Returns the plan of a one-off query.
+
+    Args:
+        query: Its text.
+        resolver: Answers names.
+        params: The values of all `?` of the statement, in order.
+
+    Raises:
+        ProgrammingError: A name or type is wrong; with position and SQLSTATE.
+        NotSupportedError: A form is legal but refused; with position and reason.
+    """
+    body = parse_body(query)
+    binding = Binding(resolver, params)
+    pending = Queries(binding, body).bind(body.root, {}, finishing=True)
+    shown = pending.names
+    node = body.root
+    while node.__class__.__name__ == "Subquery" and not any(node.args.get(one) for one in ("order", "limit", "offset")):
+        node = node.this
+    finishing = bind_finishing(binding, body, node, pending)
+    relation = _plan(pending, binding)
+    columns = RelationType(relation.relation_type.columns[: len(shown)])
+    if len(shown) == relation.relation_type.arity:
+        columns = relation.relation_type
+    return _bound(binding, relation, columns.with_names(shown), finishing)
+
+
+def bind_definition(
+    query: SqlText, columns: Sequence[str], resolver: Resolver, *, params: Sequence[object] = ()
+) -> BoundQuery:
+    """Returns the plan of a view's query, whose first columns are renamed by `columns`.
+
+    Raises:
+        DuplicateColumn: Two columns would bear one name.
+        NotSupportedError: As for `bind_query`; also for ORDER BY, LIMIT and parameters, and for names of columns
+            that shards need for themselves.
+    """
+    position = query.offset + 1
+    if params:
+        raise UndefinedParameter("a definition has no parameters", position=position)
+    body = parse_body(query)
+    binding = Binding(resolver)
+    pending = Queries(binding, body).bind(body.root, {})
+    relation = _plan(pending, binding)
+    own = pending.names
+    if len(columns) > len(own):
+        raise InvalidSyntax("CREATE VIEW specifies more column names than columns", position=position)
+    names = (*columns, *own[len(columns) :])
+    for i, name in enumerate(names):
+        node = pending.nodes[0][i]
+        if names.index(name) != i:
+            raise DuplicateColumn(
+                f'column "{name}" specified more than once',
+                hint="Give it another name with AS.",
+                position=body.position(node),
+            )
+        if name in RESERVED_COLUMNS:
+            raise InvalidTableDefinition(
+                f'column name "{name}" is reserved',
+                detail="Shards keep times, diffs and errors of updates under such names.",
+                hint="Give it another name with AS.",
+                position=body.position(node),
+            )
+    finishing = RowSetFinishing((), None, 0, tuple(range(len(names))))
+    return _bound(binding, relation, relation.relation_type.with_names(names), finishing)
+
+
+def bind_insert(
+    statement: Insert, target: RelationType, resolver: Resolver, *, params: Sequence[object] = ()
+) -> BoundQuery:
+    """Returns the plan of the rows to insert: exactly `target`'s columns, cast as an assignment casts them.
+
+    Columns that are not listed are NULL. Constant rows are folded, so that a VALUES list of literals is a `Constant`.
+
+    Raises:
+        NullNotAllowed: A NOT NULL column is not listed, or is given a constant NULL.
+    """
+    position = statement.query.offset + 1
+    names = statement.columns or target.names
+    places = [_place(target, name, statement) for name in names]
+    if len(set(places)) != len(places):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise DuplicateColumn(f'column "{twice}" specified more than once', position=statement.offset + 1)
+    body = parse_body(statement.query)
+    binding = Binding(resolver, params)
+    pending = Queries(binding, body).bind(body.root, {})
+    given = len(pending.names)
+    if given > len(places):
+        raise InvalidSyntax("INSERT has more expressions than target columns", position=position)
+    if given < len(places) and statement.columns:
+        raise InvalidSyntax("INSERT has more target columns than expressions", position=position)
+    places = places[:given]
+    types = [target.columns[place].type for place in places]
+    relation = pending.finish(types, "INSERT", CastContext.ASSIGNMENT, [target.names[place] for place in places])
+    scalars: list[Scalar] = []
+    for i, column in enumerate(target.columns):
+        if i in places:
+            source = relation.relation_type.columns[places.index(i)]
+            scalars.append(ColumnRef(places.index(i), source.type, source.nullable, column.name))
+        elif column.nullable:
+            scalars.append(Literal(None, column.type))
+        else:
+            raise _null_in(column, position)
+    relation = fold_constants(with_lets(projected(relation, scalars, target.names), binding))
+    for row in getattr(relation, "rows", ()):
+        for cell, column in zip(row, target.columns, strict=True):
+            if cell.value is None and not column.nullable:
+                raise _null_in(column, position)
+    finishing = RowSetFinishing((), None, 0, tuple(range(target.arity)))
+    return _bound(binding, relation, relation.relation_type.with_names(target.names), finishing)
+
+
+def bind_scalar_over(
+    columns: RelationType, text: SqlText, *, table: str | None = None, params: Sequence[object] = ()
+) -> Scalar:
+    """Returns the scalar that `text` is over the columns of one relation, called `table`."""
+    body = parse_scalar(text)
+    return _scalars(columns, body, table, params).typed(body.root)
+
+
+def bind_predicate(
+    columns: RelationType, text: SqlText, *, table: str | None = None, params: Sequence[object] = ()
+) -> Scalar:
+    """Returns the boolean scalar that `text` is over the columns of one relation."""
+    body = parse_scalar(text)
+    return _scalars(columns, body, table, params).boolean(body.root, "WHERE")
+
+
+def bind_delete(statement: Delete, target: RelationType, *, params: Sequence[object] = ()) -> Scalar | None:
+    """Returns the predicate of the rows to delete, or None for all rows."""
+    if statement.predicate is None:
+        return None
+    table = statement.alias or statement.table.last
+    return bind_predicate(target, statement.predicate, table=table, params=params)
+
+
+def bind_update(statement: Update, target: RelationType, *, params: Sequence[object] = ()) -> BoundUpdate:
+    """Returns the predicate and the new row of an UPDATE."""
+    table = statement.alias or statement.table.last
+    values: list[Scalar] = [
+        ColumnRef(i, column.type, column.nullable, column.name) for i, column in enumerate(target.columns)
+    ]
+    seen: set[str] = set()
+    for name, text in statement.assignments:
+        column = target.columns[_place(target, name, statement)]
+        if name in seen:
+            raise DuplicateColumn(f'multiple assignments to same column "{name}"', position=text.offset + 1)
+        seen.add(name)
+        body = parse_scalar(text)
+        binder = _scalars(target, body, table, params)
+        bound = binder.bind(body.root)
+        if isinstance(bound, Unknown):
+            value: Scalar = binder.literal(bound, column.type, body.root)
+        else:
+            found = cast(bound.type, column.type, CastContext.ASSIGNMENT)
+            if isinstance(found, Failure):
+                raise DatatypeMismatch(
+                    f'column "{name}" is of type {type_name(column.type)} '
+                    f"but expression is of type {type_name(bound.type)}",
+                    hint="You will need to rewrite or cast the expression.",
+                    position=body.position(body.root),
+                )
+            value = found.apply(bound)
+        if isinstance(value, Literal) and value.value is None and not column.nullable:
+            raise _null_in(column, text.offset + 1)
+        values[target.names.index(name)] = value
+    predicate = None
+    if statement.predicate is not None:
+        predicate = bind_predicate(target, statement.predicate, table=table, params=params)
+    return BoundUpdate(predicate, tuple(values))
+
+
+def bind_time(text: SqlText, *, params: Sequence[object] = ()) -> int:
+    """Returns the time, in the timeline's own numbers, that a constant of AS OF or UP TO is.
+
+    A number, or a text of one, is the time itself; a date or timestamp is its milliseconds since 1970, in UTC.
+    """
+    body = parse_scalar(text)
+    position = text.offset + 1
+    bound = Expressions(Binding(_NoNames(), params), body, Scope(), "AS OF").bind(body.root)
+    if isinstance(bound, Unknown):
+        if bound.text is None:
+            raise InvalidParameterValue("a time must not be NULL", position=position)
+        found = literal_of(bound.text, MZ_TIMESTAMP)
+        if isinstance(found, Failure):
+            found = literal_of(bound.text, TIMESTAMPTZ)
+        if isinstance(found, Failure):
+            raise error_of(Failure("22P02", f'invalid input syntax for type mz_timestamp: "{bound.text}"'), position)
+        bound = found
+    if not isinstance(bound, Literal):
+        raise UnsupportedForm(
+            "a time that is not a constant is not supported",
+            hint="Write a number of milliseconds, or a quoted timestamp.",
+            position=position,
+        )
+    return _time_of(bound, position)
+
+
+def bind_as_of(as_of: AsOf, *, params: Sequence[object] = ()) -> int:
+    """Returns the time of `AS OF`."""
+    return bind_time(as_of.time, params=params)
+
+
+def resolve_kind(name: Name, resolver: Resolver, *kinds: str) -> Item:
+    """Returns the item called `name`, which must be of one of `kinds`."""
+    binding = Binding(resolver)
+    item = binding.item(name.parts, name.offset + 1)
+    if item.kind not in kinds:
+        raise WrongObjectKind(f'"{name}" is not a {" or ".join(kinds)}', position=name.offset + 1)
+    return item
+
+
+def _time_of(literal: Literal, position: int) -> int:
+    value = literal.value
+    time: int | None = None
+    match value:
+        case bool():
+            pass
+        case int():
+            time = value
+        case datetime():
+            aware = value.replace(tzinfo=UTC) if value.tzinfo is None else value
+            delta = aware - datetime(1970, 1, 1, tzinfo=UTC)
+            time = (delta.days * 86_400 + delta.seconds) * 1000 + delta.microseconds // 1000
+        case date():
+            time = (value - date(1970, 1, 1)).days * 86_400_000
+        case Decimal():
+            time = int(value) if value == int(value) else None
+        case _:
+            pass
+    if time is None:
+        raise DatatypeMismatch(
+            f"a time must not be of type {type_name(literal.type)}" if value is not None else "a time must not be NULL",
+            position=position,
+        )
+    if not 0 <= time < 2**63:
+        raise InvalidParameterValue("mz_timestamp out of range", position=position)
+    return time
+
+
+def _plan(pending: Pending, binding: Binding) -> Relation:
+    return with_lets(pending.finish(pending.common_types("VALUES"), "VALUES"), binding)
+
+
+def _bound(binding: Binding, relation: Relation, relation_type: RelationType, finishing: RowSetFinishing) -> BoundQuery:
+    timeline = next(iter(binding.timelines), None)
+    return BoundQuery(relation, relation_type, frozenset(binding.depends), dict(binding.names), timeline, finishing)
+
+
+def _scalars(columns: RelationType, body: Body, table: str | None, params: Sequence[object]) -> Expressions:
+    return Expressions(Binding(_NoNames(), params), body, Scope.of(table, columns), "WHERE")
+
+
+def _place(target: RelationType, name: str, statement: Insert | Update) -> int:
+    if name not in target.names:
+        raise UndefinedColumn(
+            f'column "{name}" of relation "{statement.table}" does not exist',
+            hint=suggestion(name, target.names),
+            position=statement.table.offset + 1,
+        )
+    return target.names.index(name)
+
+
+def _null_in(column: Column, position: int) -> NullNotAllowed:
+    return NullNotAllowed(f'null value in column "{column.name}" violates not-null constraint', position=position)
+
+
+__all__ = [
+    "BoundQuery",
+    "BoundUpdate",
+    "bind_as_of",
+    "bind_definition",
+    "bind_delete",
+    "bind_insert",
+    "bind_predicate",
+    "bind_query",
+    "bind_scalar_over",
+    "bind_time",
+    "bind_update",
+    "resolve_kind",
+]

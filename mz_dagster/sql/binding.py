@@ -1,0 +1,220 @@
+"""What binding one statement carries along: resolver, parameters, CTEs in scope, and what was used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+from sqlglot import exp
+
+from mz_dagster.formalism import GlobalId
+from mz_dagster.plan.functions import UNKNOWN, Unknown, numeric_literal
+from mz_dagster.plan.relation import Get, Relation
+from mz_dagster.plan.resolver import Item, Resolver
+from mz_dagster.plan.scalar import Literal, Scalar
+from mz_dagster.plan.types import BOOL, DATE, FLOAT8, INT4, INT8, TIMESTAMP, TIMESTAMPTZ, numeric
+from mz_dagster.sql.body_parser import Body
+from mz_dagster.sql.errors import (
+    TimelinesDiffer,
+    UndefinedParameter,
+    UndefinedTable,
+    UnsupportedForm,
+    WrongObjectKind,
+    error_of,
+    suggestion,
+)
+from mz_dagster.sql.lexer import fold
+
+#: What a bound expression is before its context has decided the type of a bare literal.
+Bound = Scalar | Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class CommonTable:
+    """Is a CTE in scope: a local id and the type of what it stands for."""
+
+    id: GlobalId
+    relation: Relation
+    names: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Binding:
+    """Carries the state of binding one statement.
+
+    Attributes:
+        resolver: Answers names.
+        parameters: The values of `?`, in order.
+        depends: The ids of all items used, in order of use.
+        names: The names as used, and what they stood for.
+        timelines: The timelines used, each with the name that brought it.
+        locals: How many local ids were given out.
+        lets: The CTEs, in the order in which each may read those before it.
+    """
+
+    resolver: Resolver
+    parameters: Sequence[object] = ()
+    depends: dict[GlobalId, None] = field(default_factory=dict)
+    names: dict[str, GlobalId] = field(default_factory=dict)
+    timelines: dict[str, str] = field(default_factory=dict)
+    locals: int = 0
+    lets: list[tuple[GlobalId, Relation]] = field(default_factory=list)
+
+    def local_id(self) -> GlobalId:
+        """Returns an id for a shared subplan that no other in this statement has."""
+        self.locals += 1
+        return GlobalId(f"let:{self.locals}")
+
+    def item(self, parts: tuple[str, ...], position: int) -> Item:
+        """Returns what a name stands for, and notes its use.
+
+        Raises:
+            UndefinedTable: Nothing bears the name.
+            TimelinesDiffer: It is on another timeline than what was used before.
+        """
+        name = ".".join(parts)
+        item = self.resolver.resolve(parts)
+        if item is None:
+            raise UndefinedTable(
+                f'relation "{name}" does not exist', hint=suggestion(name, self.resolver.names()), position=position
+            )
+        if item.kind == "index":
+            raise WrongObjectKind(f'"{name}" is an index', hint="Read what it is on.", position=position)
+        self.depends[item.id] = None
+        self.names[name] = item.id
+        if item.timeline is not None:
+            self.timelines.setdefault(item.timeline, name)
+            if len(self.timelines) > 1:
+                first, *_ = ((one, user) for one, user in self.timelines.items() if one != item.timeline)
+                raise TimelinesDiffer(
+                    "a query cannot read collections of two timelines",
+                    detail=f'"{first[1]}" is on timeline "{first[0]}", "{name}" on "{item.timeline}"; '
+                    "their times never compare.",
+                    hint="Declare the sources IN TIMELINE of one name.",
+                    position=position,
+                )
+        return item
+
+    def relation(self, parts: tuple[str, ...], position: int) -> tuple[Relation, tuple[str, ...]]:
+        """Returns the plan that reads what a name stands for, and its columns' names; a plain view is its own plan."""
+        item = self.item(parts, position)
+        relation = Get(item.id, item.relation_type, item.name) if item.expansion is None else item.expansion
+        return relation, item.relation_type.names
+
+    def parameter(self, index: int, position: int) -> Bound:
+        """Returns the value of the `?` with that number, as a literal."""
+        if index >= len(self.parameters):
+            raise UndefinedParameter(
+                f"there is no parameter ${index + 1}",
+                detail=f"{len(self.parameters)} values were given.",
+                hint="Give one value for each ?.",
+                position=position,
+            )
+        return literal_of_value(self.parameters[index], position)
+
+
+def literal_of_value(value: object, position: int) -> Bound:
+    """Returns the literal that a Python value is; a string's type is decided by its context, as a quoted literal's."""
+    match value:
+        case None:
+            return UNKNOWN
+        case bool():
+            return Literal(value, BOOL)
+        case int():
+            found = numeric_literal(str(abs(value)))
+            if not isinstance(found, Literal):
+                raise error_of(found, position)
+            return negated_literal(found) if value < 0 else found
+        case float():
+            return Literal(value, FLOAT8)
+        case Decimal():
+            if not value.is_finite():
+                raise UnsupportedForm(f"parameter {value} is not supported", position=position)
+            _, digits, exponent = value.as_tuple()
+            scale = max(0, -int(exponent))
+            if scale > 38 or len(digits) + max(0, int(exponent)) > 38:
+                raise UnsupportedForm("a numeric parameter has more than 38 digits", position=position)
+            return Literal(value if int(exponent) <= 0 else Decimal(int(value)), numeric(scale))
+        case str():
+            return Unknown(value)
+        case datetime():
+            if value.tzinfo is None:
+                return Literal(value, TIMESTAMP)
+            return Literal(value.astimezone(UTC), TIMESTAMPTZ)
+        case date():
+            return Literal(value, DATE)
+        case _:
+            raise UnsupportedForm(
+                f"a parameter of Python type {type(value).__name__} is not supported",
+                hint="Use None, bool, int, float, Decimal, str, date or datetime.",
+                position=position,
+            )
+
+
+def negated_literal(literal: Literal) -> Literal:
+    """Returns the number with its sign turned, typed as PostgreSQL types `-2147483648`: by the signed value."""
+    value = literal.value
+    assert isinstance(value, int | Decimal)
+    if isinstance(value, int) or literal.type.scale == 0:
+        whole = -int(value)
+        if -(2**31) <= whole < 2**31 and literal.type != numeric(0):
+            return Literal(whole, INT4)
+        if -(2**63) <= whole < 2**63:
+            return Literal(whole, INT8)
+    return Literal(-Decimal(value), literal.type)
+
+
+def name_of(node: exp.Expr | str | None) -> str:
+    """Returns an identifier folded as SQL folds it."""
+    if isinstance(node, exp.Identifier):
+        text: str = node.this
+        return text if node.args.get("quoted") else fold(text)
+    return fold(str(node)) if isinstance(node, str) else ""
+
+
+def only(body: Body, node: exp.Expr, *expected: str, what: str = "this clause", reason: str | None = None) -> None:
+    """Refuses `node` if it carries anything but the `expected` parts: nothing is ever dropped silently."""
+    for name, value in node.args.items():
+        if name in expected or not value:
+            continue
+        blamed = value[0] if isinstance(value, list) else value
+        position = body.position(blamed) if isinstance(blamed, exp.Expr) else body.position(node)
+        if name in _KEYWORDS:
+            position = body.keyword_position(_KEYWORDS[name], node)
+        label, why = _CLAUSES.get(name, (what, reason))
+        raise UnsupportedForm(f"{label} is not supported", detail=why or "It has no exact plan yet.", position=position)
+
+
+#: Clauses whose syntax tree does not say where they stand, by the word that opens them.
+_KEYWORDS = {
+    "distinct": "distinct",
+    "locks": "for",
+    "sample": "tablesample",
+    "recursive": "recursive",
+    "windows": "window",
+    "pivots": "pivot",
+    "symmetric": "symmetric",
+}
+_CLAUSES: dict[str, tuple[str, str | None]] = {
+    "group": ("GROUP BY", "Aggregates are not maintained yet."),
+    "having": ("HAVING", "Aggregates are not maintained yet."),
+    "distinct": ("DISTINCT", "Distinct is not maintained yet."),
+    "qualify": ("QUALIFY", "Window functions are not maintained yet."),
+    "windows": ("WINDOW", "Window functions are not maintained yet."),
+    "order": ("ORDER BY here", "Rows of a collection have no order; only a one-off SELECT orders its result."),
+    "limit": ("LIMIT here", "Top-k is not maintained yet; only a one-off SELECT limits its result."),
+    "offset": ("OFFSET here", "Top-k is not maintained yet; only a one-off SELECT limits its result."),
+    "locks": ("a row lock", "Reads never lock."),
+    "laterals": ("LATERAL", "Correlated relations are not maintained yet."),
+    "sample": ("TABLESAMPLE", "A sample is not a function of the collection."),
+    "into": ("INTO", "A SELECT creates nothing."),
+    "pivots": ("PIVOT", None),
+    "recursive": ("WITH RECURSIVE", "Recursion is not maintained yet."),
+    "ordinality": ("WITH ORDINALITY", None),
+    "only": ("ONLY", "Tables do not inherit."),
+    "with_": ("WITH here", None),
+    "hint": ("a hint", None),
+    "match": ("MATCH_RECOGNIZE", None),
+}

@@ -1,0 +1,334 @@
+"""Query bodies to syntax trees: the one door by which sqlglot enters.
+
+Owns a PostgreSQL parser that is sqlglot's with its opinions removed: functions are kept as written (its builders
+rotate and rename arguments), `->` never makes a lambda, an interval string is never cut to its first unit, and
+every node knows where it stands in the text. What comes out is syntax only: sqlglot's types, scopes and
+optimizer are not used.
+
+Positions: `Body.position` gives the 1-based character to blame, in the whole text the statement came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from sqlglot import exp
+from sqlglot.dialects.materialize import Materialize
+from sqlglot.errors import ErrorLevel, ParseError, TokenError
+from sqlglot.parsers.materialize import MaterializeParser
+from sqlglot.tokenizer_core import TokenType
+
+from mz_dagster.errors import Error
+from mz_dagster.sql.cursor import RESERVED
+from mz_dagster.sql.errors import InvalidSyntax, UnsupportedForm
+from mz_dagster.sql.lexer import Token, TokenKind, tokens_of
+from mz_dagster.sql.statements import SqlText
+
+_SPANNED = (
+    "_parse_expression", "_parse_disjunction", "_parse_conjunction", "_parse_equality", "_parse_comparison",
+    "_parse_range", "_parse_bitwise", "_parse_term", "_parse_factor", "_parse_exponent", "_parse_unary",
+    "_parse_type", "_parse_types", "_parse_column", "_parse_column_reference", "_parse_primary", "_parse_function",
+    "_parse_field", "_parse_case", "_parse_select", "_parse_table", "_parse_join", "_parse_where", "_parse_group",
+    "_parse_having", "_parse_order", "_parse_ordered", "_parse_limit", "_parse_offset", "_parse_with", "_parse_cte",
+    "_parse_lambda", "_parse_value", "_parse_qualify", "_parse_window", "_parse_lateral", "_parse_locks",
+    "_parse_derived_table_values", "_parse_unnest", "_parse_star", "_parse_id_var", "_parse_assignment",
+)  # fmt: skip
+
+
+class _Parser(MaterializeParser):
+    """Is sqlglot's parser without function builders, lambdas and intervals, and with positions."""
+
+    FUNCTIONS: ClassVar[dict[str, Any]] = {}
+    FUNCTION_PARSERS = {
+        name: MaterializeParser.FUNCTION_PARSERS[name]
+        for name in ("CAST", "EXTRACT", "POSITION", "SUBSTRING", "TRIM", "OVERLAY")
+        if name in MaterializeParser.FUNCTION_PARSERS
+    }
+    NO_PAREN_FUNCTION_PARSERS = {
+        name: MaterializeParser.NO_PAREN_FUNCTION_PARSERS[name]
+        for name in ("ANY", "CASE")
+        if name in MaterializeParser.NO_PAREN_FUNCTION_PARSERS
+    }
+    LAMBDAS: ClassVar[dict[TokenType, Any]] = {}
+    TYPE_LITERAL_PARSERS: ClassVar[dict[Any, Any]] = {}
+
+    def _parse_interval(self, *args: Any, **kwargs: Any) -> Any:
+        if self._curr.token_type is TokenType.INTERVAL and self._next.token_type is TokenType.STRING:
+            raise _Refused("interval literals are not supported", self._curr.start, "There is no interval type yet.")
+        return None
+
+    def _warn_unsupported(self) -> None:
+        self.raise_error("not a query")
+
+    def _parse_unary(self) -> Any:
+        if self._curr.token_type is TokenType.TILDE:
+            raise _Refused("operator ~ is not supported", self._curr.start, "There are no regular expressions yet.")
+        return _with_span(self, super()._parse_unary)
+
+
+class _Refused(Exception):
+    def __init__(self, message: str, offset: int, reason: str) -> None:
+        super().__init__(message)
+        self.message, self.offset, self.reason = message, offset, reason
+
+
+def _with_span(parser: Any, parse: Any, *args: Any, **kwargs: Any) -> Any:
+    before = parser._index
+    first = parser._curr
+    node = parse(*args, **kwargs)
+    if isinstance(node, exp.Expr) and first and parser._index > before and "span" not in node.meta:
+        node.meta["span"] = (first.start, parser._prev.end + 1)
+    return node
+
+
+def _spanned(name: str) -> Any:
+    original = getattr(_Parser, name)
+
+    def parse(self: Any, *args: Any, **kwargs: Any) -> Any:
+        # A left operand that is handed in stands before the current token: the span would lie.
+        if any(isinstance(one, exp.Expr) for one in (*args, *kwargs.values())):
+            return original(self, *args, **kwargs)
+        return _with_span(self, original.__get__(self), *args, **kwargs)
+
+    return parse
+
+
+for _name in _SPANNED:
+    if hasattr(_Parser, _name):
+        setattr(_Parser, _name, _spanned(_name))
+
+_DIALECT = Materialize()
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """Is a parsed query or expression.
+
+    Attributes:
+        root: The syntax tree.
+        text: What was parsed.
+        tokens: Our own tokens of the text.
+    """
+
+    root: exp.Expr
+    text: SqlText
+    tokens: tuple[Token, ...]
+
+    def span(self, node: exp.Expr) -> tuple[int, int] | None:
+        """Returns the node's first offset and the one behind its last, within `text`; None if unknown."""
+        spans = [found for one in _nodes(node) if (found := _own_span(one)) is not None]
+        if not spans:
+            return None
+        own = node.meta.get("span")
+        return own if own else (min(start for start, _ in spans), max(end for _, end in spans))
+
+    def position(self, node: exp.Expr) -> int:
+        """Returns the 1-based position of the node's first character in the whole text."""
+        found: exp.Expr | None = node
+        while found is not None:
+            span = self.span(found)
+            if span is not None:
+                return self.text.offset + span[0] + 1
+            found = found.parent
+        return self.text.offset + 1
+
+    def operator_position(self, node: exp.Expr) -> int:
+        """Returns the position of the operator between the operands of `node`, as PostgreSQL's errors have it."""
+        left, right = node.args.get("this"), node.args.get("expression")
+        if isinstance(left, exp.Expr) and isinstance(right, exp.Expr):
+            before, behind = self.span(left), self.span(right)
+            if before and behind:
+                for token in self.tokens:
+                    if before[1] <= token.start < behind[0] and not token.is_symbol(")"):
+                        return self.text.offset + token.start + 1
+        return self.position(node)
+
+    def check_name(self, node: exp.Expr, *, alias: bool = False, label: bool = False) -> None:
+        """Raises unless `node` is a word that may name something here: sqlglot lets reserved words and literals pass.
+
+        Args:
+            node: An identifier.
+            alias: Whether it names a relation or, without AS, a column: the words of joins are then excluded too.
+            label: Whether it is the name of an output column, which may be any word behind AS.
+        """
+        span = self.span(node)
+        if span is None:
+            return
+        for before, token in zip((None, *self.tokens), self.tokens, strict=False):
+            if token.start != span[0]:
+                continue
+            if label and before is not None and before.is_word("as") and token.kind is TokenKind.WORD:
+                return
+            reserved = token.kind is TokenKind.WORD and (
+                token.value in RESERVED or ((alias or label) and token.value in _JOIN_WORDS)
+            )
+            if reserved or token.kind not in (TokenKind.WORD, TokenKind.QUOTED):
+                raise _syntax_error(self.text, self.text.text, self.tokens, token.start)
+
+    def follows(self, node: exp.Expr, *words: str) -> bool:
+        """Returns whether the token before `node`, parentheses aside, is one of `words`."""
+        span = self.span(node)
+        before = [token for token in self.tokens if span is not None and token.end <= span[0]]
+        while before and before[-1].is_symbol("("):
+            before.pop()
+        return bool(before) and before[-1].is_word(*words)
+
+    def source(self, node: exp.Expr) -> str:
+        """Returns the node's text as written."""
+        span = self.span(node)
+        return self.text.text[span[0] : span[1]] if span else ""
+
+    def parameter(self, node: exp.Expr) -> int:
+        """Returns the 0-based number of the `?` that `node` is, in its statement."""
+        span = self.span(node)
+        assert span is not None
+        before = sum(token.kind is TokenKind.PARAMETER and token.start < span[0] for token in self.tokens)
+        return self.text.parameters_before + before
+
+    def keyword_position(self, word: str, node: exp.Expr) -> int:
+        """Returns the position of the first `word` within `node` or behind it; else the node's."""
+        span = self.span(node)
+        if span is not None:
+            for token in self.tokens:
+                if token.start >= span[0] and token.is_word(word):
+                    return self.text.offset + token.start + 1
+        return self.position(node)
+
+
+def parse_body(text: SqlText) -> Body:
+    """Returns the tree of a query.
+
+    Raises:
+        InvalidSyntax: It is not one.
+    """
+    body = _parse(text, text.text)
+    if not isinstance(body.root, exp.Query | exp.Values | exp.Table):
+        raise InvalidSyntax("syntax error: this is not a query", position=text.offset + 1)
+    return body
+
+
+def parse_scalar(text: SqlText) -> Body:
+    """Returns the tree of a scalar expression."""
+    prefix = "SELECT "
+    body = _parse(SqlText(text.text, text.offset - len(prefix), text.parameters_before), prefix + text.text)
+    root = body.root
+    if not isinstance(root, exp.Select) or len(root.expressions) != 1:
+        raise InvalidSyntax("syntax error: this is not one expression", position=text.offset + 1)
+    expression = root.expressions[0]
+    extra = {name: value for name, value in root.args.items() if value and name != "expressions"}
+    if extra or isinstance(expression, exp.Alias | exp.Star):
+        raise InvalidSyntax("syntax error: this is not one expression", position=text.offset + 1)
+    return Body(expression, SqlText(prefix + text.text, text.offset - len(prefix), text.parameters_before), body.tokens)
+
+
+def _parse(text: SqlText, sql: str) -> Body:
+    tokens = tokens_of(sql)
+    try:
+        theirs = _DIALECT.tokenize(sql)
+    except TokenError:
+        raise InvalidSyntax("syntax error: the text cannot be split into tokens", position=text.offset + 1) from None
+    _check_tokens(text, sql, tokens, theirs)
+    _check_lists(text, sql, tokens)
+    parser = _Parser(dialect=_DIALECT, error_level=ErrorLevel.IMMEDIATE)
+    try:
+        trees = parser.parse(theirs, sql)
+    except _Refused as refused:
+        raise UnsupportedForm(
+            refused.message, detail=refused.reason, position=text.offset + refused.offset + 1
+        ) from None
+    except ParseError:
+        current = parser._curr
+        raise _syntax_error(text, sql, tokens, current.start if current else None) from None
+    except Error:
+        raise
+    except (AttributeError, AssertionError, TypeError, ValueError, IndexError, KeyError, RecursionError):
+        raise _syntax_error(text, sql, tokens, parser._curr.start if parser._curr else None) from None
+    if len(trees) != 1 or trees[0] is None:
+        raise InvalidSyntax("syntax error: a single query is expected", position=text.offset + 1)
+    tree = trees[0]
+    for node in tree.walk():
+        if isinstance(node, exp.Command):
+            raise InvalidSyntax("syntax error: this is not a query", position=text.offset + 1)
+    return Body(tree, SqlText(sql, text.offset, text.parameters_before), tokens)
+
+
+def _syntax_error(text: SqlText, sql: str, tokens: tuple[Token, ...], offset: int | None) -> InvalidSyntax:
+    for token in tokens:
+        if offset is not None and token.start == offset and token.kind is not TokenKind.END:
+            near = sql[token.start : token.end]
+            return InvalidSyntax(f'syntax error at or near "{near}"', position=text.offset + offset + 1)
+    return InvalidSyntax("syntax error at end of input", position=text.offset + len(sql) + 1)
+
+
+def _check_tokens(text: SqlText, sql: str, ours: tuple[Token, ...], theirs: Iterable[Any]) -> None:
+    """Refuses text in which sqlglot sees other literals or quoted names than PostgreSQL's lexer does."""
+    seen = {token.start: token for token in theirs}
+    for token in ours:
+        if token.kind in (TokenKind.STRING, TokenKind.QUOTED):
+            other = seen.get(token.start)
+            if other is None or other.text != token.value:
+                raise UnsupportedForm(
+                    f"the literal {sql[token.start : token.end]} is not supported",
+                    detail="It cannot be read beyond doubt.",
+                    hint="Write it with plain single quotes.",
+                    position=text.offset + token.start + 1,
+                )
+        elif token.kind is TokenKind.PARAMETER and token.value != "?":
+            raise UnsupportedForm(
+                f"the parameter {token.value} is not supported",
+                hint="Parameters are written as ?.",
+                position=text.offset + token.start + 1,
+            )
+
+
+def _check_lists(text: SqlText, sql: str, tokens: tuple[Token, ...]) -> None:
+    """Refuses what sqlglot lets pass although it is no SQL: commas without an item, `IN ()`, `==`, `:name`."""
+    for before, token, behind in zip(tokens, tokens[1:], (*tokens[2:], tokens[-1]), strict=False):
+        if (before.is_symbol("(") and token.is_symbol(",")) or (before.is_word("select") and token.is_word("as")):
+            raise _syntax_error(text, sql, tokens, token.start)
+        if before.is_word("limit") and token.is_symbol(","):
+            raise _syntax_error(text, sql, tokens, token.start)
+        if before.is_word("as") and (token.kind is TokenKind.END or token.is_symbol(",", ")")):
+            raise _syntax_error(text, sql, tokens, None if token.kind is TokenKind.END else token.start)
+        if before.is_symbol(".") and token.kind is TokenKind.NUMBER:
+            raise _syntax_error(text, sql, tokens, token.start)
+        dangling = before.is_symbol(",") and (
+            token.kind is TokenKind.END or token.is_symbol(",", ")") or token.is_word(*_CLAUSE_WORDS)
+        )
+        empty = before.is_word("in") and token.is_symbol("(") and behind.is_symbol(")")
+        joined = before.is_symbol("=", "<", ">", "!", "<=", ">=", "<>") and before.end == token.start
+        joined = joined and token.is_symbol("=", ">", "<", "<=", ">=")
+        # What follows LIMIT 1 must not be a second number.
+        paired = before.is_word("limit") and behind.is_symbol(",")
+        if dangling or joined or before.is_symbol(":", "@", "#", "`", "{"):
+            blamed = token if dangling else before
+            raise _syntax_error(text, sql, tokens, None if blamed.kind is TokenKind.END else blamed.start)
+        if empty or paired:
+            raise _syntax_error(text, sql, tokens, behind.start)
+
+
+_JOIN_WORDS = frozenset(
+    ("left", "right", "full", "inner", "outer", "cross", "natural", "join", "is", "isnull", "notnull", "like", "ilike",
+     "similar", "overlaps", "between", "over", "filter", "tablesample")
+)  # fmt: skip
+_CLAUSE_WORDS = (
+    "from", "where", "group", "having", "order", "limit", "offset", "fetch", "union", "intersect", "except", "window",
+    "as", "on", "using", "join", "and", "or", "when", "then", "else", "end",
+)  # fmt: skip
+
+
+def _own_span(node: exp.Expr) -> tuple[int, int] | None:
+    meta = node._meta or {}
+    if "span" in meta:
+        span: tuple[int, int] = meta["span"]
+        return span
+    if "start" in meta and "end" in meta:
+        return meta["start"], meta["end"] + 1
+    return None
+
+
+def _nodes(node: exp.Expr) -> Iterable[exp.Expr]:
+    found: Iterable[exp.Expr] = node.walk()
+    return found

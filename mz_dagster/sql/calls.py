@@ -1,0 +1,147 @@
+"""Binds calls of functions by name, and the forms that PostgreSQL's grammar spells differently."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from mz_dagster.plan.functions import (
+    OVERLOADS,
+    Failure,
+    Unknown,
+    resolve_date_part,
+    resolve_date_trunc,
+    resolve_extract,
+    resolve_function,
+    type_name,
+)
+from mz_dagster.plan.rewriting import can_fail
+from mz_dagster.plan.scalar import Call, If, Literal, Scalar
+from mz_dagster.sql.binding import Bound, name_of, only
+from mz_dagster.sql.errors import UndefinedFunction, UnsupportedForm, error_of, suggestion
+from mz_dagster.sql.refusals import refusal_of, refusal_of_function
+
+if TYPE_CHECKING:
+    from mz_dagster.sql.expressions import Expressions
+
+_SPECIAL = ("coalesce", "greatest", "least", "nullif", "concat", "concat_ws", "extract", "date_part", "date_trunc")
+_TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
+
+
+def bind_call(binder: Expressions, node: exp.Expr) -> Bound:
+    """Returns the application of a function."""
+    body, position = binder.body, binder.body.position(node)
+    match node:
+        case exp.Extract():
+            return _extract(binder, str(node.this.name), node.expression, position)
+        case exp.Substring():
+            only(body, node, "this", "start", "length")
+            start = [node.args["start"]] if node.args.get("start") is not None else [exp.Literal.number(1)]
+            length = [node.args["length"]] if node.args.get("length") is not None else []
+            return _call(binder, "substring", [node.this, *start, *length], position)
+        case exp.Trim():
+            only(body, node, "this", "position", "expression", what="this form of TRIM")
+            name = _TRIMS.get(str(node.args.get("position")), "btrim")
+            characters = [node.expression] if node.args.get("expression") is not None else []
+            return _call(binder, name, [node.this, *characters], position)
+        case exp.StrPosition():
+            only(body, node, "this", "substr", what="this form of POSITION")
+            return _call(binder, "position", [node.this, node.args["substr"]], position)
+        case exp.Anonymous():
+            return _named(binder, node, position)
+        case _:
+            raise refusal_of(body, node)
+
+
+def _named(binder: Expressions, node: exp.Anonymous, position: int) -> Bound:
+    name = name_of(node.this)
+    only(binder.body, node, "this", "expressions", "name", what="this form of call")
+    refused = refusal_of_function(binder.body, node, name)
+    if refused is not None:
+        raise refused
+    arguments: list[exp.Expr] = node.expressions
+    for one in arguments:
+        if isinstance(one, exp.Star | exp.Distinct | exp.Order | exp.Kwarg | exp.PropertyEQ | exp.Alias):
+            raise UnsupportedForm(
+                f"this kind of argument of {name}() is not supported", position=binder.body.position(one)
+            )
+    match name:
+        case "coalesce":
+            return _coalesce(binder, arguments, position)
+        case "nullif" if len(arguments) == 2:
+            return _nullif(binder, arguments, position)
+        case "date_part" | "date_trunc" if len(arguments) == 2:
+            return _dated(binder, name, arguments, position)
+        case _:
+            return _call(binder, name, arguments, position)
+
+
+def _call(binder: Expressions, name: str, nodes: Sequence[exp.Expr], position: int) -> Scalar:
+    arguments = [binder.bind(one) for one in nodes]
+    types = [one if isinstance(one, Unknown) else one.type for one in arguments]
+    if name not in OVERLOADS and name not in _SPECIAL:
+        shown = ", ".join(type_name(one) for one in types)
+        raise UndefinedFunction(
+            f"function {name}({shown}) does not exist",
+            hint=suggestion(name, [known for known in (*OVERLOADS, *_SPECIAL) if known.replace("_", "a").isalpha()]),
+            position=position,
+        )
+    literals = [one.value if isinstance(one, Literal) else None for one in arguments]
+    return binder.applied(resolve_function(name, types, literals), arguments, position, nodes)
+
+
+def _coalesce(binder: Expressions, nodes: Sequence[exp.Expr], position: int) -> Bound:
+    if not nodes:
+        raise UndefinedFunction("function coalesce() does not exist", position=position)
+    bounds = [binder.bind(one) for one in nodes]
+    values = binder.common(nodes, bounds, "COALESCE")
+    if len(values) == 1:
+        return values[0]
+    if not any(can_fail(one) for one in values[1:]):
+        resolved = resolve_function("coalesce", [one.type for one in values])
+        return binder.applied(resolved, values, position)
+    # A later argument that can fail must not be evaluated unless it is needed.
+    result = values[-1]
+    for value in reversed(values[:-1]):
+        test = binder.operator("is not null", [value], position)
+        result = If(test, value, result)
+    return result
+
+
+def _nullif(binder: Expressions, nodes: Sequence[exp.Expr], position: int) -> Bound:
+    arguments = [binder.bind(one) for one in nodes]
+    test = binder.operator("=", arguments, position)
+    assert isinstance(test, Call)
+    first = arguments[0]
+    value = test.arguments[0] if isinstance(first, Unknown) else first
+    if not isinstance(first, Unknown) and test.arguments[0].type.kind is not first.type.kind:
+        value = test.arguments[0]
+    return If(test, Literal(None, value.type), value)
+
+
+def _dated(binder: Expressions, name: str, nodes: Sequence[exp.Expr], position: int) -> Bound:
+    field = binder.bind(nodes[0])
+    if not isinstance(field, Unknown) or field.text is None:
+        raise UnsupportedForm(
+            f"{name}() of a field that is not a literal is not supported",
+            detail="What it returns depends on the field.",
+            hint=f"Write {name}('year', x), for example.",
+            position=binder.body.position(nodes[0]),
+        )
+    argument = binder.bind(nodes[1])
+    type_ = argument if isinstance(argument, Unknown) else argument.type
+    if name == "date_trunc":
+        return binder.applied(resolve_date_trunc(field.text, type_), [argument], position)
+    found = resolve_date_part(field.text, type_)
+    if isinstance(found, Failure):
+        raise error_of(found, position)
+    resolved, to_float = found
+    return to_float.apply(binder.applied(resolved, [argument], position))
+
+
+def _extract(binder: Expressions, field: str, node: exp.Expr, position: int) -> Bound:
+    argument = binder.bind(node)
+    type_ = argument if isinstance(argument, Unknown) else argument.type
+    return binder.applied(resolve_extract(field.lower(), type_), [argument], position)

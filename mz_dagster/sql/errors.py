@@ -1,0 +1,192 @@
+"""The errors of SQL text: each names the broken rule, carries its SQLSTATE and the position to blame."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from mz_dagster.errors import DataError, Error, IntegrityError, NotSupportedError, ProgrammingError
+from mz_dagster.plan.functions import Failure
+
+
+class InvalidSyntax(ProgrammingError):
+    """Reports text that is not a statement."""
+
+    sqlstate = "42601"
+
+
+class UndefinedTable(ProgrammingError):
+    """Reports a name of a relation that nothing bears."""
+
+    sqlstate = "42P01"
+
+
+class UndefinedColumn(ProgrammingError):
+    """Reports a name of a column that is not in scope."""
+
+    sqlstate = "42703"
+
+
+class UndefinedFunction(ProgrammingError):
+    """Reports that no function or operator fits the name and the argument types."""
+
+    sqlstate = "42883"
+
+
+class UndefinedType(ProgrammingError):
+    """Reports a type name that is not known."""
+
+    sqlstate = "42704"
+
+
+class UndefinedParameter(ProgrammingError):
+    """Reports a `?` for which no value was given, or a value without its `?`."""
+
+    sqlstate = "42P02"
+
+
+class AmbiguousColumn(ProgrammingError):
+    """Reports a column name that several relations in scope offer."""
+
+    sqlstate = "42702"
+
+
+class AmbiguousFunction(ProgrammingError):
+    """Reports that several functions fit equally well."""
+
+    sqlstate = "42725"
+
+
+class DuplicateAlias(ProgrammingError):
+    """Reports two relations of one name in one FROM clause."""
+
+    sqlstate = "42712"
+
+
+class DuplicateColumn(ProgrammingError):
+    """Reports a column that is named twice where each may be named once."""
+
+    sqlstate = "42701"
+
+
+class DatatypeMismatch(ProgrammingError):
+    """Reports an expression of a type that its place does not take."""
+
+    sqlstate = "42804"
+
+
+class CannotCoerce(ProgrammingError):
+    """Reports a cast that does not exist."""
+
+    sqlstate = "42846"
+
+
+class IndeterminateDatatype(ProgrammingError):
+    """Reports an expression whose type cannot be told."""
+
+    sqlstate = "42P18"
+
+
+class InvalidColumnReference(ProgrammingError):
+    """Reports a reference to a column that is there but may not be used so."""
+
+    sqlstate = "42P10"
+
+
+class InvalidTableDefinition(ProgrammingError):
+    """Reports a definition of a collection that contradicts itself."""
+
+    sqlstate = "42P16"
+
+
+class WrongObjectKind(ProgrammingError):
+    """Reports an object of another kind than the statement is about."""
+
+    sqlstate = "42809"
+
+
+class TimelinesDiffer(ProgrammingError):
+    """Reports a query over collections of two timelines, whose times never compare."""
+
+    sqlstate = "42P00"
+
+
+class InvalidLiteral(DataError):
+    """Reports a literal that is not a value of its type."""
+
+    sqlstate = "22P02"
+
+
+class ValueOutOfRange(DataError):
+    """Reports a literal that is too large for its type."""
+
+    sqlstate = "22003"
+
+
+class InvalidDatetimeFormat(DataError):
+    """Reports a literal that is not a date or time."""
+
+    sqlstate = "22007"
+
+
+class DatetimeOutOfRange(DataError):
+    """Reports a literal that is a date or time that does not exist."""
+
+    sqlstate = "22008"
+
+
+class InvalidRowCount(DataError):
+    """Reports a negative LIMIT or OFFSET."""
+
+    sqlstate = "2201W"
+
+
+class InvalidParameterValue(DataError):
+    """Reports an argument outside what a function takes."""
+
+    sqlstate = "22023"
+
+
+class NullNotAllowed(IntegrityError):
+    """Reports a NULL for a column that is NOT NULL."""
+
+    sqlstate = "23502"
+
+
+class UnsupportedForm(NotSupportedError):
+    """Reports legal SQL that is refused, with the reason."""
+
+
+_BY_SQLSTATE: dict[str, type[DataError] | type[ProgrammingError] | type[NotSupportedError]] = {
+    one.sqlstate: one
+    for one in (
+        UndefinedFunction,
+        AmbiguousFunction,
+        DatatypeMismatch,
+        CannotCoerce,
+        IndeterminateDatatype,
+        InvalidLiteral,
+        ValueOutOfRange,
+        InvalidDatetimeFormat,
+        DatetimeOutOfRange,
+        InvalidParameterValue,
+        UnsupportedForm,
+    )
+}
+
+
+def error_of(failure: Failure, position: int, *, hint: str | None = None) -> Error:
+    """Returns the error that reports `failure` at `position`; its own hint goes before `hint`."""
+    kind = _BY_SQLSTATE.get(failure.sqlstate, InvalidLiteral if failure.sqlstate.startswith("22") else ProgrammingError)
+    return kind(failure.message, hint=failure.hint or hint, position=position)
+
+
+def suggestion(name: str, known: Iterable[str]) -> str | None:
+    """Returns a hint that names what `name` was probably meant to be, or None.
+
+    Example:
+        >>> suggestion("flihts", ["flights", "planes"])
+        'Perhaps you meant "flights".'
+    """
+    close = difflib.get_close_matches(name.lower(), sorted(set(known)), n=1, cutoff=0.6)
+    return f'Perhaps you meant "{close[0]}".' if close else None

@@ -1,0 +1,431 @@
+"""Binds scalar expressions: syntax to typed, total scalars with PostgreSQL's semantics.
+
+Owns the meaning of every expression form. A bare quoted literal, NULL or string parameter stays `Unknown` until its
+context decides its type. What an operator or function means is asked of `plan/functions`. Forms without exact
+semantics are refused at their position, each with its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from mz_dagster.plan.functions import (
+    CastContext,
+    Failure,
+    Resolved,
+    Unknown,
+    cast,
+    common_type,
+    literal_of,
+    literal_scale,
+    numeric_literal,
+    resolve_function,
+    resolve_operator,
+    type_name,
+)
+from mz_dagster.plan.functions.signature import ArgumentType
+from mz_dagster.plan.scalar import If, Literal, Scalar
+from mz_dagster.plan.types import BOOL, TEXT, Kind, ScalarType, numeric
+from mz_dagster.sql.binding import Binding, Bound, name_of, negated_literal, only
+from mz_dagster.sql.body_parser import Body
+from mz_dagster.sql.calls import bind_call
+from mz_dagster.sql.errors import (
+    CannotCoerce,
+    DatatypeMismatch,
+    InvalidSyntax,
+    UndefinedColumn,
+    UnsupportedForm,
+    error_of,
+)
+from mz_dagster.sql.refusals import refusal_of
+from mz_dagster.sql.scope import Scope
+from mz_dagster.sql.type_names import TypeName, type_name_of
+
+_BINARY: dict[type[exp.Expr], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.Mod: "%",
+    exp.Pow: "^",
+    exp.DPipe: "||",
+}
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+_CASTS_HINT = "You might need to add explicit type casts."
+#: What sqlglot sets although the text does not say it.
+_IGNORED = ("safe", "typed", "big_int", "negate")
+
+
+@dataclass(slots=True)
+class Expressions:
+    """Binds the expressions of one place of a query.
+
+    Attributes:
+        binding: The statement's state.
+        body: The text.
+        scope: What can be named here.
+        clause: For errors: `SELECT`, `WHERE`, `JOIN/ON`, `VALUES`.
+    """
+
+    binding: Binding
+    body: Body
+    scope: Scope
+    clause: str = "SELECT"
+
+    def bind(self, node: exp.Expr) -> Bound:
+        """Returns the scalar, or the literal whose type is still open."""
+        for kind, rule in _RULES:
+            if isinstance(node, kind):
+                return rule(self, node)
+        raise refusal_of(self.body, node)
+
+    def typed(self, node: exp.Expr) -> Scalar:
+        """Returns the scalar; an open literal is text."""
+        return self.as_type(self.bind(node), None, node)
+
+    def boolean(self, node: exp.Expr, what: str) -> Scalar:
+        """Returns a scalar that must be boolean; `what` is the clause that wants it."""
+        bound = self.bind(node)
+        if isinstance(bound, Unknown):
+            return self.literal(bound, BOOL, node)
+        if bound.type != BOOL:
+            raise DatatypeMismatch(
+                f"argument of {what} must be type boolean, not type {type_name(bound.type)}",
+                position=self.body.position(node),
+            )
+        return bound
+
+    def as_type(self, bound: Bound, target: ScalarType | None, node: exp.Expr, what: str = "") -> Scalar:
+        """Returns `bound` implicitly cast to `target`, by default its own type."""
+        if isinstance(bound, Unknown):
+            return self.literal(bound, target or TEXT, node)
+        if target is None:
+            return bound
+        found = cast(bound.type, target, CastContext.IMPLICIT)
+        if isinstance(found, Failure):
+            message = f"{what} could not convert type {type_name(bound.type)} to {type_name(target)}".strip()
+            raise CannotCoerce(message, position=self.body.position(node))
+        return found.apply(bound)
+
+    def literal(self, unknown: Unknown, target: ScalarType, node: exp.Expr) -> Literal:
+        """Returns the literal of type `target` that a bare literal spells."""
+        found = literal_of(unknown.text, target)
+        if isinstance(found, Failure):
+            raise error_of(found, self.body.position(node))
+        return found
+
+    def common(self, nodes: Sequence[exp.Expr], bounds: Sequence[Bound], what: str) -> tuple[Scalar, ...]:
+        """Returns all of `bounds` cast to the one type that they have in common."""
+        target = common_type([argument_type(one) for one in bounds], what)
+        if isinstance(target, Failure):
+            raise error_of(target, self.body.position(self._first_other(nodes, bounds)))
+        return tuple(self.as_type(bound, target, node, what) for node, bound in zip(nodes, bounds, strict=True))
+
+    def _first_other(self, nodes: Sequence[exp.Expr], bounds: Sequence[Bound]) -> exp.Expr:
+        kinds = [None if isinstance(one, Unknown) else one.type.kind for one in bounds]
+        first = next(kind for kind in kinds if kind is not None)
+        for node, kind in zip(nodes, kinds, strict=True):
+            if kind is not None and isinstance(common_type([ScalarType(first), ScalarType(kind)]), Failure):
+                return node
+        return nodes[0]
+
+    def operator(
+        self, symbol: str, arguments: Sequence[Bound], position: int, nodes: Sequence[exp.Expr] = ()
+    ) -> Scalar:
+        """Returns the application of an operator."""
+        literals = [one.value if isinstance(one, Literal) else None for one in arguments]
+        resolved = resolve_operator(symbol, [argument_type(one) for one in arguments], literals)
+        return self.applied(resolved, arguments, position, nodes)
+
+    def applied(
+        self,
+        resolved: Resolved | Failure,
+        arguments: Sequence[Bound],
+        position: int,
+        nodes: Sequence[exp.Expr] = (),
+    ) -> Scalar:
+        """Returns the call, or raises what kept it from being one: at the literal of `nodes` that is to blame."""
+        if isinstance(resolved, Failure):
+            hint = _CASTS_HINT if resolved.sqlstate == "42883" else None
+            raise error_of(resolved, position, hint=hint)
+        call = resolved.apply(arguments)
+        if isinstance(call, Failure):
+            for argument, type_, node in zip(arguments, resolved.argument_types, nodes, strict=False):
+                if isinstance(argument, Unknown) and isinstance(literal_of(argument.text, type_), Failure):
+                    raise error_of(call, self.body.position(node))
+            raise error_of(call, position)
+        return call
+
+    # One method per form of expression.
+
+    def _paren(self, node: exp.Paren) -> Bound:
+        return self.bind(node.this)
+
+    def _literal(self, node: exp.Literal) -> Bound:
+        if node.is_string:
+            return Unknown(node.this)
+        found = numeric_literal(node.this)
+        if isinstance(found, Failure):
+            raise error_of(found, self.body.position(node))
+        return found
+
+    def _null(self, node: exp.Null) -> Bound:
+        return Unknown(None)
+
+    def _boolean(self, node: exp.Boolean) -> Bound:
+        return Literal(bool(node.this), BOOL)
+
+    def _placeholder(self, node: exp.Placeholder) -> Bound:
+        only(self.body, node, "jdbc", what="a named parameter", reason="Parameters are written as ?.")
+        return self.binding.parameter(self.body.parameter(node), self.body.position(node))
+
+    def _column(self, node: exp.Column) -> Bound:
+        position = self.body.position(node)
+        if isinstance(node.this, exp.Star):
+            raise InvalidSyntax('"*" is not allowed here', position=position)
+        refused = refusal_of_bare_name(self.body, node)
+        if refused is not None:
+            raise refused
+        if node.args.get("db") is not None or node.args.get("catalog") is not None:
+            raise UnsupportedForm(
+                "a column qualified by a schema is not supported",
+                hint="Qualify it by the relation's name or alias only.",
+                position=position,
+            )
+        table = node.args.get("table")
+        only(self.body, node, "this", "table")
+        if table is None and isinstance(node.this, exp.Identifier):
+            self.body.check_name(node.this)
+        if table is None:
+            return self.scope.column(name_of(node.this), position).reference
+        return self.scope.qualified_column(name_of(table), name_of(node.this), position).reference
+
+    def _negative(self, node: exp.Neg) -> Bound:
+        if isinstance(node.this, exp.Literal) and not node.this.is_string:
+            literal = self._literal(node.this)
+            if isinstance(literal, Literal):
+                return negated_literal(literal)
+        return self.operator("-", [self.bind(node.this)], self.body.position(node))
+
+    def _binary(self, node: exp.Binary) -> Bound:
+        only(self.body, node, "this", "expression", *_IGNORED)
+        position = self.body.operator_position(node)
+        if isinstance(node, _COMPARISONS):
+            for operand in (node.this, node.expression):
+                if isinstance(operand, _COMPARISONS):
+                    raise InvalidSyntax(
+                        "syntax error: comparisons do not chain",
+                        hint="Write a < b AND b < c, or use parentheses.",
+                        position=position,
+                    )
+            for operand in (node.this, node.expression):
+                if isinstance(operand, exp.Any | exp.All):
+                    raise refusal_of(self.body, operand)
+                if isinstance(operand, exp.Tuple):
+                    raise refusal_of(self.body, operand)
+        nodes = [node.this, node.expression]
+        return self.operator(_BINARY[type(node)], [self.bind(one) for one in nodes], position, nodes)
+
+    def _connector(self, node: exp.Connector) -> Bound:
+        word = "and" if isinstance(node, exp.And) else "or"
+        operands: list[exp.Expr] = []
+        pending: list[exp.Expr] = [node]
+        while pending:
+            one = pending.pop()
+            if type(one) is type(node):
+                pending += [one.expression, one.this]
+            else:
+                operands.append(one)
+        arguments = [self.boolean(one, word.upper()) for one in operands]
+        return self.operator(word, arguments, self.body.position(node))
+
+    def _not(self, node: exp.Not) -> Bound:
+        inner = node.this
+        if isinstance(inner, exp.Is):
+            return self._is(inner, negated=True)
+        return self.operator("not", [self.boolean(inner, "NOT")], self.body.position(node))
+
+    def _is(self, node: exp.Is, *, negated: bool = False) -> Bound:
+        negated = negated or bool(node.args.get("negate"))
+        right = node.expression
+        if isinstance(right, exp.Null):
+            words = self.body.source(node.parent if isinstance(node.parent, exp.Not) else node).lower().split()
+            tested = "unknown" if words and words[-1] == "unknown" else "null"
+        elif isinstance(right, exp.Boolean):
+            tested = "true" if right.this else "false"
+        else:
+            raise refusal_of(self.body, node)
+        argument: Bound
+        if tested == "null":
+            argument = self.bind(node.this)
+        else:
+            argument = self.boolean(node.this, f"IS {'NOT ' if negated else ''}{tested.upper()}")
+        return self.operator(f"is {'not ' if negated else ''}{tested}", [argument], self.body.position(node))
+
+    def _distinct_from(self, node: exp.Binary) -> Bound:
+        symbol = "is not distinct from" if isinstance(node, exp.NullSafeEQ) else "is distinct from"
+        arguments = [self.bind(node.this), self.bind(node.expression)]
+        return self.operator(symbol, arguments, self.body.operator_position(node))
+
+    def _between(self, node: exp.Between) -> Bound:
+        only(self.body, node, "this", "low", "high", what="this form of BETWEEN")
+        position = self.body.position(node)
+        value = self.bind(node.this)
+        bounds: list[Scalar] = []
+        for part, symbol in (("low", ">="), ("high", "<=")):
+            bound: exp.Expr = node.args[part]
+            bounds.append(self.operator(symbol, [value, self.bind(bound)], position, [node.this, bound]))
+        return self.operator("and", bounds, position)
+
+    def _in(self, node: exp.In) -> Bound:
+        for part in ("query", "unnest", "field"):
+            if node.args.get(part) is not None:
+                raise refusal_of(self.body, node)
+        position = self.body.position(node)
+        nodes = [node.this, *node.expressions]
+        for one in nodes:
+            if isinstance(one, exp.Tuple | exp.Query):
+                raise refusal_of(self.body, one)
+        left, *items = [self.bind(one) for one in nodes]
+        shared = common_type([argument_type(one) for one in (left, *items)], "IN")
+        tests: list[Scalar] = []
+        for item_node, item in zip(nodes[1:], items, strict=True):
+            right = item if isinstance(shared, Failure) else self.as_type(item, shared, item_node, "IN")
+            tests.append(self.operator("=", [left, right], position, [node.this, item_node]))
+        return tests[0] if len(tests) == 1 else self.operator("or", tests, position)
+
+    def _case(self, node: exp.Case) -> Bound:
+        only(self.body, node, "this", "ifs", "default")
+        branches: list[exp.If] = node.args["ifs"]
+        default = node.args.get("default")
+        operand = self.bind(node.this) if node.this is not None else None
+        conditions: list[Scalar] = []
+        for branch in branches:
+            if operand is None:
+                conditions.append(self.boolean(branch.this, "CASE/WHEN"))
+            else:
+                when = self.bind(branch.this)
+                conditions.append(self.operator("=", [operand, when], self.body.position(branch.this)))
+        results = [branch.args["true"] for branch in branches]
+        # The default decides first which type is preferred.
+        nodes = [default if default is not None else node, *results]
+        bounds = [self.bind(default) if default is not None else Unknown(None), *map(self.bind, results)]
+        otherwise, *thens = self.common(nodes, bounds, "CASE")
+        for condition, then in zip(reversed(conditions), reversed(thens), strict=True):
+            otherwise = If(condition, then, otherwise)
+        return otherwise
+
+    def _cast(self, node: exp.Cast) -> Bound:
+        if type(node) is not exp.Cast:
+            raise refusal_of(self.body, node)
+        only(self.body, node, "this", "to", *_IGNORED)
+        to: exp.Expr = node.args["to"]
+        span = self.body.span(to)
+        offset = self.body.text.offset + (span[0] if span else 0)
+        named = type_name_of(self.body.source(to), max(offset, 0))
+        whole = self.body.span(node)
+        prefixed = span is not None and whole is not None and span[0] == whole[0]
+        if prefixed and not (isinstance(node.this, exp.Literal) and node.this.is_string):
+            raise InvalidSyntax("syntax error: a typed literal is quoted", position=self.body.position(node.this))
+        bound = self.bind(node.this)
+        if isinstance(bound, Unknown):
+            scale = literal_scale(bound.text) if named.is_open and bound.text else named.scale
+            return self.literal(bound, ScalarType(named.kind, scale or 0), node.this)
+        found = cast(bound.type, self._cast_target(named, bound.type, node), CastContext.EXPLICIT)
+        if isinstance(found, Failure):
+            raise error_of(found, self.body.position(node))
+        return found.apply(bound)
+
+    def _cast_target(self, named: TypeName, source: ScalarType, node: exp.Cast) -> ScalarType:
+        if not named.is_open:
+            return named.scalar_type
+        if source.kind in (Kind.NUMERIC, Kind.INT2, Kind.INT4, Kind.INT8):
+            return numeric(source.scale)
+        if source.kind in (Kind.TEXT, Kind.FLOAT4, Kind.FLOAT8):
+            raise UnsupportedForm(
+                f"a cast of {type_name(source)} to numeric without a scale is not supported",
+                detail="The scale of a numeric is fixed when bound.",
+                hint="Write numeric(38, 6), for example.",
+                position=self.body.position(node),
+            )
+        return named.scalar_type
+
+    def _like(self, node: exp.Like | exp.ILike) -> Bound:
+        return self._matched(node, None)
+
+    def _escape(self, node: exp.Escape) -> Bound:
+        if not isinstance(node.this, exp.Like | exp.ILike):
+            raise refusal_of(self.body, node)
+        return self._matched(node.this, node.expression)
+
+    def _matched(self, node: exp.Like | exp.ILike, escape: exp.Expr | None) -> Bound:
+        if isinstance(node.expression, exp.Any | exp.All | exp.Tuple):
+            raise refusal_of(self.body, node.expression)
+        position = self.body.operator_position(node)
+        pattern = self.bind(node.expression)
+        if escape is not None:
+            arguments = [pattern, self.bind(escape)]
+            resolved = resolve_function("like_escape", [argument_type(one) for one in arguments])
+            pattern = self.applied(resolved, arguments, position)
+        word = ("not " if node.args.get("negate") else "") + ("ilike" if isinstance(node, exp.ILike) else "like")
+        return self.operator(word, [self.bind(node.this), pattern], position)
+
+    def _qualified_call(self, node: exp.Dot) -> Bound:
+        if name_of(node.this) == "pg_catalog" and isinstance(node.expression, exp.Anonymous):
+            return self._call(node.expression)
+        raise refusal_of(self.body, node)
+
+    def _call(self, node: exp.Expr) -> Bound:
+        return bind_call(self, node)
+
+
+def argument_type(bound: Bound) -> ArgumentType:
+    """Returns the type by which a call is resolved."""
+    return bound if isinstance(bound, Unknown) else bound.type
+
+
+def refusal_of_bare_name(body: Body, node: exp.Column) -> UndefinedColumn | UnsupportedForm | None:
+    """Returns the error for words that PostgreSQL reads as functions without parentheses, or None."""
+    if node.args.get("table") is not None or not isinstance(node.this, exp.Identifier) or node.this.args.get("quoted"):
+        return None
+    word = name_of(node.this)
+    if word in ("localtime", "session_user", "current_role", "current_catalog", "user", "current_schema"):
+        return UnsupportedForm(
+            f"{word} is not supported",
+            detail="Its value is not a function of the collections.",
+            position=body.position(node),
+        )
+    return None
+
+
+_RULES: tuple[tuple[type[exp.Expr] | tuple[type[exp.Expr], ...], Callable[..., Bound]], ...] = (
+    (exp.Paren, Expressions._paren),
+    (exp.Literal, Expressions._literal),
+    (exp.Null, Expressions._null),
+    (exp.Boolean, Expressions._boolean),
+    (exp.Placeholder, Expressions._placeholder),
+    (exp.Column, Expressions._column),
+    (exp.Neg, Expressions._negative),
+    ((exp.And, exp.Or), Expressions._connector),
+    (exp.Not, Expressions._not),
+    (exp.Is, Expressions._is),
+    ((exp.NullSafeEQ, exp.NullSafeNEQ), Expressions._distinct_from),
+    ((exp.Like, exp.ILike), Expressions._like),
+    (exp.Escape, Expressions._escape),
+    (tuple(_BINARY), Expressions._binary),
+    (exp.Between, Expressions._between),
+    (exp.In, Expressions._in),
+    (exp.Case, Expressions._case),
+    (exp.Dot, Expressions._qualified_call),
+    (exp.Cast, Expressions._cast),
+    ((exp.Anonymous, exp.Extract, exp.Substring, exp.Trim, exp.StrPosition, exp.Overlay), Expressions._call),
+)

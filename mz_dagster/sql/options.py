@@ -1,0 +1,174 @@
+"""Clauses that several statements share: `AS OF`, `RETAIN HISTORY`, `IN TIMELINE`, columns."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from mz_dagster.sql.cursor import Cursor
+from mz_dagster.sql.errors import InvalidTableDefinition
+from mz_dagster.sql.lexer import TokenKind
+from mz_dagster.sql.statements import AsOf, ColumnDefinition
+from mz_dagster.sql.type_names import column_type
+
+_UNITS_MS = {
+    "ms": 1, "millisecond": 1, "milliseconds": 1,
+    "s": 1000, "sec": 1000, "secs": 1000, "second": 1000, "seconds": 1000,
+    "m": 60_000, "min": 60_000, "mins": 60_000, "minute": 60_000, "minutes": 60_000,
+    "h": 3_600_000, "hr": 3_600_000, "hrs": 3_600_000, "hour": 3_600_000, "hours": 3_600_000,
+    "d": 86_400_000, "day": 86_400_000, "days": 86_400_000,
+    "w": 604_800_000, "week": 604_800_000, "weeks": 604_800_000,
+}  # fmt: skip
+_INTERVAL = re.compile(r"\s*([0-9]+)\s*([A-Za-z]+)\s*")
+
+#: The least history that can be asked for, in milliseconds, as in Materialize.
+LEAST_RETENTION_MS = 1000
+
+
+class Common(NamedTuple):
+    """Is what every statement starts with: text, offset, number of parameters."""
+
+    text: str
+    offset: int
+    parameters: int
+
+    @classmethod
+    def of(cls, cursor: Cursor) -> Common:
+        """Returns that of the statement whose tokens `cursor` walks."""
+        start = cursor.tokens[0].start
+        count = sum(token.kind is TokenKind.PARAMETER for token in cursor.tokens)
+        return cls(cursor.source[start : cursor.end], start, count)
+
+
+def parse_as_of(cursor: Cursor, stop: int) -> AsOf:
+    """Moves past `AS OF [AT LEAST] t`, where `t` ends at the token index `stop`."""
+    cursor.expects("as", "of")
+    at_least = cursor.accepts("at", "least")
+    return AsOf(cursor.text_until(stop), at_least)
+
+
+def parse_interval_ms(text: str) -> int | None:
+    """Returns the milliseconds of an interval of fixed length, or None if it is not one.
+
+    Example:
+        >>> parse_interval_ms("1 hour 30 min")
+        5400000
+    """
+    total, at = 0, 0
+    while at < len(text):
+        match = _INTERVAL.match(text, at)
+        if match is None or match.group(2).lower() not in _UNITS_MS:
+            return None
+        total += int(match.group(1)) * _UNITS_MS[match.group(2).lower()]
+        at = match.end()
+    return total if text.strip() else None
+
+
+def parse_retention(cursor: Cursor) -> int:
+    """Moves past `RETAIN HISTORY [=] FOR '...'` and returns its milliseconds."""
+    cursor.expects("retain", "history")
+    cursor.accepts_symbol("=")
+    cursor.expects("for")
+    token = cursor.current
+    milliseconds = parse_interval_ms(cursor.string("an interval"))
+    if milliseconds is None:
+        raise InvalidTableDefinition(
+            f"invalid RETAIN HISTORY: '{token.value}' is not an interval of fixed length",
+            hint="Write '1 hour', for example; months and years have no fixed length.",
+            position=token.start + 1,
+        )
+    if milliseconds < LEAST_RETENTION_MS:
+        raise InvalidTableDefinition(
+            f"invalid RETAIN HISTORY: must be at least {LEAST_RETENTION_MS} ms", position=token.start + 1
+        )
+    return milliseconds
+
+
+def parse_with_options(cursor: Cursor) -> int | None:
+    """Moves past `WITH (RETAIN HISTORY = FOR '...')`, if it is there."""
+    if not cursor.accepts("with"):
+        return None
+    cursor.expects_symbol("(")
+    if not cursor.sees("retain", "history"):
+        raise cursor.refuse("this option", "The only option is RETAIN HISTORY.")
+    milliseconds = parse_retention(cursor)
+    cursor.expects_symbol(")")
+    return milliseconds
+
+
+def parse_timeline(cursor: Cursor) -> str | None:
+    """Moves past `IN TIMELINE name`, if it is there."""
+    return cursor.identifier("a timeline") if cursor.accepts("in", "timeline") else None
+
+
+def parse_columns(cursor: Cursor) -> tuple[tuple[ColumnDefinition, ...], tuple[str, ...] | None, int]:
+    """Moves past `(column type [NOT NULL] [PRIMARY KEY], ..., [PRIMARY KEY (...)])`.
+
+    Returns:
+        The columns, the key's columns or None, and the offset of the key's words. A key's columns are NOT NULL.
+    """
+    cursor.expects_symbol("(")
+    columns: list[ColumnDefinition] = []
+    key: tuple[str, ...] | None = None
+    key_offset = 0
+    while True:
+        token = cursor.current
+        if cursor.sees("primary", "key"):
+            cursor.expects("primary", "key")
+            key, key_offset = _one_key(key, cursor.names_in_parentheses(), token.start), token.start
+        elif cursor.sees("constraint|unique|check|foreign|like|exclude"):
+            raise cursor.refuse(f"{token.value.upper()} in a definition", "It could not be enforced.")
+        else:
+            column, key_at = _column(cursor)
+            if any(other.name == column.name for other in columns):
+                raise InvalidTableDefinition(
+                    f'column "{column.name}" specified more than once', position=token.start + 1
+                )
+            columns.append(column)
+            if key_at is not None:
+                key, key_offset = _one_key(key, (column.name,), key_at), key_at
+        if cursor.accepts_symbol(")"):
+            break
+        cursor.expects_symbol(",")
+    names = [column.name for column in columns]
+    for name in key or ():
+        if name not in names:
+            raise InvalidTableDefinition(f'column "{name}" named in key does not exist', position=key_offset + 1)
+    if len(set(key or ())) != len(key or ()):
+        raise InvalidTableDefinition("a column appears twice in the primary key", position=key_offset + 1)
+    bound = tuple(
+        ColumnDefinition(one.name, one.type, one.nullable and one.name not in (key or ()), one.offset)
+        for one in columns
+    )
+    return bound, key, key_offset
+
+
+def _one_key(known: tuple[str, ...] | None, key: tuple[str, ...], offset: int) -> tuple[str, ...]:
+    if known is not None:
+        raise InvalidTableDefinition("multiple primary keys are not allowed", position=offset + 1)
+    return key
+
+
+def _column(cursor: Cursor) -> tuple[ColumnDefinition, int | None]:
+    offset = cursor.current.start
+    name = cursor.identifier("a column")
+    if name.startswith("mz_") and name in ("mz_timestamp", "mz_diff", "mz_error", "mz_batch"):
+        raise InvalidTableDefinition(
+            f'column name "{name}" is reserved',
+            detail="Shards keep times, diffs and errors of updates under such names.",
+            position=offset + 1,
+        )
+    type_ = column_type(cursor)
+    nullable, key_at = True, None
+    while True:
+        token = cursor.current
+        if cursor.accepts("not", "null"):
+            nullable = False
+        elif cursor.accepts("null"):
+            pass
+        elif cursor.accepts("primary", "key"):
+            key_at = token.start
+        elif cursor.sees("default|unique|check|references|generated|collate|constraint"):
+            raise cursor.refuse(f"{token.value.upper()} in a definition", "It could not be enforced.")
+        else:
+            return ColumnDefinition(name, type_, nullable, offset), key_at

@@ -1,0 +1,68 @@
+"""The names of output columns that were given none, by PostgreSQL's rules (`FigureColname`)."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from mz_dagster.plan.types import Kind
+from mz_dagster.sql.binding import name_of
+from mz_dagster.sql.body_parser import Body
+from mz_dagster.sql.type_names import type_name_of
+
+_CATALOG_NAMES = {
+    Kind.BOOL: "bool",
+    Kind.INT2: "int2",
+    Kind.INT4: "int4",
+    Kind.INT8: "int8",
+    Kind.FLOAT4: "float4",
+    Kind.FLOAT8: "float8",
+    Kind.NUMERIC: "numeric",
+    Kind.TEXT: "text",
+    Kind.DATE: "date",
+    Kind.TIMESTAMP: "timestamp",
+    Kind.TIMESTAMPTZ: "timestamptz",
+    Kind.MZ_TIMESTAMP: "mz_timestamp",
+}
+_TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
+
+
+def output_name(body: Body, node: exp.Expr) -> str:
+    """Returns the name of the select item `node`, `?column?` if nothing suggests one."""
+    if isinstance(node, exp.Alias):
+        return name_of(node.args["alias"])
+    name, _ = _figure(body, node)
+    return name or "?column?"
+
+
+def _figure(body: Body, node: exp.Expr | None) -> tuple[str | None, int]:
+    """Returns a name and how strongly it is meant: 2 is a name of the user's, 1 that of a type or of CASE."""
+    match node:
+        case exp.Paren():
+            return _figure(body, node.this)
+        case exp.Column():
+            return name_of(node.this), 2
+        case exp.Anonymous():
+            return name_of(node.this), 2
+        case exp.Dot():
+            return _figure(body, node.expression)
+        case exp.Extract():
+            return "extract", 2
+        case exp.Substring():
+            return "substring", 2
+        case exp.StrPosition():
+            return "position", 2
+        case exp.Trim():
+            return _TRIMS.get(str(node.args.get("position")), "btrim"), 2
+        case exp.Case():
+            name, strength = _figure(body, node.args.get("default"))
+            return (name, strength) if strength > 1 else ("case", 1)
+        case exp.Boolean():
+            return "bool", 1
+        case exp.Cast():
+            name, strength = _figure(body, node.this)
+            if strength > 1:
+                return name, strength
+            source = body.source(node.args["to"])
+            return _CATALOG_NAMES[type_name_of(source).kind], 1
+        case _:
+            return None, 0

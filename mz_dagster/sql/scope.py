@@ -1,0 +1,121 @@
+"""What names of columns mean at one place of a query.
+
+Owns PostgreSQL's rules: an unqualified name is looked up among all columns that `*` would show, a qualified one
+in the relation of that name, and a name that two relations offer is ambiguous.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from mz_dagster.plan.scalar import ColumnRef
+from mz_dagster.plan.types import RelationType, ScalarType
+from mz_dagster.sql.errors import AmbiguousColumn, DuplicateAlias, UndefinedColumn, UndefinedTable, suggestion
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeColumn:
+    """Is a column that can be named, and its position in the relation below."""
+
+    name: str
+    position: int
+    type: ScalarType
+    nullable: bool
+
+    @property
+    def reference(self) -> ColumnRef:
+        """The scalar that reads it."""
+        return ColumnRef(self.position, self.type, self.nullable, self.name)
+
+    def shifted(self, by: int) -> ScopeColumn:
+        """Returns a copy `by` positions on."""
+        return replace(self, position=self.position + by)
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeTable:
+    """Is a relation in FROM under the name by which its columns can be qualified; None if it has none."""
+
+    name: str | None
+    columns: tuple[ScopeColumn, ...]
+
+    def shifted(self, by: int) -> ScopeTable:
+        """Returns a copy whose columns stand `by` positions on."""
+        return ScopeTable(self.name, tuple(column.shifted(by) for column in self.columns))
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Is what can be named.
+
+    Attributes:
+        tables: For qualified names.
+        visible: For unqualified names and `*`, in order: merged columns of USING stand for both sides.
+    """
+
+    tables: tuple[ScopeTable, ...] = ()
+    visible: tuple[ScopeColumn, ...] = ()
+
+    @classmethod
+    def of(cls, name: str | None, relation_type: RelationType, names: tuple[str, ...] | None = None) -> Scope:
+        """Returns the scope of one relation, whose columns may be renamed by `names`."""
+        columns = tuple(
+            ScopeColumn(names[i] if names else column.name, i, column.type, column.nullable)
+            for i, column in enumerate(relation_type.columns)
+        )
+        return cls((ScopeTable(name, columns),), columns)
+
+    def beside(self, right: Scope, by: int, position: int) -> Scope:
+        """Returns the scope over this relation's columns followed by `right`'s, `by` positions on.
+
+        Raises:
+            DuplicateAlias: Both have a relation of one name; blamed at `position`.
+        """
+        taken = {table.name for table in self.tables if table.name is not None}
+        for table in right.tables:
+            if table.name in taken:
+                raise DuplicateAlias(f'table name "{table.name}" specified more than once', position=position)
+        return Scope(
+            self.tables + tuple(table.shifted(by) for table in right.tables),
+            self.visible + tuple(column.shifted(by) for column in right.visible),
+        )
+
+    def column(self, name: str, position: int) -> ScopeColumn:
+        """Returns the column that the unqualified `name` means."""
+        found = [column for column in self.visible if column.name == name]
+        if len(found) > 1:
+            tables = [table.name for table in self.tables if any(c.name == name for c in table.columns)]
+            candidates = ", ".join(f"{table}.{name}" for table in tables if table)
+            raise AmbiguousColumn(
+                f'column reference "{name}" is ambiguous',
+                hint=f"Qualify it: {candidates}." if candidates else None,
+                position=position,
+            )
+        if not found:
+            if any(table.name == name for table in self.tables):
+                raise UndefinedColumn(
+                    f'column "{name}" does not exist',
+                    hint=f'There is a relation of that name; whole rows are not supported, write "{name}.*".',
+                    position=position,
+                )
+            hint = suggestion(name, [column.name for column in self.visible])
+            raise UndefinedColumn(f'column "{name}" does not exist', hint=hint, position=position)
+        return found[0]
+
+    def qualified_column(self, table: str, name: str, position: int) -> ScopeColumn:
+        """Returns the column that `table.name` means."""
+        found = [column for column in self.table(table, position).columns if column.name == name]
+        if len(found) > 1:
+            raise AmbiguousColumn(f'column reference "{name}" is ambiguous', position=position)
+        if not found:
+            hint = suggestion(name, [column.name for column in self.table(table, position).columns])
+            raise UndefinedColumn(f"column {table}.{name} does not exist", hint=hint, position=position)
+        return found[0]
+
+    def table(self, name: str, position: int) -> ScopeTable:
+        """Returns the relation that `name` qualifies by."""
+        found = [table for table in self.tables if table.name == name]
+        if not found:
+            hint = suggestion(name, [table.name for table in self.tables if table.name])
+            raise UndefinedTable(f'missing FROM-clause entry for table "{name}"', hint=hint, position=position)
+        return found[0]

@@ -1,0 +1,89 @@
+"""`CREATE SOURCE`: columns, where records come from, what they say, and how they become updates."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from mz_dagster.sql.cursor import Cursor
+from mz_dagster.sql.errors import InvalidSyntax, InvalidTableDefinition
+from mz_dagster.sql.options import Common, parse_columns, parse_timeline, parse_with_options
+from mz_dagster.sql.statements import CreateSource, Files
+
+
+def parse_create_source(cursor: Cursor, common: Common) -> CreateSource:
+    """Moves past what follows `CREATE SOURCE`.
+
+    Raises:
+        InvalidTableDefinition: A key without ENVELOPE UPSERT, which could not be guaranteed, or the reverse.
+    """
+    if_not_exists = cursor.accepts("if", "not", "exists")
+    name = cursor.name()
+    if not cursor.current.is_symbol("("):
+        raise cursor.unexpected("the columns in parentheses")
+    columns, key, key_offset = parse_columns(cursor)
+    timeline = parse_timeline(cursor)
+    cursor.expects("from")
+    if not cursor.sees("files"):
+        raise cursor.refuse("this kind of source", "Only FILES is known.", "Write FROM FILES (FOLDER '...').")
+    cursor.expects("files")
+    folder, pattern = _files(cursor)
+    cursor.expects("format")
+    format_ = _format(cursor)
+    envelope_at = cursor.current
+    envelope: Literal["none", "upsert"] = "none"
+    if cursor.accepts("envelope"):
+        if cursor.accepts("upsert"):
+            envelope = "upsert"
+        elif not cursor.accepts("none"):
+            raise cursor.refuse("this envelope", "Envelopes are NONE and UPSERT.")
+    if envelope == "upsert" and key is None:
+        raise InvalidTableDefinition(
+            "ENVELOPE UPSERT requires a primary key",
+            detail="The key says which earlier record a record replaces.",
+            hint="Add PRIMARY KEY (...) to the columns.",
+            position=envelope_at.start + 1,
+        )
+    if envelope == "none" and key is not None:
+        raise InvalidTableDefinition(
+            "PRIMARY KEY requires ENVELOPE UPSERT",
+            detail="Records that are only appended may repeat a key, so it cannot be guaranteed.",
+            hint="Write ENVELOPE UPSERT, or leave the key away.",
+            position=key_offset + 1,
+        )
+    retain = parse_with_options(cursor)
+    files = Files(folder, pattern or _DEFAULT_PATTERNS[format_], format_)
+    return CreateSource(*common, name, columns, key, timeline, files, envelope, retain, if_not_exists)
+
+
+_DEFAULT_PATTERNS = {"json": "*.jsonl", "csv": "*.csv", "parquet": "*.parquet"}
+
+
+def _format(cursor: Cursor) -> Literal["json", "csv", "parquet"]:
+    if cursor.accepts("json"):
+        return "json"
+    if cursor.accepts("csv"):
+        return "csv"
+    if cursor.accepts("parquet"):
+        return "parquet"
+    raise cursor.refuse("this format", "Formats are JSON, CSV and PARQUET.")
+
+
+def _files(cursor: Cursor) -> tuple[str, str | None]:
+    opening = cursor.current
+    cursor.expects_symbol("(")
+    found: dict[str, str] = {}
+    while True:
+        token = cursor.current
+        option = cursor.identifier("FOLDER or PATTERN")
+        if option not in ("folder", "pattern"):
+            raise InvalidSyntax(f'"{option}" is not an option of FILES', position=token.start + 1)
+        if option in found:
+            raise InvalidSyntax(f"{option.upper()} is given twice", position=token.start + 1)
+        cursor.accepts_symbol("=")
+        found[option] = cursor.string(option.upper())
+        if cursor.accepts_symbol(")"):
+            break
+        cursor.expects_symbol(",")
+    if not found.get("folder"):
+        raise InvalidTableDefinition("FILES requires a FOLDER", position=opening.start + 1)
+    return found["folder"], found.get("pattern")

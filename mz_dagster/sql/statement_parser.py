@@ -1,0 +1,484 @@
+"""Text to statements: dispatches on leading keywords, by a grammar of its own.
+
+Owns everything outside query bodies: sqlglot takes `SUBSCRIBE t` for a column with an alias, drops PRIMARY KEY and
+knows no `AS OF`, so it never sees them. Bodies of queries and expressions are cut out as text, with
+their offsets, by words that stand outside quotes and parentheses. A statement that is not known is refused
+with its position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mz_dagster.sql.cursor import Cursor
+from mz_dagster.sql.errors import InvalidSyntax, InvalidTableDefinition, UnsupportedForm, suggestion
+from mz_dagster.sql.lexer import TokenKind, split
+from mz_dagster.sql.options import Common, parse_as_of, parse_retention, parse_with_options
+from mz_dagster.sql.source_statement import parse_create_source
+from mz_dagster.sql.statements import (
+    AlterRetainHistory,
+    AsOf,
+    Begin,
+    Comment,
+    Commit,
+    CreateIndex,
+    CreateMaterializedView,
+    CreateView,
+    Delete,
+    Drop,
+    Explain,
+    Insert,
+    Name,
+    Rollback,
+    Select,
+    Show,
+    SqlText,
+    Statement,
+    Subscribe,
+    Update,
+)
+from mz_dagster.sql.table_statement import parse_create_table
+
+_KINDS = "source|table|view|materialized|index"
+_PLURALS = ("objects", "sources", "tables", "views", "indexes")
+
+
+def parse(text: str) -> tuple[Statement, ...]:
+    """Returns the statements of `text`, separated by semicolons; empty ones are skipped.
+
+    Raises:
+        InvalidSyntax: With the position of the first token that fits no rule.
+        UnsupportedForm: For statements that are known but refused.
+
+    Example:
+        >>> [type(one).__name__ for one in parse("BEGIN; SELECT 1 AS OF 5; COMMIT")]
+        ['Begin', 'Select', 'Commit']
+    """
+    statements: list[Statement] = []
+    for fragment in split(text):
+        if fragment.tokens:
+            cursor = Cursor(text, fragment.tokens, fragment.tokens[-1].end)
+            statement = _statement(cursor)
+            cursor.expects_end()
+            statements.append(statement)
+    return tuple(statements)
+
+
+def _statement(cursor: Cursor) -> Statement:
+    first = cursor.current
+    common = Common.of(cursor)
+    if first.is_symbol("(") or first.is_word("select", "with", "values", "table"):
+        return _select(cursor, common)
+    if first.kind is TokenKind.WORD:
+        rule = _RULES.get(first.value)
+        if rule is not None:
+            return rule(cursor, common)
+        if first.value in _REFUSED:
+            raise cursor.refuse(f"{first.value.upper()}", _REFUSED[first.value])
+    error = cursor.unexpected("a statement")
+    error.hint = suggestion(first.value, [*_RULES, "select", "values", "with"])
+    raise error
+
+
+def _select(cursor: Cursor, common: Common) -> Select:
+    query, as_of = _query_and_as_of(cursor, len(cursor.tokens))
+    return Select(*common, query, as_of)
+
+
+def _query_and_as_of(cursor: Cursor, stop: int) -> tuple[SqlText, AsOf | None]:
+    at = _index_of_as_of(cursor, stop)
+    query = cursor.text_until(at)
+    as_of = parse_as_of(cursor, stop) if at < stop else None
+    return query, as_of
+
+
+def _index_of_as_of(cursor: Cursor, stop: int) -> int:
+    """Returns where `AS OF` starts; `SELECT x AS of FROM t` has an alias, not a time."""
+    depth = 0
+    for index in range(cursor.at, stop):
+        token = cursor.tokens[index]
+        depth += token.is_symbol("(") - token.is_symbol(")")
+        if depth == 0 and token.is_word("as") and index + 2 < stop and cursor.tokens[index + 1].is_word("of"):
+            behind = cursor.tokens[index + 2]
+            if not (behind.is_symbol(",") or behind.is_word("from", "where", "union", "order", "limit", "offset")):
+                return index
+    return stop
+
+
+def _query(cursor: Cursor) -> SqlText:
+    """Moves past a query that defines or explains something; a time has no place there."""
+    first = cursor.current
+    if not (first.is_symbol("(") or first.is_word("select", "with", "values", "table")):
+        raise cursor.unexpected("a query")
+    query, as_of = _query_and_as_of(cursor, len(cursor.tokens))
+    if as_of is not None:
+        raise InvalidSyntax("AS OF is not allowed here", position=query.offset + len(query.text) + 2)
+    return query
+
+
+def _if_not_exists(cursor: Cursor) -> bool:
+    return cursor.accepts("if", "not", "exists")
+
+
+def _create(cursor: Cursor, common: Common) -> Statement:
+    cursor.expects("create")
+    if cursor.accepts("source"):
+        return parse_create_source(cursor, common)
+    if cursor.accepts("table"):
+        return parse_create_table(cursor, common)
+    if cursor.accepts("view"):
+        if_not_exists = _if_not_exists(cursor)
+        name, columns = cursor.name(), _optional_names(cursor)
+        cursor.expects("as")
+        return CreateView(*common, name, columns, _query(cursor), if_not_exists)
+    if cursor.accepts("materialized"):
+        cursor.expects("view")
+        if_not_exists = _if_not_exists(cursor)
+        name, columns = cursor.name(), _optional_names(cursor)
+        if cursor.sees("in", "cluster"):
+            raise cursor.refuse("IN CLUSTER", "There are no clusters: Spark is configured by the project.")
+        retain = parse_with_options(cursor)
+        cursor.expects("as")
+        return CreateMaterializedView(*common, name, columns, _query(cursor), retain, if_not_exists)
+    if cursor.accepts("index"):
+        return _create_index(cursor, common)
+    if cursor.sees("default", "index"):
+        raise cursor.refuse("CREATE DEFAULT INDEX", "An index has a name of its own.", "Write CREATE INDEX ON object.")
+    if cursor.sees("or", "replace"):
+        raise cursor.refuse(
+            "OR REPLACE", "A changed definition hydrates beside the old one.", "Change the project and apply its plan."
+        )
+    if cursor.sees("temp|temporary|unique|recursive|sink|connection|secret|cluster|schema|database|role|type|function"):
+        raise cursor.refuse(f"CREATE {cursor.current.value.upper()}", "There is no such object.")
+    raise cursor.unexpected("SOURCE, TABLE, VIEW, MATERIALIZED VIEW or INDEX")
+
+
+def _create_index(cursor: Cursor, common: Common) -> CreateIndex:
+    if_not_exists = _if_not_exists(cursor)
+    name = None if cursor.sees("on") else cursor.name()
+    if cursor.sees("in", "cluster"):
+        raise cursor.refuse("IN CLUSTER", "There are no clusters: Spark is configured by the project.")
+    cursor.expects("on")
+    on = cursor.name()
+    if cursor.sees("using"):
+        raise cursor.refuse("USING", "There is one kind of index.")
+    if not cursor.current.is_symbol("("):
+        return CreateIndex(*common, name, on, (), if_not_exists)
+    opening = cursor.at
+    try:
+        columns = cursor.names_in_parentheses()
+    except InvalidSyntax as error:
+        cursor.at = opening
+        cursor.skip_balanced()
+        raise UnsupportedForm(
+            "an index on an expression is not supported",
+            detail="The key of an index is a list of columns.",
+            hint="Add the expression to the view as a column.",
+            position=error.position,
+        ) from None
+    if cursor.sees("with"):
+        raise cursor.refuse("WITH on an index", "An index is kept as long as its collection.")
+    return CreateIndex(*common, name, on, columns, if_not_exists)
+
+
+def _optional_names(cursor: Cursor) -> tuple[str, ...]:
+    if not cursor.current.is_symbol("("):
+        return ()
+    opening = cursor.current
+    names = cursor.names_in_parentheses()
+    if len(set(names)) != len(names):
+        raise InvalidTableDefinition("a column is named twice", position=opening.start + 1)
+    return names
+
+
+def _kind(cursor: Cursor) -> str:
+    token = cursor.current
+    if not cursor.sees(_KINDS):
+        raise cursor.unexpected("SOURCE, TABLE, VIEW, MATERIALIZED VIEW or INDEX")
+    cursor.advance()
+    if token.value == "materialized":
+        cursor.expects("view")
+        return "materialized view"
+    return token.value
+
+
+def _drop(cursor: Cursor, common: Common) -> Drop:
+    cursor.expects("drop")
+    kind = _kind(cursor)
+    if_exists = cursor.accepts("if", "exists")
+    names = [cursor.name()]
+    while cursor.accepts_symbol(","):
+        names.append(cursor.name())
+    cascade = cursor.accepts("cascade")
+    if not cascade:
+        cursor.accepts("restrict")
+    return Drop(*common, kind, tuple(names), if_exists, cascade)
+
+
+def _alter(cursor: Cursor, common: Common) -> AlterRetainHistory:
+    cursor.expects("alter")
+    kind = _kind(cursor)
+    if_exists = cursor.accepts("if", "exists")
+    name = cursor.name()
+    if cursor.accepts("reset"):
+        cursor.expects_symbol("(")
+        cursor.expects("retain", "history")
+        cursor.expects_symbol(")")
+        return AlterRetainHistory(*common, kind, name, None, if_exists)
+    if not cursor.accepts("set"):
+        raise cursor.refuse("this form of ALTER", "Only SET and RESET (RETAIN HISTORY) are known.")
+    cursor.expects_symbol("(")
+    retain = parse_retention(cursor)
+    cursor.expects_symbol(")")
+    return AlterRetainHistory(*common, kind, name, retain, if_exists)
+
+
+def _comment(cursor: Cursor, common: Common) -> Comment:
+    cursor.expects("comment", "on")
+    column = None
+    if cursor.accepts("column"):
+        kind, name = "column", cursor.name()
+        if len(name.parts) < 2:
+            raise InvalidSyntax("column name must be qualified", position=name.offset + 1)
+        column, name = name.last, Name(name.parts[:-1], name.offset)
+    else:
+        kind, name = _kind(cursor), cursor.name()
+    cursor.expects("is")
+    comment = None if cursor.accepts("null") else cursor.string("the comment")
+    return Comment(*common, kind, name, column, comment)
+
+
+def _insert(cursor: Cursor, common: Common) -> Insert:
+    cursor.expects("insert", "into")
+    table = cursor.name()
+    if cursor.sees("as"):
+        raise cursor.refuse("an alias of INSERT's target", "It could only be used by ON CONFLICT.")
+    columns: tuple[str, ...] = ()
+    if cursor.current.is_symbol("(") and not cursor.ahead(1).is_word("select", "with", "values", "table"):
+        columns = cursor.names_in_parentheses()
+    if cursor.sees("default", "values"):
+        raise cursor.refuse("DEFAULT VALUES", "Columns have no defaults.", "List the values.")
+    for words in (("returning",), ("on", "conflict")):
+        at = cursor.index_of(*words)
+        if at < len(cursor.tokens):
+            what = " ".join(words).upper()
+            raise cursor.refuse(what, "Tables have no unique keys, and writes return only a count.", None,
+                                cursor.tokens[at])  # fmt: skip
+    return Insert(*common, table, columns, _query(cursor))
+
+
+def _target(cursor: Cursor, *clauses: str) -> tuple[Name, str | None]:
+    if cursor.sees("only"):
+        raise cursor.refuse("ONLY", "Tables do not inherit.")
+    table = cursor.name()
+    aliased = cursor.accepts("as")
+    if not aliased and (cursor.current.kind is TokenKind.END or cursor.sees("|".join(clauses))):
+        return table, None
+    return table, cursor.identifier("an alias")
+
+
+def _where(cursor: Cursor) -> SqlText | None:
+    at = cursor.index_of("returning")
+    if at < len(cursor.tokens):
+        raise cursor.refuse("RETURNING", "Writes return only a count.", None, cursor.tokens[at])
+    return cursor.text_until(len(cursor.tokens)) if cursor.accepts("where") else None
+
+
+def _delete(cursor: Cursor, common: Common) -> Delete:
+    cursor.expects("delete", "from")
+    table, alias = _target(cursor, "where", "using", "returning")
+    if cursor.sees("using"):
+        raise cursor.refuse("USING in DELETE", "The predicate may read only the table itself for now.")
+    return Delete(*common, table, alias, _where(cursor))
+
+
+def _update(cursor: Cursor, common: Common) -> Update:
+    cursor.expects("update")
+    table, alias = _target(cursor, "set")
+    cursor.expects("set")
+    assignments: list[tuple[str, SqlText]] = []
+    while True:
+        if cursor.current.is_symbol("("):
+            raise cursor.refuse("SET of a row", "Columns are set one by one.", "Write SET a = x, b = y.")
+        column = cursor.identifier("a column")
+        cursor.expects_symbol("=")
+        assignments.append((column, cursor.text_until(_end_of_assignment(cursor))))
+        if not cursor.accepts_symbol(","):
+            break
+    if cursor.sees("from"):
+        raise cursor.refuse("FROM in UPDATE", "Expressions may read only the table itself for now.")
+    return Update(*common, table, alias, tuple(assignments), _where(cursor))
+
+
+def _end_of_assignment(cursor: Cursor) -> int:
+    depth, nested_case, previous_distinct = 0, 0, False
+    for index in range(cursor.at, len(cursor.tokens)):
+        token = cursor.tokens[index]
+        depth += token.is_symbol("(") - token.is_symbol(")")
+        nested_case += token.is_word("case") - token.is_word("end")
+        ends = token.is_symbol(",") or token.is_word("where", "returning")
+        ends = ends or (token.is_word("from") and not previous_distinct)
+        if depth == 0 and ends:
+            return index
+        previous_distinct = token.is_word("distinct")
+    return len(cursor.tokens)
+
+
+def _subscribe(cursor: Cursor, common: Common) -> Subscribe:
+    cursor.expects("subscribe")
+    cursor.accepts("to")
+    target: Name | SqlText
+    if cursor.current.is_symbol("("):
+        opening = cursor.at
+        cursor.skip_balanced()
+        stop, cursor.at = cursor.at - 1, opening + 1
+        target = cursor.text_until(stop)
+        cursor.expects_symbol(")")
+    else:
+        target = cursor.name()
+    if cursor.sees("envelope") or cursor.sees("within"):
+        raise cursor.refuse(f"{cursor.current.value.upper()} in SUBSCRIBE", "Rows come with their time and diff only.")
+    progress, snapshot = _subscribe_options(cursor)
+    as_of = parse_as_of(cursor, cursor.index_of("up", "to")) if cursor.sees("as", "of") else None
+    up_to = cursor.text_until(len(cursor.tokens)) if cursor.accepts("up", "to") else None
+    return Subscribe(*common, target, as_of, up_to, progress, snapshot)
+
+
+def _subscribe_options(cursor: Cursor) -> tuple[bool, bool]:
+    options = {"progress": False, "snapshot": True}
+    if cursor.accepts("with"):
+        cursor.expects_symbol("(")
+        while True:
+            name = cursor.identifier("PROGRESS or SNAPSHOT")
+            if name not in options:
+                raise InvalidSyntax(f'"{name}" is not an option of SUBSCRIBE', position=cursor.ahead(-1).start + 1)
+            cursor.accepts_symbol("=")
+            options[name] = not cursor.accepts("false") and (cursor.accepts("true") or True)
+            if cursor.accepts_symbol(")"):
+                break
+            cursor.expects_symbol(",")
+    return options["progress"], options["snapshot"]
+
+
+def _explain(cursor: Cursor, common: Common) -> Explain:
+    cursor.expects("explain")
+    if cursor.sees("analyze"):
+        raise cursor.refuse("EXPLAIN ANALYZE", "What a step cost is in its Dagster metadata.")
+    stage = "plan"
+    for word, meaning in (("optimized", "logical"), ("logical", "logical"), ("physical", "physical")):
+        if cursor.accepts(word):
+            stage = meaning
+    if cursor.accepts("plan"):
+        cursor.accepts("for")
+    elif stage != "plan":
+        raise cursor.unexpected("PLAN")
+    else:
+        cursor.accepts("for")
+    if cursor.accepts("materialized", "view") or cursor.accepts("view") or cursor.accepts("index"):
+        return Explain(*common, stage, cursor.name())
+    first = cursor.current
+    if first.is_symbol("(") or first.is_word("select", "with", "values", "table"):
+        return Explain(*common, stage, _query(cursor))
+    return Explain(*common, stage, cursor.name())
+
+
+def _show(cursor: Cursor, common: Common) -> Show:
+    cursor.expects("show")
+    name: Name | None = None
+    kind: str | None = None
+    if cursor.accepts("create"):
+        what, kind, name = "create", _kind(cursor), None
+        name = cursor.name()
+    elif cursor.accepts("columns"):
+        cursor.expects("from")
+        what, name = "columns", cursor.name()
+    elif cursor.accepts("materialized", "views"):
+        what = "materialized views"
+    elif cursor.sees("|".join(_PLURALS)):
+        what = cursor.advance().value
+        if what == "indexes" and cursor.accepts("on|from"):
+            name = cursor.name()
+    else:
+        error = cursor.unexpected("what to show")
+        error.hint = (
+            "Show OBJECTS, SOURCES, TABLES, VIEWS, MATERIALIZED VIEWS, INDEXES, COLUMNS FROM name or CREATE kind name."
+        )
+        raise error
+    pattern = cursor.string("a pattern") if cursor.accepts("like") else None
+    return Show(*common, what, name, kind, pattern)
+
+
+def _begin(cursor: Cursor, common: Common) -> Begin:
+    if cursor.accepts("start"):
+        cursor.expects("transaction")
+    else:
+        cursor.expects("begin")
+        cursor.accepts("work|transaction")
+    read_only: bool | None = None
+    while cursor.current.kind is not TokenKind.END:
+        if cursor.accepts("read", "only"):
+            read_only = True
+        elif cursor.accepts("read", "write"):
+            read_only = False
+        elif cursor.sees("isolation", "level"):
+            raise cursor.refuse("ISOLATION LEVEL in a transaction", "Isolation is a setting of the session.")
+        else:
+            raise cursor.unexpected("READ ONLY or READ WRITE")
+        cursor.accepts_symbol(",")
+    return Begin(*common, read_only)
+
+
+def _commit(cursor: Cursor, common: Common) -> Commit:
+    cursor.advance()
+    cursor.accepts("work|transaction")
+    return Commit(*common)
+
+
+def _rollback(cursor: Cursor, common: Common) -> Rollback:
+    cursor.advance()
+    cursor.accepts("work|transaction")
+    if cursor.sees("to"):
+        raise cursor.refuse("ROLLBACK TO", "There are no savepoints.")
+    return Rollback(*common)
+
+
+_RULES: dict[str, Callable[[Cursor, Common], Statement]] = {
+    "create": _create,
+    "drop": _drop,
+    "alter": _alter,
+    "comment": _comment,
+    "insert": _insert,
+    "delete": _delete,
+    "update": _update,
+    "subscribe": _subscribe,
+    "explain": _explain,
+    "show": _show,
+    "begin": _begin,
+    "start": _begin,
+    "commit": _commit,
+    "end": _commit,
+    "rollback": _rollback,
+    "abort": _rollback,
+}
+_REFUSED = {
+    "copy": "Files are read by sources for now.",
+    "truncate": "Use DELETE FROM.",
+    "set": "Settings are those of the connection.",
+    "reset": "Settings are those of the connection.",
+    "discard": "A session has nothing to discard.",
+    "savepoint": "There are no savepoints.",
+    "release": "There are no savepoints.",
+    "prepare": "Parameters are given with each statement.",
+    "execute": "Parameters are given with each statement.",
+    "deallocate": "Parameters are given with each statement.",
+    "declare": "Cursors are those of the Python interface.",
+    "fetch": "Cursors are those of the Python interface.",
+    "close": "Cursors are those of the Python interface.",
+    "grant": "Access is the folder's and the catalog's.",
+    "revoke": "Access is the folder's and the catalog's.",
+    "vacuum": "Compaction is a job of its own: mz-dagster compact.",
+    "analyze": "There are no statistics to take.",
+    "merge": "Use INSERT, UPDATE and DELETE.",
+    "lock": "Transactions are ordered by their times.",
+    "refresh": "A materialized view is always as fresh as its inputs.",
+}

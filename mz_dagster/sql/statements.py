@@ -1,0 +1,280 @@
+"""The statements, as data.
+
+Owns what every form of statement says, and nothing of what it means: names are still names and query
+bodies are still text. Each statement keeps the user's own text, which is what the catalog stores; nothing
+is ever printed back from a syntax tree. All positions are offsets into the whole text that was parsed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from mz_dagster.plan.types import ScalarType
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """Is a possibly qualified name, folded as SQL folds it.
+
+    Attributes:
+        parts: `("t",)` or `("schema", "t")`.
+        offset: 0-based offset of its first character.
+    """
+
+    parts: tuple[str, ...]
+    offset: int = 0
+
+    @property
+    def last(self) -> str:
+        """The unqualified name."""
+        return self.parts[-1]
+
+    def __str__(self) -> str:
+        return ".".join(self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class SqlText:
+    """Is a part of a statement that is bound later: a query body or a scalar expression.
+
+    Attributes:
+        text: As the user wrote it.
+        offset: Where it starts in the whole text, so that errors point there.
+        parameters_before: How many `?` the statement has before it.
+    """
+
+    text: str
+    offset: int = 0
+    parameters_before: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AsOf:
+    """Is `AS OF t` or `AS OF AT LEAST t`; `time` is a constant expression."""
+
+    time: SqlText
+    at_least: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDefinition:
+    """Is a column of a table or source."""
+
+    name: str
+    type: ScalarType
+    nullable: bool = True
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Is `FROM FILES (FOLDER '...', PATTERN '...') FORMAT ...`.
+
+    Attributes:
+        folder: As written, relative to the project.
+        pattern: A file name pattern such as `*.jsonl`.
+        format: `json`, `csv` or `parquet`.
+    """
+
+    folder: str
+    pattern: str
+    format: Literal["json", "csv", "parquet"]
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """Is what all statements share.
+
+    Attributes:
+        text: The user's own text, without the semicolon and surrounding space.
+        offset: Where it starts in the text that was parsed.
+        parameters: How many `?` it has.
+    """
+
+    text: str
+    offset: int
+    parameters: int
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSource(Statement):
+    """`CREATE SOURCE`."""
+
+    name: Name
+    columns: tuple[ColumnDefinition, ...]
+    key: tuple[str, ...] | None
+    timeline: str | None
+    files: Files
+    envelope: Literal["none", "upsert"]
+    retain_history_ms: int | None
+    if_not_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable(Statement):
+    """`CREATE TABLE`."""
+
+    name: Name
+    columns: tuple[ColumnDefinition, ...]
+    timeline: str | None
+    retain_history_ms: int | None
+    if_not_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CreateView(Statement):
+    """`CREATE VIEW`; `columns` rename the first output columns of the query."""
+
+    name: Name
+    columns: tuple[str, ...]
+    query: SqlText
+    if_not_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CreateMaterializedView(Statement):
+    """`CREATE MATERIALIZED VIEW`."""
+
+    name: Name
+    columns: tuple[str, ...]
+    query: SqlText
+    retain_history_ms: int | None
+    if_not_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CreateIndex(Statement):
+    """`CREATE INDEX`; without columns the key is a unique key if one is known, else all columns."""
+
+    name: Name | None
+    on: Name
+    columns: tuple[str, ...]
+    if_not_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Drop(Statement):
+    """`DROP`; `kind` is `source`, `table`, `view`, `materialized view` or `index`."""
+
+    kind: str
+    names: tuple[Name, ...]
+    if_exists: bool
+    cascade: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AlterRetainHistory(Statement):
+    """`ALTER ... SET (RETAIN HISTORY FOR '...')`; `retain_history_ms` is None after `RESET`."""
+
+    kind: str
+    name: Name
+    retain_history_ms: int | None
+    if_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Comment(Statement):
+    """`COMMENT ON object IS '...'`; `column` is set for `COMMENT ON COLUMN`, `comment` is None for `IS NULL`."""
+
+    kind: str
+    name: Name
+    column: str | None
+    comment: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Insert(Statement):
+    """`INSERT INTO`; `columns` is empty when not listed; `query` may be a VALUES list."""
+
+    table: Name
+    columns: tuple[str, ...]
+    query: SqlText
+
+
+@dataclass(frozen=True, slots=True)
+class Delete(Statement):
+    """`DELETE FROM`; `alias` is what the predicate may call the table."""
+
+    table: Name
+    alias: str | None
+    predicate: SqlText | None
+
+
+@dataclass(frozen=True, slots=True)
+class Update(Statement):
+    """`UPDATE ... SET column = expression`."""
+
+    table: Name
+    alias: str | None
+    assignments: tuple[tuple[str, SqlText], ...]
+    predicate: SqlText | None
+
+
+@dataclass(frozen=True, slots=True)
+class Select(Statement):
+    """A query, `SELECT`, `VALUES`, `TABLE` or `WITH`; `query` is without its `AS OF`."""
+
+    query: SqlText
+    as_of: AsOf | None
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribe(Statement):
+    """`SUBSCRIBE`; `target` is a name or a query.
+
+    Attributes:
+        target: What is subscribed to.
+        as_of: The time of the snapshot, or None.
+        up_to: The first time not emitted any more, or None.
+        progress: Whether rows that say how far the stream has come are wanted.
+        snapshot: Whether the rows at `as_of` come first.
+    """
+
+    target: Name | SqlText
+    as_of: AsOf | None
+    up_to: SqlText | None
+    progress: bool
+    snapshot: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Explain(Statement):
+    """`EXPLAIN`; `stage` is `plan` (both), `logical` or `physical`; the target is a query or a view's name."""
+
+    stage: str
+    target: Name | SqlText
+
+
+@dataclass(frozen=True, slots=True)
+class Show(Statement):
+    """`SHOW`; `what` is `objects`, `tables`, ..., `columns`, `indexes`, or `create`.
+
+    Attributes:
+        what: As above.
+        name: For `columns` and `indexes`, of which object; for `create`, the object.
+        kind: For `create`: the kind of the object.
+        pattern: Of `LIKE '...'`, or None.
+    """
+
+    what: str
+    name: Name | None
+    kind: str | None
+    pattern: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Begin(Statement):
+    """`BEGIN` or `START TRANSACTION`; `read_only` is None when not said."""
+
+    read_only: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Commit(Statement):
+    """`COMMIT` or `END`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback(Statement):
+    """`ROLLBACK` or `ABORT`."""

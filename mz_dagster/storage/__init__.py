@@ -1,0 +1,69 @@
+"""Storage: shards on Delta Lake, and the protocols by which updates become durable and are read back exactly.
+
+Owns the shard of each collection (a Delta table of updates, partitioned by `mz_batch`) and what is done
+with it: append and seal, leased reads, physical compaction, the sweep. `source/` and `envelope/` turn
+external data into updates; `spark/` runs the one warm Spark.
+
+The invariant: at every time between since and upper, the updates of the listed batches are exactly the
+collection's, whatever crashed, was retried, raced, was compacted or swept meanwhile. A read that cannot have
+them all is an error, never fewer rows.
+
+Files, in the order of import:
+
+- `shards`: the protocol that both implementations keep, the physical schema, and the errors of reading;
+- `batch_stats`: what a batch holds, from Delta's own metadata;
+- `local_shards`: the implementation in process, on `deltalake` and pyarrow;
+- `spark_shards`: the implementation on Spark;
+- `renewal`: keeps leases alive while their holder works;
+- `append`, `read`, `compact`, `sweep`: the protocols over a catalog and any shards.
+
+It does not choose timestamps, plan queries or decide when to run: `compute`, `adapter` and `orchestration` do.
+The front door imports no Spark; `spark`, `spark_shards`, `source` and `envelope` have doors of their own.
+"""
+
+from mz_dagster.storage.append import LEASE_MS, BatchWriter, compare_and_append
+from mz_dagster.storage.compact import Merge, choose_merge, compact, sort_key
+from mz_dagster.storage.local_shards import LocalShards, arrow_type, update_schema, update_table
+from mz_dagster.storage.read import (
+    LeaseLost,
+    ReadBeforeSince,
+    ReadBeyondUpper,
+    check_readable,
+    leased,
+    overlapping,
+    read_at,
+    read_updates,
+)
+from mz_dagster.storage.renewal import Renewal
+from mz_dagster.storage.shards import BatchIncomplete, Shards, ShardUnavailable, StatsMissing
+from mz_dagster.storage.sweep import Swept, scavenge, sweep
+
+__all__ = [
+    "LEASE_MS",
+    "BatchIncomplete",
+    "BatchWriter",
+    "LeaseLost",
+    "LocalShards",
+    "Merge",
+    "ReadBeforeSince",
+    "ReadBeyondUpper",
+    "Renewal",
+    "ShardUnavailable",
+    "Shards",
+    "StatsMissing",
+    "Swept",
+    "arrow_type",
+    "check_readable",
+    "choose_merge",
+    "compact",
+    "compare_and_append",
+    "leased",
+    "overlapping",
+    "read_at",
+    "read_updates",
+    "scavenge",
+    "sort_key",
+    "sweep",
+    "update_schema",
+    "update_table",
+]

@@ -1,0 +1,128 @@
+"""Append: reserve a batch, write it, seal it; in three durable steps of which only the last can be seen.
+
+    BatchWriter.write     reserves a fresh batch id and writes the updates under it
+    Catalog.seal          makes batches live and moves uppers, all of a step's in one transaction
+    compare_and_append    both, for one collection
+
+A crash or an error after the reservation leaves a batch that no list names; whoever retries gets another id, so
+no retry can double an update. The seal compares the upper, so no two writers can both append to an interval.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TypeVar
+
+from mz_dagster.catalog import (
+    BatchId,
+    BatchNotWriting,
+    BatchStats,
+    Catalog,
+    CollectionRow,
+    LeadershipLost,
+    Seal,
+    Sealed,
+    UpperMismatch,
+    WriterId,
+)
+from mz_dagster.fail_point import fail_point
+from mz_dagster.formalism import Antichain
+from mz_dagster.storage.renewal import Renewal
+from mz_dagster.storage.shards import Shards
+
+Frame = TypeVar("Frame")
+
+LEASE_MS = 60_000
+"""How long a lease lasts unless renewed, in milliseconds, where the caller does not say."""
+
+
+class BatchWriter:
+    """Is a registered writer, its lease renewed for the length of a block; may be used by several threads.
+
+    Attributes:
+        id: The writer's id.
+
+    Args:
+        catalog: The catalog.
+        holder: Who writes, in words that help to find it.
+        ttl_ms: How long the lease outlives a writer that vanished, in milliseconds.
+    """
+
+    def __init__(self, catalog: Catalog, *, holder: str, ttl_ms: int = LEASE_MS) -> None:
+        self._catalog = catalog
+        self.id: WriterId = catalog.register_writer(holder, ttl_ms)
+        self._renewal = Renewal(lambda: catalog.renew_writer(self.id, ttl_ms), every_ms=ttl_ms // 3)
+
+    def __enter__(self) -> BatchWriter:
+        self._renewal.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._renewal.__exit__(kind, error, trace)
+        self._catalog.retire_writer(self.id)
+
+    def write(
+        self,
+        shards: Shards[Frame],
+        collection: CollectionRow,
+        lower: Antichain[int],
+        upper: Antichain[int],
+        frame: Frame,
+    ) -> tuple[BatchId, BatchStats]:
+        """Writes the updates of `[lower, upper)` under a fresh batch id; nobody sees them until they are sealed.
+
+        Args:
+            shards: Where to.
+            collection: The collection.
+            lower: The upper that the collection is expected to have when this is sealed.
+            upper: The upper that it will get; all updates' times are beyond `lower` and not beyond `upper`.
+            frame: An update frame.
+
+        Returns:
+            The batch and its stats, for a `Seal`. Without rows nothing was written, which the seal will see.
+        """
+        fail_point("append.before_reserve")
+        batch = self._catalog.reserve_batch(collection.id, self.id, lower, upper)
+        fail_point("append.reserved")
+        stats = shards.append(collection, batch, frame)
+        fail_point("append.written")
+        return batch, stats
+
+
+def compare_and_append(
+    catalog: Catalog,
+    shards: Shards[Frame],
+    collection: CollectionRow,
+    lower: Antichain[int],
+    upper: Antichain[int],
+    frame: Frame,
+    *,
+    holder: str,
+    apply: tuple[str, int] | None = None,
+    ttl_ms: int = LEASE_MS,
+) -> Sealed | UpperMismatch | BatchNotWriting | LeadershipLost:
+    """Appends the updates of `[lower, upper)` to a collection, if its upper is `lower`; all of them or none.
+
+    Args:
+        catalog: The catalog.
+        shards: Where to.
+        collection: The collection.
+        lower: Its expected upper.
+        upper: Its new upper.
+        frame: An update frame whose times are beyond `lower` and not beyond `upper`.
+        holder: Who writes, in words that help to find it.
+        apply: A timeline and a timestamp to apply to its oracle with the seal.
+        ttl_ms: How long the writer's lease outlives it if it vanishes, in milliseconds.
+
+    Returns:
+        `Sealed`; or what was not as expected, and then no reader will ever see any of the updates.
+    """
+    found = catalog.collection(collection.id).upper
+    if found != lower:
+        return UpperMismatch(collection.id, lower, found)  # what cannot be sealed need not be written
+    with BatchWriter(catalog, holder=holder, ttl_ms=ttl_ms) as writer:
+        batch, stats = writer.write(shards, collection, lower, upper, frame)
+        fail_point("append.before_seal")
+        return catalog.seal([Seal(collection.id, lower, upper, batch, stats)], apply=apply)

@@ -1,0 +1,143 @@
+"""Physical compaction: a log-structured merge of a shard's live batches.
+
+The rule looks at the sizes of the live batches, oldest first. Let `S_i` be the sum of the sizes younger than
+batch `i`. If for some `i` the young ones have grown to its size, `size_i <= S_i`, then the oldest such batch and
+everything younger becomes one. Otherwise nothing happens, and a big old batch is left alone.
+
+*Few batches.* When nothing is to do, `size_i > S_i` for all `i`: each batch is bigger than all younger ones
+together, so sizes at least double from one to the next, and n updates lie in at most `log2(n) + 1` batches (and the few
+young ones that `least_parts` waits for).
+
+*Little work.* A batch in a merge of total size T was either never merged before, or T is at least twice its size:
+`T >= size_i + S_i >= 2 size_i` for the oldest, and any `j` that survived an earlier merge is smaller than
+`i` was (`size_i > S_i >= size_j` held then). So an update is rewritten at most `log2(n) + 1` times.
+
+Merging is invisible: reads at every time at or after since are unchanged. It never waits for appends, readers or
+sweeps; a race that it loses costs only its own work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from mz_dagster.catalog import Batch, BatchId, BatchNotWriting, Catalog, CollectionRow, LostRace, Replaced
+from mz_dagster.fail_point import fail_point
+from mz_dagster.storage.append import LEASE_MS, BatchWriter
+from mz_dagster.storage.read import leased
+from mz_dagster.storage.shards import Shards
+
+Frame = TypeVar("Frame")
+
+LEAST_PARTS = 4
+"""How many batches a merge takes together at least, so that a shard of a commit a second is not merged each second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Is a merge that took place.
+
+    Attributes:
+        collection: The collection.
+        parts: The batches that gave way.
+        batch: The batch in their place; a gap if nothing was left of them.
+        rows_read: The updates of the parts.
+        rows_written: Those of the merged batch.
+    """
+
+    collection: CollectionRow
+    parts: tuple[BatchId, ...]
+    batch: BatchId
+    rows_read: int
+    rows_written: int
+
+
+def choose_merge(sizes: Sequence[int], least_parts: int = LEAST_PARTS) -> int | None:
+    """Returns the position of the oldest batch to merge with everything younger, or None to leave all as they are.
+
+    Args:
+        sizes: Rows of the live batches, oldest first.
+        least_parts: The least number of batches worth a merge.
+
+    Example:
+        >>> choose_merge([1000, 1, 1, 1, 1]), choose_merge([1000, 400, 300, 200, 100]), choose_merge([1, 1])
+        (1, 0, None)
+    """
+    younger = sum(sizes)
+    for position, size in enumerate(sizes):
+        if len(sizes) - position < least_parts:
+            return None
+        younger -= size
+        if size <= younger:
+            return position
+    return None
+
+
+def sort_key(collection: CollectionRow) -> tuple[str, ...]:
+    """Returns the columns by which a shard's merged batches are sorted: its smallest unique key, else all columns."""
+    keys = sorted((sorted(key) for key in collection.keys if key), key=lambda key: (len(key), key))
+    positions = keys[0] if keys else range(len(collection.columns))
+    return tuple(collection.columns[position].name for position in positions)
+
+
+def compact(
+    catalog: Catalog,
+    shards: Shards[Frame],
+    collection: CollectionRow,
+    *,
+    holder: str,
+    key: Sequence[str] = (),
+    least_parts: int = LEAST_PARTS,
+    ttl_ms: int = LEASE_MS,
+) -> Merge | LostRace | BatchNotWriting | None:
+    """Merges some of a collection's live batches, if there is anything to gain.
+
+    Args:
+        catalog: The catalog.
+        shards: Where the batches are.
+        collection: The collection.
+        holder: Who compacts.
+        key: The columns by which to sort; by default those of `sort_key`.
+        least_parts: The least number of batches worth a merge; 1 rewrites even a lone batch as of since.
+        ttl_ms: How long its leases outlive it if it vanishes, in milliseconds.
+
+    Returns:
+        The merge, None if there was nothing to do, or what it lost a race to; then nothing has changed.
+    """
+    sizes = [batch.stats.rows for batch in catalog.live_batches([collection.id])[collection.id]]
+    if choose_merge(sizes, least_parts) is None and not (least_parts == 1 and sizes):
+        return None
+    with leased(catalog, [collection.id], holder=holder, ttl_ms=ttl_ms) as lease:
+        listed = lease.snapshots[collection.id]
+        start = choose_merge([batch.stats.rows for batch in listed.batches], least_parts)
+        if start is None and least_parts == 1:
+            start = 0
+        parts = () if start is None else listed.batches[start:]
+        if not parts or listed.since.is_empty:
+            return None
+        with BatchWriter(catalog, holder=holder, ttl_ms=ttl_ms) as writer:
+            key = tuple(key) or sort_key(collection)
+            return _merge(catalog, shards, collection, parts, listed.since.only, key, writer)
+
+
+def _merge(
+    catalog: Catalog,
+    shards: Shards[Frame],
+    collection: CollectionRow,
+    parts: tuple[Batch, ...],
+    since: int,
+    key: tuple[str, ...],
+    writer: BatchWriter,
+) -> Merge | LostRace | BatchNotWriting:
+    fail_point("compact.before_reserve")
+    batch = catalog.reserve_batch(collection.id, writer.id, parts[0].lower, parts[-1].upper)
+    fail_point("compact.reserved")
+    stats = shards.merge(collection, parts, since, batch, key)
+    fail_point("compact.written")
+    ids = tuple(part.id for part in parts)
+    replaced = catalog.replace_batches(collection.id, ids, batch, stats)
+    if not isinstance(replaced, Replaced):
+        return replaced
+    fail_point("compact.replaced")
+    return Merge(collection, ids, batch, sum(part.stats.rows for part in parts), stats.rows)

@@ -1,0 +1,15 @@
+"""Envelopes: what a record does to a collection.
+
+Owns the turning of records into updates. Each module is one envelope with one function `updates(records, prior, ...)`,
+which returns an update frame (`<data columns>, mz_timestamp, mz_diff, mz_error`) and is lazy.
+
+Invariant: the updates keep the records' exact ticks, and splitting the ticks into other intervals gives the same sums.
+
+Files: `none`, a record is a row; `upsert`, a record is the new state of its key.
+
+Does not read files (`source`) nor shards: the prior state is handed in.
+"""
+
+from mz_dagster.storage.envelope import none, upsert
+
+__all__ = ["none", "upsert"]

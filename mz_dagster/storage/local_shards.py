@@ -1,0 +1,364 @@
+"""Shards in process, on `deltalake` and pyarrow: for rows that are already in Python, where a Spark job costs too much.
+
+Serves small INSERTs, point reads, sweeps and most crash and race tests; reads and writes the same tables as Spark does.
+
+*Reading* opens the newest snapshot once, checks that it holds as many rows of each listed batch as the catalog
+says, and reads exactly the files of those batches that the snapshot names. A snapshot does not change, and a file is
+written once; so either all rows come or a file is gone, which is `BatchIncomplete`.
+
+*Deleting* takes the batches out of the log, in one commit without looking at a row, and then removes their partitions'
+folders: everything in the folder of a dead batch is garbage, committed or not. So no vacuum ever has to guess whether
+an uncommitted file still has a writer.
+
+Memory: a frame; `merge` holds all its parts.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from deltalake import CommitProperties, DeltaTable, WriterProperties, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+
+from mz_dagster.catalog import NO_ROWS, Batch, BatchId, BatchStats, CollectionRow
+from mz_dagster.plan.types import Column, Kind, ScalarType
+from mz_dagster.storage.batch_stats import open_table, stats_in, stored_files
+from mz_dagster.storage.shards import (
+    BATCH,
+    DIFF,
+    ERROR,
+    TABLE_PROPERTIES,
+    TIME,
+    UPDATE_COLUMNS,
+    BatchIncomplete,
+    ShardUnavailable,
+    skipping_columns,
+)
+
+_TYPES: dict[Kind, pa.DataType] = {
+    Kind.BOOL: pa.bool_(),
+    Kind.INT2: pa.int16(),
+    Kind.INT4: pa.int32(),
+    Kind.INT8: pa.int64(),
+    Kind.FLOAT4: pa.float32(),
+    Kind.FLOAT8: pa.float64(),
+    Kind.TEXT: pa.string(),
+    Kind.DATE: pa.date32(),
+    Kind.TIMESTAMP: pa.timestamp("us"),
+    Kind.TIMESTAMPTZ: pa.timestamp("us", "UTC"),
+    Kind.MZ_TIMESTAMP: pa.int64(),
+}
+
+_UPDATE_FIELDS = (
+    pa.field(TIME, pa.int64()),
+    pa.field(DIFF, pa.int64()),
+    pa.field(ERROR, pa.string()),
+)
+
+_RETRIES = CommitProperties(max_commit_retries=1000)
+"""A lost race for a version only has to be run again."""
+
+_CONFLICTS = 50
+"""How many conflicts a commit runs into before it gives up."""
+
+Result = TypeVar("Result")
+
+_PARQUET = ds.ParquetFileFormat(read_options={"coerce_int96_timestamp_unit": "us"})
+
+
+def arrow_type(scalar: ScalarType) -> pa.DataType:
+    """Returns the Arrow type that holds exactly the values of `scalar`.
+
+    Example:
+        >>> from mz_dagster.plan.types import numeric
+        >>> str(arrow_type(numeric(2)))
+        'decimal128(38, 2)'
+    """
+    return pa.decimal128(38, scalar.scale) if scalar.kind is Kind.NUMERIC else _TYPES[scalar.kind]
+
+
+def update_schema(columns: Sequence[Column]) -> pa.Schema:
+    """Returns the schema of an update frame with these data columns, all of them nullable.
+
+    Example:
+        >>> from mz_dagster.plan.types import INT4
+        >>> update_schema([Column("a", INT4, nullable=False)]).names
+        ['a', 'mz_timestamp', 'mz_diff', 'mz_error']
+    """
+    return pa.schema([*(pa.field(column.name, arrow_type(column.type)) for column in columns), *_UPDATE_FIELDS])
+
+
+def update_table(
+    columns: Sequence[Column],
+    updates: Sequence[tuple[Sequence[Any], int, int] | tuple[Sequence[Any], int, int, str | None]],
+) -> pa.Table:
+    """Returns the update frame of `(data, time, diff)` or `(data, time, diff, error)` tuples.
+
+    Example:
+        >>> from mz_dagster.plan.types import INT4
+        >>> update_table([Column("a", INT4)], [((1,), 5, 1), ((None,), 6, 1, "22012 division by zero")]).num_rows
+        2
+    """
+    schema = update_schema(columns)
+    data = [
+        pa.array([one[0][position] for one in updates], schema.field(position).type) for position in range(len(columns))
+    ]
+    rest = [
+        pa.array([one[1] for one in updates], pa.int64()),
+        pa.array([one[2] for one in updates], pa.int64()),
+        pa.array([one[3] if len(one) == 4 else None for one in updates], pa.string()),
+    ]
+    return pa.Table.from_arrays([*data, *rest], schema=schema)
+
+
+class LocalShards:
+    """Keeps the shards below a root folder, without Spark.
+
+    Args:
+        root: The folder under which each collection has the folder `CollectionRow.shard`.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def path(self, collection: CollectionRow) -> Path:
+        """Returns the folder of a collection's shard."""
+        return self._root / collection.shard
+
+    def create(self, collection: CollectionRow) -> None:
+        """Makes a collection's empty table; see `Shards.create`."""
+        path = self.path(collection)
+        if (path / "_delta_log" / f"{0:020d}.json").exists():
+            return
+        fields = [pa.field(BATCH, pa.int64()), *_UPDATE_FIELDS, *list(update_schema(collection.columns))[:-3]]
+        properties = {**TABLE_PROPERTIES, "delta.dataSkippingStatsColumns": skipping_columns(collection.columns)}
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            DeltaTable.create(
+                str(path),
+                pa.schema(fields),
+                mode="ignore",
+                partition_by=[BATCH],
+                configuration=properties,
+            )
+        except (DeltaError, OSError) as error:
+            if not DeltaTable.is_deltatable(str(path)):  # else another process was faster
+                raise _unavailable("create", path, error) from error
+
+    def append(self, collection: CollectionRow, batch: BatchId, frame: pa.Table) -> BatchStats:
+        """Writes an update frame under a fresh batch id; see `Shards.append`."""
+        if not frame.num_rows:
+            return NO_ROWS
+        self.create(collection)
+        path = self.path(collection)
+        data = frame.select([*UPDATE_COLUMNS, *(column.name for column in collection.columns)])
+        data = data.cast(pa.schema([*_UPDATE_FIELDS, *list(update_schema(collection.columns))[:-3]]))
+        data = data.add_column(0, pa.field(BATCH, pa.int64()), pa.array([int(batch)] * data.num_rows, pa.int64()))
+        try:
+            return _run_again(lambda: _append(path, batch, data))
+        except (DeltaError, TableNotFoundError, OSError) as error:
+            raise _unavailable("append to", path, error) from error
+
+    def read(
+        self,
+        collection: CollectionRow,
+        batches: Sequence[Batch],
+        *,
+        lower: int | None = None,
+        upper: int | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> pa.Table:
+        """Returns the updates of exactly these batches in `[lower, upper)`; see `Shards.read`."""
+        schema = update_schema(collection.columns)
+        names = [*(schema.names[:-3] if columns is None else columns), *UPDATE_COLUMNS]
+        wanted = pa.schema([schema.field(name) for name in names])
+        if not batches:
+            return wanted.empty_table()
+        files = self._files(collection, batches)
+        condition = _between(lower, upper)
+        try:
+            found = ds.dataset(files, schema=schema, format=_PARQUET).to_table(columns=names, filter=condition)
+        except (FileNotFoundError, OSError) as error:
+            raise self._incomplete(collection, batches, error) from error
+        return found.cast(wanted)
+
+    def consolidate(self, collection: CollectionRow, frame: pa.Table, as_of: int) -> pa.Table:
+        """Returns the frame as it stands at `as_of`; see `Shards.consolidate`."""
+        return _consolidate(frame, as_of)
+
+    def merge(
+        self, collection: CollectionRow, parts: Sequence[Batch], since: int, batch: BatchId, sort_key: Sequence[str]
+    ) -> BatchStats:
+        """Writes the compacted updates of `parts` under a fresh batch id; see `Shards.merge`."""
+        merged = _consolidate(self.read(collection, parts), since, only_before=True)
+        order = [*dict.fromkeys([*sort_key, *merged.schema.names[:-3], TIME, ERROR])]
+        merged = merged.sort_by([(name, "ascending") for name in order])
+        return self.append(collection, batch, merged)
+
+    def delete(self, collection: CollectionRow, batches: Collection[BatchId]) -> None:
+        """Deletes all rows and files of dead batches; see `Shards.delete`."""
+        if not batches:
+            return
+        path = self.path(collection)
+        try:
+            _run_again(lambda: _delete(path, batches))
+            for batch in batches:
+                _remove(path / f"{BATCH}={int(batch)}")
+        except (DeltaError, OSError) as error:
+            raise _unavailable("delete from", path, error) from error
+
+    def stored_batches(self, collection: CollectionRow) -> frozenset[BatchId]:
+        """Returns the batches of which there are rows or files; see `Shards.stored_batches`."""
+        path = self.path(collection)
+        table = open_table(path)
+        committed = set() if table is None else set(stored_files(table))
+        folders = path.glob(f"{BATCH}=*")
+        return frozenset(committed | {BatchId(int(one.name.partition("=")[2])) for one in folders if _names_batch(one)})
+
+    def vacuum(self, collection: CollectionRow) -> None:
+        """Checkpoints the log and removes what is beyond its retention; see `Shards.vacuum`."""
+        path = self.path(collection)
+        try:
+            if (table := open_table(path)) is not None:
+                table.create_checkpoint()
+                table.cleanup_metadata()
+        except (DeltaError, OSError) as error:
+            raise _unavailable("clean the log of", path, error) from error
+
+    def destroy(self, collection: CollectionRow) -> None:
+        """Removes a dropped collection's folder; see `Shards.destroy`."""
+        path = self.path(collection)
+        try:
+            _remove(path)
+        except OSError as error:
+            raise _unavailable("remove", path, error) from error
+
+    def check_complete(self, collection: CollectionRow, batches: Sequence[Batch]) -> None:
+        """Checks that the newest snapshot holds all rows of the batches, from its metadata alone.
+
+        Raises:
+            BatchIncomplete: It does not.
+        """
+        if any(batch.stats.rows for batch in batches):
+            self._files(collection, batches)
+
+    def _files(self, collection: CollectionRow, batches: Sequence[Batch]) -> list[str]:
+        """Returns the files of the batches in the newest snapshot, if it holds all of their rows."""
+        path = self.path(collection)
+        table = open_table(path)
+        stored = {} if table is None else stored_files(table, [batch.id for batch in batches])
+        files: list[str] = []
+        for batch in batches:
+            found = stored.get(batch.id, [])
+            rows = sum(file.rows for file in found)
+            if rows != batch.stats.rows:
+                raise BatchIncomplete(collection.id, batch.id, batch.stats.rows, rows)
+            files.extend(str(path / file.path) for file in found)
+        return files
+
+    def _incomplete(self, collection: CollectionRow, batches: Sequence[Batch], error: OSError) -> Exception:
+        """Returns the error that says which batch lost a file under a reader, or that the folder cannot be read."""
+        path = self.path(collection)
+        for batch in batches:
+            if not (path / f"{BATCH}={int(batch.id)}").is_dir() or f"{BATCH}={int(batch.id)}/" in str(error):
+                return BatchIncomplete(collection.id, batch.id, batch.stats.rows, None)
+        return _unavailable("read", path, error)
+
+
+def _append(path: Path, batch: BatchId, data: pa.Table) -> BatchStats:
+    table = DeltaTable(str(path))
+    write_deltalake(
+        table,
+        data,
+        mode="append",
+        commit_properties=_RETRIES,
+        writer_properties=WriterProperties(compression="ZSTD", max_row_group_size=128 * 1024),
+    )
+    table.update_incremental()
+    return stats_in(table, batch)
+
+
+def _delete(path: Path, batches: Collection[BatchId]) -> None:
+    table = open_table(path)
+    stored = [] if table is None else sorted(stored_files(table, batches))
+    if table is not None and stored:
+        listed = ", ".join(str(int(one)) for one in stored)
+        table.delete(f"{BATCH} IN ({listed})", commit_properties=_RETRIES)
+
+
+def _run_again(attempt: Callable[[], Result]) -> Result:
+    """Runs a commit until it wins.
+
+    `deltalake` takes an append that began before another batch's delete, and two deletes, for conflicts. No batch's
+    rows ever depend on another's, and a commit that failed so has not happened, so it is right to run it again; what it
+    wrote lies under its own batch id, uncommitted, and goes with the batch.
+    """
+    for _ in range(_CONFLICTS):
+        try:
+            return attempt()
+        except CommitFailedError as error:
+            if "concurrent" not in str(error):
+                raise
+    return attempt()
+
+
+def _between(lower: int | None, upper: int | None) -> Any:
+    conditions = []
+    if lower is not None:
+        conditions.append(ds.field(TIME) >= lower)
+    if upper is not None:
+        conditions.append(ds.field(TIME) < upper)
+    return conditions[0] & conditions[1] if len(conditions) == 2 else conditions[0] if conditions else None
+
+
+def _consolidate(frame: pa.Table, time: int, *, only_before: bool = False) -> pa.Table:
+    """Sums diffs of equal `(data, time, error)` once times are `time`, or at least `time`; drops zeros."""
+    times = frame.column(TIME)
+    moved = pc.max_element_wise(times, pa.scalar(time, pa.int64())) if only_before else pa.array([time] * len(times))
+    frame = frame.set_column(frame.schema.get_field_index(TIME), frame.schema.field(TIME), moved.cast(pa.int64()))
+    keys: list[str] = [name for name in frame.schema.names if name != DIFF]
+    # Group by bits, because Arrow's grouping is free to take 0.0 and -0.0 for one; but let all NaN be one.
+    bits = frame
+    for position, field in enumerate(frame.schema):
+        if pa.types.is_floating(field.type):
+            column = frame.column(position)
+            nan = pa.scalar(float("nan"), field.type)
+            column = pc.if_else(pc.fill_null(pc.is_nan(column), False), nan, column)
+            integer = pa.int32() if field.type.bit_width == 32 else pa.int64()
+            views = [chunk.view(integer) for chunk in column.chunks]
+            bits = bits.set_column(position, field.name, pa.chunked_array(views, integer))
+    grouped = bits.group_by(keys, use_threads=False).aggregate([(DIFF, "sum")])
+    grouped = grouped.rename_columns([DIFF if name == f"{DIFF}_sum" else name for name in grouped.column_names])
+    grouped = grouped.filter(pc.not_equal(grouped.column(DIFF), 0)).select(frame.schema.names)
+    columns = [
+        pa.chunked_array([chunk.view(field.type) for chunk in column.chunks], field.type)
+        if pa.types.is_floating(field.type)
+        else column.cast(field.type)
+        for field, column in zip(frame.schema, grouped.columns, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=frame.schema)
+
+
+def _names_batch(folder: Path) -> bool:
+    return folder.name.partition("=")[2].isdigit()
+
+
+def _remove(folder: Path) -> None:
+    """Removes a folder with all that is in it; somebody else may do so at the same time."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        shutil.rmtree(folder)
+
+
+def _unavailable(what: str, path: Path, error: Exception) -> ShardUnavailable:
+    return ShardUnavailable(
+        f'cannot {what} the shard at "{path}": {error}',
+        hint="Check the folder's permissions and free space, then try again.",
+        may_have_taken_effect=False,
+    )

@@ -1,0 +1,172 @@
+"""The protocol of shards: what an implementation must do so that append, read, compaction and sweep are right.
+
+A shard is the folder of one collection, a Delta table with the columns `mz_batch` (the partition),
+`mz_timestamp`, `mz_diff`, `mz_error` and the collection's data columns. All rows under one `mz_batch` come from one
+append, which is one commit; a batch is never appended to twice. What the catalog does not list does not
+exist, so an implementation may leave garbage anywhere except under a listed batch.
+
+`Shards` is generic over its frames: a Spark DataFrame or a pyarrow Table. The columns of an *update frame* are the data
+columns under their SQL names, in order, then `mz_timestamp`, `mz_diff`, `mz_error`.
+
+`tests/storage/test_shards_conformance.py` runs against every implementation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Protocol, TypeVar
+
+from mz_dagster.catalog import Batch, BatchId, BatchStats, CollectionRow
+from mz_dagster.errors import InternalError, OperationalError
+from mz_dagster.plan.types import Column, Kind
+
+TIME, DIFF, ERROR, BATCH = "mz_timestamp", "mz_diff", "mz_error", "mz_batch"
+UPDATE_COLUMNS = (TIME, DIFF, ERROR)
+"""What follows the data columns in every update frame."""
+
+Frame = TypeVar("Frame")
+
+
+class Shards(Protocol[Frame]):
+    """Stores and reads the batches of shards; knows nothing of states, leases or frontiers."""
+
+    def create(self, collection: CollectionRow) -> None:
+        """Makes a collection's empty table, unless it is there already. Safe to race."""
+        ...
+
+    def append(self, collection: CollectionRow, batch: BatchId, frame: Frame) -> BatchStats:
+        """Writes an update frame under a fresh batch id, in one commit, and returns its stats from that commit.
+
+        A frame without rows commits nothing. The table is created if need be. Columns are taken by name.
+
+        Raises:
+            ShardUnavailable: The table cannot be written. Whether it took effect does not matter: the id is spent, and
+                the caller retries under a new one.
+        """
+        ...
+
+    def read(
+        self,
+        collection: CollectionRow,
+        batches: Sequence[Batch],
+        *,
+        lower: int | None = None,
+        upper: int | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> Frame:
+        """Returns the updates of exactly these batches with `lower <= mz_timestamp < upper`.
+
+        Args:
+            collection: The collection.
+            batches: Leased by the caller for as long as the frame is used.
+            lower: The least time wanted; None for no bound.
+            upper: The least time not wanted; None for no bound.
+            columns: The data columns wanted, in the order wanted; None for all.
+
+        Raises:
+            BatchIncomplete: The table does not hold as many rows of a batch as the catalog says, or lost a file.
+            ShardUnavailable: The table cannot be read.
+        """
+        ...
+
+    def consolidate(self, collection: CollectionRow, frame: Frame, as_of: int) -> Frame:
+        """Returns the frame with all times set to `as_of`, equal `(data, error)` summed and zeros dropped.
+
+        Data are equal if they are equal bit by bit, so 0.0 and -0.0 stay apart; but all NaN are equal, and all NULL.
+        """
+        ...
+
+    def merge(
+        self, collection: CollectionRow, parts: Sequence[Batch], since: int, batch: BatchId, sort_key: Sequence[str]
+    ) -> BatchStats:
+        """Writes the updates of `parts`, compacted to `since`, under a fresh batch id, and returns its stats.
+
+        Times before `since` become `since`, diffs of equal `(data, time, error)` are summed, zeros dropped, the rest
+        sorted by `sort_key`. Equality is that of `consolidate`.
+
+        Raises:
+            BatchIncomplete: As in `read`.
+            ShardUnavailable: As in `append`.
+        """
+        ...
+
+    def delete(self, collection: CollectionRow, batches: Collection[BatchId]) -> None:
+        """Deletes all rows and files of dead batches, also uncommitted ones; those that are not there are no error."""
+        ...
+
+    def stored_batches(self, collection: CollectionRow) -> frozenset[BatchId]:
+        """Returns the ids of all batches of which the shard holds rows or files, committed or not."""
+        ...
+
+    def vacuum(self, collection: CollectionRow) -> None:
+        """Checkpoints the table's log and removes log entries beyond their retention. Never touches data files."""
+        ...
+
+    def destroy(self, collection: CollectionRow) -> None:
+        """Removes a dropped collection's folder; it is no error if there is none."""
+        ...
+
+
+class BatchIncomplete(OperationalError):
+    """Reports that a shard lacks rows of a listed batch: it was swept, or the shard is damaged.
+
+    A read under an expired lease may see this, and is right when it is repeated with a fresh list.
+
+    Attributes:
+        collection: The collection's id.
+        batch: The batch.
+    """
+
+    sqlstate = "58030"
+
+    def __init__(self, collection: str, batch: int, expected: int, found: int | None) -> None:
+        super().__init__(
+            f'batch {batch} of "{collection}" is incomplete',
+            detail=f"The catalog says {expected} rows, the shard holds "
+            f"{'a reference to a file that is gone' if found is None else found}.",
+            hint="Read again with a fresh lease; if that fails too, the shard is damaged.",
+        )
+        self.collection = collection
+        self.batch = batch
+
+
+class ShardUnavailable(OperationalError):
+    """Reports that a shard's table cannot be read or written."""
+
+    sqlstate = "58030"
+
+
+class StatsMissing(InternalError):
+    """Reports that a commit lacks the statistics from which a batch's row counts are taken."""
+
+
+TABLE_PROPERTIES = {
+    # Frequent small commits: a short tail of log to replay, and a short history kept.
+    "delta.checkpointInterval": "50",
+    "delta.logRetentionDuration": "interval 1 hours",
+    "delta.deletedFileRetentionDuration": "interval 1 hours",
+    # Batches go as whole partitions; a row is never deleted, so reading needs no deletion vectors.
+    "delta.enableDeletionVectors": "false",
+}
+"""Table properties that every shard is created with, but for the column list of `skipping_columns`."""
+
+_SAFE_STATISTICS = {Kind.BOOL, Kind.INT2, Kind.INT4, Kind.INT8, Kind.TEXT, Kind.DATE, Kind.MZ_TIMESTAMP}
+
+
+def skipping_columns(columns: Sequence[Column]) -> str:
+    """Returns the columns of which Delta keeps statistics: the three of every update, and up to 29 data columns.
+
+    Naming them keeps the error count of wide tables. Left out are types whose bounds Delta's writers round (numeric,
+    floats, timestamps): skipping a file by a rounded bound would lose rows.
+
+    Example:
+        >>> from mz_dagster.plan.types import FLOAT8, INT4
+        >>> skipping_columns([Column("a", INT4), Column("b", FLOAT8)])
+        'mz_timestamp,mz_diff,mz_error,a'
+    """
+    data = [
+        column.name
+        for column in columns
+        if column.type.kind in _SAFE_STATISTICS and column.name.isascii() and column.name.isidentifier()
+    ]
+    return ",".join([*UPDATE_COLUMNS, *data[:29]])

@@ -1,0 +1,18 @@
+"""Sources: what the outside world has, bound to ticks, as records.
+
+Owns the file sources (`files`), the formats they read and the decoding of text into declared types.
+
+Invariant: records are a function of the bindings. The same bindings give the same records in the same order, or an
+error that names the file which makes that impossible.
+
+Files: `files` the source, polled and read; `folder` which files are ready; `csv_header` and `parquet_schema` what can
+be refused before anything is bound. None of these needs Spark. With Spark: `text_lines` under `json_lines` and
+`csv_lines`, beside `parquet_rows`; all yield `cells`, which `decode` types and `record` assembles.
+
+Does not mint ticks or store bindings (`catalog`), nor give records a meaning (`envelope`).
+"""
+
+from mz_dagster.storage.source.errors import BoundFileChanged, SourceUnreadable
+from mz_dagster.storage.source.files import Envelope, FileSource, Format
+
+__all__ = ["BoundFileChanged", "Envelope", "FileSource", "Format", "SourceUnreadable"]

@@ -1,0 +1,181 @@
+"""Turns the text of one cell into a value of its declared type, or into PostgreSQL's words for why not.
+
+Owns the input functions of the scalar types, as total Spark expressions: no text whatever raises, also in ANSI mode.
+Values are exact: numbers are read from their digits, never through a float; a numeric rounds half away from zero to
+its scale, as PostgreSQL's does; a finite text whose float is infinite or vanishes is out of range.
+
+Dates and times are read in ISO form only (`2013-01-31`, `2013-01-31 05:15:00.25`, `...T...`, with `Z` or `+05:30` where
+a zone belongs). PostgreSQL's other spellings, BC, `infinity` and hour 24 are errors here.
+
+Does not know where a cell came from: files and lines are added by `record`.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from mz_dagster.plan.types import Kind, ScalarType
+
+#: What PostgreSQL's input functions skip at both ends, text excepted.
+_WHITESPACE = " \t\n\r\x0b\x0c"
+
+_INTEGER = r"^[+-]?[0-9]+$"
+_NATURAL = r"^[+]?[0-9]+$"
+_NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+#: Exponents beyond four digits cannot be a value of 38 digits, and computing their powers of ten would take all memory.
+_HUGE_EXPONENT = r"[eE][+-]?0*[0-9]{5,}$"
+_NONZERO_MANTISSA = r"^[^eE]*[1-9]"
+_DATE = r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
+_TIME = r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2}(\.[0-9]*)?)?"
+_ZONE = r"( ?(Z|z|UTC|utc|[+-][0-9]{1,2}(:?[0-9]{2})?))"
+
+_TIMESTAMP = f"^{_DATE}([ T]{_TIME}{_ZONE}?)?$"
+
+
+def spark_type(type_: ScalarType) -> T.DataType:
+    """Returns the physical type of a column, in which every value of `type_` is exact."""
+    match type_.kind:
+        case Kind.BOOL:
+            return T.BooleanType()
+        case Kind.INT2:
+            return T.ShortType()
+        case Kind.INT4:
+            return T.IntegerType()
+        case Kind.INT8 | Kind.MZ_TIMESTAMP:
+            return T.LongType()
+        case Kind.FLOAT4:
+            return T.FloatType()
+        case Kind.FLOAT8:
+            return T.DoubleType()
+        case Kind.NUMERIC:
+            return T.DecimalType(38, type_.scale)
+        case Kind.TEXT:
+            return T.StringType()
+        case Kind.DATE:
+            return T.DateType()
+        case Kind.TIMESTAMP:
+            return T.TimestampNTZType()
+        case Kind.TIMESTAMPTZ:
+            return T.TimestampType()
+        case _:
+            assert_never(type_.kind)
+
+
+def decode(text: SparkColumn, type_: ScalarType) -> SparkColumn:
+    """Returns what PostgreSQL's input function of `type_` makes of `text`; NULL if it is NULL or cannot be decoded.
+
+    Why it cannot is `why_not`'s business: kept apart, because a plan that carries both for every column costs more
+    to compile than to run.
+    """
+    trimmed = _trimmed(text)
+    match type_.kind:
+        case Kind.TEXT:
+            return text
+        case Kind.BOOL:
+            lowered = F.lower(trimmed)
+            return F.when(lowered.rlike("^(t|tr|tru|true|y|ye|yes|on|1)$"), F.lit(True)).when(
+                lowered.rlike("^(f|fa|fal|fals|false|n|no|of|off|0)$"), F.lit(False)
+            )
+        case Kind.INT2 | Kind.INT4 | Kind.INT8:
+            return F.when(trimmed.rlike(_INTEGER), trimmed.try_cast(spark_type(type_)))
+        case Kind.MZ_TIMESTAMP:
+            return F.when(trimmed.rlike(_NATURAL), trimmed.try_cast(spark_type(type_)))
+        case Kind.FLOAT4 | Kind.FLOAT8:
+            return _decode_float(trimmed, type_)
+        case Kind.NUMERIC:
+            plain = trimmed.rlike(_NUMBER) & ~trimmed.rlike(_HUGE_EXPONENT)
+            return F.when(plain, trimmed.try_cast(spark_type(type_)))
+        case Kind.DATE:
+            return _in_range(F.when(trimmed.rlike(f"^{_DATE}$"), trimmed.try_cast("date")))
+        case Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
+            return _decode_timestamp(trimmed, type_)
+        case _:
+            assert_never(type_.kind)
+
+
+def why_not(text: SparkColumn, type_: ScalarType) -> SparkColumn:
+    """Returns `<SQLSTATE> <message>`: why `text`, which is not NULL, decodes to NULL."""
+    trimmed = _trimmed(text)
+    kind, name = type_.kind, type_.kind.value
+    match kind:
+        case Kind.TEXT | Kind.BOOL:
+            return _invalid_syntax(text, name)
+        case Kind.INT2 | Kind.INT4 | Kind.INT8 | Kind.MZ_TIMESTAMP:
+            out_of_range = F.concat(F.lit("22003 value "), shown(text), F.lit(f" is out of range for type {name}"))
+            return F.when(trimmed.rlike(_INTEGER), out_of_range).otherwise(_invalid_syntax(text, name))
+        case Kind.FLOAT4 | Kind.FLOAT8:
+            out_of_range = F.concat(F.lit("22003 "), shown(text), F.lit(f" is out of range for type {name}"))
+            return F.when(trimmed.rlike(_NUMBER), out_of_range).otherwise(_invalid_syntax(text, name))
+        case Kind.NUMERIC:
+            overflow = F.lit("22003 numeric field overflow")
+            return (
+                F.when(F.lower(trimmed).rlike(r"^[+-]?(inf|infinity)$"), overflow)
+                .when(~trimmed.rlike(_NUMBER), _invalid_syntax(text, name))
+                .when(trimmed.rlike(_HUGE_EXPONENT), F.lit("22003 value overflows numeric format"))
+                .otherwise(overflow)
+            )
+        case Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
+            shape = f"^{_DATE}$" if kind is Kind.DATE else _TIMESTAMP
+            out_of_range = F.concat(F.lit("22008 date/time field value out of range: "), shown(text))
+            long_name = "timestamp with time zone" if kind is Kind.TIMESTAMPTZ else name
+            return F.when(trimmed.rlike(shape), out_of_range).otherwise(_invalid_syntax(text, long_name, "22007"))
+        case _:
+            assert_never(kind)
+
+
+def shown(text: SparkColumn) -> SparkColumn:
+    """Returns `text` quoted for a message, cut after 100 characters."""
+    cut = F.when(F.length(text) > 100, F.concat(F.substring(text, 1, 100), F.lit("..."))).otherwise(text)
+    return F.concat(F.lit('"'), cut, F.lit('"'))
+
+
+def _trimmed(text: SparkColumn) -> SparkColumn:
+    return F.btrim(text, F.lit(_WHITESPACE))
+
+
+def _invalid_syntax(text: SparkColumn, name: str, code: str = "22P02") -> SparkColumn:
+    return F.concat(F.lit(f"{code} invalid input syntax for type {name}: "), shown(text))
+
+
+def _decode_float(trimmed: SparkColumn, type_: ScalarType) -> SparkColumn:
+    number = F.when(trimmed.rlike(_NUMBER), trimmed.try_cast(spark_type(type_)))
+    # Beyond the largest, or not zero and yet zero: what the type cannot hold.
+    held = F.when(number == 0, ~trimmed.rlike(_NONZERO_MANTISSA)).otherwise(F.abs(number) < F.lit(float("inf")))
+    lowered = F.lower(trimmed)
+    named = (
+        F.when(lowered == "nan", F.lit(float("nan")))
+        .when(lowered.rlike(r"^[+]?(inf|infinity)$"), F.lit(float("inf")))
+        .when(lowered.rlike(r"^-(inf|infinity)$"), F.lit(float("-inf")))
+    )
+    return F.when(held, number).otherwise(named.cast(spark_type(type_)))
+
+
+def _decode_timestamp(trimmed: SparkColumn, type_: ScalarType) -> SparkColumn:
+    # The seconds without their fraction go through Spark; the fraction is rounded, which Spark would cut off.
+    whole = F.regexp_extract(trimmed, rf"^({_DATE}([ T][0-9]{{1,2}}:[0-9]{{2}}(:[0-9]{{2}})?)?)", 1)
+    fraction = F.regexp_extract(trimmed, r":[0-9]{2}(\.[0-9]+)", 1)
+    micros = F.round(F.concat(F.lit("0"), F.substring(fraction, 1, 20)).try_cast("decimal(38,20)"), 6)
+    seconds = F.coalesce(micros, F.lit(0).cast("decimal(38,20)")).cast("decimal(18,6)")
+    local = F.when(trimmed.rlike(_TIMESTAMP), whole.try_cast("timestamp_ntz"))
+    value = local + F.make_dt_interval(secs=seconds)
+    if type_.kind is Kind.TIMESTAMPTZ:
+        zone = F.regexp_extract(trimmed, r":[0-9]{2}(\.[0-9]*)?" + _ZONE + "$", 3)
+        sign = F.when(zone.startswith("-"), F.lit(-1)).otherwise(F.lit(1))
+        hours = _digits(zone, r"^[+-]([0-9]{1,2})")
+        minutes = _digits(zone, r"^[+-][0-9]{1,2}:?([0-9]{2})$")
+        offset = F.when((hours < 16) & (minutes < 60), F.make_dt_interval(hours=sign * hours, mins=sign * minutes))
+        value = (value - offset).cast("timestamp")
+    return _in_range(value)
+
+
+def _digits(text: SparkColumn, pattern: str) -> SparkColumn:
+    return F.coalesce(F.regexp_extract(text, pattern, 1).try_cast("int"), F.lit(0))
+
+
+def _in_range(value: SparkColumn) -> SparkColumn:
+    """Returns `value` from year 1 on: there is no year 0, and Spark would read one."""
+    return F.when(F.year(value) >= 1, value)

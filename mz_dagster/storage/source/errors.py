@@ -1,0 +1,29 @@
+"""Names what can be wrong with a file source as a whole; a bad row is data, not one of these."""
+
+from __future__ import annotations
+
+from mz_dagster.errors import OperationalError
+
+
+class SourceUnreadable(OperationalError):
+    """Reports that a source's folder or one of its files cannot be read; nothing is lost, ask again when it can."""
+
+    sqlstate = "58030"
+
+
+class BoundFileChanged(OperationalError):
+    """Reports that a file which is bound to a tick is gone or has another content.
+
+    A binding is definite: the collection's content at the tick was computed from that file, and must be
+    computable from it again.
+    """
+
+    sqlstate = "58P01"
+
+    def __init__(self, path: str, detail: str) -> None:
+        super().__init__(
+            f'bound file "{path}" has changed',
+            detail=detail,
+            hint="Restore the file as it was, or drop and recreate the source. New content belongs into a new file.",
+        )
+        self.path = path

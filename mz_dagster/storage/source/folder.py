@@ -1,0 +1,149 @@
+"""Lists and hashes the files of a landing folder, without Spark.
+
+Owns what "a file is ready" means: its name says so. A writer drops a file under a name that is ignored (a leading
+`.` or `_`, or a trailing `.tmp`, `.part` or `.crdownload`, in any part of the path) and renames it into place. A file
+that changes while it is hashed was not renamed into place, and counts as not ready until it keeps still.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from mz_dagster.catalog import BoundFile
+from mz_dagster.storage.source.errors import SourceUnreadable
+
+_UNFINISHED_PREFIXES = (".", "_")
+_UNFINISHED_SUFFIXES = (".tmp", ".part", ".crdownload")
+
+
+def ready_paths(folder: Path, pattern: str) -> list[str]:
+    """Returns the ready files' paths relative to `folder`, with `/` between parts, sorted by code point.
+
+    Args:
+        folder: An absolute path.
+        pattern: A glob: `*`, `?` and `[...]` stay within one part of a path, `**/` stands for any folders. Without a
+            `/` in it only the folder itself is searched.
+
+    Raises:
+        SourceUnreadable: The folder is missing, is no folder, or cannot be listed; or a name cannot be read by Spark.
+    """
+    wanted = re.compile(pattern_to_regex(pattern), re.DOTALL)
+    found = [path for path in _walk(folder, "", recursive="/" in pattern) if wanted.fullmatch(path)]
+    for path in found:
+        _refuse_unreadable_name(path)
+    return sorted(found)
+
+
+def pattern_to_regex(pattern: str) -> str:
+    """Returns the regular expression of a glob.
+
+    Example:
+        >>> pattern_to_regex("**/*_csv")
+        '(?:.*/)?[^/]*_csv'
+    """
+    parts, position = [], 0
+    while position < len(pattern):
+        if pattern.startswith("**/", position):
+            parts.append("(?:.*/)?")
+            position += 3
+            continue
+        sign = pattern[position]
+        closing = pattern.find("]", position + 2) if sign == "[" else -1
+        position += 1
+        if sign == "*":
+            parts.append("[^/]*")
+        elif sign == "?":
+            parts.append("[^/]")
+        elif closing > 0:
+            inside = pattern[position:closing].replace("\\", "\\\\").replace("[", "\\[")
+            parts.append(f"(?!/)[{'^' + inside[1:] if inside.startswith('!') else inside}]")
+            position = closing + 1
+        else:
+            parts.append(re.escape(sign))
+    return "".join(parts)
+
+
+def hash_file(folder: Path, path: str) -> BoundFile | None:
+    """Returns the file's size and hash, or None if it is gone or changed meanwhile and so is not ready.
+
+    Raises:
+        SourceUnreadable: It is there but cannot be read.
+    """
+    try:
+        with open(folder / path, "rb") as file:
+            before = os.fstat(file.fileno())
+            digest = hashlib.file_digest(file, "sha256")
+            after = os.fstat(file.fileno())
+        named = os.stat(folder / path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise SourceUnreadable(
+            f'cannot read file "{folder / path}": {error.strerror}',
+            hint="Make the file readable for this user, or move it away; no file of the source was bound.",
+        ) from error
+    if not identity(before) == identity(after) == identity(named):
+        return None
+    return BoundFile(path, after.st_size, digest.hexdigest())
+
+
+def identity(status: os.stat_result) -> tuple[int, int, int, int]:
+    """Returns what changes whenever a file is written or replaced."""
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _walk(folder: Path, prefix: str, *, recursive: bool) -> Iterator[str]:
+    try:
+        with os.scandir(folder / prefix) as entries:
+            listed = list(entries)
+    except FileNotFoundError as error:
+        if prefix:
+            return
+        raise SourceUnreadable(
+            f'folder "{folder}" does not exist', hint="Create the folder, or correct FOLDER in CREATE SOURCE."
+        ) from error
+    except NotADirectoryError as error:
+        raise SourceUnreadable(
+            f'"{folder / prefix}" is not a folder', hint="Name in FOLDER the folder that holds the files."
+        ) from error
+    except OSError as error:
+        raise SourceUnreadable(
+            f'cannot list folder "{folder / prefix}": {error.strerror}',
+            hint="Make the folder readable for this user.",
+        ) from error
+    for entry in listed:
+        if entry.name.startswith(_UNFINISHED_PREFIXES) or entry.name.endswith(_UNFINISHED_SUFFIXES):
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            if recursive:
+                yield from _walk(folder, f"{prefix}{entry.name}/", recursive=True)
+        elif _is_regular(entry):
+            yield prefix + entry.name
+
+
+def _is_regular(entry: os.DirEntry[str]) -> bool:
+    """Returns whether opening the entry gives bytes: neither a pipe, on which opening would wait, nor a dead link."""
+    try:
+        return stat.S_ISREG(entry.stat().st_mode)
+    except OSError:
+        return False
+
+
+def _refuse_unreadable_name(path: str) -> None:
+    """Raises if Spark's file system could not open a file of this name, or the catalog not record it."""
+    try:
+        path.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise SourceUnreadable(
+            f"file name {os.fsencode(path)!r} is not UTF-8", hint="Rename the file; it was not bound."
+        ) from error
+    if ":" in path:
+        raise SourceUnreadable(
+            f'file name "{path}" contains a colon, which Spark cannot open',
+            hint="Rename the file; it was not bound.",
+        )

@@ -1,0 +1,66 @@
+"""Reads Parquet rows: columns by name, in the types the file holds them in.
+
+A row all of whose declared columns are NULL is, for the envelope `upsert`, the record whose key and value are null;
+other deletions cannot be written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import and_
+from pathlib import Path
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from mz_dagster.catalog import Binding
+from mz_dagster.plan.types import Kind, ScalarType
+from mz_dagster.storage.source.cells import PLACE, cell, relative_path, spark_path, with_tick
+from mz_dagster.storage.source.decode import spark_type
+
+_RANGED = {Kind.INT2, Kind.INT4, Kind.INT8, Kind.NUMERIC}
+
+
+def cells_of_parquet(
+    spark: SparkSession,
+    folder: Path,
+    paths: Sequence[str],
+    bindings: Sequence[Binding],
+    schema: Sequence[tuple[str, str]],
+) -> DataFrame:
+    """Returns the cells of files that all have `schema`; `mz_row` is the row's number in its file, from 1."""
+    declared = ", ".join(f"`{name.replace('`', '``')}` {type_}" for name, type_ in schema)
+    scanned = (
+        spark.read.schema(declared)
+        .parquet(*[spark_path(folder, path) for path in paths])
+        .select(
+            *(F.col(f"`{name.replace('`', '``')}`").alias(cell(i)) for i, (name, _) in enumerate(schema)),
+            relative_path(folder).alias("mz_path"),
+            F.col("_metadata.file_block_start").alias("mz_block"),
+            (F.col("_metadata.row_index") + 1).alias("mz_row"),
+        )
+    )
+    all_null = reduce(and_, (F.col(cell(i)).isNull() for i in range(len(schema))))
+    return with_tick(spark, scanned, bindings).select(
+        *PLACE,
+        F.lit(None).cast("string").alias("mz_malformed"),
+        F.lit(None).cast("string").alias("mz_value_malformed"),
+        all_null.alias("mz_null_key"),
+        all_null.alias("mz_deleted"),
+        *(cell(i) for i in range(len(schema))),
+    )
+
+
+def convert(value: SparkColumn, type_: ScalarType) -> SparkColumn:
+    """Returns a value of an accepted physical type as one of `type_`; NULL if it is out of range."""
+    if type_.kind is Kind.MZ_TIMESTAMP:
+        return F.when(value >= 0, value.cast("bigint"))
+    return value.try_cast(spark_type(type_)) if type_.kind in _RANGED else value.cast(spark_type(type_))
+
+
+def why_not_converted(type_: ScalarType) -> SparkColumn:
+    """Returns `<SQLSTATE> <message>`: why a value that is not NULL converts to NULL."""
+    overflow = type_.kind is Kind.NUMERIC
+    return F.lit("22003 numeric field overflow" if overflow else f"22003 {type_.kind.value} out of range")

@@ -1,0 +1,156 @@
+"""Assembles the records of bound files from their cells.
+
+A record frame has, per record:
+
+- the declared columns, typed. Of a record with an error or a deletion only the key's columns are kept;
+- `mz_timestamp`, `mz_path`, `mz_block`, `mz_row`: the tick, and the order within the tick;
+- `mz_deleted`: the record deletes its key;
+- `mz_error`: why it is malformed, `<SQLSTATE> <message> (file "...", line n, column "...")`, or NULL.
+
+A malformed record is data. With the envelope `upsert` it takes the place of its key's row, until the next record of
+that key. If the key itself cannot be decoded, is null or has a NULL column, the error stands under the NULL key (all of
+the key's columns are NULL) until a record comes whose key and value are null. With the envelope `none` an error stays
+for good, as a row does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from mz_dagster.catalog import Binding
+from mz_dagster.plan.types import Column
+from mz_dagster.storage.source.cells import PLACE, cell
+from mz_dagster.storage.source.csv_header import read_header
+from mz_dagster.storage.source.csv_lines import cells_of_fields
+from mz_dagster.storage.source.decode import decode, spark_type, why_not
+from mz_dagster.storage.source.json_lines import cells_of_rows, cells_of_upserts
+from mz_dagster.storage.source.parquet_rows import cells_of_parquet, convert, why_not_converted
+from mz_dagster.storage.source.parquet_schema import read_schema
+from mz_dagster.storage.source.text_lines import read_lines
+
+if TYPE_CHECKING:
+    from mz_dagster.storage.source.files import FileSource
+
+
+def read_records(spark: SparkSession, source: FileSource, bindings: Sequence[Binding]) -> DataFrame:
+    """Returns the record frame of the bindings' files; lazy, but for the headers and schemas of the files."""
+    bindings = [binding for binding in bindings if binding.files]
+    frames = [_records(cells, source) for cells in _cells(spark, source, bindings)]
+    if not frames:
+        return spark.createDataFrame([], record_schema(source.columns))
+    return reduce(DataFrame.unionByName, frames)
+
+
+def record_schema(columns: Sequence[Column]) -> T.StructType:
+    """Returns the schema of a record frame."""
+    schema = T.StructType([T.StructField(column.name, spark_type(column.type)) for column in columns])
+    schema.add("mz_timestamp", T.LongType()).add("mz_path", T.StringType())
+    schema.add("mz_block", T.LongType()).add("mz_row", T.LongType())
+    return schema.add("mz_deleted", T.BooleanType()).add("mz_error", T.StringType())
+
+
+def _cells(spark: SparkSession, source: FileSource, bindings: Sequence[Binding]) -> list[DataFrame]:
+    """Returns one frame of cells per group of files that are laid out alike."""
+    folder, columns = source.folder, source.columns
+    files = [file for binding in bindings for file in binding.files if file.size > 0]
+    paths = [file.path for file in files]
+    if not paths:
+        return []
+    if source.format == "json":
+        lines = read_lines(spark, folder, paths, bindings)
+        return [cells_of_rows(lines, columns) if source.key is None else cells_of_upserts(lines, columns, source.key)]
+    if source.format == "csv":
+        headers = {path: read_header(folder, path, columns) for path in paths}
+        return [
+            cells_of_fields(read_lines(spark, folder, list(group), bindings), columns, header)
+            for header, group in groupby(sorted(paths, key=headers.__getitem__), headers.__getitem__)
+        ]
+    schemas = {path: read_schema(folder, path, columns) for path in paths}
+    return [
+        cells_of_parquet(spark, folder, list(group), bindings, schema)
+        for schema, group in groupby(sorted(paths, key=schemas.__getitem__), schemas.__getitem__)
+    ]
+
+
+def _records(cells: DataFrame, source: FileSource) -> DataFrame:
+    columns, key = source.columns, source.key or ()
+    parquet, upsert = source.format == "parquet", source.key is not None
+    # Values and what is told from them stand in projections of their own: Spark then computes each value once, and does
+    # not copy its expression to every place that asks whether it is NULL.
+    decoded = cells.select(
+        "*",
+        *(
+            (convert if parquet else decode)(F.col(cell(i)), column.type).alias(f"mz_value_{i}")
+            for i, column in enumerate(columns)
+        ),
+    )
+    faults = []
+    for i, column in enumerate(columns):
+        content, value = F.col(cell(i)), F.col(f"mz_value_{i}")
+        why = why_not_converted(column.type) if parquet else why_not(content, column.type)
+        fault = F.when(content.isNotNull() & value.isNull(), why)
+        if not column.nullable or column.name in key:
+            violated = F.lit(f'23502 null value in column "{column.name}" violates not-null constraint')
+            fault = fault.when(content.isNull(), violated)
+        faults.append(fault.alias(f"mz_fault_{i}"))
+    found = decoded.select(
+        *PLACE,
+        "mz_malformed",
+        "mz_value_malformed",
+        *(f"mz_value_{i}" for i in range(len(columns))),
+        *faults,
+        (F.col("mz_null_key") & F.lit(upsert)).alias("mz_null_key"),
+        (F.col("mz_deleted") & F.lit(upsert)).alias("mz_deleted"),
+    )
+    in_key = [i for i, column in enumerate(columns) if column.name in key]
+    in_value = [i for i, column in enumerate(columns) if column.name not in key]
+    deleted, null_key = F.col("mz_deleted"), F.col("mz_null_key")
+    keyed_fault = {i: F.when(~null_key, F.col(f"mz_fault_{i}")) for i in in_key}
+    value_fault = {i: F.when(~deleted, F.col(f"mz_fault_{i}")) for i in in_value}
+    judged = found.select(
+        "*",
+        _first(
+            F.col("mz_malformed"),
+            F.when(null_key & ~deleted, F.lit("23502 null key")),
+            *keyed_fault.values(),
+        ).alias("mz_key_fault"),
+        _first(F.col("mz_value_malformed"), *value_fault.values()).alias("mz_value_fault"),
+    )
+    message = F.coalesce(F.col("mz_key_fault"), F.col("mz_value_fault"))
+    whole = F.coalesce(F.col("mz_malformed").isNotNull() | (null_key & ~deleted), F.lit(False)) | (
+        F.col("mz_key_fault").isNull() & F.col("mz_value_malformed").isNotNull()
+    )
+    at_column = F.when(whole, F.lit("")).otherwise(
+        _first(
+            *(
+                F.when(fault.isNotNull(), F.lit(f', column "{columns[i].name}"'))
+                for i, fault in {**keyed_fault, **value_fault}.items()
+            ),
+        )
+    )
+    unit = F.lit(f'", {"row" if parquet else "line"} ')
+    error = F.concat(
+        message, F.lit(' (file "'), F.col("mz_path"), unit, F.col("mz_row").cast("string"), at_column, F.lit(")")
+    )
+    keyed, sound = F.col("mz_key_fault").isNull(), message.isNull() & ~deleted
+    return judged.select(
+        *(
+            F.when(keyed if i in in_key else sound, F.col(f"mz_value_{i}")).alias(column.name)
+            for i, column in enumerate(columns)
+        ),
+        *PLACE,
+        (deleted & message.isNull()).alias("mz_deleted"),
+        F.when(message.isNotNull(), error).alias("mz_error"),
+    )
+
+
+def _first(*faults: SparkColumn) -> SparkColumn:
+    return F.coalesce(*faults, F.lit(None).cast("string"))

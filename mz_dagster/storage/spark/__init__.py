@@ -1,0 +1,36 @@
+"""The one warm Spark: where it comes from, how it is watched, and sessions on it.
+
+Owns: starting, finding and stopping the embedded Spark Connect server of a project; sessions on it, on a
+server the user names, or in this process (Spark Classic); and the deadlines that turn a Spark that is gone
+into an error. Invariant: no call made through a session from here waits forever for a server that does not
+answer, and no token is ever on a command line, in a log or in a `repr`.
+
+- `config.py`: what the user may choose, and the settings that exactness and speed need;
+- `launch.py`: Java, `SPARK_HOME`, and the files and command of a server;
+- `process.py`: a process that can be told from a later one with the same pid;
+- `server.py`: `ensure_server`, `server_status`, `stop_server`;
+- `channel.py`: the gRPC channel with deadlines and a retry policy that gives up;
+- `session.py`: `open_session`, `close_session`, `warm_up`;
+- `deadline.py`: `call_with_deadline` and `reporting_lost_spark`.
+
+It knows nothing of shards. Importing it does not import pyspark: only the first session does.
+"""
+
+from mz_dagster.storage.spark.config import SparkConfig
+from mz_dagster.storage.spark.deadline import call_with_deadline, reporting_lost_spark
+from mz_dagster.storage.spark.server import ServerInfo, ensure_server, server_status, stop_server
+from mz_dagster.storage.spark.session import close_session, close_sessions, open_session, warm_up
+
+__all__ = [
+    "ServerInfo",
+    "SparkConfig",
+    "call_with_deadline",
+    "close_session",
+    "close_sessions",
+    "ensure_server",
+    "open_session",
+    "reporting_lost_spark",
+    "server_status",
+    "stop_server",
+    "warm_up",
+]

@@ -1,0 +1,106 @@
+"""The gRPC channel of a session: its token, its deadlines and when it gives up.
+
+Owns what pyspark leaves open: by default its client retries a dead server for ten minutes and waits forever
+for one that is silent. Invariant: every RPC has a deadline, and an RPC to a local server whose process has
+ended is not retried at all. Imports pyspark, so only `session.py` imports it, when a session is wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import grpc
+from pyspark.sql.connect.client import DefaultChannelBuilder
+from pyspark.sql.connect.client.retries import DefaultPolicy, RetryPolicyState
+
+#: A single unary RPC: settings, analysis of a plan. The analysis of a cold Delta table takes seconds.
+UNARY_SECONDS = 120.0
+
+# A result comes in streams that the server ends by itself, 30 s after their begin on an embedded server (see
+# launch.py) and 2 min on others, and that the client then reattaches. So a stream that lives much longer is
+# a server that hangs, however long the query may take.
+EMBEDDED_STREAM_SECONDS = 120.0
+REMOTE_STREAM_SECONDS = 600.0
+
+
+class _Details(NamedTuple):
+    """Is what gRPC wants to know of a call, with the deadline set."""
+
+    method: str
+    timeout: float | None
+    metadata: Any
+    credentials: Any
+    wait_for_ready: bool | None
+    compression: Any
+
+
+class _Deadlines(
+    grpc.UnaryUnaryClientInterceptor,  # type: ignore[misc]  # gRPC has no types
+    grpc.UnaryStreamClientInterceptor,  # type: ignore[misc]
+    grpc.StreamUnaryClientInterceptor,  # type: ignore[misc]
+):
+    """Gives every call without a deadline the one of its kind."""
+
+    def __init__(self, unary: float, stream: float) -> None:
+        self._unary = unary
+        self._stream = stream
+
+    def intercept_unary_unary(self, continuation: Any, client_call_details: Any, request: Any) -> Any:
+        return continuation(_with_deadline(client_call_details, self._unary), request)
+
+    def intercept_unary_stream(self, continuation: Any, client_call_details: Any, request: Any) -> Any:
+        return continuation(_with_deadline(client_call_details, self._stream), request)
+
+    def intercept_stream_unary(self, continuation: Any, client_call_details: Any, request_iterator: Any) -> Any:
+        return continuation(_with_deadline(client_call_details, self._stream), request_iterator)
+
+
+class BoundedChannelBuilder(DefaultChannelBuilder):
+    """Builds the channel to one server, with a token that is in no URL and deadlines on every call."""
+
+    def __init__(self, url: str, *, token: str | None, stream_seconds: float, unary_seconds: float) -> None:
+        super().__init__(url)
+        if token is not None:
+            self.set(self.PARAM_TOKEN, token)
+        self.add_interceptor(_Deadlines(unary_seconds, stream_seconds))
+
+
+class BoundedPolicy(DefaultPolicy):
+    """Retries what the default policy retries, but for seconds, and never a server that is known to be dead.
+
+    Attributes:
+        is_dead: Returns True if a retry is pointless; must be cheap.
+    """
+
+    def __init__(self, is_dead: Callable[[], bool]) -> None:
+        # 0.05 + 0.2 + 0.8 + 3 * 2 s
+        super().__init__(max_retries=6, initial_backoff=50, max_backoff=2000, max_server_retry_delay=10_000)
+        self.is_dead = is_dead
+
+    def to_state(self) -> RetryPolicyState:
+        """Returns the state of one call's attempts."""
+        return _Attempts(self)
+
+    def can_retry(self, e: BaseException) -> bool:
+        """Returns whether a call that failed with `e` may be tried again."""
+        return super().can_retry(e) and not self.is_dead()
+
+
+class _Attempts(RetryPolicyState):
+    """Counts one call's attempts, and refuses the one too many before pyspark would warn and then fail."""
+
+    def can_retry(self, exception: BaseException) -> bool:
+        limit = self.policy.max_retries
+        return (limit is None or self._attempt < limit) and super().can_retry(exception)
+
+
+def _with_deadline(details: Any, seconds: float) -> _Details:
+    return _Details(
+        details.method,
+        seconds if details.timeout is None else details.timeout,
+        details.metadata,
+        details.credentials,
+        getattr(details, "wait_for_ready", None),
+        getattr(details, "compression", None),
+    )

@@ -1,0 +1,147 @@
+"""What a user may choose about Spark, and the settings that this package needs whatever they choose.
+
+Owns `SparkConfig` and the three layers of settings: `SESSION_CONF` (exactness and speed, set on every session
+of every Spark), `server_conf` (what only the starter of a Spark can set) and the user's own `conf`, which
+wins over both. It starts nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mz_dagster.errors import ProgrammingError
+
+#: The one Delta release whose jars are published for the pinned Spark.
+DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
+
+#: Settings of every session. UTC and ANSI decide what results are; the others decide what they cost.
+SESSION_CONF: Mapping[str, str] = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    # Decimal results keep their scale, or overflow.
+    "spark.sql.decimalOperations.allowPrecisionLoss": "false",
+    # Expressions that are shared through columns stand on many projections.
+    "spark.sql.analyzer.maxIterations": "1000",
+    "spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 2)),
+    "spark.databricks.delta.snapshotPartitions": "1",
+    # A batch is one write execution: nothing may compact or rewrite files behind the catalog's back.
+    "spark.databricks.delta.autoCompact.enabled": "false",
+    "spark.databricks.delta.optimizeWrite.enabled": "false",
+    # A file that is not there is an error, never fewer rows.
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    # A batch's files are listed by name: looking at each is quicker than a job that does.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
+    # A batch is one partition: one open file for a task makes sorting by the partition column superfluous.
+    "spark.sql.maxConcurrentOutputFileWriters": "1",
+    # An error's message, not a page of Java.
+    "spark.sql.connect.serverStacktrace.enabled": "false",
+    # Rows, errors and bytes of a batch come from the statistics in the commit, never from a job.
+    "spark.databricks.delta.stats.collect": "true",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkConfig:
+    """Says which Spark to use.
+
+    Neither `remote` nor `master`: the embedded default, one Spark Connect server started on demand that all
+    processes with the same `state_dir` share. `remote`: a Spark Connect server that somebody else runs.
+    `master`: Spark Classic within this process.
+
+    Attributes:
+        state_dir: The folder of the embedded server's files; created with mode 0700. Also the place of
+            temporary files in classic mode.
+        remote: `sc://host[:port][/;param=value...]`, or None. Spark itself speaks TLS to any host but
+            `localhost` as soon as there is a token.
+        master: A master URL such as `local[2]` or `spark://host:7077`, or None.
+        conf: Spark settings that win over the defaults of this package.
+        token: The token for `remote`, or a function that returns it; asked for at each new session and
+            never stored. Default: `SPARK_CONNECT_AUTHENTICATE_TOKEN` of the environment.
+        driver_memory: The heap of the embedded server or of the classic driver.
+        start_seconds: The deadline for starting a Spark, the first download of Delta's jars (87 MB) included.
+        first_call_seconds: The deadline for the first answer of a session.
+
+    Example:
+        >>> SparkConfig(state_dir=Path("/tmp/x"), remote="sc://h", master="local")
+        Traceback (most recent call last):
+        ...
+        mz_dagster.errors.ProgrammingError: both "remote" and "master" are set
+        HINT: Choose one Spark, or neither for the embedded one.
+    """
+
+    state_dir: Path
+    remote: str | None = None
+    master: str | None = None
+    conf: Mapping[str, str] = field(default_factory=dict, repr=False)
+    token: str | Callable[[], str] | None = field(default=None, repr=False)
+    driver_memory: str = "4g"
+    start_seconds: float = 300.0
+    first_call_seconds: float = 60.0
+
+    def __post_init__(self) -> None:
+        if self.remote is not None and self.master is not None:
+            raise ProgrammingError(
+                'both "remote" and "master" are set', hint="Choose one Spark, or neither for the embedded one."
+            )
+        if self.remote is not None and not self.remote.startswith("sc://"):
+            raise ProgrammingError(
+                "the address of a Spark Connect server must begin with sc://", hint="Write sc://localhost:15002."
+            )
+
+    @property
+    def embedded(self) -> bool:
+        """True if this package starts the Spark itself, as a server that outlives the process."""
+        return self.remote is None and self.master is None
+
+    def session_conf(self) -> dict[str, str]:
+        """Returns the settings to make on a session: `SESSION_CONF`, then the user's `spark.sql` and Delta ones."""
+        runtime = ("spark.sql.", "spark.databricks.delta.")
+        return dict(SESSION_CONF) | {
+            key: value
+            for key, value in self.conf.items()
+            if key.startswith(runtime) and not key.startswith(("spark.sql.extensions", "spark.sql.catalog"))
+        }
+
+
+def server_conf(config: SparkConfig) -> dict[str, str]:
+    """Returns every setting of a Spark that this package starts, as a server or within the process."""
+    state = config.state_dir.absolute()
+    settings = {
+        "spark.app.name": "mz_dagster",
+        "spark.jars.packages": DELTA_PACKAGE,
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.warehouse.dir": str(state / "warehouse"),
+        "spark.local.dir": str(state / "local"),
+        "spark.driver.memory": config.driver_memory,
+        # Each join and sort of a plan takes at least one page from the heap, and a delta join has many.
+        "spark.buffer.pageSize": "1m",
+        # Small jobs of one step must not queue behind a large one of another.
+        "spark.scheduler.mode": "FAIR",
+        # Else pyspark walks the stack at each operation on a column, to blame a line of ours in an error of Spark's.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
+        "spark.ui.retainedJobs": "200",
+        "spark.ui.retainedStages": "200",
+        "spark.ui.retainedTasks": "5000",
+        "spark.sql.ui.retainedExecutions": "50",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.cleaner.periodicGC.interval": "10min",
+        **SESSION_CONF,
+    }
+    user = dict(config.conf)
+    packages = [settings["spark.jars.packages"], *filter(None, user.pop("spark.jars.packages", "").split(","))]
+    extensions = [settings["spark.sql.extensions"], *filter(None, user.pop("spark.sql.extensions", "").split(","))]
+    settings |= user
+    settings["spark.jars.packages"] = ",".join(dict.fromkeys(packages))
+    settings["spark.sql.extensions"] = ",".join(dict.fromkeys(extensions))
+    own = "-Duser.timezone=UTC -XX:+ExitOnOutOfMemoryError"
+    settings["spark.driver.extraJavaOptions"] = f"{own} {user.get('spark.driver.extraJavaOptions', '')}".strip()
+    executor = f"-Duser.timezone=UTC {user.get('spark.executor.extraJavaOptions', '')}".strip()
+    settings["spark.executor.extraJavaOptions"] = executor
+    return settings

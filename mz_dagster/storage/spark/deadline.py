@@ -1,0 +1,160 @@
+"""Deadlines for calls into Spark, and the words for a Spark that is gone.
+
+Owns the translation of what pyspark raises when a server has died, been restarted or stopped answering into
+one `OperationalError`. It does not retry: the caller knows whether that is safe.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from mz_dagster.errors import Error, OperationalError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+T = TypeVar("T")
+
+_HINT = (
+    'See "mz-dagster spark status"; "mz-dagster spark stop" and "mz-dagster spark start" give a new server. '
+    "Then open a new session."
+)
+# What pyspark says for a server that died, was replaced, or has forgotten the session.
+_LOST_STATUS = frozenset({"UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED"})
+_LOST_TEXT = (
+    "server side session identifier",
+    "INVALID_HANDLE.SESSION",
+    "INVALID_HANDLE.OPERATION_ABANDONED",
+    "RESPONSE_ALREADY_RECEIVED",
+    "NO_ACTIVE_SESSION",
+    "closed channel",
+    "RETRIES_EXCEEDED",
+    "Cannot call methods on a stopped SparkContext",
+)
+_MISSING_FILE = ("FAILED_READ_FILE.FILE_NOT_EXIST", "PATH_NOT_FOUND", "FileNotFoundException")
+_LOST_TYPES = frozenset({"Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError"})
+
+
+@contextmanager
+def reporting_lost_spark(*, writing: bool = False) -> Iterator[None]:
+    """Turns the many ways in which pyspark says "the server is gone" into one `OperationalError`.
+
+    So it does with a data file that vanished before Spark came to it: then nothing was written.
+
+    Any other exception passes unchanged.
+
+    Args:
+        writing: True if what runs inside may change durable state, so that its failure may have come after
+            its effect.
+    """
+    try:
+        yield
+    except Error:
+        raise
+    except Exception as error:
+        if is_lost(error):
+            raise lost_spark(error, writing=writing) from error
+        if any(text in str(error) for text in _MISSING_FILE):
+            raise OperationalError(
+                "a file was removed while it was read",
+                detail=_first_line(error),
+                hint="Read again with a fresh lease; if that fails too, the shard is damaged.",
+                may_have_taken_effect=False,
+            ) from error
+        raise
+
+
+def is_lost(error: BaseException) -> bool:
+    """Returns whether `error` says that the Spark behind a session is gone, as opposed to that it refused."""
+    if type(error).__name__ in _LOST_TYPES or any(text in str(error) for text in _LOST_TEXT):
+        return True
+    return _status(error) in _LOST_STATUS
+
+
+def lost_spark(error: BaseException, *, writing: bool) -> OperationalError:
+    """Returns the error that reports `error` to a user."""
+    return OperationalError(
+        "the connection to Spark was lost",
+        detail=_first_line(error),
+        hint=_HINT,
+        may_have_taken_effect=writing,
+    )
+
+
+def call_with_deadline(
+    session: SparkSession | None, call: Callable[[], T], seconds: float, *, writing: bool = False
+) -> T:
+    """Returns `call()`, made in a thread of its own and given up after `seconds`.
+
+    What the call started on the server is interrupted when it is given up; its thread is abandoned, and ends when
+    the client's own deadlines do.
+
+    Args:
+        session: The session `call` uses, whose jobs are interrupted at the deadline; None if there is nothing
+            to interrupt.
+        call: The call; it must not depend on the calling thread.
+        seconds: How long to wait.
+        writing: As in `reporting_lost_spark`.
+
+    Raises:
+        OperationalError: The deadline passed or Spark is gone.
+    """
+    tag = f"mz-{uuid.uuid4().hex}"
+    outcome: list[Any] = []
+    failure: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            if session is not None:
+                session.addTag(tag)
+            outcome.append(call())
+        except BaseException as error:  # it is raised again in the caller's thread
+            failure.append(error)
+
+    thread = threading.Thread(target=run, name="mz-spark-call", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if thread.is_alive():
+        if session is not None:
+            interrupt = threading.Thread(target=_interrupt, args=(session, tag), daemon=True)
+            interrupt.start()
+            interrupt.join(2.0)
+        raise OperationalError(
+            "Spark did not answer in time",
+            detail=f"The deadline was {seconds:g} s.",
+            hint=_HINT,
+            may_have_taken_effect=writing,
+        )
+    if failure:
+        with reporting_lost_spark(writing=writing):
+            raise failure[0]
+    value: T = outcome[0]
+    return value
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0] if lines else 'no message'}"
+
+
+def _interrupt(session: SparkSession, tag: str) -> None:
+    try:
+        session.interruptTag(tag)
+    except Exception:  # it is only a courtesy to a server that may be gone
+        return
+
+
+def _status(error: BaseException) -> str | None:
+    """Returns the name of the gRPC status that `error` carries, if any."""
+    for name in ("getGrpcStatusCode", "code"):
+        method = getattr(error, name, None)
+        if callable(method):
+            try:
+                return str(getattr(method(), "name", None))
+            except Exception:
+                return None
+    return None

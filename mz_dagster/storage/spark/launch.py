@@ -1,0 +1,173 @@
+"""How a Spark Connect server is launched from the pyspark wheel.
+
+Owns the check for Java, the search for `SPARK_HOME`, and the properties and log files a server reads.
+Settings travel in a file of mode 0600 and the token in the environment, so that neither is seen in a list of
+processes. It starts nothing itself.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import socket
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from mz_dagster.errors import OperationalError
+
+TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
+MINIMUM_JAVA = 17
+_JAVA_HINT = f"Install a JDK {MINIMUM_JAVA} or newer and put it on PATH, or set JAVA_HOME."
+
+# Bounded by construction: two files of 8 MiB, whatever Spark has to say. At `info` Connect logs whole plans, and
+# with them the rows of local relations.
+_LOG4J = """\
+rootLogger.level = warn
+rootLogger.appenderRef.file.ref = file
+appender.file.type = RollingFile
+appender.file.name = file
+appender.file.fileName = {log}
+appender.file.filePattern = {log}.%i
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{yyyy-MM-dd'T'HH:mm:ss.SSS}} %p %c{{1}}: %m%n%ex
+appender.file.policies.type = Policies
+appender.file.policies.size.type = SizeBasedTriggeringPolicy
+appender.file.policies.size.size = 8MB
+appender.file.strategy.type = DefaultRolloverStrategy
+appender.file.strategy.max = 1
+logger.errors.name = org.apache.spark.sql.connect.utils.ErrorUtils
+logger.errors.level = fatal
+"""
+
+
+def spark_home() -> Path:
+    """Returns the folder of the Spark that comes with pyspark, or the one that `SPARK_HOME` names."""
+    given = os.environ.get("SPARK_HOME")
+    if given:
+        return Path(given)
+    found = importlib.util.find_spec("pyspark")
+    if found is None or not found.submodule_search_locations:
+        raise OperationalError("pyspark is not installed", hint='Install it with: pip install "pyspark==4.2.0".')
+    home = Path(next(iter(found.submodule_search_locations)))
+    if not (home / "bin" / "spark-submit").exists():
+        raise OperationalError(
+            "the installed pyspark has no Spark server",
+            detail=f"There is no bin/spark-submit in {home}.",
+            hint="Install pyspark instead of pyspark-client, or name a server with spark.remote.",
+        )
+    return home
+
+
+def check_java() -> int:
+    """Returns the major version of the Java that Spark will run on, which is at least 17.
+
+    Raises:
+        OperationalError: There is no Java, or it is too old.
+    """
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if java is None:
+        raise OperationalError("no Java was found", hint=_JAVA_HINT)
+    try:
+        answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise OperationalError(f'Java at "{java}" does not run', detail=f"{error}.", hint=_JAVA_HINT) from error
+    found = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
+    if found is None:
+        raise OperationalError(f'Java at "{java}" does not tell its version', hint=_JAVA_HINT)
+    major = int(found.group(1))
+    if major < MINIMUM_JAVA:
+        raise OperationalError(
+            f"Java {major} is too old", detail=f"Spark needs Java {MINIMUM_JAVA}; found {java}.", hint=_JAVA_HINT
+        )
+    return major
+
+
+def free_port() -> int:
+    """Returns a port of the loopback interface that nothing listens on at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def write_private(path: Path, text: str) -> None:
+    """Replaces the file `path` in one step by one that only this user can read."""
+    draft = path.with_name(f"{path.name}.{os.getpid()}.new")
+    draft.unlink(missing_ok=True)
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+    draft.replace(path)
+
+
+def write_server_files(state_dir: Path, settings: Mapping[str, str], *, port: int, ui_port: int) -> list[str]:
+    """Writes what a server reads when it starts, and returns the command that starts it.
+
+    The server listens on the loopback interface only, its user interface too.
+    """
+    log4j = state_dir / "log4j2.properties"
+    write_private(log4j, _LOG4J.format(log=log_file(state_dir)))
+    fixed = {
+        "spark.master": "local[*]",
+        "spark.ui.enabled": "true",
+        # A session that nobody has used for an hour would be forgotten, and a Python session with it.
+        "spark.connect.session.manager.defaultSessionTimeout": "24h",
+        # The client's deadline for one stream rests on this: see channel.py.
+        "spark.connect.execute.reattachable.senderMaxStreamDuration": "30s",
+    }
+    settings = (
+        fixed
+        | dict(settings)
+        | {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.connect.grpc.binding.address": "127.0.0.1",
+            "spark.connect.grpc.binding.port": str(port),
+            "spark.port.maxRetries": "16",
+            "spark.ui.port": str(ui_port),
+            "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j.as_uri()} "
+            + settings.get("spark.driver.extraJavaOptions", ""),
+        }
+    )
+    properties = state_dir / "server.properties"
+    write_private(properties, "".join(f"{key}={_property(value)}\n" for key, value in settings.items()))
+    return [
+        str(spark_home() / "bin" / "spark-submit"),
+        "--class",
+        "org.apache.spark.sql.connect.service.SparkConnectServer",
+        "--properties-file",
+        str(properties),
+        "spark-internal",
+    ]
+
+
+def server_environment(token: str) -> dict[str, str]:
+    """Returns the environment of a server: this process's, without what would make it a client, with the token."""
+    unwanted = ("SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "PYSPARK_SUBMIT_ARGS", "MASTER")
+    environment = {name: value for name, value in os.environ.items() if name not in unwanted}
+    return environment | {
+        TOKEN_VARIABLE: token,
+        "SPARK_HOME": str(spark_home()),
+        # The only switch that also moves the user interface off 0.0.0.0.
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_NO_DAEMONIZE": "1",
+    }
+
+
+def log_file(state_dir: Path) -> Path:
+    """Returns where a server logs; an older part is beside it with the suffix `.1`."""
+    return state_dir / "server.log"
+
+
+def output_file(state_dir: Path) -> Path:
+    """Returns where a server's standard streams go: what it says before it can log."""
+    return state_dir / "server.out"
+
+
+def _property(value: str) -> str:
+    """Returns `value` as java.util.Properties reads it back."""
+    escaped = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+    return "\\" + escaped if escaped.startswith(" ") else escaped

@@ -1,0 +1,38 @@
+"""How the scalar types of a plan are stored by Spark.
+
+Owns the one mapping from `ScalarType` to Spark's types. It agrees with the `deltalake` implementation's; the
+conformance suite of the shards holds them together. Imports pyspark.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import types
+
+from mz_dagster.plan.types import Kind, ScalarType
+
+_TYPES: dict[Kind, types.DataType] = {
+    Kind.BOOL: types.BooleanType(),
+    Kind.INT2: types.ShortType(),
+    Kind.INT4: types.IntegerType(),
+    Kind.INT8: types.LongType(),
+    Kind.FLOAT4: types.FloatType(),
+    Kind.FLOAT8: types.DoubleType(),
+    Kind.TEXT: types.StringType(),
+    Kind.DATE: types.DateType(),
+    Kind.TIMESTAMP: types.TimestampNTZType(),
+    Kind.TIMESTAMPTZ: types.TimestampType(),
+    Kind.MZ_TIMESTAMP: types.LongType(),
+}
+
+
+def spark_type(scalar: ScalarType) -> types.DataType:
+    """Returns the Spark type that holds exactly the values of `scalar`.
+
+    Example:
+        >>> from mz_dagster.plan.types import TIMESTAMP, numeric
+        >>> spark_type(numeric(2)).simpleString(), spark_type(TIMESTAMP).simpleString()
+        ('decimal(38,2)', 'timestamp_ntz')
+    """
+    if scalar.kind is Kind.NUMERIC:
+        return types.DecimalType(38, scalar.scale)
+    return _TYPES[scalar.kind]

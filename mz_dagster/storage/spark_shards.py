@@ -1,0 +1,219 @@
+"""Shards through Spark: what steps and compactions read and write.
+
+Implements the `Shards` protocol for Spark DataFrames. Owns the two Spark plans of storage, the blind append of a
+batch and the merge of several; what metadata answers (creating, counting, deleting, vacuuming) is left to
+`LocalShards`, which needs no job for it. Invariant: a frame that `read` returns holds exactly the listed
+batches, or evaluating it fails. It seals nothing and keeps no list of batches: that is the catalog's.
+
+A frame reads the batches' Parquet files, whose names and row counts come from the newest Delta snapshot through
+`deltalake` in milliseconds. Reading the table through Spark's Delta source would reconstruct that snapshot with jobs
+of its own after every commit (0.5 to 0.8 s against 0.2 s), and, being resolved only when evaluated, silently lose the
+rows of a batch that was swept under an expired lease.
+
+Safe for use from several threads of one session: appends to different shards, or to the same one, run
+concurrently and do not conflict, since each adds a partition of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as sf
+from pyspark.sql import types
+
+from mz_dagster.catalog import Batch, BatchId, BatchStats, CollectionRow
+from mz_dagster.plan.types import INT8, TEXT, Column, Kind
+from mz_dagster.storage.batch_stats import open_table, stats_of_batch, stored_files
+from mz_dagster.storage.local_shards import LocalShards
+from mz_dagster.storage.shards import BATCH, DIFF, ERROR, TIME, UPDATE_COLUMNS, BatchIncomplete
+from mz_dagster.storage.spark.deadline import reporting_lost_spark
+from mz_dagster.storage.spark.schema import spark_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame, SparkSession
+
+#: The most rows that one file holds. Delta skips whole files, so this is what a lookup by key reads at least.
+ROWS_PER_FILE = 1_000_000
+
+
+class SparkShards:
+    """Keeps shards as Delta tables below `root` and reads and writes them with `session`.
+
+    Args:
+        root: The folder of all shards, seen under the same path by this process and by Spark.
+        session: The session.
+    """
+
+    def __init__(self, root: Path, session: SparkSession) -> None:
+        self.root = root
+        self.session = session
+        self._local = LocalShards(root)
+
+    def create(self, collection: CollectionRow) -> None:
+        """Creates the empty table of `collection` if it is not there; no job."""
+        self._local.create(collection)
+
+    def append(self, collection: CollectionRow, batch: BatchId, frame: DataFrame) -> BatchStats:
+        """Writes the updates of `frame` under the fresh id `batch`, in one execution and one commit.
+
+        A frame without rows makes no commit. The order of the rows within a partition of the frame is kept, and
+        its partitions become files of at most `ROWS_PER_FILE` rows.
+
+        Returns:
+            What the commit says was written.
+
+        Raises:
+            OperationalError: Spark was lost; rows may have been written, under an id that no list names.
+        """
+        self.create(collection)
+        path = self._path(collection)
+        names = [_quoted(column.name) for column in collection.columns]
+        partition = sf.lit(int(batch)).cast("bigint").alias(BATCH)
+        with reporting_lost_spark(writing=True):
+            writer = frame.select(*names, *UPDATE_COLUMNS, partition).write.format("delta").mode("append")
+            writer.option("maxRecordsPerFile", str(ROWS_PER_FILE)).save(str(path))
+        return stats_of_batch(path, batch)
+
+    def read(
+        self,
+        collection: CollectionRow,
+        batches: Sequence[Batch],
+        *,
+        lower: int | None = None,
+        upper: int | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> DataFrame:
+        """Returns the updates of exactly `batches` with `lower <= mz_timestamp < upper`; starts no job.
+
+        The frame reads the files that the newest snapshot names for the batches, and no others: it is the same
+        however late it is evaluated, and fails if a file has gone by then.
+
+        Args:
+            collection: Whose updates.
+            batches: The listed batches, under the caller's lease.
+            lower: The least time, or None for no bound.
+            upper: The first time that is too late, or None for no bound.
+            columns: The data columns wanted, in that order; None for all. Time, diff and error always follow.
+
+        Raises:
+            BatchIncomplete: A listed batch has not as many rows in the table as the catalog says, or lost a file.
+        """
+        schema = update_schema(collection.columns)
+        files = self._files(collection, batches)
+        frame = self.session.createDataFrame([], schema)
+        if files:
+            frame = self.session.read.schema(schema).parquet(*files)
+        if lower is not None:
+            frame = frame.where(sf.col(TIME) >= sf.lit(lower))
+        if upper is not None:
+            frame = frame.where(sf.col(TIME) < sf.lit(upper))
+        if columns is None:
+            return frame
+        return frame.select(*map(_quoted, columns), *UPDATE_COLUMNS)
+
+    def consolidate(self, collection: CollectionRow, frame: DataFrame, as_of: int) -> DataFrame:
+        """Returns the frame with all times set to `as_of`, equal `(data, error)` summed and zeros dropped; no job.
+
+        The frame may have some of the data columns only. Cost when evaluated: one shuffle.
+        """
+        with reporting_lost_spark():
+            held = frame.columns
+        by_name = {column.name: column for column in collection.columns}
+        data = [by_name[name] for name in held if name not in UPDATE_COLUMNS]
+        time = sf.lit(as_of).cast("bigint").alias(TIME)
+        return _summed(frame, data, [ERROR]).select(*[_quoted(c.name) for c in data], time, DIFF, ERROR)
+
+    def merge(
+        self, collection: CollectionRow, parts: Sequence[Batch], since: int, batch: BatchId, sort_key: Sequence[str]
+    ) -> BatchStats:
+        """Writes `parts` as one batch, consolidated and laid out by `sort_key`.
+
+        Times before `since` become `since`; updates equal in data, time and error are summed, zeros dropped. Cost: one
+        read of the parts, one shuffle (two and a sample where the result has several files), one write.
+
+        Returns:
+            What was written; no rows if everything cancelled.
+        """
+        frame = self.read(collection, parts).withColumn(TIME, sf.greatest(sf.col(TIME), sf.lit(since)))
+        summed = _summed(frame, collection.columns, [TIME, ERROR])
+        order = [*map(_quoted, sort_key), TIME]
+        files = -(-sum(part.stats.rows for part in parts) // ROWS_PER_FILE)
+        laid_out = summed.coalesce(1) if files <= 1 else summed.repartitionByRange(files, *order)
+        return self.append(collection, batch, laid_out.sortWithinPartitions(*order))
+
+    def delete(self, collection: CollectionRow, batches: Collection[BatchId]) -> None:
+        """Deletes all rows and files of dead batches; no job."""
+        self._local.delete(collection, batches)
+
+    def stored_batches(self, collection: CollectionRow) -> frozenset[BatchId]:
+        """Returns the ids of all batches of which the shard holds rows or files, committed or not; no job."""
+        return self._local.stored_batches(collection)
+
+    def vacuum(self, collection: CollectionRow) -> None:
+        """Checkpoints the table's log and shortens it; no job."""
+        self._local.vacuum(collection)
+
+    def destroy(self, collection: CollectionRow) -> None:
+        """Removes a dropped collection's folder."""
+        self._local.destroy(collection)
+
+    def _path(self, collection: CollectionRow) -> Path:
+        return (self.root / collection.shard).absolute()
+
+    def _files(self, collection: CollectionRow, batches: Sequence[Batch]) -> list[str]:
+        """Returns the files of the batches in the newest snapshot, if they are there and hold all rows."""
+        path = self._path(collection)
+        table = open_table(path) if batches else None
+        stored = {} if table is None else stored_files(table, [batch.id for batch in batches])
+        files: list[str] = []
+        for batch in batches:
+            found = stored.get(batch.id, [])
+            rows = sum(file.rows for file in found)
+            if rows != batch.stats.rows:
+                raise BatchIncomplete(collection.id, batch.id, batch.stats.rows, rows)
+            for file in found:
+                if not (path / file.path).exists():
+                    raise BatchIncomplete(collection.id, batch.id, batch.stats.rows, None)
+                files.append(str(path / file.path))
+        return files
+
+
+def update_schema(columns: Sequence[Column]) -> types.StructType:
+    """Returns the schema of a frame of updates with these data columns, all of them nullable.
+
+    Example:
+        >>> update_schema([Column("a", TEXT)]).simpleString()
+        'struct<a:string,mz_timestamp:bigint,mz_diff:bigint,mz_error:string>'
+    """
+    every = [*columns, Column(TIME, INT8), Column(DIFF, INT8), Column(ERROR, TEXT)]
+    return types.StructType([types.StructField(column.name, spark_type(column.type)) for column in every])
+
+
+def _summed(frame: DataFrame, columns: Sequence[Column], beside: Sequence[str]) -> DataFrame:
+    """Returns `frame` with the diffs of rows equal in `columns` and `beside` summed, and zeros dropped.
+
+    Equal means the same value bit by bit, except that all NaNs are one. Spark groups -0.0 with 0.0 and returns
+    0.0: a second key tells them apart and gives the sign back.
+    """
+    floats = [column.name for column in columns if column.type.kind in (Kind.FLOAT4, Kind.FLOAT8)]
+    signs = {name: f"mz_minus_zero_{position}" for position, name in enumerate(floats)}
+    flags = [_is_minus_zero(name).alias(sign) for name, sign in signs.items()]
+    keys = [*[_quoted(column.name) for column in columns], *beside, *signs.values()]
+    summed = frame.select("*", *flags).groupBy(*keys).agg(sf.sum(DIFF).alias(DIFF)).where(sf.col(DIFF) != 0)
+    for name, sign in signs.items():
+        value = sf.col(_quoted(name))
+        summed = summed.withColumn(name, sf.when(sf.col(sign), -value).otherwise(value))
+    return summed.drop(*signs.values())
+
+
+def _quoted(name: str) -> str:
+    """Returns `name` as Spark parses it back, whatever characters it has."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _is_minus_zero(name: str) -> SparkColumn:
+    column = sf.col(_quoted(name))
+    return sf.coalesce((column == sf.lit(0.0)) & (column.cast("string") == sf.lit("-0.0")), sf.lit(False))

@@ -1,0 +1,138 @@
+"""What a project's files define, and the errors that say where they are wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mz_dagster.adapter import BadProjectFile, BadSettings, NoProject, Project, load_objects
+
+
+def project(root: Path, settings: str = "", **files: str) -> Project:
+    (root / "mz.toml").write_text(settings, encoding="utf-8")
+    (root / "assets").mkdir()
+    for name, text in files.items():
+        (root / "assets" / f"{name}.sql").write_text(text, encoding="utf-8")
+    return Project.load(root)
+
+
+def test_objects_come_after_what_they_read_whatever_the_files_order(tmp_path: Path) -> None:
+    found = load_objects(
+        project(
+            tmp_path,
+            a="CREATE MATERIALIZED VIEW m AS SELECT a FROM v;",
+            b="CREATE VIEW v AS SELECT a FROM t WHERE a > 1; CREATE INDEX i ON m (a);",
+            z="CREATE TABLE t (a integer);",
+        )
+    )
+    assert [one.name for one in found] == ["t", "v", "m", "i"]
+    assert [one.depends for one in found] == [(), ("t",), ("v",), ("m",)]
+
+
+def test_comments_above_a_statement_become_its_comment(tmp_path: Path) -> None:
+    (table, view) = load_objects(
+        project(
+            tmp_path,
+            a="-- not this\n\n-- First line.\n-- Second line.\nCREATE TABLE t (a integer);\n"
+            "CREATE VIEW v AS SELECT a FROM t; COMMENT ON VIEW v IS 'said';",
+        )
+    )
+    assert table.comment == "First line.\nSecond line."
+    assert table.line == 5
+    assert view.comment == "said"
+
+
+def test_two_objects_of_one_name_are_refused_with_both_places(tmp_path: Path) -> None:
+    given = project(tmp_path, a="CREATE TABLE t (a integer);", b="\nCREATE VIEW t AS SELECT 1 AS a;")
+    with pytest.raises(BadProjectFile, match='two objects are called "t"') as caught:
+        load_objects(given)
+    assert "a.sql:1" in str(caught.value.detail)
+    assert "b.sql:2" in str(caught.value.detail)
+    assert caught.value.hint == "Rename one of them."
+
+
+def test_a_cycle_is_refused_and_told(tmp_path: Path) -> None:
+    given = project(
+        tmp_path,
+        a="CREATE VIEW x AS SELECT a FROM y;",
+        b="CREATE VIEW y AS SELECT a FROM z;",
+        c="CREATE VIEW z AS SELECT a FROM x;",
+    )
+    with pytest.raises(BadProjectFile, match='"x" reads "y" reads "z" reads "x"'):
+        load_objects(given)
+
+
+def test_a_view_that_reads_itself_is_a_cycle(tmp_path: Path) -> None:
+    with pytest.raises(BadProjectFile, match='"v" reads "v"'):
+        load_objects(project(tmp_path, a="CREATE VIEW v AS SELECT * FROM v"))
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "message"),
+    [
+        ("CREATE TABLE t (a integer);\nCREATE VIEW v AS\n  SELECT b FROM t;", "3:10", 'column "b" does not exist'),
+        ("CREATE VIEW v AS SELECT a FROM nothing", "1:32", 'relation "nothing" does not exist'),
+        ("CREATE TABLE t (a integer", "1:", ""),
+        ("CREATE VIEW v AS SELECT 1 + 'x'", "1:29", "invalid input syntax for type integer"),
+    ],
+)
+def test_an_error_names_file_line_and_column(tmp_path: Path, text: str, place: str, message: str) -> None:
+    with pytest.raises(BadProjectFile) as caught:
+        load_objects(project(tmp_path, a=text))
+    assert f"a.sql:{place}" in caught.value.message
+    assert message in caught.value.message
+
+
+def test_only_definitions_may_stand_in_a_project(tmp_path: Path) -> None:
+    with pytest.raises(BadProjectFile, match=r"a\.sql:2: only definitions"):
+        load_objects(project(tmp_path, a="CREATE TABLE t (a integer);\nINSERT INTO t VALUES (1);"))
+
+
+def test_a_comment_on_nothing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadProjectFile, match='COMMENT ON "u"'):
+        load_objects(project(tmp_path, a="CREATE TABLE t (a integer); COMMENT ON TABLE u IS 'x'"))
+
+
+def test_a_file_that_is_no_utf8_is_refused(tmp_path: Path) -> None:
+    given = project(tmp_path)
+    (given.assets / "a.sql").write_bytes(b"\xff\xfe")
+    with pytest.raises(BadProjectFile, match="cannot read"):
+        load_objects(given)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ("[project]\nnam = 'x'", 'unknown setting "project.nam"'),
+        ("[proyect]", 'unknown setting "proyect"'),
+        ("[project\n", "is not TOML"),
+        ("[spark]\nremote = 'sc://h:1'\nmaster = 'local'", "exclude each other"),
+        ("[retention]\nkeep = 'long'", 'setting "retention.keep"'),
+        ("[timelines.x]\nclok = 'c'", 'unknown setting "timelines.x.clok"'),
+        ("[catalog]\nurl = 3", 'setting "catalog.url"'),
+    ],
+)
+def test_bad_settings_are_refused(tmp_path: Path, settings: str, message: str) -> None:
+    with pytest.raises(BadSettings, match=message):
+        project(tmp_path, settings)
+
+
+def test_settings_are_read(tmp_path: Path) -> None:
+    given = project(
+        tmp_path,
+        "[project]\nname='n'\ntimeline='feed'\n[timelines.feed]\nclock='landing/clock'\n[retention]\nkeep='2 h'\n"
+        "[spark.conf]\n'spark.driver.memory'='2g'",
+    )
+    assert (given.name, given.timeline, given.retention_ms) == ("n", "feed", 7_200_000)
+    assert given.timelines["feed"].clock == tmp_path / "landing/clock"
+    assert given.spark.conf == {"spark.driver.memory": "2g"}
+
+
+def test_a_project_is_found_from_below_and_only_there(tmp_path: Path) -> None:
+    given = project(tmp_path)
+    assert Project.find(given.assets).root == tmp_path
+    outside = tmp_path.parent / "outside"
+    outside.mkdir(exist_ok=True)
+    with pytest.raises(NoProject, match="no project in"):
+        Project.find(outside)

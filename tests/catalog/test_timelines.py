@@ -1,0 +1,166 @@
+"""The oracle's laws (items 94 to 100), ticks, bindings, and the writer's lease."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mz_dagster.catalog import (
+    BoundFile,
+    Catalog,
+    FileAlreadyBound,
+    Leadership,
+    LeadershipLost,
+    Led,
+    Minted,
+    NewObject,
+    Seal,
+    Sealed,
+    TickMoved,
+    TimelineDiffers,
+    UnknownTimeline,
+)
+from mz_dagster.clock import ManualClock
+from mz_dagster.formalism import EPOCH_MS, Antichain
+
+FILES = [BoundFile(f"f{n}", n, "00") for n in range(4)]
+
+COMMANDS = st.lists(
+    st.one_of(
+        st.tuples(st.just("read"), st.just(0)),
+        st.tuples(st.just("write"), st.integers(0, 50)),
+        st.tuples(st.just("apply"), st.integers(0, 50)),
+        st.tuples(st.just("tick"), st.integers(0, 50)),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(COMMANDS)
+def test_timestamps_never_go_back_and_writes_follow_reads(
+    tmp_path_factory: pytest.TempPathFactory, commands: list[tuple[str, int]]
+) -> None:
+    path: Path = tmp_path_factory.mktemp("oracle") / "catalog.sqlite"
+    with Catalog.open(f"sqlite:///{path}") as catalog:
+        catalog.declare_timeline("t")
+        seen = 0
+        applied = 0
+        assert catalog.read_ts("t") == 0
+        for command, value in commands:
+            match command:
+                case "read":
+                    ts = catalog.read_ts("t")
+                    assert ts >= applied
+                    assert ts >= 0
+                    seen = max(seen, ts)
+                case "write":
+                    ts = catalog.write_ts("t", value)
+                    assert ts > seen
+                    assert ts > applied
+                    assert ts >= value
+                    seen = ts  # two writes never get the same time
+                case "apply":
+                    before = catalog.read_ts("t")
+                    catalog.apply_write("t", value)
+                    applied = max(applied, value)
+                    assert catalog.read_ts("t") == max(before, value)
+                case "tick":
+                    last = catalog.last_tick("t")
+                    minted = catalog.mint_tick("t", value, {}, last)
+                    if isinstance(minted, Minted):
+                        assert value > (last or 0)
+                        assert value > applied
+                        applied = value
+                        assert catalog.read_ts("t") >= value
+
+
+def test_timelines_are_declared_once(catalog: Catalog) -> None:
+    catalog.declare_timeline("t")
+    catalog.declare_timeline("n", lattice="natural")
+    with pytest.raises(TimelineDiffers):
+        catalog.declare_timeline("t", lattice="natural")
+    assert [(one.name, one.lattice) for one in catalog.timelines()] == [("n", "natural"), ("t", "epoch_ms")]
+    with pytest.raises(UnknownTimeline):
+        catalog.read_ts("x")
+
+
+def test_a_tick_and_its_bindings_appear_together(catalog: Catalog) -> None:
+    source = catalog.create_object(NewObject("s", "source", "", "t", ())).id
+    assert catalog.mint_tick("t", 10, {source: FILES[:2]}, None) == Minted("t", 10)
+    assert catalog.mint_tick("t", 20, {source: []}, 10) == Minted("t", 20)
+    assert catalog.mint_tick("t", 30, {source: [FILES[3], FILES[2]]}, 20) == Minted("t", 30)
+    assert catalog.ticks("t") == (10, 20, 30)
+    assert catalog.ticks("t", newest=2) == (20, 30)
+    assert [(one.tick, one.files) for one in catalog.bindings(source, 0, 31)] == [
+        (10, tuple(FILES[:2])),
+        (30, (FILES[3], FILES[2])),
+    ]
+    assert [one.tick for one in catalog.bindings(source, 11, 31)] == [30]
+    assert catalog.bindings(source, 11, 30) == ()
+    assert catalog.bound_files(source) == {file.path: file for file in FILES}
+    assert catalog.newest_bindings("t", 30) == {source: 10}
+    assert catalog.read_ts("t") == 30
+
+
+def test_a_tick_is_minted_only_where_it_is_expected(catalog: Catalog) -> None:
+    source = catalog.create_object(NewObject("s", "source", "", "t", ())).id
+    catalog.mint_tick("t", 10, {source: FILES[:1]}, None)
+    for tick, expected in ((20, None), (20, 9), (10, 10), (9, 10)):
+        assert catalog.mint_tick("t", tick, {source: FILES[1:]}, expected) == TickMoved("t", 10, 10)
+    catalog.apply_write("t", 15)
+    assert catalog.mint_tick("t", 15, {}, 10) == TickMoved("t", 10, 15)
+    assert catalog.ticks("t") == (10,)
+    assert list(catalog.bound_files(source)) == ["f0"]
+
+
+def test_a_file_is_bound_once(catalog: Catalog) -> None:
+    source = catalog.create_object(NewObject("s", "source", "", "t", ())).id
+    catalog.mint_tick("t", 10, {source: FILES[:1]}, None)
+    with pytest.raises(FileAlreadyBound):
+        catalog.mint_tick("t", 20, {source: FILES[:2]}, 10)
+    assert catalog.last_tick("t") == 10
+
+
+def test_a_live_lead_is_never_taken_and_epochs_only_grow(catalog: Catalog, clock: ManualClock) -> None:
+    first = catalog.lead("t", "a", 100)
+    assert first == Leadership("t", 1, "a")
+    assert catalog.lead("t", "b", 100) == Led("t", "a", 1_000_100)
+    assert catalog.lead("t", "a", 100) == Led("t", "a", 1_000_100)  # not even one's own
+    clock.advance(99)
+    assert catalog.renew_leadership(first, 100) == first
+    clock.advance(99)
+    assert isinstance(catalog.lead("t", "b", 100), Led)
+    clock.advance(1)
+    assert catalog.leader("t") is None
+    second = catalog.lead("t", "b", 100)
+    assert second == Leadership("t", 2, "b")
+    assert catalog.renew_leadership(first, 100) == LeadershipLost("t", 1)
+    catalog.resign(first)  # not its to give back
+    assert catalog.leader("t") == Led("t", "b", 1_000_299)
+    catalog.resign(second)
+    assert catalog.lead("t", "a", 100) == Leadership("t", 3, "a")
+
+
+def test_only_the_leader_of_the_newest_epoch_can_seal(catalog: Catalog, clock: ManualClock) -> None:
+    table = catalog.create_object(NewObject("x", "table", "", "t", ())).id
+    first = catalog.lead("t", "a", 100)
+    assert isinstance(first, Leadership)
+    clock.advance(1000)
+
+    def seal(lower: int, leadership: Leadership) -> object:
+        moved = Seal(table, Antichain.of(EPOCH_MS, lower), Antichain.of(EPOCH_MS, lower + 1))
+        return catalog.seal([moved], leadership=leadership)
+
+    # Its lease ran out, but nobody took it: time does not decide.
+    assert seal(0, first) == Sealed((table,))
+    second = catalog.lead("t", "a", 100)
+    assert isinstance(second, Leadership)
+    assert seal(1, first) == LeadershipLost("t", 1)
+    assert catalog.collection(table).upper.only == 1
+    assert seal(1, second) == Sealed((table,))
+    catalog.resign(second)
+    assert seal(2, second) == LeadershipLost("t", 2)

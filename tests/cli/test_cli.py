@@ -1,0 +1,111 @@
+"""The command line as a user meets it: real processes, exit codes, what is printed where."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mz_dagster.storage.spark import SparkConfig, ensure_server
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Cli:
+    """Runs `mz-dagster` in a folder with the test run's Spark."""
+
+    def __init__(self, folder: Path, token: str) -> None:
+        self.folder = folder
+        self._environment = os.environ | {
+            "SPARK_CONNECT_AUTHENTICATE_TOKEN": token,
+            "PYTHONPATH": str(ROOT),
+            "PYTHONWARNINGS": "default",
+        }
+
+    def __call__(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "mz_dagster.cli", *arguments],
+            cwd=self.folder,
+            env=self._environment,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
+        )
+
+
+@pytest.fixture
+def cli(tmp_path: Path, spark_config: SparkConfig) -> Cli:
+    server = ensure_server(spark_config)
+    (tmp_path / "mz.toml").write_text(f"[spark]\nremote = '{server.url}'\n")
+    (tmp_path / "assets").mkdir()
+    (tmp_path / "assets" / "t.sql").write_text(
+        "CREATE TABLE t (a integer, b text);\nCREATE MATERIALIZED VIEW m AS SELECT a + 1 AS a1, b FROM t WHERE a > 1;\n"
+    )
+    return Cli(tmp_path, server.token)
+
+
+def test_a_session_on_the_command_line(cli: Cli) -> None:
+    applied = cli("apply")
+    assert applied.stdout == "created: t, m\n", applied.stderr
+    assert cli("apply").stdout == "kept: t, m\n"
+
+    done = cli("sql", "-c", "INSERT INTO t VALUES (1, 'x'), (2, 'y')", "-c", "SELECT * FROM m")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["INSERT 0 2", "a1  b", "--  -", " 3  y"]
+
+    ticked = cli("sql", "-c", "SELECT write_frontier FROM mz_frontiers WHERE name = 'm'")
+    upper = int(ticked.stdout.split()[-1])
+    assert cli("sql", "-c", "DELETE FROM t WHERE b = 'y'").stdout == "DELETE 1\n"
+    assert cli("sql", "-c", "SELECT a1 FROM m").stdout.splitlines() == ["a1", "--"]
+    then = cli("sql", "-c", f"SELECT a1 FROM m AS OF {upper - 1}")
+    assert then.stdout.splitlines() == ["a1", "--", " 3"]
+
+    frontiers = cli("frontiers").stdout
+    assert "m " in frontiers
+    assert "upper" in frontiers
+    assert "Linear" in cli("explain", "m").stdout
+    assert "Read t" in cli("explain", "SELECT a FROM t").stdout
+    compacted = cli("compact")
+    assert compacted.returncode == 0, compacted.stderr
+    assert "swept" in compacted.stdout
+
+
+def test_statements_are_read_from_standard_input(cli: Cli) -> None:
+    done = cli("sql", stdin="CREATE TABLE u (a integer);\n-- a comment\nINSERT INTO u VALUES (7);\nSELECT a FROM u;\n")
+    assert done.stdout.splitlines() == ["CREATE TABLE", "INSERT 0 1", "a", "-", "7"], done.stderr
+
+
+def test_an_error_goes_to_standard_error_with_its_hint(cli: Cli) -> None:
+    done = cli("sql", "-c", "SELECT * FROM nothing")
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith('ERROR: relation "nothing" does not exist')
+    assert "Traceback" not in done.stderr
+
+
+def test_outside_of_a_project_the_error_says_what_to_do(cli: Cli, tmp_path_factory: pytest.TempPathFactory) -> None:
+    cli.folder = tmp_path_factory.mktemp("nowhere")
+    done = cli("frontiers")
+    assert done.returncode == 1
+    assert "no project in" in done.stderr
+    assert "HINT" in done.stderr
+
+
+def test_wrong_arguments_exit_with_2(cli: Cli) -> None:
+    assert cli("run", "--ticks", "0").returncode == 2
+    assert cli("nonsense").returncode == 2
+
+
+def test_a_named_spark_is_left_to_its_own_tools(cli: Cli) -> None:
+    assert "names its own Spark" in cli("spark", "status").stdout
+
+
+def test_every_command_has_a_help_text(cli: Cli) -> None:
+    listed = cli("--help").stdout
+    for command in ("run", "dev", "sql", "frontiers", "compact", "explain", "apply", "spark"):
+        assert f"    {command} " in listed

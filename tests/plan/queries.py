@@ -1,0 +1,29 @@
+"""Queries by name, over the project of `tests/sql/project.py`: the cases of the golden plans and of the reference."""
+
+QUERIES = {
+    "inline_lets": "WITH q (p, q) AS (SELECT a, b FROM t WHERE f) SELECT x.p, y.q FROM q x, q y WHERE x.p = y.q",
+    "fold_constants": "SELECT a, 1 + 2 AS n FROM t WHERE 1 < 2 AND (f OR false) UNION ALL SELECT a, 4 FROM t "
+    "WHERE 1 = 2 UNION ALL VALUES (1, 2), (3, -4)",
+    "fuse_filters": "SELECT y.a FROM (SELECT a, b, f FROM t WHERE b > 0 AND f) y WHERE y.b > 0 AND y.a < 9",
+    "fuse_maps": "SELECT y.m, y.n, v.k FROM (SELECT t.a + 1 AS m, t.a * 2 AS n FROM t JOIN u ON t.a = u.a) y, v",
+    "fuse_projects": "SELECT y.b, y.a FROM (SELECT c, b, a FROM t) y",
+    "flatten_joins": "SELECT y.m, v.k FROM (SELECT t.a + 1 AS m, u.x AS s FROM t JOIN u ON t.a = u.a WHERE t.b <> 0) y "
+    "JOIN v ON y.m = v.a",
+    "flatten_unions": "SELECT a FROM t UNION ALL (SELECT b FROM t UNION ALL SELECT a FROM v)",
+    "push_predicates": "SELECT y.p FROM (SELECT t.a AS p, v.k AS q FROM t, v UNION ALL SELECT a, b FROM t) y "
+    "WHERE y.p > 1 AND y.q < 5 AND y.p <> y.q",
+    "join_equivalences": "SELECT t.a FROM t, u, v WHERE t.a = u.a AND u.a = v.k AND t.b = v.a AND v.k > 0",
+    "join_equivalences_fallible": "SELECT t.a FROM t, v WHERE t.a + 1 = v.k",
+    "demand": "SELECT u.x FROM t JOIN u USING (a) WHERE t.b > 0",
+    "using": "SELECT * FROM t JOIN v USING (a)",
+    "arrangement": "SELECT y.n, u.x FROM (SELECT t.a AS n FROM t JOIN v ON t.b = v.a UNION ALL SELECT k FROM v) y "
+    "JOIN u ON u.a = y.n",
+    "cross": "SELECT t.a, v.k FROM t, v",
+    "self_join": "SELECT x.a, y.b FROM t x, t y WHERE x.a = y.b",
+    "case": "SELECT CASE WHEN b > 1 THEN a WHEN b IS NULL THEN -1 ELSE b END AS n, coalesce(b, a) AS m FROM t WHERE "
+    "NOT (b = 3) OR b IS NULL",
+    "constant": "SELECT 1 AS one, 'x' || 'y' AS s",
+    "empty": "SELECT t.a FROM t JOIN v ON t.a = v.k WHERE false",
+    "view": "SELECT seen.m, v.k FROM seen JOIN v ON v.a = seen.m WHERE seen.s = 'x'",
+}
+VIEWS = {"seen": "SELECT t.a AS m, t.b + 1 AS n, u.x AS s FROM t JOIN u ON u.a = t.a WHERE t.f"}

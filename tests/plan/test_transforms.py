@@ -1,0 +1,117 @@
+"""A transform keeps every row and multiplicity; so does lowering; and so does each by itself, on any data."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mz_dagster.plan import (
+    PIPELINE,
+    collections_read,
+    explain_logical,
+    lower_to_maintained_plan,
+    lower_to_snapshot_plan,
+    optimize,
+)
+from mz_dagster.plan.optimize import Pass, check_order
+from mz_dagster.plan.relation import Negate, Relation, Union
+from tests.plan.queries import QUERIES, VIEWS
+from tests.plan.reference import Rows, maintained_rows, physical_rows, rows_of
+from tests.sql.project import Project, bind
+
+small = st.integers(-1, 3)
+maybe = st.none() | small
+text = st.sampled_from([None, "x", "y"])
+boolean = st.sampled_from([None, True, False])
+diffs = st.sampled_from([1, 1, 2, -1])
+
+
+def collection(*cells: st.SearchStrategy[Any]) -> st.SearchStrategy[Rows]:
+    return st.dictionaries(st.tuples(*cells), diffs, max_size=5).map(Counter)
+
+
+collections = st.fixed_dictionaries(
+    {
+        "u1": collection(small, maybe, text, st.none(), st.none(), boolean),
+        "s2": collection(small, text, st.none()),
+        "u3": collection(small, maybe, st.none()),
+    }
+)
+
+
+def bound(name: str) -> Relation:
+    project = Project()
+    for view, query in VIEWS.items():
+        project.add_view(view, query)
+    return bind(QUERIES[name], project=project).relation
+
+
+def same(left: Rows, right: Rows) -> bool:
+    return {r: n for r, n in left.items() if n} == {r: n for r, n in right.items() if n}
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_optimizing_and_lowering_keep_every_row(name: str) -> None:
+    relation = bound(name)
+    optimized = optimize(relation)
+    maintained = lower_to_maintained_plan(optimized, relation.relation_type.names)
+    snapshot = lower_to_snapshot_plan(optimized)
+
+    @settings(max_examples=40, deadline=None)
+    @given(collections)
+    def check(data: dict[str, Rows]) -> None:
+        expected = rows_of(relation, data)
+        assert same(rows_of(optimized, data), expected)
+        assert same(maintained_rows(maintained, data), expected)
+        assert same(physical_rows(snapshot, data), expected)
+
+    check()
+
+
+@pytest.mark.parametrize("one", {one.name: one for one in PIPELINE}.values(), ids=lambda one: one.name)
+def test_each_transform_alone_keeps_every_row(one: Pass) -> None:
+    relations = {name: bound(name) for name in QUERIES}
+    relations["negated"] = Union((Negate(bound("join_equivalences")), bound("flatten_unions")))
+    if one.name != "inline_lets":
+        relations = {name: PIPELINE[0].run(relation) for name, relation in relations.items()}
+    after = {name: one.run(relation) for name, relation in relations.items()}
+
+    @settings(max_examples=10, deadline=None)
+    @given(collections)
+    def check(data: dict[str, Rows]) -> None:
+        for name, relation in relations.items():
+            assert same(rows_of(after[name], data), rows_of(relation, data)), name
+
+    check()
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_optimizing_twice_changes_nothing_more(name: str) -> None:
+    once = optimize(bound(name))
+    assert optimize(once) == once
+
+
+def test_an_input_made_of_joins_becomes_an_arrangement() -> None:
+    optimized = optimize(bound("arrangement"))
+    plan = lower_to_maintained_plan(optimized, ("n", "x"))
+    (arrangement,) = plan.arrangements
+    assert arrangement.id == "arrangement:1"
+    assert arrangement.key == (0,)
+    assert collections_read(plan.output) == {"arrangement:1", "s2"}
+    assert collections_read(arrangement.plan) == {"u1", "u3"}
+
+
+def test_guards_keep_guarding() -> None:
+    """A predicate that can fail stays above the join, behind those that cannot fail."""
+    relation = optimize(bind("SELECT t.a FROM t, v WHERE 10 / t.b > 1 AND t.a = v.k AND t.b <> 0").relation)
+    text = explain_logical(relation)
+    assert text.index("(10 / ") < text.index("Join") < text.index("<> 0")
+
+
+def test_a_pipeline_out_of_order_is_refused() -> None:
+    with pytest.raises(ValueError, match="push_predicates must come after"):
+        check_order(PIPELINE[5:])
+    with pytest.raises(ValueError, match="fuse_filters must come after demand"):
+        check_order(tuple(reversed(PIPELINE)))

@@ -1,0 +1,150 @@
+"""Every text of a table decodes to PostgreSQL's value, or to PostgreSQL's words; all in one Spark job."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from mz_dagster.plan.types import (
+    BOOL,
+    DATE,
+    FLOAT4,
+    FLOAT8,
+    INT2,
+    INT4,
+    INT8,
+    MZ_TIMESTAMP,
+    TEXT,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    ScalarType,
+    numeric,
+)
+from mz_dagster.storage.source.decode import decode, why_not
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def syntax(name: str, text: str, code: str = "22P02") -> str:
+    return f'{code} invalid input syntax for type {name}: "{text}"'
+
+
+def field(text: str) -> str:
+    return f'22008 date/time field value out of range: "{text}"'
+
+
+NAN, INF = float("nan"), float("inf")
+UTC = dt.UTC
+
+#: (type, text, value or error)
+CASES: list[tuple[ScalarType, str | None, Any]] = [
+    (BOOL, "t", True),
+    (BOOL, " TRUE\t", True),
+    (BOOL, "of", False),
+    (BOOL, "0", False),
+    (BOOL, "o", syntax("boolean", "o")),
+    (BOOL, "", syntax("boolean", "")),
+    (INT2, "-32768", -32768),
+    (INT2, "32768", '22003 value "32768" is out of range for type smallint'),
+    (INT4, " +007 ", 7),
+    (INT4, "000000000000000000000000000000000000000000000000012", 12),
+    (INT4, "2147483648", '22003 value "2147483648" is out of range for type integer'),
+    (INT4, "5.0", syntax("integer", "5.0")),
+    (INT4, "1e3", syntax("integer", "1e3")),
+    (INT4, "0x10", syntax("integer", "0x10")),
+    (INT4, "1_000", syntax("integer", "1_000")),
+    (INT4, "", syntax("integer", "")),
+    (INT4, "\u0661", syntax("integer", "\u0661")),
+    (INT8, "-9223372036854775808", -(1 << 63)),
+    (INT8, "9" * 120, f'22003 value "{"9" * 100}..." is out of range for type bigint'),
+    (MZ_TIMESTAMP, "1385856000000", 1385856000000),
+    (MZ_TIMESTAMP, "-1", '22003 value "-1" is out of range for type mz_timestamp'),
+    (FLOAT8, "10.357019999999999", 10.357019999999999),
+    (FLOAT8, "1e400", '22003 "1e400" is out of range for type double precision'),
+    (FLOAT8, "1e-400", '22003 "1e-400" is out of range for type double precision'),
+    (FLOAT8, "0e-999", 0.0),
+    (FLOAT8, "5e-324", 5e-324),
+    (FLOAT8, "NaN", NAN),
+    (FLOAT8, "-Infinity", -INF),
+    (FLOAT8, " inf ", INF),
+    (FLOAT8, "1d", syntax("double precision", "1d")),
+    (FLOAT8, "0x1p3", syntax("double precision", "0x1p3")),
+    (FLOAT8, ".", syntax("double precision", ".")),
+    (FLOAT4, "0.1", 0.10000000149011612),
+    (FLOAT4, "1e39", '22003 "1e39" is out of range for type real'),
+    (numeric(2), "1.005", Decimal("1.01")),
+    (numeric(2), "-1.005", Decimal("-1.01")),
+    (numeric(2), " .5e1 ", Decimal("5.00")),
+    (numeric(2), "12345678901234567890123456789012345.67", Decimal("12345678901234567890123456789012345.67")),
+    (numeric(2), "1e36", "22003 numeric field overflow"),
+    (numeric(2), "1e999999999", "22003 value overflows numeric format"),
+    (numeric(2), "1e-999999999", "22003 value overflows numeric format"),
+    (numeric(2), "1e-9999", Decimal("0.00")),
+    (numeric(2), "Infinity", "22003 numeric field overflow"),
+    (numeric(2), "NaN", syntax("numeric", "NaN")),
+    (numeric(2), "1,000", syntax("numeric", "1,000")),
+    (numeric(38), "0.12345678901234567890123456789012345678", Decimal("0.12345678901234567890123456789012345678")),
+    (TEXT, " as is ", " as is "),
+    (TEXT, "", ""),
+    (TEXT, None, None),
+    (INT4, None, None),
+    (TIMESTAMPTZ, None, None),
+    (DATE, "2013-1-5", dt.date(2013, 1, 5)),
+    (DATE, "2013-02-29", field("2013-02-29")),
+    (DATE, "2012-02-29", dt.date(2012, 2, 29)),
+    (DATE, "0000-01-01", field("0000-01-01")),
+    (DATE, "1582-10-10", dt.date(1582, 10, 10)),
+    (DATE, "tomorrow", syntax("date", "tomorrow", "22007")),
+    (DATE, "2013", syntax("date", "2013", "22007")),
+    (TIMESTAMP, "2013-01-01 05:15:00", dt.datetime(2013, 1, 1, 5, 15)),
+    (TIMESTAMP, "2013-01-01T05:15", dt.datetime(2013, 1, 1, 5, 15)),
+    (TIMESTAMP, "2013-01-01", dt.datetime(2013, 1, 1)),
+    (TIMESTAMP, "2013-12-31 23:59:59.9999995", dt.datetime(2014, 1, 1)),
+    (TIMESTAMP, "2013-01-01 00:00:00.0000004", dt.datetime(2013, 1, 1)),
+    (TIMESTAMP, "2013-01-01 00:00:00.25", dt.datetime(2013, 1, 1, 0, 0, 0, 250000)),
+    (TIMESTAMP, "2013-03-10 02:30:00", dt.datetime(2013, 3, 10, 2, 30)),
+    (TIMESTAMP, "2013-01-01 05:15:00+05", dt.datetime(2013, 1, 1, 5, 15)),
+    (TIMESTAMP, "2013-01-01 25:00", field("2013-01-01 25:00")),
+    (TIMESTAMP, "2013-01-01 10:61", field("2013-01-01 10:61")),
+    (TIMESTAMP, "noon", syntax("timestamp", "noon", "22007")),
+    (TIMESTAMPTZ, "2013-01-01T06:00:00Z", dt.datetime(2013, 1, 1, 6, tzinfo=UTC)),
+    (TIMESTAMPTZ, "2013-01-01 06:00:00.5-0830", dt.datetime(2013, 1, 1, 14, 30, 0, 500000, tzinfo=UTC)),
+    (TIMESTAMPTZ, "2013-01-01 06:00 +05:45", dt.datetime(2013, 1, 1, 0, 15, tzinfo=UTC)),
+    (TIMESTAMPTZ, "2013-01-01 06:00:00", dt.datetime(2013, 1, 1, 6, tzinfo=UTC)),
+    (TIMESTAMPTZ, "2013-01-01 06:00:00+99", field("2013-01-01 06:00:00+99")),
+    (TIMESTAMPTZ, "x", syntax("timestamp with time zone", "x", "22007")),
+]
+
+
+def test_every_text_decodes_to_a_value_or_to_postgresqls_words(spark: SparkSession) -> None:
+    texts = spark.createDataFrame([(i, text) for i, (_, text, _) in enumerate(CASES)], "i int, text string")
+    types = list(dict.fromkeys(type_ for type_, _, _ in CASES))
+    columns = []
+    for n, type_ in enumerate(types):
+        value = decode(F.col("text"), type_)
+        error = F.when(F.col("text").isNotNull() & value.isNull(), why_not(F.col("text"), type_))
+        if type_ == TIMESTAMPTZ:  # collected as UTC, whatever this machine's zone
+            value = value.cast("timestamp_ntz")
+        columns += [value.alias(f"v{n}"), error.alias(f"e{n}")]
+    rows = {row["i"]: row for row in texts.select("i", *columns).collect()}
+    wrong = []
+    for i, (type_, text, expected) in enumerate(CASES):
+        n = types.index(type_)
+        value, error = rows[i][f"v{n}"], rows[i][f"e{n}"]
+        if type_ == TIMESTAMPTZ and isinstance(expected, dt.datetime):
+            expected = expected.replace(tzinfo=None)
+        is_error = isinstance(expected, str) and type_ != TEXT
+        same = (
+            (value is None and error == expected)
+            if is_error
+            else error is None and (value == expected or (value != value and expected != expected))
+        )
+        if not same or (isinstance(value, float) and not is_error and repr(value) != repr(float(expected))):
+            wrong.append(f"{type_} {text!r}: {value!r} {error!r} instead of {expected!r}")
+    assert not wrong, "\n".join(wrong)
+    assert math.isnan(NAN)

@@ -1,0 +1,182 @@
+"""Every form of statement is told by its leading words, and keeps the user's own text."""
+
+import pytest
+
+from mz_dagster.errors import Error
+from mz_dagster.plan.types import INT4, TEXT, numeric
+from mz_dagster.sql import (
+    AlterRetainHistory,
+    Begin,
+    Comment,
+    Commit,
+    CreateIndex,
+    CreateMaterializedView,
+    CreateSource,
+    CreateTable,
+    CreateView,
+    Delete,
+    Drop,
+    Explain,
+    Insert,
+    Name,
+    Rollback,
+    Select,
+    Show,
+    SqlText,
+    Statement,
+    Subscribe,
+    Update,
+    parse,
+)
+
+
+def one(text: str) -> Statement:
+    (statement,) = parse(text)
+    return statement
+
+
+def test_create_source_keeps_columns_key_and_files() -> None:
+    statement = one(
+        'CREATE SOURCE IF NOT EXISTS flights (carrier text, "No" int NOT NULL, fare numeric(10, 2), '
+        "PRIMARY KEY (carrier, \"No\")) IN TIMELINE replay FROM FILES (FOLDER 'landing/x', PATTERN '*.json') "
+        "FORMAT JSON ENVELOPE UPSERT WITH (RETAIN HISTORY = FOR '1 hour')"
+    )
+    assert isinstance(statement, CreateSource)
+    assert [(c.name, c.type, c.nullable) for c in statement.columns] == [
+        ("carrier", TEXT, False),
+        ("No", INT4, False),
+        ("fare", numeric(2), True),
+    ]
+    assert statement.key == ("carrier", "No")
+    assert statement.timeline == "replay"
+    assert (statement.files.folder, statement.files.pattern, statement.files.format) == ("landing/x", "*.json", "json")
+    assert statement.envelope == "upsert"
+    assert statement.retain_history_ms == 3_600_000
+    assert statement.if_not_exists
+
+
+def test_create_source_defaults_to_envelope_none_and_the_formats_pattern() -> None:
+    statement = one("CREATE SOURCE s (a int) FROM FILES (FOLDER 'x') FORMAT CSV")
+    assert isinstance(statement, CreateSource)
+    assert (statement.envelope, statement.key, statement.files.pattern) == ("none", None, "*.csv")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("CREATE TABLE t (a int, b text NOT NULL) IN TIMELINE x WITH (RETAIN HISTORY = FOR '5 s')", CreateTable),
+        ("CREATE VIEW v AS SELECT 1 AS x", CreateView),
+        ("CREATE MATERIALIZED VIEW v (a, b) WITH (RETAIN HISTORY FOR '2 d') AS VALUES (1, 2)", CreateMaterializedView),
+        ("CREATE INDEX ON v", CreateIndex),
+        ("CREATE INDEX i ON v (a, b)", CreateIndex),
+        ("DROP MATERIALIZED VIEW IF EXISTS a, b CASCADE", Drop),
+        ("ALTER TABLE t SET (RETAIN HISTORY FOR '1 hour')", AlterRetainHistory),
+        ("ALTER MATERIALIZED VIEW t RESET (RETAIN HISTORY)", AlterRetainHistory),
+        ("COMMENT ON COLUMN t.a IS 'it''s'", Comment),
+        ("INSERT INTO t VALUES (1, 'a;b')", Insert),
+        ("INSERT INTO t (a) SELECT 1", Insert),
+        ("DELETE FROM t AS x WHERE x.a = 1", Delete),
+        ("UPDATE t SET a = CASE WHEN b IS DISTINCT FROM c THEN 1 END, b = 2 WHERE a > 0", Update),
+        ("SUBSCRIBE t", Subscribe),
+        ("SUBSCRIBE (SELECT 1) WITH (PROGRESS, SNAPSHOT = false) AS OF 1 UP TO 2", Subscribe),
+        ("EXPLAIN SELECT 1", Explain),
+        ("SHOW COLUMNS FROM t", Show),
+        ("START TRANSACTION READ ONLY", Begin),
+        ("BEGIN", Begin),
+        ("COMMIT", Commit),
+        ("ROLLBACK", Rollback),
+        ("WITH x AS (SELECT 1) SELECT * FROM x", Select),
+        ("(SELECT 1) UNION ALL SELECT 2", Select),
+        ("TABLE t", Select),
+    ],
+)
+def test_a_statement_is_told_by_its_leading_words(text: str, kind: type[Statement]) -> None:
+    for shown in (text, f"  /* ; */ {text} -- end\n;"):
+        statement = one(shown)
+        assert type(statement) is kind
+        assert statement.text == text
+        assert shown[statement.offset :].startswith(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "as_of", "at_least", "query"),
+    [
+        ("SELECT 1 AS OF 5", "5", False, "SELECT 1"),
+        ("SELECT a FROM t LIMIT 1 AS OF AT LEAST TIMESTAMP '2020-01-01'", "TIMESTAMP '2020-01-01'", True,
+         "SELECT a FROM t LIMIT 1"),
+        ("SELECT 'AS OF 3' AS of FROM t", None, False, "SELECT 'AS OF 3' AS of FROM t"),
+        ("SELECT * FROM (SELECT 1 AS of) x AS OF ?", "?", False, "SELECT * FROM (SELECT 1 AS of) x"),
+    ],
+)  # fmt: skip
+def test_as_of_is_cut_off_the_query(text: str, as_of: str | None, at_least: bool, query: str) -> None:
+    statement = one(text)
+    assert isinstance(statement, Select)
+    assert statement.query.text == query
+    assert (statement.as_of.time.text if statement.as_of else None) == as_of
+    assert bool(statement.as_of and statement.as_of.at_least) is at_least
+
+
+def test_subscribe_is_never_an_alias() -> None:
+    statement = one("SUBSCRIBE t AS OF 3 UP TO 9")
+    assert isinstance(statement, Subscribe)
+    assert statement.target == Name(("t",), 10)
+    assert statement.as_of is not None
+    assert statement.up_to == SqlText("9", 26)
+
+
+def test_update_cuts_its_expressions_at_commas_outside_parentheses() -> None:
+    statement = one("UPDATE t SET a = greatest(1, 2), b = ? WHERE c = ?")
+    assert isinstance(statement, Update)
+    assert [(name, text.text) for name, text in statement.assignments] == [("a", "greatest(1, 2)"), ("b", "?")]
+    assert statement.predicate == SqlText("c = ?", 45, 1)
+
+
+def test_statements_of_a_file_keep_their_offsets() -> None:
+    text = "SELECT 1;\n\nCREATE VIEW v AS\n  SELECT ';' AS x;\n"
+    first, second = parse(text)
+    assert isinstance(second, CreateView)
+    assert (first.offset, second.offset) == (0, 11)
+    assert text[second.query.offset :].startswith("SELECT ';' AS x")
+
+
+@pytest.mark.parametrize(
+    ("text", "position", "sqlstate", "part"),
+    [
+        ("FOO", 1, "42601", "expected a statement"),
+        ("SELEC 1", 1, "42601", 'near "SELEC"'),
+        ("CREATE TABLE t (a int primary key)", 23, "42P16", "cannot have a primary key"),
+        ("CREATE TABLE t (a int, a text)", 24, "42P16", "specified more than once"),
+        ("CREATE TABLE t (a interval)", 19, "0A000", "type interval"),
+        ("CREATE TABLE t (a nonsense)", 19, "42704", '"nonsense" does not exist'),
+        ("CREATE TABLE t (a numeric)", 19, "42P16", "scale"),
+        ("CREATE TABLE t (a int DEFAULT 1)", 23, "0A000", "DEFAULT"),
+        ("CREATE TABLE t (mz_diff int)", 17, "42P16", "reserved"),
+        ("CREATE TABLE select (a int)", 14, "42601", 'near "select"'),
+        ("CREATE SOURCE s (a int PRIMARY KEY) FROM FILES (FOLDER 'x') FORMAT JSON", 24, "42P16", "ENVELOPE UPSERT"),
+        ("CREATE SOURCE s (a int) FROM FILES (FOLDER 'x') FORMAT JSON ENVELOPE UPSERT", 61, "42P16", "primary key"),
+        ("CREATE SOURCE s (a int) FROM KAFKA", 30, "0A000", "kind of source"),
+        ("CREATE SOURCE s (a int) FROM FILES (FOLDER 'x') FORMAT AVRO", 56, "0A000", "format"),
+        ("CREATE VIEW v AS SELECT 1 AS OF 3", 27, "42601", "AS OF is not allowed"),
+        ("CREATE MATERIALIZED VIEW v IN CLUSTER c AS SELECT 1", 28, "0A000", "IN CLUSTER"),
+        ("CREATE INDEX ON v (lower(a))", 25, "0A000", "expression"),
+        ("CREATE SINK s", 8, "0A000", "CREATE SINK"),
+        ("CREATE OR REPLACE VIEW v AS SELECT 1", 8, "0A000", "OR REPLACE"),
+        ("ALTER TABLE t SET (RETAIN HISTORY FOR '1 ms')", 39, "42P16", "at least 1000 ms"),
+        ("ALTER TABLE t SET (RETAIN HISTORY FOR '1 month')", 39, "42P16", "fixed length"),
+        ("INSERT INTO t VALUES (1) RETURNING a", 26, "0A000", "RETURNING"),
+        ("INSERT INTO t VALUES (1) ON CONFLICT DO NOTHING", 26, "0A000", "ON CONFLICT"),
+        ("DELETE FROM t USING u", 15, "0A000", "USING"),
+        ("SAVEPOINT s", 1, "0A000", "SAVEPOINT"),
+        ("DISCARD ALL", 1, "0A000", "DISCARD"),
+        ("SET x = 1", 1, "0A000", "SET"),
+        ("COMMIT; SELECT 1 +; BOGUS", 21, "42601", 'near "BOGUS"'),
+        ("DROP TABLE", 11, "42601", "end of input"),
+        ("EXPLAIN ANALYZE SELECT 1", 9, "0A000", "EXPLAIN ANALYZE"),
+        ("SHOW NONSENSE", 6, "42601", "what to show"),
+    ],
+)
+def test_refused_statements_say_where_and_why(text: str, position: int, sqlstate: str, part: str) -> None:
+    with pytest.raises(Error) as caught:
+        parse(text)
+    assert (caught.value.position, caught.value.sqlstate) == (position, sqlstate)
+    assert part in caught.value.message

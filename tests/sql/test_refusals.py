@@ -1,0 +1,157 @@
+"""What is not supported, or wrong, says so at the right character: nothing is dropped silently."""
+
+import pytest
+
+from mz_dagster.errors import Error
+from tests.sql.project import bind
+
+REFUSED = [
+    ("SELECT a FROM t GROUP BY a", 17, "GROUP BY"),
+    ("SELECT a FROM t HAVING true", 17, "HAVING"),
+    ("SELECT DISTINCT a FROM t", 8, "DISTINCT"),
+    ("SELECT DISTINCT ON (a) a FROM t", 8, "DISTINCT"),
+    ("SELECT count(*) FROM t", 8, "count()"),
+    ("SELECT 1 + sum(a) FROM t", 12, "sum()"),
+    ("SELECT count(*) FILTER (WHERE f) FROM t", 8, "aggregate"),
+    ("SELECT rank() OVER (ORDER BY a) FROM t", 8, "window function"),
+    ("SELECT a FROM t WINDOW w AS ()", 17, "WINDOW"),
+    ("SELECT a FROM t QUALIFY true", 17, "QUALIFY"),
+    ("SELECT t.a FROM t LEFT JOIN u ON true", 19, "LEFT JOIN"),
+    ("SELECT t.a FROM t FULL OUTER JOIN u ON true", 19, "JOIN"),
+    ("SELECT * FROM t NATURAL JOIN u", 17, "NATURAL JOIN"),
+    ("SELECT * FROM t, LATERAL (SELECT t.a) x", 18, "LATERAL"),
+    ("SELECT * FROM generate_series(1, 2) g", 15, "function in FROM"),
+    ("SELECT * FROM t TABLESAMPLE SYSTEM (10)", 17, "TABLESAMPLE"),
+    ("SELECT a FROM t FOR UPDATE", 17, "row lock"),
+    ("SELECT a INTO x FROM t", 15, "INTO"),
+    ("SELECT (SELECT 1)", 8, "subquery"),
+    ("SELECT a FROM t WHERE a IN (SELECT 1)", 23, "IN with a subquery"),
+    ("SELECT a FROM t WHERE EXISTS (SELECT 1)", 23, "subquery"),
+    ("SELECT a FROM t WHERE a = ANY (SELECT 1)", 27, "ANY"),
+    ("SELECT 1 UNION SELECT 2", 10, "UNION"),
+    ("SELECT 1 EXCEPT SELECT 2", 10, "EXCEPT"),
+    ("SELECT 1 INTERSECT ALL SELECT 2", 10, "INTERSECT"),
+    ("SELECT x.a FROM (SELECT a FROM t LIMIT 1) x", 34, "LIMIT"),
+    ("SELECT x.a FROM (SELECT a FROM t ORDER BY a) x", 34, "ORDER BY"),
+    ("WITH RECURSIVE x AS (SELECT 1) SELECT * FROM x", 6, "WITH RECURSIVE"),
+    ("SELECT now()", 8, "now()"),
+    ("SELECT a, random() FROM t", 11, "random()"),
+    ("SELECT mz_now()", 8, "mz_now()"),
+    ("SELECT current_timestamp", 8, "clock"),
+    ("SELECT INTERVAL '1 day 02:03:04'", 8, "interval"),
+    ("SELECT e + INTERVAL '1-2' FROM t", 12, "interval"),
+    ("SELECT c -> 'a' FROM t", 8, "->"),
+    ("SELECT lower(c -> '') FROM t", 14, "->"),
+    ("SELECT c ~ 'x' FROM t", 8, "regular expression"),
+    ("SELECT ARRAY[1, 2]", 8, "array"),
+    ("SELECT ROW(1, 2)", 8, "row()"),
+    ("SELECT (1, 2) = (1, 2)", 8, "row of several values"),
+    ("SELECT 'abc' 'def'", 8, "side by side"),
+    ("SELECT a AT TIME ZONE 'UTC' FROM t", 8, "AT TIME ZONE"),
+    ("SELECT a & 1 FROM t", 8, "bitwise"),
+    ("SELECT * EXCEPT (a) FROM t", 18, "*"),
+    ("SELECT a FROM t WHERE a BETWEEN SYMMETRIC 2 AND 1", 33, "BETWEEN"),
+    ("SELECT public.t.a FROM t", 8, "schema"),
+    ("SELECT $1", 8, "$1"),
+    ("SELECT a FROM t LIMIT a + 1", 23, None),
+    ("SELECT a FROM t UNION ALL SELECT b FROM t ORDER BY a + 1", 52, "UNION ORDER BY"),
+    ("SELECT g::text FROM v", 8, "double precision"),
+]
+
+
+@pytest.mark.parametrize(("query", "position", "part"), REFUSED)
+def test_unsupported_forms_are_refused_with_position_and_reason(query: str, position: int, part: str | None) -> None:
+    with pytest.raises(Error) as caught:
+        bind(query)
+    error = caught.value
+    assert error.position == position, error
+    if part is not None:
+        assert error.sqlstate == "0A000", error
+        assert part in error.message
+        assert error.detail or error.hint
+
+
+WRONG = [
+    ("SELECT zz FROM t", 8, "42703"),
+    ("SELECT t.zz FROM t", 8, "42703"),
+    ("SELECT x.a FROM t", 8, "42P01"),
+    ("SELECT t FROM t", 8, "42703"),
+    ('SELECT "A" FROM t', 8, "42703"),
+    ("SELECT a FROM tt", 15, "42P01"),
+    ("SELECT a FROM nowhere.t", 15, "42P01"),
+    ("SELECT 1 FROM i", 15, "42809"),
+    ("SELECT a FROM t, u", 8, "42702"),
+    ("SELECT x FROM t, u JOIN v ON t.a = v.a", 30, "42P01"),
+    ("SELECT 1 FROM t x, u x", 20, "42712"),
+    ("SELECT foo(a) FROM t", 8, "42883"),
+    ("SELECT upper(a, 1) FROM t", 8, "42883"),
+    ("SELECT a + c FROM t", 10, "42883"),
+    ("SELECT (a) || (b) FROM t", 12, "42883"),
+    ("SELECT a FROM t WHERE b", 23, "42804"),
+    ("SELECT a FROM t WHERE NOT b", 27, "42804"),
+    ("SELECT CASE WHEN b THEN 1 END FROM t", 18, "42804"),
+    ("SELECT CASE WHEN f THEN 1 ELSE c END FROM t", 25, "42804"),
+    ("SELECT 1 FROM t UNION ALL SELECT c FROM t", 34, "42804"),
+    ("SELECT 1, 2 UNION ALL SELECT 3", 23, "42601"),
+    ("SELECT f::date FROM t", 8, "42846"),
+    ("SELECT 'x'::int", 8, "22P02"),
+    ("SELECT 'x' = 1", 8, "22P02"),
+    ("SELECT DATE '2020-02-30'", 13, "22008"),
+    ("SELECT 'x'::nonsense", 13, "42704"),
+    ("SELECT 1 < 2 < 3", 14, "42601"),
+    ("SELECT a == 1 FROM t", 10, "42601"),
+    ("SELECT a, FROM t", 11, "42601"),
+    ("SELECT a FROM t WHERE", 22, "42601"),
+    ("SELECT a FROM t WHERE a IN ()", 29, "42601"),
+    ("SELECT a b c FROM t", 12, "42601"),
+    ("SELECT a FROM t LIMIT 1, 2", 24, "42601"),
+    ("SELECT a FROM t LIMIT -1", 23, "2201W"),
+    ("SELECT a FROM t ORDER BY 3", 26, "42P10"),
+    ("SELECT a, b AS a FROM t ORDER BY a", 34, "42702"),
+    ("SELECT *", 8, "42601"),
+    ("SELECT * FROM (SELECT 1)", 15, "42601"),
+    ("SELECT * FROM t x (p, q, r, s, t, u, v)", 15, "42P10"),
+    ("SELECT * FROM t JOIN u USING (b)", 31, "42703"),
+    ("VALUES (1), (2, 3)", 13, "42601"),
+    ("WITH x AS (SELECT 1), x AS (SELECT 2) SELECT 1", 23, "42712"),
+    ("SELECT ?", 8, "42P02"),
+    ("SELECT a FROM t, w", 18, "42P00"),
+    ("SELECT date_trunc('fortnight', e) FROM t", 8, "22023"),
+    ("SELECT a FROM t ALL", 17, "42601"),
+    ("SELECT a FROM t 'abc'", 17, "42601"),
+    ("SELECT a left FROM t", 10, "42601"),
+    ("SELECT 1 END", 10, "42601"),
+    ("SELECT (, 1)", 9, "42601"),
+    ("SELECT . 5", 10, "42601"),
+    ("SELECT int 1", 12, "42601"),
+    ("SELECT AS a FROM t", 8, "42601"),
+    ("WITH x (SELECT 1) SELECT * FROM x", 9, "42601"),
+]
+
+
+@pytest.mark.parametrize(("query", "position", "sqlstate"), WRONG)
+def test_errors_carry_position_and_sqlstate(query: str, position: int, sqlstate: str) -> None:
+    with pytest.raises(Error) as caught:
+        bind(query)
+    assert (caught.value.position, caught.value.sqlstate) == (position, sqlstate), caught.value
+
+
+def test_positions_count_in_the_whole_text() -> None:
+    with pytest.raises(Error) as caught:
+        bind("/* é */  SELECT\n  zz FROM t")
+    assert caught.value.position == 19
+
+
+@pytest.mark.parametrize(
+    ("query", "hint"),
+    [
+        ("SELECT 1 FROM tt", 'Perhaps you meant "t".'),
+        ("SELECT uper(c) FROM t", 'Perhaps you meant "upper".'),
+        ("SELECT ts2 FROM u", 'Perhaps you meant "ts".'),
+        ("SELECT a FROM t, v", "Qualify it: t.a, v.a."),
+    ],
+)
+def test_hints_say_what_was_meant(query: str, hint: str) -> None:
+    with pytest.raises(Error) as caught:
+        bind(query)
+    assert caught.value.hint == hint

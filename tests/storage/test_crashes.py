@@ -1,0 +1,92 @@
+"""A real process is killed at every fail point, then another goes on: no update lost, doubled or exposed early."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mz_dagster.catalog import BatchState
+from mz_dagster.clock import ManualClock
+from mz_dagster.fail_point import FAIL_POINTS, VARIABLE
+from tests.storage.life import TICKS, Life, rows_at
+
+ROOT = Path(__file__).resolve().parents[2]
+EPOCH = 1_000_000
+LATER = 10_000_000
+
+
+def run(folder: Path, command: str, now: int | str = EPOCH, fail_at: str | None = None) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment.pop(VARIABLE, None)
+    if fail_at is not None:
+        environment[VARIABLE] = fail_at
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.storage.life", str(folder), command, str(now)],
+        env=environment,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def check_nothing_is_left(life: Life) -> None:
+    """Checks that a sweep leaves the live batches and nothing else, neither in the shard nor in the catalog."""
+    life.sweep(thorough=True)
+    batches = life.catalog.batches(life.id)
+    assert {batch.state for batch in batches} == {BatchState.LIVE}
+    assert life.shards.stored_batches(life.row) == {batch.id for batch in batches}
+    assert life.catalog.sweepable() == ()
+    life.check()
+
+
+def crash_and_go_on(folder: Path, fail_at: str) -> None:
+    process = run(folder, "live", fail_at=fail_at)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == -signal.SIGKILL, f"{fail_at} was not passed: {errors}"
+    # Long after the crash, so that the dead process's leases are over.
+    with (life := Life(folder, ManualClock(LATER))).catalog:
+        life.check()  # before anything is repaired
+        life.sweep()
+        life.check()
+        life.live()  # the interrupted operation is done again
+        row = life.row
+        assert row.upper.only == TICKS + 1
+        assert life.catalog.ticks("t") == tuple(range(1, TICKS + 1))
+        assert list(life.catalog.bound_files(life.id)) == [f"f{n}" for n in range(1, TICKS + 1)]
+        assert life.read(TICKS) == rows_at(TICKS)
+        check_nothing_is_left(life)
+
+
+@pytest.mark.parametrize("name", [name for name in FAIL_POINTS if not name.startswith("spark.")])
+def test_a_crash_at_every_fail_point_loses_and_doubles_nothing(tmp_path: Path, name: str) -> None:
+    # The third passage of most: there are batches to merge and to sweep by then.
+    nth = {"catalog.before_commit": 40, "catalog.committed": 40}.get(name, 1 if name.startswith("sweep.de") else 3)
+    crash_and_go_on(tmp_path, f"{name}:{nth}")
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("nth", range(1, 120))
+@pytest.mark.parametrize("name", ["catalog.before_commit", "catalog.committed"])
+def test_a_crash_around_every_transaction_loses_and_doubles_nothing(tmp_path: Path, name: str, nth: int) -> None:
+    crash_and_go_on(tmp_path, f"{name}:{nth}")
+
+
+def test_a_crash_is_only_seen_once_sealed(tmp_path: Path) -> None:
+    """Killed right before the seal's commit nothing is readable; right after it, everything is."""
+    for name, upper in (("seal.in_transaction", 1), ("seal.sealed", 2)):
+        folder = tmp_path / name
+        folder.mkdir()
+        process = run(folder, "live", fail_at=name)
+        process.communicate(timeout=120)
+        with (life := Life(folder, ManualClock(EPOCH))).catalog:
+            assert life.row.upper.only == upper
+            assert life.catalog.last_tick("t") == 1
+            (batch,) = life.catalog.batches(life.id)
+            assert batch.state is (BatchState.WRITING if upper == 1 else BatchState.LIVE)
+            assert life.catalog.sweepable() == ()  # its writer's lease is not over yet

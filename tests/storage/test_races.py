@@ -1,0 +1,165 @@
+"""Several processes at one shard, some of them paused or killed: every read is right, or an error."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from mz_dagster.catalog import BatchState, CollectionRow
+from mz_dagster.clock import SYSTEM_CLOCK, ManualClock
+from mz_dagster.storage import BatchIncomplete, LeaseLost, LocalShards, read_at, sweep
+from tests.storage.life import Life, rows_at
+from tests.storage.test_crashes import EPOCH, LATER, check_nothing_is_left, run
+
+
+def wait_until_stopped(process: subprocess.Popen[str]) -> None:
+    _, status = os.waitpid(process.pid, os.WUNTRACED)
+    assert os.WIFSTOPPED(status), f"the process ended: {process.stderr.read() if process.stderr else ''}"
+
+
+@pytest.mark.parametrize("command", ["stop before write", "stop before seal"])
+def test_a_paused_writer_whose_batch_was_swept_cannot_seal(tmp_path: Path, command: str) -> None:
+    with (life := Life(tmp_path, ManualClock(LATER))).catalog:
+        for _ in range(3):
+            life.tick()
+        process = run(tmp_path, command, EPOCH)
+        wait_until_stopped(process)
+        paused = [batch.id for batch in life.catalog.batches(life.id, BatchState.WRITING)]
+        assert len(paused) == 1
+        swept = sweep(life.catalog, life.shards)
+        assert swept.batches == {life.id: (paused[0],)}
+        process.send_signal(signal.SIGCONT)
+        out, errors = process.communicate(timeout=120)
+        assert out.split() == ["BatchNotWriting", "True"], errors  # and its retry, under a fresh id, was sealed
+        assert life.row.upper.only == 5
+        life.check()
+        # If it committed rows under its dead batch, they are in the table, and no list names them.
+        stored = life.shards.stored_batches(life.row)
+        assert (paused[0] in stored) == (command == "stop before write")
+        check_nothing_is_left(life)
+
+
+def test_a_paused_writer_that_nobody_swept_seals(tmp_path: Path) -> None:
+    with (life := Life(tmp_path, ManualClock(LATER))).catalog:
+        process = run(tmp_path, "stop before seal", EPOCH)
+        wait_until_stopped(process)
+        process.send_signal(signal.SIGCONT)
+        out, errors = process.communicate(timeout=120)
+        assert out.split() == ["Sealed"], errors
+        life.check()
+
+
+@pytest.mark.parametrize("swept", [False, True])
+def test_a_paused_reader_gets_the_right_rows_or_an_error(tmp_path: Path, swept: bool) -> None:
+    with (life := Life(tmp_path, ManualClock(EPOCH))).catalog:
+        for _ in range(6):
+            life.tick()
+        process = run(tmp_path, "stop before read", EPOCH)
+        wait_until_stopped(process)
+        assert life.compact() is not None
+        sweep(life.catalog, life.shards)  # the reader's lease protects its list
+        if swept:
+            with (later := Life(tmp_path, ManualClock(LATER))).catalog:
+                assert later.id in sweep(later.catalog, later.shards).batches
+        process.send_signal(signal.SIGCONT)
+        out, errors = process.communicate(timeout=120)
+        assert out.split() == ["BatchIncomplete" if swept else "9"], errors  # 6 insertions, 3 retractions
+        life.check()
+
+
+class Interfering(LocalShards):
+    """Is shards in which compaction and a sweep long after strike in the middle of a read."""
+
+    def __init__(self, folder: Path, before: bool, times: int) -> None:
+        super().__init__(folder)
+        self.folder, self.before, self.times = folder, before, times
+
+    def strike(self) -> None:
+        if self.times:
+            self.times -= 1
+            with (other := Life(self.folder, ManualClock(LATER * 2 - self.times * 100_000))).catalog:
+                other.tick()
+                other.compact()
+                sweep(other.catalog, other.shards)
+
+    def read(self, collection: CollectionRow, *args: object, **kwargs: object) -> object:
+        if self.before:
+            self.strike()
+        frame: object = super().read(collection, *args, **kwargs)  # type: ignore[arg-type]
+        if not self.before:
+            self.strike()
+        return frame
+
+
+def test_a_read_that_was_swept_away_is_repeated_with_a_fresh_list(tmp_path: Path) -> None:
+    with (life := Life(tmp_path, ManualClock(EPOCH))).catalog:
+        for _ in range(6):
+            life.tick()
+        life.shards = Interfering(tmp_path, before=True, times=1)
+        assert life.read(6) == rows_at(6)
+        assert life.shards.times == 0
+        # What is gone although it is listed is damage, and no fresh list helps.
+        life.shards.delete(life.row, [batch.id for batch in life.catalog.batches(life.id, BatchState.LIVE)])
+        with pytest.raises(BatchIncomplete):
+            life.read(6)
+
+
+def test_a_frame_that_was_swept_while_used_never_passes_for_whole(tmp_path: Path) -> None:
+    with (life := Life(tmp_path, ManualClock(EPOCH))).catalog:
+        for _ in range(6):
+            life.tick()
+        shards = Interfering(tmp_path, before=False, times=1)
+        with pytest.raises(LeaseLost), read_at(life.catalog, shards, life.row, 6, holder="slow"):
+            pass
+        life.check()
+
+
+def check_all_run(running: dict[int, subprocess.Popen[str]]) -> None:
+    for process in running.values():
+        if process.poll() is not None:
+            raise AssertionError(f"{process.args!r} ended: {process.communicate()!r}")
+
+
+def test_processes_at_one_shard_agree(tmp_path: Path) -> None:
+    """Appenders race for each interval, while others compact, sweep and read; some are paused past their leases."""
+    rng = random.Random(7)
+    commands = ["append", "append", "compact", "sweep", "read"]
+    with (life := Life(tmp_path, SYSTEM_CLOCK)).catalog:
+        running = {n: run(tmp_path, command, "real") for n, command in enumerate(commands)}
+        try:
+            for process in running.values():
+                assert process.stdout is not None
+                assert process.stdout.readline() == "ready\n", process.stderr and process.stderr.read()
+            for _ in range(6):
+                victim = rng.choice([n for n, command in enumerate(commands) if command != "read"])
+                running[victim].send_signal(signal.SIGSTOP)
+                SYSTEM_CLOCK.sleep(0.7)  # more than twice the leases
+                if rng.random() < 0.5:
+                    running[victim].kill()
+                    running[victim].communicate(timeout=30)
+                    running[victim] = run(tmp_path, commands[victim], "real")
+                else:
+                    running[victim].send_signal(signal.SIGCONT)
+                check_all_run(running)
+            running[4].send_signal(signal.SIGSTOP)
+            SYSTEM_CLOCK.sleep(0.7)
+            running[4].send_signal(signal.SIGCONT)
+            SYSTEM_CLOCK.sleep(0.5)
+            check_all_run(running)
+        finally:
+            outputs = {}
+            for n, process in running.items():
+                process.kill()
+                outputs[n] = process.communicate(timeout=30)
+        reads = [line for line in outputs[4][0].splitlines() if line.startswith("read ")]
+        assert int(reads[-1].split()[1]) >= 3
+        assert not any("Traceback" in errors for _, errors in outputs.values()), outputs
+        assert life.row.upper.only > 10
+        life.check()
+    with (late := Life(tmp_path, ManualClock(SYSTEM_CLOCK.now_ms() + LATER))).catalog:
+        check_nothing_is_left(late)

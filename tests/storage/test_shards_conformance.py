@@ -1,0 +1,351 @@
+"""The conformance suite of `Shards`: every implementation keeps the same promises, on tables that the others wrote."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import struct
+from collections import Counter
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from mz_dagster.catalog import NO_ROWS, Batch, BatchId, BatchState, BatchStats, CollectionRow
+from mz_dagster.formalism import EPOCH_MS, Antichain, GlobalId
+from mz_dagster.plan.types import (
+    BOOL,
+    DATE,
+    FLOAT4,
+    FLOAT8,
+    INT2,
+    INT4,
+    INT8,
+    MZ_TIMESTAMP,
+    TEXT,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    Column,
+    numeric,
+)
+from mz_dagster.storage import BatchIncomplete, LocalShards, update_table
+
+Row = tuple[Any, ...]
+Update = tuple[Row, int, int, str | None]
+
+WIDE = (
+    Column("b", BOOL),
+    Column("i2", INT2),
+    Column("i4", INT4),
+    Column("i8", INT8),
+    Column("f4", FLOAT4),
+    Column("f8", FLOAT8),
+    Column("n", numeric(2)),
+    Column("n38", numeric(38)),
+    Column("t", TEXT),
+    Column("d", DATE),
+    Column("ts", TIMESTAMP),
+    Column("tz", TIMESTAMPTZ),
+    Column("mz", MZ_TIMESTAMP),
+)
+UTC = datetime.UTC
+FULL: Row = (
+    True,
+    -(2**15),
+    2**31 - 1,
+    -(2**63),
+    0.5,
+    1e300,
+    Decimal("999999999999999999999999999999999999.99"),
+    Decimal("0.00000000000000000000000000000000000001"),
+    "a'ü\n\x00",
+    datetime.date(1, 1, 1),
+    datetime.datetime(2013, 3, 31, 2, 30, 0, 123456),
+    datetime.datetime(2013, 3, 31, 2, 30, 0, 123456, UTC),
+    2**62,
+)
+EMPTY: Row = (None,) * len(WIDE)
+
+TWO = (Column("k", INT4), Column("v", TEXT))
+
+
+class Harness:
+    """Is an implementation with the means to turn rows into its frames and back."""
+
+    def __init__(self, shards: Any, frame: Callable[[tuple[Column, ...], list[Update]], Any]) -> None:
+        self.shards = shards
+        self._frame = frame
+
+    def frame(self, columns: tuple[Column, ...], updates: list[Update]) -> Any:
+        return self._frame(columns, updates)
+
+    def updates(self, frame: Any) -> Counter[Update]:
+        """Returns a frame's rows as a multiset in which NaN equals NaN and -0.0 is not 0.0."""
+        if hasattr(frame, "toArrow"):
+            frame = frame.toArrow()
+        lists = [column.to_pylist() for column in frame.columns]
+        names = list(frame.column_names)
+        assert names[-3:] == ["mz_timestamp", "mz_diff", "mz_error"]
+        rows = [tuple(map(exact, row)) for row in zip(*lists, strict=True)]
+        return Counter((row[:-3], row[-3], row[-2], row[-1]) for row in rows)
+
+
+def exact(value: Any) -> Any:
+    if isinstance(value, float):
+        return ("NaN",) if math.isnan(value) else struct.pack("d", value)
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        return value.astimezone(UTC)
+    return value
+
+
+def expected(updates: list[Update]) -> Counter[Update]:
+    return Counter((tuple(map(exact, data)), time, diff, error) for data, time, diff, error in updates)
+
+
+@pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.timeout(600))])
+def harness(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Harness]:
+    if request.param == "local":
+        yield Harness(LocalShards(tmp_path), update_table)
+        return
+    from mz_dagster.storage.spark_shards import SparkShards, update_schema
+
+    spark = request.getfixturevalue("spark")
+
+    def frame(columns: tuple[Column, ...], updates: list[Update]) -> Any:
+        table = update_table(columns, updates)
+        return spark.createDataFrame(table if table.num_rows else [], update_schema(columns))
+
+    yield Harness(SparkShards(tmp_path, spark), frame)
+
+
+def collection(columns: tuple[Column, ...] = TWO, id: str = "u1") -> CollectionRow:
+    at = Antichain.of(EPOCH_MS, 0)
+    return CollectionRow(GlobalId(id), "t", at, at, columns, frozenset(), f"shards/{id}", None)
+
+
+def batch(id: int, stats: BatchStats, lower: int = 0, upper: int = 1000) -> Batch:
+    return Batch(
+        BatchId(id),
+        GlobalId("u1"),
+        Antichain.of(EPOCH_MS, lower),
+        Antichain.of(EPOCH_MS, upper),
+        BatchState.LIVE,
+        stats,
+    )
+
+
+def test_every_type_comes_back_exactly(harness: Harness) -> None:
+    floats: list[Update] = [
+        ((*FULL[:4], f4, f8, *FULL[6:]), 7, 1, None)
+        for f4, f8 in ((math.nan, math.nan), (-0.0, -0.0), (0.0, 0.0), (math.inf, -math.inf), (2.0**-149, 5e-324))
+    ]
+    updates: list[Update] = [(FULL, 5, 1, None), (EMPTY, 6, -2, "22012 division by zero"), *floats]
+    shard = collection(WIDE)
+    harness.shards.create(shard)
+    stats = harness.shards.append(shard, BatchId(1), harness.frame(WIDE, updates))
+    assert (stats.rows, stats.errors, stats.files >= 1, stats.bytes > 0) == (7, 1, True, True)
+    found = harness.shards.read(shard, [batch(1, stats)])
+    assert harness.updates(found) == expected(updates)
+    # And the implementation in process reads what any other has written, and the other way round.
+    local = LocalShards(harness.shards.root if hasattr(harness.shards, "root") else harness.shards._root)
+    assert harness.updates(local.read(shard, [batch(1, stats)])) == expected(updates)
+    other = local.append(shard, BatchId(2), update_table(WIDE, updates))
+    assert harness.updates(harness.shards.read(shard, [batch(2, other)])) == expected(updates)
+
+
+def test_an_empty_frame_commits_nothing(harness: Harness) -> None:
+    shard = collection()
+    harness.shards.create(shard)
+    assert harness.shards.append(shard, BatchId(1), harness.frame(TWO, [])) == NO_ROWS
+    assert harness.shards.stored_batches(shard) == frozenset()
+
+
+def test_reading_nothing_gives_an_empty_frame_with_its_schema(harness: Harness) -> None:
+    shard = collection()
+    found = harness.shards.read(shard, [])  # not even its table is needed
+    assert harness.updates(found) == Counter()
+    assert list(harness.shards.read(shard, [], columns=["v"]).columns)[:1] != []
+
+
+def test_only_listed_batches_exist(harness: Harness) -> None:
+    shard = collection()
+    harness.shards.create(shard)
+    written = {}
+    for id in (1, 2, 3):
+        updates: list[Update] = [((id, "x"), id, 1, None)]
+        written[id] = batch(id, harness.shards.append(shard, BatchId(id), harness.frame(TWO, updates)))
+    found = harness.shards.read(shard, [written[1], written[3]])
+    assert harness.updates(found) == expected([((1, "x"), 1, 1, None), ((3, "x"), 3, 1, None)])
+
+
+def test_times_and_columns_are_chosen(harness: Harness) -> None:
+    shard = collection()
+    harness.shards.create(shard)
+    updates: list[Update] = [((n, f"v{n}"), n, 1, None) for n in range(10)]
+    stats = harness.shards.append(shard, BatchId(1), harness.frame(TWO, updates))
+
+    def read(**bounds: Any) -> Counter[Update]:
+        return harness.updates(harness.shards.read(shard, [batch(1, stats)], **bounds))
+
+    assert read(lower=3, upper=6) == expected(updates[3:6])
+    assert read(lower=3) == expected(updates[3:])
+    assert read(upper=6) == expected(updates[:6])
+    assert read(lower=0, upper=0) == Counter()
+    assert read(lower=9, columns=["v"]) == expected([(("v9",), 9, 1, None)])
+    assert read(lower=9, columns=[]) == expected([((), 9, 1, None)])
+
+
+def test_columns_are_taken_by_name(harness: Harness) -> None:
+    shard = collection()
+    harness.shards.create(shard)
+    frame = harness.frame(TWO, [((1, "x"), 5, 1, None)])
+    shuffled = frame.select(["mz_error", "v", "mz_diff", "k", "mz_timestamp"])
+    stats = harness.shards.append(shard, BatchId(1), shuffled)
+    assert harness.updates(harness.shards.read(shard, [batch(1, stats)])) == expected([((1, "x"), 5, 1, None)])
+
+
+def test_names_of_columns_may_be_odd(harness: Harness) -> None:
+    columns = (Column("?column?", INT4), Column("Größe", TEXT), Column("a.b", INT4), Column("sel`ect", INT4))
+    shard = collection(columns)
+    harness.shards.create(shard)
+    updates: list[Update] = [((1, "x", 2, 3), 5, 1, None)]
+    stats = harness.shards.append(shard, BatchId(1), harness.frame(columns, updates))
+    assert harness.updates(harness.shards.read(shard, [batch(1, stats)])) == expected(updates)
+
+
+def test_wide_tables_keep_their_error_count(harness: Harness) -> None:
+    columns = tuple(Column(f"c{n}", INT4) for n in range(60))
+    shard = collection(columns)
+    harness.shards.create(shard)
+    row = tuple(range(60))
+    updates: list[Update] = [(row, 1, 1, None), (row, 1, 1, "22003 x"), (row, 2, -1, "22003 x")]
+    stats = harness.shards.append(shard, BatchId(1), harness.frame(columns, updates))
+    assert (stats.rows, stats.errors) == (3, 2)
+
+
+def test_a_missing_batch_is_an_error_and_never_an_empty_answer(harness: Harness) -> None:
+    shard = collection()
+    harness.shards.create(shard)
+    updates: list[Update] = [((1, "x"), 1, 1, None)]
+    stats = harness.shards.append(shard, BatchId(1), harness.frame(TWO, updates))
+    listed = [batch(1, stats), batch(2, BatchStats(1, 0, 1, 1))]
+    with pytest.raises(BatchIncomplete) as error:
+        harness.updates(harness.shards.read(shard, listed))
+    assert error.value.batch == 2
+    with pytest.raises(BatchIncomplete):
+        harness.updates(harness.shards.read(shard, [batch(1, BatchStats(2, 0, 1, 1))]))
+    harness.shards.delete(shard, [BatchId(1)])
+    with pytest.raises(BatchIncomplete):
+        harness.updates(harness.shards.read(shard, [batch(1, stats)]))
+
+
+def test_deleting_leaves_other_batches_and_no_files(harness: Harness, tmp_path: Path) -> None:
+    shard = collection()
+    harness.shards.create(shard)
+    updates: list[Update] = [((1, "x"), 1, 1, None)]
+    stats = {id: harness.shards.append(shard, BatchId(id), harness.frame(TWO, updates)) for id in (1, 2, 3)}
+    assert harness.shards.stored_batches(shard) == {1, 2, 3}
+    uncommitted = tmp_path / shard.shard / "mz_batch=4"
+    uncommitted.mkdir()
+    (uncommitted / "part-0.parquet").write_bytes(b"half a fi")
+    assert harness.shards.stored_batches(shard) == {1, 2, 3, 4}
+    harness.shards.delete(shard, [BatchId(1), BatchId(3), BatchId(4), BatchId(99)])
+    harness.shards.delete(shard, [BatchId(1)])  # again: a sweep that crashed repeats it
+    assert harness.shards.stored_batches(shard) == {2}
+    assert [folder.name for folder in (tmp_path / shard.shard).glob("mz_batch=*")] == ["mz_batch=2"]
+    assert harness.updates(harness.shards.read(shard, [batch(2, stats[2])])) == expected(updates)
+    harness.shards.vacuum(shard)
+    assert harness.updates(harness.shards.read(shard, [batch(2, stats[2])])) == expected(updates)
+    harness.shards.destroy(shard)
+    harness.shards.destroy(shard)
+    assert not (tmp_path / shard.shard).exists()
+
+
+def test_consolidation_is_bitwise_and_by_error(harness: Harness) -> None:
+    columns = (Column("f", FLOAT8), Column("v", TEXT))
+    shard = collection(columns)
+    updates: list[Update] = [
+        ((0.0, None), 1, 1, None),
+        ((-0.0, None), 2, -1, None),
+        ((math.nan, "x"), 1, 1, None),
+        ((math.nan, "x"), 3, 1, None),
+        ((None, None), 1, 1, None),
+        ((None, None), 2, 1, None),
+        ((None, "gone"), 1, 2, None),
+        ((None, "gone"), 2, -2, None),
+        ((None, None), 1, 1, "22012 x"),
+        ((None, None), 2, 1, "22003 y"),
+        ((None, None), 3, -1, "22003 y"),
+    ]
+    found = harness.shards.consolidate(shard, harness.frame(columns, updates), 9)
+    assert harness.updates(found) == expected(
+        [
+            ((0.0, None), 9, 1, None),
+            ((-0.0, None), 9, -1, None),
+            ((math.nan, "x"), 9, 2, None),
+            ((None, None), 9, 2, None),
+            ((None, None), 9, 1, "22012 x"),
+        ]
+    )
+
+
+def test_a_merge_compacts_to_since_and_keeps_what_is_after(harness: Harness) -> None:
+    columns = (Column("k", INT4), Column("f", FLOAT4), Column("n", numeric(3)))
+    shard = collection(columns)
+    harness.shards.create(shard)
+    n = Decimal("1.500")
+    one: list[Update] = [
+        ((3, math.nan, n), 1, 1, None),
+        ((1, 0.0, None), 2, 1, None),
+        ((1, -0.0, None), 3, 1, None),
+        ((None, None, None), 4, 1, None),
+        ((2, None, n), 5, 1, None),
+    ]
+    two: list[Update] = [
+        ((3, math.nan, n), 6, 1, None),
+        ((2, None, n), 10, -1, None),
+        ((None, None, None), 11, -1, None),
+        ((7, None, None), 11, 1, "22012 x"),
+        ((7, None, None), 12, -1, "22012 x"),
+    ]
+    parts = [
+        batch(1, harness.shards.append(shard, BatchId(1), harness.frame(columns, one)), 0, 6),
+        batch(2, harness.shards.append(shard, BatchId(2), harness.frame(columns, two)), 6, 13),
+    ]
+    stats = harness.shards.merge(shard, parts, 10, BatchId(3), ["k"])
+    merged: list[Update] = [
+        ((3, math.nan, n), 10, 2, None),
+        ((1, 0.0, None), 10, 1, None),
+        ((1, -0.0, None), 10, 1, None),
+        ((None, None, None), 10, 1, None),
+        ((None, None, None), 11, -1, None),
+        ((7, None, None), 11, 1, "22012 x"),
+        ((7, None, None), 12, -1, "22012 x"),
+    ]
+    assert (stats.rows, stats.errors) == (7, 2)
+    found = harness.shards.read(shard, [batch(3, stats)])
+    assert harness.updates(found) == expected(merged)
+    # The parts stay as they were, for readers whose lists are older.
+    assert harness.updates(harness.shards.read(shard, parts)) == expected(one + two)
+
+
+def test_a_merge_of_what_cancels_commits_nothing(harness: Harness) -> None:
+    shard = collection()
+    harness.shards.create(shard)
+    parts = [
+        batch(id, harness.shards.append(shard, BatchId(id), harness.frame(TWO, [((1, "x"), id, diff, None)])))
+        for id, diff in ((1, 1), (2, -1))
+    ]
+    assert harness.shards.merge(shard, parts, 5, BatchId(3), ["k"]) == NO_ROWS
+    assert harness.shards.stored_batches(shard) == {1, 2}
+
+
+def test_creating_twice_keeps_the_rows(harness: Harness) -> None:
+    shard = collection()
+    harness.shards.create(shard)
+    stats = harness.shards.append(shard, BatchId(1), harness.frame(TWO, [((1, "x"), 1, 1, None)]))
+    harness.shards.create(shard)
+    assert sum(harness.updates(harness.shards.read(shard, [batch(1, stats)])).values()) == 1
+    assert cast(int, stats.rows) == 1

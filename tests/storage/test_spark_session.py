@@ -1,0 +1,162 @@
+"""Sessions: threads, exits, and a run of tests that dies."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mz_dagster.errors import OperationalError
+from mz_dagster.plan.types import (
+    BOOL,
+    DATE,
+    FLOAT4,
+    FLOAT8,
+    INT2,
+    INT4,
+    INT8,
+    MZ_TIMESTAMP,
+    TEXT,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    Column,
+    numeric,
+)
+from mz_dagster.storage.spark import SparkConfig, call_with_deadline, open_session, server_status
+from mz_dagster.storage.spark.deadline import is_lost, reporting_lost_spark
+from mz_dagster.storage.spark_shards import update_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def test_all_threads_get_one_session(spark: SparkSession, spark_config: SparkConfig) -> None:
+    start = time.monotonic()
+    with ThreadPoolExecutor(8) as pool:
+        sessions = list(pool.map(lambda _: open_session(spark_config), range(16)))
+    print(f"16 times open_session: {time.monotonic() - start:.3f} s")
+    assert all(session is spark for session in sessions)
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda n: spark.range(n).count(), range(4))) == [0, 1, 2, 3]
+
+
+def test_stored_types_come_back_as_they_are(spark: SparkSession) -> None:
+    scalars = (BOOL, INT2, INT4, INT8, FLOAT4, FLOAT8, TEXT, DATE, TIMESTAMP, TIMESTAMPTZ, MZ_TIMESTAMP, numeric(5))
+    schema = update_schema([Column(f"c{position}", scalar) for position, scalar in enumerate(scalars)])
+    assert spark.createDataFrame([], schema).schema == schema
+    assert schema.simpleString() == (
+        "struct<c0:boolean,c1:smallint,c2:int,c3:bigint,c4:float,c5:double,c6:string,c7:date,c8:timestamp_ntz,"
+        "c9:timestamp,c10:bigint,c11:decimal(38,5),mz_timestamp:bigint,mz_diff:bigint,mz_error:string>"
+    )
+
+
+def test_error_of_a_query_is_not_taken_for_a_lost_server(spark: SparkSession) -> None:
+    with pytest.raises(Exception, match="DIVIDE_BY_ZERO") as raised, reporting_lost_spark():
+        spark.sql("SELECT 1 / 0").collect()
+    assert not isinstance(raised.value, OperationalError)
+    assert not is_lost(raised.value)
+    assert "at org.apache.spark" not in str(raised.value)
+
+
+def test_exception_of_a_call_with_deadline_is_the_callers(spark: SparkSession) -> None:
+    def fail() -> None:
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        call_with_deadline(spark, fail, 5)
+    assert call_with_deadline(spark, lambda: spark.range(3).count(), 60) == 3
+
+
+@pytest.mark.parametrize("ending", ["", "os.kill(ensure_server(config).pid, signal.SIGKILL)"])
+def test_process_that_forgets_its_sessions_exits_at_once(tmp_path: Path, ending: str) -> None:
+    code = f"""
+import os, signal, sys, time
+from pathlib import Path
+from mz_dagster.storage.spark import SparkConfig, ensure_server, open_session
+config = SparkConfig(state_dir=Path(sys.argv[1]), driver_memory="1g")
+other = SparkConfig(state_dir=Path(sys.argv[1]), driver_memory="1g", conf={{"spark.sql.shuffle.partitions": "3"}})
+first, second = open_session(config), open_session(other)
+assert first is not second
+assert second.conf.get("spark.sql.shuffle.partitions") == "3" != first.conf.get("spark.sql.shuffle.partitions")
+assert first.range(2).count() == second.range(2).count() == 2
+{ending}
+print(time.monotonic())
+"""
+    state_dir = tmp_path / "spark"
+    watcher = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import sys; from pathlib import Path; from mz_dagster.storage.spark import stop_server;"
+            "sys.stdin.read(); stop_server(Path(sys.argv[1]))",
+            str(state_dir),
+        ],
+        cwd=REPOSITORY,
+        stdin=subprocess.PIPE,
+    )
+    try:
+        answer = subprocess.run(
+            [sys.executable, "-W", "error", "-c", code, str(state_dir)],
+            cwd=REPOSITORY,
+            capture_output=True,
+            text=True,
+            timeout=200,
+            check=False,
+        )
+        took = time.monotonic() - float(answer.stdout or "nan")
+        print(f"exit took {took:.1f} s")
+        assert answer.returncode == 0, answer.stderr
+        assert answer.stderr == ""
+        assert took < 15
+    finally:
+        watcher.communicate(timeout=60)
+
+
+def test_server_of_a_killed_test_run_is_stopped(tmp_path: Path) -> None:
+    test = tmp_path / "test_dies.py"
+    test.write_text(
+        "import os, signal\n"
+        "from mz_dagster.storage.spark import ensure_server\n"
+        "def test_dies(spark_config):\n"
+        "    ensure_server(spark_config)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
+    conftest = (REPOSITORY / "tests" / "conftest.py").read_text()
+    (tmp_path / "conftest.py").write_text(
+        conftest.replace("Path(__file__).resolve().parents[1]", f"Path({str(REPOSITORY)!r})")
+    )
+    run = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "--basetemp",
+            str(tmp_path / "base"),
+            str(test),
+        ],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert run.returncode == -9, run.stdout
+    (state_dir,) = (tmp_path / "base").glob("spark-state[0-9]")
+    deadline = time.monotonic() + 30
+    while server_status(state_dir) is not None and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert (state_dir / "server.log").exists() or (state_dir / "server.out").exists()
+    assert server_status(state_dir) is None

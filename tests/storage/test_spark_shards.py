@@ -1,0 +1,282 @@
+"""What the conformance suite cannot say of Spark's shards: commits, concurrency, late evaluation, the other's files."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import shutil
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import functions as sf
+
+from mz_dagster.catalog import NO_ROWS, Batch, BatchId, BatchState, BatchStats, CollectionRow
+from mz_dagster.errors import OperationalError
+from mz_dagster.formalism import EPOCH_MS, Antichain, GlobalId
+from mz_dagster.plan.types import (
+    BOOL,
+    DATE,
+    FLOAT4,
+    FLOAT8,
+    INT2,
+    INT4,
+    INT8,
+    MZ_TIMESTAMP,
+    TEXT,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    Column,
+    numeric,
+)
+from mz_dagster.storage.local_shards import LocalShards, update_table
+from mz_dagster.storage.shards import BatchIncomplete
+from mz_dagster.storage.spark import reporting_lost_spark
+from mz_dagster.storage.spark_shards import SparkShards, update_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+EVERY_TYPE = tuple(
+    Column(f"c{position}", scalar)
+    for position, scalar in enumerate(
+        (BOOL, INT2, INT4, INT8, FLOAT4, FLOAT8, TEXT, DATE, TIMESTAMP, TIMESTAMPTZ, MZ_TIMESTAMP, numeric(2))
+    )
+)
+ROWS: list[tuple[tuple[Any, ...], int, int, str | None]] = [
+    (
+        (
+            True,
+            -3,
+            7,
+            2**62,
+            0.5,
+            -0.0,
+            "ünïcode 'quoted'\n",
+            dt.date(1, 1, 1),
+            dt.datetime(1850, 1, 1, 1, 2, 3, 456789),
+            dt.datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=dt.UTC),
+            2**40,
+            Decimal("12345678901234567890123456789012345.67"),
+        ),
+        5,
+        1,
+        None,
+    ),
+    ((None,) * 12, 6, -2, None),
+    ((None,) * 12, 7, 1, "22012 division by zero"),
+]
+
+
+def row_of(name: str, columns: Sequence[Column]) -> CollectionRow:
+    return CollectionRow(
+        id=GlobalId(name),
+        timeline="t",
+        since=Antichain.of(EPOCH_MS, 0),
+        upper=Antichain.of(EPOCH_MS, 100),
+        columns=tuple(columns),
+        keys=frozenset(),
+        shard=f"shards/{name}",
+        failure=None,
+    )
+
+
+def listed(collection: CollectionRow, number: int, stats: BatchStats) -> Batch:
+    lower, upper = Antichain.of(EPOCH_MS, 0), Antichain.of(EPOCH_MS, 100)
+    return Batch(BatchId(number), collection.id, lower, upper, BatchState.LIVE, stats)
+
+
+def frame_of(spark: SparkSession, columns: Sequence[Column], rows: Sequence[Any]) -> DataFrame:
+    return spark.createDataFrame([(*data, *rest) for data, *rest in rows], update_schema(columns))
+
+
+def numbers(spark: SparkSession, count: int, start: int = 0) -> DataFrame:
+    number = sf.col("id")
+    return spark.range(start, start + count).select(
+        number.alias("k"),
+        sf.concat(sf.lit("name "), number).alias("name"),
+        sf.lit(5).cast("bigint").alias("mz_timestamp"),
+        sf.lit(1).cast("bigint").alias("mz_diff"),
+        sf.lit(None).cast("string").alias("mz_error"),
+    )
+
+
+PAIR = (Column("k", INT8), Column("name", TEXT))
+
+
+@pytest.fixture
+def shards(tmp_path: Path, spark: SparkSession) -> SparkShards:
+    return SparkShards(tmp_path, spark)
+
+
+def test_append_is_one_commit_and_an_empty_one_is_none(
+    tmp_path: Path, shards: SparkShards, spark: SparkSession
+) -> None:
+    collection = row_of("u1", PAIR)
+    shards.create(collection)
+    table = DeltaTable(str(tmp_path / collection.shard))
+    version = table.version()
+    assert shards.append(collection, BatchId(1), numbers(spark, 0)) == NO_ROWS
+    assert shards.append(collection, BatchId(2), numbers(spark, 10).where("k > 100")) == NO_ROWS
+    table.update_incremental()
+    assert table.version() == version
+    stats = shards.append(collection, BatchId(3), numbers(spark, 10).coalesce(1))
+    table.update_incremental()
+    assert table.version() == version + 1
+    assert (stats.rows, stats.errors, stats.files) == (10, 0, 1)
+    assert stats.bytes > 0
+
+
+def test_each_implementation_reads_what_the_other_wrote(
+    tmp_path: Path, shards: SparkShards, spark: SparkSession
+) -> None:
+    local = LocalShards(tmp_path)
+    collection = row_of("u2", EVERY_TYPE)
+    expected = update_table(EVERY_TYPE, ROWS)
+    by_spark = listed(collection, 1, shards.append(collection, BatchId(1), frame_of(spark, EVERY_TYPE, ROWS)))
+    by_local = listed(collection, 2, local.append(collection, BatchId(2), expected))
+    assert by_spark.stats.rows == by_local.stats.rows == 3
+    assert by_spark.stats.errors == by_local.stats.errors == 1
+    for batch in (by_spark, by_local):
+        assert local.read(collection, [batch]).sort_by("mz_timestamp").equals(expected)
+        found = shards.read(collection, [batch]).orderBy("mz_timestamp")
+        assert found.schema == update_schema(EVERY_TYPE)
+        assert found.toArrow().to_pylist() == expected.to_pylist()
+        assert math.copysign(1, found.collect()[0].c5) == -1
+
+
+def test_parallel_appends_to_one_and_to_many_shards_lose_nothing(shards: SparkShards, spark: SparkSession) -> None:
+    collections = [row_of(f"p{number}", PAIR) for number in range(6)]
+    for collection in collections:
+        shards.create(collection)
+
+    def append(task: tuple[int, int]) -> Batch:
+        number, batch = task
+        collection = collections[number]
+        stats = shards.append(collection, BatchId(batch), numbers(spark, 100, start=batch * 100))
+        return listed(collection, batch, stats)
+
+    for collection in collections:
+        append((collections.index(collection), 1))
+    start = time.monotonic()
+    append((0, 2))
+    one = time.monotonic() - start
+    start = time.monotonic()
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(append, [(number, 3) for number in range(6)]))
+        many = time.monotonic() - start
+        racing = list(pool.map(append, [(0, batch) for batch in range(10, 18)]))
+    print(
+        f"append: one {one:.2f} s, six shards at once {many:.2f} s, eight to one shard {time.monotonic() - start:.2f} s"
+    )
+    keys = {row.k for row in shards.read(collections[0], racing).select("k").collect()}
+    assert keys == set(range(1000, 1800))
+
+
+def test_frame_evaluated_after_its_batch_was_swept_fails(shards: SparkShards, spark: SparkSession) -> None:
+    collection = row_of("u3", PAIR)
+    first = listed(collection, 1, shards.append(collection, BatchId(1), numbers(spark, 10)))
+    second = listed(collection, 2, shards.append(collection, BatchId(2), numbers(spark, 10)))
+    early = shards.read(collection, [first, second])
+    assert early.count() == 20
+    later = shards.read(collection, [first, second])
+    shards.delete(collection, [first.id])
+    for frame in (early, later):
+        with pytest.raises(OperationalError, match="removed while it was read"), reporting_lost_spark():
+            frame.agg(sf.sum("k")).collect()
+    with pytest.raises(BatchIncomplete):
+        shards.read(collection, [first, second])
+    assert shards.read(collection, [second]).count() == 10
+
+
+def test_batch_whose_file_is_gone_from_the_disk_is_incomplete(
+    tmp_path: Path, shards: SparkShards, spark: SparkSession
+) -> None:
+    collection = row_of("u4", PAIR)
+    batch = listed(collection, 1, shards.append(collection, BatchId(1), numbers(spark, 10)))
+    shutil.rmtree(tmp_path / collection.shard / "mz_batch=1")
+    with pytest.raises(BatchIncomplete):
+        shards.read(collection, [batch])
+
+
+def test_merge_is_laid_out_by_key_and_tells_zeros_apart(shards: SparkShards, spark: SparkSession) -> None:
+    columns = (Column("k", INT8), Column("x", FLOAT8))
+    collection = row_of("u5", columns)
+    nan = float("nan")
+    rows: list[Any] = [((5, 0.0), 1, 1, None), ((5, -0.0), 1, 1, None), ((3, nan), 1, 1, None), ((1, None), 1, 1, None)]
+    more: list[Any] = [((5, 0.0), 4, -1, None), ((3, -nan), 9, 2, None), ((1, None), 12, 1, None)]
+    parts = [
+        listed(collection, number, shards.append(collection, BatchId(number), frame_of(spark, columns, part)))
+        for number, part in ((1, rows), (2, more))
+    ]
+    merged = listed(collection, 3, shards.merge(collection, parts, 10, BatchId(3), ["k"]))
+    assert merged.stats.files == 1
+    found = [(row.k, row.x, row.mz_timestamp, row.mz_diff) for row in shards.read(collection, [merged]).collect()]
+    assert [key for key, *_ in found] == [1, 1, 3, 5]
+    assert found[0] == (1, None, 10, 1)
+    assert found[1] == (1, None, 12, 1)
+    assert math.isnan(found[2][1])
+    assert found[2][2:] == (10, 3)
+    assert math.copysign(1, found[3][1]) == -1
+    assert found[3][2:] == (10, 1)
+
+
+def test_merge_of_what_cancels_is_empty(shards: SparkShards, spark: SparkSession) -> None:
+    collection = row_of("u6", PAIR)
+    retracted = numbers(spark, 10).withColumn("mz_diff", -sf.col("mz_diff"))
+    parts = [
+        listed(collection, 1, shards.append(collection, BatchId(1), numbers(spark, 10))),
+        listed(collection, 2, shards.append(collection, BatchId(2), retracted)),
+    ]
+    assert shards.merge(collection, parts, 10, BatchId(3), ["k"]) == NO_ROWS
+    assert shards.read(collection, []).collect() == []
+    assert shards.read(collection, [listed(collection, 3, NO_ROWS)], columns=["name"]).columns == [
+        "name",
+        "mz_timestamp",
+        "mz_diff",
+        "mz_error",
+    ]
+
+
+def test_large_merge_has_bounded_files_of_disjoint_keys(
+    shards: SparkShards, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mz_dagster.storage.spark_shards.ROWS_PER_FILE", 1000)
+    collection = row_of("u7", PAIR)
+    parts = [
+        listed(
+            collection, number, shards.append(collection, BatchId(number), numbers(spark, 2000, start=2000 * number))
+        )
+        for number in (1, 2)
+    ]
+    start = time.monotonic()
+    merged = listed(collection, 3, shards.merge(collection, parts, 0, BatchId(3), ["k"]))
+    print(f"merge of 4,000 rows into {merged.stats.files} files: {time.monotonic() - start:.2f} s")
+    assert merged.stats.rows == 4000
+    assert merged.stats.files >= 4
+    ranges = (
+        shards.read(collection, [merged])
+        .withColumn("file", sf.input_file_name())
+        .groupBy("file")
+        .agg(sf.min("k").alias("low"), sf.max("k").alias("high"), sf.count("k").alias("rows"))
+        .orderBy("low")
+        .collect()
+    )
+    assert all(row.rows <= 1000 for row in ranges)
+    assert all(left.high < right.low for left, right in pairwise(ranges))
+
+
+def test_read_prunes_and_bounds(shards: SparkShards, spark: SparkSession) -> None:
+    collection = row_of("u8", PAIR)
+    frame = numbers(spark, 100).withColumn("mz_timestamp", sf.col("k"))
+    batch = listed(collection, 1, shards.append(collection, BatchId(1), frame))
+    start = time.monotonic()
+    rows = shards.read(collection, [batch], lower=10, upper=13, columns=["name"]).orderBy("mz_timestamp").collect()
+    print(f"read: {time.monotonic() - start:.2f} s")
+    assert [tuple(row) for row in rows] == [(f"name {key}", key, 1, None) for key in (10, 11, 12)]
