@@ -22,7 +22,7 @@ from mz_dagster.errors import Error
 from mz_dagster.version import __version__
 
 if TYPE_CHECKING:
-    from mz_dagster.adapter import Engine, Project
+    from mz_dagster.adapter import Engine, Project, Session
     from mz_dagster.orchestration.drive import RunDone
 
 
@@ -65,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     dev.add_argument("--port", type=_positive, default=3000, help="the UI's port on 127.0.0.1 (default: 3000)")
     dev.set_defaults(command=_dev)
 
-    sql = commands.add_parser("sql", help="execute SQL; without -c, read statements from standard input")
+    sql = commands.add_parser("sql", help="execute SQL; without -c a shell, or what standard input holds")
     sql.add_argument("-c", dest="statements", action="append", metavar="SQL", help="execute this (may be repeated)")
     sql.add_argument("--serializable", action="store_true", help="read the latest complete time instead of waiting")
     sql.set_defaults(command=_sql)
@@ -166,20 +166,53 @@ def _dev(options: argparse.Namespace) -> int:
 
 def _sql(options: argparse.Namespace) -> int:
     from mz_dagster.adapter import Engine, Isolation, Project, Session
-    from mz_dagster.sql import parse
 
     project = Project.load(options.project) if options.project is not None else Project.find_or_embed(Path.cwd())
     isolation = Isolation.SERIALIZABLE if options.serializable else Isolation.STRICT_SERIALIZABLE
     with Engine(project) as engine:
         session = Session(engine, isolation)
-        for text in options.statements or [sys.stdin.read()]:
-            for statement in parse(text):
-                result = session.sequence(statement)
-                if result.columns:
-                    _print_table([column.name for column in result.columns], result.rows)
-                else:
-                    print(result.tag)
+        if options.statements is None and sys.stdin.isatty():
+            _shell(session)
+        else:
+            for text in options.statements or [sys.stdin.read()]:
+                _execute(session, text)
     return 0
+
+
+def _execute(session: Session, text: str) -> None:
+    """Executes the statements of a text and prints what each returns."""
+    from mz_dagster.sql import parse
+
+    for statement in parse(text):
+        result = session.sequence(statement)
+        if result.columns:
+            _print_table([column.name for column in result.columns], result.rows)
+        else:
+            print(result.tag)
+
+
+def _shell(session: Session) -> None:
+    """Reads statements from a terminal, each up to its semicolon, until the input ends."""
+    import readline  # noqa: F401  # gives `input` a history and keys to edit with
+
+    print("Statements end with a semicolon; Ctrl-D leaves.")
+    text = ""
+    while True:
+        try:
+            text += input("mz> " if not text else "  > ") + "\n"
+        except EOFError:
+            print()
+            return
+        except KeyboardInterrupt:
+            print()
+            text = ""
+            continue
+        if text.rstrip().endswith(";"):
+            try:
+                _execute(session, text)
+            except Error as error:
+                print(f"ERROR: {error}")
+            text = ""
 
 
 def _frontiers(options: argparse.Namespace) -> int:

@@ -38,7 +38,6 @@ class MzDagsterTranslator:
         return dg.AssetSpec(
             key=dg.AssetKey(obj.name),
             description=_description(obj),
-            group_name=definition.kind.replace(" ", "_") + "s" if definition.kind != "index" else "indexes",
             kinds=_KINDS[definition.kind],
             metadata={
                 "dagster/column_schema": dg.TableSchema(
