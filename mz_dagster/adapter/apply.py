@@ -66,8 +66,7 @@ def apply_objects(catalog: Catalog, definitions: CatalogDefinitions, objects: Se
         if row is not None:
             _check_replaceable(one, row)
             dropped.append(row.id)
-        rows = definitions.new_objects(one.definition, len(fresh), reads)
-        fresh.extend(rows)
+        fresh.extend(definitions.new_objects(one.definition, fresh, reads))
         reads[GlobalId(one.name)] = Ref(len(fresh) - 1)
         (created if row is None else replaced).append(one.name)
     if fresh:

@@ -12,8 +12,9 @@ stored with each object, and a version that would plan them otherwise refuses to
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from mz_dagster.adapter import introspection
 from mz_dagster.adapter.definition import Definition, define
@@ -202,16 +203,20 @@ class CatalogDefinitions:
     # ---- what a definition becomes in the catalog
 
     def new_objects(
-        self, definition: Definition, first: int, reads: Mapping[GlobalId, GlobalId | Ref]
+        self,
+        definition: Definition,
+        before: Sequence[NewObject] = (),
+        reads: Mapping[GlobalId, GlobalId | Ref] = MappingProxyType({}),
     ) -> list[NewObject]:
         """Returns the catalog rows that create an object: its arrangements, then itself.
 
         Args:
             definition: What to create.
-            first: The position that the first of them will have in the list of everything created together.
-            reads: For an id in the definition that is not in the catalog yet: the object that will get it.
+            before: What is created together with it and stands before it in the list.
+            reads: For an id in the definition that the catalog does not know: what it stands for there.
         """
-        since, upper = self._initial_frontiers(definition, reads)
+        first = len(before)
+        since, upper = self._initial_frontiers(definition, before, reads)
         plan = definition.plan
         dependencies = {name: reads.get(id, id) for name, id in definition.dependencies.items()}
         options: dict[str, object] = {"key": list(definition.key)}
@@ -257,21 +262,33 @@ class CatalogDefinitions:
         )
         return created
 
-    def _initial_frontiers(self, definition: Definition, reads: Mapping[GlobalId, GlobalId | Ref]) -> tuple[int, int]:
+    def _initial_frontiers(
+        self, definition: Definition, before: Sequence[NewObject], reads: Mapping[GlobalId, GlobalId | Ref]
+    ) -> tuple[int, int]:
         """Returns since and upper of a new collection, which are equal: the time at which it will be hydrated.
 
-        For a plan it is the latest time that is complete in all inputs, and valid in all of them. A source or table
-        begins at 0.
+        For a plan it is the latest time that is complete in all inputs, or else the first at which all are valid. A
+        source or table begins at 0.
         """
         plan = definition.plan
         if plan is None:
             return (0, 0)
         ids = {id for one in (*(a.plan for a in plan.arrangements), plan.output) for id in collections_read(one)}
-        own = {one.id for one in plan.arrangements}
-        rows = [self._catalog.collection(id) for id in ids - own if id not in reads]
-        valid = max((row.since.only for row in rows), default=0)
-        complete = min((row.upper.only - 1 for row in rows), default=0) if not reads else 0
-        as_of = max(valid, complete, 0)
+        valid = 0
+        uppers = []
+        for id in ids - {one.id for one in plan.arrangements}:
+            known = reads.get(id, id)
+            if isinstance(known, Ref):
+                new = before[known.position]
+                since, upper = new.since, new.upper
+            else:
+                row = self._catalog.collection(known)
+                since, upper = row.since.only, None if row.upper.is_empty else row.upper.only
+            valid = max(valid, since)
+            if upper is not None:
+                uppers.append(upper)
+        complete = min(uppers, default=0) - 1
+        as_of = max(valid, complete)
         return (as_of, as_of)
 
 

@@ -47,7 +47,7 @@ def create(engine: Engine, statement: Definable) -> str:
     )
     if definition.timeline is not None:
         engine.catalog.declare_timeline(definition.timeline)
-    rows = engine.catalog.create_objects(engine.definitions.new_objects(definition, 0, {}))
+    rows = engine.catalog.create_objects(engine.definitions.new_objects(definition))
     created = rows[-1]
     if definition.retain_history_ms is not None and created.has_collection:
         engine.catalog.set_retention(created.id, definition.retain_history_ms)

@@ -25,7 +25,7 @@ from mz_dagster.adapter.apply import Applied, apply_objects
 from mz_dagster.adapter.catalog_definitions import CatalogDefinitions
 from mz_dagster.adapter.project import Project
 from mz_dagster.adapter.project_files import load_objects
-from mz_dagster.catalog import NO_ROWS, Catalog, Leadership, Led, Minted
+from mz_dagster.catalog import NO_ROWS, Catalog, Leadership, Led, Minted, NameTaken, SinceBehindInput, UnknownObject
 from mz_dagster.clock import SYSTEM_CLOCK, Clock
 from mz_dagster.compute import Graph, Progress, SourceNode, Stepper, StepReport, TableNode, WarmSpark, quiet
 from mz_dagster.errors import OperationalError, ProgrammingError
@@ -38,6 +38,9 @@ from mz_dagster.storage.sweep import sweep
 
 #: Up to how many updates a collection is read and merged in this process instead of by Spark.
 SMALL = 100_000
+
+
+_APPLY_TRIES = 5
 
 
 class SecondRunner(OperationalError):
@@ -118,8 +121,17 @@ class Engine:
     # ---- definitions
 
     def apply(self) -> Applied:
-        """Creates what the project's files define and the catalog does not hold, and replaces what they changed."""
-        return apply_objects(self.catalog, self.definitions, load_objects(self.project))
+        """Creates what the project's files define and the catalog does not hold, and replaces what they changed.
+
+        Several processes may do so at once: who is late finds everything there.
+        """
+        objects = load_objects(self.project)
+        for _ in range(_APPLY_TRIES - 1):
+            try:
+                return apply_objects(self.catalog, self.definitions, objects)
+            except (NameTaken, SinceBehindInput, UnknownObject):
+                continue  # the catalog changed between the look and the swap
+        return apply_objects(self.catalog, self.definitions, objects)
 
     def graph(self, timeline: str) -> Graph:
         """Returns the graph of all collections of a timeline, as the catalog has them now."""

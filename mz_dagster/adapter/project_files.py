@@ -19,7 +19,7 @@ from mz_dagster.adapter.project import Project
 from mz_dagster.errors import Error, ProgrammingError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.resolver import Item
-from mz_dagster.sql import Comment, Statement, parse
+from mz_dagster.sql import Comment, CreateIndex, Statement, parse
 
 
 class BadProjectFile(ProgrammingError):
@@ -85,6 +85,7 @@ class _Loader:
         self._comments: dict[str, str | None] = {}
         self._loaded: dict[str, ProjectObject] = {}
         self._loading: list[str] = []
+        self._indexed: set[str] = set()
 
     def load(self) -> tuple[ProjectObject, ...]:
         for path in sorted(self._project.assets.rglob("*.sql")):
@@ -142,7 +143,12 @@ class _Loader:
             )
         self._loading.append(name)
         try:
-            definition = define(found.statement, self, default_timeline=self._project.timeline)
+            definition = define(
+                found.statement,
+                self,
+                default_timeline=self._project.timeline,
+                indexed=isinstance(found.statement, CreateIndex) and str(found.statement.on) in self._indexed,
+            )
         except BadProjectFile:
             raise
         except Error as error:
@@ -150,6 +156,8 @@ class _Loader:
         finally:
             self._loading.pop()
         comment = self._comments.get(name, _comment_above(found.text, found.statement.offset))
+        if isinstance(found.statement, CreateIndex):
+            self._indexed.add(str(found.statement.on))
         loaded = ProjectObject(definition, found.path, found.line, comment)
         self._loaded[name] = loaded
         return loaded

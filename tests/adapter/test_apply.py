@@ -1,0 +1,105 @@
+"""Applying a project's files to a catalog that may hold some of it, at frontiers that have moved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mz_dagster.adapter import BadProjectFile, Engine, Project, Session
+from mz_dagster.storage.spark import SparkConfig
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    (tmp_path / "mz.toml").touch()
+    (tmp_path / "assets").mkdir()
+    write(tmp_path, t="CREATE TABLE t (a integer, b text);")
+    return Project.load(tmp_path)
+
+
+def write(root: Path, **files: str) -> None:
+    for name, text in files.items():
+        (root / "assets" / f"{name}.sql").write_text(text, encoding="utf-8")
+
+
+def test_applying_twice_changes_nothing(project: Project, spark_config: SparkConfig) -> None:
+    write(project.root, m="CREATE MATERIALIZED VIEW m AS SELECT a FROM t; CREATE INDEX i ON m (a);")
+    with Engine(project, spark=spark_config) as engine:
+        assert engine.apply().created == ("t", "m", "i")
+        assert not engine.apply().changed
+    with Engine(project, spark=spark_config) as engine:
+        assert engine.apply().kept == ("t", "m", "i")
+
+
+def test_a_new_view_over_compacted_inputs_begins_where_they_are_readable(
+    project: Project, spark_config: SparkConfig
+) -> None:
+    with Engine(project, spark=spark_config) as engine:
+        engine.apply()
+        session = Session(engine)
+        session.execute("INSERT INTO t VALUES (1, 'x')")
+        session.execute("INSERT INTO t VALUES (2, 'y')")
+        engine.catalog.set_retention(engine.collection_of("t"), 0)
+        list(engine.compact())
+        since = engine.catalog.collection(engine.collection_of("t")).since.only
+        assert since > 0
+        write(project.root, m="CREATE MATERIALIZED VIEW m AS SELECT a, b FROM t; CREATE VIEW v AS SELECT a FROM m;")
+        assert engine.apply().created == ("m", "v")
+        made = engine.catalog.collection(engine.collection_of("m"))
+        assert made.since.only >= since
+        assert sorted(session.execute("SELECT * FROM m").rows) == [(1, "x"), (2, "y")]
+
+
+def test_a_changed_view_and_its_readers_are_replaced_and_hydrate_anew(
+    project: Project, spark_config: SparkConfig
+) -> None:
+    write(project.root, m="CREATE MATERIALIZED VIEW m AS SELECT a FROM t;")
+    write(project.root, n="CREATE MATERIALIZED VIEW n AS SELECT a FROM m;")
+    with Engine(project, spark=spark_config) as engine:
+        engine.apply()
+        session = Session(engine)
+        session.execute("INSERT INTO t VALUES (1, 'x'), (2, 'y')")
+        assert sorted(session.execute("SELECT * FROM n").rows) == [(1,), (2,)]
+        old = engine.collection_of("n")
+        write(project.root, m="CREATE MATERIALIZED VIEW m AS SELECT a FROM t WHERE a > 1;")
+        applied = engine.apply()
+        assert (applied.replaced, applied.kept) == (("m", "n"), ("t",))
+        assert engine.collection_of("n") != old
+        assert engine.catalog.collection(old).since.is_empty
+        assert session.execute("SELECT * FROM n").rows == ((2,),)
+        session.execute("INSERT INTO t VALUES (3, 'z')")
+        assert sorted(session.execute("SELECT * FROM n").rows) == [(2,), (3,)]
+
+
+def test_what_the_files_no_longer_define_is_told_and_kept(project: Project, spark_config: SparkConfig) -> None:
+    write(project.root, m="CREATE VIEW m AS SELECT a FROM t;")
+    with Engine(project, spark=spark_config) as engine:
+        engine.apply()
+        (project.assets / "m.sql").unlink()
+        assert engine.apply().orphaned == ("m",)
+        assert Session(engine).execute("SELECT * FROM m").rows == ()
+
+
+def test_a_table_is_never_replaced(project: Project, spark_config: SparkConfig) -> None:
+    with Engine(project, spark=spark_config) as engine:
+        engine.apply()
+        write(project.root, t="CREATE TABLE t (a integer);")
+        with pytest.raises(BadProjectFile, match='definition of table "t" changed') as caught:
+            engine.apply()
+        assert caught.value.hint is not None
+        write(project.root, t="CREATE VIEW t AS SELECT 1 AS a;")
+        with pytest.raises(BadProjectFile, match='"t" is a table in the catalog, and a view here'):
+            engine.apply()
+
+
+def test_a_second_index_is_a_copy_in_its_own_order(project: Project, spark_config: SparkConfig) -> None:
+    write(project.root, i="CREATE INDEX i ON t (a); CREATE INDEX j ON t (b);")
+    with Engine(project, spark=spark_config) as engine:
+        engine.apply()
+        i, j = (engine.catalog.resolve_name(name) for name in "ij")
+        assert i is not None
+        assert j is not None
+        assert (i.has_collection, j.has_collection) == (False, True)
+        assert engine.definitions.sort_key(engine.catalog.collection(engine.collection_of("t"))) == ("a",)
+        assert engine.definitions.sort_key(engine.catalog.collection(j.id)) == ("b",)
