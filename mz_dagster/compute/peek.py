@@ -14,12 +14,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from mz_dagster.compute.consolidate import consolidate
+from mz_dagster.compute.frame import DIFF, ERROR, META, positional
 from mz_dagster.compute.render import Renderer
 from mz_dagster.errors import DataError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import Physical
 from mz_dagster.plan.scalar import Value
 from mz_dagster.plan.types import Column, Kind
+from mz_dagster.storage.spark import reporting_lost_spark
 
 Row = tuple[Value, ...]
 Read = Callable[[GlobalId, int | None, int], DataFrame]
@@ -64,15 +66,14 @@ def peek(session: SparkSession, read: Read, plan: Physical, as_of: int) -> list[
         DataError: The content is an error, or a multiplicity is negative.
     """
     columns = plan.relation_type.columns
-    total = consolidate(Renderer(session, read).snapshot(plan, as_of))
-    names = total.columns
-    shown = [
-        F.unix_micros(total[names[i]]).alias(f"c{i}")
-        if column.type.kind is Kind.TIMESTAMPTZ
-        else total[names[i]].alias(f"c{i}")
-        for i, column in enumerate(columns)
-    ]
-    collected = total.select(*shown, total["mz_diff"], total["mz_error"]).collect()
+    with reporting_lost_spark():
+        content = Renderer(session, read).snapshot(plan, as_of).toDF(*positional(len(columns)), *META)
+        total = consolidate(content)
+        shown = [
+            F.unix_micros(name).alias(name) if column.type.kind is Kind.TIMESTAMPTZ else F.col(name)
+            for name, column in zip(positional(len(columns)), columns, strict=True)
+        ]
+        collected = total.select(*shown, F.col(DIFF), F.col(ERROR)).collect()
     return rows_of((tuple(row) for row in collected), columns)
 
 

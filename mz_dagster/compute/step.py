@@ -61,6 +61,7 @@ from mz_dagster.formalism import Antichain, GlobalId
 from mz_dagster.storage.append import BatchWriter
 from mz_dagster.storage.read import leased, overlapping
 from mz_dagster.storage.shards import Shards
+from mz_dagster.storage.spark import reporting_lost_spark
 
 logger = logging.getLogger("mz_dagster.step")
 
@@ -174,7 +175,6 @@ class Stepper:
         holder: Names this process in leases.
         lease_ms: How long a lease lasts without renewal.
         parallelism: How many collections may be computed at the same time.
-        deadline_s: After how many seconds a collection that still computes has failed.
     """
 
     def __init__(
@@ -185,7 +185,6 @@ class Stepper:
         holder: str,
         lease_ms: int = 60_000,
         parallelism: int = 4,
-        deadline_s: float = 3600.0,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._catalog = catalog
@@ -193,7 +192,6 @@ class Stepper:
         self._holder = holder
         self._lease_ms = lease_ms
         self._parallelism = parallelism
-        self._deadline_s = deadline_s
         self._clock = clock
 
     def run(
@@ -341,7 +339,8 @@ class Stepper:
             return CollectionStep(node.id, node.name, Outcome.IDLE, lower, upper)
         start = self._clock.monotonic_ms()
         try:
-            stats = self._write(run, node, row, lower, upper, writer, progress)
+            with reporting_lost_spark(writing=True):
+                stats = self._write(run, node, row, lower, upper, writer, progress)
         except DatabaseError as error:
             failure = error
         except Exception as error:
