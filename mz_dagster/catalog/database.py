@@ -17,9 +17,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, create_engine, event, make_url, select, update
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, select, update
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from mz_dagster.catalog.errors import CatalogBusy, CatalogUnavailable
@@ -30,6 +31,8 @@ from mz_dagster.fail_point import fail_point
 
 WAIT_MS = 30_000
 """How long a write waits for the writers before it, in milliseconds."""
+
+_LOCK_NOT_AVAILABLE = "55P03"  # PostgreSQL's SQLSTATE of a lock timeout
 
 
 class Database:
@@ -42,11 +45,15 @@ class Database:
 
     def __init__(self, url: str, clock: Clock) -> None:
         try:
-            parsed = make_url(url)
-            self.engine = _sqlite_engine(url) if parsed.get_backend_name() == "sqlite" else create_engine(url)
+            self.engine = _engine(make_url(url))
         except (ArgumentError, NoSuchModuleError) as error:
             raise ProgrammingError(
                 f"not a catalog URL: {error}", hint="Use sqlite:///path/to/file or postgresql+psycopg://..."
+            ) from error
+        except ModuleNotFoundError as error:
+            raise ProgrammingError(
+                f'the driver of the catalog\'s database is not installed: no module "{error.name}"',
+                hint="Install mz_dagster[postgres], and use a URL that begins with postgresql+psycopg://",
             ) from error
         self.clock = clock
         self.is_sqlite = self.engine.dialect.name == "sqlite"
@@ -121,8 +128,37 @@ def next_ids(connection: Connection, counter: str, number: int) -> range:
     return range(last + 1, last + number + 1)
 
 
-def _sqlite_engine(url: str) -> Engine:
-    path = make_url(url).database
+def _engine(url: URL) -> Engine:
+    match url.get_backend_name():
+        case "sqlite":
+            return _sqlite_engine(url)
+        case "postgresql":
+            return _postgres_engine(url)
+        case other:
+            raise ArgumentError(f'a catalog cannot live in "{other}"')
+
+
+def _postgres_engine(url: URL) -> Engine:
+    if url.drivername == "postgresql":  # SQLAlchemy would take psycopg2
+        url = url.set(drivername="postgresql+psycopg")
+    # Under READ COMMITTED each statement sees what was committed before it, so all that follow the lock of `project` see
+    # what the writers before have done, whatever the server's default is.
+    engine = create_engine(url, isolation_level="READ COMMITTED", pool_pre_ping=True, pool_size=5, max_overflow=40)
+
+    @event.listens_for(engine, "connect")
+    def on_connect(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
+        cursor = connection.cursor()
+        try:
+            cursor.execute(f"SET lock_timeout = {WAIT_MS}")
+            connection.commit()
+        finally:
+            cursor.close()
+
+    return engine
+
+
+def _sqlite_engine(url: URL) -> Engine:
+    path = url.database
     if path in (None, "", ":memory:"):
         raise ProgrammingError(
             "a catalog cannot live in memory",
@@ -175,10 +211,14 @@ def _told_apart() -> Iterator[None]:
         cause = error.orig
         if isinstance(cause, sqlite3.OperationalError) and "locked" in str(cause):
             raise _busy() from error
+        if getattr(cause, "sqlstate", None) == _LOCK_NOT_AVAILABLE:
+            raise _busy() from error
         raise CatalogUnavailable(
             f"the catalog's database failed: {cause}",
             hint="Check that the database is there, intact, and can be written.",
         ) from error
+    except PoolTimeout as error:
+        raise _busy() from error
 
 
 @contextmanager

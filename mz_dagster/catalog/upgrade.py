@@ -37,8 +37,12 @@ def upgrade(database: Database) -> None:
     with database.migrate() as connection:
         if not database.is_sqlite:
             connection.execute(select(func.pg_advisory_xact_lock(_LOCK_KEY)))
-        if _version(connection) == HEAD:
+        found = _version(connection)
+        if found == HEAD:
             return
+        if found is not None and not database.is_sqlite:
+            # Keeps out writers of the version before: each of them locks this table's row first.
+            connection.execute(text("LOCK TABLE project IN ACCESS EXCLUSIVE MODE"))
         _run_migrations(connection)
         if connection.execute(select(PROJECT.c.id)).first() is None:
             connection.execute(insert(PROJECT).values(id=secrets.token_hex(16)))

@@ -9,12 +9,13 @@ mean nothing until `without_error_data` has made them NULL. It reads and writes 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from pyspark.sql import functions as sf
 
-from mz_dagster.plan.types import Kind, RelationType, ScalarType
+from mz_dagster.plan.types import RelationType, ScalarType
+from mz_dagster.storage.spark.schema import spark_type as storage_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -48,34 +49,11 @@ def spark_type(type_: ScalarType) -> str:
     """Returns the Spark SQL type that holds `type_`.
 
     Example:
-        >>> spark_type(ScalarType(Kind.NUMERIC, 2))
+        >>> from mz_dagster.plan.types import numeric
+        >>> spark_type(numeric(2))
         'decimal(38,2)'
     """
-    match type_.kind:
-        case Kind.BOOL:
-            return "boolean"
-        case Kind.INT2:
-            return "smallint"
-        case Kind.INT4:
-            return "int"
-        case Kind.INT8 | Kind.MZ_TIMESTAMP:
-            return "bigint"
-        case Kind.FLOAT4:
-            return "float"
-        case Kind.FLOAT8:
-            return "double"
-        case Kind.NUMERIC:
-            return f"decimal(38,{type_.scale})"
-        case Kind.TEXT:
-            return "string"
-        case Kind.DATE:
-            return "date"
-        case Kind.TIMESTAMP:
-            return "timestamp_ntz"
-        case Kind.TIMESTAMPTZ:
-            return "timestamp"
-        case _:
-            assert_never(type_.kind)
+    return storage_type(type_).simpleString()
 
 
 def spark_schema(relation_type: RelationType, names: Sequence[str] | None = None) -> str:

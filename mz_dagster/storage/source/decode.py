@@ -16,9 +16,9 @@ from typing import assert_never
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 from mz_dagster.plan.types import Kind, ScalarType
+from mz_dagster.storage.spark.schema import spark_type
 
 #: What PostgreSQL's input functions skip at both ends, text excepted.
 _WHITESPACE = " \t\n\r\x0b\x0c"
@@ -34,35 +34,6 @@ _TIME = r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2}(\.[0-9]*)?)?"
 _ZONE = r"( ?(Z|z|UTC|utc|[+-][0-9]{1,2}(:?[0-9]{2})?))"
 
 _TIMESTAMP = f"^{_DATE}([ T]{_TIME}{_ZONE}?)?$"
-
-
-def spark_type(type_: ScalarType) -> T.DataType:
-    """Returns the physical type of a column, in which every value of `type_` is exact."""
-    match type_.kind:
-        case Kind.BOOL:
-            return T.BooleanType()
-        case Kind.INT2:
-            return T.ShortType()
-        case Kind.INT4:
-            return T.IntegerType()
-        case Kind.INT8 | Kind.MZ_TIMESTAMP:
-            return T.LongType()
-        case Kind.FLOAT4:
-            return T.FloatType()
-        case Kind.FLOAT8:
-            return T.DoubleType()
-        case Kind.NUMERIC:
-            return T.DecimalType(38, type_.scale)
-        case Kind.TEXT:
-            return T.StringType()
-        case Kind.DATE:
-            return T.DateType()
-        case Kind.TIMESTAMP:
-            return T.TimestampNTZType()
-        case Kind.TIMESTAMPTZ:
-            return T.TimestampType()
-        case _:
-            assert_never(type_.kind)
 
 
 def decode(text: SparkColumn, type_: ScalarType) -> SparkColumn:

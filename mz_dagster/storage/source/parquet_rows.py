@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from mz_dagster.catalog import Binding
 from mz_dagster.plan.types import Kind, ScalarType
 from mz_dagster.storage.source.cells import PLACE, cell, relative_path, spark_path, with_tick
-from mz_dagster.storage.source.decode import spark_type
+from mz_dagster.storage.spark.schema import spark_type
 
 _RANGED = {Kind.INT2, Kind.INT4, Kind.INT8, Kind.NUMERIC}
 

@@ -30,11 +30,12 @@ from mz_dagster.plan.types import Column
 from mz_dagster.storage.source.cells import PLACE, cell
 from mz_dagster.storage.source.csv_header import read_header
 from mz_dagster.storage.source.csv_lines import cells_of_fields
-from mz_dagster.storage.source.decode import decode, spark_type, why_not
+from mz_dagster.storage.source.decode import decode, why_not
 from mz_dagster.storage.source.json_lines import cells_of_rows, cells_of_upserts
 from mz_dagster.storage.source.parquet_rows import cells_of_parquet, convert, why_not_converted
 from mz_dagster.storage.source.parquet_schema import read_schema
 from mz_dagster.storage.source.text_lines import read_lines
+from mz_dagster.storage.spark.schema import spark_type
 
 if TYPE_CHECKING:
     from mz_dagster.storage.source.files import FileSource
