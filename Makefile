@@ -61,8 +61,8 @@ lock: .make/venv ## write requirements.lock anew
 	@command -v uv > /dev/null || test -x .make/lock/bin/uv || \
 	  { $(BIN)/python -m venv .make/lock && .make/lock/bin/python -m pip install --quiet uv; }
 	PATH="$$PATH:$(CURDIR)/.make/lock/bin" uv pip compile -q --universal --no-strip-extras --python-version 3.11 \
-	  --generate-hashes --no-header --no-emit-find-links --no-emit-index-url --extra demo --extra dev --allow-unsafe \
-	  pyproject.toml -o requirements.lock
+	  --generate-hashes --no-header --no-emit-find-links --no-emit-index-url \
+	  --extra demo --extra dev --extra postgres --allow-unsafe pyproject.toml -o requirements.lock
 
 clean: ## stop this project's Spark and remove all that was made here: environment, state and landing folder
 	-@test ! -x $(BIN)/mz-dagster || $(BIN)/mz-dagster spark stop > /dev/null 2>&1

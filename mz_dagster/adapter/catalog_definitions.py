@@ -12,7 +12,7 @@ stored with each object, and a version that would plan them otherwise refuses to
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -141,11 +141,6 @@ class CatalogDefinitions:
                 positions = index.options["key"]
         return tuple(row.columns[position].name for position in positions)
 
-    def arrangements_of(self, id: GlobalId) -> tuple[ObjectRow, ...]:
-        """Returns the arrangements that an object owns, in the order of its plan."""
-        owned = [row for row in self._catalog.objects("arrangement") if row.owner == id]
-        return tuple(sorted(owned, key=lambda row: int(row.options["position"])))
-
     # ---- graphs
 
     def graph(self, timeline: str) -> Graph:
@@ -153,7 +148,7 @@ class CatalogDefinitions:
         rows = {row.id: row for row in self._catalog.objects() if row.timeline == timeline and row.has_collection}
         nodes: dict[GlobalId, Node] = {}
         for row in rows.values():
-            for node in self._nodes(row):
+            for node in self._nodes(row, rows.values()):
                 nodes[node.id] = node
         ordered: dict[GlobalId, Node] = {}
 
@@ -167,7 +162,7 @@ class CatalogDefinitions:
             visit(id)
         return Graph(timeline, tuple(ordered.values()))
 
-    def _nodes(self, row: ObjectRow) -> list[Node]:
+    def _nodes(self, row: ObjectRow, rows: Iterable[ObjectRow]) -> list[Node]:
         name = row.name or row.created_as or str(row.id)
         match row.kind:
             case "source":
@@ -175,7 +170,7 @@ class CatalogDefinitions:
             case "table":
                 return [TableNode(row.id, name)]
             case "materialized view" | "index":
-                return self._maintained(row, name)
+                return self._maintained(row, name, [one for one in rows if one.owner == row.id])
             case _:  # arrangements come with their owner
                 return []
 
@@ -183,7 +178,7 @@ class CatalogDefinitions:
         """Returns the files behind a source."""
         return file_source(self.definition(id), self._project)
 
-    def _maintained(self, row: ObjectRow, name: str) -> list[Node]:
+    def _maintained(self, row: ObjectRow, name: str, owned: list[ObjectRow]) -> list[Node]:
         plan = self.definition(row.id).plan
         if plan is None:
             raise InternalError(f'"{name}" has a collection and no plan')
@@ -192,7 +187,7 @@ class CatalogDefinitions:
                 f'"{name}" was created by a version of mz_dagster that planned its state otherwise',
                 hint=f'Drop "{name}" and create it again, which hydrates it anew; or go back to that version.',
             )
-        owned = self.arrangements_of(row.id)
+        owned = sorted(owned, key=lambda one: int(one.options["position"]))
         ids = {one.id: own.id for one, own in zip(plan.arrangements, owned, strict=True)}
         nodes: list[Node] = [
             MaintainedNode(own.id, f"{name} (arrangement {n})", rename_collections(one.plan, ids))
@@ -258,6 +253,7 @@ class CatalogDefinitions:
                 has_collection=has_collection,
                 since=since,
                 upper=upper,
+                retention_ms=definition.retain_history_ms,
             )
         )
         return created

@@ -49,8 +49,6 @@ def create(engine: Engine, statement: Definable) -> str:
         engine.catalog.declare_timeline(definition.timeline)
     rows = engine.catalog.create_objects(engine.definitions.new_objects(definition))
     created = rows[-1]
-    if definition.retain_history_ms is not None and created.has_collection:
-        engine.catalog.set_retention(created.id, definition.retain_history_ms)
     if definition.plan is not None and created.timeline is not None:
         engine.reach(created.timeline, engine.catalog.read_ts(created.timeline), frozenset({created.id}))
     return tag

@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mz_dagster.adapter.engine import Engine
-from mz_dagster.catalog import CollectionRow, Sealed
+from mz_dagster.catalog import CollectionRow, Sealed, UnknownObject
 from mz_dagster.errors import IntegrityError, OperationalError
 from mz_dagster.formalism import Antichain, GlobalId
 from mz_dagster.plan.scalar import Value
 from mz_dagster.storage.append import compare_and_append
 from mz_dagster.storage.local_shards import update_table
+from mz_dagster.storage.read import ReadBeforeSince
 
 Row = tuple[Value, ...]
 #: A row with its diff.
@@ -51,11 +52,17 @@ def read_and_append(engine: Engine, table: GlobalId, decide: Callable[[Collectio
 
     Raises:
         WriteContended: Others were faster, many times; nothing was written.
+        UnknownObject: The table was dropped.
     """
     for _ in range(_TRIES):
         row = engine.catalog.collection(table)
         assert row.timeline is not None
-        updates = decide(row)
+        if row.upper.is_empty:
+            raise UnknownObject(table, dropped=True)
+        try:
+            updates = decide(row)
+        except ReadBeforeSince:
+            continue  # what it builds on is forgotten, so somebody else has written
         time = engine.catalog.write_ts(row.timeline, engine.now(row.timeline))
         if row.upper.less_equal(time):
             sealed = compare_and_append(

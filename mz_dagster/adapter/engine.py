@@ -13,6 +13,7 @@ It does not know SQL (sessions do) nor Dagster.
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 from collections.abc import Iterator
@@ -27,7 +28,7 @@ from mz_dagster.adapter.project import Project
 from mz_dagster.adapter.project_files import load_objects
 from mz_dagster.catalog import NO_ROWS, Catalog, Leadership, Led, Minted, NameTaken, SinceBehindInput, UnknownObject
 from mz_dagster.clock import SYSTEM_CLOCK, Clock
-from mz_dagster.compute import Graph, Progress, SourceNode, Stepper, StepReport, TableNode, WarmSpark, quiet
+from mz_dagster.compute import Graph, Progress, SourceNode, StepLost, Stepper, StepReport, TableNode, WarmSpark, quiet
 from mz_dagster.errors import OperationalError, ProgrammingError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.storage.compact import Merge, compact
@@ -35,6 +36,8 @@ from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.renewal import Renewal
 from mz_dagster.storage.spark import SparkConfig
 from mz_dagster.storage.sweep import sweep
+
+logger = logging.getLogger("mz_dagster.engine")
 
 #: Up to how many updates a collection is read and merged in this process instead of by Spark.
 SMALL = 100_000
@@ -219,7 +222,7 @@ class Engine:
         return not unsealed and any(
             not rows[node.id].is_hydrated or rows[node.id].upper.less_equal(read_ts)
             for node in graph
-            if not isinstance(node, TableNode)
+            if not isinstance(node, TableNode) and node.id in rows
         )
 
     def _nothing_new(self, graph: Graph, now: int, read_ts: int) -> Poll:
@@ -236,8 +239,8 @@ class Engine:
     def unsealed_ticks(self, timeline: str) -> tuple[int, ...]:
         """Returns the minted ticks at which some collection of the timeline cannot be read yet, ascending."""
         rows = self.catalog.collections(timeline)
-        uppers = [row.upper.only for row in rows if not row.upper.is_empty]
-        return tuple(tick for tick in self.catalog.ticks(timeline) if any(upper <= tick for upper in uppers))
+        lowest = min((row.upper.only for row in rows if not row.upper.is_empty), default=None)
+        return () if lowest is None else tuple(tick for tick in self.catalog.ticks(timeline) if lowest <= tick)
 
     def step(
         self,
@@ -278,23 +281,34 @@ class Engine:
         until = self.clock.monotonic_ms() + deadline_s * 1000
         while True:
             rows = {row.id: row for row in self.catalog.collections(timeline)}
+            if gone := wanted - rows.keys():
+                raise UnknownObject(min(gone), dropped=True)
             lagging = [rows[id] for id in wanted if rows[id].upper.less_equal(time)]
             if not lagging:
                 return
             self.catalog.apply_write(timeline, time)  # so that no tick is minted at or before it from here on
             with self._try_lead(timeline) as lead:
                 if not isinstance(lead, Led):
-                    graph = self.graph(timeline)
-                    report = self.stepper.run(graph, time, leadership=lead, only=graph.upstream(wanted), progress=quiet)
-                    if report.failures:
-                        raise report.failures[0].error or OperationalError("a step failed")
-                    continue
+                    self._step_to(timeline, time, wanted, lead)
             if self.clock.monotonic_ms() > until:
+                who = f"{lead.holder} leads the timeline and" if isinstance(lead, Led) else "this process"
                 raise OperationalError(
-                    f"{lead.holder} leads the timeline and has not reached {time} in {deadline_s:.0f} s",
+                    f"{who} has not reached {time} in {deadline_s:.0f} s",
                     hint="Try again later, or read at a time that is complete with AS OF.",
                 )
-            self.clock.sleep(0.1)
+            if isinstance(lead, Led):
+                self.clock.sleep(0.1)
+
+    def _step_to(self, timeline: str, time: int, wanted: frozenset[GlobalId], lead: Leadership) -> None:
+        """Steps the wanted collections and what they depend on; what is dropped under the step only ends it."""
+        graph = self.graph(timeline)
+        try:
+            report = self.stepper.run(graph, time, leadership=lead, only=graph.upstream(wanted), progress=quiet)
+        except StepLost as lost:
+            logger.info("stepping again: %s", lost)
+            return
+        if report.failures:
+            raise report.failures[0].error or OperationalError("a step failed")
 
     def compact(self, *, thorough: bool = True) -> Iterator[str]:
         """Lets every since rise as far as retention and capabilities allow, merges batches, and sweeps.
@@ -337,7 +351,11 @@ class Engine:
             with Renewal(lambda: self.catalog.renew_leadership(lead, ttl), every_ms=ttl // 3):
                 yield lead
         finally:
-            self.catalog.resign(lead)
+            try:
+                self.catalog.resign(lead)
+            except OperationalError as failure:
+                # What was done is done, and what failed has its own error; the lease runs out by itself.
+                logger.warning("could not give the lead of timeline %s back: %s", timeline, failure)
 
 
 def spark_config(project: Project) -> SparkConfig:

@@ -20,9 +20,11 @@ from mz_dagster.plan import lower_to_snapshot_plan, optimize
 from mz_dagster.plan.physical import ConstantRows, Linear, Physical, ReadCollection, collections_read
 from mz_dagster.plan.relation import Get, Relation
 from mz_dagster.plan.rewriting import bottom_up
-from mz_dagster.storage.read import leased, overlapping
+from mz_dagster.storage.read import ReadBeforeSince, check_readable, leased, overlapping
 
 Row = tuple[Any, ...]
+
+_TRIES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +46,28 @@ class Peeks:
             NoValidTimestamp: It cannot be read at the time asked for.
             DataError: Its content is an error.
         """
-        plan, rows = self._planned(relation)
-        timelines = {row.timeline for row in rows if row.timeline is not None}
-        if not timelines:
-            return self._run(plan, 0, rows)
-        (timeline,) = timelines
-        time = select_timestamp(rows, self.engine.catalog.read_ts(timeline), self.isolation, as_of)
-        self.engine.reach(timeline, time, frozenset(row.id for row in rows))
-        return self._run(plan, time, rows)
+        for attempt in range(1, _TRIES + 1):
+            plan, rows = self._planned(relation)
+            timelines = {row.timeline for row in rows if row.timeline is not None}
+            if not timelines:
+                return self._run(plan, 0, rows)
+            (timeline,) = timelines
+            time = select_timestamp(rows, self.engine.catalog.read_ts(timeline), self.isolation, as_of)
+            self.engine.reach(timeline, time, frozenset(row.id for row in rows))
+            try:
+                return self._run(plan, time, rows)
+            except ReadBeforeSince:
+                # A since passed the time before the lease was taken: a later time is as good, unless one was asked for.
+                if attempt == _TRIES or (as_of is not None and not as_of.at_least):
+                    raise
+        raise AssertionError("the last attempt returns or raises")
 
     def peek_before(self, relation: Relation, table: CollectionRow) -> list[Row]:
-        """Returns the rows of a plan over one table at `upper - 1`, the latest that a writer can build on."""
+        """Returns the rows of a plan over one table at `upper - 1`, the latest that a writer can build on.
+
+        Raises:
+            ReadBeforeSince: That time is forgotten, so somebody has written meanwhile.
+        """
         plan, rows = self._planned(relation)
         return self._run(plan, table.upper.only - 1, rows)
 
@@ -75,6 +88,8 @@ class Peeks:
         engine = self.engine
         by_id = {row.id: row for row in rows}
         with leased(engine.catalog, tuple(by_id), holder=engine.holder) as lease:
+            for id, snapshot in lease.snapshots.items():
+                check_readable(id, snapshot, time)  # since may have moved after the time was chosen
             listed = {id: snapshot.batches for id, snapshot in lease.snapshots.items()}
             if leaf is not None and sum(batch.stats.rows for batch in listed[leaf.id]) <= SMALL:
                 return self._read_here(by_id[leaf.id], positions, listed[leaf.id], time)

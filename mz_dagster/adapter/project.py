@@ -221,4 +221,6 @@ class _Table:
             )
 
     def _wrong(self, key: str, wanted: str) -> BadSettings:
-        return BadSettings(f'setting "{self._prefix}{key}" in "{self._path}" must be {wanted}')
+        return BadSettings(
+            f'setting "{self._prefix}{key}" in "{self._path}" must be {wanted}', hint="The README lists all settings."
+        )

@@ -141,8 +141,8 @@ def _engine(url: URL) -> Engine:
 def _postgres_engine(url: URL) -> Engine:
     if url.drivername == "postgresql":  # SQLAlchemy would take psycopg2
         url = url.set(drivername="postgresql+psycopg")
-    # Under READ COMMITTED each statement sees what was committed before it, so all that follow the lock of `project` see
-    # what the writers before have done, whatever the server's default is.
+    # Under READ COMMITTED, whatever the server's default is: each statement sees what was committed before it, so those
+    # that follow the lock of `project` see what the writers before have done.
     engine = create_engine(url, isolation_level="READ COMMITTED", pool_pre_ping=True, pool_size=5, max_overflow=40)
 
     @event.listens_for(engine, "connect")

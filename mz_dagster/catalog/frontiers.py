@@ -122,9 +122,9 @@ class Frontiers(Transactions):
 
     def holds(self, id: GlobalId) -> tuple[GlobalId, ...]:
         """Returns the collections that a collection is computed from, in order of their ids."""
-        query = select(HOLD.c.input).where(HOLD.c.output == id).order_by(HOLD.c.input)
+        query = select(HOLD.c.input).where(HOLD.c.output == id)
         with self._database.read() as connection:
-            return tuple(GlobalId(one) for one in connection.execute(query).scalars())
+            return tuple(sorted(GlobalId(one) for one in connection.execute(query).scalars()))
 
     def allow_compaction(self, timeline: str, *, retention_ms: int | None = None) -> Mapping[GlobalId, Antichain[int]]:
         """Advances the since of every collection of a timeline as far as retention and capabilities allow.

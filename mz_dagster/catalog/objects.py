@@ -204,6 +204,7 @@ def _create(connection: Connection, new: Sequence[NewObject]) -> list[GlobalId]:
                         Antichain.empty(lattice) if one.upper is None else Antichain.of(lattice, one.upper)
                     ),
                     shard=f"shards/{id}",
+                    retention_ms=one.retention_ms,
                 )
             )
     for id, one in zip(ids, new, strict=True):
@@ -317,11 +318,12 @@ def _objects_query() -> Any:
 
 
 def _dependencies(connection: Connection, id: GlobalId | None = None) -> dict[GlobalId, dict[str, GlobalId]]:
-    query = select(DEPENDENCY).order_by(DEPENDENCY.c.dependant, DEPENDENCY.c.name)
+    query = select(DEPENDENCY)
     if id is not None:
         query = query.where(DEPENDENCY.c.dependant == id)
     found: dict[GlobalId, dict[str, GlobalId]] = {}
-    for row in connection.execute(query):
+    # Sorted here, because databases differ in how they order text.
+    for row in sorted(connection.execute(query), key=lambda row: (row.dependant, row.name)):
         found.setdefault(GlobalId(row.dependant), {})[row.name] = GlobalId(row.dependency)
     return found
 

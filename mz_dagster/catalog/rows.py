@@ -112,6 +112,7 @@ class NewObject:
         has_collection: Whether it has contents of its own (a plain view has none).
         since: Where its collection starts to be readable.
         upper: Where its collection is not known yet; None for `{}`, closed from the start.
+        retention_ms: How much history its collection keeps readable behind its upper; None for the project's default.
     """
 
     name: str | None
@@ -128,6 +129,7 @@ class NewObject:
     has_collection: bool = True
     since: int = 0
     upper: int | None = 0
+    retention_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

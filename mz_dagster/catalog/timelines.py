@@ -84,7 +84,7 @@ class Timelines(Transactions):
     def timelines(self) -> tuple[TimelineRow, ...]:
         """Returns all timelines by name."""
         with self._database.read() as connection:
-            rows = connection.execute(select(TIMELINE).order_by(TIMELINE.c.name)).all()
+            rows = sorted(connection.execute(select(TIMELINE)), key=lambda row: str(row.name))
         return tuple(TimelineRow(row.name, row.lattice, row.read_ts, row.write_ts) for row in rows)
 
     def read_ts(self, timeline: str) -> int:

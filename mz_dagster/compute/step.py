@@ -128,7 +128,7 @@ class StepReport:
 
 
 class StepLost(OperationalError):
-    """Reports that another runner moved a collection, or took the lead, while this step ran; nothing was sealed."""
+    """Reports that another moved or dropped a collection, or took the lead, while this step ran; nothing was sealed."""
 
     sqlstate = "40001"
 
@@ -259,6 +259,9 @@ class Stepper:
 
     def _list(self, graph: Graph, tick: int, selected: frozenset[GlobalId]) -> _Run:
         rows = {row.id: row for row in self._catalog.collections(graph.timeline)}
+        for node in graph:
+            if node.id not in rows:
+                raise StepLost(f'"{node.name}" was dropped under the step to {tick}', hint="Run again.")
         listed = self._catalog.live_batches(tuple(node.id for node in graph))
         return _Run(graph, tick, rows, {id: list(batches) for id, batches in listed.items()}, selected)
 
@@ -339,7 +342,7 @@ class Stepper:
             return CollectionStep(node.id, node.name, Outcome.IDLE, lower, upper)
         start = self._clock.monotonic_ms()
         try:
-            with reporting_lost_spark(writing=True):
+            with reporting_lost_spark():  # what is not sealed is never seen, so a retry is safe
                 stats = self._write(run, node, row, lower, upper, writer, progress)
         except DatabaseError as error:
             failure = error
@@ -373,14 +376,30 @@ class Stepper:
                 progress(f'"{node.name}" [{lower}, {upper}): reading its bound files')
                 bindings = self._catalog.bindings(node.id, lower, upper)
                 prior = run.overlapping(node.id, None, lower)
-                updates: DataFrame | None = ingest(session, shards, row, node.source, bindings, prior)
+                with node.source.kept_still(bindings):
+                    updates = ingest(session, shards, row, node.source, bindings, prior)
+                    return self._append(run, node, row, lower, upper, writer, shards, updates)
             case MaintainedNode():
                 progress(f'"{node.name}" [{lower}, {upper}): maintaining')
-                updates = self._maintain(run, node, row, lower, upper, session, shards)
+                maintained = self._maintain(run, node, row, lower, upper, session, shards)
+                if maintained is None:
+                    return NO_ROWS
+                return self._append(run, node, row, lower, upper, writer, shards, maintained)
             case TableNode():
                 raise InternalError(f'table "{node.name}" has no work in a step')
-        if updates is None:
-            return NO_ROWS
+
+    def _append(
+        self,
+        run: _Run,
+        node: Node,
+        row: CollectionRow,
+        lower: int,
+        upper: int,
+        writer: BatchWriter,
+        shards: Shards[DataFrame],
+        updates: DataFrame,
+    ) -> BatchStats:
+        """Writes a collection's updates in `[lower, upper)` as one unsealed batch, which the rest of the step reads."""
         batch, stats = writer.write(shards, row, row.upper, _at(row.upper, upper), updates)
         if stats.rows:
             run.written[node.id] = batch

@@ -12,6 +12,7 @@ from pydantic import Field
 from mz_dagster.adapter import Engine, Project
 from mz_dagster.catalog import CollectionRow
 from mz_dagster.compute import CollectionStep, Outcome, StepReport
+from mz_dagster.formalism import GlobalId
 from mz_dagster.orchestration.ticks import tick_of
 
 NAME_KEY = "mz/name"
@@ -44,6 +45,7 @@ class MzResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     def step(self, context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None]]:
         """Steps the selected assets to the run's newest tick, and yields a result for each that is readable there.
 
+        A run of all assets steps whatever else sessions have created on the timeline, too: a tick is closed only then.
         A tick that is closed already changes nothing; its assets are reported as they are.
 
         Raises:
@@ -57,11 +59,16 @@ class MzResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             )
         tick = ticks[-1]
         specs = {spec.key: spec for spec in context.assets_def.specs}
-        wanted = {key: str(specs[key].metadata[NAME_KEY]) for key in context.selected_asset_keys}
         timeline = str(next(iter(specs.values())).metadata["mz/timeline"])
         with self.engine(f"dagster run {context.run.run_id}") as engine:
-            ids = {key: engine.collection_of(name) for key, name in wanted.items()}
-            report = engine.step(timeline, tick, only=frozenset(ids.values()), progress=context.log.info)
+            assets = {key: engine.collection_of(str(spec.metadata[NAME_KEY])) for key, spec in specs.items()}
+            ids = {key: assets[key] for key in context.selected_asset_keys}
+            only: frozenset[GlobalId] | None = None
+            if len(ids) < len(assets):
+                # With them what is no asset of its own: their arrangements, and what sessions put in between.
+                selected = frozenset(ids.values())
+                only = selected | (engine.graph(timeline).upstream(selected) - frozenset(assets.values()))
+            report = engine.step(timeline, tick, only=only, progress=context.log.info)
             context.log.info(summary(report))
             rows = {row.id: row for row in engine.catalog.collections(timeline)}
             steps = {one.id: one for one in report.collections}

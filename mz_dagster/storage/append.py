@@ -10,6 +10,7 @@ no retry can double an update. The seal compares the upper, so no two writers ca
 
 from __future__ import annotations
 
+import logging
 from types import TracebackType
 from typing import TypeVar
 
@@ -25,10 +26,13 @@ from mz_dagster.catalog import (
     UpperMismatch,
     WriterId,
 )
+from mz_dagster.errors import OperationalError
 from mz_dagster.fail_point import fail_point
 from mz_dagster.formalism import Antichain
 from mz_dagster.storage.renewal import Renewal
 from mz_dagster.storage.shards import Shards
+
+logger = logging.getLogger("mz_dagster.lease")
 
 Frame = TypeVar("Frame")
 
@@ -61,7 +65,11 @@ class BatchWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._renewal.__exit__(kind, error, trace)
-        self._catalog.retire_writer(self.id)
+        try:
+            self._catalog.retire_writer(self.id)
+        except OperationalError as failure:
+            # What was sealed is sealed: whoever is told that it failed would do it again. The lease runs out by itself.
+            logger.warning("could not retire writer %s: %s", self.id, failure)
 
     def write(
         self,
@@ -82,11 +90,15 @@ class BatchWriter:
 
         Returns:
             The batch and its stats, for a `Seal`. Without rows nothing was written, which the seal will see.
+
+        Raises:
+            UpdateNotBeyondLower: An update is before the interval; nobody will ever see any of them.
+            UpdateBeyondUpper: An update is after it.
         """
         fail_point("append.before_reserve")
         batch = self._catalog.reserve_batch(collection.id, self.id, lower, upper)
         fail_point("append.reserved")
-        stats = shards.append(collection, batch, frame)
+        stats = shards.append(collection, batch, frame, (lower, upper))
         fail_point("append.written")
         return batch, stats
 

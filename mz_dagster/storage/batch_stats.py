@@ -1,12 +1,13 @@
 """What a batch holds, from Delta's own metadata: never a job to count.
 
 Every data file that a commit adds carries its number of rows and of NULLs per column; `errors` is the rows less the
-NULLs of `mz_error`. Shared by all implementations of shards.
+NULLs of `mz_error`, and the bounds of `mz_timestamp` tell whether all updates are of their append's interval. Shared by
+all implementations of shards.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from mz_dagster.catalog import NO_ROWS, BatchId, BatchStats
-from mz_dagster.storage.shards import BATCH, ERROR, ShardUnavailable, StatsMissing
+from mz_dagster.formalism import Antichain, UpdateBeyondUpper, UpdateNotBeyondLower
+from mz_dagster.storage.shards import BATCH, ERROR, TIME, Interval, ShardUnavailable, StatsMissing
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +31,14 @@ class StoredFile:
         rows: How many updates it holds.
         errors: How many of them are of the error part.
         bytes: Its size.
+        times: The least and the greatest time of its updates; None if one has no time.
     """
 
     path: str
     rows: int
     errors: int
     bytes: int
+    times: tuple[int, int] | None
 
 
 def open_table(path: Path) -> DeltaTable | None:
@@ -63,37 +67,62 @@ def stored_files(table: DeltaTable, batches: Collection[BatchId] | None = None) 
     names = set(actions.column_names)
     if not actions.num_rows:
         return {}
-    wanted = [f"partition.{BATCH}", "path", "num_records", "size_bytes", f"null_count.{ERROR}"]
+    wanted = [
+        f"partition.{BATCH}",
+        "path",
+        "num_records",
+        "size_bytes",
+        *(f"null_count.{ERROR}", f"null_count.{TIME}", f"min.{TIME}", f"max.{TIME}"),
+    ]
     if not names.issuperset(wanted):
         raise StatsMissing("a shard's log has no row counts", detail=f"It lacks {sorted(set(wanted) - names)}.")
     actions = actions.select(wanted)
     if batches is not None:
         actions = actions.filter(pc.is_in(actions.column(0), pa.array(list(batches), pa.int64())))
     found: dict[BatchId, list[StoredFile]] = {}
-    for batch, path, rows, size, nulls in zip(*(column.to_pylist() for column in actions.columns), strict=True):
-        if rows is None or nulls is None:
+    for batch, path, rows, size, nulls, timeless, *times in zip(
+        *(column.to_pylist() for column in actions.columns), strict=True
+    ):
+        if rows is None or nulls is None or timeless is None:
             raise StatsMissing(f"a file of batch {batch} was committed without its row counts", detail=f"File {path}.")
-        found.setdefault(BatchId(batch), []).append(StoredFile(path, rows, rows - nulls, size))
+        known = None if timeless else (int(times[0]), int(times[1]))
+        found.setdefault(BatchId(batch), []).append(StoredFile(path, rows, rows - nulls, size, known))
     return found
 
 
-def stats_of_batch(table_path: str | Path, batch: BatchId) -> BatchStats:
+def stats_of_batch(table_path: str | Path, batch: BatchId, interval: Interval | None = None) -> BatchStats:
     """Returns the stats of a committed batch; `NO_ROWS` if the newest snapshot holds none of it.
 
     Raises:
         ShardUnavailable: The table cannot be read.
         StatsMissing: A file was committed without its row counts.
+        UpdateNotBeyondLower: An update is before the interval, if one is given, or has no time.
+        UpdateBeyondUpper: An update is after it.
     """
     table = open_table(Path(table_path))
-    return NO_ROWS if table is None else stats_in(table, batch)
+    return NO_ROWS if table is None else stats_in(table, batch, interval)
 
 
-def stats_in(table: DeltaTable, batch: BatchId) -> BatchStats:
-    """Returns the stats of a batch in a snapshot."""
+def stats_in(table: DeltaTable, batch: BatchId, interval: Interval | None = None) -> BatchStats:
+    """Returns the stats of a batch in a snapshot; checks its times as `stats_of_batch` does."""
     files = stored_files(table, [batch]).get(batch, [])
+    if interval is not None:
+        _check_times(files, *interval)
     return BatchStats(
         sum(file.rows for file in files),
         sum(file.errors for file in files),
         len(files),
         sum(file.bytes for file in files),
     )
+
+
+def _check_times(files: Sequence[StoredFile], lower: Antichain[int], upper: Antichain[int]) -> None:
+    """Refuses updates outside of `[lower, upper)`, on a total order: the least and the greatest time tell."""
+    for file in files:
+        if file.times is None:
+            raise UpdateNotBeyondLower("without a time", lower)
+        least, greatest = file.times
+        if not lower.less_equal(least):
+            raise UpdateNotBeyondLower(f"at {least}", lower)
+        if upper.less_equal(greatest):
+            raise UpdateBeyondUpper(f"at {greatest}", upper)

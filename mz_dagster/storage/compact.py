@@ -22,7 +22,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from mz_dagster.catalog import Batch, BatchId, BatchNotWriting, Catalog, CollectionRow, LostRace, Replaced
+from mz_dagster.catalog import (
+    Batch,
+    BatchId,
+    BatchNotWriting,
+    Catalog,
+    CollectionRow,
+    LostRace,
+    Replaced,
+    UnknownObject,
+)
 from mz_dagster.fail_point import fail_point
 from mz_dagster.storage.append import LEASE_MS, BatchWriter
 from mz_dagster.storage.read import leased
@@ -118,7 +127,10 @@ def compact(
             return None
         with BatchWriter(catalog, holder=holder, ttl_ms=ttl_ms) as writer:
             key = tuple(key) or sort_key(collection)
-            return _merge(catalog, shards, collection, parts, listed.since.only, key, writer)
+            try:
+                return _merge(catalog, shards, collection, parts, listed.since.only, key, writer)
+            except UnknownObject:
+                return LostRace(tuple(part.id for part in parts))  # it was dropped meanwhile
 
 
 def _merge(

@@ -37,6 +37,8 @@ from mz_dagster.storage.shards import (
     TIME,
     UPDATE_COLUMNS,
     BatchIncomplete,
+    Interval,
+    MultiplicityOverflow,
     ShardUnavailable,
     skipping_columns,
 )
@@ -151,7 +153,9 @@ class LocalShards:
             if not DeltaTable.is_deltatable(str(path)):  # else another process was faster
                 raise _unavailable("create", path, error) from error
 
-    def append(self, collection: CollectionRow, batch: BatchId, frame: pa.Table) -> BatchStats:
+    def append(
+        self, collection: CollectionRow, batch: BatchId, frame: pa.Table, interval: Interval | None = None
+    ) -> BatchStats:
         """Writes an update frame under a fresh batch id; see `Shards.append`."""
         if not frame.num_rows:
             return NO_ROWS
@@ -161,7 +165,7 @@ class LocalShards:
         data = data.cast(pa.schema([*_UPDATE_FIELDS, *list(update_schema(collection.columns))[:-3]]))
         data = data.add_column(0, pa.field(BATCH, pa.int64()), pa.array([int(batch)] * data.num_rows, pa.int64()))
         try:
-            return _run_again(lambda: _append(path, batch, data))
+            return _run_again(lambda: _append(path, batch, data, interval))
         except (DeltaError, TableNotFoundError, OSError) as error:
             raise _unavailable("append to", path, error) from error
 
@@ -271,7 +275,7 @@ class LocalShards:
         return _unavailable("read", path, error)
 
 
-def _append(path: Path, batch: BatchId, data: pa.Table) -> BatchStats:
+def _append(path: Path, batch: BatchId, data: pa.Table, interval: Interval | None) -> BatchStats:
     table = DeltaTable(str(path))
     write_deltalake(
         table,
@@ -281,7 +285,7 @@ def _append(path: Path, batch: BatchId, data: pa.Table) -> BatchStats:
         writer_properties=WriterProperties(compression="ZSTD", max_row_group_size=128 * 1024),
     )
     table.update_incremental()
-    return stats_in(table, batch)
+    return stats_in(table, batch, interval)
 
 
 def _delete(path: Path, batches: Collection[BatchId]) -> None:
@@ -333,16 +337,33 @@ def _consolidate(frame: pa.Table, time: int, *, only_before: bool = False) -> pa
             integer = pa.int32() if field.type.bit_width == 32 else pa.int64()
             views = [chunk.view(integer) for chunk in column.chunks]
             bits = bits.set_column(position, field.name, pa.chunked_array(views, integer))
+    diffs = frame.column(DIFF)
+    if _may_overflow(diffs):  # Arrow's sum of integers wraps; the cast of a decimal's back to one does not
+        wide = diffs.cast(pa.decimal128(19, 0)).cast(pa.decimal128(38, 0))
+        bits = bits.set_column(frame.schema.get_field_index(DIFF), DIFF, wide)
     grouped = bits.group_by(keys, use_threads=False).aggregate([(DIFF, "sum")])
     grouped = grouped.rename_columns([DIFF if name == f"{DIFF}_sum" else name for name in grouped.column_names])
     grouped = grouped.filter(pc.not_equal(grouped.column(DIFF), 0)).select(frame.schema.names)
-    columns = [
-        pa.chunked_array([chunk.view(field.type) for chunk in column.chunks], field.type)
-        if pa.types.is_floating(field.type)
-        else column.cast(field.type)
-        for field, column in zip(frame.schema, grouped.columns, strict=True)
-    ]
+    try:
+        columns = [
+            pa.chunked_array([chunk.view(field.type) for chunk in column.chunks], field.type)
+            if pa.types.is_floating(field.type)
+            else column.cast(field.type)
+            for field, column in zip(frame.schema, grouped.columns, strict=True)
+        ]
+    except pa.ArrowInvalid as error:
+        raise MultiplicityOverflow(
+            "a row's multiplicity is out of range",
+            detail=f"{error}.",
+            hint="Delete some of its copies, a part at a time.",
+        ) from error
     return pa.Table.from_arrays(columns, schema=frame.schema)
+
+
+def _may_overflow(diffs: pa.ChunkedArray) -> bool:
+    """Returns whether some of the diffs could sum to more than fits."""
+    bounds = pc.min_max(diffs).as_py()
+    return bool(len(diffs) * max(abs(bounds["min"] or 0), abs(bounds["max"] or 0)) >= 2**63)
 
 
 def _names_batch(folder: Path) -> bool:

@@ -17,7 +17,8 @@ from collections.abc import Collection, Sequence
 from typing import Protocol, TypeVar
 
 from mz_dagster.catalog import Batch, BatchId, BatchStats, CollectionRow
-from mz_dagster.errors import InternalError, OperationalError
+from mz_dagster.errors import DataError, InternalError, OperationalError
+from mz_dagster.formalism import Antichain
 from mz_dagster.plan.types import Column, Kind
 
 TIME, DIFF, ERROR, BATCH = "mz_timestamp", "mz_diff", "mz_error", "mz_batch"
@@ -25,6 +26,9 @@ UPDATE_COLUMNS = (TIME, DIFF, ERROR)
 """What follows the data columns in every update frame."""
 
 Frame = TypeVar("Frame")
+
+Interval = tuple[Antichain[int], Antichain[int]]
+"""The lower and the upper of an append: times beyond the one and not beyond the other."""
 
 
 class Shards(Protocol[Frame]):
@@ -34,12 +38,22 @@ class Shards(Protocol[Frame]):
         """Makes a collection's empty table, unless it is there already. Safe to race."""
         ...
 
-    def append(self, collection: CollectionRow, batch: BatchId, frame: Frame) -> BatchStats:
+    def append(
+        self, collection: CollectionRow, batch: BatchId, frame: Frame, interval: Interval | None = None
+    ) -> BatchStats:
         """Writes an update frame under a fresh batch id, in one commit, and returns its stats from that commit.
 
         A frame without rows commits nothing. The table is created if need be. Columns are taken by name.
 
+        Args:
+            collection: The collection.
+            batch: The fresh id.
+            frame: The updates.
+            interval: What all their times must be in; None for a merge, which moves times to since.
+
         Raises:
+            UpdateNotBeyondLower: An update is before the interval, or has no time; the batch must not be sealed.
+            UpdateBeyondUpper: An update is after it; the batch must not be sealed.
             ShardUnavailable: The table cannot be written. Whether it took effect does not matter: the id is spent, and
                 the caller retries under a new one.
         """
@@ -134,6 +148,12 @@ class ShardUnavailable(OperationalError):
     """Reports that a shard's table cannot be read or written."""
 
     sqlstate = "58030"
+
+
+class MultiplicityOverflow(DataError):
+    """Reports a row of which there are more than can be counted."""
+
+    sqlstate = "22003"
 
 
 class StatsMissing(InternalError):

@@ -27,7 +27,7 @@ from mz_dagster.catalog import Batch, BatchId, BatchStats, CollectionRow
 from mz_dagster.plan.types import INT8, TEXT, Column, Kind
 from mz_dagster.storage.batch_stats import open_table, stats_of_batch, stored_files
 from mz_dagster.storage.local_shards import LocalShards
-from mz_dagster.storage.shards import BATCH, DIFF, ERROR, TIME, UPDATE_COLUMNS, BatchIncomplete
+from mz_dagster.storage.shards import BATCH, DIFF, ERROR, TIME, UPDATE_COLUMNS, BatchIncomplete, Interval
 from mz_dagster.storage.spark.deadline import reporting_lost_spark
 from mz_dagster.storage.spark.schema import spark_type
 
@@ -56,7 +56,9 @@ class SparkShards:
         """Creates the empty table of `collection` if it is not there; no job."""
         self._local.create(collection)
 
-    def append(self, collection: CollectionRow, batch: BatchId, frame: DataFrame) -> BatchStats:
+    def append(
+        self, collection: CollectionRow, batch: BatchId, frame: DataFrame, interval: Interval | None = None
+    ) -> BatchStats:
         """Writes the updates of `frame` under the fresh id `batch`, in one execution and one commit.
 
         A frame without rows makes no commit. The order of the rows within a partition of the frame is kept, and
@@ -67,6 +69,8 @@ class SparkShards:
 
         Raises:
             OperationalError: Spark was lost; rows may have been written, under an id that no list names.
+            UpdateNotBeyondLower: An update is before the interval, if one is given, or has no time.
+            UpdateBeyondUpper: An update is after it.
         """
         self.create(collection)
         path = self._path(collection)
@@ -75,7 +79,7 @@ class SparkShards:
         with reporting_lost_spark(writing=True):
             writer = frame.select(*names, *UPDATE_COLUMNS, partition).write.format("delta").mode("append")
             writer.option("maxRecordsPerFile", str(ROWS_PER_FILE)).save(str(path))
-        return stats_of_batch(path, batch)
+        return stats_of_batch(path, batch, interval)
 
     def read(
         self,

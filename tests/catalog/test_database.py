@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -19,6 +18,7 @@ from mz_dagster.catalog import Catalog, CatalogBusy, CatalogTooNew, CatalogUnava
 from mz_dagster.catalog import database as database_module
 from mz_dagster.catalog.schema import METADATA
 from mz_dagster.errors import ProgrammingError
+from tests.catalog.connected import connected
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -61,9 +61,8 @@ def test_a_crashed_migration_leaves_nothing_behind(url: str, monkeypatch: pytest
 
 def test_a_catalog_of_a_newer_version_is_refused(url: str) -> None:
     Catalog.open(url).close()
-    with sqlite3.connect(url.removeprefix("sqlite:///")) as raw:
-        raw.execute("UPDATE alembic_version SET version_num = '9999'")
-    raw.close()
+    with connected(url) as raw:
+        raw.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(CatalogTooNew) as error:
         Catalog.open(url)
     assert "Upgrade" in str(error.value.hint)
@@ -75,7 +74,7 @@ def test_what_is_no_database_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CatalogUnavailable) as error:
         Catalog.open(f"sqlite:///{path}")
     assert error.value.hint
-    for url in ("sqlite://", "nonsense", "what://x"):
+    for url in ("sqlite://", "nonsense", "what://x", "mysql://x/y", "postgresql+psycopg2://x/y"):
         with pytest.raises(ProgrammingError):
             Catalog.open(url)
 
@@ -117,15 +116,14 @@ def test_a_stuck_writer_makes_others_fail_in_time_without_effect(url: str, monke
     monkeypatch.setattr(database_module, "WAIT_MS", 200)
     with Catalog.open(url) as catalog:
         catalog.declare_timeline("t")
-        raw = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
-        raw.execute("BEGIN IMMEDIATE")
-        try:
+        with connected(url) as raw:
+            # As any writer begins.
+            sqlite = url.startswith("sqlite")
+            raw.exec_driver_sql("UPDATE counter SET last = last" if sqlite else "SELECT id FROM project FOR UPDATE")
             assert catalog.read_ts("t") == 0  # readers do not wait
             with pytest.raises(CatalogBusy) as error:
                 catalog.write_ts("t", 0)
             assert not error.value.may_have_taken_effect
-        finally:
-            raw.close()
         assert catalog.write_ts("t", 0) == 1
 
 
@@ -134,3 +132,26 @@ def test_a_read_sees_one_state(catalog: Catalog) -> None:
         before = connection.exec_driver_sql("SELECT write_ts FROM timeline").scalar_one()
         catalog.write_ts("t", 100)
         assert connection.exec_driver_sql("SELECT write_ts FROM timeline").scalar_one() == before
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_postgresql_is_found_without_a_driver_and_under_any_default_isolation(url: str) -> None:
+    with connected(url) as raw:
+        database = raw.exec_driver_sql("SELECT current_database()").scalar_one()
+        raw.exec_driver_sql(f"ALTER DATABASE {database} SET default_transaction_isolation = 'serializable'")
+    with Catalog.open(url.replace("+psycopg", "")) as catalog:
+        test_threads_share_one_catalog(_with_timeline(catalog))
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_a_restarted_server_is_found_again(url: str) -> None:
+    with Catalog.open(url) as catalog:
+        assert _with_timeline(catalog).write_ts("t", 0) == 1
+        with connected(url) as raw:
+            raw.exec_driver_sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+        assert catalog.write_ts("t", 0) == 2
+
+
+def _with_timeline(catalog: Catalog) -> Catalog:
+    catalog.declare_timeline("t")
+    return catalog

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from sqlalchemy.exc import IntegrityError
 
 from mz_dagster.catalog import (
     Catalog,
@@ -22,6 +22,7 @@ from mz_dagster.catalog import (
 from mz_dagster.clock import ManualClock
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.types import INT4, TEXT, Column, numeric
+from tests.catalog.connected import connected
 
 COLUMNS = (Column("a", INT4, nullable=False), Column("b", TEXT), Column("c", numeric(2)))
 
@@ -183,8 +184,5 @@ def test_inputs_of_other_lattices_are_refused(catalog: Catalog) -> None:
 
 def test_the_database_keeps_references_whole(catalog: Catalog, url: str) -> None:
     catalog.create_object(new("x"))
-    raw = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
-    raw.execute("PRAGMA foreign_keys=ON")
-    with pytest.raises(sqlite3.IntegrityError):
-        raw.execute("DELETE FROM object")
-    raw.close()
+    with pytest.raises(IntegrityError), connected(url) as raw:
+        raw.exec_driver_sql("DELETE FROM object")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mz_dagster.catalog import (
@@ -39,43 +37,40 @@ COMMANDS = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(COMMANDS)
-def test_timestamps_never_go_back_and_writes_follow_reads(
-    tmp_path_factory: pytest.TempPathFactory, commands: list[tuple[str, int]]
-) -> None:
-    path: Path = tmp_path_factory.mktemp("oracle") / "catalog.sqlite"
-    with Catalog.open(f"sqlite:///{path}") as catalog:
-        catalog.declare_timeline("t")
-        seen = 0
-        applied = 0
-        assert catalog.read_ts("t") == 0
-        for command, value in commands:
-            match command:
-                case "read":
-                    ts = catalog.read_ts("t")
-                    assert ts >= applied
-                    assert ts >= 0
-                    seen = max(seen, ts)
-                case "write":
-                    ts = catalog.write_ts("t", value)
-                    assert ts > seen
-                    assert ts > applied
-                    assert ts >= value
-                    seen = ts  # two writes never get the same time
-                case "apply":
-                    before = catalog.read_ts("t")
-                    catalog.apply_write("t", value)
-                    applied = max(applied, value)
-                    assert catalog.read_ts("t") == max(before, value)
-                case "tick":
-                    last = catalog.last_tick("t")
-                    minted = catalog.mint_tick("t", value, {}, last)
-                    if isinstance(minted, Minted):
-                        assert value > (last or 0)
-                        assert value > applied
-                        applied = value
-                        assert catalog.read_ts("t") >= value
+def test_timestamps_never_go_back_and_writes_follow_reads(catalog: Catalog, commands: list[tuple[str, int]]) -> None:
+    t = f"t{len(catalog.timelines())}"
+    catalog.declare_timeline(t)
+    seen = 0
+    applied = 0
+    assert catalog.read_ts(t) == 0
+    for command, value in commands:
+        match command:
+            case "read":
+                ts = catalog.read_ts(t)
+                assert ts >= applied
+                assert ts >= 0
+                seen = max(seen, ts)
+            case "write":
+                ts = catalog.write_ts(t, value)
+                assert ts > seen
+                assert ts > applied
+                assert ts >= value
+                seen = ts  # two writes never get the same time
+            case "apply":
+                before = catalog.read_ts(t)
+                catalog.apply_write(t, value)
+                applied = max(applied, value)
+                assert catalog.read_ts(t) == max(before, value)
+            case "tick":
+                last = catalog.last_tick(t)
+                minted = catalog.mint_tick(t, value, {}, last)
+                if isinstance(minted, Minted):
+                    assert value > (last or 0)
+                    assert value > applied
+                    applied = value
+                    assert catalog.read_ts(t) >= value
 
 
 def test_timelines_are_declared_once(catalog: Catalog) -> None:

@@ -125,3 +125,21 @@ def test_a_failed_collection_fails_the_run_and_keeps_the_others(
     bound.write_text(good)
     assert drive(definitions, instance, ticks=1, on_run=done.append) == 1
     assert rows(project, 1500) == [(1, 10, "Oslo")]
+
+
+def test_what_sessions_created_is_stepped_by_runs_too(
+    project: Project, drop: Callable[..., None], definitions: dg.Definitions, instance: dg.DagsterInstance
+) -> None:
+    done: list[RunDone] = []
+    drop(1000, "orders", ORDER % (1, "ann", 5))
+    assert drive(definitions, instance, ticks=1, on_run=done.append) == 1
+    with Engine(project) as engine:
+        session = Session(engine)
+        session.execute("CREATE TABLE notes (a integer)")
+        session.execute("CREATE MATERIALIZED VIEW doubled AS SELECT twice * 2 AS four FROM ordered")
+    drop(2000, "customers", CUSTOMER % ("ann", "Oslo"))
+    assert drive(definitions, instance, ticks=1, on_run=done.append) == 1
+    with Engine(project) as engine:
+        assert engine.unsealed_ticks("feed") == ()  # else runs would be requested for ever
+        assert engine.catalog.collection(engine.collection_of("doubled")).upper.only == 2001
+    assert not evaluate(definitions, instance).run_requests

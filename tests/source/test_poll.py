@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mz_dagster.catalog import BoundFile
+from mz_dagster.catalog import Binding, BoundFile
+from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.types import INT4, TEXT, Column
 from mz_dagster.storage.source import BoundFileChanged, FileSource, SourceUnreadable
 from mz_dagster.storage.source.files import Format
@@ -201,3 +202,16 @@ def test_polls_result_is_a_binding(tmp_path: Path) -> None:
     drop(tmp_path, "a.jsonl", "abc")
     sha = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     assert source(tmp_path).poll({}) == (BoundFile("a.jsonl", 3, sha),)
+
+
+def test_a_bound_file_that_changes_while_it_is_read_is_noticed(tmp_path: Path) -> None:
+    file = drop(tmp_path, "a.jsonl", "{}")
+    bindings = [Binding(GlobalId("s1"), 1, (file,))]
+    polled = source(tmp_path)
+    with polled.kept_still(bindings):
+        polled.verify(bindings)
+    for content in ("[]", "{}"):  # of the same size, and even put back as it was
+        with pytest.raises(BoundFileChanged, match="while it was read"), polled.kept_still(bindings):
+            drop(tmp_path, "a.jsonl", content)
+    with pytest.raises(BoundFileChanged, match="while it was read"), polled.kept_still(bindings):
+        os.unlink(tmp_path / "a.jsonl")

@@ -183,3 +183,17 @@ def test_none_asserts_every_record_once_more(spark: SparkSession) -> None:
     assert found.columns == [*COLUMNS, "mz_timestamp", "mz_diff", "mz_error"]
     rows = found.groupBy("v", "mz_timestamp", "mz_error").agg(F.sum("mz_diff").alias("n")).collect()
     assert {tuple(row) for row in rows} == {("a", 5, None, 2), (None, 6, "22P02 bad", 1)}
+
+
+def test_a_zero_that_changes_its_sign_is_a_change(spark: SparkSession) -> None:
+    key = (1, 1, "x")
+    found = [Record(key, (tick, "f", 0, 0), ("v", w, None)) for tick, w in ((1, 0.0), (2, -0.0), (3, -0.0), (4, 1.0))]
+    records = spark.createDataFrame([record.as_row() for record in found], RECORDS)
+    updates = upsert.updates(records, None, columns=COLUMNS, key=KEY).collect()
+    assert sorted((row.mz_timestamp, str(row.w), row.mz_diff) for row in updates) == [
+        (1, "0.0", 1),
+        (2, "-0.0", 1),
+        (2, "0.0", -1),
+        (4, "-0.0", -1),
+        (4, "1.0", 1),
+    ]

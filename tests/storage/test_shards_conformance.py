@@ -14,7 +14,7 @@ from typing import Any, cast
 import pytest
 
 from mz_dagster.catalog import NO_ROWS, Batch, BatchId, BatchState, BatchStats, CollectionRow
-from mz_dagster.formalism import EPOCH_MS, Antichain, GlobalId
+from mz_dagster.formalism import EPOCH_MS, Antichain, GlobalId, UpdateBeyondUpper, UpdateNotBeyondLower
 from mz_dagster.plan.types import (
     BOOL,
     DATE,
@@ -349,3 +349,41 @@ def test_creating_twice_keeps_the_rows(harness: Harness) -> None:
     harness.shards.create(shard)
     assert sum(harness.updates(harness.shards.read(shard, [batch(1, stats)])).values()) == 1
     assert cast(int, stats.rows) == 1
+
+
+def test_updates_outside_of_the_interval_of_their_append_are_refused(
+    harness: Harness,
+) -> None:
+    shard = collection(TWO)
+    interval = (Antichain.of(EPOCH_MS, 5), Antichain.of(EPOCH_MS, 8))
+
+    def append(id: int, *times: int | None) -> BatchStats:
+        frame = harness.frame(TWO, [((1, "x"), cast(int, time), 1, None) for time in times])
+        return cast(BatchStats, harness.shards.append(shard, BatchId(id), frame, interval))
+
+    assert append(1, 5, 7).rows == 2
+    assert append(2) == NO_ROWS
+    with pytest.raises(UpdateNotBeyondLower, match=r"at 4 .* \{5\}"):
+        append(3, 4, 6)
+    with pytest.raises(UpdateBeyondUpper, match=r"at 8 .* \{8\}"):
+        append(4, 8, 6)
+    with pytest.raises(UpdateNotBeyondLower, match="without a time"):
+        append(5, 6, None)
+    closing = (Antichain.of(EPOCH_MS, 5), Antichain.empty(EPOCH_MS))
+    assert harness.shards.append(shard, BatchId(6), harness.frame(TWO, [((1, "x"), 99, 1, None)]), closing).rows == 1
+
+
+def test_multiplicities_that_do_not_fit_are_an_error_and_never_wrap(
+    harness: Harness,
+) -> None:
+    shard = collection(TWO)
+    updates: list[Update] = [((1, "x"), 1, 2**62, None), ((1, "x"), 2, 2**62, None), ((2, "y"), 1, -(2**62), None)]
+    stats = harness.shards.append(shard, BatchId(1), harness.frame(TWO, updates))
+    frame = harness.shards.read(shard, [batch(1, stats)])
+    # On Spark it is evaluated later, by whoever turns Spark's errors into ours.
+    with pytest.raises(Exception, match=r"OVERFLOW|out of range"):
+        harness.updates(harness.shards.consolidate(shard, frame, 2))
+    fits: list[Update] = [((1, "x"), 1, 2**62, None), ((1, "x"), 2, 2**62 - 1, None), ((2, "y"), 1, -(2**62), None)]
+    stats = harness.shards.append(shard, BatchId(2), harness.frame(TWO, fits))
+    frame = harness.shards.consolidate(shard, harness.shards.read(shard, [batch(2, stats)]), 2)
+    assert harness.updates(frame) == expected([((1, "x"), 2, 2**63 - 1, None), ((2, "y"), 2, -(2**62), None)])

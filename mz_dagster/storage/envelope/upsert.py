@@ -66,7 +66,7 @@ def updates(records: DataFrame, prior: DataFrame | None, *, columns: Sequence[st
         F.col("mz_next").isNull() | (F.col("mz_next") != F.col("mz_timestamp"))
     )
     changed = last.withColumn("mz_old", F.lag("mz_state").over(by_key)).where(
-        (F.col("mz_timestamp") != _PRIOR) & ~F.equal_null(F.col("mz_old"), F.col("mz_state"))
+        (F.col("mz_timestamp") != _PRIOR) & ~_same(F.col("mz_old"), F.col("mz_state"))
     )
     pair = F.array(_update(F.col("mz_old"), -1), _update(F.col("mz_state"), 1))
     emitted = changed.select("mz_timestamp", F.explode(pair).alias("mz_update")).where("mz_update.state is not null")
@@ -77,6 +77,11 @@ def updates(records: DataFrame, prior: DataFrame | None, *, columns: Sequence[st
         F.col("mz_update").getField("diff").alias("mz_diff"),
         row.getField("mz_error").alias("mz_error"),
     )
+
+
+def _same(left: SparkColumn, right: SparkColumn) -> SparkColumn:
+    """Returns whether two states are the same row; Spark takes 0.0 and -0.0 for equal, whose texts differ."""
+    return F.equal_null(left, right) & F.equal_null(left.cast("string"), right.cast("string"))
 
 
 def _update(state: SparkColumn, diff: int) -> SparkColumn:

@@ -12,7 +12,8 @@ means (`envelope`).
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -98,6 +99,29 @@ class FileSource:
         for binding in bindings:
             for file in binding.files:
                 _compare(file, hash_file(self.folder, file.path))
+
+    @contextmanager
+    def kept_still(self, bindings: Sequence[Binding]) -> Iterator[None]:
+        """Makes sure that no bound file of `bindings` was written to or replaced in the block.
+
+        `read` compares hashes when it is called, and its frame reads the files when it is evaluated: in this block both
+        see the same files.
+
+        Raises:
+            BoundFileChanged: One was, so what the block read of it may be anything.
+        """
+        paths = [file.path for binding in bindings for file in binding.files]
+        before = [self._identity(path) for path in paths]
+        yield
+        for path, identified in zip(paths, before, strict=True):
+            if identified is None or self._identity(path) != identified:
+                raise BoundFileChanged(path, "It was written to or replaced while it was read.")
+
+    def _identity(self, path: str) -> tuple[int, int, int, int] | None:
+        try:
+            return identity(os.stat(self.folder / path))
+        except OSError:
+            return None
 
     def read(self, spark: SparkSession, bindings: Sequence[Binding]) -> DataFrame:
         """Returns the records of the bound files.
