@@ -27,7 +27,7 @@ setup: java .make/project .make/jars ## set everything up
 	@touch $@
 
 .make/project: .make/venv pyproject.toml
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --config-settings editable_mode=compat --editable .
+	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
 # Delta's jars, through Spark's own package resolution, so that nothing later waits for a download.
