@@ -27,6 +27,11 @@ stop_server(Path(sys.argv[1]), seconds=300)
 """
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts the fast tests first: those that need no Spark, in their own order."""
+    items.sort(key=lambda item: "spark_config" in getattr(item, "fixturenames", ()))
+
+
 @pytest.fixture(scope="session")
 def spark_config(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkConfig]:
     """The configuration of this test run's own server, which ends with the run, even one that is killed."""
