@@ -145,10 +145,11 @@ class CatalogDefinitions:
 
     def graph(self, timeline: str) -> Graph:
         """Returns the graph of a timeline's collections, each after the ones it reads."""
-        rows = {row.id: row for row in self._catalog.objects() if row.timeline == timeline and row.has_collection}
+        objects = {row.id: row for row in self._catalog.objects()}
+        rows = {id: row for id, row in objects.items() if row.timeline == timeline and row.has_collection}
         nodes: dict[GlobalId, Node] = {}
         for row in rows.values():
-            for node in self._nodes(row, rows.values()):
+            for node in self._nodes(row, rows.values(), _named(row, objects) & rows.keys()):
                 nodes[node.id] = node
         ordered: dict[GlobalId, Node] = {}
 
@@ -162,7 +163,7 @@ class CatalogDefinitions:
             visit(id)
         return Graph(timeline, tuple(ordered.values()))
 
-    def _nodes(self, row: ObjectRow, rows: Iterable[ObjectRow]) -> list[Node]:
+    def _nodes(self, row: ObjectRow, rows: Iterable[ObjectRow], named: frozenset[GlobalId]) -> list[Node]:
         name = row.name or row.created_as or str(row.id)
         match row.kind:
             case "source":
@@ -170,7 +171,7 @@ class CatalogDefinitions:
             case "table":
                 return [TableNode(row.id, name)]
             case "materialized view" | "index":
-                return self._maintained(row, name, [one for one in rows if one.owner == row.id])
+                return self._maintained(row, name, [one for one in rows if one.owner == row.id], named)
             case _:  # arrangements come with their owner
                 return []
 
@@ -178,7 +179,7 @@ class CatalogDefinitions:
         """Returns the files behind a source."""
         return file_source(self.definition(id), self._project)
 
-    def _maintained(self, row: ObjectRow, name: str, owned: list[ObjectRow]) -> list[Node]:
+    def _maintained(self, row: ObjectRow, name: str, owned: list[ObjectRow], named: frozenset[GlobalId]) -> list[Node]:
         plan = self.definition(row.id).plan
         if plan is None:
             raise InternalError(f'"{name}" has a collection and no plan')
@@ -193,7 +194,7 @@ class CatalogDefinitions:
             MaintainedNode(own.id, f"{name} (arrangement {n})", rename_collections(one.plan, ids))
             for n, (one, own) in enumerate(zip(plan.arrangements, owned, strict=True))
         ]
-        return [*nodes, MaintainedNode(row.id, name, rename_collections(plan.output, ids))]
+        return [*nodes, MaintainedNode(row.id, name, rename_collections(plan.output, ids), named)]
 
     # ---- what a definition becomes in the catalog
 
@@ -270,10 +271,11 @@ class CatalogDefinitions:
         if plan is None:
             return (0, 0)
         ids = {id for one in (*(a.plan for a in plan.arrangements), plan.output) for id in collections_read(one)}
+        inputs = {reads.get(id, id) for id in ids - {one.id for one in plan.arrangements}}
         valid = 0
         uppers = []
-        for id in ids - {one.id for one in plan.arrangements}:
-            known = reads.get(id, id)
+        # What the query names and the plan spares counts, too: the catalog holds the one to the other.
+        for known in inputs | self._named_by(definition, before, reads):
             if isinstance(known, Ref):
                 new = before[known.position]
                 since, upper = new.since, new.upper
@@ -286,6 +288,33 @@ class CatalogDefinitions:
         complete = min(uppers, default=0) - 1
         as_of = max(valid, complete)
         return (as_of, as_of)
+
+    def _named_by(
+        self, definition: Definition, before: Sequence[NewObject], reads: Mapping[GlobalId, GlobalId | Ref]
+    ) -> set[GlobalId | Ref]:
+        """Returns the collections that a new object's query names, directly or through plain views."""
+        found: set[GlobalId | Ref] = set()
+
+        def add(known: GlobalId | Ref) -> None:
+            one = before[known.position] if isinstance(known, Ref) else self._catalog.object(known)
+            if one.has_collection:
+                found.add(known)
+            else:
+                for dependency in one.dependencies.values():
+                    add(dependency)
+
+        for id in definition.dependencies.values():
+            add(reads.get(id, id))
+        return found
+
+
+def _named(row: ObjectRow, objects: Mapping[GlobalId, ObjectRow]) -> frozenset[GlobalId]:
+    """Returns the collections that an object's query names, directly or through plain views."""
+    found: set[GlobalId] = set()
+    for id in row.dependencies.values():
+        if id in objects:
+            found |= {id} if objects[id].has_collection else _named(objects[id], objects)
+    return frozenset(found)
 
 
 def plan_digest(plan: MaintainedPlan) -> str:

@@ -49,14 +49,22 @@ class MaintainedNode:
 
     Attributes:
         plan: Reads collections by their GlobalIds only.
+        named: The collections that its query names. A plan may read fewer, where a condition is never true for
+            example; the catalog still holds its upper to theirs.
     """
 
     id: GlobalId
     name: str
     plan: Physical
+    named: frozenset[GlobalId] = frozenset()
 
     @property
     def inputs(self) -> frozenset[GlobalId]:
+        """The collections that it depends on: it never passes their uppers."""
+        return self.reads | self.named
+
+    @property
+    def reads(self) -> frozenset[GlobalId]:
         """The collections that the plan reads."""
         return collections_read(self.plan)
 

@@ -294,8 +294,8 @@ class Stepper:
                 return bound.get(node.id, -1) >= lower
             case MaintainedNode():
                 if run.rows[node.id].is_hydrated:
-                    return any(not run.is_empty(input, lower, upper) for input in node.inputs)
-                return node.has_constants or any(run.overlapping(input, None, upper) for input in node.inputs)
+                    return any(not run.is_empty(input, lower, upper) for input in node.reads)
+                return node.has_constants or any(run.overlapping(input, None, upper) for input in node.reads)
             case TableNode():
                 return False
 
@@ -429,7 +429,7 @@ class Stepper:
             as_of = lower
             for input in node.inputs:
                 _check_since(run.rows[input], as_of, node)
-            if node.has_constants or any(run.overlapping(input, None, as_of + 1) for input in node.inputs):
+            if node.has_constants or any(run.overlapping(input, None, as_of + 1) for input in node.reads):
                 parts.append(renderer.snapshot(node.plan, as_of))
             lower = as_of + 1
         else:
