@@ -20,7 +20,7 @@ from mz_dagster.adapter import introspection
 from mz_dagster.adapter.definition import Definition, define
 from mz_dagster.adapter.project import Project
 from mz_dagster.catalog import Catalog, CollectionRow, NewObject, ObjectRow, Ref
-from mz_dagster.compute import Graph, MaintainedNode, Node, SourceNode, TableNode, shard_names
+from mz_dagster.compute import Graph, MaintainedNode, Node, SourceNode, TableNode
 from mz_dagster.errors import InternalError, OperationalError, ProgrammingError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import (
@@ -229,7 +229,7 @@ class CatalogDefinitions:
                         kind="arrangement",
                         sql="",
                         timeline=definition.timeline,
-                        columns=one.plan.relation_type.with_names(shard_names(one.plan.relation_type)).columns,
+                        columns=one.relation_type.columns,
                         dependencies=inputs,
                         owner=owner,
                         options={"position": n, "key": list(one.key)},

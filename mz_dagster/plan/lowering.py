@@ -95,7 +95,7 @@ class _Lowering:
                 if isinstance(scalar, ColumnRef) and 0 <= scalar.position - offset < relation_type.arity
             }
         )
-        self.arrangements.append(Arrangement(identity, plan, tuple(key) or default_key(relation_type)))
+        self.arrangements.append(Arrangement(identity, plan, relation_type, tuple(key) or default_key(relation_type)))
         return ReadCollection(identity, relation_type, str(identity))
 
 

@@ -121,10 +121,18 @@ Physical = ReadCollection | ConstantRows | Linear | NegateAll | UnionAll | Delta
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """Is a subplan whose output is kept as a collection of its own, because a later step looks it up."""
+    """Is a subplan whose output is kept as a collection of its own, because a later step looks it up.
+
+    Attributes:
+        id: `arrangement:N`, under which the plan reads it.
+        plan: What it holds.
+        relation_type: Its columns as it is stored and read: the plan's, under names that a shard can hold.
+        key: The columns by which it is looked up.
+    """
 
     id: GlobalId
     plan: Physical
+    relation_type: RelationType
     key: tuple[int, ...]
 
 

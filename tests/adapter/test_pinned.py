@@ -28,3 +28,19 @@ def test_a_view_whose_plan_reads_nothing_starts_where_what_it_names_is_readable(
     execute("CREATE VIEW w AS SELECT b FROM m")
     execute("CREATE MATERIALIZED VIEW never AS SELECT b FROM w WHERE 1 = 2")
     assert execute("SELECT * FROM never").fetchall() == []
+
+
+def test_an_arrangement_is_stored_under_the_names_by_which_it_is_read(connection: Connection) -> None:
+    """An arrangement whose plan has two columns of one name was stored under other names than its reader asked for."""
+    execute = connection.execute
+    execute("CREATE TABLE r (n integer)")
+    execute(
+        "CREATE MATERIALIZED VIEW v AS SELECT t0.c0, t0.kept, r.n FROM ("
+        "SELECT l.v0 AS c0, l.v0 AS c1, l.v0 AS c2, l.v1 + 1 AS kept "
+        "FROM (VALUES (1, 2), (5, 7)) AS l (v0, v1) JOIN (VALUES (2)) AS k (v1) USING (v1) "
+        "UNION ALL VALUES (3, 4, 5, 6)) AS t0 JOIN r ON t0.c1 >= r.n AND t0.c0 <> t0.c2 + 10"
+    )
+    execute("INSERT INTO r VALUES (1), (4)")
+    assert sorted(execute("SELECT * FROM v").fetchall()) == [(1, 3, 1), (3, 6, 1), (3, 6, 4)]
+    execute("DELETE FROM r WHERE n = 1")
+    assert execute("SELECT * FROM v").fetchall() == [(3, 6, 4)]

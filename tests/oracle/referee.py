@@ -1,0 +1,163 @@
+"""PostgreSQL 15 as the referee of a world: it runs the same statements, and answers for every time again.
+
+After each write it keeps a copy of the tables, so that any query can be asked of any of the world's states. Of a
+query whose errors are determined it tells which rows are errors, with which SQLSTATE, and the answer without them: by
+a function for each SELECT that evaluates its expressions one by one, each in a block that catches.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import psycopg
+
+from tests.oracle.queries import Arm, Query, Relation
+from tests.postgres_server import Postgres
+
+Rows = Counter[str]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Is what a query gives: rows, or an error.
+
+    Attributes:
+        rows: By their spelling; of a failed query the rows that are no errors, or None if that is not known.
+        codes: The SQLSTATEs that the failed query may raise; empty if it did not fail.
+    """
+
+    rows: Rows | None
+    codes: frozenset[str] = frozenset()
+
+
+def spelled(rows: Sequence[Sequence[Any]], types: Sequence[str]) -> Rows:
+    """Returns rows by a spelling in which NaN equals NaN, 0.0 differs from -0.0 and 1.0 equals 1.00 if numeric."""
+    return Counter(repr(tuple(_spelled(v, t) for v, t in zip(row, types, strict=True))) for row in rows)
+
+
+def _spelled(value: Any, type_: str) -> object:
+    if value is None or type_ == "text":
+        return value
+    if type_.startswith("numeric") or type_ == "mz_timestamp":
+        return _trimmed(Decimal(value))
+    if type_ == "real":
+        return struct.unpack("<f", struct.pack("<f", value))[0]
+    return value.isoformat() if hasattr(value, "isoformat") else value
+
+
+def _trimmed(number: Decimal) -> str:
+    text = format(number, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+class Referee:
+    """Is a schema of the server's own for one world.
+
+    Args:
+        server: The server.
+        schema: The schema's name.
+    """
+
+    def __init__(self, server: Postgres, schema: str) -> None:
+        self._connection = psycopg.connect(
+            host=str(server.socket_dir), user=server.user, dbname="postgres", autocommit=True
+        )
+        self._schema = schema
+        self._tables: list[Relation] = []
+        self._states = 0
+        self._functions: dict[Arm, str] = {}
+        self.run(f"DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}")
+        self.run(f"SET search_path = {schema}; SET TimeZone = 'UTC'")
+        self.run("CREATE DOMAIN mz_timestamp AS numeric(20,0)")
+
+    def close(self) -> None:
+        """Drops the schema."""
+        self.run(f"DROP SCHEMA {self._schema} CASCADE")
+        self._connection.close()
+
+    def run(self, text: str) -> int:
+        """Executes statements; returns how many rows the last one touched."""
+        return self._connection.execute(text.encode()).rowcount
+
+    def try_run(self, text: str) -> str | None:
+        """Executes a statement; returns its SQLSTATE if it fails."""
+        try:
+            self.run(text)
+        except psycopg.Error as error:
+            return error.sqlstate or "?"
+        return None
+
+    # ---- states
+
+    def create_table(self, table: Relation, definition: str) -> None:
+        """Creates a table of the world."""
+        self.run(definition)
+        self.run(f"CREATE TABLE old_{table.name} AS SELECT 0 AS state, * FROM {table.name}")
+        self._tables.append(table)
+
+    def keep_state(self) -> int:
+        """Keeps what the tables hold now; returns the state's number."""
+        self._states += 1
+        for table in self._tables:
+            self.run(f"INSERT INTO old_{table.name} SELECT {self._states}, * FROM {table.name}")
+        return self._states
+
+    def restore(self, state: int) -> None:
+        """Makes the tables hold what they held."""
+        for table in self._tables:
+            columns = ", ".join(one.name for one in table.columns)
+            self.run(f"DELETE FROM {table.name}")
+            self.run(f"INSERT INTO {table.name} SELECT {columns} FROM old_{table.name} WHERE state = {state}")
+
+    # ---- answers
+
+    def answer(self, query: Query, text: str) -> Answer:
+        """Returns the answer of `text`, which is `query` or reads it."""
+        types = [one.type for one in query.columns]
+        try:
+            return Answer(spelled(self._fetch(text), types))
+        except psycopg.Error as error:
+            code = error.sqlstate or "?"
+        if not query.arms:
+            return Answer(None, frozenset({code}))
+        rows: Rows = Counter()
+        codes: set[str] = set()
+        names = [one.name for one in query.columns]
+        for arm in query.arms:
+            call = self._check(arm)
+            rows += spelled(self._fetch(query.prefix + arm.text(names, f"{call} = '{{}}'")), types)
+            found = self._fetch(f"{query.prefix}SELECT DISTINCT unnest({call}) FROM {arm.source}")
+            codes |= {str(one) for (one,) in found} - {"skip"}
+        assert codes, f"PostgreSQL raises {code}, but no expression does: {text}"
+        return Answer(rows, frozenset(codes))
+
+    def _check(self, arm: Arm) -> str:
+        """Returns a call that yields the SQLSTATEs with which a row of the scope fails."""
+        if arm not in self._functions:
+            name = f"check_{len(self._functions)}"
+            parameters = ", ".join(f"p{i} {one.type}" for i, one in enumerate(arm.columns))
+
+            def spell(one: Any) -> str:
+                return str(one.with_columns(lambda n: f"p{n}"))
+
+            lines = []
+            if arm.where is not None:
+                lines.append(f"BEGIN ok := {spell(arm.where)}; EXCEPTION WHEN OTHERS THEN RETURN ARRAY[SQLSTATE]; END;")
+                lines.append("IF ok IS NOT TRUE THEN RETURN ARRAY['skip']; END IF;")
+            for one in arm.items:
+                lines.append(f"BEGIN PERFORM {spell(one)}; EXCEPTION WHEN OTHERS THEN codes := codes || SQLSTATE; END;")
+            body = "\n".join(lines)
+            self.run(
+                f"CREATE FUNCTION {name}({parameters}) RETURNS text[] LANGUAGE plpgsql AS $check$ "
+                f"DECLARE ok boolean; codes text[] := '{{}}'; BEGIN {body} RETURN codes; END $check$"
+            )
+            self._functions[arm] = name
+        return f"{self._functions[arm]}({', '.join(arm.spelled)})"
+
+    def _fetch(self, text: str) -> list[tuple[Any, ...]]:
+        return self._connection.execute(text.encode()).fetchall()

@@ -1,0 +1,50 @@
+"""The oracle test: at every readable time a maintained collection is its query over the tables as they stood then.
+
+Random schemas, queries, histories, splits into steps, compactions, retentions and restarts; PostgreSQL 15 is the
+referee. A failure names its seed: `python -m tests.oracle.run --seed S --cases 1` tells its story as SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from mz_dagster.storage.spark import SparkConfig
+from tests.oracle.world import Tally, World
+from tests.postgres_server import Postgres, running_postgres
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Postgres]:
+    with running_postgres() as running:
+        yield running
+
+
+def live(seeds: Sequence[int], folder: Path, spark: SparkConfig, server: Postgres, *, views: int, writes: int) -> Tally:
+    """Lives through worlds and returns what they did together."""
+    total = Tally()
+    for seed in seeds:
+        total.add(World(seed, folder / f"world{seed}", spark, server, views=views, writes=writes).run())
+    return total
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(900)
+def test_views_are_their_queries_at_every_time(tmp_path: Path, spark_config: SparkConfig, server: Postgres) -> None:
+    total = live(FEW, tmp_path, spark_config, server, views=6, writes=8)
+    print(total)
+    total.check(arrangements=False)
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(7200)
+def test_views_are_their_queries_in_many_worlds(tmp_path: Path, spark_config: SparkConfig, server: Postgres) -> None:
+    total = live(range(1000, 1025), tmp_path, spark_config, server, views=8, writes=10)
+    print(total)
+    total.check()
+
+
+#: Worlds that together exercise every operator, errors and restarts.
+FEW = (2, 3, 4)
