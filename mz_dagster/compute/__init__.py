@@ -19,7 +19,6 @@ In the order of import:
 It does not choose times, poll sources, parse SQL or know names.
 """
 
-from mz_dagster.compute.frame import shard_names
 from mz_dagster.compute.graph import Graph, MaintainedNode, Node, SourceNode, TableNode
 from mz_dagster.compute.peek import CollectionHasErrors, NegativeMultiplicity, peek, rows_of
 from mz_dagster.compute.rows_frame import rows_frame
@@ -53,5 +52,4 @@ __all__ = [
     "quiet",
     "rows_frame",
     "rows_of",
-    "shard_names",
 ]

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
-from mz_dagster.compute.frame import DIFF, ERROR, META, TIME, quoted
+from mz_dagster.compute.frame import DIFF, ERROR, META, TIME
+from mz_dagster.storage.spark.schema import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

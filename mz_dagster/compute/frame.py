@@ -15,6 +15,7 @@ from weakref import WeakSet
 from pyspark.sql import functions as sf
 
 from mz_dagster.plan.types import RelationType, ScalarType
+from mz_dagster.storage.spark.schema import quoted
 from mz_dagster.storage.spark.schema import spark_type as storage_type
 
 if TYPE_CHECKING:
@@ -66,17 +67,6 @@ def spark_schema(relation_type: RelationType, names: Sequence[str] | None = None
 def positional(arity: int) -> tuple[str, ...]:
     """Returns the operators' names of `arity` columns."""
     return tuple(f"c{position}" for position in range(arity))
-
-
-def quoted(name: str) -> str:
-    """Returns `name` as a quoted identifier of Spark.
-
-    Example:
-        >>> quoted("a`b")
-        '`a``b`'
-    """
-    escaped = name.replace("`", "``")
-    return f"`{escaped}`"
 
 
 def columns_at(arity: int) -> list[Column]:

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from mz_dagster.catalog import CollectionRow, ListedBatches
 from mz_dagster.compute.peek import CollectionHasErrors
 from mz_dagster.storage.read import check_readable, overlapping
+from mz_dagster.storage.spark.schema import quoted
 from mz_dagster.storage.spark_shards import SparkShards
 
 
@@ -40,4 +41,4 @@ def rows_frame(spark: SparkSession, root: Path, row: CollectionRow, listed: List
     repeated = total.where(total["mz_error"].isNull()).withColumn(
         "mz_copies", F.explode(F.array_repeat(F.lit(1), copies))
     )
-    return repeated.select(*(repeated[f"`{name}`"] for name in names))
+    return repeated.select(*(repeated[quoted(name)] for name in names))

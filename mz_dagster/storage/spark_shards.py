@@ -29,7 +29,7 @@ from mz_dagster.storage.batch_stats import open_table, stats_of_batch, stored_fi
 from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.shards import BATCH, DIFF, ERROR, TIME, UPDATE_COLUMNS, BatchIncomplete, Interval
 from mz_dagster.storage.spark.deadline import reporting_lost_spark
-from mz_dagster.storage.spark.schema import spark_type
+from mz_dagster.storage.spark.schema import quoted, spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -74,7 +74,7 @@ class SparkShards:
         """
         self.create(collection)
         path = self._path(collection)
-        names = [_quoted(column.name) for column in collection.columns]
+        names = [quoted(column.name) for column in collection.columns]
         partition = sf.lit(int(batch)).cast("bigint").alias(BATCH)
         with reporting_lost_spark(writing=True):
             writer = frame.select(*names, *UPDATE_COLUMNS, partition).write.format("delta").mode("append")
@@ -116,7 +116,7 @@ class SparkShards:
             frame = frame.where(sf.col(TIME) < sf.lit(upper))
         if columns is None:
             return frame
-        return frame.select(*map(_quoted, columns), *UPDATE_COLUMNS)
+        return frame.select(*map(quoted, columns), *UPDATE_COLUMNS)
 
     def consolidate(self, collection: CollectionRow, frame: DataFrame, as_of: int) -> DataFrame:
         """Returns the frame with all times set to `as_of`, equal `(data, error)` summed and zeros dropped; no job.
@@ -128,7 +128,7 @@ class SparkShards:
         by_name = {column.name: column for column in collection.columns}
         data = [by_name[name] for name in held if name not in UPDATE_COLUMNS]
         time = sf.lit(as_of).cast("bigint").alias(TIME)
-        return _summed(frame, data, [ERROR]).select(*[_quoted(c.name) for c in data], time, DIFF, ERROR)
+        return _summed(frame, data, [ERROR]).select(*[quoted(c.name) for c in data], time, DIFF, ERROR)
 
     def merge(
         self, collection: CollectionRow, parts: Sequence[Batch], since: int, batch: BatchId, sort_key: Sequence[str]
@@ -143,7 +143,7 @@ class SparkShards:
         """
         frame = self.read(collection, parts).withColumn(TIME, sf.greatest(sf.col(TIME), sf.lit(since)))
         summed = _summed(frame, collection.columns, [TIME, ERROR])
-        order = [*map(_quoted, sort_key), TIME]
+        order = [*map(quoted, sort_key), TIME]
         files = -(-sum(part.stats.rows for part in parts) // ROWS_PER_FILE)
         laid_out = summed.coalesce(1) if files <= 1 else summed.repartitionByRange(files, *order)
         return self.append(collection, batch, laid_out.sortWithinPartitions(*order))
@@ -205,19 +205,14 @@ def _summed(frame: DataFrame, columns: Sequence[Column], beside: Sequence[str]) 
     floats = [column.name for column in columns if column.type.kind in (Kind.FLOAT4, Kind.FLOAT8)]
     signs = {name: f"mz_minus_zero_{position}" for position, name in enumerate(floats)}
     flags = [_is_minus_zero(name).alias(sign) for name, sign in signs.items()]
-    keys = [*[_quoted(column.name) for column in columns], *beside, *signs.values()]
+    keys = [*[quoted(column.name) for column in columns], *beside, *signs.values()]
     summed = frame.select("*", *flags).groupBy(*keys).agg(sf.sum(DIFF).alias(DIFF)).where(sf.col(DIFF) != 0)
     for name, sign in signs.items():
-        value = sf.col(_quoted(name))
+        value = sf.col(quoted(name))
         summed = summed.withColumn(name, sf.when(sf.col(sign), -value).otherwise(value))
     return summed.drop(*signs.values())
 
 
-def _quoted(name: str) -> str:
-    """Returns `name` as Spark parses it back, whatever characters it has."""
-    return "`" + name.replace("`", "``") + "`"
-
-
 def _is_minus_zero(name: str) -> SparkColumn:
-    column = sf.col(_quoted(name))
+    column = sf.col(quoted(name))
     return sf.coalesce((column == sf.lit(0.0)) & (column.cast("string") == sf.lit("-0.0")), sf.lit(False))

@@ -11,16 +11,14 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from mz_dagster.storage.spark.schema import quoted
+
 
 def updates(records: DataFrame, *, columns: Sequence[str]) -> DataFrame:
     """Returns `+1` for every record, at its tick. Linear: no shuffle, no state."""
     return records.select(
-        *(F.col(_quoted(name)) for name in columns),
+        *(F.col(quoted(name)) for name in columns),
         "mz_timestamp",
         F.lit(1).cast("bigint").alias("mz_diff"),
         "mz_error",
     )
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

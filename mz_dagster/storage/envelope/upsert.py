@@ -19,18 +19,20 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from mz_dagster.storage.spark.schema import quoted
+
 #: Before every tick.
 _PRIOR = -(1 << 63)
 
 
 def touched_keys(records: DataFrame, *, key: Sequence[str]) -> DataFrame:
     """Returns the distinct keys of `records`, the NULL key included."""
-    return records.select(*(F.col(_quoted(name)) for name in key)).distinct()
+    return records.select(*(F.col(quoted(name)) for name in key)).distinct()
 
 
 def restrict_to(rows: DataFrame, keys: DataFrame, *, key: Sequence[str]) -> DataFrame:
     """Returns the rows whose key is among `keys`; NULL meets NULL."""
-    same = [F.equal_null(rows[_quoted(name)], keys[_quoted(name)]) for name in key]
+    same = [F.equal_null(rows[quoted(name)], keys[quoted(name)]) for name in key]
     return rows.join(keys, same, "left_semi")
 
 
@@ -44,10 +46,10 @@ def updates(records: DataFrame, prior: DataFrame | None, *, columns: Sequence[st
         columns: The data columns, in order.
         key: Those that are the key.
     """
-    data = [F.col(_quoted(name)) for name in columns]
+    data = [F.col(quoted(name)) for name in columns]
     state = F.struct(*data, F.col("mz_error").alias("mz_error"))
     place = ("mz_timestamp", "mz_path", "mz_block", "mz_row")
-    keys = [F.col(_quoted(name)).alias(f"mz_key_{i}") for i, name in enumerate(key)]
+    keys = [F.col(quoted(name)).alias(f"mz_key_{i}") for i, name in enumerate(key)]
     history = records.select(*keys, *place, F.when(~F.col("mz_deleted"), state).alias("mz_state"))
     if prior is not None:
         before = prior.select(
@@ -86,7 +88,3 @@ def _same(left: SparkColumn, right: SparkColumn) -> SparkColumn:
 
 def _update(state: SparkColumn, diff: int) -> SparkColumn:
     return F.struct(state.alias("state"), F.lit(diff).cast("bigint").alias("diff"))
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -25,6 +25,17 @@ _TYPES: dict[Kind, types.DataType] = {
 }
 
 
+def quoted(name: str) -> str:
+    """Returns `name` as a quoted identifier of Spark.
+
+    Example:
+        >>> quoted("a`b")
+        '`a``b`'
+    """
+    escaped = name.replace("`", "``")
+    return f"`{escaped}`"
+
+
 def spark_type(scalar: ScalarType) -> types.DataType:
     """Returns the Spark type that holds exactly the values of `scalar`.
 
