@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from mz_dagster.adapter import introspection
@@ -24,19 +24,17 @@ from mz_dagster.compute import Graph, MaintainedNode, Node, SourceNode, TableNod
 from mz_dagster.errors import InternalError, OperationalError, ProgrammingError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import (
-    DeltaJoin,
-    Linear,
     MaintainedPlan,
-    NegateAll,
     Physical,
     ReadCollection,
-    UnionAll,
     collections_read,
     physical_inputs,
     rename_collections,
+    without_names,
 )
 from mz_dagster.plan.resolver import Item
 from mz_dagster.sql import parse
+from mz_dagster.storage.compact import smallest_key
 from mz_dagster.storage.source import FileSource
 
 
@@ -113,6 +111,11 @@ class CatalogDefinitions:
                 raise InternalError(f'the stored definition of "{row.created_as}" does not bind: {error}') from error
         return self._definitions[id]
 
+    def is_temporal(self, id: GlobalId) -> bool:
+        """Returns whether a collection changes as time goes on: it, or what it is computed from, filters by time."""
+        definition = self.definition(id)
+        return definition.is_temporal or any(self.is_temporal(one) for one in definition.reads)
+
     def collection_of(self, row: ObjectRow) -> GlobalId:
         """Returns the id of the collection that holds an object's contents.
 
@@ -134,11 +137,7 @@ class CatalogDefinitions:
 
         The key of the index that is the collection's own order, if there is one, or that it was created with.
         """
-        own = self._catalog.object(row.id)
-        positions = own.options.get("key", ()) if own.kind in ("index", "arrangement") else ()
-        for index in self._catalog.objects("index"):
-            if not index.has_collection and row.id in index.dependencies.values():
-                positions = index.options["key"]
+        positions = _order(self._catalog.object(row.id), self._catalog.objects("index"))
         return tuple(row.columns[position].name for position in positions)
 
     # ---- graphs
@@ -149,7 +148,9 @@ class CatalogDefinitions:
         rows = {id: row for id, row in objects.items() if row.timeline == timeline and row.has_collection}
         nodes: dict[GlobalId, Node] = {}
         for row in rows.values():
-            for node in self._nodes(row, rows.values(), _named(row, objects) & rows.keys()):
+            indexes = [one for one in objects.values() if one.kind == "index"]
+            key = _order(row, indexes) or smallest_key(row.keys)
+            for node in self._nodes(row, rows.values(), _named(row, objects) & rows.keys(), key):
                 nodes[node.id] = node
         ordered: dict[GlobalId, Node] = {}
 
@@ -163,15 +164,17 @@ class CatalogDefinitions:
             visit(id)
         return Graph(timeline, tuple(ordered.values()))
 
-    def _nodes(self, row: ObjectRow, rows: Iterable[ObjectRow], named: frozenset[GlobalId]) -> list[Node]:
+    def _nodes(
+        self, row: ObjectRow, rows: Iterable[ObjectRow], named: frozenset[GlobalId], key: tuple[int, ...]
+    ) -> list[Node]:
         name = row.name or row.created_as or str(row.id)
         match row.kind:
             case "source":
-                return [SourceNode(row.id, name, self.source(row.id))]
+                return [SourceNode(row.id, name, self.source(row.id), key)]
             case "table":
                 return [TableNode(row.id, name)]
             case "materialized view" | "index":
-                return self._maintained(row, name, [one for one in rows if one.owner == row.id], named)
+                return self._maintained(row, name, [one for one in rows if one.owner == row.id], named, key)
             case _:  # arrangements come with their owner
                 return []
 
@@ -179,7 +182,9 @@ class CatalogDefinitions:
         """Returns the files behind a source."""
         return file_source(self.definition(id), self._project)
 
-    def _maintained(self, row: ObjectRow, name: str, owned: list[ObjectRow], named: frozenset[GlobalId]) -> list[Node]:
+    def _maintained(
+        self, row: ObjectRow, name: str, owned: list[ObjectRow], named: frozenset[GlobalId], key: tuple[int, ...]
+    ) -> list[Node]:
         plan = self.definition(row.id).plan
         if plan is None:
             raise InternalError(f'"{name}" has a collection and no plan')
@@ -191,10 +196,10 @@ class CatalogDefinitions:
         owned = sorted(owned, key=lambda one: int(one.options["position"]))
         ids = {one.id: own.id for one, own in zip(plan.arrangements, owned, strict=True)}
         nodes: list[Node] = [
-            MaintainedNode(own.id, f"{name} (arrangement {n})", rename_collections(one.plan, ids))
+            MaintainedNode(own.id, f"{name} (arrangement {n})", rename_collections(one.plan, ids), key=one.key)
             for n, (one, own) in enumerate(zip(plan.arrangements, owned, strict=True))
         ]
-        return [*nodes, MaintainedNode(row.id, name, rename_collections(plan.output, ids), named)]
+        return [*nodes, MaintainedNode(row.id, name, rename_collections(plan.output, ids), named, key)]
 
     # ---- what a definition becomes in the catalog
 
@@ -308,6 +313,15 @@ class CatalogDefinitions:
         return found
 
 
+def _order(row: ObjectRow, indexes: Iterable[ObjectRow]) -> tuple[int, ...]:
+    """Returns the columns that decide the order of an object's collection, as far as it or an index names any."""
+    positions = row.options.get("key", ()) if row.kind in ("index", "arrangement") else ()
+    for index in indexes:
+        if not index.has_collection and row.id in index.dependencies.values():
+            positions = index.options["key"]
+    return tuple(positions)
+
+
 def _named(row: ObjectRow, objects: Mapping[GlobalId, ObjectRow]) -> frozenset[GlobalId]:
     """Returns the collections that an object's query names, directly or through plain views."""
     found: set[GlobalId] = set()
@@ -324,7 +338,7 @@ def plan_digest(plan: MaintainedPlan) -> str:
     for one in plan.arrangements:
         for id in _in_order(one.plan):
             ids.setdefault(id, GlobalId(f"#{len(ids)}"))
-        text.append(f"{one.key} {_nameless(rename_collections(one.plan, ids))!r}")
+        text.append(f"{one.key} {without_names(rename_collections(one.plan, ids))!r}")
     return hashlib.sha256("\n".join(text).encode()).hexdigest()
 
 
@@ -333,18 +347,6 @@ def _in_order(plan: Physical) -> list[GlobalId]:
     if isinstance(plan, ReadCollection):
         return [plan.id]
     return [id for one in physical_inputs(plan) for id in _in_order(one)]
-
-
-def _nameless(plan: Physical) -> Physical:
-    match plan:
-        case ReadCollection():
-            return replace(plan, name="")
-        case Linear() | NegateAll():
-            return replace(plan, input=_nameless(plan.input))
-        case UnionAll() | DeltaJoin():
-            return replace(plan, inputs=tuple(_nameless(one) for one in plan.inputs))
-        case _:
-            return plan
 
 
 def file_source(definition: Definition, project: Project) -> FileSource:

@@ -8,6 +8,8 @@ only what computing them costs; it may move errors.
 - `types`, `scalar`, `relation`: the logical plan.
 - `resolver`: the protocol by which the binder turns names into things.
 - `rewriting`: walking and rebuilding plans.
+- `semijoin`, `outer_join`: those joins, spelled in the algebra.
+- `decorrelate`: subqueries and lateral joins become plain relations; with `dependence`, `row_count`, `tied_subquery`.
 - `transform/`: one transform per file.
 - `optimize`: their order, which is data that is checked.
 - `physical`, `lowering`: the plan that the renderer runs.
@@ -20,6 +22,7 @@ from mz_dagster.plan.explain import explain_logical, explain_physical
 from mz_dagster.plan.lowering import lower_to_maintained_plan, lower_to_snapshot_plan
 from mz_dagster.plan.optimize import PIPELINE, Pass, optimize
 from mz_dagster.plan.physical import (
+    Accumulate,
     Arrangement,
     ConstantRows,
     DeltaJoin,
@@ -30,6 +33,9 @@ from mz_dagster.plan.physical import (
     OperatorKind,
     Physical,
     ReadCollection,
+    Repeat,
+    Staged,
+    TemporalState,
     UnionAll,
     collections_read,
     operator_kind,
@@ -44,8 +50,14 @@ from mz_dagster.plan.relation import (
     Map,
     Negate,
     Project,
+    Reduce,
     Relation,
+    RepeatRow,
+    TemporalFilter,
+    Threshold,
+    TopK,
     Union,
+    Window,
     inputs_of,
 )
 from mz_dagster.plan.resolver import Item, Resolver
@@ -55,6 +67,7 @@ from mz_dagster.plan.types import Column, Kind, RelationType, ScalarType
 
 __all__ = [
     "PIPELINE",
+    "Accumulate",
     "Arrangement",
     "Call",
     "Column",
@@ -81,14 +94,23 @@ __all__ = [
     "Physical",
     "Project",
     "ReadCollection",
+    "Reduce",
     "Relation",
     "RelationType",
+    "Repeat",
+    "RepeatRow",
     "Resolver",
     "Scalar",
     "ScalarType",
+    "Staged",
+    "TemporalFilter",
+    "TemporalState",
+    "Threshold",
+    "TopK",
     "Union",
     "UnionAll",
     "Value",
+    "Window",
     "collections_read",
     "explain_logical",
     "explain_physical",

@@ -11,31 +11,52 @@ from decimal import Decimal
 from typing import assert_never
 
 from mz_dagster.plan.physical import (
+    Accumulate,
     ConstantRows,
     DeltaJoin,
+    Extremes,
+    Gathered,
     Linear,
     MaintainedPlan,
     NegateAll,
     Physical,
     ReadCollection,
+    Repeat,
+    Staged,
+    TemporalState,
+    TopRows,
     UnionAll,
+    Windowed,
     operator_kind,
     physical_inputs,
 )
 from mz_dagster.plan.relation import (
+    Aggregate,
+    ColumnOrder,
     Constant,
+    DependentJoin,
     Filter,
+    FrameBound,
+    FrameExclusion,
     Get,
     Join,
     Let,
     Map,
     Negate,
     Project,
+    Reduce,
     Relation,
+    RepeatRow,
+    TemporalFilter,
+    Threshold,
+    TopK,
     Union,
+    Window,
+    WindowFrame,
+    WindowFunction,
     inputs_of,
 )
-from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, Scalar
+from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery, is_now
 from mz_dagster.plan.types import RelationType
 
 _FILES: dict[type, str] = {
@@ -45,6 +66,10 @@ _FILES: dict[type, str] = {
     NegateAll: "negate.py",
     UnionAll: "union.py",
     DeltaJoin: "delta_join.py",
+    Repeat: "repeat.py",
+    Accumulate: "accumulate.py",
+    Staged: "staged.py",
+    TemporalState: "temporal.py",
 }
 _INFIX = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "lte": "<=", "gt": ">", "ge": ">=", "gte": ">="}
 _INFIX |= {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "modulo": "%", "concat": "||"}
@@ -67,7 +92,7 @@ def explain_physical(plan: MaintainedPlan) -> str:
     """Returns the physical plan as text, arrangements first."""
     lines: list[str] = []
     for one in plan.arrangements:
-        lines.append(f"{one.id}: key ({', '.join(f'#{i}' for i in one.key)})")
+        lines.append(f"{one.id}: key ({', '.join(_reference(one.relation_type, i) for i in one.key)})")
         lines += _physical(one.plan, 1)
     lines.append("output: " + ", ".join(str(column) for column in plan.relation_type.columns))
     lines += _physical(plan.output, 1)
@@ -89,6 +114,12 @@ def explain_scalar(scalar: Scalar) -> str:
         case If():
             shown = [explain_scalar(one) for one in (scalar.condition, scalar.then, scalar.otherwise)]
             return f"if({', '.join(shown)})"
+        case OuterColumn():
+            return f"outer {scalar.number}"
+        case Subquery():
+            return f"{scalar.kind.value}({', '.join(explain_scalar(one) for one in scalar.arguments)})"
+        case Call() if is_now(scalar):
+            return "mz_now()"
         case Call():
             arguments = [explain_scalar(one) for one in scalar.arguments]
             operation, _, suffix = scalar.function.rpartition("_")
@@ -137,9 +168,81 @@ def _rows(rows: tuple[tuple[Literal, ...], ...]) -> str:
     )
 
 
-def _equivalences(equivalences: Iterable[tuple[Scalar, ...]]) -> str:
-    shown = [" = ".join(explain_scalar(scalar) for scalar in one) for one in equivalences]
+def _equivalences(equivalences: Iterable[tuple[Scalar, ...]], null_safe: frozenset[int]) -> str:
+    shown = [
+        (" is not distinct from " if number in null_safe else " = ").join(explain_scalar(scalar) for scalar in one)
+        for number, one in enumerate(equivalences)
+    ]
     return " and ".join(shown) if shown else "cross"
+
+
+def _columns(relation_type: RelationType, positions: Iterable[int]) -> str:
+    return ", ".join(_reference(relation_type, one) for one in positions)
+
+
+def _order(relation_type: RelationType, order: Iterable[ColumnOrder]) -> str:
+    shown = []
+    for one in order:
+        direction = (" desc" if one.descending else "") + (
+            "" if one.nulls_first == one.descending else f" nulls {'first' if one.nulls_first else 'last'}"
+        )
+        shown.append(_reference(relation_type, one.position) + direction)
+    return ", ".join(shown)
+
+
+def _aggregate(relation_type: RelationType, one: Aggregate) -> str:
+    arguments = _columns(relation_type, one.arguments) or "*"
+    distinct = "distinct " if one.distinct else ""
+    order = f" order by {_order(relation_type, one.order)}" if one.order else ""
+    counts = "" if one.filter is None else f" filter {_reference(relation_type, one.filter)}"
+    return f"{one.function.value}({distinct}{arguments}{order}){counts}"
+
+
+def _reduce(relation: Reduce) -> str:
+    below = relation.input.relation_type
+    parts = [_aggregate(below, one) for one in relation.aggregates]
+    by = f" by {_columns(below, relation.key)}" if relation.key else ""
+    shown = f"Reduce {', '.join(parts)}{by}" if parts else f"Distinct{by}"
+    return shown + _size(relation.group_size)
+
+
+def _size(group_size: int | None) -> str:
+    return "" if group_size is None else f" group size {group_size}"
+
+
+def _top(relation_type: RelationType, order: tuple[ColumnOrder, ...], limit: int | None, offset: int) -> str:
+    parts = [f"order by {_order(relation_type, order)}"] if order else []
+    parts += [] if limit is None else [f"limit {limit}"]
+    parts += [f"offset {offset}"] if offset else []
+    return " ".join(parts)
+
+
+def _by(relation_type: RelationType, group: tuple[int, ...]) -> str:
+    return f" by {_columns(relation_type, group)}" if group else ""
+
+
+def _function(relation_type: RelationType, one: WindowFunction) -> str:
+    shown = f"{one.name}({_columns(relation_type, one.arguments)})"
+    shown += " ignore nulls" if one.ignore_nulls else ""
+    shown += "" if one.filter is None else f" filter {_reference(relation_type, one.filter)}"
+    return shown + ("" if one.frame is None else f" {_frame(one.frame)}")
+
+
+def _frame(frame: WindowFrame) -> str:
+    exclusion = "" if frame.exclusion is FrameExclusion.NO_OTHERS else f" exclude {frame.exclusion.value}"
+    return f"{frame.unit.value} between {_bound(frame.start)} and {_bound(frame.end)}{exclusion}"
+
+
+def _bound(bound: FrameBound) -> str:
+    side = "preceding" if bound.preceding else "following"
+    if bound.unbounded:
+        return f"unbounded {side}"
+    return "current row" if bound.offset is None else f"{_literal(bound.offset)} {side}"
+
+
+def _bounds(lower: tuple[Scalar, ...], upper: tuple[Scalar, ...]) -> str:
+    parts = [f"from {explain_scalar(one)}" for one in lower] + [f"until {explain_scalar(one)}" for one in upper]
+    return ", ".join(parts) or "always"
 
 
 def _logical(relation: Relation, depth: int) -> list[str]:
@@ -150,6 +253,8 @@ def _logical(relation: Relation, depth: int) -> list[str]:
 
 
 def _logical_line(relation: Relation) -> str:
+    inputs = inputs_of(relation)
+    below_type = inputs[0].relation_type if inputs else relation.relation_type
     match relation:
         case Get():
             return f"Get {relation.name} ({relation.id})" if relation.name else f"Get {relation.id}"
@@ -164,13 +269,30 @@ def _logical_line(relation: Relation) -> str:
             below = relation.input.relation_type
             return "Project " + ", ".join(_reference(below, one) for one in relation.positions)
         case Join():
-            return f"Join {_equivalences(relation.equivalences)}"
+            return f"Join {_equivalences(relation.equivalences, relation.null_safe)}"
+        case Reduce():
+            return _reduce(relation)
+        case TopK():
+            top = _top(below_type, relation.order, relation.limit, relation.offset)
+            return f"TopK {top}{_by(below_type, relation.group)}{_size(relation.group_size)}"
+        case Window():
+            functions = ", ".join(_function(below_type, one) for one in relation.functions)
+            order = f" order by {_order(below_type, relation.order)}" if relation.order else ""
+            return f"Window {functions}{_by(below_type, relation.partition)}{order}"
+        case Threshold():
+            return "Threshold"
+        case TemporalFilter():
+            return f"TemporalFilter {_bounds(relation.lower, relation.upper)}"
+        case RepeatRow():
+            return f"RepeatRow {_reference(below_type, relation.count)}"
         case Negate():
             return "Negate"
         case Union():
             return "Union"
         case Let():
             return f"Let {relation.id}"
+        case DependentJoin():
+            return f"DependentJoin {', '.join(explain_scalar(one) for one in relation.arguments)}"
         case _:
             assert_never(relation)
 
@@ -199,11 +321,44 @@ def _physical(plan: Physical, depth: int) -> list[str]:
         case UnionAll():
             lines.append(f"{pad}Union {about}")
         case DeltaJoin():
-            lines.append(f"{pad}DeltaJoin {_equivalences(plan.equivalences)} {about}")
+            lines.append(f"{pad}DeltaJoin {_equivalences(plan.equivalences, plan.null_safe)} {about}")
             for i, order in enumerate(plan.orders):
                 lines.append(f"{pad}  term {i}: look up {', '.join(str(one) for one in order)}")
+        case Repeat():
+            lines.append(f"{pad}Repeat {_reference(plan.input.relation_type, plan.count)} {about}")
+        case Accumulate():
+            columns = plan.relation_type
+            key = _columns(columns, range(plan.key_arity)) or "nothing"
+            sums = _columns(columns, range(plan.key_arity + 1, columns.arity))
+            lines.append(f"{pad}Accumulate by {key}: rows{', ' + sums if sums else ''} {about}")
+        case Staged():
+            lines.append(f"{pad}Staged {_staged(plan)} {about}")
+        case TemporalState():
+            lines.append(f"{pad}TemporalState {_bounds(plan.lower, plan.upper)} {about}")
         case _:
             assert_never(plan)
     for one in physical_inputs(plan):
         lines += _physical(one, depth + 1)
     return lines
+
+
+def _staged(plan: Staged) -> str:
+    below = plan.input.relation_type
+    match plan.function:
+        case TopRows():
+            shown = "top " + _top(below, plan.function.order, plan.function.limit, plan.function.offset)
+        case Extremes():
+            others = [position for position in range(below.arity) if position not in plan.group]
+            shown = ", ".join(
+                f"{'max' if greatest else 'min'}({_reference(below, position)})"
+                for position, greatest in zip(others, plan.function.greatest, strict=True)
+            )
+        case Gathered():
+            shown = ", ".join(_aggregate(below, one) for one in plan.function.aggregates)
+        case Windowed():
+            order = f" order by {_order(below, plan.function.order)}" if plan.function.order else ""
+            shown = ", ".join(_function(below, one) for one in plan.function.functions) + order
+        case _:
+            assert_never(plan.function)
+    stages = "monotonic" if plan.monotonic else "buckets " + ", ".join(str(one) for one in plan.buckets)
+    return f"{shown}{_by(below, plan.group)}; {stages}"

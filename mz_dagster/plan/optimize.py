@@ -42,10 +42,18 @@ PIPELINE: tuple[Pass, ...] = (
     Pass(transform.push_predicates, frozenset({"flatten_joins", "fuse_filters"})),
     Pass(transform.join_equivalences, frozenset({"push_predicates"})),
     Pass(transform.fold_constants, frozenset({"push_predicates"})),
+    # Equivalences tell which groups are single rows; what a reduction stood between can then move again.
+    Pass(transform.reduce_elision, frozenset({"join_equivalences"})),
+    Pass(transform.flatten_joins, frozenset({"reduce_elision"})),
+    Pass(transform.fuse_filters, frozenset({"reduce_elision"})),
+    Pass(transform.push_predicates, frozenset({"reduce_elision"})),
+    Pass(transform.join_equivalences, frozenset({"reduce_elision"})),
     Pass(transform.demand, frozenset({"join_equivalences"})),
     Pass(transform.fuse_projects, frozenset({"demand"})),
     Pass(transform.fuse_maps, frozenset({"demand"})),
     Pass(transform.fuse_filters, frozenset({"demand"})),
+    # Last: what it makes keeps rows, so predicates must be where they shall stay.
+    Pass(transform.temporal_filters, frozenset({"push_predicates", "join_equivalences", "fuse_filters"})),
 )
 
 

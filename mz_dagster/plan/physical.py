@@ -2,19 +2,20 @@
 
 A tree of frozen nodes, each naming the operator in `compute/` that renders it. `lowering.py` makes it
 from the logical plan. Whatever must be looked up by a later step (an input of a join that is itself a
-join, for example) becomes an *arrangement*: a collection of its own, owned by the object, with
-its own shard and frontiers, so that the operators above read it like any other collection.
+join, for example) or is the state of a keyed operator becomes an *arrangement*: a collection of its own, owned by the
+object, with its own shard and frontiers, so that the operators above read it like any other collection.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
-from typing import assert_never
+from typing import assert_never, cast
 
 from mz_dagster.formalism import GlobalId
-from mz_dagster.plan.scalar import Literal, Scalar
+from mz_dagster.plan.relation import Aggregate, ColumnOrder, WindowFunction
+from mz_dagster.plan.scalar import ColumnRef, Literal, Scalar
 from mz_dagster.plan.types import RelationType
 
 
@@ -84,7 +85,7 @@ class Linear:
 
 @dataclass(frozen=True, slots=True)
 class NegateAll:
-    """Negates each diff."""
+    """Negates each row's diff; an error's stays as it is."""
 
     input: Physical
     relation_type: RelationType
@@ -103,20 +104,149 @@ class DeltaJoin:
     """Joins n inputs by one term per input; each input is linear over arranged collections.
 
     Attributes:
-        inputs: Each built of `ReadCollection`, `ConstantRows`, `Linear`, `NegateAll`, `UnionAll` only, so that its
-            history can be read from shards.
+        inputs: In a maintained plan, each built of `ReadCollection`, `ConstantRows`, `Linear`, `NegateAll`, `UnionAll`,
+            `Repeat` only, so that its history can be read from shards.
         equivalences: As in the logical `Join`, over the concatenated columns.
         orders: For term i, the order in which the other inputs are looked up.
         relation_type: Of the concatenated columns.
+        null_safe: As in the logical `Join`.
     """
 
     inputs: tuple[Physical, ...]
     equivalences: tuple[tuple[Scalar, ...], ...]
     orders: tuple[tuple[int, ...], ...]
     relation_type: RelationType
+    null_safe: frozenset[int] = frozenset()
 
 
-Physical = ReadCollection | ConstantRows | Linear | NegateAll | UnionAll | DeltaJoin
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """Multiplies each diff by the row's bigint column at `count`, which is dropped."""
+
+    input: Physical
+    count: int
+    relation_type: RelationType
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulate:
+    """Keeps, per key, the number of rows and sums over them: the state of counts, sums, DISTINCT and set operations.
+
+    A state operator: its output is its state, a collection of its own, and what is above reads it.
+
+    Attributes:
+        input: Its first `key_arity` columns are the key, the others contributions: NOT NULL bigint or numeric columns.
+        key_arity: How many columns the key has; 0 for one group of everything.
+        relation_type: Of the state: the key, the number of rows (bigint, may be negative; a key with number and sums
+            all 0 has no row), the sums in the types of the contributions.
+    """
+
+    input: Physical
+    key_arity: int
+    relation_type: RelationType
+
+
+@dataclass(frozen=True, slots=True)
+class TopRows:
+    """Is a stage function: of each bucket the first rows in an order; `offset` is left out by the last stage only."""
+
+    order: tuple[ColumnOrder, ...]
+    limit: int | None
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Extremes:
+    """Is a stage function: of each bucket one row with the group and, per other column, its least or greatest value.
+
+    Attributes:
+        greatest: For each column of the input that is not of the group, in order: True for max, False for min.
+    """
+
+    greatest: tuple[bool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """Is a stage function, of a single stage: one row per group with ordered aggregates (array_agg, string_agg).
+
+    The result's columns follow the input's in the state: at level 0 they are NULL; at level 1 the input's
+    columns that are not of the group are.
+    """
+
+    aggregates: tuple[Aggregate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Windowed:
+    """Is a stage function, of a single stage: each row of the group with the values of window functions behind it.
+
+    At level 0 the functions' columns are NULL.
+    """
+
+    order: tuple[ColumnOrder, ...]
+    functions: tuple[WindowFunction, ...]
+
+
+StageFunction = TopRows | Extremes | Gathered | Windowed
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """Recomputes the groups that are touched, in a tournament of stages.
+
+    A state operator. Its state holds levels: level 0 are the input's rows, level s + 1 what stage s makes of the
+    buckets of level s, and the last level, `len(buckets)`, is the result, which what is above filters out of it. A row
+    of level 0 lies in bucket `hash(columns not of the group) mod buckets[0]` of its group, and what a stage makes of a
+    bucket lies in bucket `its number mod buckets[s]` of level s. A changed row makes each stage read one bucket.
+
+    Attributes:
+        group: Positions of the group's columns in the input.
+        function: What a stage does with one bucket.
+        buckets: How many buckets each stage has, powers of two, falling; the last is 1.
+        monotonic: The input never retracts: then only the last level is kept (one stage), and a retraction that comes
+            all the same is an error of the data.
+        relation_type: Of the state: `level` integer, `bucket` bigint, the input's columns, the function's results
+            (`Gathered`, `Windowed`); all but level and bucket nullable.
+    """
+
+    input: Physical
+    group: tuple[int, ...]
+    function: StageFunction
+    buckets: tuple[int, ...]
+    monotonic: bool
+    relation_type: RelationType
+
+    @property
+    def last_level(self) -> int:
+        """The level of the result."""
+        return len(self.buckets)
+
+
+@dataclass(frozen=True, slots=True)
+class TemporalState:
+    """Keeps the rows that are valid, or will be: the state of a temporal filter.
+
+    A state operator. A row (data, lower, upper) is in the state from its arrival on: with `valid` false as long as
+    the time is before `lower`, with `valid` true while it is in `[lower, upper)`, and gone from then on. What is above
+    keeps the valid ones.
+
+    Attributes:
+        lower: Bounds over the input's columns; the row's lower bound is their maximum.
+        upper: Likewise; the minimum.
+        relation_type: Of the state: the input's columns, `valid_from` mz_timestamp (0 without a bound), `valid_to`
+            mz_timestamp (NULL without a bound), `valid` boolean.
+    """
+
+    input: Physical
+    lower: tuple[Scalar, ...]
+    upper: tuple[Scalar, ...]
+    relation_type: RelationType
+
+
+StateOperator = Accumulate | Staged | TemporalState
+
+Physical = ReadCollection | ConstantRows | Linear | NegateAll | UnionAll | DeltaJoin | Repeat | StateOperator
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +284,12 @@ class MaintainedPlan:
 def operator_kind(node: Physical) -> OperatorKind:
     """Returns the kind of `node`'s operator."""
     match node:
-        case ReadCollection() | ConstantRows() | Linear() | NegateAll() | UnionAll():
+        case ReadCollection() | ConstantRows() | Linear() | NegateAll() | UnionAll() | Repeat():
             return OperatorKind.LINEAR
         case DeltaJoin():
             return OperatorKind.BILINEAR
+        case Accumulate() | Staged() | TemporalState():
+            return OperatorKind.KEYED
         case _:
             assert_never(node)
 
@@ -167,7 +299,7 @@ def physical_inputs(node: Physical) -> tuple[Physical, ...]:
     match node:
         case ReadCollection() | ConstantRows():
             return ()
-        case Linear() | NegateAll():
+        case Linear() | NegateAll() | Repeat() | Accumulate() | Staged() | TemporalState():
             return (node.input,)
         case UnionAll() | DeltaJoin():
             return node.inputs
@@ -189,9 +321,29 @@ def rename_collections(node: Physical, ids: Mapping[GlobalId, GlobalId]) -> Phys
             return replace(node, id=ids.get(node.id, node.id))
         case ConstantRows():
             return node
-        case Linear() | NegateAll():
+        case Linear() | NegateAll() | Repeat() | Accumulate() | Staged() | TemporalState():
             return replace(node, input=rename_collections(node.input, ids))
         case UnionAll() | DeltaJoin():
             return replace(node, inputs=tuple(rename_collections(one, ids) for one in node.inputs))
         case _:
             assert_never(node)
+
+
+def without_names(node: Physical) -> Physical:
+    """Returns `node` without what does not decide its rows: names of columns and collections, known keys."""
+    return cast(Physical, _without_names(node))
+
+
+def _without_names(value: object) -> object:
+    match value:
+        case tuple():
+            return tuple(_without_names(one) for one in value)
+        case RelationType():
+            return RelationType(tuple(replace(column, name="") for column in value.columns))
+        case ColumnRef():
+            return replace(value, name="")
+        case _ if is_dataclass(value) and not isinstance(value, type):
+            parts = {one.name: _without_names(getattr(value, one.name)) for one in fields(value) if one.init}
+            return replace(value, **{**parts, "name": ""} if isinstance(value, ReadCollection) else parts)
+        case _:
+            return value

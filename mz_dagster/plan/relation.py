@@ -8,12 +8,14 @@ Columns are referred to by position. `Let` binds a shared subplan to a name of i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import assert_never
 
 from mz_dagster.formalism import GlobalId
-from mz_dagster.plan.scalar import Literal, Scalar, columns_of
-from mz_dagster.plan.types import BOOL, Column, RelationType
+from mz_dagster.plan.scalar import Literal, Scalar, columns_of, reads_now
+from mz_dagster.plan.types import BOOL, INT8, MZ_TIMESTAMP, Column, RelationType, ScalarType
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,10 @@ class Filter:
             if predicate.type != BOOL:
                 raise ValueError(f"a predicate has type {predicate.type}")
             _check_positions(predicate, self.input.relation_type.arity)
-        object.__setattr__(self, "relation_type", self.input.relation_type)
+        below = self.input.relation_type
+        if below.monotonic and any(reads_now(predicate) for predicate in self.predicates):
+            below = RelationType(below.columns, below.keys)  # rows may leave as time goes on
+        object.__setattr__(self, "relation_type", below)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +101,13 @@ class Join:
     """Is the inner join of any number of inputs.
 
     Columns are all inputs' columns, concatenated. Each equivalence is a class of scalars over those columns
-    that must be equal, and none of them NULL, for a row to be part of the result. Conditions that
-    are not equalities stand in a `Filter` above.
+    that must be equal, and none of them NULL, for a row to be part of the result; in the classes whose numbers are in
+    `null_safe`, NULL equals NULL. Conditions that are not equalities stand in a `Filter` above.
     """
 
     inputs: tuple[Relation, ...]
     equivalences: tuple[tuple[Scalar, ...], ...]
+    null_safe: frozenset[int] = frozenset()
     relation_type: RelationType = field(init=False)
 
     def __post_init__(self) -> None:
@@ -113,6 +119,8 @@ class Join:
                 raise ValueError("an equivalence has two or more scalars of one type")
             for scalar in equivalence:
                 _check_positions(scalar, len(columns))
+        if any(not 0 <= number < len(self.equivalences) for number in self.null_safe):
+            raise ValueError("null_safe names an equivalence that is not there")
         monotonic = all(one.relation_type.monotonic for one in self.inputs)
         object.__setattr__(
             self, "relation_type", RelationType(columns, join_keys(self.inputs, self.equivalences), monotonic)
@@ -126,7 +134,7 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Negate:
-    """Turns the sign of every multiplicity."""
+    """Turns the sign of every multiplicity; errors pass as they are."""
 
     input: Relation
     relation_type: RelationType = field(init=False)
@@ -170,7 +178,312 @@ class Let:
         object.__setattr__(self, "relation_type", self.body.relation_type)
 
 
-Relation = Get | Constant | Map | Filter | Project | Join | Negate | Union | Let
+@dataclass(frozen=True, slots=True)
+class ColumnOrder:
+    """Is one key of an order: a column, which way, and where NULLs go."""
+
+    position: int
+    descending: bool
+    nulls_first: bool
+
+
+class AggregateFunction(Enum):
+    """Names the aggregates of the algebra; the binder makes all others of these and scalars.
+
+    `COUNT`, `SUM`, `MIN`, `MAX` and `STRING_AGG` ignore rows whose (first) argument is NULL; `ARRAY_AGG` does not.
+    """
+
+    COUNT = "count"
+    SUM = "sum"
+    MIN = "min"
+    MAX = "max"
+    ARRAY_AGG = "array_agg"
+    STRING_AGG = "string_agg"
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """Is one aggregate of a `Reduce`.
+
+    Attributes:
+        function: Which.
+        arguments: Positions of columns of the input: none for `count(*)`, value and separator for `STRING_AGG`.
+        type: The result's type.
+        distinct: Whether each distinct list of arguments counts once; `MIN` and `MAX` do not care.
+        filter: A boolean column; rows where it is not true do not count. The binder uses it for `ARRAY_AGG` only: the
+            argument of a function that ignores NULLs is put under an `If` instead.
+        order: The order of the rows, for `ARRAY_AGG` and `STRING_AGG`; ties go by the arguments, ascending, NULLs last.
+    """
+
+    function: AggregateFunction
+    arguments: tuple[int, ...]
+    type: ScalarType
+    distinct: bool = False
+    filter: int | None = None
+    order: tuple[ColumnOrder, ...] = ()
+
+    @property
+    def nullable(self) -> bool:
+        """False for a count only."""
+        return self.function is not AggregateFunction.COUNT
+
+    @property
+    def positions(self) -> frozenset[int]:
+        """The columns that it reads."""
+        own = () if self.filter is None else (self.filter,)
+        return frozenset((*self.arguments, *own, *(one.position for one in self.order)))
+
+    def moved(self, places: Mapping[int, int]) -> Aggregate:
+        """Returns the aggregate with each column at the place that `places` gives it."""
+        return replace(
+            self,
+            arguments=tuple(places[position] for position in self.arguments),
+            filter=None if self.filter is None else places[self.filter],
+            order=tuple(replace(one, position=places[one.position]) for one in self.order),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce:
+    """Is one row per group of rows that are equal in `key` (NULL equals NULL): the key, then the aggregates.
+
+    Without rows there is no group: an empty key gives no row over an empty input. The default row of a global
+    aggregate is added above, by a union. Without aggregates it is DISTINCT.
+
+    Attributes:
+        key: Positions of the input's columns.
+        names: Of the aggregates' columns.
+        group_size: How many rows a group is expected to have at most; None if nobody said.
+    """
+
+    input: Relation
+    key: tuple[int, ...]
+    aggregates: tuple[Aggregate, ...]
+    names: tuple[str, ...]
+    group_size: int | None = None
+    relation_type: RelationType = field(init=False)
+
+    def __post_init__(self) -> None:
+        below = self.input.relation_type
+        if len(self.aggregates) != len(self.names):
+            raise ValueError("each aggregate needs one name")
+        if len(set(self.key)) != len(self.key):
+            raise ValueError("a column is twice in a group key")
+        for position in (*self.key, *(p for one in self.aggregates for p in one.positions)):
+            if not 0 <= position < below.arity:
+                raise ValueError(f"column {position} of a relation with {below.arity} columns")
+        key = tuple(below.columns[position] for position in self.key)
+        added = tuple(Column(n, one.type, one.nullable) for n, one in zip(self.names, self.aggregates, strict=True))
+        places = {position: new for new, position in enumerate(self.key)}
+        keys = {frozenset(places[p] for p in one) for one in below.keys if one <= places.keys()}
+        keys.add(frozenset(range(len(self.key))))
+        monotonic = below.monotonic and not self.aggregates
+        object.__setattr__(self, "relation_type", RelationType(key + added, frozenset(keys), monotonic))
+
+
+@dataclass(frozen=True, slots=True)
+class TopK:
+    """Keeps, of each group of rows equal in `group`, those from `offset` on, at most `limit`, in an order.
+
+    Ties go by the whole row, ascending, NULLs last. A row of multiplicity n counts as n rows. An empty `group` makes
+    one group of everything.
+    """
+
+    input: Relation
+    group: tuple[int, ...]
+    order: tuple[ColumnOrder, ...]
+    limit: int | None
+    offset: int = 0
+    group_size: int | None = None
+    relation_type: RelationType = field(init=False)
+
+    def __post_init__(self) -> None:
+        below = self.input.relation_type
+        if (self.limit is not None and self.limit < 0) or self.offset < 0:
+            raise ValueError("limit and offset are not negative")
+        for position in (*self.group, *(one.position for one in self.order)):
+            if not 0 <= position < below.arity:
+                raise ValueError(f"column {position} of a relation with {below.arity} columns")
+        keys = below.keys | ({frozenset(self.group)} if self.limit is not None and self.limit <= 1 else frozenset())
+        object.__setattr__(self, "relation_type", RelationType(below.columns, keys))
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """Keeps the rows whose multiplicity is positive, as often as it says; a negative one is no error here."""
+
+    input: Relation
+    relation_type: RelationType = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "relation_type", RelationType(self.input.relation_type.columns))
+
+
+class FrameUnit(Enum):
+    """Says in what the bounds of a window's frame count."""
+
+    ROWS = "rows"
+    RANGE = "range"
+    GROUPS = "groups"
+
+
+class FrameExclusion(Enum):
+    """Says which rows a window's frame leaves out."""
+
+    NO_OTHERS = "no others"
+    CURRENT_ROW = "current row"
+    GROUP = "group"
+    TIES = "ties"
+
+
+@dataclass(frozen=True, slots=True)
+class FrameBound:
+    """Is an end of a frame: `offset` rows, groups or values before (negative) or after the current row.
+
+    Attributes:
+        unbounded: The partition's own end; `offset` then means nothing.
+        offset: 0 is the current row. For `RANGE` a literal that is added to the order's one column.
+    """
+
+    unbounded: bool
+    offset: Literal | None = None
+    preceding: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WindowFrame:
+    """Is the part of its partition that a window function sees from a row."""
+
+    unit: FrameUnit
+    start: FrameBound
+    end: FrameBound
+    exclusion: FrameExclusion = FrameExclusion.NO_OTHERS
+
+
+@dataclass(frozen=True, slots=True)
+class WindowFunction:
+    """Is one function of a `Window`.
+
+    Attributes:
+        name: `row_number`, `rank`, `dense_rank`, `percent_rank`, `cume_dist`, `ntile`, `lag`, `lead`, `first_value`,
+            `last_value`, `nth_value`, or an aggregate: `count`, `sum`, `min`, `max`, `array_agg`, `string_agg`.
+        arguments: Positions of columns of the input.
+        type: The result's type.
+        nullable: Whether it can be NULL.
+        frame: For the functions that have one.
+        ignore_nulls: For offset and value functions.
+        filter: For aggregates: a boolean column.
+    """
+
+    name: str
+    arguments: tuple[int, ...]
+    type: ScalarType
+    nullable: bool = True
+    frame: WindowFrame | None = None
+    ignore_nulls: bool = False
+    filter: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Appends to each row what window functions over its partition say; all of them over one order.
+
+    Ties of the order go by the whole row where rows are counted (`row_number`, `ROWS`, offsets); peers stay peers
+    (`rank`, `RANGE`, `GROUPS`).
+    """
+
+    input: Relation
+    partition: tuple[int, ...]
+    order: tuple[ColumnOrder, ...]
+    functions: tuple[WindowFunction, ...]
+    names: tuple[str, ...]
+    relation_type: RelationType = field(init=False)
+
+    def __post_init__(self) -> None:
+        if len(self.functions) != len(self.names):
+            raise ValueError("each window function needs one name")
+        below = self.input.relation_type
+        for position in (
+            *self.partition,
+            *(one.position for one in self.order),
+            *(p for one in self.functions for p in one.arguments),
+        ):
+            if not 0 <= position < below.arity:
+                raise ValueError(f"column {position} of a relation with {below.arity} columns")
+        added = tuple(Column(n, one.type, one.nullable) for n, one in zip(self.names, self.functions, strict=True))
+        object.__setattr__(self, "relation_type", RelationType(below.columns + added, below.keys))
+
+
+@dataclass(frozen=True, slots=True)
+class TemporalFilter:
+    """Keeps a row at the times t with `max(lower) <= t < min(upper)`; never, if a bound is NULL.
+
+    Attributes:
+        lower: Bounds of type mz_timestamp over the input's columns; none is the beginning of time.
+        upper: Likewise; none is its end.
+    """
+
+    input: Relation
+    lower: tuple[Scalar, ...]
+    upper: tuple[Scalar, ...]
+    relation_type: RelationType = field(init=False)
+
+    def __post_init__(self) -> None:
+        for bound in (*self.lower, *self.upper):
+            if bound.type != MZ_TIMESTAMP:
+                raise ValueError(f"a temporal bound has type {bound.type}")
+            _check_positions(bound, self.input.relation_type.arity)
+        below = self.input.relation_type
+        monotonic = below.monotonic and not self.upper
+        object.__setattr__(self, "relation_type", RelationType(below.columns, below.keys, monotonic))
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatRow:
+    """Multiplies each row's multiplicity by its bigint column at `count`, which is dropped; linear.
+
+    The column must be NOT NULL; it may be negative.
+    """
+
+    input: Relation
+    count: int
+    relation_type: RelationType = field(init=False)
+
+    def __post_init__(self) -> None:
+        columns = self.input.relation_type.columns
+        if columns[self.count].type != INT8:
+            raise ValueError("rows are repeated by a bigint")
+        object.__setattr__(self, "relation_type", RelationType((*columns[: self.count], *columns[self.count + 1 :])))
+
+
+@dataclass(frozen=True, slots=True)
+class DependentJoin:
+    """Is each row of `left` beside the rows that `right` has for it: LATERAL.
+
+    Only the binder makes it, and `decorrelate` leaves none.
+
+    Attributes:
+        right: Has `OuterColumn`s, which are the `arguments`.
+        arguments: Over the columns of `left`.
+    """
+
+    left: Relation
+    right: Relation
+    arguments: tuple[Scalar, ...]
+    relation_type: RelationType = field(init=False)
+
+    def __post_init__(self) -> None:
+        for argument in self.arguments:
+            _check_positions(argument, self.left.relation_type.arity)
+        columns = self.left.relation_type.columns + self.right.relation_type.columns
+        keys = join_keys((self.left, self.right), ())
+        object.__setattr__(self, "relation_type", RelationType(columns, keys))
+
+
+Relation = (
+    Get | Constant | Map | Filter | Project | Join | Negate | Union | Let
+    | Reduce | TopK | Threshold | Window | TemporalFilter | RepeatRow | DependentJoin
+)  # fmt: skip
 
 
 def inputs_of(relation: Relation) -> tuple[Relation, ...]:
@@ -180,10 +493,14 @@ def inputs_of(relation: Relation) -> tuple[Relation, ...]:
             return ()
         case Map() | Filter() | Project() | Negate():
             return (relation.input,)
+        case Reduce() | TopK() | Threshold() | Window() | TemporalFilter() | RepeatRow():
+            return (relation.input,)
         case Join() | Union():
             return relation.inputs
         case Let():
             return (relation.value, relation.body)
+        case DependentJoin():
+            return (relation.left, relation.right)
         case _:
             assert_never(relation)
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import assert_never
 
 from mz_dagster.plan.functions import FUNCTIONS
 from mz_dagster.plan.relation import (
     Constant,
+    DependentJoin,
     Filter,
     Get,
     Join,
@@ -15,8 +17,14 @@ from mz_dagster.plan.relation import (
     Map,
     Negate,
     Project,
+    Reduce,
     Relation,
+    RepeatRow,
+    TemporalFilter,
+    Threshold,
+    TopK,
     Union,
+    Window,
     inputs_of,
 )
 from mz_dagster.plan.scalar import Call, ColumnRef, Literal, Scalar, rewrite, walk
@@ -39,11 +47,15 @@ def with_inputs(relation: Relation, inputs: Sequence[Relation]) -> Relation:
         case Negate():
             return Negate(inputs[0])
         case Join():
-            return Join(tuple(inputs), relation.equivalences)
+            return replace(relation, inputs=tuple(inputs))
         case Union():
             return Union(tuple(inputs))
         case Let():
             return Let(relation.id, inputs[0], inputs[1])
+        case Reduce() | TopK() | Threshold() | Window() | TemporalFilter() | RepeatRow():
+            return replace(relation, input=inputs[0])
+        case DependentJoin():
+            return DependentJoin(inputs[0], inputs[1], relation.arguments)
         case _:
             assert_never(relation)
 

@@ -9,15 +9,20 @@ arguments; which error wins when several fail is the leftmost argument's.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from decimal import Decimal
-from typing import assert_never
+from enum import Enum
+from typing import TYPE_CHECKING, assert_never
 
-from mz_dagster.plan.types import BOOL, ScalarType
+from mz_dagster.plan.types import BOOL, INT4, MZ_TIMESTAMP, ScalarType
+
+if TYPE_CHECKING:
+    from mz_dagster.plan.relation import Relation
 
 #: The Python form of a literal: `date` for DATE, naive `datetime` for TIMESTAMP (aware UTC for TIMESTAMPTZ),
-#: `Decimal` for NUMERIC, `int` for integers and MZ_TIMESTAMP (milliseconds), `None` for NULL.
+#: `Decimal` for NUMERIC, `int` for integers and MZ_TIMESTAMP (milliseconds), `None` for NULL. Arrays have no literals;
+#: in rows they are lists.
 Value = bool | int | float | Decimal | str | date | datetime | None
 
 
@@ -86,15 +91,73 @@ class If:
         return self.then.nullable or self.otherwise.nullable
 
 
-Scalar = ColumnRef | Literal | Call | If
+@dataclass(frozen=True, slots=True)
+class OuterColumn:
+    """Is the value of the argument `number` of the innermost `Subquery` or `DependentJoin` around it.
+
+    So a dependent plan refers to nothing but its arguments: what it needs of a query further out is an argument of each
+    subquery on the way. Only the binder makes it, and `decorrelate` leaves none.
+    """
+
+    number: int
+    type: ScalarType
+    nullable: bool = True
+    name: str = field(default="", compare=False)
+
+
+class SubqueryKind(Enum):
+    """Says what a subquery in an expression is asked for."""
+
+    SCALAR = "scalar"
+    EXISTS = "exists"
+    ANY = "any"
+
+
+@dataclass(frozen=True, slots=True)
+class Subquery:
+    """Is what a query says for one row: its one value, whether it has rows, or whether a test is true for any of them.
+
+    Only the binder makes it, and `decorrelate` leaves none. `ALL` is `not any not`, `NOT IN` is `not any`.
+
+    Attributes:
+        kind: `SCALAR`: the one column of the one row; NULL if there is none, an error of the data if there are several.
+            `EXISTS`: never NULL. `ANY`: true if `test` is for some row, else NULL if it is for some row, else false.
+        relation: The query, in which `OuterColumn` is one of the `arguments`.
+        arguments: Over the row for which the query is asked.
+        test: For `ANY`: boolean, over the query's columns and the arguments.
+    """
+
+    kind: SubqueryKind
+    relation: Relation
+    arguments: tuple[Scalar, ...] = ()
+    test: Scalar | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind is SubqueryKind.SCALAR and self.relation.relation_type.arity != 1:
+            raise ValueError("a scalar subquery has one column")
+        if (self.kind is SubqueryKind.ANY) != (self.test is not None):
+            raise ValueError("a test belongs to ANY, and only to it")
+
+    @property
+    def type(self) -> ScalarType:
+        """The type of what it says."""
+        return self.relation.relation_type.columns[0].type if self.kind is SubqueryKind.SCALAR else BOOL
+
+    @property
+    def nullable(self) -> bool:
+        """False for `EXISTS`, and for a test that never is NULL."""
+        return self.kind is SubqueryKind.SCALAR or (self.test is not None and self.test.nullable)
+
+
+Scalar = ColumnRef | Literal | Call | If | OuterColumn | Subquery
 
 
 def children(scalar: Scalar) -> tuple[Scalar, ...]:
     """Returns the direct subexpressions, in order of evaluation."""
     match scalar:
-        case ColumnRef() | Literal():
+        case ColumnRef() | Literal() | OuterColumn():
             return ()
-        case Call():
+        case Call() | Subquery():
             return scalar.arguments
         case If():
             return (scalar.condition, scalar.then, scalar.otherwise)
@@ -109,18 +172,39 @@ def walk(scalar: Scalar) -> Iterator[Scalar]:
         yield from walk(child)
 
 
+#: The function whose value is the time at which a collection is looked at.
+NOW = "mz_now"
+
+
+def now(position: int) -> Call:
+    """Returns the call of `mz_now()` that stands at `position` of the statement's text, for errors about it."""
+    return Call(NOW, (Literal(position, INT4),), MZ_TIMESTAMP, False)
+
+
+def is_now(scalar: Scalar) -> bool:
+    """Returns whether `scalar` is a call of `mz_now()`."""
+    return isinstance(scalar, Call) and scalar.function == NOW
+
+
+def reads_now(scalar: Scalar) -> bool:
+    """Returns whether the value of `scalar` depends on the time at which it is looked at."""
+    return any(is_now(one) for one in walk(scalar))
+
+
 def columns_of(scalar: Scalar) -> frozenset[int]:
     """Returns the positions of the columns that `scalar` reads."""
     return frozenset(node.position for node in walk(scalar) if isinstance(node, ColumnRef))
 
 
 def rewrite(scalar: Scalar, leaf: Callable[[ColumnRef], Scalar]) -> Scalar:
-    """Returns `scalar` with each column reference replaced by what `leaf` makes of it."""
+    """Returns `scalar` with each column reference replaced by what `leaf` makes of it; so in a subquery's arguments."""
     match scalar:
         case ColumnRef():
             return leaf(scalar)
-        case Literal():
+        case Literal() | OuterColumn():
             return scalar
+        case Subquery():
+            return replace(scalar, arguments=tuple(rewrite(argument, leaf) for argument in scalar.arguments))
         case Call():
             arguments = tuple(rewrite(argument, leaf) for argument in scalar.arguments)
             return Call(scalar.function, arguments, scalar.type, scalar.nullable)

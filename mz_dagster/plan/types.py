@@ -25,6 +25,7 @@ class Kind(Enum):
     TIMESTAMP = "timestamp"
     TIMESTAMPTZ = "timestamptz"
     MZ_TIMESTAMP = "mz_timestamp"
+    ARRAY = "array"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,22 +36,31 @@ class ScalarType:
         kind: The family.
         scale: Digits after the decimal point of a `NUMERIC`, 0 to 38, fixed when bound; precision is
             always 38. 0 for every other kind.
+        element: The type of an `ARRAY`'s elements, which is no array itself and any of which may be NULL; None for
+            every other kind.
 
     Example:
-        >>> str(ScalarType(Kind.NUMERIC, 2))
-        'numeric(38,2)'
+        >>> str(ScalarType(Kind.NUMERIC, 2)), str(array_of(INT4))
+        ('numeric(38,2)', 'integer[]')
     """
 
     kind: Kind
     scale: int = 0
+    element: ScalarType | None = None
 
     def __post_init__(self) -> None:
         if self.scale and self.kind is not Kind.NUMERIC:
             raise ValueError(f"{self.kind.value} has no scale")
         if not 0 <= self.scale <= 38:
             raise ValueError(f"scale {self.scale} is not in 0..38")
+        if (self.element is not None) != (self.kind is Kind.ARRAY):
+            raise ValueError("an array has an element type, and nothing else has")
+        if self.element is not None and self.element.kind is Kind.ARRAY:
+            raise ValueError("an array's elements are no arrays")
 
     def __str__(self) -> str:
+        if self.element is not None:
+            return f"{self.element}[]"
         return f"numeric(38,{self.scale})" if self.kind is Kind.NUMERIC else self.kind.value
 
 
@@ -70,6 +80,11 @@ MZ_TIMESTAMP = ScalarType(Kind.MZ_TIMESTAMP)
 def numeric(scale: int) -> ScalarType:
     """Returns `numeric(38, scale)`."""
     return ScalarType(Kind.NUMERIC, scale)
+
+
+def array_of(element: ScalarType) -> ScalarType:
+    """Returns the type of one-dimensional arrays: what `array_agg` returns."""
+    return ScalarType(Kind.ARRAY, element=element)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,18 @@ QUERIES = {
     "NOT (b = 3) OR b IS NULL",
     "constant": "SELECT 1 AS one, 'x' || 'y' AS s",
     "empty": "SELECT t.a FROM t JOIN v ON t.a = v.k WHERE false",
+    "reduce_elision": "SELECT y.a, y.b, count(*) AS n, sum(y.b) AS s FROM (SELECT DISTINCT a, b FROM t) y "
+    "GROUP BY y.a, y.b",
+    "reduce": "SELECT b, count(*) AS n, count(c) AS m, sum(d) AS s, min(a) AS lo, max(a) AS hi, "
+    "string_agg(c, ',' ORDER BY a) AS l, count(DISTINCT c) AS k FROM t GROUP BY b",
+    "reduce_all": "SELECT count(*) AS n, max(b) AS m FROM t WHERE f",
+    "having": "SELECT b, count(*) AS n FROM t GROUP BY b HAVING b > 0 AND count(*) > 1",
+    "top_k": "SELECT y.a, y.b FROM (SELECT a, b FROM t ORDER BY b DESC NULLS LAST, a LIMIT 2) y",
+    "distinct_on": "SELECT DISTINCT ON (b) b, a FROM t ORDER BY b, a",
+    "monotonic": "SELECT x, max(a) AS m FROM u GROUP BY x",
+    "except": "SELECT b FROM t EXCEPT ALL SELECT k FROM v",
+    "left_join": "SELECT t.a, v.k FROM t LEFT JOIN v ON t.b = v.k",
+    "window": "SELECT a, b, rank() OVER (PARTITION BY b ORDER BY c) AS r FROM t",
     "view": "SELECT seen.m, v.k FROM seen JOIN v ON v.a = seen.m WHERE seen.s = 'x'",
 }
 VIEWS = {"seen": "SELECT t.a AS m, t.b + 1 AS n, u.x AS s FROM t JOIN u ON u.a = t.a WHERE t.f"}

@@ -1,32 +1,76 @@
 """Plans evaluated naively over multisets of rows: the slow reference beside which transforms and lowering are held.
 
-Errors are left out on purpose: a transform may move them. The scalars known are those of the tests' queries.
+Errors are left out on purpose: a transform may move them. The scalars known are those of the tests' queries. What a
+negative multiplicity makes of an operator that counts rows is an error too: `Undefined`. Arrays are tuples.
 """
 
 from __future__ import annotations
 
 import itertools
+import zlib
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from decimal import Decimal, localcontext
 from typing import Any
 
 from mz_dagster.plan.physical import (
+    Accumulate,
     Arrangement,
     ConstantRows,
     DeltaJoin,
+    Extremes,
+    Gathered,
     Linear,
     MaintainedPlan,
     MapFilterProject,
     NegateAll,
     Physical,
     ReadCollection,
+    Repeat,
+    Staged,
+    TemporalState,
+    TopRows,
     UnionAll,
+    Windowed,
 )
-from mz_dagster.plan.relation import Constant, Filter, Get, Join, Let, Map, Negate, Project, Relation, Union
-from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, Scalar
+from mz_dagster.plan.relation import (
+    Aggregate,
+    AggregateFunction,
+    ColumnOrder,
+    Constant,
+    DependentJoin,
+    Filter,
+    Get,
+    Join,
+    Let,
+    Map,
+    Negate,
+    Project,
+    Reduce,
+    Relation,
+    RepeatRow,
+    TemporalFilter,
+    Threshold,
+    TopK,
+    Union,
+    Window,
+    WindowFunction,
+)
+from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery
 
 Row = tuple[Any, ...]
 Rows = Counter[Row]
+
+
+class Undefined(Exception):
+    """Says that the plan has an error where a multiplicity is negative, not rows."""
+
+
+def _counted(n: int) -> int:
+    if n < 0:
+        raise Undefined
+    return n
+
 
 _STRICT: dict[str, Callable[..., Any]] = {
     "eq": lambda a, b: a == b,
@@ -42,6 +86,8 @@ _STRICT: dict[str, Callable[..., Any]] = {
     "concat": lambda a, b: a + b,
     "upper": lambda a: a.upper(),
     "negate": lambda a: -a,
+    "multiplicity": _counted,
+    "unsigned_zero": lambda a: a,
 }
 
 
@@ -56,6 +102,8 @@ def value(scalar: Scalar, row: Row) -> Any:
             return value(scalar.then if value(scalar.condition, row) is True else scalar.otherwise, row)
         case Call():
             arguments = [value(one, row) for one in scalar.arguments]
+        case OuterColumn() | Subquery():
+            raise NotImplementedError(scalar)
     name = scalar.function
     match name:
         case "and":
@@ -79,12 +127,36 @@ def value(scalar: Scalar, row: Row) -> Any:
     if None in arguments:
         return None
     if name.startswith("cast_"):
-        return int(arguments[0])
-    return _STRICT[name.rpartition("_")[0] or name](*arguments)
+        return arguments[0] if isinstance(arguments[0], Decimal) else int(arguments[0])
+    if name.endswith("_numeric") and name.partition("_")[0] in ("high", "low", "whole"):
+        return _part(name, scalar, arguments)
+    known = _STRICT.get(name.rpartition("_")[0]) or _STRICT[name.partition("_")[0]]
+    return known(*arguments)
 
 
-def rows_of(relation: Relation, collections: Mapping[str, Rows]) -> Rows:
-    """Returns the rows of a logical plan, each with its multiplicity."""
+def _part(name: str, call: Call, arguments: list[Any]) -> Decimal:
+    """The parts of a sum of numerics, over exact decimals."""
+    scale = call.arguments[0].type.scale if name == "high_part_numeric" else call.type.scale
+    with localcontext() as context:
+        context.prec = 200
+        unit = Decimal(1).scaleb(19 - scale)
+        worth = unit if scale <= 19 else Decimal(1)
+        if name == "whole_numeric":
+            return Decimal(arguments[0] * worth + arguments[1])
+        low = Decimal(arguments[0]) % unit
+        return low if name == "low_part_numeric" else (arguments[0] - low) / worth
+
+
+def rows_of(relation: Relation, collections: Mapping[str, Rows], now: int = 0) -> Rows:
+    """Returns the rows of a logical plan at time `now`, each with its multiplicity.
+
+    Raises:
+        Undefined: An operator that counts rows meets a negative multiplicity.
+    """
+
+    def below(one: Relation) -> Rows:
+        return rows_of(one, collections, now)
+
     match relation:
         case Get():
             return collections[relation.id]
@@ -92,52 +164,251 @@ def rows_of(relation: Relation, collections: Mapping[str, Rows]) -> Rows:
             return Counter(tuple(cell.value for cell in row) for row in relation.rows)
         case Map():
             result: Rows = Counter()
-            for row, n in rows_of(relation.input, collections).items():
+            for row, n in below(relation.input).items():
                 for scalar in relation.scalars:
                     row = (*row, value(scalar, row))
                 result[row] += n
             return result
         case Filter():
-            below = rows_of(relation.input, collections)
-            return Counter({r: n for r, n in below.items() if all(value(p, r) is True for p in relation.predicates)})
+            rows = below(relation.input)
+            return Counter({r: n for r, n in rows.items() if all(value(p, r) is True for p in relation.predicates)})
         case Project():
-            return _projected(rows_of(relation.input, collections), relation.positions)
+            return _projected(below(relation.input), relation.positions)
         case Join():
-            return _joined([rows_of(one, collections) for one in relation.inputs], relation.equivalences)
+            return _joined([below(one) for one in relation.inputs], relation.equivalences, relation.null_safe)
         case Negate():
-            return Counter({row: -n for row, n in rows_of(relation.input, collections).items()})
+            return Counter({row: -n for row, n in below(relation.input).items()})
         case Union():
-            return _sum([rows_of(one, collections) for one in relation.inputs])
+            return _sum([below(one) for one in relation.inputs])
         case Let():
-            return rows_of(relation.body, {**collections, relation.id: rows_of(relation.value, collections)})
+            return rows_of(relation.body, {**collections, relation.id: below(relation.value)}, now)
+        case Reduce():
+            groups = grouped(below(relation.input), relation.key)
+            return Counter((*key, *(aggregated(one, rows) for one in relation.aggregates)) for key, rows in groups)
+        case TopK():
+            return Counter(
+                row
+                for _, rows in grouped(below(relation.input), relation.group)
+                for row in top(rows, relation.order, relation.limit, relation.offset)
+            )
+        case Threshold():
+            return Counter({row: n for row, n in below(relation.input).items() if n > 0})
+        case Window():
+            return Counter(
+                row
+                for _, rows in grouped(below(relation.input), relation.partition)
+                for row in windowed(rows, relation.order, relation.functions)
+            )
+        case TemporalFilter():
+            rows = below(relation.input)
+            return Counter({r: n for r, n in rows.items() if is_valid(relation.lower, relation.upper, r, now)})
+        case RepeatRow():
+            return _repeated(below(relation.input), relation.count)
+        case DependentJoin():
+            raise NotImplementedError(relation)
 
 
-def physical_rows(plan: Physical, collections: Mapping[str, Rows]) -> Rows:
-    """Returns the rows of a physical plan."""
+def physical_rows(plan: Physical, collections: Mapping[str, Rows], now: int = 0) -> Rows:
+    """Returns the rows of a physical plan at time `now`."""
+
+    def below(one: Physical) -> Rows:
+        return physical_rows(one, collections, now)
+
     match plan:
         case ReadCollection():
             return collections[plan.id]
         case ConstantRows():
             return Counter(tuple(cell.value for cell in row) for row in plan.rows)
         case Linear():
-            return _linear(plan.mfp, physical_rows(plan.input, collections))
+            return _linear(plan.mfp, below(plan.input))
         case NegateAll():
-            return Counter({row: -n for row, n in physical_rows(plan.input, collections).items()})
+            return Counter({row: -n for row, n in below(plan.input).items()})
         case UnionAll():
-            return _sum([physical_rows(one, collections) for one in plan.inputs])
+            return _sum([below(one) for one in plan.inputs])
         case DeltaJoin():
             for i, order in enumerate(plan.orders):
                 assert sorted((i, *order)) == list(range(len(plan.inputs)))
-            return _joined([physical_rows(one, collections) for one in plan.inputs], plan.equivalences)
+            return _joined([below(one) for one in plan.inputs], plan.equivalences, plan.null_safe)
+        case Repeat():
+            return _repeated(below(plan.input), plan.count)
+        case Accumulate():
+            return _fitting(plan, _accumulated(plan, below(plan.input)))
+        case Staged():
+            return _fitting(plan, _staged(plan, below(plan.input)))
+        case TemporalState():
+            return _fitting(plan, _temporal(plan, below(plan.input), now))
 
 
-def maintained_rows(plan: MaintainedPlan, collections: Mapping[str, Rows]) -> Rows:
+def maintained_rows(plan: MaintainedPlan, collections: Mapping[str, Rows], now: int = 0) -> Rows:
     """Returns the rows of a maintained plan, whose arrangements are collections of their own."""
     known = dict(collections)
     for one in plan.arrangements:
         assert isinstance(one, Arrangement)
-        known[one.id] = physical_rows(one.plan, known)
-    return physical_rows(plan.output, known)
+        known[one.id] = physical_rows(one.plan, known, now)
+    return physical_rows(plan.output, known, now)
+
+
+def grouped(rows: Rows, key: Sequence[int]) -> list[tuple[Row, list[Row]]]:
+    """Returns the groups that have rows, each row as often as its multiplicity says."""
+    groups: dict[Row, list[Row]] = {}
+    for row, n in rows.items():
+        if n < 0:
+            raise Undefined
+        if n:
+            groups.setdefault(tuple(row[i] for i in key), []).extend([row] * n)
+    return list(groups.items())
+
+
+def ordered(rows: Collection[Row], order: Iterable[ColumnOrder], ties: Iterable[int]) -> list[Row]:
+    """Returns rows in an order; ties go by the columns `ties`, ascending, NULLs last."""
+    result = list(rows)
+    for one in reversed([*order, *(ColumnOrder(position, False, False) for position in ties)]):
+        nulls = [row for row in result if row[one.position] is None]
+        others = [row for row in result if row[one.position] is not None]
+        # Stable in both directions.
+        others.sort(key=lambda row: _sort_key(row[one.position]), reverse=one.descending)
+        result = nulls + others if one.nulls_first else others + nulls
+    return result
+
+
+def _sort_key(cell: Any) -> Any:
+    """Arrays compare element by element, NULL above all."""
+    return tuple((one is None, 0 if one is None else one) for one in cell) if isinstance(cell, tuple) else cell
+
+
+def aggregated(aggregate: Aggregate, rows: list[Row]) -> Any:
+    """Returns an aggregate over the rows of a group."""
+    rows = [row for row in rows if aggregate.filter is None or row[aggregate.filter] is True]
+    function = aggregate.function
+    ignores_nulls = function is not AggregateFunction.ARRAY_AGG
+    if aggregate.arguments and ignores_nulls:
+        rows = [row for row in rows if row[aggregate.arguments[0]] is not None]
+    if aggregate.distinct:
+        rows = list({tuple(row[i] for i in aggregate.arguments): row for row in rows}.values())
+    rows = ordered(rows, aggregate.order, aggregate.arguments)
+    if function is AggregateFunction.COUNT:
+        return len(rows)
+    values = [row[aggregate.arguments[0]] for row in rows]
+    if not values:
+        return None
+    match function:
+        case AggregateFunction.SUM:
+            return sum(values)
+        case AggregateFunction.MIN:
+            return min(values)
+        case AggregateFunction.MAX:
+            return max(values)
+        case AggregateFunction.ARRAY_AGG:
+            return tuple(values)
+        case AggregateFunction.STRING_AGG:
+            separators = [row[aggregate.arguments[1]] or "" for row in rows]
+            return values[0] + "".join(s + v for s, v in zip(separators[1:], values[1:], strict=True))
+
+
+def top(rows: list[Row], order: Iterable[ColumnOrder], limit: int | None, offset: int) -> list[Row]:
+    """Returns the first rows of a group."""
+    found = ordered(rows, order, range(len(rows[0])))[offset:]
+    return found if limit is None else found[:limit]
+
+
+def windowed(rows: list[Row], order: tuple[ColumnOrder, ...], functions: Iterable[WindowFunction]) -> list[Row]:
+    """Returns the rows of a partition with the values of functions; of those that the tests use."""
+    sorted_ = ordered(rows, order, range(len(rows[0])))
+    peers = [tuple(row[one.position] for one in order) for row in sorted_]
+    result = []
+    for number, row in enumerate(sorted_):
+        added: list[Any] = []
+        for one in functions:
+            match one.name:
+                case "row_number":
+                    added.append(number + 1)
+                case "rank":
+                    added.append(peers.index(peers[number]) + 1)
+                case "count":
+                    added.append(len(rows))
+                case _:
+                    raise NotImplementedError(one.name)
+        result.append((*row, *added))
+    return result
+
+
+def is_valid(lower: Iterable[Scalar], upper: Iterable[Scalar], row: Row, now: int) -> bool:
+    """Returns whether a row is valid at `now`."""
+    first, last = [value(one, row) for one in lower], [value(one, row) for one in upper]
+    return None not in (*first, *last) and all(one <= now for one in first) and all(now < one for one in last)
+
+
+def _accumulated(plan: Accumulate, below: Rows) -> Rows:
+    sums: dict[Row, list[Any]] = {}
+    for row, n in below.items():
+        key = row[: plan.key_arity]
+        assert None not in row[plan.key_arity :], "a contribution is NULL"
+        added = [n, *(n * one for one in row[plan.key_arity :])]
+        sums[key] = [a + b for a, b in zip(sums.get(key, [0] * len(added)), added, strict=True)]
+    return Counter((*key, *one) for key, one in sums.items() if any(one))
+
+
+def _staged(plan: Staged, below: Rows) -> Rows:
+    group = plan.group
+    others = [i for i in range(plan.input.relation_type.arity) if i not in group]
+    state: Rows = Counter()
+    level = below
+    for number, buckets in enumerate(plan.buckets):
+        placed: Rows = Counter()
+        for row, n in level.items():
+            bucket = zlib.crc32(repr([row[i] for i in others]).encode()) % buckets
+            placed[bucket, *row] += n
+        if not plan.monotonic:
+            padding = (None,) * (plan.relation_type.arity - 2 - plan.input.relation_type.arity)
+            state += Counter({(number, *row, *padding): n for row, n in placed.items()})
+        is_last = number == plan.last_level - 1
+        found = grouped(placed, (0, *(1 + i for i in group)))
+        level = Counter(one for _, rows in found for one in _stage(plan, [row[1:] for row in rows], is_last))
+    return state + Counter({(plan.last_level, 0, *row): n for row, n in level.items()})
+
+
+def _stage(plan: Staged, rows: list[Row], is_last: bool) -> list[Row]:
+    group = plan.group
+    others = [i for i in range(plan.input.relation_type.arity) if i not in group]
+    function = plan.function
+    match function:
+        case TopRows():
+            if is_last:
+                return top(rows, function.order, function.limit, function.offset)
+            return top(rows, function.order, None if function.limit is None else function.limit + function.offset, 0)
+        case Extremes():
+            best: list[Any] = list(rows[0])
+            for i, greatest in zip(others, function.greatest, strict=True):
+                best[i] = (max if greatest else min)((row[i] for row in rows if row[i] is not None), default=None)
+            return [tuple(best)]
+        case Gathered():
+            kept = [cell if i in group else None for i, cell in enumerate(rows[0])]
+            return [(*kept, *(aggregated(one, rows) for one in function.aggregates))]
+        case Windowed():
+            return windowed(rows, function.order, function.functions)
+
+
+def _temporal(plan: TemporalState, below: Rows, now: int) -> Rows:
+    state: Rows = Counter()
+    for row, n in below.items():
+        first, last = [value(one, row) for one in plan.lower], [value(one, row) for one in plan.upper]
+        if None in first or None in last or (last and max(now, *first, 0) >= min(last)):
+            continue
+        start = max(first, default=0)
+        state[(*row, start, min(last, default=None), start <= now)] += n
+    return state
+
+
+def _fitting(plan: Physical, rows: Rows) -> Rows:
+    assert all(len(row) == plan.relation_type.arity for row in rows), "the state's rows are not of its type"
+    return rows
+
+
+def _repeated(below: Rows, count: int) -> Rows:
+    result: Rows = Counter()
+    for row, n in below.items():
+        result[row[:count] + row[count + 1 :]] += n * row[count]
+    return result
 
 
 def _linear(mfp: MapFilterProject, below: Rows) -> Rows:
@@ -163,7 +434,7 @@ def _projected(below: Rows, positions: tuple[int, ...]) -> Rows:
     return result
 
 
-def _joined(inputs: list[Rows], equivalences: tuple[tuple[Scalar, ...], ...]) -> Rows:
+def _joined(inputs: list[Rows], equivalences: tuple[tuple[Scalar, ...], ...], null_safe: frozenset[int]) -> Rows:
     result: Rows = Counter()
     for combination in itertools.product(*(one.items() for one in inputs)):
         row = tuple(cell for part, _ in combination for cell in part)
@@ -171,7 +442,7 @@ def _joined(inputs: list[Rows], equivalences: tuple[tuple[Scalar, ...], ...]) ->
         for _, multiplicity in combination:
             n *= multiplicity
         values = [[value(scalar, row) for scalar in one] for one in equivalences]
-        if all(None not in one and len(set(one)) == 1 for one in values):
+        if all((i in null_safe or None not in one) and len(set(one)) == 1 for i, one in enumerate(values)):
             result[row] += n
     return result
 

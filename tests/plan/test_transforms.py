@@ -18,7 +18,7 @@ from mz_dagster.plan import (
 from mz_dagster.plan.optimize import Pass, check_order
 from mz_dagster.plan.relation import Negate, Relation, Union
 from tests.plan.queries import QUERIES, VIEWS
-from tests.plan.reference import Rows, maintained_rows, physical_rows, rows_of
+from tests.plan.reference import Rows, Undefined, maintained_rows, physical_rows, rows_of
 from tests.sql.project import Project, bind
 
 small = st.integers(-1, 3)
@@ -32,11 +32,17 @@ def collection(*cells: st.SearchStrategy[Any]) -> st.SearchStrategy[Rows]:
     return st.dictionaries(st.tuples(*cells), diffs, max_size=5).map(Counter)
 
 
+def keyed(*cells: st.SearchStrategy[Any]) -> st.SearchStrategy[Rows]:
+    rows = st.lists(st.tuples(*cells), max_size=5, unique_by=lambda row: row[0])
+    return rows.map(Counter)
+
+
+#: Unique keys are what the project says; what has none may have negative multiplicities.
 collections = st.fixed_dictionaries(
     {
-        "u1": collection(small, maybe, text, st.none(), st.none(), boolean),
+        "u1": keyed(small, maybe, text, st.none(), st.none(), boolean),
         "s2": collection(small, text, st.none()),
-        "u3": collection(small, maybe, st.none()),
+        "u3": keyed(small, maybe, st.none()),
     }
 )
 
@@ -46,6 +52,14 @@ def bound(name: str) -> Relation:
     for view, query in VIEWS.items():
         project.add_view(view, query)
     return bind(QUERIES[name], project=project).relation
+
+
+def expected_rows(relation: Relation, data: dict[str, Rows]) -> Rows | None:
+    """Returns the rows, or None if they are an error because a multiplicity is negative."""
+    try:
+        return rows_of(relation, data)
+    except Undefined:
+        return None
 
 
 def same(left: Rows, right: Rows) -> bool:
@@ -62,7 +76,9 @@ def test_optimizing_and_lowering_keep_every_row(name: str) -> None:
     @settings(max_examples=40, deadline=None)
     @given(collections)
     def check(data: dict[str, Rows]) -> None:
-        expected = rows_of(relation, data)
+        expected = expected_rows(relation, data)
+        if expected is None:
+            return
         assert same(rows_of(optimized, data), expected)
         assert same(maintained_rows(maintained, data), expected)
         assert same(physical_rows(snapshot, data), expected)
@@ -82,7 +98,9 @@ def test_each_transform_alone_keeps_every_row(one: Pass) -> None:
     @given(collections)
     def check(data: dict[str, Rows]) -> None:
         for name, relation in relations.items():
-            assert same(rows_of(after[name], data), rows_of(relation, data)), name
+            expected = expected_rows(relation, data)
+            if expected is not None:
+                assert same(rows_of(after[name], data), expected), name
 
     check()
 
@@ -113,5 +131,5 @@ def test_guards_keep_guarding() -> None:
 def test_a_pipeline_out_of_order_is_refused() -> None:
     with pytest.raises(ValueError, match="push_predicates must come after"):
         check_order(PIPELINE[5:])
-    with pytest.raises(ValueError, match="fuse_filters must come after demand"):
+    with pytest.raises(ValueError, match="temporal_filters must come after"):
         check_order(tuple(reversed(PIPELINE)))

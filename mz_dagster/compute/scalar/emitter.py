@@ -8,6 +8,10 @@ as soon as one argument is, whatever fails in the others. Otherwise the leftmost
 Large expressions share: Spark writes out a column as often as it is mentioned, so an expression of depth d whose nodes
 each mention their arguments twice would have 2^d nodes. With an `Emitter`, subexpressions beyond a certain size become
 columns of their own, in stages, that the caller adds to its frame; `emit` alone writes everything out.
+
+Spark would write them out all the same: a filter that it moves below a projection takes the place of each column its
+expression, in every stage, which makes trees of millions of nodes. So a shared column is made opaque: it depends,
+formally, on the number of the partition, and nothing is moved through a projection that is not deterministic.
 """
 
 from __future__ import annotations
@@ -20,7 +24,8 @@ from pyspark.sql import functions as sf
 
 from mz_dagster.compute.frame import spark_type
 from mz_dagster.compute.scalar.emitted import HEAVY, STRICT, Emitted, Invocation, all_present, leftmost
-from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, Scalar, walk
+from mz_dagster.errors import InternalError
+from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery, walk
 from mz_dagster.plan.types import Kind, ScalarType
 
 if TYPE_CHECKING:
@@ -62,7 +67,7 @@ class Emitter:
     def stage(self, frame: DataFrame) -> DataFrame:
         """Returns `frame` with the shared columns added."""
         for stage in self._stages:
-            frame = frame.select("*", *(column.alias(name) for name, column in stage))
+            frame = frame.select("*", *(_opaque(column).alias(name) for name, column in stage))
         return frame
 
     def emit(self, scalar: Scalar) -> Emitted:
@@ -80,6 +85,8 @@ class Emitter:
                     seen = self.shared(seen)
                     self._seen[scalar] = seen
                 return seen
+            case OuterColumn() | Subquery():
+                raise InternalError("a subquery reached Spark")
             case _:
                 assert_never(scalar)
 
@@ -141,6 +148,11 @@ class Emitter:
         value, own = STRICT[scalar.function](invocation)
         error = leftmost([*(argument.error for argument in arguments), own])
         return Emitted(value, error, size if error is None else 3 * size, level)
+
+
+def _opaque(column: Column) -> Column:
+    """Returns the column's value as an expression that Spark does not copy to another place of a plan."""
+    return sf.when(sf.spark_partition_id() >= 0, column)
 
 
 def _has_float_zero(scalar: Scalar) -> bool:

@@ -198,6 +198,12 @@ def _moment_to_mz_timestamp(invocation: Invocation) -> Outcome:
     return failing(sf.when(millis >= 0, millis), [value], _MZ_TIMESTAMP_RANGE)
 
 
+@strict("step_mz_timestamp")
+def _step(invocation: Invocation) -> Outcome:
+    (value,) = invocation.values
+    return failing(sf.when(value < 2**63 - 1, value + 1), [value], "22003 step mz_timestamp overflow")
+
+
 @strict("cast_mz_timestamp_to_timestamp", "cast_mz_timestamp_to_timestamptz", heavy=True)
 def _mz_timestamp_to_moment(invocation: Invocation) -> Outcome:
     (value,) = invocation.values

@@ -33,10 +33,11 @@ from mz_dagster.plan.functions.signature import (
     Unknown,
     type_name,
 )
-from mz_dagster.plan.functions.table import FUNCTIONS, OVERLOADS
+from mz_dagster.plan.functions.table import FUNCTIONS, INTERNAL_FUNCTIONS, OVERLOADS
 
 __all__ = [
     "FUNCTIONS",
+    "INTERNAL_FUNCTIONS",
     "OVERLOADS",
     "UNKNOWN",
     "ArgumentType",

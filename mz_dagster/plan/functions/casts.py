@@ -119,6 +119,7 @@ _NAMES = {
     Kind.TIMESTAMP: "timestamp",
     Kind.TIMESTAMPTZ: "timestamptz",
     Kind.MZ_TIMESTAMP: "mz_timestamp",
+    Kind.ARRAY: "array",
 }
 
 
@@ -187,6 +188,7 @@ CATEGORY: dict[Kind, str] = {
     Kind.TIMESTAMP: "D",
     Kind.TIMESTAMPTZ: "D",
     Kind.MZ_TIMESTAMP: "U",
+    Kind.ARRAY: "A",
 }
 PREFERRED: frozenset[Kind] = frozenset({Kind.BOOL, Kind.FLOAT8, Kind.TEXT, Kind.TIMESTAMPTZ})
 
@@ -211,6 +213,13 @@ def common_type(types: Sequence[ArgumentType], context: str = "CASE") -> ScalarT
     decided = [one for one in types if not isinstance(one, Unknown)]
     if not decided:
         return TEXT
+    if any(one.kind is Kind.ARRAY for one in decided):
+        other = next((one for one in decided if one != decided[0]), None)
+        if other is None:
+            return decided[0]
+        if all(one.kind is Kind.ARRAY for one in (decided[0], other)):
+            return Failure("42846", f"{context} could not convert type {type_name(other)} to {type_name(decided[0])}")
+        return Failure("42804", f"{context} types {type_name(decided[0])} and {type_name(other)} cannot be matched")
     kind = decided[0].kind
     for one in decided[1:]:
         if one.kind is kind:

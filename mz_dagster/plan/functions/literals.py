@@ -77,6 +77,8 @@ def literal_of(text: str | None, type_: ScalarType) -> Literal | Failure:
         case Kind.TIMESTAMPTZ:
             moment = _moment(text, "timestamp with time zone", with_zone=True)
             return moment if isinstance(moment, Failure) else Literal(moment.replace(tzinfo=UTC), type_)
+        case Kind.ARRAY:
+            return Failure("0A000", "array literals are not supported", "Arrays are what array_agg returns.")
         case _:
             assert_never(type_.kind)
 

@@ -82,7 +82,7 @@ def resolve_operator(
     if name == "+" and len(arguments) == 1:
         return _unary_plus(arguments[0])
     if name in ("+", "-") and len(arguments) == 2 and _date_and_unknown(name, arguments):
-        return Failure("0A000", "there is no interval type", _CASTS_HINT)
+        return Failure("0A000", "there is no interval type", "Add whole days to a date: d + 90, or d + '90 days'.")
     unary_minus = name == "-" and len(arguments) == 1
     if (name in ("*", "/") or unary_minus) and all(isinstance(one, Unknown) for one in arguments):
         # PostgreSQL has these of geometric types, intervals and money, too.
@@ -244,7 +244,8 @@ def _resolve(sql_name: str, arguments: Sequence[ArgumentType], literals: Sequenc
         return _ambiguous(sql_name, arguments)
     assert isinstance(chosen, Overload)
     if chosen.refused:
-        shown = _shown(sql_name, [ScalarType(kind) for kind in chosen.signature])
+        arrays = Kind.ARRAY in chosen.signature
+        shown = _shown(sql_name, arguments if arrays else [ScalarType(kind) for kind in chosen.signature])
         return Failure("0A000", f"{shown} is not supported", f"{chosen.refused[0].upper()}{chosen.refused[1:]}.")
     function = FUNCTIONS[chosen.implementation]
     targets = [

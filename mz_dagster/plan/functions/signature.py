@@ -203,6 +203,8 @@ def type_name(type_: ArgumentType) -> str:
     """Returns the type's name as PostgreSQL's messages spell it."""
     if isinstance(type_, Unknown):
         return "unknown"
+    if type_.element is not None:
+        return f"{type_name(type_.element)}[]"
     return _LONG_NAMES.get(type_.kind, type_.kind.value)
 
 

@@ -36,6 +36,7 @@ _D, _TS, _TZ, _MZ = Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.MZ_TIMESTA
 
 COMPARISONS = {"=": "eq", "<>": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 _INTEGERS = (_I2, _I4, _I8)
+_SCALAR_KINDS: tuple[Kind, ...] = tuple(kind for kind in Kind if kind is not Kind.ARRAY)
 _INEXACT = "its last digit depends on the C library"
 _NO_INTERVAL = "there is no interval type"
 
@@ -56,6 +57,8 @@ GENERIC: dict[str, tuple[Kind | None, bool, Nullability]] = {
     "least": (None, False, Nullability.IF_ALL_ARGUMENTS),
     "concat": (_T, False, Nullability.NEVER),
     "concat_ws": (_T, False, Nullability.IF_FIRST_ARGUMENT),
+    # The time of the reader; what its one argument, a literal, is about is said in `plan/scalar.py`. Never evaluated.
+    "mz_now": (_MZ, False, Nullability.NEVER),
     # Fails with the SQLSTATE and message of its literal argument wherever it is evaluated.
     "error": (None, True, Nullability.IF_ALL_ARGUMENTS),
 }
@@ -179,11 +182,25 @@ def field_name(text: str) -> str:
     return _FIELD_SYNONYMS.get(lowered, lowered)
 
 
+#: What only plans call, without a SQL name; `compute/scalar/accumulation.py` says what they return.
+_INTERNAL = (
+    # The next time after a time; the last one has none.
+    Function("step_mz_timestamp", (_MZ,), _MZ, fallible=True),
+    Function("multiplicity_int8", (_I8,), _I8, fallible=True),
+    Function("unsigned_zero_float4", (_F4,), _F4),
+    Function("unsigned_zero_float8", (_F8,), _F8),
+    Function("high_part_numeric", (_N,), _N),
+    Function("low_part_numeric", (_N,), _N),
+    Function("whole_numeric", (_N, _N), _N, fallible=True),
+)
+INTERNAL_FUNCTIONS = frozenset(one.name for one in _INTERNAL)
+
+
 def _functions() -> Iterator[Function]:
     for name, (result, fallible, nullability) in GENERIC.items():
         yield Function(name, (), result, strict=False, fallible=fallible, nullability=nullability)
     yield Function("not", (_B,), _B)
-    for kind in Kind:
+    for kind in _SCALAR_KINDS:
         for name in COMPARISONS.values():
             yield Function(f"{name}_{short_name(kind)}", (kind, kind), _B)
     for kind in (*_INTEGERS, _F4, _F8, _N):
@@ -221,6 +238,7 @@ def _functions() -> Iterator[Function]:
         yield Function(f"cast_{short_name(source)}_to_{short_name(target)}", (source,), target, fallible=fallible)
     # How concat() spells a boolean, unlike the cast.
     yield Function("output_bool", (_B,), _T)
+    yield from _INTERNAL
 
 
 def _text_functions() -> Iterator[Function]:
@@ -285,8 +303,9 @@ def _overloads() -> Iterator[Overload]:
 
 def _comparisons() -> Iterator[Overload]:
     for operator, name in COMPARISONS.items():
-        for kind in Kind:
+        for kind in _SCALAR_KINDS:
             yield Overload(operator, (kind, kind), f"{name}_{short_name(kind)}")
+        yield Overload(operator, (Kind.ARRAY, Kind.ARRAY), "", refused="arrays can be returned, not computed with")
         for group in (_INTEGERS, (_F4, _F8), (_D, _TS, _TZ)):
             yield from _crossed(operator, name, group)
 
@@ -387,7 +406,7 @@ def _texts() -> Iterator[Overload]:
         for implementation in implementations:
             yield Overload(sql_name, FUNCTIONS[implementation].arguments, implementation)
     yield Overload("substring", (_T, _T), "", refused="regular expressions are not supported")
-    for kind in Kind:
+    for kind in _SCALAR_KINDS:
         # PostgreSQL's text || anynonarray and anynonarray || text.
         if kind is not _T:
             yield Overload("||", (_T, kind), "concat_text")

@@ -15,6 +15,8 @@ from mz_dagster.plan.transform.fuse_projects import fuse_projects
 from mz_dagster.plan.transform.inline_lets import inline_lets
 from mz_dagster.plan.transform.join_equivalences import join_equivalences
 from mz_dagster.plan.transform.push_predicates import push_predicates
+from mz_dagster.plan.transform.reduce_elision import reduce_elision
+from mz_dagster.plan.transform.temporal_filters import temporal_filters
 
 __all__ = [
     "demand",
@@ -27,4 +29,6 @@ __all__ = [
     "inline_lets",
     "join_equivalences",
     "push_predicates",
+    "reduce_elision",
+    "temporal_filters",
 ]

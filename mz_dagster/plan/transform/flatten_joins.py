@@ -21,13 +21,13 @@ class _Parts:
 
     Attributes:
         leaves: What is joined.
-        equivalences: Over the leaves' columns.
+        equivalences: Over the leaves' columns, each with whether NULL equals NULL in it.
         steps: `("filter", predicate, "")` or `("map", scalar, name)`, in order.
         positions: Where each output column stands.
     """
 
     leaves: tuple[Relation, ...]
-    equivalences: tuple[tuple[Scalar, ...], ...]
+    equivalences: tuple[tuple[tuple[Scalar, ...], bool], ...]
     steps: tuple[tuple[str, Scalar, str], ...]
     positions: tuple[int, ...]
 
@@ -66,7 +66,7 @@ def _parts(relation: Relation) -> _Parts | None:
     """Returns `relation` taken apart, or None if it is not linear over a join."""
     match relation:
         case Join():
-            return _Parts(relation.inputs, relation.equivalences, (), tuple(range(relation.relation_type.arity)))
+            return _Parts(relation.inputs, _classes(relation), (), tuple(range(relation.relation_type.arity)))
         case Project():
             below = _parts(relation.input)
             if below is None:
@@ -85,6 +85,10 @@ def _parts(relation: Relation) -> _Parts | None:
             return _parts_of_map(relation)
         case _:
             return None
+
+
+def _classes(join: Join) -> tuple[tuple[tuple[Scalar, ...], bool], ...]:
+    return tuple((one, number in join.null_safe) for number, one in enumerate(join.equivalences))
 
 
 def _parts_of_map(relation: Map) -> _Parts | None:
@@ -107,7 +111,7 @@ def _joined(relation: Join, parts: list[_Parts | None]) -> _Parts:
     ]
     total = sum(one.leaf_arity for one in alone)
     leaves: list[Relation] = []
-    equivalences: list[tuple[Scalar, ...]] = []
+    equivalences: list[tuple[tuple[Scalar, ...], bool]] = []
     steps: list[tuple[str, Scalar, str]] = []
     positions: list[int] = []
     leaf_offset, map_offset = 0, total
@@ -116,17 +120,18 @@ def _joined(relation: Join, parts: list[_Parts | None]) -> _Parts:
         places = {i: leaf_offset + i for i in range(one.leaf_arity)}
         places |= {one.leaf_arity + i: map_offset + i for i in range(maps)}
         leaves += one.leaves
-        equivalences += [tuple(moved(scalar, places) for scalar in each) for each in one.equivalences]
+        equivalences += [(tuple(moved(scalar, places) for scalar in each), safe) for each, safe in one.equivalences]
         steps += [(kind, moved(scalar, places), name) for kind, scalar, name in one.steps]
         positions += [places[place] for place in one.positions]
         leaf_offset, map_offset = leaf_offset + one.leaf_arity, map_offset + maps
     outer = dict(enumerate(positions))
-    equivalences += [tuple(moved(scalar, outer) for scalar in each) for each in relation.equivalences]
+    equivalences += [(tuple(moved(scalar, outer) for scalar in each), safe) for each, safe in _classes(relation)]
     return _Parts(tuple(leaves), tuple(equivalences), tuple(steps), tuple(positions))
 
 
 def _assembled(parts: _Parts) -> Relation:
-    relation: Relation = Join(parts.leaves, parts.equivalences)
+    null_safe = frozenset(number for number, (_, safe) in enumerate(parts.equivalences) if safe)
+    relation: Relation = Join(parts.leaves, tuple(one for one, _ in parts.equivalences), null_safe)
     for kind, scalar, name in parts.steps:
         relation = Map(relation, (scalar,), (name,)) if kind == "map" else Filter(relation, (scalar,))
     return projected_to(relation, parts.positions)

@@ -1,19 +1,36 @@
 """What is constant is computed now, as far as Python computes it exactly as SQL does.
 
-Owns: integers, booleans, NULL through strict functions, branches whose condition is known; filters that keep all or
-nothing; rows of constants under maps, projections, unions and joins. A function that is not in its table, or whose
-result would be an error, is left alone.
+Owns: integers, sums and products of numerics, the epoch of a moment, booleans, NULL through strict functions, branches
+whose condition is known; filters that keep all or nothing; rows of constants under maps, projections, unions and joins;
+operators over no rows, and those that keep all rows or none. A function that is not in its table, or whose result would
+be an error, is left alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import Decimal
+from datetime import UTC, datetime, timedelta
+from decimal import Context, Decimal
 
 from mz_dagster.plan.functions import FUNCTIONS, Failure, literal_of
-from mz_dagster.plan.relation import Constant, Filter, Join, Map, Project, Relation, Union
+from mz_dagster.plan.relation import (
+    Constant,
+    Filter,
+    Join,
+    Map,
+    Negate,
+    Project,
+    Reduce,
+    Relation,
+    RepeatRow,
+    TemporalFilter,
+    Threshold,
+    TopK,
+    Union,
+    Window,
+)
 from mz_dagster.plan.rewriting import bottom_up, can_fail, empty, filtered, is_not_true, is_true, substituted
-from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, Scalar
+from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery
 from mz_dagster.plan.types import BOOL, Column, Kind, RelationType, ScalarType
 
 _LIMITS = {Kind.INT2: 2**15, Kind.INT4: 2**31, Kind.INT8: 2**63}
@@ -33,6 +50,13 @@ _COMPARISONS: dict[str, Callable[[int, int], bool]] = {
     "gte": lambda a, b: a >= b,
 }
 _INTEGERS = {"int2", "int4", "int8"}
+_PRECISE = Context(prec=200)
+_EXACTLY: dict[str, Callable[[Decimal, Decimal], Decimal]] = {
+    "add": _PRECISE.add,
+    "subtract": _PRECISE.subtract,
+    "multiply": _PRECISE.multiply,
+}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def fold_constants(relation: Relation) -> Relation:
@@ -59,8 +83,24 @@ def _folded_relation(relation: Relation) -> Relation:
             return _folded_union(relation)
         case Join():
             return _folded_join(relation)
+        case TopK() if relation.limit == 0:
+            return empty(relation.relation_type)
+        case TopK() if relation.limit is None and relation.offset == 0:
+            return relation.input
+        case TemporalFilter() if not relation.lower and not relation.upper:
+            return relation.input
+        case TemporalFilter() if any(_is_null(one) for one in (*relation.lower, *relation.upper)):
+            return empty(relation.relation_type)
+        case Negate() | Reduce() | TopK() | Threshold() | Window() | TemporalFilter() | RepeatRow():
+            nothing = isinstance(relation.input, Constant) and not relation.input.rows
+            return empty(relation.relation_type) if nothing else relation
         case _:
             return relation
+
+
+def _is_null(scalar: Scalar) -> bool:
+    """Returns whether `scalar` is the literal NULL."""
+    return isinstance(scalar, Literal) and scalar.value is None
 
 
 def _folded_filter(relation: Filter) -> Relation:
@@ -133,7 +173,7 @@ def _folded_join(relation: Join) -> Relation:
     if not inputs:
         return relation.inputs[0]
     if len(inputs) > 1:
-        return Join(inputs, relation.equivalences)
+        return Join(inputs, relation.equivalences, relation.null_safe)
     return inputs[0] if not relation.equivalences else relation
 
 
@@ -146,7 +186,7 @@ def fold_scalar(scalar: Scalar) -> Scalar:
         3
     """
     match scalar:
-        case ColumnRef() | Literal():
+        case ColumnRef() | Literal() | OuterColumn() | Subquery():
             return scalar
         case If():
             condition = fold_scalar(scalar.condition)
@@ -203,6 +243,11 @@ def _value_of(name: str, arguments: list[Literal], type_: ScalarType) -> Literal
     if name.startswith("cast_"):
         return _cast_value(arguments[0], type_)
     operation, _, suffix = name.rpartition("_")
+    if name == "extract_epoch_timestamptz" and isinstance(values[0], datetime):
+        return _parsed(f"{(values[0] - _EPOCH) // timedelta(microseconds=1)}e-6", type_)
+    if suffix == "numeric" and operation in _EXACTLY:
+        left, right = (Decimal(one) for one in values if isinstance(one, int | Decimal))
+        return _parsed(f"{_EXACTLY[operation](left, right):f}", type_)
     if suffix not in _INTEGERS:
         return None
     numbers = [one for one in values if isinstance(one, int) and not isinstance(one, bool)]

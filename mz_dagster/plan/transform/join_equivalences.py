@@ -1,11 +1,14 @@
 """Equalities above a join become its equivalences, by which it looks rows up.
 
-A predicate `eq_*(s, t)` becomes one if `s` reads only one input and `t` only another, and both have one type. Classes
-that share a scalar are merged: `a = b` and `b = c` are one class of three. A side that can fail is first computed in
-its input, so that the lookup itself cannot fail: its errors are then those of all the input's rows.
+A predicate `eq_*(s, t)` becomes one if `s` reads only one input and `t` only another, and both have one type; so does
+`is_not_distinct_from(s, t)`, in which NULL equals NULL. Classes that share a scalar are merged: `a = b` and `b = c` are
+one class of three, in which NULL equals NULL only if it does in each of those it is made of. A side that can fail is
+first computed in its input, so that the lookup itself cannot fail: its errors are then those of all the input's rows.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from mz_dagster.plan.relation import Filter, Join, Map, Relation, offsets_of
 from mz_dagster.plan.rewriting import (
@@ -18,7 +21,13 @@ from mz_dagster.plan.rewriting import (
     projected_to,
     shifted,
 )
-from mz_dagster.plan.scalar import Call, ColumnRef, Scalar, columns_of
+from mz_dagster.plan.scalar import Call, ColumnRef, Scalar, columns_of, reads_now
+
+
+@dataclass(frozen=True, slots=True)
+class _Class:
+    scalars: tuple[Scalar, ...]
+    null_safe: bool
 
 
 def join_equivalences(relation: Relation) -> Relation:
@@ -39,17 +48,17 @@ def _moved_in(relation: Relation) -> Relation:
     unsafe = [one for one in rest if can_fail(one)]
     if unsafe:
         stays.append(conjunction(unsafe))
-    classes = list(join.equivalences)
+    classes = [_Class(one, number in join.null_safe) for number, one in enumerate(join.equivalences)]
     inputs = list(join.inputs)
     added: dict[tuple[int, Scalar], int] = {}
     for predicate in equalities:
         assert isinstance(predicate, Call)
-        classes.append(predicate.arguments)
+        classes.append(_Class(predicate.arguments, predicate.function == "is_not_distinct_from"))
         for side in predicate.arguments:
             if can_fail(side):
                 _compute_below(inputs, join, side, added)
     if not added:
-        return filtered(Join(join.inputs, _merged(classes)), stays)
+        return filtered(_join(join.inputs, classes), stays)
     return _with_computed(join, inputs, classes, stays, added)
 
 
@@ -64,7 +73,7 @@ def _compute_below(inputs: list[Relation], join: Join, side: Scalar, added: dict
 def _with_computed(
     join: Join,
     inputs: list[Relation],
-    classes: list[tuple[Scalar, ...]],
+    classes: list[_Class],
     stays: list[Scalar],
     added: dict[tuple[int, Scalar], int],
 ) -> Relation:
@@ -82,16 +91,19 @@ def _with_computed(
             return ColumnRef(offsets[owner] + added[owner, scalar], scalar.type, scalar.nullable, "lookup")
         return moved(scalar, places)
 
-    equivalences = [tuple(relocated(scalar) for scalar in one) for one in classes]
-    joined = Join(tuple(inputs), _merged(equivalences))
+    joined = _join(tuple(inputs), [_Class(tuple(map(relocated, one.scalars)), one.null_safe) for one in classes])
     below = filtered(joined, [moved(one, places) for one in stays])
     return projected_to(below, [places[i] for i in range(join.relation_type.arity)])
 
 
 def _is_equality(join: Join, predicate: Scalar) -> bool:
-    if not isinstance(predicate, Call) or not predicate.function.startswith("eq_") or len(predicate.arguments) != 2:
+    if not isinstance(predicate, Call) or len(predicate.arguments) != 2:
+        return False
+    if not predicate.function.startswith("eq_") and predicate.function != "is_not_distinct_from":
         return False
     left, right = predicate.arguments
+    if reads_now(predicate):
+        return False  # rows are looked up by what they hold, at any time
     owners = _owner(join, left), _owner(join, right)
     return left.type == right.type and None not in owners and owners[0] != owners[1]
 
@@ -105,11 +117,13 @@ def _owner(join: Join, scalar: Scalar) -> int | None:
     return None
 
 
-def _merged(classes: list[tuple[Scalar, ...]]) -> tuple[tuple[Scalar, ...], ...]:
-    merged: list[tuple[Scalar, ...]] = []
+def _join(inputs: tuple[Relation, ...], classes: list[_Class]) -> Join:
+    """Returns the join of inputs in which classes that share a scalar are one."""
+    merged: list[_Class] = []
     for one in classes:
-        touching = [other for other in merged if set(other) & set(one)]
+        touching = [other for other in merged if set(other.scalars) & set(one.scalars)]
         rest = [other for other in merged if other not in touching]
-        together = tuple(dict.fromkeys(scalar for each in (*touching, one) for scalar in each))
-        merged = [*rest, together]
-    return tuple(merged)
+        together = tuple(dict.fromkeys(scalar for each in (*touching, one) for scalar in each.scalars))
+        merged = [*rest, _Class(together, all(each.null_safe for each in (*touching, one)))]
+    null_safe = frozenset(number for number, one in enumerate(merged) if one.null_safe)
+    return Join(inputs, tuple(one.scalars for one in merged), null_safe)

@@ -1,16 +1,38 @@
-"""Predicates move towards what they read: through maps, projections, unions, and into single inputs of joins.
+"""Predicates move towards what they read: through linear operators, and into single inputs of joins.
+
+Those that cannot fail also pass what takes rows together, where it takes them together with all rows of which the
+predicate says the same: a reduction, a top-k or a window whose group has all the columns that the predicate reads; and
+a threshold. What compares with `mz_now()` does not: above there are fewer rows to wait for.
 
 A predicate that can fail never overtakes one before it that stays behind, and never enters an input of a join:
-there it would meet rows that the join drops.
+there it would meet rows that the join drops. But a comparison of `mz_now()` does, although the cast of its other side
+can fail: it bounds how long the input's rows are kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from mz_dagster.plan.relation import Filter, Join, Map, Negate, Project, Relation, Union, inputs_of
+from mz_dagster.plan.relation import (
+    Filter,
+    Join,
+    Map,
+    Negate,
+    Project,
+    Reduce,
+    Relation,
+    RepeatRow,
+    TemporalFilter,
+    Threshold,
+    TopK,
+    Union,
+    Window,
+    inputs_of,
+)
 from mz_dagster.plan.rewriting import can_fail, filtered, moved, shifted, substituted, with_inputs
-from mz_dagster.plan.scalar import Scalar, columns_of
+from mz_dagster.plan.scalar import Scalar, columns_of, reads_now
+from mz_dagster.plan.transform.temporal_filters import is_temporal
 
 
 def push_predicates(relation: Relation) -> Relation:
@@ -33,8 +55,37 @@ def _pushed(relation: Relation, predicates: Sequence[Scalar]) -> Relation:
             return with_inputs(relation, [_pushed(one, predicates) for one in inputs_of(relation)])
         case Join():
             return _into_join(relation, predicates)
+        case TemporalFilter() | Threshold():
+            return _past(relation, predicates, dict(enumerate(range(relation.relation_type.arity))))
+        case RepeatRow():
+            columns = [one for one in range(relation.input.relation_type.arity) if one != relation.count]
+            return _past(relation, predicates, dict(enumerate(columns)))
+        case Reduce():
+            return _past(relation, predicates, dict(enumerate(relation.key)))
+        case TopK():
+            return _past(relation, predicates, {position: position for position in relation.group})
+        case Window():
+            return _past(relation, predicates, {position: position for position in relation.partition})
         case _:
             return filtered(with_inputs(relation, [_pushed(one, ()) for one in inputs_of(relation)]), predicates)
+
+
+def _past(
+    relation: TemporalFilter | Threshold | RepeatRow | Reduce | TopK | Window,
+    predicates: Sequence[Scalar],
+    places: Mapping[int, int],
+) -> Relation:
+    """Returns `Filter predicates relation`; what reads only the columns in `places` is moved there, into its input."""
+    through: list[Scalar] = []
+    stays: list[Scalar] = []
+    for predicate in predicates:
+        columns = columns_of(predicate)
+        passes = columns and columns <= places.keys() and not can_fail(predicate) and not reads_now(predicate)
+        if passes:
+            through.append(moved(predicate, places))
+        else:
+            stays.append(predicate)
+    return filtered(replace(relation, input=_pushed(relation.input, through)), stays)
 
 
 def _through_map(relation: Map, predicates: Sequence[Scalar]) -> Relation:
@@ -67,9 +118,9 @@ def _into_join(relation: Join, predicates: Sequence[Scalar]) -> Relation:
             for i, one in enumerate(relation.inputs)
             if columns and columns <= set(range(offsets[i], offsets[i] + one.relation_type.arity))
         ]
-        if owners and not can_fail(predicate):
+        if owners and (not can_fail(predicate) or is_temporal(predicate)):
             into[owners[0]].append(shifted(predicate, -offsets[owners[0]]))
         else:
             stays.append(predicate)
     inputs = tuple(_pushed(one, pushed) for one, pushed in zip(relation.inputs, into, strict=True))
-    return filtered(Join(inputs, relation.equivalences), stays)
+    return filtered(replace(relation, inputs=inputs), stays)

@@ -1,0 +1,318 @@
+"""A `Reduce` becomes state operators, by the kinds of its aggregates.
+
+- *accumulable*: `count`, `sum`: an `Accumulate` whose contributions are computed below it, and from whose sums the
+  results are computed above;
+- *distinct*: `count`, `sum` of distinct values: an `Accumulate` over the rows of another that has the value in its key;
+- *hierarchical*: `min`, `max`: a `Staged` with `Extremes`;
+- *basic*: `array_agg`, `string_agg`: a `Staged` with `Gathered`, over distinct rows if it is DISTINCT.
+
+Each part has one row for each group that has rows, whatever is NULL or filtered out in them: rows never leave a part's
+input, their arguments become NULL. So several parts are put together by an inner join on the group key, in
+which NULL equals NULL.
+
+A sum is NULL where no value counted. Group keys and values that are compared have one zero: -0.0 becomes 0.0. Rows that
+an aggregate's order does not tell apart are told apart by its arguments, ascending, NULLs last, so what it returns does
+not depend on other columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Protocol
+
+from mz_dagster.errors import InternalError
+from mz_dagster.plan.functions import Failure, cast
+from mz_dagster.plan.lowering.fusion import selected
+from mz_dagster.plan.lowering.staged import ONE_STAGE, Stages, results_of, staged
+from mz_dagster.plan.physical import Accumulate, DeltaJoin, Extremes, Gathered, Physical, StateOperator
+from mz_dagster.plan.relation import Aggregate, AggregateFunction, ColumnOrder, Reduce
+from mz_dagster.plan.rewriting import reference
+from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, Scalar
+from mz_dagster.plan.types import BOOL, INT8, Column, Kind, RelationType, ScalarType, numeric
+
+
+class States(Protocol):
+    """Is where the plan's state operators go."""
+
+    def kept(self, node: StateOperator) -> Physical:
+        """Returns what reads the operator's output: the operator itself, or the arrangement that it has become."""
+        ...
+
+    def stages(self, group_size: int | None, monotonic: bool) -> Stages:
+        """Returns the stages for groups of that size over an input that may be monotonic."""
+        ...
+
+
+_SUMMED = (AggregateFunction.COUNT, AggregateFunction.SUM)
+_EXTREME = (AggregateFunction.MIN, AggregateFunction.MAX)
+_ZERO = Literal(0, INT8)
+#: In place of a column's position: whether a row passes the aggregate's filter.
+_FILTER = -1
+
+
+def lowered_reduce(relation: Reduce, below: Physical, states: States) -> Physical:
+    """Returns `relation` over `below`, its lowered input."""
+    group = _Group(relation, below, states)
+    if not relation.aggregates:
+        return group.summed(below, group.keys, [], relation.relation_type)
+    kinds: dict[object, tuple[_Part, list[int]]] = {}
+    for number, one in enumerate(relation.aggregates):
+        values = (one.arguments, one.filter) if one.distinct else None
+        part: _Part
+        if one.function in _SUMMED:
+            part = group.distinct if one.distinct else group.accumulable
+        elif one.function in _EXTREME:
+            part, values = group.hierarchical, None
+        else:
+            part = group.basic_distinct if one.distinct else group.basic
+        kinds.setdefault((part.__name__, values), (part, []))[1].append(number)
+    parts = [(part(numbers), numbers) for part, numbers in kinds.values()]
+    return _together(relation, parts)
+
+
+def high_part_type(scale: int) -> ScalarType:
+    """Returns the type of the high parts of numerics of `scale`; see `compute/scalar/accumulation.py`."""
+    return numeric(max(0, scale - 19))
+
+
+_Part = Callable[[Sequence[int]], Physical]
+
+
+def _together(relation: Reduce, parts: Sequence[tuple[Physical, Sequence[int]]]) -> Physical:
+    """Returns the join of parts of a reduction, each `(key and aggregates, which ones)`, on the key."""
+    arity = len(relation.key)
+    columns: list[Column] = []
+    offsets: list[int] = []
+    places: dict[int, int] = {}
+    for part, numbers in parts:
+        offsets.append(len(columns))
+        places |= {number: len(columns) + arity + i for i, number in enumerate(numbers)}
+        columns += part.relation_type.columns
+    joined = RelationType(tuple(columns))
+    below = parts[0][0]
+    if len(parts) > 1:
+        equivalences = tuple(tuple(reference(joined, offset + i) for offset in offsets) for i in range(arity))
+        orders = tuple(tuple(j for j in range(len(parts)) if j != i) for i in range(len(parts)))
+        null_safe = frozenset(range(arity))
+        below = DeltaJoin(tuple(part for part, _ in parts), equivalences, orders, joined, null_safe)
+    order = [*range(arity), *(places[number] for number in range(len(relation.aggregates)))]
+    return selected(below, [], [reference(joined, position) for position in order], relation.relation_type)
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Lowers the parts of one `Reduce`; each returns the key and those aggregates whose numbers it is given."""
+
+    relation: Reduce
+    below: Physical
+    states: States
+
+    @property
+    def columns(self) -> RelationType:
+        return self.relation.input.relation_type
+
+    @property
+    def keys(self) -> list[Scalar]:
+        return [comparable(reference(self.columns, position)) for position in self.relation.key]
+
+    def accumulable(self, numbers: Sequence[int]) -> Physical:
+        """Returns counts and sums."""
+        results = [(self._of(number), self._value(self._of(number))) for number in numbers]
+        return self.summed(self.below, self.keys, results, self._type(numbers))
+
+    def distinct(self, numbers: Sequence[int]) -> Physical:
+        """Returns counts and sums of the distinct values of one argument."""
+        value = self._value(self._of(numbers[0]))
+        if value is None:
+            raise InternalError("DISTINCT without an argument")
+        rows = self._distinct_rows([value])
+        arity = len(self.relation.key)
+        results = [(self._of(number), reference(rows.relation_type, arity)) for number in numbers]
+        keys = [reference(rows.relation_type, position) for position in range(arity)]
+        return self.summed(rows, keys, results, self._type(numbers))
+
+    def hierarchical(self, numbers: Sequence[int]) -> Physical:
+        """Returns least and greatest values."""
+        wanted = [(self._of(number).function, self._value(self._of(number))) for number in numbers]
+        columns = list(dict.fromkeys(wanted))
+        below = self._rows([value for _, value in columns if value is not None])
+        function = Extremes(tuple(one is AggregateFunction.MAX for one, _ in columns))
+        arity = len(self.relation.key)
+        stages = self.states.stages(self.relation.group_size, self.columns.monotonic)
+        node = staged(below, range(arity), function, stages)
+        places = [arity + columns.index(one) for one in wanted]
+        return results_of(node, self.states.kept(node), [*range(arity), *places], self._type(numbers))
+
+    def basic(self, numbers: Sequence[int]) -> Physical:
+        """Returns ordered aggregates."""
+        read = sorted({p for number in numbers for p in self._of(number).positions})
+        below = self._rows([reference(self.columns, position) for position in read])
+        arity = len(self.relation.key)
+        return self._gathered(below, numbers, {position: arity + i for i, position in enumerate(read)})
+
+    def basic_distinct(self, numbers: Sequence[int]) -> Physical:
+        """Returns ordered aggregates of the distinct values of one list of arguments."""
+        first = self._of(numbers[0])
+        values = [comparable(reference(self.columns, position)) for position in first.arguments]
+        places = {position: len(self.relation.key) + i for i, position in enumerate(first.arguments)}
+        if first.filter is not None:
+            counts = Call("is_true", (reference(self.columns, first.filter),), BOOL, False)
+            values = [If(counts, one, Literal(None, one.type)) for one in values]
+            # Under this key, so that a column may be both argument and filter.
+            places[_FILTER] = len(self.relation.key) + len(values)
+            values.append(counts)
+        return self._gathered(self._distinct_rows(values), numbers, places)
+
+    def _gathered(self, below: Physical, numbers: Sequence[int], places: Mapping[int, int]) -> Physical:
+        aggregates: list[Aggregate] = []
+        for number in numbers:
+            one = self._of(number)
+            ordered = {order.position for order in one.order}
+            ties = [ColumnOrder(p, False, False) for p in dict.fromkeys(one.arguments) if p not in ordered]
+            filter_ = None if one.filter is None else places.get(_FILTER, places.get(one.filter))
+            order = tuple(replace(order, position=places[order.position]) for order in (*one.order, *ties))
+            arguments = tuple(places[position] for position in one.arguments)
+            aggregates.append(replace(one, arguments=arguments, distinct=False, filter=filter_, order=order))
+        arity = len(self.relation.key)
+        results = self._type(numbers).columns[arity:]
+        node = staged(below, range(arity), Gathered(tuple(aggregates)), ONE_STAGE, results)
+        width = below.relation_type.arity
+        chosen = [*range(arity), *(width + i for i in range(len(results)))]
+        return results_of(node, self.states.kept(node), chosen, self._type(numbers))
+
+    def summed(
+        self,
+        below: Physical,
+        keys: Sequence[Scalar],
+        results: Sequence[tuple[Aggregate, Scalar | None]],
+        relation_type: RelationType,
+    ) -> Physical:
+        """Returns the keys and, of each group, counts and sums of scalars, all over `below`."""
+        sums = _Sums(len(keys))
+        finished = [sums.result(aggregate, value) for aggregate, value in results]
+        key = relation_type.columns[: len(keys)]
+        contributed = tuple(Column(f"sum_{i}", one.type, False) for i, one in enumerate(sums.contributions))
+        row = selected(below, [], [*keys, *sums.contributions], RelationType((*key, *contributed)))
+        unique = frozenset({frozenset(range(len(key)))})
+        state_type = RelationType((*key, Column("n", INT8, False), *contributed), unique)
+        state = self.states.kept(Accumulate(row, len(keys), state_type))
+        exists = Call("gt_int8", (_multiplicity(sums.count), _ZERO), BOOL, False)
+        kept = [reference(state_type, position) for position in range(len(keys))]
+        return selected(state, [exists], [*kept, *finished], relation_type)
+
+    def _distinct_rows(self, values: Sequence[Scalar]) -> Physical:
+        """Returns the key and values, each combination once."""
+        columns = self._columns_of(values)
+        return self.summed(self.below, [*self.keys, *map(comparable, values)], [], columns)
+
+    def _rows(self, values: Sequence[Scalar]) -> Physical:
+        """Returns the key and values, without leaving out rows."""
+        return selected(self.below, [], [*self.keys, *values], self._columns_of(values))
+
+    def _columns_of(self, values: Sequence[Scalar]) -> RelationType:
+        names = [one.name if isinstance(one, ColumnRef) and one.name else f"value_{i}" for i, one in enumerate(values)]
+        added = (Column(name, one.type, one.nullable) for name, one in zip(names, values, strict=True))
+        return RelationType((*self.relation.relation_type.columns[: len(self.relation.key)], *added))
+
+    def _of(self, number: int) -> Aggregate:
+        return self.relation.aggregates[number]
+
+    def _type(self, numbers: Sequence[int]) -> RelationType:
+        arity, columns = len(self.relation.key), self.relation.relation_type.columns
+        return RelationType((*columns[:arity], *(columns[arity + number] for number in numbers)))
+
+    def _value(self, aggregate: Aggregate) -> Scalar | None:
+        """Returns what a function that ignores NULLs is applied to; None for every row."""
+        value: Scalar | None = None
+        if aggregate.arguments:
+            value = reference(self.columns, aggregate.arguments[0])
+            if aggregate.function in _EXTREME:
+                value = comparable(value)
+        if aggregate.filter is None:
+            return value
+        then = Literal(1, INT8) if value is None else value
+        return If(reference(self.columns, aggregate.filter), then, Literal(None, then.type))
+
+
+@dataclass(slots=True)
+class _Sums:
+    """Is what an accumulation adds up; its results are scalars over its state.
+
+    Attributes:
+        first: The position in the state of the row count, which is behind the key.
+        contributions: Scalars over the input, never NULL.
+    """
+
+    first: int
+    contributions: list[Scalar] = field(default_factory=list)
+
+    @property
+    def count(self) -> Scalar:
+        """The number of rows; what reads it stands behind the check that it is positive."""
+        return ColumnRef(self.first, INT8, False, "n")
+
+    def result(self, aggregate: Aggregate, value: Scalar | None) -> Scalar:
+        """Returns a count or sum of `value`."""
+        if aggregate.function is AggregateFunction.COUNT:
+            return self._counted(value)
+        if value is None:
+            raise InternalError("a sum without an argument")
+        total = _cast(self._total(value), aggregate.type)
+        if not value.nullable:
+            return total
+        some = Call("gt_int8", (self._counted(value), _ZERO), BOOL, False)
+        return If(some, total, Literal(None, aggregate.type))
+
+    def _sum_of(self, contribution: Scalar) -> ColumnRef:
+        if contribution not in self.contributions:
+            self.contributions.append(contribution)
+        index = self.contributions.index(contribution)
+        return ColumnRef(self.first + 1 + index, contribution.type, False, f"sum_{index}")
+
+    def _counted(self, value: Scalar | None) -> Scalar:
+        if value is None or not value.nullable:
+            return self.count
+        present = Call("is_not_null", (value,), BOOL, False)
+        return _multiplicity(self._sum_of(If(present, Literal(1, INT8), _ZERO)))
+
+    def _total(self, value: Scalar) -> Scalar:
+        match value.type.kind:
+            case Kind.INT2 | Kind.INT4:
+                return self._sum_of(_or_zero(_cast(value, INT8)))
+            case Kind.INT8:
+                return self._sum_of(_or_zero(_cast(value, numeric(0))))
+            case Kind.NUMERIC:
+                high_type = high_part_type(value.type.scale)
+                high = self._sum_of(_or_zero(Call("high_part_numeric", (value,), high_type, value.nullable)))
+                low = self._sum_of(_or_zero(Call("low_part_numeric", (value,), value.type, value.nullable)))
+                return Call("whole_numeric", (high, low), value.type, False)
+            case _:
+                raise InternalError(f"sums of {value.type} cannot be accumulated")
+
+
+def comparable(value: Scalar) -> Scalar:
+    """Returns `value` with one zero, if it is a floating-point number."""
+    name = {Kind.FLOAT4: "unsigned_zero_float4", Kind.FLOAT8: "unsigned_zero_float8"}.get(value.type.kind)
+    if name is None or (isinstance(value, Call) and value.function == name):
+        return value
+    return Call(name, (value,), value.type, value.nullable)
+
+
+def _multiplicity(count: Scalar) -> Scalar:
+    return Call("multiplicity_int8", (count,), INT8, False)
+
+
+def _cast(value: Scalar, target: ScalarType) -> Scalar:
+    found = cast(value.type, target)
+    if isinstance(found, Failure):
+        raise InternalError(f"cannot add up {value.type}: {found}")
+    return found.apply(value)
+
+
+def _or_zero(value: Scalar) -> Scalar:
+    if not value.nullable:
+        return value
+    zero = Decimal(0) if value.type.kind is Kind.NUMERIC else 0
+    return Call("coalesce", (value, Literal(zero, value.type)), value.type, False)

@@ -1,0 +1,140 @@
+"""Outer joins, spelled in the algebra: the inner join, and the rows without a partner beside NULLs.
+
+    A LEFT JOIN B ON p  =  A join[p] B  +  unmatched(A) x NULLs of B
+    unmatched(A)        =  A - (A semijoin the rows of A that have a partner)
+
+Multiplicities are kept. If `p` is a conjunction of equalities between the sides and of conditions on one side alone,
+the semijoin is with the distinct equated values of the other side's rows that pass; else with the distinct rows of A,
+or their unique key, that found a partner. NULL keys find none.
+
+Cost: for each side that is preserved, a distinct and a join with it. Sides that occur several times are bound by `Let`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mz_dagster.plan.relation import DependentJoin, Join, Project, Relation, Union
+from mz_dagster.plan.rewriting import conjuncts, filtered, reference, shifted
+from mz_dagster.plan.scalar import Call, Literal, Scalar, Subquery, columns_of, walk
+from mz_dagster.plan.semijoin import LocalId, Sharing, distinct_of, minus, semijoin, with_literals
+
+
+@dataclass(frozen=True, slots=True)
+class SplitCondition:
+    """Is a condition of a join, taken apart.
+
+    Attributes:
+        pairs: Scalars over the left and over the right side alone, that are equal; both over their own columns.
+        left: What must be true of the left side's row.
+        right: What must be true of the right side's, over its own columns.
+    """
+
+    pairs: tuple[tuple[Scalar, Scalar], ...]
+    left: tuple[Scalar, ...]
+    right: tuple[Scalar, ...]
+
+
+def outer_join(
+    left: Relation,
+    right: Relation,
+    arguments: tuple[Scalar, ...],
+    predicates: Sequence[Scalar],
+    keeps: tuple[bool, bool],
+    local_id: LocalId,
+) -> Relation:
+    """Returns the join of two sides that keeps, beside NULLs, the rows that have no partner.
+
+    Args:
+        left: One side.
+        right: The other.
+        arguments: What `right` takes from `left`, if it depends on it: it is then not preserved.
+        predicates: Over both sides' columns; two rows are partners if all of them are true.
+        keeps: Whether the left, whether the right side is preserved.
+        local_id: Gives out ids for shared subplans.
+    """
+    predicates = [one for predicate in predicates for one in conjuncts(predicate)]
+    sharing = Sharing(local_id)
+    a = sharing.shared(left)
+    b = right if arguments else sharing.shared(right)
+    joined: Relation = DependentJoin(a, b, arguments) if arguments else Join((a, b), ())
+    matched = filtered(joined, predicates)
+    condition = None if arguments else split_condition(predicates, left.relation_type.arity)
+    if condition is None:
+        matched = sharing.shared(matched)
+    parts = [matched]
+    nulls = [[Literal(None, column.type) for column in one.relation_type.columns] for one in (left, right)]
+    width, other = left.relation_type.arity, right.relation_type.arity
+    if keeps[0]:
+        found = _matched_rows(a, matched, 0) if condition is None else _matched_keys(a, b, condition)
+        parts.append(with_literals(minus(a, found), nulls[1], right.relation_type.names))
+    if keeps[1]:
+        turned = None if condition is None else _turned(condition)
+        found = _matched_rows(b, matched, width) if turned is None else _matched_keys(b, a, turned)
+        unmatched = with_literals(minus(b, found), nulls[0], left.relation_type.names)
+        parts.append(Project(unmatched, (*range(other, other + width), *range(other))))
+    return sharing.bound(Union(tuple(parts)))
+
+
+def split_condition(predicates: Sequence[Scalar], arity: int) -> SplitCondition | None:
+    """Returns the condition, over a left side of `arity` columns and a right one, taken apart; None if it cannot be."""
+    pairs: list[tuple[Scalar, Scalar]] = []
+    left: list[Scalar] = []
+    right: list[Scalar] = []
+    for one in predicates:
+        match _side(one, arity):
+            case "left":
+                left.append(one)
+            case "right":
+                right.append(shifted(one, -arity))
+            case _:
+                pair = _pair(one, arity)
+                if pair is None:
+                    return None
+                pairs.append(pair)
+    return SplitCondition(tuple(pairs), tuple(left), tuple(right))
+
+
+def _side(scalar: Scalar, arity: int) -> str | None:
+    positions = columns_of(scalar)
+    if all(position < arity for position in positions):
+        return "left"
+    return "right" if all(position >= arity for position in positions) else None
+
+
+def _pair(scalar: Scalar, arity: int) -> tuple[Scalar, Scalar] | None:
+    if not is_equality(scalar) or any(isinstance(one, Subquery) for one in walk(scalar)):
+        return None
+    assert isinstance(scalar, Call)
+    first, second = scalar.arguments
+    match _side(first, arity), _side(second, arity):
+        case "left", "right":
+            return first, shifted(second, -arity)
+        case "right", "left":
+            return second, shifted(first, -arity)
+        case _:
+            return None
+
+
+def is_equality(scalar: Scalar) -> bool:
+    """Returns whether `scalar` compares two scalars of one type for equality."""
+    return isinstance(scalar, Call) and scalar.function.startswith("eq_")
+
+
+def _turned(condition: SplitCondition) -> SplitCondition:
+    return SplitCondition(tuple((b, a) for a, b in condition.pairs), condition.right, condition.left)
+
+
+def _matched_keys(a: Relation, b: Relation, condition: SplitCondition) -> Relation:
+    """Returns the rows of `a` that have a partner in `b`, by the distinct keys of `b`."""
+    keys = distinct_of(filtered(b, condition.right), [right for _, right in condition.pairs])
+    return semijoin(filtered(a, condition.left), [left for left, _ in condition.pairs], keys, null_safe=False)
+
+
+def _matched_rows(a: Relation, matched: Relation, offset: int) -> Relation:
+    """Returns the rows of `a` that are in `matched`, where its columns begin at `offset`."""
+    keys = sorted((len(key), sorted(key)) for key in a.relation_type.keys)
+    positions = keys[0][1] if keys else list(range(a.relation_type.arity))
+    found = distinct_of(matched, [reference(matched.relation_type, offset + one) for one in positions])
+    return semijoin(a, [reference(a.relation_type, one) for one in positions], found, null_safe=True)

@@ -1,0 +1,190 @@
+"""What a plan says of the time at which it is read: `mz_now()`.
+
+A query reads at one time, which takes the place of `mz_now()` wherever it stands. A maintained plan has a content at
+every time, so there `mz_now()` may only bound the times at which a row is valid (`transform/temporal_filters.py`);
+whatever is left of it after that is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from mz_dagster.plan.relation import DependentJoin, Filter, Join, Map, Relation, TemporalFilter, inputs_of
+from mz_dagster.plan.rewriting import bottom_up, conjuncts
+from mz_dagster.plan.scalar import Call, If, Literal, Scalar, Subquery, is_now, reads_now, walk
+from mz_dagster.plan.transform.fold_constants import fold_constants
+from mz_dagster.plan.transform.temporal_filters import comparison_with_now, is_temporal, without_not
+from mz_dagster.plan.types import BOOL, INT4, MZ_TIMESTAMP
+
+
+@dataclass(frozen=True, slots=True)
+class Unmaintainable:
+    """Says why a plan cannot be maintained.
+
+    Attributes:
+        position: Where the `mz_now()` to blame stands in the statement's text.
+        message: Materialize's reason.
+        hint: What to write instead.
+    """
+
+    position: int
+    message: str
+    hint: str
+
+
+_FORM = (
+    "Unsupported temporal predicate. Note: mz_now() must be directly compared to a mz_timestamp-castable expression "
+    "free of mz_now()."
+)
+_HINT = "Compare mz_now() by =, <, <=, >, >= or BETWEEN, in WHERE, alone or together with others by AND."
+_UNION = "Write one SELECT for each alternative, and UNION ALL between them."
+
+
+def depends_on_time(relation: Relation) -> bool:
+    """Returns whether `relation` has `mz_now()`, or what has become of it, anywhere."""
+    return (
+        isinstance(relation, TemporalFilter)
+        or any(_mentions_now(scalar) for scalar in _scalars(relation))
+        or any(depends_on_time(one) for one in inputs_of(relation))
+    )
+
+
+def at_time(relation: Relation, time: int) -> Relation:
+    """Returns the plan of what `relation` is when it is looked at at `time`; its own bounds are filters again."""
+    literal = Literal(time, MZ_TIMESTAMP)
+
+    def filtered_at(one: Relation) -> Relation:
+        if not isinstance(one, TemporalFilter):
+            return one
+        lower = [_compared(literal, "ge", "gt", bound) for bound in one.lower]
+        upper = [_compared(literal, "lt", "le", bound) for bound in one.upper]
+        predicates = (*lower, *upper)
+        together = predicates[0]
+        if len(predicates) > 1:
+            together = Call("and", predicates, BOOL, any(each.nullable for each in predicates))
+        return Filter(one.input, (together,))
+
+    return fold_constants(bottom_up(_with_now(relation, lambda _: literal), filtered_at))
+
+
+def with_position(relation: Relation, position: int) -> Relation:
+    """Returns `relation` with every `mz_now()` said to stand at `position`: where a view of it is named."""
+    place = (Literal(position, INT4),)
+    return _with_now(relation, lambda call: replace(call, arguments=place)) if depends_on_time(relation) else relation
+
+
+def unmaintainable(relation: Relation) -> Unmaintainable | None:
+    """Returns why an optimized plan cannot be maintained, or None if it can."""
+    for one in inputs_of(relation):
+        found = unmaintainable(one)
+        if found is not None:
+            return found
+    for scalar in _scalars(relation):
+        if reads_now(scalar):
+            return _reason(scalar) if isinstance(relation, Filter) else _call(scalar)
+    return None
+
+
+def _reason(predicate: Scalar) -> Unmaintainable:
+    for one in conjuncts(without_not(predicate)):
+        if not reads_now(one) or is_temporal(one):
+            continue
+        compared = comparison_with_now(one)
+        if compared is not None:
+            message = "Unsupported binary temporal operation: NotEq"
+            return Unmaintainable(
+                _position(one), message, "Write two SELECTs, one with < and one with >, and UNION ALL."
+            )
+        either = isinstance(one, Call) and one.function == "or"
+        return Unmaintainable(_position(one), _FORM, _UNION if either else _HINT)
+    return _call(predicate)
+
+
+def _call(scalar: Scalar) -> Unmaintainable:
+    return Unmaintainable(_position(scalar), "cannot materialize call to mz_now", _HINT)
+
+
+def _position(scalar: Scalar) -> int:
+    for one in walk(scalar):
+        if isinstance(one, Call) and is_now(one):
+            (place,) = one.arguments
+            assert isinstance(place, Literal)
+            assert isinstance(place.value, int)
+            return place.value
+    raise AssertionError("there is no mz_now()")
+
+
+def _compared(literal: Literal, plain: str, stepped: str, bound: Scalar) -> Scalar:
+    """Returns `literal plain bound`; the step of e is compared as e itself is, for which there is no overflow."""
+    if isinstance(bound, Call) and bound.function == "step_mz_timestamp":
+        plain, bound = stepped, bound.arguments[0]
+    return Call(f"{plain}_mz_timestamp", (literal, bound), BOOL, bound.nullable)
+
+
+def _scalars(relation: Relation) -> tuple[Scalar, ...]:
+    match relation:
+        case Map():
+            return relation.scalars
+        case Filter():
+            return relation.predicates
+        case Join():
+            return tuple(scalar for one in relation.equivalences for scalar in one)
+        case DependentJoin():
+            return relation.arguments
+        case _:
+            return ()
+
+
+def _mentions_now(scalar: Scalar) -> bool:
+    """Returns whether `mz_now()` stands in `scalar`, or in a query in it."""
+    return any(
+        is_now(one)
+        or (
+            isinstance(one, Subquery)
+            and (depends_on_time(one.relation) or _mentions_now(one.test or Literal(None, BOOL)))
+        )
+        for one in walk(scalar)
+    )
+
+
+def _with_now(relation: Relation, value: Callable[[Call], Scalar]) -> Relation:
+    """Returns `relation` with `value` of it in the place of each `mz_now()`."""
+
+    def rule(one: Relation) -> Relation:
+        if not any(_mentions_now(scalar) for scalar in _scalars(one)):
+            return one
+        match one:
+            case Map():
+                return Map(one.input, tuple(_replaced(each, value) for each in one.scalars), one.names)
+            case Filter():
+                return Filter(one.input, tuple(_replaced(each, value) for each in one.predicates))
+            case Join():
+                classes = tuple(tuple(_replaced(each, value) for each in members) for members in one.equivalences)
+                return replace(one, equivalences=classes)
+            case DependentJoin():
+                return replace(one, arguments=tuple(_replaced(each, value) for each in one.arguments))
+            case _:
+                return one
+
+    return bottom_up(relation, rule)
+
+
+def _replaced(scalar: Scalar, value: Callable[[Call], Scalar]) -> Scalar:
+    match scalar:
+        case Call() if is_now(scalar):
+            return value(scalar)
+        case Call():
+            return replace(scalar, arguments=tuple(_replaced(one, value) for one in scalar.arguments))
+        case If():
+            parts = (_replaced(one, value) for one in (scalar.condition, scalar.then, scalar.otherwise))
+            return If(*parts)
+        case Subquery():
+            return replace(
+                scalar,
+                relation=_with_now(scalar.relation, value),
+                arguments=tuple(_replaced(one, value) for one in scalar.arguments),
+                test=None if scalar.test is None else _replaced(scalar.test, value),
+            )
+        case _:
+            return scalar

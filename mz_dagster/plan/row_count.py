@@ -1,0 +1,77 @@
+"""How many rows a plan has at least and at most, for all data; dependent plans: for each row of their arguments.
+
+Owns the knowledge that an aggregate without GROUP BY has exactly one row, in the form the algebra has for it:
+`R + default - default for each row of R`, where R has at most one row.
+"""
+
+from __future__ import annotations
+
+from mz_dagster.plan.relation import (
+    Constant,
+    DependentJoin,
+    Filter,
+    Get,
+    Join,
+    Let,
+    Map,
+    Negate,
+    Project,
+    Relation,
+    Threshold,
+    TopK,
+    Union,
+    Window,
+)
+
+
+def at_most_one_row(relation: Relation) -> bool:
+    """Returns whether there can never be two rows."""
+    if frozenset() in relation.relation_type.keys or _with_default(relation):
+        return True
+    match relation:
+        case Map() | Project() | Filter() | Threshold() | Window() | TopK():
+            return at_most_one_row(relation.input)
+        case Join():
+            return all(at_most_one_row(one) for one in relation.inputs)
+        case DependentJoin():
+            return at_most_one_row(relation.left) and at_most_one_row(relation.right)
+        case Let():
+            return at_most_one_row(relation.body)
+        case _:
+            return False
+
+
+def at_least_one_row(relation: Relation) -> bool:
+    """Returns whether there is always a row."""
+    match relation:
+        case Constant():
+            return bool(relation.rows)
+        case Map() | Project() | Window():
+            return at_least_one_row(relation.input)
+        case TopK():
+            return relation.offset == 0 and relation.limit != 0 and at_least_one_row(relation.input)
+        case Join():
+            return not relation.equivalences and all(at_least_one_row(one) for one in relation.inputs)
+        case DependentJoin():
+            return at_least_one_row(relation.left) and at_least_one_row(relation.right)
+        case Let():
+            return at_least_one_row(relation.body)
+        case _:
+            return _with_default(relation)
+
+
+def _with_default(relation: Relation) -> bool:
+    """Returns whether `relation` is `R + default - default for each row of R`, where R has at most one row."""
+    if not isinstance(relation, Union):
+        return False
+    negated = [one for one in relation.inputs if isinstance(one, Negate)]
+    others = [one for one in relation.inputs if not isinstance(one, Negate)]
+    defaults = [one for one in others if isinstance(one, Constant) and len(one.rows) == 1]
+    rest = [one for one in others if one not in defaults]
+    if len(negated) != 1 or len(defaults) != 1 or len(rest) != 1:
+        return False
+    below: Relation = negated[0].input
+    while isinstance(below, Map | Project) and below != rest[0]:
+        below = below.input
+    same = below == rest[0] or (isinstance(below, Get) and isinstance(rest[0], Get) and below.id == rest[0].id)
+    return same and frozenset() in rest[0].relation_type.keys
