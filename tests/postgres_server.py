@@ -128,7 +128,7 @@ def running_postgres() -> Iterator[Postgres]:
             [*as_user, initdb, "-D", str(data), "-U", "referee", "-E", "UTF8", "--locale=C", "-A", "trust", "-N"],
             **quiet,  # type: ignore[call-overload]
         )
-        options = f"-k {folder} -c listen_addresses= -c fsync=off -c timezone=UTC -c max_connections=20"
+        options = f"-k {folder} -c listen_addresses= -c fsync=off -c jit=off -c timezone=UTC -c max_connections=20"
         log = folder / "log"
         subprocess.run(
             [*as_user, pg_ctl, "-D", str(data), "-l", str(log), "-o", options, "-w", "-t", "60", "start"],

@@ -15,6 +15,7 @@ has no exact plan is refused with its reason. PostgreSQL's semantics decide.
 It does not resolve names itself (a `Resolver` does), optimize, or run anything.
 """
 
+from mz_dagster.plan.relation import ColumnOrder
 from mz_dagster.sql.binder import (
     RESERVED_COLUMNS,
     BoundQuery,
@@ -30,7 +31,7 @@ from mz_dagster.sql.binder import (
     bind_update,
     resolve_kind,
 )
-from mz_dagster.sql.finishing import ColumnOrder, RowSetFinishing, ordered_rows
+from mz_dagster.sql.finishing import RowSetFinishing, ordered_rows
 from mz_dagster.sql.lexer import split
 from mz_dagster.sql.statement_parser import parse
 from mz_dagster.sql.statements import (

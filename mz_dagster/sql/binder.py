@@ -35,7 +35,7 @@ from mz_dagster.sql.errors import (
     suggestion,
 )
 from mz_dagster.sql.expressions import Expressions
-from mz_dagster.sql.finishing import RowSetFinishing, bind_finishing
+from mz_dagster.sql.finishing import RowSetFinishing
 from mz_dagster.sql.query import Pending, Queries, projected, with_lets
 from mz_dagster.sql.scope import Scope
 from mz_dagster.sql.statements import AsOf, Delete, Insert, Name, SqlText, Update
@@ -86,26 +86,26 @@ class BoundUpdate:
     values: tuple[Scalar, ...]
 
 
-def bind_query(query: SqlText, resolver: Resolver, *, params: Sequence[object] = ()) -> BoundQuery:
+def bind_query(
+    query: SqlText, resolver: Resolver, *, params: Sequence[object] = (), clock: datetime | None = None
+) -> BoundQuery:
     """Returns the plan of a one-off query.
 
     Args:
         query: Its text.
         resolver: Answers names.
         params: The values of all `?` of the statement, in order.
+        clock: The statement's own time, aware, for `now()`; without it that is refused.
 
     Raises:
         ProgrammingError: A name or type is wrong; with position and SQLSTATE.
         NotSupportedError: A form is legal but refused; with position and reason.
     """
     body = parse_body(query)
-    binding = Binding(resolver, params)
+    binding = Binding(resolver, params, clock)
     pending = Queries(binding, body).bind(body.root, {}, finishing=True)
-    shown = pending.names
-    node = body.root
-    while node.__class__.__name__ == "Subquery" and not any(node.args.get(one) for one in ("order", "limit", "offset")):
-        node = node.this
-    finishing = bind_finishing(binding, body, node, pending)
+    shown = pending.names[: pending.shown]
+    finishing = RowSetFinishing(pending.order, pending.limit, pending.offset, tuple(range(len(shown))))
     relation = _plan(pending, binding)
     columns = RelationType(relation.relation_type.columns[: len(shown)])
     if len(shown) == relation.relation_type.arity:
@@ -154,7 +154,12 @@ def bind_definition(
 
 
 def bind_insert(
-    statement: Insert, target: RelationType, resolver: Resolver, *, params: Sequence[object] = ()
+    statement: Insert,
+    target: RelationType,
+    resolver: Resolver,
+    *,
+    params: Sequence[object] = (),
+    clock: datetime | None = None,
 ) -> BoundQuery:
     """Returns the plan of the rows to insert: exactly `target`'s columns, cast as an assignment casts them.
 
@@ -170,7 +175,7 @@ def bind_insert(
         twice = next(name for name in names if names.count(name) > 1)
         raise DuplicateColumn(f'column "{twice}" specified more than once', position=statement.offset + 1)
     body = parse_body(statement.query)
-    binding = Binding(resolver, params)
+    binding = Binding(resolver, params, clock)
     pending = Queries(binding, body).bind(body.root, {})
     given = len(pending.names)
     if given > len(places):
@@ -207,22 +212,31 @@ def bind_scalar_over(
 
 
 def bind_predicate(
-    columns: RelationType, text: SqlText, *, table: str | None = None, params: Sequence[object] = ()
+    columns: RelationType,
+    text: SqlText,
+    *,
+    table: str | None = None,
+    params: Sequence[object] = (),
+    clock: datetime | None = None,
 ) -> Scalar:
     """Returns the boolean scalar that `text` is over the columns of one relation."""
     body = parse_scalar(text)
-    return _scalars(columns, body, table, params).boolean(body.root, "WHERE")
+    return _scalars(columns, body, table, params, clock).boolean(body.root, "WHERE")
 
 
-def bind_delete(statement: Delete, target: RelationType, *, params: Sequence[object] = ()) -> Scalar | None:
+def bind_delete(
+    statement: Delete, target: RelationType, *, params: Sequence[object] = (), clock: datetime | None = None
+) -> Scalar | None:
     """Returns the predicate of the rows to delete, or None for all rows."""
     if statement.predicate is None:
         return None
     table = statement.alias or statement.table.last
-    return bind_predicate(target, statement.predicate, table=table, params=params)
+    return bind_predicate(target, statement.predicate, table=table, params=params, clock=clock)
 
 
-def bind_update(statement: Update, target: RelationType, *, params: Sequence[object] = ()) -> BoundUpdate:
+def bind_update(
+    statement: Update, target: RelationType, *, params: Sequence[object] = (), clock: datetime | None = None
+) -> BoundUpdate:
     """Returns the predicate and the new row of an UPDATE."""
     table = statement.alias or statement.table.last
     values: list[Scalar] = [
@@ -235,7 +249,7 @@ def bind_update(statement: Update, target: RelationType, *, params: Sequence[obj
             raise DuplicateColumn(f'multiple assignments to same column "{name}"', position=text.offset + 1)
         seen.add(name)
         body = parse_scalar(text)
-        binder = _scalars(target, body, table, params)
+        binder = _scalars(target, body, table, params, clock)
         bound = binder.bind(body.root)
         if isinstance(bound, Unknown):
             value: Scalar = binder.literal(bound, column.type, body.root)
@@ -254,7 +268,7 @@ def bind_update(statement: Update, target: RelationType, *, params: Sequence[obj
         values[target.names.index(name)] = value
     predicate = None
     if statement.predicate is not None:
-        predicate = bind_predicate(target, statement.predicate, table=table, params=params)
+        predicate = bind_predicate(target, statement.predicate, table=table, params=params, clock=clock)
     return BoundUpdate(predicate, tuple(values))
 
 
@@ -335,8 +349,10 @@ def _bound(binding: Binding, relation: Relation, relation_type: RelationType, fi
     return BoundQuery(relation, relation_type, frozenset(binding.depends), dict(binding.names), timeline, finishing)
 
 
-def _scalars(columns: RelationType, body: Body, table: str | None, params: Sequence[object]) -> Expressions:
-    return Expressions(Binding(_NoNames(), params), body, Scope.of(table, columns), "WHERE")
+def _scalars(
+    columns: RelationType, body: Body, table: str | None, params: Sequence[object], clock: datetime | None = None
+) -> Expressions:
+    return Expressions(Binding(_NoNames(), params, clock), body, Scope.of(table, columns), "WHERE")
 
 
 def _place(target: RelationType, name: str, statement: Insert | Update) -> int:

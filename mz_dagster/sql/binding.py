@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -11,11 +12,13 @@ from sqlglot import exp
 
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.functions import UNKNOWN, Unknown, numeric_literal
+from mz_dagster.plan.reading_time import with_position
 from mz_dagster.plan.relation import Get, Relation
 from mz_dagster.plan.resolver import Item, Resolver
 from mz_dagster.plan.scalar import Literal, Scalar
 from mz_dagster.plan.types import BOOL, DATE, FLOAT8, INT4, INT8, TIMESTAMP, TIMESTAMPTZ, numeric
 from mz_dagster.sql.body_parser import Body
+from mz_dagster.sql.enclosing import Enclosing
 from mz_dagster.sql.errors import (
     TimelinesDiffer,
     UndefinedParameter,
@@ -33,11 +36,19 @@ Bound = Scalar | Unknown
 
 @dataclass(frozen=True, slots=True)
 class CommonTable:
-    """Is a CTE in scope: a local id and the type of what it stands for."""
+    """Is a CTE in scope.
+
+    Attributes:
+        id: A local id.
+        relation: What reads it; its own plan, if it depends on the rows around its query.
+        names: Of its columns.
+        level: How many rows were around it when it was bound.
+    """
 
     id: GlobalId
     relation: Relation
     names: tuple[str, ...]
+    level: int = 0
 
 
 @dataclass(slots=True)
@@ -47,20 +58,35 @@ class Binding:
     Attributes:
         resolver: Answers names.
         parameters: The values of `?`, in order.
+        clock: The statement's own time, for `now()`; None where what it says must not depend on that.
         depends: The ids of all items used, in order of use.
         names: The names as used, and what they stood for.
         timelines: The timelines used, each with the name that brought it.
         locals: How many local ids were given out.
         lets: The CTEs, in the order in which each may read those before it.
+        enclosing: The rows around the query that is bound now, innermost last.
+        bind_query: Binds a subquery of an expression at this place; None where there is no query around it.
     """
 
     resolver: Resolver
     parameters: Sequence[object] = ()
+    clock: datetime | None = None
     depends: dict[GlobalId, None] = field(default_factory=dict)
     names: dict[str, GlobalId] = field(default_factory=dict)
     timelines: dict[str, str] = field(default_factory=dict)
     locals: int = 0
     lets: list[tuple[GlobalId, Relation]] = field(default_factory=list)
+    enclosing: list[Enclosing] = field(default_factory=list)
+    bind_query: Callable[[exp.Expr], Relation] | None = None
+
+    @contextmanager
+    def binding_by(self, bind_query: Callable[[exp.Expr], Relation]) -> Iterator[None]:
+        """Lets subqueries of expressions be bound by `bind_query` for the duration of the block."""
+        before, self.bind_query = self.bind_query, bind_query
+        try:
+            yield
+        finally:
+            self.bind_query = before
 
     def local_id(self) -> GlobalId:
         """Returns an id for a shared subplan that no other in this statement has."""
@@ -100,8 +126,10 @@ class Binding:
     def relation(self, parts: tuple[str, ...], position: int) -> tuple[Relation, tuple[str, ...]]:
         """Returns the plan that reads what a name stands for, and its columns' names; a plain view is its own plan."""
         item = self.item(parts, position)
-        relation = Get(item.id, item.relation_type, item.name) if item.expansion is None else item.expansion
-        return relation, item.relation_type.names
+        if item.expansion is None:
+            return Get(item.id, item.relation_type, item.name), item.relation_type.names
+        # What is wrong with its mz_now() is wrong where it is named: its own text is another one.
+        return with_position(item.expansion, position), item.relation_type.names
 
     def parameter(self, index: int, position: int) -> Bound:
         """Returns the value of the `?` with that number, as a literal."""
@@ -198,16 +226,11 @@ _KEYWORDS = {
     "symmetric": "symmetric",
 }
 _CLAUSES: dict[str, tuple[str, str | None]] = {
-    "group": ("GROUP BY", "Aggregates are not maintained yet."),
-    "having": ("HAVING", "Aggregates are not maintained yet."),
-    "distinct": ("DISTINCT", "Distinct is not maintained yet."),
-    "qualify": ("QUALIFY", "Window functions are not maintained yet."),
-    "windows": ("WINDOW", "Window functions are not maintained yet."),
     "order": ("ORDER BY here", "Rows of a collection have no order; only a one-off SELECT orders its result."),
-    "limit": ("LIMIT here", "Top-k is not maintained yet; only a one-off SELECT limits its result."),
-    "offset": ("OFFSET here", "Top-k is not maintained yet; only a one-off SELECT limits its result."),
+    "limit": ("LIMIT here", None),
+    "offset": ("OFFSET here", None),
     "locks": ("a row lock", "Reads never lock."),
-    "laterals": ("LATERAL", "Correlated relations are not maintained yet."),
+    "laterals": ("LATERAL VIEW", "PostgreSQL has no such clause."),
     "sample": ("TABLESAMPLE", "A sample is not a function of the collection."),
     "into": ("INTO", "A SELECT creates nothing."),
     "pivots": ("PIVOT", None),

@@ -11,7 +11,7 @@ Positions: `Body.position` gives the 1-based character to blame, in the whole te
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from sqlglot import exp
@@ -23,6 +23,7 @@ from sqlglot.tokenizer_core import TokenType
 from mz_dagster.errors import Error
 from mz_dagster.sql.cursor import RESERVED
 from mz_dagster.sql.errors import InvalidSyntax, UnsupportedForm
+from mz_dagster.sql.hints import GroupSizes, Hint, cut_hints
 from mz_dagster.sql.lexer import Token, TokenKind, tokens_of
 from mz_dagster.sql.statements import SqlText
 
@@ -110,11 +111,13 @@ class Body:
         root: The syntax tree.
         text: What was parsed.
         tokens: Our own tokens of the text.
+        hints: The group size hints that were cut out of it.
     """
 
     root: exp.Expr
     text: SqlText
     tokens: tuple[Token, ...]
+    hints: tuple[Hint, ...] = ()
 
     def span(self, node: exp.Expr) -> tuple[int, int] | None:
         """Returns the node's first offset and the one behind its last, within `text`; None if unknown."""
@@ -175,6 +178,26 @@ class Body:
             before.pop()
         return bool(before) and before[-1].is_word(*words)
 
+    def follows_directly(self, node: exp.Expr, word: str) -> bool:
+        """Returns whether the token right before `node` is `word`."""
+        span = self.span(node)
+        before = [token for token in self.tokens if span is not None and token.end <= span[0]]
+        return bool(before) and before[-1].is_word(word)
+
+    def group_sizes(self, select: exp.Select) -> GroupSizes:
+        """Returns the group size hints of `select`."""
+        first = self._first_item(select)
+        for hint in self.hints:
+            # Of all SELECTs, the hint's own is the one whose items begin next behind the word.
+            later = [at for one in self.root.find_all(exp.Select) if (at := self._first_item(one)) > hint.select]
+            if later and first == min(later):
+                return hint.sizes
+        return GroupSizes()
+
+    def _first_item(self, select: exp.Select) -> int:
+        spans = [self.span(one) for one in (select.args.get("distinct"), *select.expressions) if one is not None]
+        return min((span[0] for span in spans if span is not None), default=-1)
+
     def source(self, node: exp.Expr) -> str:
         """Returns the node's text as written."""
         span = self.span(node)
@@ -220,10 +243,11 @@ def parse_scalar(text: SqlText) -> Body:
     extra = {name: value for name, value in root.args.items() if value and name != "expressions"}
     if extra or isinstance(expression, exp.Alias | exp.Star):
         raise InvalidSyntax("syntax error: this is not one expression", position=text.offset + 1)
-    return Body(expression, SqlText(prefix + text.text, text.offset - len(prefix), text.parameters_before), body.tokens)
+    return replace(body, root=expression)
 
 
 def _parse(text: SqlText, sql: str) -> Body:
+    sql, hints = cut_hints(sql, tokens_of(sql), text.offset)
     tokens = tokens_of(sql)
     try:
         theirs = _DIALECT.tokenize(sql)
@@ -251,7 +275,7 @@ def _parse(text: SqlText, sql: str) -> Body:
     for node in tree.walk():
         if isinstance(node, exp.Command):
             raise InvalidSyntax("syntax error: this is not a query", position=text.offset + 1)
-    return Body(tree, SqlText(sql, text.offset, text.parameters_before), tokens)
+    return Body(tree, SqlText(sql, text.offset, text.parameters_before), tokens, hints)
 
 
 def _syntax_error(text: SqlText, sql: str, tokens: tuple[Token, ...], offset: int | None) -> InvalidSyntax:
@@ -292,6 +316,8 @@ def _check_lists(text: SqlText, sql: str, tokens: tuple[Token, ...]) -> None:
             raise _syntax_error(text, sql, tokens, token.start)
         if before.is_word("as") and (token.kind is TokenKind.END or token.is_symbol(",", ")")):
             raise _syntax_error(text, sql, tokens, None if token.kind is TokenKind.END else token.start)
+        if before.is_word("distinct") and token.is_word("on") and not behind.is_symbol("("):
+            raise _syntax_error(text, sql, tokens, None if behind.kind is TokenKind.END else behind.start)
         if before.is_symbol(".") and token.kind is TokenKind.NUMBER:
             raise _syntax_error(text, sql, tokens, token.start)
         dangling = before.is_symbol(",") and (

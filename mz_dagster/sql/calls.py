@@ -18,15 +18,22 @@ from mz_dagster.plan.functions import (
     type_name,
 )
 from mz_dagster.plan.rewriting import can_fail
-from mz_dagster.plan.scalar import Call, If, Literal, Scalar
+from mz_dagster.plan.scalar import Call, If, Literal, Scalar, now
+from mz_dagster.plan.types import TIMESTAMPTZ
+from mz_dagster.sql.aggregates import AGGREGATES, bind_aggregate, call_syntax
 from mz_dagster.sql.binding import Bound, name_of, only
-from mz_dagster.sql.errors import UndefinedFunction, UnsupportedForm, error_of, suggestion
+from mz_dagster.sql.errors import UndefinedFunction, UnsupportedForm, WrongObjectKind, error_of, suggestion
 from mz_dagster.sql.refusals import refusal_of, refusal_of_function
+from mz_dagster.sql.windows import WINDOW_FUNCTIONS, bind_window, requires_over
 
 if TYPE_CHECKING:
     from mz_dagster.sql.expressions import Expressions
 
 _SPECIAL = ("coalesce", "greatest", "least", "nullif", "concat", "concat_ws", "extract", "date_part", "date_trunc")
+#: The time of the reader, by its name and by its older one.
+_READING_TIME = ("mz_now", "mz_logical_timestamp")
+#: The time of the statement.
+_CLOCK = ("now", "transaction_timestamp", "statement_timestamp")
 _TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
 
 
@@ -49,20 +56,50 @@ def bind_call(binder: Expressions, node: exp.Expr) -> Bound:
         case exp.StrPosition():
             only(body, node, "this", "substr", what="this form of POSITION")
             return _call(binder, "position", [node.this, node.args["substr"]], position)
+        case exp.CurrentTimestamp():
+            only(body, node, what="this form of CURRENT_TIMESTAMP")
+            return _clock(binder, node)
+        case exp.Window():
+            return bind_window(binder, node)
+        case exp.Filter() | exp.IgnoreNulls() | exp.RespectNulls():
+            return _modified(binder, node, position)
         case exp.Anonymous():
             return _named(binder, node, position)
         case _:
             raise refusal_of(body, node)
 
 
+def _modified(binder: Expressions, node: exp.Expr, position: int) -> Bound:
+    """Returns the call with FILTER or IGNORE NULLS, which only aggregates take without OVER."""
+    call = call_syntax(binder, node)
+    if call.name in AGGREGATES:
+        return bind_aggregate(binder, call)
+    if call.name in WINDOW_FUNCTIONS:
+        raise requires_over(call.name, position)
+    raise refusal_of_function(binder.body, node, call.name) or WrongObjectKind(
+        f"FILTER specified, but {call.name} is not an aggregate function", position=position
+    )
+
+
 def _named(binder: Expressions, node: exp.Anonymous, position: int) -> Bound:
     name = name_of(node.this)
     only(binder.body, node, "this", "expressions", "name", what="this form of call")
     refused = refusal_of_function(binder.body, node, name)
-    if refused is not None:
+    if refused is not None and name not in _CLOCK:
         raise refused
+    if name in AGGREGATES:
+        return bind_aggregate(binder, call_syntax(binder, node))
+    if name in WINDOW_FUNCTIONS:
+        raise requires_over(name, position)
     arguments: list[exp.Expr] = node.expressions
+    if name in _READING_TIME and not arguments:
+        return now(position)
+    if name in _CLOCK and not arguments:
+        return _clock(binder, node)
     for one in arguments:
+        if isinstance(one, exp.Distinct | exp.Order):
+            word = "DISTINCT" if isinstance(one, exp.Distinct) else "ORDER BY"
+            raise WrongObjectKind(f"{word} specified, but {name} is not an aggregate function", position=position)
         if isinstance(one, exp.Star | exp.Distinct | exp.Order | exp.Kwarg | exp.PropertyEQ | exp.Alias):
             raise UnsupportedForm(
                 f"this kind of argument of {name}() is not supported", position=binder.body.position(one)
@@ -76,6 +113,14 @@ def _named(binder: Expressions, node: exp.Anonymous, position: int) -> Bound:
             return _dated(binder, name, arguments, position)
         case _:
             return _call(binder, name, arguments, position)
+
+
+def _clock(binder: Expressions, node: exp.Expr) -> Bound:
+    """Returns the statement's own time, which a definition does not have."""
+    if binder.binding.clock is not None:
+        return Literal(binder.binding.clock, TIMESTAMPTZ)
+    refused = refusal_of_function(binder.body, node, name_of(node.this)) if isinstance(node, exp.Anonymous) else None
+    raise refused or refusal_of(binder.body, node)
 
 
 def _call(binder: Expressions, name: str, nodes: Sequence[exp.Expr], position: int) -> Scalar:

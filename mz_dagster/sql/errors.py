@@ -105,6 +105,24 @@ class WrongObjectKind(ProgrammingError):
     sqlstate = "42809"
 
 
+class GroupingError(ProgrammingError):
+    """Reports an aggregate where none may stand, or a column that a grouped query does not have."""
+
+    sqlstate = "42803"
+
+
+class WindowingError(ProgrammingError):
+    """Reports a window function where none may stand, or a window that contradicts itself."""
+
+    sqlstate = "42P20"
+
+
+class UndefinedWindow(ProgrammingError):
+    """Reports a name of a window that no WINDOW clause defines."""
+
+    sqlstate = "42704"
+
+
 class TimelinesDiffer(ProgrammingError):
     """Reports a query over collections of two timelines, whose times never compare."""
 
@@ -136,9 +154,27 @@ class DatetimeOutOfRange(DataError):
 
 
 class InvalidRowCount(DataError):
-    """Reports a negative LIMIT or OFFSET."""
+    """Reports a negative LIMIT."""
 
     sqlstate = "2201W"
+
+
+class InvalidRowOffset(DataError):
+    """Reports a negative OFFSET."""
+
+    sqlstate = "2201X"
+
+
+class InvalidFrameOffset(DataError):
+    """Reports the end of a window's frame at a negative distance."""
+
+    sqlstate = "22013"
+
+
+class NullFrameOffset(DataError):
+    """Reports the end of a window's frame at a distance that is NULL."""
+
+    sqlstate = "22004"
 
 
 class InvalidParameterValue(DataError):

@@ -29,9 +29,11 @@ from mz_dagster.plan.functions import (
 from mz_dagster.plan.functions.signature import ArgumentType
 from mz_dagster.plan.scalar import If, Literal, Scalar
 from mz_dagster.plan.types import BOOL, TEXT, Kind, ScalarType, numeric
+from mz_dagster.sql.aggregates import AggregateCalls
 from mz_dagster.sql.binding import Binding, Bound, name_of, negated_literal, only
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.calls import bind_call
+from mz_dagster.sql.enclosing import named
 from mz_dagster.sql.errors import (
     CannotCoerce,
     DatatypeMismatch,
@@ -40,9 +42,18 @@ from mz_dagster.sql.errors import (
     UnsupportedForm,
     error_of,
 )
+from mz_dagster.sql.moments import days_later, with_moments
 from mz_dagster.sql.refusals import refusal_of
 from mz_dagster.sql.scope import Scope
+from mz_dagster.sql.subqueries import (
+    bind_exists,
+    bind_in_subquery,
+    bind_quantified,
+    bind_scalar_subquery,
+    is_exists,
+)
 from mz_dagster.sql.type_names import TypeName, type_name_of
+from mz_dagster.sql.windows import WindowCalls
 
 _BINARY: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -74,12 +85,16 @@ class Expressions:
         body: The text.
         scope: What can be named here.
         clause: For errors: `SELECT`, `WHERE`, `JOIN/ON`, `VALUES`.
+        aggregates: Takes the aggregates; None where none may stand.
+        windows: Takes the window functions; None where none may stand.
     """
 
     binding: Binding
     body: Body
     scope: Scope
     clause: str = "SELECT"
+    aggregates: AggregateCalls | None = None
+    windows: WindowCalls | None = None
 
     def bind(self, node: exp.Expr) -> Bound:
         """Returns the scalar, or the literal whose type is still open."""
@@ -131,10 +146,10 @@ class Expressions:
         return tuple(self.as_type(bound, target, node, what) for node, bound in zip(nodes, bounds, strict=True))
 
     def _first_other(self, nodes: Sequence[exp.Expr], bounds: Sequence[Bound]) -> exp.Expr:
-        kinds = [None if isinstance(one, Unknown) else one.type.kind for one in bounds]
-        first = next(kind for kind in kinds if kind is not None)
-        for node, kind in zip(nodes, kinds, strict=True):
-            if kind is not None and isinstance(common_type([ScalarType(first), ScalarType(kind)]), Failure):
+        types = [None if isinstance(one, Unknown) else one.type for one in bounds]
+        first = next(one for one in types if one is not None)
+        for node, type_ in zip(nodes, types, strict=True):
+            if type_ is not None and isinstance(common_type([first, type_]), Failure):
                 return node
         return nodes[0]
 
@@ -142,6 +157,10 @@ class Expressions:
         self, symbol: str, arguments: Sequence[Bound], position: int, nodes: Sequence[exp.Expr] = ()
     ) -> Scalar:
         """Returns the application of an operator."""
+        later = days_later(symbol, arguments)
+        if later is not None:
+            return later
+        arguments = with_moments(arguments)
         literals = [one.value if isinstance(one, Literal) else None for one in arguments]
         resolved = resolve_operator(symbol, [argument_type(one) for one in arguments], literals)
         return self.applied(resolved, arguments, position, nodes)
@@ -203,11 +222,12 @@ class Expressions:
             )
         table = node.args.get("table")
         only(self.body, node, "this", "table")
+        if isinstance(node.this, exp.Filter) and name_of(table) == "pg_catalog":
+            return self._call(node.this)
         if table is None and isinstance(node.this, exp.Identifier):
             self.body.check_name(node.this)
-        if table is None:
-            return self.scope.column(name_of(node.this), position).reference
-        return self.scope.qualified_column(name_of(table), name_of(node.this), position).reference
+        qualifier = None if table is None else name_of(table)
+        return named(self.scope, self.binding.enclosing, qualifier, name_of(node.this), position)
 
     def _negative(self, node: exp.Neg) -> Bound:
         if isinstance(node.this, exp.Literal) and not node.this.is_string:
@@ -227,6 +247,8 @@ class Expressions:
                         hint="Write a < b AND b < c, or use parentheses.",
                         position=position,
                     )
+            if isinstance(node.expression, exp.Any | exp.All):
+                return bind_quantified(self, node, _BINARY[type(node)])
             for operand in (node.this, node.expression):
                 if isinstance(operand, exp.Any | exp.All):
                     raise refusal_of(self.body, operand)
@@ -287,9 +309,14 @@ class Expressions:
         return self.operator("and", bounds, position)
 
     def _in(self, node: exp.In) -> Bound:
-        for part in ("query", "unnest", "field"):
+        for part in ("unnest", "field"):
             if node.args.get(part) is not None:
                 raise refusal_of(self.body, node)
+        query = node.args.get("query")
+        if query is None and len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Values):
+            query = node.expressions[0]
+        if query is not None:
+            return bind_in_subquery(self, node, query)
         position = self.body.position(node)
         nodes = [node.this, *node.expressions]
         for one in nodes:
@@ -384,7 +411,15 @@ class Expressions:
             return self._call(node.expression)
         raise refusal_of(self.body, node)
 
+    def _subquery(self, node: exp.Expr) -> Bound:
+        return bind_scalar_subquery(self, node)
+
+    def _exists(self, node: exp.Exists) -> Bound:
+        return bind_exists(self, node)
+
     def _call(self, node: exp.Expr) -> Bound:
+        if is_exists(node):
+            return bind_exists(self, node)
         return bind_call(self, node)
 
 
@@ -409,6 +444,8 @@ def refusal_of_bare_name(body: Body, node: exp.Column) -> UndefinedColumn | Unsu
 
 _RULES: tuple[tuple[type[exp.Expr] | tuple[type[exp.Expr], ...], Callable[..., Bound]], ...] = (
     (exp.Paren, Expressions._paren),
+    ((exp.Query, exp.Values), Expressions._subquery),
+    (exp.Exists, Expressions._exists),
     (exp.Literal, Expressions._literal),
     (exp.Null, Expressions._null),
     (exp.Boolean, Expressions._boolean),
@@ -427,5 +464,9 @@ _RULES: tuple[tuple[type[exp.Expr] | tuple[type[exp.Expr], ...], Callable[..., B
     (exp.Case, Expressions._case),
     (exp.Dot, Expressions._qualified_call),
     (exp.Cast, Expressions._cast),
-    ((exp.Anonymous, exp.Extract, exp.Substring, exp.Trim, exp.StrPosition, exp.Overlay), Expressions._call),
+    ((exp.Window, exp.Filter, exp.IgnoreNulls, exp.RespectNulls), Expressions._call),
+    (
+        (exp.Anonymous, exp.CurrentTimestamp, exp.Extract, exp.Substring, exp.Trim, exp.StrPosition, exp.Overlay),
+        Expressions._call,
+    ),
 )

@@ -1,22 +1,25 @@
-"""Binds FROM: relations, aliases, derived tables, inner joins; ON becomes a filter over a join.
+"""Binds FROM: relations, aliases, derived tables, LATERAL and joins.
 
-Owns which columns a FROM clause offers. Comma binds looser than JOIN, so the relation before a comma is not visible
-in the ON behind it. Which predicates are equalities that a join can look up by is decided later, by a transform.
+Owns which columns a FROM clause offers. ON becomes a filter over a join, or the condition of an outer join. Comma binds
+looser than JOIN, so the relation before a comma is not visible in the ON behind it; in a LATERAL relation all that
+stands to its left is. Which predicates are equalities that a join can look up by is decided later, by a transform.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from mz_dagster.plan.functions import Failure, common_type
-from mz_dagster.plan.relation import Constant, Filter, Join, Map, Relation
-from mz_dagster.plan.scalar import Scalar
-from mz_dagster.plan.types import RelationType
+from mz_dagster.plan.functions import Failure, common_type, resolve_function
+from mz_dagster.plan.outer_join import outer_join
+from mz_dagster.plan.relation import DependentJoin, Filter, Join, Map, Project, Relation
+from mz_dagster.plan.scalar import ColumnRef, Scalar
+from mz_dagster.plan.semijoin import ONE_ROW
 from mz_dagster.sql.binding import Binding, CommonTable, name_of, only
 from mz_dagster.sql.body_parser import Body
+from mz_dagster.sql.enclosing import Enclosing, carried, enclosed, shown
 from mz_dagster.sql.errors import (
     AmbiguousColumn,
     DuplicateColumn,
@@ -30,9 +33,6 @@ from mz_dagster.sql.errors import (
 from mz_dagster.sql.expressions import Expressions
 from mz_dagster.sql.scope import Scope, ScopeColumn
 
-#: The relation of one row without columns.
-ONE_ROW = Constant(((),), RelationType((), frozenset({frozenset()}), True))
-
 BindQuery = Callable[[exp.Expr, "FromBinder"], "tuple[Relation, tuple[str, ...]]"]
 
 
@@ -42,6 +42,20 @@ class Source:
 
     relation: Relation
     scope: Scope
+
+
+@dataclass(frozen=True, slots=True)
+class _Merged:
+    """Is a column that stands for one of each side: that they are equal, and its value over both sides' columns."""
+
+    name: str
+    predicate: Scalar
+    value: Scalar
+
+
+#: For each side of a join that may be named: whether the left, whether the right side's rows are preserved.
+_KEEPS = {"": (False, False), "LEFT": (True, False), "RIGHT": (False, True), "FULL": (True, True)}
+_JOINS = "Use [INNER | LEFT | RIGHT | FULL | CROSS] JOIN; EXISTS and NOT EXISTS are semijoins and their complements."
 
 
 @dataclass(slots=True)
@@ -59,36 +73,49 @@ class FromBinder:
     body: Body
     tables: dict[str, CommonTable]
     bind_query: BindQuery
+    _level: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._level = len(self.binding.enclosing)
 
     def bind(self, first: exp.Expr | None, joins: list[exp.Join]) -> Source:
         """Returns the clause's plan; without FROM, the one row without columns."""
         if first is None:
             return Source(ONE_ROW, Scope())
-        items: list[Source] = [self._item(first)]
+        trees: list[tuple[exp.Expr, list[exp.Join]]] = [(first, [])]
         for join in joins:
-            right = join.this
             if self._after_comma(join):
-                items.append(self._item(right))
-                continue
-            items[-1] = self._join(items[-1], join)
-        combined = items[0]
-        blamed = [first, *(join.this for join in joins if self._after_comma(join))]
-        for node, item in zip(blamed[1:], items[1:], strict=True):
-            combined = self._cross(combined, item, node)
+                trees.append((join.this, []))
+            else:
+                trees[-1][1].append(join)
+        combined = self._tree(*trees[0])
+        for node, rest in trees[1:]:
+            with enclosed(self.binding.enclosing, Enclosing(combined.scope, visible=False)) as row:
+                right = self._tree(node, rest)
+            combined = self._beside(combined, right, tuple(row.arguments), node)
         return combined
+
+    def _tree(self, first: exp.Expr, joins: list[exp.Join]) -> Source:
+        source = self._item(first)
+        for join in joins:
+            source = self._join(source, join)
+        return source
 
     def _after_comma(self, join: exp.Join) -> bool:
         span = self.body.span(join.this)
         if span is None:
             return False
         before = [token for token in self.body.tokens if token.end <= span[0]]
-        while before and before[-1].is_symbol("("):
+        while before and (before[-1].is_symbol("(") or before[-1].is_word("lateral")):
             before.pop()
         return bool(before) and before[-1].is_symbol(",")
 
-    def _cross(self, left: Source, right: Source, node: exp.Expr) -> Source:
+    def _beside(self, left: Source, right: Source, arguments: tuple[Scalar, ...], node: exp.Expr) -> Source:
+        """Returns all pairs of rows; the right side's may depend on the left one's, through `arguments`."""
         by = left.relation.relation_type.arity
         scope = left.scope.beside(right.scope, by, self.body.position(node))
+        if arguments:
+            return Source(DependentJoin(left.relation, right.relation, arguments), scope)
         if left.relation is ONE_ROW:
             return right
         return Source(Join((left.relation, right.relation), ()), scope)
@@ -96,23 +123,51 @@ class FromBinder:
     def _join(self, left: Source, join: exp.Join) -> Source:
         side, kind, method = (str(join.args.get(one) or "").upper() for one in ("side", "kind", "method"))
         position = self._join_position(join)
-        if side or kind not in ("", "INNER", "CROSS") or method:
+        if side not in _KEEPS or kind not in ("", "INNER", "CROSS", "OUTER") or method not in ("", "NATURAL"):
             what = " ".join(word for word in (method, side, kind, "JOIN") if word)
-            reason = "Only inner and cross joins are maintained yet."
-            raise UnsupportedForm(f"{what} is not supported", detail=reason, position=position)
-        only(self.body, join, "this", "kind", "on", "using", what="this form of JOIN")
+            raise UnsupportedForm(
+                f"{what} is not supported", detail="PostgreSQL has no such join.", hint=_JOINS, position=position
+            )
+        only(self.body, join, "this", "kind", "side", "method", "on", "using", what="this form of JOIN")
+        self._check_join(join, side, kind, method, position)
+        keeps = _KEEPS[side]
+        row = Enclosing(left.scope, visible=False, outer_joined=keeps[1])
+        with enclosed(self.binding.enclosing, row):
+            right = self._item(join.this)
+        arguments = tuple(row.arguments)
+        joined = self._beside(left, right, arguments, join.this)
         on, using = join.args.get("on"), join.args.get("using")
-        if kind == "CROSS" and (on is not None or using):
-            raise InvalidSyntax("syntax error: CROSS JOIN has no condition", position=position)
-        if kind != "CROSS" and on is None and not using:
-            raise InvalidSyntax("syntax error: JOIN needs ON or USING", position=position)
-        right = self._item(join.this)
-        joined = self._cross(left, right, join.this)
+        names, nodes = self._using_names(left, right, using, method, join)
+        predicates: list[Scalar] = []
         if on is not None:
             binder = Expressions(self.binding, self.body, joined.scope, "JOIN/ON")
-            predicate = binder.boolean(on, "JOIN/ON")
-            return Source(Filter(joined.relation, (predicate,)), joined.scope)
-        return self._using(left, right, joined, using) if using else joined
+            predicates = [binder.boolean(on, "JOIN/ON")]
+        merged = self._merged(left, right, joined, names, nodes, side)
+        predicates += [one.predicate for one in merged]
+        relation: Relation
+        if any(keeps):
+            local_id = self.binding.local_id
+            relation = outer_join(left.relation, right.relation, arguments, predicates, keeps, local_id)
+        else:
+            relation = Filter(joined.relation, tuple(predicates)) if predicates else joined.relation
+        by = left.relation.relation_type.arity
+        lefts = left.scope.nullable() if keeps[1] else left.scope
+        rights = right.scope.nullable() if keeps[0] else right.scope
+        scope = lefts.beside(rights, by, position)
+        return self._with_merged(relation, scope, merged) if names else Source(relation, scope)
+
+    def _check_join(self, join: exp.Join, side: str, kind: str, method: str, position: int) -> None:
+        conditions = [one for one in ("on", "using") if join.args.get(one)]
+        if kind == "OUTER" and not side:
+            raise InvalidSyntax("syntax error: OUTER JOIN needs LEFT, RIGHT or FULL", position=position)
+        if kind in ("CROSS", "INNER") and side:
+            raise InvalidSyntax(f"syntax error: {side} {kind} JOIN is not a join", position=position)
+        if kind == "CROSS" and method:
+            raise InvalidSyntax("syntax error: NATURAL CROSS JOIN is not a join", position=position)
+        if (kind == "CROSS" or method) and conditions:
+            raise InvalidSyntax(f"syntax error: {method or kind} JOIN has no condition", position=position)
+        if kind != "CROSS" and not method and not conditions:
+            raise InvalidSyntax("syntax error: JOIN needs ON or USING", position=position)
 
     def _join_position(self, join: exp.Join) -> int:
         """Returns the position of the first of the words that spell the join."""
@@ -126,32 +181,66 @@ class FromBinder:
                 break
         return found
 
-    def _using(self, left: Source, right: Source, joined: Source, using: list[exp.Expr]) -> Source:
-        by = left.relation.relation_type.arity
-        relation: Relation = joined.relation
-        predicates: list[Scalar] = []
-        merged: list[ScopeColumn] = []
-        binder = Expressions(self.binding, self.body, joined.scope, "JOIN/USING")
-        names = [name_of(one) for one in using]
-        for node, name in zip(using, names, strict=True):
-            position = self.body.position(node)
-            if names.count(name) > 1:
+    def _using_names(
+        self, left: Source, right: Source, using: list[exp.Expr] | None, method: str, join: exp.Join
+    ) -> tuple[list[str], list[exp.Expr]]:
+        """Returns the names of the columns to merge, and what to blame for each."""
+        if method:
+            common = {column.name for column in right.scope.visible}
+            names = list(dict.fromkeys(column.name for column in left.scope.visible if column.name in common))
+            return names, [join.this for _ in names]
+        nodes = list(using or [])
+        names = [name_of(one) for one in nodes]
+        for i, (node, name) in enumerate(zip(nodes, names, strict=True)):
+            if names.index(name) != i:
+                position = self.body.position(node)
                 raise DuplicateColumn(f'column name "{name}" appears more than once in USING clause', position=position)
+        return names, nodes
+
+    def _merged(
+        self, left: Source, right: Source, joined: Source, names: list[str], nodes: list[exp.Expr], side: str
+    ) -> list[_Merged]:
+        """Returns for each name the equality of the two sides' columns and which of them stands for both."""
+        by = left.relation.relation_type.arity
+        binder = Expressions(self.binding, self.body, joined.scope, "JOIN/USING")
+        merged: list[_Merged] = []
+        for node, name in zip(nodes, names, strict=True):
+            position = self.body.position(node)
             lefts = self._using_side(left, name, "left", position)
             rights = self._using_side(right, name, "right", position).shifted(by)
-            predicates.append(binder.operator("=", [lefts.reference, rights.reference], position))
             target = common_type([lefts.type, rights.type], "JOIN/USING")
             if isinstance(target, Failure):
                 raise error_of(target, position)
-            if target == lefts.type:
-                merged.append(lefts)
-                continue
-            value = binder.as_type(lefts.reference, target, node, "JOIN/USING")
-            relation = Map(relation, (value,), (name,))
-            merged.append(ScopeColumn(name, relation.relation_type.arity - 1, target, value.nullable))
-        rest = [column for column in joined.scope.visible if column.name not in names]
-        visible = (*merged, *rest)
-        return Source(Filter(relation, tuple(predicates)), Scope(joined.scope.tables, visible))
+            predicate = binder.operator("=", [lefts.reference, rights.reference], position)
+            kept_left, kept_right = _KEEPS[side]
+            sides = (
+                replace(lefts, nullable=lefts.nullable or kept_right),
+                replace(rights, nullable=rights.nullable or kept_left),
+            )
+            values = [binder.as_type(one.reference, target, node, "JOIN/USING") for one in sides]
+            if side == "FULL":
+                resolved = resolve_function("coalesce", [target, target])
+                value = binder.applied(resolved, values, position)
+            elif side == "RIGHT" or (side == "" and lefts.type != target and rights.type == target):
+                value = values[1]
+            else:
+                value = values[0]
+            merged.append(_Merged(name, predicate, value))
+        return merged
+
+    def _with_merged(self, relation: Relation, scope: Scope, merged: list[_Merged]) -> Source:
+        """Returns the join with a column for each merged pair, which stands before all others."""
+        columns: list[ScopeColumn] = []
+        for one in merged:
+            if isinstance(one.value, ColumnRef):
+                place = one.value.position
+            else:
+                relation = Map(relation, (one.value,), (one.name,))
+                place = relation.relation_type.arity - 1
+            columns.append(ScopeColumn(one.name, place, one.value.type, one.value.nullable))
+        names = {one.name for one in merged}
+        rest = (column for column in scope.visible if column.name not in names)
+        return Source(relation, Scope(scope.tables, (*columns, *rest)))
 
     def _using_side(self, side: Source, name: str, which: str, position: int) -> ScopeColumn:
         found = [column for column in side.scope.visible if column.name == name]
@@ -168,28 +257,41 @@ class FromBinder:
         return found[0]
 
     def _item(self, node: exp.Expr) -> Source:
+        joins = list(node.args.get("joins") or [])
+        if joins:
+            return self.bind(_without_joins(node), joins)
         match node:
             case exp.Table():
                 return self._table(node)
-            case exp.Subquery() if isinstance(node.this, exp.Table):
-                only(self.body, node, "this")
-                inner = node.this
-                return self.bind(_without_joins(inner), list(inner.args.get("joins") or []))
+            case exp.Subquery() if self._is_join_tree(node.this):
+                return self._parenthesized(node)
             case exp.Subquery() | exp.Values():
-                joins = list(node.args.get("joins") or [])
-                return self.bind(_without_joins(node), joins) if joins else self._derived(node)
+                return self._derived(node)
             case exp.Lateral():
-                raise UnsupportedForm(
-                    "LATERAL is not supported",
-                    detail="Correlated relations are not maintained yet.",
-                    position=self.body.position(node),
-                )
+                with shown(self.binding.enclosing[self._level :]):
+                    return self._derived(node)
             case _:
                 raise UnsupportedForm(
                     "this form in FROM is not supported",
                     hint="Use relations, derived tables and VALUES.",
                     position=self.body.position(node),
                 )
+
+    def _is_join_tree(self, node: exp.Expr) -> bool:
+        """Returns whether what stands in parentheses is a part of FROM, not a query."""
+        if isinstance(node, exp.Subquery):
+            return bool(node.args.get("joins")) or self._is_join_tree(node.this)
+        return isinstance(node, exp.Table)
+
+    def _parenthesized(self, node: exp.Subquery) -> Source:
+        only(self.body, node, "this", "alias")
+        inner = self._item(node.this)
+        alias, names = self._alias(node)
+        if alias is None:
+            return inner
+        shown_names = tuple(column.name for column in inner.scope.visible)
+        relation = Project(inner.relation, tuple(column.position for column in inner.scope.visible))
+        return self._aliased(relation, shown_names, alias, names, node)
 
     def _table(self, node: exp.Table) -> Source:
         position = self.body.position(node)
@@ -199,21 +301,29 @@ class FromBinder:
                 detail="Functions that return rows are not maintained yet.",
                 position=position,
             )
-        joins = list(node.args.get("joins") or [])
-        if joins:
-            return self.bind(_without_joins(node), joins)
         only(self.body, node, "this", "db", "catalog", "alias")
         parts = tuple(name_of(one) for one in (node.args.get("catalog"), node.args.get("db"), node.this) if one)
         alias, names = self._alias(node)
         if len(parts) == 1 and parts[0] in self.tables:
             common = self.tables[parts[0]]
-            return self._aliased(common.relation, common.names, alias or parts[0], names, node)
+            read = carried(common.relation, self.binding.enclosing, common.level)
+            return self._aliased(read, common.names, alias or parts[0], names, node)
         relation, own = self.binding.relation(parts, position)
         return self._aliased(relation, own, alias or parts[-1], names, node)
 
-    def _derived(self, node: exp.Subquery | exp.Values) -> Source:
+    def _derived(self, node: exp.Subquery | exp.Values | exp.Lateral) -> Source:
         alias, names = self._alias(node)
-        if isinstance(node, exp.Subquery):
+        query: exp.Expr
+        if isinstance(node, exp.Lateral):
+            only(self.body, node, "this", "alias", what="this form of LATERAL")
+            query = node.this
+            if not isinstance(query, exp.Subquery):
+                raise UnsupportedForm(
+                    "a function in FROM is not supported",
+                    detail="Functions that return rows are not maintained yet.",
+                    position=self.body.position(node),
+                )
+        elif isinstance(node, exp.Subquery):
             only(self.body, node, "this", "alias")
             query = node.this
         else:
@@ -223,7 +333,7 @@ class FromBinder:
             raise InvalidSyntax(
                 "subquery in FROM must have an alias",
                 hint="For example, FROM (SELECT ...) AS foo.",
-                position=self.body.position(node),
+                position=self.body.position(query if isinstance(node, exp.Lateral) else node),
             )
         relation, own = self.bind_query(query, self)
         return self._aliased(relation, own, alias, names, node)

@@ -43,6 +43,8 @@ def _figure(body: Body, node: exp.Expr | None) -> tuple[str | None, int]:
             return name_of(node.this), 2
         case exp.Anonymous():
             return name_of(node.this), 2
+        case exp.Window() | exp.Filter() | exp.IgnoreNulls() | exp.RespectNulls():
+            return _figure(body, node.this)
         case exp.Dot():
             return _figure(body, node.expression)
         case exp.Extract():

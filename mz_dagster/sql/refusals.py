@@ -15,31 +15,25 @@ _VOLATILE = frozenset((
     "current_schema", "session_user",
 ))  # fmt: skip
 _AGGREGATES = frozenset((
-    "count", "sum", "avg", "min", "max", "array_agg", "string_agg", "bool_and", "bool_or", "every", "variance",
-    "var_pop", "var_samp", "stddev", "stddev_pop", "stddev_samp", "json_agg", "jsonb_agg", "json_object_agg",
-    "jsonb_object_agg", "bit_and", "bit_or", "list_agg", "map_agg", "corr", "covar_pop", "covar_samp", "mode",
-    "percentile_cont", "percentile_disc",
-))  # fmt: skip
-_WINDOWS = frozenset((
-    "row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead", "first_value",
-    "last_value", "nth_value",
+    "json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg", "bit_and", "bit_or", "bit_xor", "list_agg",
+    "map_agg", "corr", "covar_pop", "covar_samp", "mode", "percentile_cont", "percentile_disc", "any_value",
+    "regr_slope", "regr_intercept", "regr_count", "xmlagg", "range_agg",
 ))  # fmt: skip
 _TABLES = frozenset((
     "generate_series", "unnest", "regexp_matches", "regexp_split_to_table", "string_to_table", "json_each",
     "jsonb_each", "jsonb_array_elements", "jsonb_array_elements_text", "jsonb_object_keys", "generate_subscripts",
 ))  # fmt: skip
-_LATER_AGGREGATE = "Aggregates are not maintained yet."
-_LATER_SUBQUERY = "Subqueries in expressions are not maintained yet."
+_LATER_AGGREGATE = "It is not among the aggregates that are maintained."
+_NO_QUERY = "It has a plan within the clauses of a query only: not in UPDATE, DELETE, LIMIT or a time."
 _NO_JSON = "There is no jsonb type yet."
 _NO_ARRAY = "There are no arrays yet."
 
 _FORMS: tuple[tuple[type[exp.Expr] | tuple[type[exp.Expr], ...], str, str, str | None], ...] = (
-    ((exp.Exists, exp.Subquery, exp.Query), "a subquery in an expression", _LATER_SUBQUERY, "Write a join."),
-    (exp.In, "IN with a subquery", _LATER_SUBQUERY, "Write a join."),
-    ((exp.Any, exp.All), "ANY or ALL", "Neither subqueries in expressions nor arrays are there yet.", "Use IN (...)."),
-    (exp.Window, "a window function", "Window functions are not maintained yet.", None),
-    ((exp.Filter, exp.WithinGroup), "an aggregate", _LATER_AGGREGATE, None),
-    ((exp.IgnoreNulls, exp.RespectNulls), "a window function", "Window functions are not maintained yet.", None),
+    ((exp.Exists, exp.Query, exp.Values), "a subquery here", _NO_QUERY, None),
+    (exp.In, "this form of IN", "It tests a list of values or a subquery.", None),
+    ((exp.Any, exp.All), "this form of ANY or ALL", "It has a plan for comparisons with a subquery's rows only.",
+     "Use IN (...), or compare with = ANY (SELECT ...)."),
+    (exp.WithinGroup, "an ordered-set aggregate", _LATER_AGGREGATE, None),
     ((exp.Array, exp.Bracket, exp.Slice, exp.ArrayContainsAll), "an array", _NO_ARRAY, None),
     (exp.Tuple, "a row of several values", "There are no record types yet.", "Compare the columns one by one."),
     ((exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBExtract), "operator -> or ->>", _NO_JSON, None),
@@ -74,17 +68,13 @@ def refusal_of(body: Body, node: exp.Expr) -> NotSupportedError:
 def refusal_of_function(body: Body, node: exp.Expr, name: str) -> NotSupportedError | None:
     """Returns the error that refuses the function `name`, or None if it may exist."""
     hint: str | None = None
-    if name in ("mz_now", "mz_logical_timestamp"):
-        reason = "Temporal filters are not maintained yet."
-        if name != "mz_now":
-            hint = "It has been renamed to mz_now()."
-    elif name in _VOLATILE:
+    if name in _VOLATILE:
         reason = "Its value is not a function of the collections, so a view of it could not be maintained."
-        hint = "Keep the time in a column."
+        hint = "Keep the time in a column, or compare one with mz_now()."
     elif name in _AGGREGATES:
         reason = _LATER_AGGREGATE
-    elif name in _WINDOWS:
-        reason = "Window functions are not maintained yet."
+    elif name == "grouping":
+        reason = "GROUPING SETS, ROLLUP and CUBE are not planned yet."
     elif name in _TABLES:
         reason = "Functions that return rows are not maintained yet."
     elif name in ("row", "array", "map", "list"):

@@ -80,6 +80,32 @@ class Scope:
             self.visible + tuple(column.shifted(by) for column in right.visible),
         )
 
+    def nullable(self) -> Scope:
+        """Returns the scope of the side of an outer join that NULLs may stand for."""
+        return Scope(
+            tuple(
+                ScopeTable(table.name, tuple(replace(column, nullable=True) for column in table.columns))
+                for table in self.tables
+            ),
+            tuple(replace(column, nullable=True) for column in self.visible),
+        )
+
+    def offers(self, table: str | None, name: str) -> bool:
+        """Returns whether a name is this scope's to explain: it has the relation `table`, or without one the column."""
+        if table is not None:
+            return any(one.name == table for one in self.tables)
+        return any(column.name == name for column in self.visible)
+
+    def owner(self, name: str) -> str:
+        """Returns the name of a relation that has the column `name`."""
+        owners = [one.name for one in self.tables if one.name and any(c.name == name for c in one.columns)]
+        return owners[0] if owners else "?"
+
+    def named(self, table: str | None, name: str, position: int) -> ColumnRef:
+        """Returns the scalar that reads the column which `name`, or `table.name`, means."""
+        found = self.column(name, position) if table is None else self.qualified_column(table, name, position)
+        return found.reference
+
     def column(self, name: str, position: int) -> ScopeColumn:
         """Returns the column that the unqualified `name` means."""
         found = [column for column in self.visible if column.name == name]

@@ -7,14 +7,14 @@ import pytest
 
 from mz_dagster.errors import Error
 from mz_dagster.formalism import GlobalId
-from mz_dagster.plan.relation import Constant
+from mz_dagster.plan.relation import Constant, TopK
+from mz_dagster.plan.relation import Project as Projection
 from mz_dagster.plan.scalar import Literal
 from mz_dagster.sql import (
     AsOf,
     ColumnOrder,
     Delete,
     Insert,
-    Select,
     SqlText,
     Update,
     bind_as_of,
@@ -137,13 +137,20 @@ def test_rows_are_ordered_nulls_last_and_by_bytes() -> None:
     assert ordered_rows([("é",), (None,), ("b",), ("B",), ("a",)], finishing) == [("B",), ("a",), ("b",), ("é",)]
 
 
-@pytest.mark.parametrize("clause", ["ORDER BY a", "LIMIT 1", "OFFSET 1"])
-def test_a_definition_refuses_what_only_a_result_has(clause: str) -> None:
-    (select,) = parse(f"SELECT a FROM t {clause}")
-    assert isinstance(select, Select)
+def test_a_definition_refuses_an_order_without_effect() -> None:
     with pytest.raises(Error) as caught:
-        bind_definition(select.query, (), Project())
+        bind_definition(SqlText("SELECT a FROM t ORDER BY a"), (), Project())
     assert (caught.value.sqlstate, caught.value.position) == ("0A000", 17)
+
+
+def test_a_definition_may_end_in_a_limit() -> None:
+    bound = bind_definition(SqlText("SELECT a FROM t ORDER BY b DESC, 1 LIMIT 3 OFFSET 1"), (), Project())
+    assert bound.finishing.is_trivial
+    assert isinstance(bound.relation, Projection)
+    top = bound.relation.input
+    assert isinstance(top, TopK)
+    assert (top.group, top.limit, top.offset) == ((), 3, 1)
+    assert top.order == (ColumnOrder(1, True, True), ColumnOrder(0, False, False))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,258 @@
+"""GROUP BY and what it leaves to the rest of a SELECT.
+
+Owns the meaning of group keys (a number, a name, an expression: a column that is read goes before an output column of
+that name), the plan of the groups, the row of a global aggregate over nothing, and the rule that everything
+outside of aggregates is made of keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from mz_dagster.plan.functions import Unknown
+from mz_dagster.plan.relation import (
+    Aggregate,
+    AggregateFunction,
+    ColumnOrder,
+    Constant,
+    Get,
+    Let,
+    Map,
+    Negate,
+    Project,
+    Reduce,
+    Relation,
+    Union,
+)
+from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery
+from mz_dagster.plan.types import TEXT, Column, RelationType
+from mz_dagster.sql.aggregates import AGGREGATES, Core
+from mz_dagster.sql.binding import Binding, name_of, only
+from mz_dagster.sql.body_parser import Body
+from mz_dagster.sql.errors import (
+    AmbiguousColumn,
+    GroupingError,
+    InvalidColumnReference,
+    UnsupportedForm,
+    WindowingError,
+)
+from mz_dagster.sql.expressions import Expressions
+from mz_dagster.sql.ordering import OutputColumns, bare_name, ordinal_of
+from mz_dagster.sql.placeholders import (
+    AGGREGATE_BASE,
+    has_aggregate,
+    has_window,
+    is_aggregate,
+    is_window,
+    with_columns,
+)
+from mz_dagster.sql.scope import Scope
+
+
+def group_keys(binder: Expressions, group: exp.Expr, outputs: OutputColumns) -> list[Scalar]:
+    """Returns the distinct keys of a GROUP BY clause, over what the query reads."""
+    body = binder.body
+    only(body, group, "expressions", what="this form of GROUP BY")
+    keys: list[Scalar] = []
+    pending: list[exp.Expr] = list(group.expressions)
+    while pending:
+        node = pending.pop(0)
+        while isinstance(node, exp.Paren):
+            node = node.this
+        if isinstance(node, exp.Tuple):
+            pending = [*node.expressions, *pending]
+            continue
+        if isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets):
+            word = {exp.Rollup: "ROLLUP", exp.Cube: "CUBE"}.get(type(node), "GROUPING SETS")
+            raise UnsupportedForm(
+                f"{word} is not supported",
+                detail="Several groupings of one input are not planned together yet.",
+                hint="Write one SELECT per grouping, and UNION ALL.",
+                position=body.position(node),
+            )
+        key = _key(binder, node, outputs)
+        if key not in keys:
+            keys.append(key)
+    return keys
+
+
+def _key(binder: Expressions, node: exp.Expr, outputs: OutputColumns) -> Scalar:
+    body, position = binder.body, binder.body.position(node)
+    ordinal = ordinal_of(body, node, "GROUP BY")
+    if ordinal is not None:
+        if not 1 <= ordinal <= outputs.shown:
+            raise InvalidColumnReference(f"GROUP BY position {ordinal} is not in select list", position=position)
+        return _output(binder, outputs, ordinal - 1)
+    name = bare_name(node)
+    if name is not None and not any(column.name == name for column in binder.scope.visible):
+        places = [i for i in range(outputs.shown) if outputs.names[i] == name]
+        found = {_output(binder, outputs, i) for i in places}
+        if len(found) > 1:
+            raise AmbiguousColumn(f'GROUP BY "{name}" is ambiguous', position=position)
+        if found:
+            return found.pop()
+    return binder.typed(node)
+
+
+def _output(binder: Expressions, outputs: OutputColumns, place: int) -> Scalar:
+    item, node = outputs.items[place], outputs.nodes[place]
+    scalar = binder.literal(item, TEXT, node) if isinstance(item, Unknown) else item
+    if has_aggregate([scalar]):
+        position = binder.body.position(_first_call(node, windows=False) or node)
+        raise GroupingError("aggregate functions are not allowed in GROUP BY", position=position)
+    if has_window([scalar]):
+        position = binder.body.position(_first_call(node, windows=True) or node)
+        raise WindowingError("window functions are not allowed in GROUP BY", position=position)
+    return scalar
+
+
+def _first_call(node: exp.Expr, *, windows: bool) -> exp.Expr | None:
+    for one in node.find_all(exp.Window if windows else exp.Anonymous, bfs=False):
+        if windows or name_of(one.this) in AGGREGATES:
+            found: exp.Expr = one
+            return found
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """Is a grouped query: one row per group.
+
+    Attributes:
+        relation: Keys, then aggregates.
+        keys: What each key column is, over what the query reads.
+        body: The text.
+        scope: What the query reads, for errors.
+    """
+
+    relation: Relation
+    keys: tuple[Scalar, ...]
+    body: Body
+    scope: Scope
+
+    def rewritten(self, scalar: Scalar, node: exp.Expr) -> Scalar:
+        """Returns `scalar`, over what the query reads, as one over the groups; placeholders of windows stay.
+
+        Raises:
+            GroupingError: It depends on a column that is not the same for all rows of a group.
+        """
+        try:
+            return self._rewritten(scalar)
+        except _Ungrouped as ungrouped:
+            raise self._error(ungrouped, node) from None
+
+    def _rewritten(self, scalar: Scalar) -> Scalar:
+        if isinstance(scalar, Literal | OuterColumn) or is_window(scalar):
+            return scalar
+        if scalar in self.keys:
+            column = self.relation.relation_type.columns[self.keys.index(scalar)]
+            return ColumnRef(self.keys.index(scalar), scalar.type, column.nullable, column.name)
+        match scalar:
+            case ColumnRef():
+                if not is_aggregate(scalar):
+                    raise _Ungrouped(scalar)
+                return replace(scalar, position=len(self.keys) + scalar.position - AGGREGATE_BASE)
+            case If():
+                parts = (scalar.condition, scalar.then, scalar.otherwise)
+                return If(*(self._rewritten(one) for one in parts))
+            case Call():
+                return replace(scalar, arguments=tuple(self._rewritten(one) for one in scalar.arguments))
+            case Subquery():
+                try:
+                    return replace(scalar, arguments=tuple(self._rewritten(one) for one in scalar.arguments))
+                except _Ungrouped as ungrouped:
+                    raise _Ungrouped(ungrouped.reference, in_subquery=True) from None
+
+    def _error(self, ungrouped: _Ungrouped, node: exp.Expr) -> GroupingError:
+        reference = ungrouped.reference
+        shown = reference.name
+        for table in self.scope.tables:
+            for column in table.columns:
+                if column.position == reference.position and table.name is not None:
+                    shown = f"{table.name}.{column.name}"
+        message = f'column "{shown}" must appear in the GROUP BY clause or be used in an aggregate function'
+        if ungrouped.in_subquery:
+            message = f'subquery uses ungrouped column "{shown}" from outer query'
+        return GroupingError(message, position=self._position(reference, node))
+
+    def _position(self, reference: ColumnRef, node: exp.Expr) -> int:
+        for one in node.find_all(exp.Column, bfs=False):
+            if not isinstance(one.this, exp.Identifier) or _within_aggregate(one, node):
+                continue
+            table = name_of(one.args["table"]) if one.args.get("table") is not None else None
+            columns = self.scope.visible
+            if table is not None:
+                columns = tuple(c for known in self.scope.tables if known.name == table for c in known.columns)
+            if any(c.name == name_of(one.this) and c.position == reference.position for c in columns):
+                return self.body.position(one)
+        return self.body.position(node)
+
+
+class _Ungrouped(Exception):
+    def __init__(self, reference: ColumnRef, *, in_subquery: bool = False) -> None:
+        super().__init__(reference)
+        self.reference, self.in_subquery = reference, in_subquery
+
+
+def _within_aggregate(node: exp.Expr, root: exp.Expr) -> bool:
+    child, parent = node, node.parent
+    while child is not root and parent is not None:
+        if isinstance(parent, exp.Anonymous) and name_of(parent.this) in AGGREGATES:
+            above = parent.parent
+            while isinstance(above, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
+                above = above.parent
+            if not isinstance(above, exp.Window):
+                return True
+        child, parent = parent, parent.parent
+    return False
+
+
+def grouped(
+    binding: Binding,
+    body: Body,
+    scope: Scope,
+    relation: Relation,
+    keys: Sequence[Scalar],
+    cores: Sequence[Core],
+    group_size: int | None,
+) -> Grouped:
+    """Returns the groups of `relation`.
+
+    Without keys there is one group, and one row even over nothing: where the reduce has no row a default stands in.
+    """
+    if not keys and not cores:
+        # One row, whatever the input holds.
+        return Grouped(Constant(((),), RelationType((), frozenset({frozenset()}), True)), (), body, scope)
+    needed = list(keys)
+    for core in cores:
+        needed += [*core.arguments, *([] if core.filter is None else [core.filter]), *(k.scalar for k in core.order)]
+    below, positions = with_columns(relation, needed)
+    places = iter(positions)
+    key_places = [next(places) for _ in keys]
+    aggregates: list[Aggregate] = []
+    for core in cores:
+        arguments = tuple(next(places) for _ in core.arguments)
+        condition = None if core.filter is None else next(places)
+        order = tuple(ColumnOrder(next(places), key.descending, key.nulls_first) for key in core.order)
+        aggregates.append(Aggregate(core.function, arguments, core.type, core.distinct, condition, order))
+    names = tuple(core.function.value for core in cores)
+    reduce = Reduce(below, tuple(key_places), tuple(aggregates), names, group_size)
+    result: Relation = reduce if keys else _with_default(binding, reduce)
+    return Grouped(result, tuple(keys), body, scope)
+
+
+def _with_default(binding: Binding, reduce: Reduce) -> Relation:
+    """Returns the reduce of everything, with its default row while there is no row."""
+    identity = binding.local_id()
+    rows = Get(identity, reduce.relation_type, str(identity))
+    cells = tuple(
+        Literal(0 if one.function is AggregateFunction.COUNT else None, one.type) for one in reduce.aggregates
+    )
+    columns = tuple(Column(name, cell.type, cell.nullable) for name, cell in zip(reduce.names, cells, strict=True))
+    default = Constant((cells,), RelationType(columns, frozenset({frozenset()}), True))
+    n = len(cells)
+    superseded = Project(Map(rows, cells, reduce.names), tuple(range(n, 2 * n)))
+    return Let(identity, reduce, Union((rows, default, Negate(superseded))))

@@ -1,0 +1,63 @@
+"""Stand-ins for what an expression holds but its relation has no column for yet.
+
+While the expressions of a SELECT are bound over its FROM clause, an aggregate or a window function is a column at a
+position beyond all real ones; once the plan has the column, the reference is replaced. Invariant: no placeholder is
+left in a finished plan, whose nodes refuse positions out of range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from mz_dagster.plan.relation import Map, Relation
+from mz_dagster.plan.scalar import ColumnRef, Scalar, rewrite, walk
+
+#: From here on a position is that of an aggregate, of a window function.
+AGGREGATE_BASE = 1 << 20
+WINDOW_BASE = 1 << 21
+_END = 1 << 22
+
+
+def is_aggregate(scalar: Scalar) -> bool:
+    """Returns whether `scalar` stands for an aggregate."""
+    return isinstance(scalar, ColumnRef) and AGGREGATE_BASE <= scalar.position < WINDOW_BASE
+
+
+def is_window(scalar: Scalar) -> bool:
+    """Returns whether `scalar` stands for a window function."""
+    return isinstance(scalar, ColumnRef) and WINDOW_BASE <= scalar.position < _END
+
+
+def has_aggregate(scalars: Iterable[Scalar]) -> bool:
+    """Returns whether any of `scalars` depends on an aggregate."""
+    return any(is_aggregate(part) for scalar in scalars for part in walk(scalar))
+
+
+def has_window(scalars: Iterable[Scalar]) -> bool:
+    """Returns whether any of `scalars` depends on a window function."""
+    return any(is_window(part) for scalar in scalars for part in walk(scalar))
+
+
+def replaced(scalar: Scalar, columns: Mapping[int, ColumnRef]) -> Scalar:
+    """Returns `scalar` with the references at the positions in `columns` replaced."""
+    return rewrite(scalar, lambda reference: columns.get(reference.position, reference))
+
+
+def with_columns(relation: Relation, scalars: Sequence[Scalar]) -> tuple[Relation, list[int]]:
+    """Returns `relation` with columns appended where they are needed, and the position of each of `scalars` in it.
+
+    A scalar that is a column stands where it is; equal scalars share one.
+    """
+    arity = relation.relation_type.arity
+    added: list[Scalar] = []
+    positions: list[int] = []
+    for scalar in scalars:
+        if isinstance(scalar, ColumnRef):
+            positions.append(scalar.position)
+            continue
+        if scalar not in added:
+            added.append(scalar)
+        positions.append(arity + added.index(scalar))
+    if added:
+        relation = Map(relation, tuple(added), tuple(f"computed_{i + 1}" for i in range(len(added))))
+    return relation, positions

@@ -1,0 +1,231 @@
+"""Binds one SELECT: from its FROM clause through groups, windows and DISTINCT to its columns.
+
+Owns the order in which clauses act: FROM, WHERE, GROUP BY, HAVING, windows, QUALIFY, DISTINCT. All expressions are
+bound over what FROM offers; aggregates and windows in them are placeholders until their stage has given the plan
+the columns. What follows a query (LIMIT, OFFSET) is left to the caller, except for what ORDER BY needs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from mz_dagster.plan.functions import Unknown
+from mz_dagster.plan.relation import ColumnOrder, Filter, Reduce, Relation, TopK
+from mz_dagster.plan.scalar import ColumnRef, OuterColumn, Scalar
+from mz_dagster.plan.semijoin import ONE_ROW
+from mz_dagster.sql.aggregates import AggregateCalls, SortKey
+from mz_dagster.sql.binding import Binding, Bound, name_of, only
+from mz_dagster.sql.body_parser import Body
+from mz_dagster.sql.enclosing import all_named
+from mz_dagster.sql.errors import InvalidColumnReference, InvalidSyntax, UnsupportedForm
+from mz_dagster.sql.expressions import Expressions
+from mz_dagster.sql.grouping import Grouped, group_keys, grouped
+from mz_dagster.sql.ordering import TAIL, OutputColumns
+from mz_dagster.sql.output_names import output_name
+from mz_dagster.sql.pending import Pending
+from mz_dagster.sql.placeholders import replaced
+from mz_dagster.sql.scope import Scope
+from mz_dagster.sql.windows import WindowCall, WindowCalls, apply_windows
+
+_CLAUSES = ("expressions", "from_", "joins", "where", "kind", "group", "having", "windows", "qualify", "distinct")
+
+
+@dataclass(slots=True)
+class SelectBinder:
+    """Binds what stands behind FROM of one SELECT.
+
+    Attributes:
+        binding: The statement's state.
+        body: The text.
+        scope: What FROM offers.
+    """
+
+    binding: Binding
+    body: Body
+    scope: Scope
+
+    def bind(self, node: exp.Select, relation: Relation, order: exp.Expr | None) -> Pending:
+        """Returns the SELECT over `relation`, its rows in the order of the ORDER BY clause `order`."""
+        check_clauses(self.body, node)
+        sizes = self.body.group_sizes(node)
+        aggregates, windows = AggregateCalls(), WindowCalls()
+        where = node.args.get("where")
+        if where is not None:
+            relation = Filter(relation, (self._expressions("WHERE").boolean(where.this, "WHERE"),))
+        binder = self._expressions("SELECT", aggregates, windows)
+        definitions = node.args.get("windows") or []
+        windows.define(replace(binder, clause="window definitions", windows=None), definitions)
+        outputs = self._items(node, binder)
+        outputs.expressions = replace(binder, clause="ORDER BY").typed
+        having = self._condition(node, "having", "HAVING", aggregates, None)
+        qualify = self._condition(node, "qualify", "QUALIFY", aggregates, windows)
+        keys = outputs.order(order)
+        distinct = node.args.get("distinct")
+        outputs.expressions = replace(binder, clause="DISTINCT ON").typed
+        on = self._distinct_on(distinct, outputs)
+        group = node.args.get("group")
+        group_by = group_keys(self._expressions("GROUP BY"), group, outputs) if group is not None else []
+        calls = windows.calls
+        if group is not None or having is not None or aggregates.cores:
+            found = grouped(self.binding, self.body, self.scope, relation, group_by, aggregates.cores, sizes.aggregate)
+            relation = found.relation
+            outputs.items = [
+                item if isinstance(item, Unknown) else found.rewritten(item, syntax)
+                for item, syntax in zip(outputs.items, outputs.nodes, strict=True)
+            ]
+            calls = [_over_groups(found, call, syntax) for call, syntax in zip(calls, windows.syntax, strict=True)]
+            if having is not None:
+                condition = found.rewritten(having, node.args["having"].this)
+                relation = Filter(relation, (condition,))
+            if qualify is not None:
+                qualify = found.rewritten(qualify, node.args["qualify"].this)
+        if calls:
+            relation, columns = apply_windows(relation, calls)
+            qualify = None if qualify is None else replaced(qualify, columns)
+            outputs.items = [one if isinstance(one, Unknown) else replaced(one, columns) for one in outputs.items]
+        if qualify is not None:
+            relation = Filter(relation, (qualify,))
+        pending = Pending(
+            self.body,
+            [(relation, outputs.items)],
+            [outputs.nodes],
+            tuple(outputs.names),
+            outputs.shown,
+            keys,
+            limit_size=sizes.limit,
+        )
+        if on is not None and distinct is not None:
+            self._check_distinct_on(distinct, on, keys)
+            return self._with_distinct_on(pending, on, sizes.distinct_on)
+        return pending if distinct is None else self._with_distinct(pending)
+
+    def _expressions(
+        self, clause: str, aggregates: AggregateCalls | None = None, windows: WindowCalls | None = None
+    ) -> Expressions:
+        return Expressions(self.binding, self.body, self.scope, clause, aggregates=aggregates, windows=windows)
+
+    def _condition(
+        self, node: exp.Select, part: str, clause: str, aggregates: AggregateCalls, windows: WindowCalls | None
+    ) -> Scalar | None:
+        found = node.args.get(part)
+        if found is None:
+            return None
+        only(self.body, found, "this")
+        return self._expressions(clause, aggregates, windows).boolean(found.this, clause)
+
+    def _items(self, node: exp.Select, binder: Expressions) -> OutputColumns:
+        items: list[Bound] = []
+        nodes: list[exp.Expr] = []
+        names: list[str] = []
+        for item in node.expressions:
+            star = self._star(item)
+            if star is not None:
+                for reference in star:
+                    items.append(reference)
+                    nodes.append(item)
+                    names.append(reference.name)
+                continue
+            if isinstance(item, exp.Alias):
+                self.body.check_name(item.args["alias"], label=True)
+            items.append(binder.bind(item.this if isinstance(item, exp.Alias) else item))
+            nodes.append(item)
+            names.append(output_name(self.body, item))
+        if not items:
+            raise UnsupportedForm(
+                "a SELECT without columns is not supported",
+                hint="Select a constant.",
+                position=self.body.position(node),
+            )
+        return OutputColumns(self.body, names, items, nodes, None)
+
+    def _star(self, item: exp.Expr) -> list[ColumnRef | OuterColumn] | None:
+        if isinstance(item, exp.Star):
+            only(self.body, item, what="this form of *")
+            if not self.scope.tables:
+                raise InvalidSyntax("SELECT * with no tables specified is not valid", position=self.body.position(item))
+            return [column.reference for column in self.scope.visible]
+        if isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
+            only(self.body, item, "this", "table", what="this form of *")
+            only(self.body, item.this, what="this form of *")
+            table = name_of(item.args["table"])
+            return all_named(self.scope, self.binding.enclosing, table, self.body.position(item))
+        return None
+
+    def _distinct_on(self, distinct: exp.Expr | None, outputs: OutputColumns) -> list[int] | None:
+        if distinct is None:
+            return None
+        only(self.body, distinct, "on", what="this form of DISTINCT")
+        on = distinct.args.get("on")
+        if on is None:
+            if len(outputs.items) > outputs.shown:
+                raise InvalidColumnReference(
+                    "for SELECT DISTINCT, ORDER BY expressions must appear in select list",
+                    position=self.body.position(outputs.nodes[outputs.shown]),
+                )
+            return None
+        if not isinstance(on, exp.Tuple) or not on.expressions:
+            raise InvalidSyntax("syntax error: DISTINCT ON needs expressions", position=self.body.position(on))
+        return [outputs.place(one, "DISTINCT ON") for one in on.expressions]
+
+    def _check_distinct_on(self, distinct: exp.Expr, on: list[int], keys: tuple[ColumnOrder, ...]) -> None:
+        """Checks that the columns of DISTINCT ON come first in the order."""
+        nodes = distinct.args["on"].expressions
+        left = set(on)
+        others = False
+        for key in keys:
+            if key.position not in on:
+                others = True
+            elif others and key.position in left:
+                raise self._mismatch(nodes[on.index(key.position)])
+            left.discard(key.position)
+        if others and left:
+            raise self._mismatch(next(one for one, place in zip(nodes, on, strict=True) if place in left))
+
+    def _mismatch(self, node: exp.Expr) -> InvalidColumnReference:
+        return InvalidColumnReference(
+            "SELECT DISTINCT ON expressions must match initial ORDER BY expressions",
+            position=self.body.position(node),
+        )
+
+    def _with_distinct(self, pending: Pending) -> Pending:
+        settled = pending.settled()
+        relation, items = settled.rows[0]
+        if pending.rows[0][0] is ONE_ROW:
+            return pending
+        columns = relation.relation_type.columns
+        reduce = Reduce(relation, tuple(range(len(columns))), (), ())
+        settled.rows = [(reduce, items)]
+        return settled
+
+    def _with_distinct_on(self, pending: Pending, on: list[int], group_size: int | None) -> Pending:
+        settled = pending.settled()
+        relation, items = settled.rows[0]
+        group = tuple(dict.fromkeys(on))
+        order = tuple(key for key in pending.order if key.position not in group)
+        settled.rows = [(TopK(relation, group, order, 1, 0, group_size), items)]
+        settled.ordered_distinct = True
+        return settled
+
+
+def check_clauses(body: Body, node: exp.Select) -> None:
+    """Refuses a SELECT with clauses that have no plan."""
+    only(body, node, *_CLAUSES, *TAIL, "with_")
+    if node.args.get("kind"):
+        raise UnsupportedForm("SELECT AS is not supported", position=body.position(node))
+
+
+def _over_groups(found: Grouped, call: WindowCall, node: exp.Expr) -> WindowCall:
+    """Returns the window function of a grouped query, over the groups."""
+
+    def rewritten(scalar: Scalar) -> Scalar:
+        return found.rewritten(scalar, node)
+
+    spec = replace(
+        call.spec,
+        partition=tuple(dict.fromkeys(rewritten(one) for one in call.spec.partition)),
+        order=tuple(SortKey(rewritten(key.scalar), key.descending, key.nulls_first) for key in call.spec.order),
+    )
+    condition = None if call.filter is None else rewritten(call.filter)
+    return replace(call, spec=spec, arguments=tuple(rewritten(one) for one in call.arguments), filter=condition)
