@@ -27,7 +27,7 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, upda
 from mz_dagster.catalog.codec import frontier_of, frontier_text
 from mz_dagster.catalog.database import Transactions, next_ids
 from mz_dagster.catalog.errors import UnknownObject, UnknownWriter, UpperBeyondInput, WrongSeal
-from mz_dagster.catalog.frontiers import frontiers, row_lattice, set_failures
+from mz_dagster.catalog.frontiers import frontiers, row_lattice, set_failures, set_next_dues
 from mz_dagster.catalog.rows import (
     NO_ROWS,
     Batch,
@@ -155,6 +155,7 @@ class Batches(Transactions):
         leadership: Leadership | None = None,
         failures: Mapping[GlobalId, str | None] | None = None,
         apply: tuple[str, int] | None = None,
+        dues: Mapping[GlobalId, int | None] | None = None,
     ) -> Sealed | UpperMismatch | BatchNotWriting | LeadershipLost:
         """Moves uppers and makes batches live: all of them in one transaction, or none.
 
@@ -163,6 +164,7 @@ class Batches(Transactions):
             leadership: If given, the seal happens only under it.
             failures: Failures to record, or to clear, in the same transaction.
             apply: A timeline and a timestamp to apply to its oracle in the same transaction, as `apply_write` does.
+            dues: When collections change next by themselves (`CollectionRow.next_due`); others keep what was recorded.
 
         Returns:
             `Sealed`, or the first thing that was not as expected, and then nothing has happened.
@@ -182,6 +184,7 @@ class Batches(Transactions):
                 _make_live(connection, seals)
                 _check_inputs(connection, seals)
                 set_failures(connection, failures or {})
+                set_next_dues(connection, dues or {})
                 if apply is not None:
                     advance_oracle(connection, *apply)
                 fail_point("seal.in_transaction")

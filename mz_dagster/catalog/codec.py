@@ -10,7 +10,7 @@ from typing import Any
 
 from mz_dagster.catalog.rows import Keys
 from mz_dagster.formalism import EPOCH_MS, NATURAL, Antichain, IntegerTimes
-from mz_dagster.plan.types import Column, Kind, ScalarType
+from mz_dagster.plan.types import Column, Kind, ScalarType, array_of
 
 LATTICES: dict[str, IntegerTimes] = {"epoch_ms": EPOCH_MS, "natural": NATURAL}
 """The lattices that a timeline can be declared with, by name."""
@@ -43,7 +43,19 @@ def frontier_of(lattice: IntegerTimes, text: str) -> Antichain[int]:
 
 def columns_text(columns: tuple[Column, ...]) -> str:
     """Returns the text of columns."""
-    return json_text([[c.name, c.type.kind.value, c.type.scale, c.nullable] for c in columns])
+    return json_text([[c.name, *_type_parts(c.type), c.nullable] for c in columns])
+
+
+def _type_parts(type_: ScalarType) -> tuple[str, int]:
+    """Returns the name of a type's kind, with `[]` behind it for an array of that kind, and the scale."""
+    if type_.element is not None:
+        return f"{type_.element.kind.value}[]", type_.element.scale
+    return type_.kind.value, type_.scale
+
+
+def _type_of(kind: str, scale: int) -> ScalarType:
+    one = ScalarType(Kind(kind.removesuffix("[]")), scale)
+    return array_of(one) if kind.endswith("[]") else one
 
 
 def columns_of(text: str) -> tuple[Column, ...]:
@@ -51,13 +63,11 @@ def columns_of(text: str) -> tuple[Column, ...]:
 
     Example:
         >>> from mz_dagster.plan.types import numeric
-        >>> columns = (Column("a", numeric(2), nullable=False),)
+        >>> columns = (Column("a", numeric(2), nullable=False), Column("b", array_of(numeric(2))))
         >>> columns_of(columns_text(columns)) == columns
         True
     """
-    return tuple(
-        Column(name, ScalarType(Kind(kind), scale), nullable) for name, kind, scale, nullable in json.loads(text)
-    )
+    return tuple(Column(name, _type_of(kind, scale), nullable) for name, kind, scale, nullable in json.loads(text))
 
 
 def keys_text(keys: Keys) -> str:

@@ -53,6 +53,7 @@ def collection_of(row: Any) -> CollectionRow:
         row.shard,
         row.failure,
         row.retention_ms,
+        row.next_due,
     )
 
 
@@ -173,6 +174,15 @@ def set_failures(connection: Connection, failures: Mapping[GlobalId, str | None]
         connection.execute(
             update(COLLECTION).where(COLLECTION.c.id == bindparam("the_id")),
             [{"the_id": id, "failure": text} for id, text in failures.items()],
+        )
+
+
+def set_next_dues(connection: Connection, dues: Mapping[GlobalId, int | None]) -> None:
+    """Records when collections change next by themselves."""
+    if dues:
+        connection.execute(
+            update(COLLECTION).where(COLLECTION.c.id == bindparam("the_id")),
+            [{"the_id": id, "next_due": due} for id, due in dues.items()],
         )
 
 

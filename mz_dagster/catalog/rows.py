@@ -190,6 +190,8 @@ class CollectionRow:
         shard: The shard's folder below the storage root.
         failure: Why its last step did not finish, or None.
         retention_ms: Its own retention, or None for the project's.
+        next_due: The least time, not before its upper, at which it may change although no input does: a row of a
+            temporal filter becomes valid or ceases to be. None if there is none.
     """
 
     id: GlobalId
@@ -201,6 +203,7 @@ class CollectionRow:
     shard: str
     failure: str | None
     retention_ms: int | None = None
+    next_due: int | None = None
 
     @property
     def is_hydrated(self) -> bool:

@@ -102,6 +102,7 @@ COLLECTION = Table(
     Column("shard", Text, nullable=False, unique=True),
     Column("failure", Text),
     Column("retention_ms", BigInteger),
+    Column("next_due", BigInteger),
 )
 """The TVC map: frontiers of collections."""
 

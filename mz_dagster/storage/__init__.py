@@ -1,6 +1,6 @@
 """Storage: shards on Delta Lake, and the protocols by which updates become durable and are read back exactly.
 
-Owns the shard of each collection (a Delta table of updates, partitioned by `mz_batch`) and what is done
+Owns the shard of each collection (a Delta table of updates, partitioned by `mz_batch` and `mz_bucket`) and what is done
 with it: append and seal, leased reads, physical compaction, the sweep. `source/` and `envelope/` turn
 external data into updates; `spark/` runs the one warm Spark.
 
@@ -10,6 +10,7 @@ them all is an error, never fewer rows.
 
 Files, in the order of import:
 
+- `clustering`: how large batches are laid out by key, so that a lookup of few keys reads few rows;
 - `shards`: the protocol that both implementations keep, the physical schema, and the errors of reading;
 - `batch_stats`: what a batch holds, from Delta's own metadata;
 - `local_shards`: the implementation in process, on `deltalake` and pyarrow;

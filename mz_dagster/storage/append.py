@@ -11,6 +11,7 @@ no retry can double an update. The seal compares the upper, so no two writers ca
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from types import TracebackType
 from typing import TypeVar
 
@@ -78,6 +79,9 @@ class BatchWriter:
         lower: Antichain[int],
         upper: Antichain[int],
         frame: Frame,
+        *,
+        key: Sequence[int] = (),
+        rows: int | None = None,
     ) -> tuple[BatchId, BatchStats]:
         """Writes the updates of `[lower, upper)` under a fresh batch id; nobody sees them until they are sealed.
 
@@ -87,6 +91,8 @@ class BatchWriter:
             lower: The upper that the collection is expected to have when this is sealed.
             upper: The upper that it will get; all updates' times are beyond `lower` and not beyond `upper`.
             frame: An update frame.
+            key: The columns by which it may be laid out, if it is large.
+            rows: About how many updates there are at most, if that is known.
 
         Returns:
             The batch and its stats, for a `Seal`. Without rows nothing was written, which the seal will see.
@@ -98,7 +104,7 @@ class BatchWriter:
         fail_point("append.before_reserve")
         batch = self._catalog.reserve_batch(collection.id, self.id, lower, upper)
         fail_point("append.reserved")
-        stats = shards.append(collection, batch, frame, (lower, upper))
+        stats = shards.append(collection, batch, frame, (lower, upper), key=key, rows=rows)
         fail_point("append.written")
         return batch, stats
 

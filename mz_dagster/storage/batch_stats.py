@@ -8,7 +8,6 @@ all implementations of shards.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,28 +16,20 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from mz_dagster.catalog import NO_ROWS, BatchId, BatchStats
-from mz_dagster.formalism import Antichain, UpdateBeyondUpper, UpdateNotBeyondLower
-from mz_dagster.storage.shards import BATCH, ERROR, TIME, Interval, ShardUnavailable, StatsMissing
-
-
-@dataclass(frozen=True, slots=True)
-class StoredFile:
-    """Is a data file of a batch, as the table's log has it.
-
-    Attributes:
-        path: Relative to the table.
-        rows: How many updates it holds.
-        errors: How many of them are of the error part.
-        bytes: Its size.
-        times: The least and the greatest time of its updates; None if one has no time.
-    """
-
-    path: str
-    rows: int
-    errors: int
-    bytes: int
-    times: tuple[int, int] | None
+from mz_dagster.catalog import NO_ROWS, Batch, BatchId, BatchStats
+from mz_dagster.formalism import Antichain, GlobalId, UpdateBeyondUpper, UpdateNotBeyondLower
+from mz_dagster.storage.clustering import bucket_of
+from mz_dagster.storage.shards import (
+    BATCH,
+    BUCKET,
+    ERROR,
+    TIME,
+    BatchIncomplete,
+    Interval,
+    ShardUnavailable,
+    StatsMissing,
+    StoredFile,
+)
 
 
 def open_table(path: Path) -> DeltaTable | None:
@@ -69,6 +60,7 @@ def stored_files(table: DeltaTable, batches: Collection[BatchId] | None = None) 
         return {}
     wanted = [
         f"partition.{BATCH}",
+        f"partition.{BUCKET}",
         "path",
         "num_records",
         "size_bytes",
@@ -80,14 +72,34 @@ def stored_files(table: DeltaTable, batches: Collection[BatchId] | None = None) 
     if batches is not None:
         actions = actions.filter(pc.is_in(actions.column(0), pa.array(list(batches), pa.int64())))
     found: dict[BatchId, list[StoredFile]] = {}
-    for batch, path, rows, size, nulls, timeless, *times in zip(
+    for batch, bucket, path, rows, size, nulls, timeless, *times in zip(
         *(column.to_pylist() for column in actions.columns), strict=True
     ):
         if rows is None or nulls is None or timeless is None:
             raise StatsMissing(f"a file of batch {batch} was committed without its row counts", detail=f"File {path}.")
         known = None if timeless else (int(times[0]), int(times[1]))
-        found.setdefault(BatchId(batch), []).append(StoredFile(path, rows, rows - nulls, size, known))
+        found.setdefault(BatchId(batch), []).append(
+            StoredFile(path, rows, rows - nulls, size, known, bucket_of(bucket))
+        )
     return found
+
+
+def files_of(table: DeltaTable | None, collection: GlobalId, batches: Sequence[Batch]) -> tuple[StoredFile, ...]:
+    """Returns the files of listed batches in a snapshot, None being that of no table.
+
+    Raises:
+        BatchIncomplete: It does not hold as many rows of a batch as the catalog says.
+        StatsMissing: A file was committed without its row counts.
+    """
+    stored = {} if table is None else stored_files(table, [batch.id for batch in batches])
+    files: list[StoredFile] = []
+    for batch in batches:
+        found = stored.get(batch.id, [])
+        rows = sum(file.rows for file in found)
+        if rows != batch.stats.rows:
+            raise BatchIncomplete(collection, batch.id, batch.stats.rows, rows)
+        files.extend(found)
+    return tuple(files)
 
 
 def stats_of_batch(table_path: str | Path, batch: BatchId, interval: Interval | None = None) -> BatchStats:

@@ -12,6 +12,9 @@ young ones that `least_parts` waits for).
 `T >= size_i + S_i >= 2 size_i` for the oldest, and any `j` that survived an earlier merge is smaller than
 `i` was (`size_i > S_i >= size_j` held then). So an update is rewritten at most `log2(n) + 1` times.
 
+*Layout.* What a merge writes is laid out by key if it is large (`clustering`). A large batch that a step wrote without
+layout, because it could not know how large it would be, is merged too, alone: once, since what it becomes has one.
+
 Merging is invisible: reads at every time at or after since are unchanged. It never waits for appends, readers or
 sweeps; a race that it loses costs only its own work.
 """
@@ -28,12 +31,14 @@ from mz_dagster.catalog import (
     BatchNotWriting,
     Catalog,
     CollectionRow,
+    Keys,
     LostRace,
     Replaced,
     UnknownObject,
 )
 from mz_dagster.fail_point import fail_point
 from mz_dagster.storage.append import LEASE_MS, BatchWriter
+from mz_dagster.storage.clustering import bucket_count
 from mz_dagster.storage.read import leased
 from mz_dagster.storage.shards import Shards
 
@@ -83,10 +88,20 @@ def choose_merge(sizes: Sequence[int], least_parts: int = LEAST_PARTS) -> int | 
     return None
 
 
+def smallest_key(keys: Keys) -> tuple[int, ...]:
+    """Returns the positions of the smallest unique key; none if there is none.
+
+    Example:
+        >>> smallest_key(frozenset({frozenset({0, 1}), frozenset({2})})), smallest_key(frozenset())
+        ((2,), ())
+    """
+    found = sorted((sorted(key) for key in keys if key), key=lambda key: (len(key), key))
+    return tuple(found[0]) if found else ()
+
+
 def sort_key(collection: CollectionRow) -> tuple[str, ...]:
     """Returns the columns by which a shard's merged batches are sorted: its smallest unique key, else all columns."""
-    keys = sorted((sorted(key) for key in collection.keys if key), key=lambda key: (len(key), key))
-    positions = keys[0] if keys else range(len(collection.columns))
+    positions = smallest_key(collection.keys) or range(len(collection.columns))
     return tuple(collection.columns[position].name for position in positions)
 
 
@@ -107,30 +122,54 @@ def compact(
         shards: Where the batches are.
         collection: The collection.
         holder: Who compacts.
-        key: The columns by which to sort; by default those of `sort_key`.
+        key: The columns by which to sort and to lay out; by default those of `sort_key`, which lay nothing out unless
+            they are a unique key.
         least_parts: The least number of batches worth a merge; 1 rewrites even a lone batch as of since.
         ttl_ms: How long its leases outlive it if it vanishes, in milliseconds.
 
     Returns:
         The merge, None if there was nothing to do, or what it lost a race to; then nothing has changed.
     """
+    positions = _positions(collection, key) or smallest_key(collection.keys)
     sizes = [batch.stats.rows for batch in catalog.live_batches([collection.id])[collection.id]]
-    if choose_merge(sizes, least_parts) is None and not (least_parts == 1 and sizes):
+    may_lay_out = bool(positions) and shards.clusters and any(bucket_count(size) > 1 for size in sizes)
+    if choose_merge(sizes, least_parts) is None and not may_lay_out and not (least_parts == 1 and sizes):
         return None
     with leased(catalog, [collection.id], holder=holder, ttl_ms=ttl_ms) as lease:
         listed = lease.snapshots[collection.id]
-        start = choose_merge([batch.stats.rows for batch in listed.batches], least_parts)
-        if start is None and least_parts == 1:
-            start = 0
-        parts = () if start is None else listed.batches[start:]
+        parts = _chosen(shards, collection, listed.batches, least_parts, positions)
         if not parts or listed.since.is_empty:
             return None
         with BatchWriter(catalog, holder=holder, ttl_ms=ttl_ms) as writer:
             key = tuple(key) or sort_key(collection)
             try:
-                return _merge(catalog, shards, collection, parts, listed.since.only, key, writer)
+                return _merge(catalog, shards, collection, parts, listed.since.only, key, positions, writer)
             except UnknownObject:
                 return LostRace(tuple(part.id for part in parts))  # it was dropped meanwhile
+
+
+def _positions(collection: CollectionRow, names: Sequence[str]) -> tuple[int, ...]:
+    by_name = {column.name: position for position, column in enumerate(collection.columns)}
+    return tuple(by_name[name] for name in names)
+
+
+def _chosen(
+    shards: Shards[Frame],
+    collection: CollectionRow,
+    batches: Sequence[Batch],
+    least_parts: int,
+    key: tuple[int, ...],
+) -> tuple[Batch, ...]:
+    """Returns the batches to merge, oldest first; none if there is nothing to gain."""
+    start = choose_merge([batch.stats.rows for batch in batches], least_parts)
+    if start is None and least_parts == 1:
+        start = 0
+    if start is not None:
+        return tuple(batches[start:])
+    if not (key and shards.clusters):
+        return ()
+    large = [batch for batch in batches if bucket_count(batch.stats.rows) > 1]
+    return next(((one,) for one in large if all(file.bucket is None for file in shards.files(collection, [one]))), ())
 
 
 def _merge(
@@ -139,13 +178,14 @@ def _merge(
     collection: CollectionRow,
     parts: tuple[Batch, ...],
     since: int,
-    key: tuple[str, ...],
+    sorted_by: tuple[str, ...],
+    key: tuple[int, ...],
     writer: BatchWriter,
 ) -> Merge | LostRace | BatchNotWriting:
     fail_point("compact.before_reserve")
     batch = catalog.reserve_batch(collection.id, writer.id, parts[0].lower, parts[-1].upper)
     fail_point("compact.reserved")
-    stats = shards.merge(collection, parts, since, batch, key)
+    stats = shards.merge(collection, parts, since, batch, sorted_by, key=key)
     fail_point("compact.written")
     ids = tuple(part.id for part in parts)
     replaced = catalog.replace_batches(collection.id, ids, batch, stats)

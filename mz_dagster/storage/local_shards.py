@@ -10,6 +10,8 @@ written once; so either all rows come or a file is gone, which is `BatchIncomple
 folders: everything in the folder of a dead batch is garbage, committed or not. So no vacuum ever has to guess whether
 an uncommitted file still has a writer.
 
+It leaves out files by key as Spark does, given the hashes, and lays nothing out itself: what is written here is small.
+
 Memory: a frame; `merge` holds all its parts.
 """
 
@@ -28,9 +30,11 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 
 from mz_dagster.catalog import NO_ROWS, Batch, BatchId, BatchStats, CollectionRow
 from mz_dagster.plan.types import Column, Kind, ScalarType
-from mz_dagster.storage.batch_stats import open_table, stats_in, stored_files
+from mz_dagster.storage.batch_stats import files_of, open_table, stats_in, stored_files
+from mz_dagster.storage.clustering import NO_LAYOUT, Touched, may_hold
 from mz_dagster.storage.shards import (
     BATCH,
+    BUCKET,
     DIFF,
     ERROR,
     TABLE_PROPERTIES,
@@ -40,6 +44,7 @@ from mz_dagster.storage.shards import (
     Interval,
     MultiplicityOverflow,
     ShardUnavailable,
+    StoredFile,
     skipping_columns,
 )
 
@@ -82,6 +87,9 @@ def arrow_type(scalar: ScalarType) -> pa.DataType:
         >>> str(arrow_type(numeric(2)))
         'decimal128(38, 2)'
     """
+    if scalar.element is not None:
+        # Delta's name of the field, which a cast would otherwise have to change.
+        return pa.list_(pa.field("element", arrow_type(scalar.element)))
     return pa.decimal128(38, scalar.scale) if scalar.kind is Kind.NUMERIC else _TYPES[scalar.kind]
 
 
@@ -126,6 +134,8 @@ class LocalShards:
         root: The folder under which each collection has the folder `CollectionRow.shard`.
     """
 
+    clusters = False
+
     def __init__(self, root: Path) -> None:
         self._root = root
 
@@ -138,7 +148,12 @@ class LocalShards:
         path = self.path(collection)
         if (path / "_delta_log" / f"{0:020d}.json").exists():
             return
-        fields = [pa.field(BATCH, pa.int64()), *_UPDATE_FIELDS, *list(update_schema(collection.columns))[:-3]]
+        fields = [
+            pa.field(BATCH, pa.int64()),
+            pa.field(BUCKET, pa.string()),
+            *_UPDATE_FIELDS,
+            *list(update_schema(collection.columns))[:-3],
+        ]
         properties = {**TABLE_PROPERTIES, "delta.dataSkippingStatsColumns": skipping_columns(collection.columns)}
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -146,7 +161,7 @@ class LocalShards:
                 str(path),
                 pa.schema(fields),
                 mode="ignore",
-                partition_by=[BATCH],
+                partition_by=[BATCH, BUCKET],
                 configuration=properties,
             )
         except (DeltaError, OSError) as error:
@@ -154,16 +169,24 @@ class LocalShards:
                 raise _unavailable("create", path, error) from error
 
     def append(
-        self, collection: CollectionRow, batch: BatchId, frame: pa.Table, interval: Interval | None = None
+        self,
+        collection: CollectionRow,
+        batch: BatchId,
+        frame: pa.Table,
+        interval: Interval | None = None,
+        *,
+        key: Sequence[int] = (),
+        rows: int | None = None,
     ) -> BatchStats:
-        """Writes an update frame under a fresh batch id; see `Shards.append`."""
+        """Writes an update frame under a fresh batch id, never in buckets; see `Shards.append`."""
         if not frame.num_rows:
             return NO_ROWS
         self.create(collection)
         path = self.path(collection)
         data = frame.select([*UPDATE_COLUMNS, *(column.name for column in collection.columns)])
         data = data.cast(pa.schema([*_UPDATE_FIELDS, *list(update_schema(collection.columns))[:-3]]))
-        data = data.add_column(0, pa.field(BATCH, pa.int64()), pa.array([int(batch)] * data.num_rows, pa.int64()))
+        data = data.add_column(0, pa.field(BATCH, pa.int64()), pa.repeat(pa.scalar(int(batch), pa.int64()), len(data)))
+        data = data.add_column(1, pa.field(BUCKET, pa.string()), pa.repeat(pa.scalar(NO_LAYOUT), len(data)))
         try:
             return _run_again(lambda: _append(path, batch, data, interval))
         except (DeltaError, TableNotFoundError, OSError) as error:
@@ -177,6 +200,7 @@ class LocalShards:
         lower: int | None = None,
         upper: int | None = None,
         columns: Sequence[str] | None = None,
+        touched: Sequence[Touched] = (),
     ) -> pa.Table:
         """Returns the updates of exactly these batches in `[lower, upper)`; see `Shards.read`."""
         schema = update_schema(collection.columns)
@@ -184,7 +208,10 @@ class LocalShards:
         wanted = pa.schema([schema.field(name) for name in names])
         if not batches:
             return wanted.empty_table()
-        files = self._files(collection, batches)
+        path = self.path(collection)
+        files = [str(path / one.path) for one in self.files(collection, batches) if may_hold(one.bucket, touched)]
+        if not files:
+            return wanted.empty_table()
         condition = _between(lower, upper)
         try:
             found = ds.dataset(files, schema=schema, format=_PARQUET).to_table(columns=names, filter=condition)
@@ -196,12 +223,24 @@ class LocalShards:
         """Returns the frame as it stands at `as_of`; see `Shards.consolidate`."""
         return _consolidate(frame, as_of)
 
+    def files(self, collection: CollectionRow, batches: Sequence[Batch]) -> tuple[StoredFile, ...]:
+        """Returns the files of the batches in the newest snapshot; see `Shards.files`."""
+        return files_of(open_table(self.path(collection)), collection.id, batches) if batches else ()
+
     def merge(
-        self, collection: CollectionRow, parts: Sequence[Batch], since: int, batch: BatchId, sort_key: Sequence[str]
+        self,
+        collection: CollectionRow,
+        parts: Sequence[Batch],
+        since: int,
+        batch: BatchId,
+        sort_key: Sequence[str],
+        *,
+        key: Sequence[int] = (),
     ) -> BatchStats:
         """Writes the compacted updates of `parts` under a fresh batch id; see `Shards.merge`."""
         merged = _consolidate(self.read(collection, parts), since, only_before=True)
         order = [*dict.fromkeys([*sort_key, *merged.schema.names[:-3], TIME, ERROR])]
+        order = [name for name in order if not pa.types.is_list(merged.schema.field(name).type)]
         merged = merged.sort_by([(name, "ascending") for name in order])
         return self.append(collection, batch, merged)
 
@@ -250,21 +289,7 @@ class LocalShards:
             BatchIncomplete: It does not.
         """
         if any(batch.stats.rows for batch in batches):
-            self._files(collection, batches)
-
-    def _files(self, collection: CollectionRow, batches: Sequence[Batch]) -> list[str]:
-        """Returns the files of the batches in the newest snapshot, if it holds all of their rows."""
-        path = self.path(collection)
-        table = open_table(path)
-        stored = {} if table is None else stored_files(table, [batch.id for batch in batches])
-        files: list[str] = []
-        for batch in batches:
-            found = stored.get(batch.id, [])
-            rows = sum(file.rows for file in found)
-            if rows != batch.stats.rows:
-                raise BatchIncomplete(collection.id, batch.id, batch.stats.rows, rows)
-            files.extend(str(path / file.path) for file in found)
-        return files
+            self.files(collection, batches)
 
     def _incomplete(self, collection: CollectionRow, batches: Sequence[Batch], error: OSError) -> Exception:
         """Returns the error that says which batch lost a file under a reader, or that the folder cannot be read."""
@@ -329,7 +354,11 @@ def _consolidate(frame: pa.Table, time: int, *, only_before: bool = False) -> pa
     keys: list[str] = [name for name in frame.schema.names if name != DIFF]
     # Group by bits, because Arrow's grouping is free to take 0.0 and -0.0 for one; but let all NaN be one.
     bits = frame
+    arrays: dict[str, list[Any]] = {}
     for position, field in enumerate(frame.schema):
+        if pa.types.is_list(field.type):  # which Arrow does not group by
+            numbers, arrays[field.name] = _numbered(frame.column(position).to_pylist())
+            bits = bits.set_column(position, field.name, pa.array(numbers, pa.int64()))
         if pa.types.is_floating(field.type):
             column = frame.column(position)
             nan = pa.scalar(float("nan"), field.type)
@@ -348,6 +377,8 @@ def _consolidate(frame: pa.Table, time: int, *, only_before: bool = False) -> pa
         columns = [
             pa.chunked_array([chunk.view(field.type) for chunk in column.chunks], field.type)
             if pa.types.is_floating(field.type)
+            else pa.array([arrays[field.name][n] for n in column.to_pylist()], field.type)
+            if field.name in arrays
             else column.cast(field.type)
             for field, column in zip(frame.schema, grouped.columns, strict=True)
         ]
@@ -358,6 +389,20 @@ def _consolidate(frame: pa.Table, time: int, *, only_before: bool = False) -> pa
             hint="Delete some of its copies, a part at a time.",
         ) from error
     return pa.Table.from_arrays(columns, schema=frame.schema)
+
+
+def _numbered(values: list[Any]) -> tuple[list[int], list[Any]]:
+    """Returns a number for each value, equal where they have one text, and the value of each number."""
+    numbers: dict[str, int] = {}
+    kinds: list[Any] = []
+    result: list[int] = []
+    for value in values:
+        text = repr(value)
+        if text not in numbers:
+            numbers[text] = len(kinds)
+            kinds.append(value)
+        result.append(numbers[text])
+    return result, kinds
 
 
 def _may_overflow(diffs: pa.ChunkedArray) -> bool:

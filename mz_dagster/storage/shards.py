@@ -1,9 +1,10 @@
 """The protocol of shards: what an implementation must do so that append, read, compaction and sweep are right.
 
-A shard is the folder of one collection, a Delta table with the columns `mz_batch` (the partition),
+A shard is the folder of one collection, a Delta table with the columns `mz_batch` and `mz_bucket` (the partition),
 `mz_timestamp`, `mz_diff`, `mz_error` and the collection's data columns. All rows under one `mz_batch` come from one
 append, which is one commit; a batch is never appended to twice. What the catalog does not list does not
-exist, so an implementation may leave garbage anywhere except under a listed batch.
+exist, so an implementation may leave garbage anywhere except under a listed batch. `mz_bucket` says which keys a file
+may hold (`clustering`).
 
 `Shards` is generic over its frames: a Spark DataFrame or a pyarrow Table. The columns of an *update frame* are the data
 columns under their SQL names, in order, then `mz_timestamp`, `mz_diff`, `mz_error`.
@@ -14,14 +15,16 @@ columns under their SQL names, in order, then `mz_timestamp`, `mz_diff`, `mz_err
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from mz_dagster.catalog import Batch, BatchId, BatchStats, CollectionRow
 from mz_dagster.errors import DataError, InternalError, OperationalError
 from mz_dagster.formalism import Antichain
 from mz_dagster.plan.types import Column, Kind
+from mz_dagster.storage.clustering import Bucket, Touched
 
-TIME, DIFF, ERROR, BATCH = "mz_timestamp", "mz_diff", "mz_error", "mz_batch"
+TIME, DIFF, ERROR, BATCH, BUCKET = "mz_timestamp", "mz_diff", "mz_error", "mz_batch", "mz_bucket"
 UPDATE_COLUMNS = (TIME, DIFF, ERROR)
 """What follows the data columns in every update frame."""
 
@@ -31,15 +34,48 @@ Interval = tuple[Antichain[int], Antichain[int]]
 """The lower and the upper of an append: times beyond the one and not beyond the other."""
 
 
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """Is a data file of a batch, as the table's log has it.
+
+    Attributes:
+        path: Relative to the table.
+        rows: How many updates it holds.
+        errors: How many of them are of the error part.
+        bytes: Its size.
+        times: The least and the greatest time of its updates; None if one has no time.
+        bucket: Which keys it may hold; None for any.
+    """
+
+    path: str
+    rows: int
+    errors: int
+    bytes: int
+    times: tuple[int, int] | None
+    bucket: Bucket | None
+
+
 class Shards(Protocol[Frame]):
     """Stores and reads the batches of shards; knows nothing of states, leases or frontiers."""
+
+    @property
+    def clusters(self) -> bool:
+        """Whether it lays large batches out by key; what another has laid out it reads all the same."""
+        ...
 
     def create(self, collection: CollectionRow) -> None:
         """Makes a collection's empty table, unless it is there already. Safe to race."""
         ...
 
     def append(
-        self, collection: CollectionRow, batch: BatchId, frame: Frame, interval: Interval | None = None
+        self,
+        collection: CollectionRow,
+        batch: BatchId,
+        frame: Frame,
+        interval: Interval | None = None,
+        *,
+        key: Sequence[int] = (),
+        rows: int | None = None,
     ) -> BatchStats:
         """Writes an update frame under a fresh batch id, in one commit, and returns its stats from that commit.
 
@@ -50,6 +86,8 @@ class Shards(Protocol[Frame]):
             batch: The fresh id.
             frame: The updates.
             interval: What all their times must be in; None for a merge, which moves times to since.
+            key: Positions of the columns by which it may be laid out in buckets, if it is large; none for never.
+            rows: About how many updates there are at most, if that is known; without it there are no buckets.
 
         Raises:
             UpdateNotBeyondLower: An update is before the interval, or has no time; the batch must not be sealed.
@@ -67,8 +105,11 @@ class Shards(Protocol[Frame]):
         lower: int | None = None,
         upper: int | None = None,
         columns: Sequence[str] | None = None,
+        touched: Sequence[Touched] = (),
     ) -> Frame:
         """Returns the updates of exactly these batches with `lower <= mz_timestamp < upper`.
+
+        With `touched`, updates of other keys may be left out: those in files that hold none of the touched keys.
 
         Args:
             collection: The collection.
@@ -76,9 +117,19 @@ class Shards(Protocol[Frame]):
             lower: The least time wanted; None for no bound.
             upper: The least time not wanted; None for no bound.
             columns: The data columns wanted, in the order wanted; None for all.
+            touched: The hashes of the keys that are wanted, for each layout that is to be used; none for all keys.
 
         Raises:
             BatchIncomplete: The table does not hold as many rows of a batch as the catalog says, or lost a file.
+            ShardUnavailable: The table cannot be read.
+        """
+        ...
+
+    def files(self, collection: CollectionRow, batches: Sequence[Batch]) -> tuple[StoredFile, ...]:
+        """Returns the files of exactly these batches, from the log alone: what a `read` of them would read.
+
+        Raises:
+            BatchIncomplete: As in `read`.
             ShardUnavailable: The table cannot be read.
         """
         ...
@@ -91,12 +142,19 @@ class Shards(Protocol[Frame]):
         ...
 
     def merge(
-        self, collection: CollectionRow, parts: Sequence[Batch], since: int, batch: BatchId, sort_key: Sequence[str]
+        self,
+        collection: CollectionRow,
+        parts: Sequence[Batch],
+        since: int,
+        batch: BatchId,
+        sort_key: Sequence[str],
+        *,
+        key: Sequence[int] = (),
     ) -> BatchStats:
         """Writes the updates of `parts`, compacted to `since`, under a fresh batch id, and returns its stats.
 
         Times before `since` become `since`, diffs of equal `(data, time, error)` are summed, zeros dropped, the rest
-        sorted by `sort_key`. Equality is that of `consolidate`.
+        sorted by `sort_key`, and laid out by `key` as in `append`. Equality is that of `consolidate`.
 
         Raises:
             BatchIncomplete: As in `read`.

@@ -10,6 +10,10 @@ A frame reads the batches' Parquet files, whose names and row counts come from t
 of its own after every commit (0.5 to 0.8 s against 0.2 s), and, being resolved only when evaluated, silently lose the
 rows of a batch that was swept under an expired lease.
 
+A batch is laid out by key (`clustering`) where it is large and its size known. Then each bucket's rows meet in one task
+and become one file, sorted by key: one shuffle more than an append without layout, and none for a merge, which shuffles
+by bucket instead of by row.
+
 Safe for use from several threads of one session: appends to different shards, or to the same one, run
 concurrently and do not conflict, since each adds a partition of its own.
 """
@@ -25,17 +29,29 @@ from pyspark.sql import types
 
 from mz_dagster.catalog import Batch, BatchId, BatchStats, CollectionRow
 from mz_dagster.plan.types import INT8, TEXT, Column, Kind
-from mz_dagster.storage.batch_stats import open_table, stats_of_batch, stored_files
+from mz_dagster.storage.batch_stats import stats_of_batch
+from mz_dagster.storage.clustering import NO_LAYOUT, Touched, bucket_count, bucket_prefix, layout_key, may_hold
 from mz_dagster.storage.local_shards import LocalShards
-from mz_dagster.storage.shards import BATCH, DIFF, ERROR, TIME, UPDATE_COLUMNS, BatchIncomplete, Interval
+from mz_dagster.storage.shards import (
+    BATCH,
+    BUCKET,
+    DIFF,
+    ERROR,
+    TIME,
+    UPDATE_COLUMNS,
+    BatchIncomplete,
+    Interval,
+    StoredFile,
+)
 from mz_dagster.storage.spark.deadline import reporting_lost_spark
+from mz_dagster.storage.spark.hashing import hash_modulo
 from mz_dagster.storage.spark.schema import quoted, spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
-#: The most rows that one file holds. Delta skips whole files, so this is what a lookup by key reads at least.
+#: The most rows that one file holds.
 ROWS_PER_FILE = 1_000_000
 
 
@@ -47,6 +63,8 @@ class SparkShards:
         session: The session.
     """
 
+    clusters = True
+
     def __init__(self, root: Path, session: SparkSession) -> None:
         self.root = root
         self.session = session
@@ -57,12 +75,19 @@ class SparkShards:
         self._local.create(collection)
 
     def append(
-        self, collection: CollectionRow, batch: BatchId, frame: DataFrame, interval: Interval | None = None
+        self,
+        collection: CollectionRow,
+        batch: BatchId,
+        frame: DataFrame,
+        interval: Interval | None = None,
+        *,
+        key: Sequence[int] = (),
+        rows: int | None = None,
     ) -> BatchStats:
         """Writes the updates of `frame` under the fresh id `batch`, in one execution and one commit.
 
-        A frame without rows makes no commit. The order of the rows within a partition of the frame is kept, and
-        its partitions become files of at most `ROWS_PER_FILE` rows.
+        A frame without rows makes no commit. Without layout the order of the rows within a partition of the frame is
+        kept, and its partitions become files of at most `ROWS_PER_FILE` rows.
 
         Returns:
             What the commit says was written.
@@ -72,14 +97,12 @@ class SparkShards:
             UpdateNotBeyondLower: An update is before the interval, if one is given, or has no time.
             UpdateBeyondUpper: An update is after it.
         """
-        self.create(collection)
-        path = self._path(collection)
-        names = [quoted(column.name) for column in collection.columns]
-        partition = sf.lit(int(batch)).cast("bigint").alias(BATCH)
-        with reporting_lost_spark(writing=True):
-            writer = frame.select(*names, *UPDATE_COLUMNS, partition).write.format("delta").mode("append")
-            writer.option("maxRecordsPerFile", str(ROWS_PER_FILE)).save(str(path))
-        return stats_of_batch(path, batch, interval)
+        count = bucket_count(rows) if key else 1
+        if count == 1:
+            return self._write(collection, batch, frame, sf.lit(NO_LAYOUT), interval)
+        frame = _in_buckets(frame, collection, key, count)
+        frame = frame.sortWithinPartitions(BUCKET, *(quoted(collection.columns[p].name) for p in key), TIME)
+        return self._write(collection, batch, frame, sf.col(BUCKET), interval)
 
     def read(
         self,
@@ -89,6 +112,7 @@ class SparkShards:
         lower: int | None = None,
         upper: int | None = None,
         columns: Sequence[str] | None = None,
+        touched: Sequence[Touched] = (),
     ) -> DataFrame:
         """Returns the updates of exactly `batches` with `lower <= mz_timestamp < upper`; starts no job.
 
@@ -101,12 +125,15 @@ class SparkShards:
             lower: The least time, or None for no bound.
             upper: The first time that is too late, or None for no bound.
             columns: The data columns wanted, in that order; None for all. Time, diff and error always follow.
+            touched: The hashes of the keys wanted; files that hold none of them are not read.
 
         Raises:
             BatchIncomplete: A listed batch has not as many rows in the table as the catalog says, or lost a file.
         """
         schema = update_schema(collection.columns)
-        files = self._files(collection, batches)
+        path = self._path(collection)
+        chosen = [one for one in self.files(collection, batches) if may_hold(one.bucket, touched)]
+        files = [str(path / one.path) for one in chosen]
         frame = self.session.createDataFrame([], schema)
         if files:
             frame = self.session.read.schema(schema).parquet(*files)
@@ -130,23 +157,46 @@ class SparkShards:
         time = sf.lit(as_of).cast("bigint").alias(TIME)
         return _summed(frame, data, [ERROR]).select(*[quoted(c.name) for c in data], time, DIFF, ERROR)
 
+    def files(self, collection: CollectionRow, batches: Sequence[Batch]) -> tuple[StoredFile, ...]:
+        """Returns the files of the batches in the newest snapshot, if they are there and hold all rows; no job."""
+        path = self._path(collection)
+        files = self._local.files(collection, batches)
+        for file in files:
+            if not (path / file.path).exists():
+                batch = next(one for one in batches if file.path.startswith(f"{BATCH}={int(one.id)}/"))
+                raise BatchIncomplete(collection.id, batch.id, batch.stats.rows, None)
+        return files
+
     def merge(
-        self, collection: CollectionRow, parts: Sequence[Batch], since: int, batch: BatchId, sort_key: Sequence[str]
+        self,
+        collection: CollectionRow,
+        parts: Sequence[Batch],
+        since: int,
+        batch: BatchId,
+        sort_key: Sequence[str],
+        *,
+        key: Sequence[int] = (),
     ) -> BatchStats:
-        """Writes `parts` as one batch, consolidated and laid out by `sort_key`.
+        """Writes `parts` as one batch, consolidated and laid out by `key`, sorted by `sort_key`.
 
         Times before `since` become `since`; updates equal in data, time and error are summed, zeros dropped. Cost: one
-        read of the parts, one shuffle (two and a sample where the result has several files), one write.
+        read of the parts, one shuffle (two and a sample where the result has several files and no layout), one write.
 
         Returns:
             What was written; no rows if everything cancelled.
         """
         frame = self.read(collection, parts).withColumn(TIME, sf.greatest(sf.col(TIME), sf.lit(since)))
-        summed = _summed(frame, collection.columns, [TIME, ERROR])
         order = [*map(quoted, sort_key), TIME]
-        files = -(-sum(part.stats.rows for part in parts) // ROWS_PER_FILE)
+        rows = sum(part.stats.rows for part in parts)
+        count = bucket_count(rows) if key else 1
+        if count > 1:
+            # Equal rows are in one bucket: what brings buckets together brings them together, too.
+            summed = _summed(_in_buckets(frame, collection, key, count), collection.columns, [TIME, ERROR, BUCKET])
+            return self._write(collection, batch, summed.sortWithinPartitions(BUCKET, *order), sf.col(BUCKET))
+        summed = _summed(frame, collection.columns, [TIME, ERROR])
+        files = -(-rows // ROWS_PER_FILE)
         laid_out = summed.coalesce(1) if files <= 1 else summed.repartitionByRange(files, *order)
-        return self.append(collection, batch, laid_out.sortWithinPartitions(*order))
+        return self._write(collection, batch, laid_out.sortWithinPartitions(*order), sf.lit(NO_LAYOUT))
 
     def delete(self, collection: CollectionRow, batches: Collection[BatchId]) -> None:
         """Deletes all rows and files of dead batches; no job."""
@@ -167,22 +217,24 @@ class SparkShards:
     def _path(self, collection: CollectionRow) -> Path:
         return (self.root / collection.shard).absolute()
 
-    def _files(self, collection: CollectionRow, batches: Sequence[Batch]) -> list[str]:
-        """Returns the files of the batches in the newest snapshot, if they are there and hold all rows."""
+    def _write(
+        self,
+        collection: CollectionRow,
+        batch: BatchId,
+        frame: DataFrame,
+        bucket: SparkColumn,
+        interval: Interval | None = None,
+    ) -> BatchStats:
+        """Writes a frame, each row into the file of its bucket, in one execution and one commit."""
+        self.create(collection)
         path = self._path(collection)
-        table = open_table(path) if batches else None
-        stored = {} if table is None else stored_files(table, [batch.id for batch in batches])
-        files: list[str] = []
-        for batch in batches:
-            found = stored.get(batch.id, [])
-            rows = sum(file.rows for file in found)
-            if rows != batch.stats.rows:
-                raise BatchIncomplete(collection.id, batch.id, batch.stats.rows, rows)
-            for file in found:
-                if not (path / file.path).exists():
-                    raise BatchIncomplete(collection.id, batch.id, batch.stats.rows, None)
-                files.append(str(path / file.path))
-        return files
+        names = [quoted(column.name) for column in collection.columns]
+        partition = sf.lit(int(batch)).cast("bigint").alias(BATCH)
+        with reporting_lost_spark(writing=True):
+            laid_out = frame.select(*names, *UPDATE_COLUMNS, partition, bucket.alias(BUCKET))
+            writer = laid_out.write.format("delta").mode("append")
+            writer.option("maxRecordsPerFile", str(ROWS_PER_FILE)).save(str(path))
+        return stats_of_batch(path, batch, interval)
 
 
 def update_schema(columns: Sequence[Column]) -> types.StructType:
@@ -194,6 +246,14 @@ def update_schema(columns: Sequence[Column]) -> types.StructType:
     """
     every = [*columns, Column(TIME, INT8), Column(DIFF, INT8), Column(ERROR, TEXT)]
     return types.StructType([types.StructField(column.name, spark_type(column.type)) for column in every])
+
+
+def _in_buckets(frame: DataFrame, collection: CollectionRow, key: Sequence[int], count: int) -> DataFrame:
+    """Returns the frame with its column `mz_bucket`, all rows of a bucket in one partition."""
+    columns = [collection.columns[position] for position in layout_key(key)]
+    number = hash_modulo([sf.col(quoted(one.name)) for one in columns], [one.type for one in columns], count)
+    prefix = sf.lit(bucket_prefix(layout_key(key), count))
+    return frame.withColumn(BUCKET, sf.concat(prefix, number.cast("string"))).repartition(BUCKET)
 
 
 def _summed(frame: DataFrame, columns: Sequence[Column], beside: Sequence[str]) -> DataFrame:

@@ -77,6 +77,17 @@ def test_a_sealed_batch_is_listed_with_its_stats(catalog: Catalog, table: Global
     assert catalog.live_batches([table])[table] == listed.batches
 
 
+def test_a_due_time_moves_with_the_seal_that_tells_it_and_with_no_other(catalog: Catalog, table: GlobalId) -> None:
+    assert catalog.collection(table).next_due is None
+    assert isinstance(catalog.seal([Seal(table, at(0), at(10))], dues={table: 2**63 - 1}), Sealed)
+    assert isinstance(catalog.seal([Seal(table, at(10), at(20))]), Sealed)
+    assert catalog.collection(table).next_due == 2**63 - 1
+    assert isinstance(catalog.seal([Seal(table, at(10), at(30))], dues={table: 35}), UpperMismatch)
+    assert catalog.collection(table).next_due == 2**63 - 1
+    assert isinstance(catalog.seal([Seal(table, at(20), at(30))], dues={table: None}), Sealed)
+    assert catalog.collection(table).next_due is None
+
+
 def test_what_is_only_written_is_not_listed(catalog: Catalog, table: GlobalId, writer: WriterId) -> None:
     catalog.reserve_batch(table, writer, at(0), at(10))
     assert catalog.lease([table], "reader", 100).snapshots[table].batches == ()

@@ -28,6 +28,7 @@ from mz_dagster.plan.types import (
     TIMESTAMP,
     TIMESTAMPTZ,
     Column,
+    array_of,
     numeric,
 )
 from mz_dagster.storage import BatchIncomplete, LocalShards, update_table
@@ -49,6 +50,10 @@ WIDE = (
     Column("ts", TIMESTAMP),
     Column("tz", TIMESTAMPTZ),
     Column("mz", MZ_TIMESTAMP),
+    Column("ai", array_of(INT4)),
+    Column("at", array_of(TEXT)),
+    Column("az", array_of(TIMESTAMPTZ)),
+    Column("an", array_of(numeric(2))),
 )
 UTC = datetime.UTC
 FULL: Row = (
@@ -65,6 +70,10 @@ FULL: Row = (
     datetime.datetime(2013, 3, 31, 2, 30, 0, 123456),
     datetime.datetime(2013, 3, 31, 2, 30, 0, 123456, UTC),
     2**62,
+    [3, None, 1],
+    ["a", "", None],
+    [datetime.datetime(2013, 3, 31, 2, 30, 0, 123456, UTC)],
+    [],
 )
 EMPTY: Row = (None,) * len(WIDE)
 
@@ -93,6 +102,8 @@ class Harness:
 
 
 def exact(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(map(exact, value))
     if isinstance(value, float):
         return ("NaN",) if math.isnan(value) else struct.pack("d", value)
     if isinstance(value, datetime.datetime) and value.tzinfo is not None:
@@ -289,6 +300,32 @@ def test_consolidation_is_bitwise_and_by_error(harness: Harness) -> None:
             ((None, None), 9, 1, "22012 x"),
         ]
     )
+
+
+def test_arrays_are_grouped_and_merged(harness: Harness) -> None:
+    columns = (Column("k", INT4), Column("a", array_of(TEXT)))
+    shard = collection(columns)
+    harness.shards.create(shard)
+    updates: list[Update] = [
+        ((1, ["x", None]), 1, 1, None),
+        ((1, ["x", None]), 2, -1, None),
+        ((1, ["x", None, "y"]), 2, 1, None),
+        ((2, []), 1, 1, None),
+        ((2, None), 1, 1, None),
+        ((2, None), 2, 1, None),
+        ((2, ["null"]), 3, 1, None),
+    ]
+    wanted: list[Update] = [
+        ((1, ["x", None, "y"]), 9, 1, None),
+        ((2, []), 9, 1, None),
+        ((2, None), 9, 2, None),
+        ((2, ["null"]), 9, 1, None),
+    ]
+    found = harness.shards.consolidate(shard, harness.frame(columns, updates), 9)
+    assert harness.updates(found) == expected(wanted)
+    stats = harness.shards.append(shard, BatchId(1), harness.frame(columns, updates))
+    merged = harness.shards.merge(shard, [batch(1, stats)], 9, BatchId(2), ["k"])
+    assert harness.updates(harness.shards.read(shard, [batch(2, merged)])) == expected(wanted)
 
 
 def test_a_merge_compacts_to_since_and_keeps_what_is_after(harness: Harness) -> None:

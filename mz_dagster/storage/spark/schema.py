@@ -44,6 +44,8 @@ def spark_type(scalar: ScalarType) -> types.DataType:
         >>> spark_type(numeric(2)).simpleString(), spark_type(TIMESTAMP).simpleString()
         ('decimal(38,2)', 'timestamp_ntz')
     """
+    if scalar.element is not None:
+        return types.ArrayType(spark_type(scalar.element))
     if scalar.kind is Kind.NUMERIC:
         return types.DecimalType(38, scalar.scale)
     return _TYPES[scalar.kind]
