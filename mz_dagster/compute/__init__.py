@@ -9,7 +9,12 @@ In the order of import:
 
 - `frame`: names and types of update frames on Spark.
 - `scalar/`: scalar expressions as total Spark columns, a value or an error.
-- `constant`, `linear`, `negate`, `union`, `delta_join`: one operator each; `consolidate`.
+- `constant`, `linear`, `negate`, `union`, `repeat`, `delta_join`: one operator each; `consolidate`.
+- `state`: what a keyed operator reads of its own collection; `step_reads`, `histories`: lookups that read what they
+  touch; `sizes`: how many rows a plan can make.
+- `accumulate`: counts and sums per key; `temporal`: temporal filters, and `due`: when the next row changes by itself.
+- `staged`: tournaments of recomputed groups, by `versions` of their buckets; `top_rows`, `extremes`, `gathered` and
+  `windowed` are what a stage does with a bucket.
 - `render`: a physical plan's updates over an interval, or its content at one time.
 - `ingest`: a source's updates.
 - `graph`, `step`: all collections of a timeline, advanced together and sealed together.

@@ -7,24 +7,28 @@ it:
 
     sum over i of  dA_i(t) * prod over j<i of A_j(<= t) * prod over j>i of A_j(< t)  =  d(A_0 * ... * A_n-1)(t)
 
-Histories are not consolidated: the sum is linear in each of them. NULL is equal to nothing. An input's errors, and
+Histories are not consolidated: the sum is linear in each of them. NULL is equal to nothing, but to NULL in the classes
+that are null-safe, where rows with NULL keys are therefore looked up like any other. An input's errors, and
 those of computing its keys, pass through once, at their own time and with their own diff, however many rows they
 would have met. A scalar over several inputs is computed where the last of them is joined; its error has the joined
 row's diff.
 
 Cost: a term reads the histories of the other inputs and shuffles neither if the updates are few, since they are
-broadcast. No intermediate result is kept.
+broadcast. Where an input is large and laid out by columns that equal columns of what was joined so far, only the keys
+found there are looked up; what was joined so far is then computed once, and kept until the step is over. Nothing else
+is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
 from mz_dagster.compute.frame import DIFF, ERROR, TIME, columns_at, positional, spark_type
+from mz_dagster.compute.histories import Histories, Keys
 from mz_dagster.compute.scalar import Emitted, Emitter
 from mz_dagster.compute.scalar.emitted import leftmost
 from mz_dagster.compute.union import union
@@ -33,6 +37,10 @@ from mz_dagster.plan.scalar import ColumnRef, Scalar, columns_of, rewrite
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+#: Returns, for a lookup in input j: what was joined so far and what to join it with. It is told what was joined so far,
+#: the columns of it that columns of j must equal, and whether its rows are few.
+_Others = Callable[[int, "DataFrame", "Mapping[int, Column]", bool], "tuple[DataFrame, DataFrame]"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,22 +99,27 @@ class DeltaJoinRendering:
     def updates(
         self,
         changes: Sequence[DataFrame | None],
-        histories: Callable[[int], DataFrame],
+        histories: Histories,
         small: Callable[[int], bool],
     ) -> DataFrame | None:
         """Returns the join's updates of an interval.
 
         Args:
             changes: Each input's updates in the interval; None for one that has none, whose term is not planned.
-            histories: Returns an input's updates up to the interval's end.
-            small: Tells whether an input's updates may be broadcast.
+            histories: Reads the inputs' updates up to the interval's end.
+            small: Tells whether an input's updates are few: they are broadcast, and keys are taken from them.
         """
         looked_up: dict[int, DataFrame] = {}
 
-        def history(j: int) -> DataFrame:
+        def history(j: int, joined: DataFrame, bound: Mapping[int, Column], few: bool) -> tuple[DataFrame, DataFrame]:
+            node = self._node.inputs[j]
+            if few and histories.prunes(node, tuple(bound)):
+                joined = histories.shared(joined)
+                found = histories.of(node, Keys(joined, bound))
+                return joined, self._split(self._inputs[j], found).data
             if j not in looked_up:
-                looked_up[j] = self._split(self._inputs[j], histories(j)).data
-            return looked_up[j]
+                looked_up[j] = self._split(self._inputs[j], histories.of(node)).data
+            return joined, looked_up[j]
 
         results: list[DataFrame] = []
         for i, change in enumerate(changes):
@@ -120,7 +133,7 @@ class DeltaJoinRendering:
     def snapshot(self, frames: Sequence[DataFrame], as_of: int) -> DataFrame:
         """Returns the join of the inputs' contents, as updates at `as_of`, given as snapshots at `as_of`."""
         parts = [self._split(one, frame) for one, frame in zip(self._inputs, frames, strict=True)]
-        joined = self._term(0, parts[0].data, lambda j: parts[j].data, timed=False, small=False)
+        joined = self._term(0, parts[0].data, lambda j, joined, *_: (joined, parts[j].data), timed=False, small=False)
         whole = union([*(one.errors for one in parts), joined])
         return whole.withColumn(TIME, sf.lit(as_of).cast("bigint"))
 
@@ -149,9 +162,10 @@ class DeltaJoinRendering:
         good = frame.where(error.isNull())
         for number, scalars in keys.items():
             first, *others = scalars
-            good = good.where(first.value.isNotNull())
+            if number not in self._node.null_safe:
+                good = good.where(first.value.isNotNull())
             for other in [*others, *constants[number]]:
-                good = good.where(first.value == other.value)
+                good = good.where(self._equal(number, first, other))
         prefix = f"p{one.index}_"
         data = good.select(
             *(sf.col(name).alias(prefix + name) for name in positional(one.arity)),
@@ -161,9 +175,7 @@ class DeltaJoinRendering:
         )
         return _Parts(data, errors)
 
-    def _term(
-        self, i: int, changes: DataFrame, others: Callable[[int], DataFrame], *, timed: bool, small: bool
-    ) -> DataFrame:
+    def _term(self, i: int, changes: DataFrame, others: _Others, *, timed: bool, small: bool) -> DataFrame:
         """Joins one input's rows with the others', in the plan's order."""
         joined = changes
         bound = {i}
@@ -172,7 +184,7 @@ class DeltaJoinRendering:
         outcome: Column | None = None
         for j in self._order(i):
             conditions = [
-                sf.col(f"p{j}_k{number}") == sf.col(representatives[number])
+                self._equal(number, Emitted(sf.col(f"p{j}_k{number}")), Emitted(sf.col(representatives[number])))
                 for number in self._inputs[j].keys
                 if number in representatives
             ]
@@ -182,13 +194,34 @@ class DeltaJoinRendering:
             condition = conditions[0] if conditions else sf.lit(True)
             for one in conditions[1:]:
                 condition = condition & one
-            joined = (joined.hint("broadcast") if small else joined).join(others(j), condition, "inner")
+            joined, other = others(j, joined, self._bound_columns(j, representatives), small)
+            joined = (joined.hint("broadcast") if small else joined).join(other, condition, "inner")
             bound.add(j)
             for number in self._inputs[j].keys:
                 representatives.setdefault(number, f"p{j}_k{number}")
             joined, failed = self._spanning_at(joined, bound, representatives, late)
             outcome = failed if outcome is None else outcome if failed is None else sf.coalesce(outcome, failed)
         return self._shaped(joined, i, outcome)
+
+    def _bound_columns(self, j: int, representatives: Mapping[int, str]) -> dict[int, Column]:
+        """Returns, for columns of input j that stand in a class, the joined column that they must equal."""
+        bound: dict[int, Column] = {}
+        for number, scalars in self._inputs[j].keys.items():
+            # The hash of a key is one of representations: other types of equal values have others.
+            one_type = len({scalar.type for scalar in self._node.equivalences[number]}) == 1
+            if one_type and number in representatives:
+                columns = [scalar.position for scalar in scalars if isinstance(scalar, ColumnRef)]
+                bound |= {position: sf.col(representatives[number]) for position in columns}
+        return bound
+
+    def _equal(self, number: int, left: Emitted, right: Emitted) -> Column:
+        """Returns whether two scalars of the class `number` are equal; what failed is equal to nothing."""
+        if number not in self._node.null_safe:
+            return left.value == right.value
+        equal = left.value.eqNullSafe(right.value)
+        for error in (left.error, right.error):
+            equal = equal if error is None else equal & error.isNull()
+        return equal
 
     def _order(self, i: int) -> tuple[int, ...]:
         count = len(self._inputs)
@@ -223,7 +256,7 @@ class DeltaJoinRendering:
             error = leftmost([one.error for one in emitted])
             matching = sf.lit(True)
             for one in values[1:]:
-                matching = matching & (values[0].value == one.value)
+                matching = matching & self._equal(number, values[0], one)
             if error is None:
                 joined = joined.where(matching)
             else:

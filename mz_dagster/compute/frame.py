@@ -27,12 +27,14 @@ ERROR = "mz_error"
 META = (TIME, DIFF, ERROR)
 
 #: What a session must have set for expressions to be exact: decimal results keep their scale, or overflow. A stage of
-#: shared columns takes the analyzer an iteration or two.
+#: shared columns takes the analyzer an iteration or two. Constraints are not inferred from expressions: Catalyst
+#: substitutes aliases into each other for that, which takes minutes where large ones stand above a join.
 REQUIRED_CONF = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.decimalOperations.allowPrecisionLoss": "false",
     "spark.sql.analyzer.maxIterations": "1000",
+    "spark.sql.constraintPropagation.enabled": "false",
 }
 
 _exact: WeakSet[SparkSession] = WeakSet()

@@ -12,17 +12,22 @@ from functools import cached_property
 
 from mz_dagster.errors import InternalError
 from mz_dagster.formalism import GlobalId
-from mz_dagster.plan.physical import ConstantRows, Physical, collections_read, physical_inputs
+from mz_dagster.plan.physical import ConstantRows, Physical, TemporalState, collections_read, physical_inputs
 from mz_dagster.storage.source import FileSource
 
 
 @dataclass(frozen=True, slots=True)
 class SourceNode:
-    """Is a collection filled from outside, through bindings and an envelope."""
+    """Is a collection filled from outside, through bindings and an envelope.
+
+    Attributes:
+        key: The columns by which large batches of it are laid out; none for no layout.
+    """
 
     id: GlobalId
     name: str
     source: FileSource
+    key: tuple[int, ...] = ()
 
     @property
     def inputs(self) -> frozenset[GlobalId]:
@@ -51,12 +56,14 @@ class MaintainedNode:
         plan: Reads collections by their GlobalIds only.
         named: The collections that its query names. A plan may read fewer, where a condition is never true for
             example; the catalog still holds its upper to theirs.
+        key: The columns by which large batches of it are laid out; none for no layout.
     """
 
     id: GlobalId
     name: str
     plan: Physical
     named: frozenset[GlobalId] = frozenset()
+    key: tuple[int, ...] = ()
 
     @property
     def inputs(self) -> frozenset[GlobalId]:
@@ -72,6 +79,11 @@ class MaintainedNode:
     def has_constants(self) -> bool:
         """True if the plan holds rows of its own, so that it has output even when no input ever has."""
         return _has_constants(self.plan)
+
+    @property
+    def is_temporal(self) -> bool:
+        """True if it changes as time goes on, although no input does."""
+        return isinstance(self.plan, TemporalState)
 
 
 Node = SourceNode | TableNode | MaintainedNode

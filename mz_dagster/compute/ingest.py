@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
-from mz_dagster.catalog import Batch, Binding, CollectionRow
+from mz_dagster.catalog import Binding, CollectionRow
+from mz_dagster.compute.step_reads import StepReads
 from mz_dagster.storage.envelope import none, upsert
 from mz_dagster.storage.shards import Shards
 from mz_dagster.storage.source import FileSource
+from mz_dagster.storage.spark.schema import quoted
+
+#: Up to how many bytes of files have few keys, so that what they touch is looked at before the state is.
+FEW_BYTES = 10_000_000
 
 
 def ingest(
@@ -18,17 +24,20 @@ def ingest(
     row: CollectionRow,
     source: FileSource,
     bindings: Sequence[Binding],
-    prior: Sequence[Batch],
+    reads: StepReads,
+    *,
+    has_prior: bool,
 ) -> DataFrame:
     """Returns the update frame that the bindings make of the source's collection.
 
     Args:
         session: The session to read with.
-        shards: Where the collection's own earlier updates are.
+        shards: What consolidates.
         row: The collection.
         source: Its files.
         bindings: Those of the interval, by tick.
-        prior: The collection's batches before the interval.
+        reads: Reads the collection's own earlier updates.
+        has_prior: Whether there are any.
     """
     records = source.read(session, bindings)
     columns = [column.name for column in row.columns]
@@ -36,9 +45,17 @@ def ingest(
         return none.updates(records, columns=columns)
     key = source.key or ()
     state: DataFrame | None = None
-    if prior:
+    if has_prior:
         lower = bindings[0].tick
-        touched = upsert.touched_keys(records, key=key)
-        before = upsert.restrict_to(shards.read(row, prior, upper=lower), touched, key=key)
+        by_name = {name: position for position, name in enumerate(columns)}
+        bound = {by_name[name]: F.col(quoted(name)) for name in key}
+        if sum(file.size for one in bindings for file in one.files) <= FEW_BYTES and reads.prunes(
+            row.id, lower, tuple(bound)
+        ):
+            records = reads.shared(records)
+            found = reads.lookup(row.id, lower, upsert.touched_keys(records, key=key), bound)
+        else:
+            found = reads.read(row.id, None, lower)
+        before = upsert.restrict_to(found, upsert.touched_keys(records, key=key), key=key)
         state = shards.consolidate(row, before, lower - 1)
     return upsert.updates(records, state, columns=columns, key=key)

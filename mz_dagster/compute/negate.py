@@ -1,4 +1,8 @@
-"""Negation: each update's diff changes its sign. Linear; errors are negated too, as everything that is subtracted."""
+"""Negation: each row's diff changes its sign. Linear.
+
+The error part passes as it is: an error of what is subtracted is an error of the difference. Were it negated, it would
+cancel the same error on its other way into the result, as in `A + default - default for each row of A`.
+"""
 
 from __future__ import annotations
 
@@ -13,5 +17,6 @@ if TYPE_CHECKING:
 
 
 def negate(frame: DataFrame, arity: int) -> DataFrame:
-    """Returns the frame with each diff negated."""
-    return frame.select(*columns_at(arity), sf.col(TIME), sf.negate(sf.col(DIFF)).alias(DIFF), sf.col(ERROR))
+    """Returns the frame with each row's diff negated, and each error's as it was."""
+    diff = sf.when(sf.col(ERROR).isNull(), sf.negate(sf.col(DIFF))).otherwise(sf.col(DIFF))
+    return frame.select(*columns_at(arity), sf.col(TIME), diff.alias(DIFF), sf.col(ERROR))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -69,12 +70,25 @@ def peek(session: SparkSession, read: Read, plan: Physical, as_of: int) -> list[
     with reporting_lost_spark():
         content = Renderer(session, read).snapshot(plan, as_of).toDF(*positional(len(columns)), *META)
         total = consolidate(content)
-        shown = [
-            F.unix_micros(name).alias(name) if column.type.kind is Kind.TIMESTAMPTZ else F.col(name)
-            for name, column in zip(positional(len(columns)), columns, strict=True)
-        ]
+        shown = [_shown(name, column) for name, column in zip(positional(len(columns)), columns, strict=True)]
         collected = total.select(*shown, F.col(DIFF), F.col(ERROR)).collect()
     return rows_of((tuple(row) for row in collected), columns)
+
+
+def _shown(name: str, column: Column) -> SparkColumn:
+    """Returns a column as it travels: moments of a time zone as microseconds, which no client's zone shifts."""
+    if column.type.kind is Kind.TIMESTAMPTZ:
+        return F.unix_micros(name).alias(name)
+    if column.type.element is not None and column.type.element.kind is Kind.TIMESTAMPTZ:
+        return F.transform(name, F.unix_micros).alias(name)
+    return F.col(name)
+
+
+def _received(cell: Any) -> Any:
+    """Returns a moment that travelled as microseconds, or an array of them."""
+    if isinstance(cell, list):
+        return [_received(one) for one in cell]
+    return _EPOCH + timedelta(microseconds=cell) if isinstance(cell, int) else cell
 
 
 def rows_of(updates: Iterable[tuple[Any, ...]], columns: tuple[Column, ...]) -> list[Row]:
@@ -85,14 +99,13 @@ def rows_of(updates: Iterable[tuple[Any, ...]], columns: tuple[Column, ...]) -> 
     """
     rows: list[Row] = []
     errors: list[str] = []
-    zoned = [i for i, column in enumerate(columns) if column.type.kind is Kind.TIMESTAMPTZ]
+    zoned = [i for i, one in enumerate(columns) if (one.type.element or one.type).kind is Kind.TIMESTAMPTZ]
     for *data, diff, error in updates:
         if error is not None:
             errors.append(str(error))
             continue
         for i in zoned:
-            if isinstance(data[i], int):
-                data[i] = _EPOCH + timedelta(microseconds=data[i])
+            data[i] = _received(data[i])
         if diff < 0:
             raise NegativeMultiplicity(
                 "a row has a negative multiplicity",

@@ -16,20 +16,32 @@ from typing import TYPE_CHECKING, assert_never
 
 from pyspark.sql import functions as sf
 
+from mz_dagster.compute.accumulate import accumulate_snapshot, accumulate_updates
 from mz_dagster.compute.constant import FIRST_TIME, constant
 from mz_dagster.compute.delta_join import DeltaJoinRendering
 from mz_dagster.compute.frame import TIME, ensure_exact, with_names, with_positions, without_error_data
+from mz_dagster.compute.histories import Histories
 from mz_dagster.compute.linear import linear
 from mz_dagster.compute.negate import negate
+from mz_dagster.compute.repeat import repeat
+from mz_dagster.compute.staged import staged_snapshot, staged_updates
+from mz_dagster.compute.state import OwnState
+from mz_dagster.compute.step_reads import StepReads
+from mz_dagster.compute.temporal import temporal_snapshot, temporal_updates
 from mz_dagster.compute.union import union
+from mz_dagster.errors import InternalError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import (
+    Accumulate,
     ConstantRows,
     DeltaJoin,
     Linear,
     NegateAll,
     Physical,
     ReadCollection,
+    Repeat,
+    Staged,
+    TemporalState,
     UnionAll,
     collections_read,
 )
@@ -60,10 +72,22 @@ class Renderer:
         session: Where the frames live. Its settings are made exact (`frame.REQUIRED_CONF`).
         read: Reads collections.
         is_small: For `updates`; by default every interval's updates are taken to be few.
+        own: For `updates` of a state operator, which is the root of its plan: its own collection before the interval.
+        reads: Prunes a join's lookups by key; None to look up whole histories.
     """
 
-    def __init__(self, session: SparkSession, read: Read, *, is_small: IsSmall = _few) -> None:
+    def __init__(
+        self,
+        session: SparkSession,
+        read: Read,
+        *,
+        is_small: IsSmall = _few,
+        own: OwnState | None = None,
+        reads: StepReads | None = None,
+    ) -> None:
         ensure_exact(session)
+        self._reads = reads
+        self._own = own
         self._session = session
         self._read = read
         self._is_small = is_small
@@ -88,7 +112,7 @@ class Renderer:
 
     def history(self, node: Physical, upper: int) -> DataFrame:
         """Returns all updates of `node`, a tree of linear operators, before `upper`."""
-        return self._finished(self._history(node, upper), node)
+        return self._finished(self._histories(upper).of(node), node)
 
     def _finished(self, frame: DataFrame, node: Physical) -> DataFrame:
         return with_names(without_error_data(frame, node.relation_type.arity), node.relation_type)
@@ -109,6 +133,15 @@ class Renderer:
                 return negate(self._snapshot(node.input, as_of), node.relation_type.arity)
             case UnionAll():
                 return union([self._snapshot(one, as_of) for one in node.inputs])
+            case Repeat():
+                below = self._snapshot(node.input, as_of)
+                return repeat(below, node.count, node.input.relation_type.arity)
+            case Accumulate():
+                return accumulate_snapshot(self._snapshot(node.input, as_of), node, as_of)
+            case Staged():
+                return staged_snapshot(self._snapshot(node.input, as_of), node, as_of)
+            case TemporalState():
+                return temporal_snapshot(self._snapshot(node.input, as_of), node, as_of)
             case _:
                 assert_never(node)
 
@@ -134,25 +167,28 @@ class Renderer:
             case DeltaJoin():
                 return DeltaJoinRendering(node).updates(
                     [self._updates(one, lower, upper, is_empty) for one in node.inputs],
-                    lambda j: self._history(node.inputs[j], upper),
+                    self._histories(upper),
                     lambda i: all(self._is_small(id) for id in collections_read(node.inputs[i])),
                 )
+            case Repeat():
+                below = self._updates(node.input, lower, upper, is_empty)
+                return None if below is None else repeat(below, node.count, node.input.relation_type.arity)
+            case Accumulate():
+                below = self._updates(node.input, lower, upper, is_empty)
+                return None if below is None else accumulate_updates(self._state().kept(below), self._state(), node)
+            case Staged():
+                below = self._updates(node.input, lower, upper, is_empty)
+                return None if below is None else staged_updates(self._state().kept(below), self._state(), node)
+            case TemporalState():
+                below = self._updates(node.input, lower, upper, is_empty)
+                return temporal_updates(below, self._state(), node, lower, upper)
             case _:
                 assert_never(node)
 
-    def _history(self, node: Physical, upper: int) -> DataFrame:
-        match node:
-            case ReadCollection():
-                return with_positions(self._read(node.id, None, upper), node.relation_type)
-            case ConstantRows():
-                return constant(self._session, node)
-            case Linear():
-                return linear(self._history(node.input, upper), node.mfp)
-            case NegateAll():
-                return negate(self._history(node.input, upper), node.relation_type.arity)
-            case UnionAll():
-                return union([self._history(one, upper) for one in node.inputs])
-            case DeltaJoin():
-                raise TypeError("the history of a join is an arrangement's, not computed")
-            case _:
-                assert_never(node)
+    def _histories(self, upper: int) -> Histories:
+        return Histories(self._session, self._read, upper, self._reads)
+
+    def _state(self) -> OwnState:
+        if self._own is None:
+            raise InternalError("a state operator is rendered without its state")
+        return self._own

@@ -9,8 +9,9 @@ How it goes:
 
 1. *Close the tables.* Their uppers move to `tick + 1` first. From then on no session can write at or before the tick,
    so what the step reads cannot change under it; a session that loses the race takes a later timestamp.
-2. *List.* One catalog transaction says what there is. Where no input has updates, a collection only moves its
-   upper: no Spark, no Delta commit. If that holds for all, the step ends here, in one more transaction.
+2. *List.* One catalog transaction says what there is. Where no input has updates, and no row of a temporal filter is
+   due, a collection only moves its upper: no Spark, no Delta commit. If that holds for all, the step ends here, in one
+   more transaction.
 3. *Lease and run.* Batches that will be read are leased. Collections run concurrently, each as soon as its inputs
    are written; each reads listed batches plus the step's own unsealed ones.
 4. *Seal* all that finished, together. A collection that failed stays where it was and says why; its dependants stay
@@ -28,11 +29,12 @@ This module does not choose ticks, does not poll sources and does not know SQL o
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -51,14 +53,20 @@ from mz_dagster.catalog import (
 )
 from mz_dagster.clock import SYSTEM_CLOCK, Clock
 from mz_dagster.compute.consolidate import consolidate
-from mz_dagster.compute.frame import META
+from mz_dagster.compute.due import next_due
+from mz_dagster.compute.frame import META, spark_schema, with_positions
 from mz_dagster.compute.graph import Graph, MaintainedNode, Node, SourceNode, TableNode
 from mz_dagster.compute.ingest import ingest
 from mz_dagster.compute.render import Renderer
+from mz_dagster.compute.sizes import rows_at_most
+from mz_dagster.compute.state import FrameState, OwnState, ShardState
+from mz_dagster.compute.step_reads import StepReads
 from mz_dagster.errors import DatabaseError, InternalError, OperationalError
 from mz_dagster.fail_point import fail_point
 from mz_dagster.formalism import Antichain, GlobalId
+from mz_dagster.plan.types import RelationType
 from mz_dagster.storage.append import BatchWriter
+from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.read import leased, overlapping
 from mz_dagster.storage.shards import Shards
 from mz_dagster.storage.spark import reporting_lost_spark
@@ -88,6 +96,8 @@ class CollectionStep:
         upper: Its upper after it.
         stats: What was written; zeros unless it advanced.
         spark_ms: Time spent computing and writing it, in milliseconds.
+        rows_read: How many rows the files hold that it read of its inputs and of its own state, each as often as it was
+            read.
         error: Why it failed; None otherwise.
         reason: One line for people.
     """
@@ -99,6 +109,7 @@ class CollectionStep:
     upper: int
     stats: BatchStats = NO_ROWS
     spark_ms: float = 0.0
+    rows_read: int = 0
     error: DatabaseError | None = None
     reason: str = ""
 
@@ -152,6 +163,7 @@ class _Run:
     selected: frozenset[GlobalId]
     done: dict[GlobalId, CollectionStep] = field(default_factory=dict)
     written: dict[GlobalId, BatchId] = field(default_factory=dict)
+    dues: dict[GlobalId, int | None] = field(default_factory=dict)
 
     def upper_of(self, id: GlobalId) -> int:
         """The upper that the collection will have when this step seals."""
@@ -175,6 +187,7 @@ class Stepper:
         holder: Names this process in leases.
         lease_ms: How long a lease lasts without renewal.
         parallelism: How many collections may be computed at the same time.
+        local: The shards in this process, for what is too little to ask Spark.
     """
 
     def __init__(
@@ -186,6 +199,7 @@ class Stepper:
         lease_ms: int = 60_000,
         parallelism: int = 4,
         clock: Clock = SYSTEM_CLOCK,
+        local: LocalShards | None = None,
     ) -> None:
         self._catalog = catalog
         self._spark = spark
@@ -193,6 +207,7 @@ class Stepper:
         self._lease_ms = lease_ms
         self._parallelism = parallelism
         self._clock = clock
+        self._local = local
 
     def run(
         self,
@@ -272,7 +287,7 @@ class Stepper:
         return min((run.tick + 1, *(run.upper_of(input) for input in node.inputs)))
 
     def _pass_idle(self, run: _Run) -> None:
-        """Settles, without Spark, every collection whose inputs are settled and have no updates for it."""
+        """Settles, without Spark, every collection whose inputs are settled, and which has nothing to do."""
         bound = self._catalog.newest_bindings(run.graph.timeline, run.tick + 1)
         for node in run.graph:
             row = run.rows[node.id]
@@ -294,7 +309,9 @@ class Stepper:
                 return bound.get(node.id, -1) >= lower
             case MaintainedNode():
                 if run.rows[node.id].is_hydrated:
-                    return any(not run.is_empty(input, lower, upper) for input in node.reads)
+                    due = run.rows[node.id].next_due
+                    fresh = any(not run.is_empty(input, lower, upper) for input in node.reads)
+                    return fresh or (due is not None and due < upper)
                 return node.has_constants or any(run.overlapping(input, None, upper) for input in node.reads)
             case TableNode():
                 return False
@@ -343,7 +360,7 @@ class Stepper:
         start = self._clock.monotonic_ms()
         try:
             with reporting_lost_spark():  # what is not sealed is never seen, so a retry is safe
-                stats = self._write(run, node, row, lower, upper, writer, progress)
+                stats, rows_read = self._write(run, node, row, lower, upper, writer, progress)
         except DatabaseError as error:
             failure = error
         except Exception as error:
@@ -351,7 +368,7 @@ class Stepper:
         else:
             spark_ms = self._clock.monotonic_ms() - start
             progress(f'"{node.name}" [{lower}, {upper}): {stats.rows} updates in {spark_ms / 1000:.1f} s')
-            return CollectionStep(node.id, node.name, Outcome.ADVANCED, lower, upper, stats, spark_ms)
+            return CollectionStep(node.id, node.name, Outcome.ADVANCED, lower, upper, stats, spark_ms, rows_read)
         progress(f'"{node.name}" [{lower}, {upper}) failed: {failure.message}')
         spark_ms = self._clock.monotonic_ms() - start
         reason = failure.message
@@ -368,25 +385,37 @@ class Stepper:
         upper: int,
         writer: BatchWriter,
         progress: Progress,
-    ) -> BatchStats:
-        """Computes the collection's updates in `[lower, upper)` and writes them as one unsealed batch."""
+    ) -> tuple[BatchStats, int]:
+        """Computes the collection's updates in `[lower, upper)` and writes them as one unsealed batch.
+
+        Returns what was written, and how many rows were read.
+        """
         session, shards = self._spark()
-        match node:
-            case SourceNode():
-                progress(f'"{node.name}" [{lower}, {upper}): reading its bound files')
-                bindings = self._catalog.bindings(node.id, lower, upper)
-                prior = run.overlapping(node.id, None, lower)
-                with node.source.kept_still(bindings):
-                    updates = ingest(session, shards, row, node.source, bindings, prior)
-                    return self._append(run, node, row, lower, upper, writer, shards, updates)
-            case MaintainedNode():
-                progress(f'"{node.name}" [{lower}, {upper}): maintaining')
-                maintained = self._maintain(run, node, row, lower, upper, session, shards)
-                if maintained is None:
-                    return NO_ROWS
-                return self._append(run, node, row, lower, upper, writer, shards, maintained)
-            case TableNode():
-                raise InternalError(f'table "{node.name}" has no work in a step')
+        with StepReads(shards, run.rows, run.overlapping) as reads:
+            match node:
+                case SourceNode():
+                    progress(f'"{node.name}" [{lower}, {upper}): reading its bound files')
+                    bindings = self._catalog.bindings(node.id, lower, upper)
+                    has_prior = not run.is_empty(node.id, 0, lower)
+                    with node.source.kept_still(bindings):
+                        updates = ingest(session, shards, row, node.source, bindings, reads, has_prior=has_prior)
+                        stats = self._append(run, node, row, lower, upper, writer, shards, updates)
+                case MaintainedNode():
+                    progress(f'"{node.name}" [{lower}, {upper}): maintaining')
+                    maintained = self._maintain(run, node, row, lower, upper, session, reads)
+                    if maintained is None:
+                        return NO_ROWS, reads.rows_read
+                    most = rows_at_most(node.plan, lambda id: _rows(run.overlapping(id, None, upper)))
+                    if row.is_hydrated:
+                        most = rows_at_most(node.plan, lambda id: _rows(run.overlapping(id, lower, upper)))
+                    stats = self._append(run, node, row, lower, upper, writer, shards, maintained, most)
+                    if node.is_temporal:
+                        written = [batch for batch in run.batches[node.id] if batch.id == run.written.get(node.id)]
+                        listed = partial(run.overlapping, node.id, None, upper)
+                        run.dues[node.id] = next_due(row, upper, written, listed, shards, self._local)
+                case TableNode():
+                    raise InternalError(f'table "{node.name}" has no work in a step')
+            return stats, reads.rows_read
 
     def _append(
         self,
@@ -398,9 +427,11 @@ class Stepper:
         writer: BatchWriter,
         shards: Shards[DataFrame],
         updates: DataFrame,
+        most: int | None = None,
     ) -> BatchStats:
         """Writes a collection's updates in `[lower, upper)` as one unsealed batch, which the rest of the step reads."""
-        batch, stats = writer.write(shards, row, row.upper, _at(row.upper, upper), updates)
+        key = () if isinstance(node, TableNode) else node.key
+        batch, stats = writer.write(shards, row, row.upper, _at(row.upper, upper), updates, key=key, rows=most)
         if stats.rows:
             run.written[node.id] = batch
             interval = (_at(row.upper, lower), _at(row.upper, upper))
@@ -415,28 +446,37 @@ class Stepper:
         lower: int,
         upper: int,
         session: SparkSession,
-        shards: Shards[DataFrame],
+        reads: StepReads,
     ) -> DataFrame | None:
-        def read(id: GlobalId, start: int | None, end: int) -> DataFrame:
-            return shards.read(run.rows[id], run.overlapping(id, start, end), lower=start, upper=end)
-
         def is_small(id: GlobalId) -> bool:
-            return sum(batch.stats.rows for batch in run.overlapping(id, lower, upper)) <= BROADCAST_ROWS
+            return _rows(run.overlapping(id, lower, upper)) <= BROADCAST_ROWS
 
-        renderer = Renderer(session, read, is_small=is_small)
+        columns = RelationType(row.columns)
         parts: list[DataFrame] = []
         if not row.is_hydrated:
             as_of = lower
             for input in node.inputs:
                 _check_since(run.rows[input], as_of, node)
             if node.has_constants or any(run.overlapping(input, None, as_of + 1) for input in node.reads):
-                parts.append(renderer.snapshot(node.plan, as_of))
+                parts.append(Renderer(session, reads.read).snapshot(node.plan, as_of).toDF(*columns.names, *META))
             lower = as_of + 1
+            # What was just computed is not written yet: the steps that follow in this run see it as a frame.
+            hydrated = parts[0] if parts else session.createDataFrame([], spark_schema(columns, columns.names))
+            own: OwnState = FrameState(with_positions(hydrated, columns))
         else:
             for input in node.inputs:
                 _check_since(run.rows[input], lower - 1, node)
+            # Before its next due time nothing of a temporal state matters to what arrives.
+            waits = node.is_temporal and (row.next_due is None or row.next_due >= upper)
+            if waits:
+                nothing = session.createDataFrame([], spark_schema(columns, columns.names))
+                own = FrameState(with_positions(nothing, columns))
+            else:
+                few = all(is_small(id) for id in node.reads)
+                own = ShardState(reads, row.id, columns, lower, prunes=few)
         updates = None
         if lower < upper:
+            renderer = Renderer(session, reads.read, is_small=is_small, own=own, reads=reads)
             updates = renderer.updates(node.plan, lower, upper, lambda id: run.is_empty(id, lower, upper))
         if updates is not None:
             parts.append(updates)
@@ -472,7 +512,8 @@ class Stepper:
         if not seals and not failures:
             return
         fail_point("append.before_seal")
-        sealed = self._catalog.seal(seals, leadership=leadership, failures=failures)
+        dues = {id: due for id, due in run.dues.items() if run.done[id].outcome is Outcome.ADVANCED}
+        sealed = self._catalog.seal(seals, leadership=leadership, failures=failures, dues=dues)
         match sealed:
             case Sealed():
                 return
@@ -489,6 +530,10 @@ class Stepper:
 
 def _at(like: Antichain[int], time: int) -> Antichain[int]:
     return Antichain.of(like.lattice, time)
+
+
+def _rows(batches: Sequence[Batch]) -> int:
+    return sum(batch.stats.rows for batch in batches)
 
 
 def _behind(node: Node, row: CollectionRow, run: _Run) -> CollectionStep:

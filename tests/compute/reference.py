@@ -16,6 +16,7 @@ from typing import Any
 
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import (
+    Accumulate,
     ConstantRows,
     DeltaJoin,
     Linear,
@@ -23,6 +24,9 @@ from mz_dagster.plan.physical import (
     NegateAll,
     Physical,
     ReadCollection,
+    Repeat,
+    Staged,
+    TemporalState,
     UnionAll,
 )
 from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, Scalar, columns_of
@@ -129,7 +133,8 @@ def evaluate(node: Physical, collections: Mapping[GlobalId, Content]) -> Content
         case ConstantRows():
             return clean(Counter([tuple(cell.value for cell in row) for row in node.rows]))
         case NegateAll():
-            return Counter({row: -n for row, n in evaluate(node.input, collections).items()})
+            below = evaluate(node.input, collections)
+            return Counter({row: n if is_error(row) else -n for row, n in below.items()})
         case UnionAll():
             whole: Content = Counter()
             for one in node.inputs:
@@ -140,6 +145,16 @@ def evaluate(node: Physical, collections: Mapping[GlobalId, Content]) -> Content
             return _linear(node.mfp, evaluate(node.input, collections))
         case DeltaJoin():
             return _join(node, [evaluate(one, collections) for one in node.inputs])
+        case Repeat():
+            repeated: Content = Counter()
+            for row, n in evaluate(node.input, collections).items():
+                if is_error(row):
+                    repeated[row] += n
+                else:
+                    repeated[row[: node.count] + row[node.count + 1 :]] += n * row[node.count]
+            return clean(repeated)
+        case Accumulate() | Staged() | TemporalState():
+            raise NotImplementedError("keyed operators have oracles of their own")
 
 
 def _linear(mfp: MapFilterProject, content: Content) -> Content:
@@ -216,7 +231,7 @@ def _candidates(
 
 def _matches(node: DeltaJoin, joined: Row) -> bool | str:
     """Compares what cannot fail first: an error of a scalar over several inputs belongs to rows that are met."""
-    for equivalence in node.equivalences:
+    for number, equivalence in enumerate(node.equivalences):
         values = []
         failed: str | None = None
         for scalar in equivalence:
@@ -224,7 +239,9 @@ def _matches(node: DeltaJoin, joined: Row) -> bool | str:
                 values.append(value_of(scalar, joined))
             except Failed as error:
                 failed = failed or str(error)
-        if any(value is None for value in values) or any(not equal(values[0], value) for value in values[1:]):
+        if number not in node.null_safe and None in values:
+            return False
+        if any(not equal(values[0], value) for value in values[1:]):
             return False
         if failed:
             return failed

@@ -28,10 +28,11 @@ from mz_dagster.plan.physical import (
     NegateAll,
     Physical,
     ReadCollection,
+    Repeat,
     UnionAll,
 )
 from mz_dagster.plan.scalar import Call, ColumnRef, Literal, Scalar
-from mz_dagster.plan.types import BOOL, FLOAT8, INT4, TEXT, Column, RelationType, ScalarType
+from mz_dagster.plan.types import BOOL, FLOAT8, INT4, INT8, TEXT, Column, RelationType, ScalarType
 from tests.compute.reference import Content, Row, Update, at, evaluate
 
 if TYPE_CHECKING:
@@ -49,7 +50,8 @@ A = relation(("case", INT4), ("x", INT4), ("a", INT4))
 B = relation(("case", INT4), ("x", INT4), ("y", INT4))
 C = relation(("case", INT4), ("y", INT4), ("c", INT4))
 F = relation(("case", INT4), ("x", FLOAT8), ("t", TEXT))
-TYPES = {GlobalId("a"): A, GlobalId("b"): B, GlobalId("c"): C, GlobalId("f"): F, GlobalId("empty"): A}
+R = relation(("case", INT4), ("times", INT8), ("x", INT4))
+TYPES = {GlobalId("a"): A, GlobalId("b"): B, GlobalId("c"): C, GlobalId("f"): F, GlobalId("empty"): A, GlobalId("r"): R}
 
 
 def get(name: str) -> ReadCollection:
@@ -73,11 +75,15 @@ def joined(*inputs: Physical) -> RelationType:
 
 
 def join(
-    inputs: Sequence[Physical], *equivalences: Sequence[Scalar], orders: tuple[tuple[int, ...], ...] | None = None
+    inputs: Sequence[Physical],
+    *equivalences: Sequence[Scalar],
+    orders: tuple[tuple[int, ...], ...] | None = None,
+    null_safe: tuple[int, ...] = (),
 ) -> DeltaJoin:
     count = len(inputs)
     usual = tuple(tuple(j for j in range(count) if j != i) for i in range(count))
-    return DeltaJoin(tuple(inputs), tuple(tuple(e) for e in equivalences), orders or usual, joined(*inputs))
+    classes = tuple(tuple(e) for e in equivalences)
+    return DeltaJoin(tuple(inputs), classes, orders or usual, joined(*inputs), frozenset(null_safe))
 
 
 def mapped(node: Physical, steps: Sequence[tuple[str, Scalar]], projection: Sequence[int]) -> Linear:
@@ -162,6 +168,49 @@ def _texts() -> Physical:
     return join(inputs, [column(0), column(3), column(6)], [column(2, TEXT), column(8, TEXT)])
 
 
+def _null_safe() -> Physical:
+    inputs = [get("a"), get("b"), get("c")]
+    return join(
+        inputs, [column(0), column(3), column(6)], [column(1), column(4)], [column(5), column(7)], null_safe=(1,)
+    )
+
+
+def _null_safe_throughout() -> Physical:
+    inputs = [get("a"), get("b"), get("a")]
+    # One class within and across inputs, one with a constant NULL.
+    return join(
+        inputs,
+        [column(0), column(3), column(6)],
+        [column(1), column(4), column(7), column(8)],
+        [column(2), Literal(None, INT4)],
+        null_safe=(1, 2),
+    )
+
+
+def _null_safe_floats() -> Physical:
+    inputs = [get("f"), get("f")]
+    classes = [column(1, FLOAT8), column(4, FLOAT8)], [column(2, TEXT), column(5, TEXT)]
+    return join(inputs, [column(0), column(3)], *classes, null_safe=(1, 2))
+
+
+def _null_safe_keys_that_fail() -> Physical:
+    inputs = [get("a"), get("b")]
+    key = call("divide_int4", number(6), column(1))
+    return join(inputs, [column(0), column(3)], [key, column(4)], null_safe=(1,))
+
+
+def _null_safe_spanning() -> Physical:
+    inputs = [get("a"), get("b"), get("c")]
+    ratio = call("divide_int4", column(2), column(5))
+    total = call("add_int4", column(1), column(4))
+    return join(inputs, [column(0), column(3), column(6)], [total, column(7)], [ratio, column(8)], null_safe=(1, 2))
+
+
+def _repeated() -> Physical:
+    repeated = Repeat(get("r"), 1, relation(("case", INT4), ("x", INT4)))
+    return join([get("a"), repeated], [column(0), column(3)], [column(1), column(4)])
+
+
 def _cross() -> Physical:
     few = ConstantRows(((number(1), Literal(None, INT4), number(2)),), A)
     return join([few, mapped(get("a"), [("filter", call("lt_int4", column(0), number(3), type_=BOOL))], [1])])
@@ -181,6 +230,13 @@ SHAPES: dict[str, Callable[[], Physical]] = {
     "floating-point keys": _floats,
     "text keys": _texts,
     "no equivalence": _cross,
+    "rows repeated": lambda: Repeat(get("r"), 1, relation(("case", INT4), ("x", INT4))),
+    "rows repeated and joined": _repeated,
+    "NULL equals NULL in one class": _null_safe,
+    "NULL equals NULL, a constant too": _null_safe_throughout,
+    "NULL equals NULL, floats and texts": _null_safe_floats,
+    "NULL equals NULL, keys that fail": _null_safe_keys_that_fail,
+    "NULL equals NULL, scalars over several inputs": _null_safe_spanning,
 }
 
 
@@ -207,6 +263,8 @@ def _value(source: random.Random, type_: ScalarType) -> Any:
         return source.choice([None, 0.0, -0.0, float("nan"), 1.5])
     if type_ is TEXT:
         return source.choice([None, "", "a", "A", "é"])
+    if type_ is INT8:
+        return source.choice([-2, -1, 0, 1, 2])
     return source.choice([None, 0, 1, 1, 2, 3])
 
 

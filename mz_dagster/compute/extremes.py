@@ -1,0 +1,66 @@
+"""Least and greatest values of each bucket: `plan.physical.Extremes`.
+
+NULLs do not count; a column without any other value is NULL. Multiplicities do not count either. NaN is the greatest
+number, text is compared by bytes, and of the two zeros the result holds the positive one, also in the group's columns.
+The extreme of a group is that of its buckets' extremes.
+
+Cost: one aggregation of the frame, without a shuffle if it is parted by bucket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as sf
+
+from mz_dagster.compute.frame import DIFF
+from mz_dagster.compute.versions import Shape, sign
+from mz_dagster.plan.physical import Extremes
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+def extremes(frame: DataFrame, shape: Shape, function: Extremes, keys: Sequence[str], subject: Column) -> DataFrame:
+    """Returns the rows that are not `subject`, and for each bucket of the others one row of multiplicity 1.
+
+    Args:
+        frame: Rows of `shape` with `keys` and a diff.
+        shape: Of the rows.
+        function: Which extremes.
+        keys: Names of the columns that part versions of buckets, besides the group's; they are kept.
+        subject: Whether a row is one of a bucket, over `keys`.
+    """
+    results: list[Column] = []
+    for position, greatest in zip(shape.others, function.greatest, strict=True):
+        name = f"c{position}"
+        results.append((sf.max(name) if greatest else sf.min(name)).alias(f"mz_result_{position}"))
+    gathered = grouped_with_bystanders(frame, shape, keys, subject, results)
+    # A row that is no subject is a group by itself, of which it is the extreme.
+    data = [
+        sf.col(f"mz_result_{position}" if position in shape.others else f"c{position}").alias(f"c{position}")
+        for position in range(shape.arity)
+    ]
+    signs = [sf.col(sign(position)) for position in shape.floats]
+    return gathered.select(*keys, *data, *signs, sf.col(DIFF))
+
+
+def grouped_with_bystanders(
+    frame: DataFrame, shape: Shape, keys: Sequence[str], subject: Column, results: Sequence[Column]
+) -> DataFrame:
+    """Aggregates the subjects by bucket and version, and every other row by itself.
+
+    Returns `keys`, the group's columns, `results`, each subject bucket's diff 1 or the row's own diff, the signs of
+    floats (of subjects: positive) and, for each other column, `mz_own_{position}`: the row's own value, NULL in
+    subjects.
+    """
+    own = [
+        sf.when(~subject, sf.col(f"c{position}")).alias(f"mz_own_{position}")
+        for position in shape.others
+    ]  # fmt: skip
+    signs = [
+        sf.when(~subject, sf.col(sign(position))).otherwise(False).alias(sign(position)) for position in shape.floats
+    ]
+    grouped = frame.groupBy(*keys, *shape.group_names, *own, *signs).agg(*results, sf.sum(DIFF).alias(DIFF))
+    return grouped.withColumn(DIFF, sf.when(subject, sf.lit(1).cast("bigint")).otherwise(sf.col(DIFF)))

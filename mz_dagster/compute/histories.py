@@ -1,0 +1,136 @@
+"""Histories: all updates before a time of what is linear over collections, as the lookups of a join need them.
+
+Owns the walk from an input of a join down to the collections that it reads. Keys go down with it: a column that a
+linear operator only passes on binds the column below it, and where a collection's columns are bound so, and it is large
+and laid out by them, only the files that hold the keys are read. What is returned then lacks updates of other keys, so
+the join still compares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, assert_never
+
+from mz_dagster.compute.constant import constant
+from mz_dagster.compute.frame import with_positions
+from mz_dagster.compute.linear import linear
+from mz_dagster.compute.negate import negate
+from mz_dagster.compute.repeat import repeat
+from mz_dagster.compute.step_reads import StepReads
+from mz_dagster.compute.union import union
+from mz_dagster.errors import InternalError
+from mz_dagster.formalism import GlobalId
+from mz_dagster.plan.physical import (
+    Accumulate,
+    ConstantRows,
+    DeltaJoin,
+    Linear,
+    NegateAll,
+    Physical,
+    ReadCollection,
+    Repeat,
+    Staged,
+    TemporalState,
+    UnionAll,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Is the keys of a lookup.
+
+    Attributes:
+        frame: A row for each key, which may repeat.
+        by_position: For columns of what is looked up: the column of `frame` that they must equal.
+    """
+
+    frame: DataFrame
+    by_position: Mapping[int, Column]
+
+
+class Histories:
+    """Reads histories up to the end of an interval.
+
+    Args:
+        session: Where constants live.
+        read: Reads all of a collection's updates with `lower <= time < upper`.
+        upper: The end of the interval.
+        reads: Prunes lookups by key; None to read everything.
+    """
+
+    def __init__(
+        self,
+        session: SparkSession,
+        read: Callable[[GlobalId, int | None, int], DataFrame],
+        upper: int,
+        reads: StepReads | None = None,
+    ) -> None:
+        self._session = session
+        self._read = read
+        self._upper = upper
+        self._reads = reads
+
+    def of(self, node: Physical, keys: Keys | None = None) -> DataFrame:
+        """Returns all updates of `node`, a tree of linear operators; given keys, those of others may be missing."""
+        match node:
+            case ReadCollection():
+                if keys is None or self._reads is None:
+                    return with_positions(self._read(node.id, None, self._upper), node.relation_type)
+                found = self._reads.lookup(node.id, self._upper, keys.frame, keys.by_position)
+                return with_positions(found, node.relation_type)
+            case ConstantRows():
+                return constant(self._session, node)
+            case Linear():
+                return linear(self._below(node, 0, keys), node.mfp)
+            case NegateAll():
+                return negate(self._below(node, 0, keys), node.relation_type.arity)
+            case UnionAll():
+                return union([self._below(node, n, keys) for n in range(len(node.inputs))])
+            case Repeat():
+                return repeat(self._below(node, 0, keys), node.count, node.input.relation_type.arity)
+            case DeltaJoin() | Accumulate() | Staged() | TemporalState():
+                raise InternalError("the history of this operator is an arrangement's, not computed")
+            case _:
+                assert_never(node)
+
+    def prunes(self, node: Physical, positions: Sequence[int]) -> bool:
+        """Returns whether a lookup in `node` by the columns at `positions` would leave much out; no job."""
+        if self._reads is None:
+            return False
+        if isinstance(node, ReadCollection):
+            return self._reads.prunes(node.id, self._upper, positions)
+        return any(
+            self.prunes(one, [p for p in map(passes, positions) if p is not None]) for one, passes in _down(node)
+        )
+
+    def shared(self, frame: DataFrame) -> DataFrame:
+        """Returns the frame, computed only once however often it is used."""
+        return frame if self._reads is None else self._reads.shared(frame)
+
+    def _below(self, node: Physical, input: int, keys: Keys | None) -> DataFrame:
+        below, passes = _down(node)[input]
+        if keys is None:
+            return self.of(below)
+        bound = {passes(position): column for position, column in keys.by_position.items()}
+        return self.of(below, Keys(keys.frame, {p: column for p, column in bound.items() if p is not None}))
+
+
+def _down(node: Physical) -> list[tuple[Physical, Callable[[int], int | None]]]:
+    """Returns the inputs of a linear operator, each with what tells for an output column which input column it is."""
+    match node:
+        case Linear():
+            mfp = node.mfp
+            return [(node.input, lambda p: mfp.projection[p] if mfp.projection[p] < mfp.arity else None)]
+        case NegateAll():
+            return [(node.input, lambda p: p)]
+        case Repeat():
+            count = node.count
+            return [(node.input, lambda p: p if p < count else p + 1)]
+        case UnionAll():
+            return [(one, lambda p: p) for one in node.inputs]
+        case _:
+            return []

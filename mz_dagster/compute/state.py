@@ -1,0 +1,120 @@
+"""The state of a keyed operator, as the operator reads it: its own collection before the interval of the step.
+
+A state operator's output is its state. It never sees batches: it asks for the rows of the keys that its changes touch,
+and how little of the shard is read for them is decided here and in storage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from pyspark.sql import functions as sf
+
+from mz_dagster.compute.frame import ERROR, with_positions
+from mz_dagster.compute.step_reads import StepReads
+from mz_dagster.formalism import GlobalId
+from mz_dagster.plan.types import RelationType
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class OwnState(Protocol):
+    """Is what a state operator's collection held before the interval."""
+
+    def lookup(self, keys: DataFrame, positions: Sequence[int]) -> DataFrame:
+        """Returns the state's updates whose columns at `positions` equal some row of `keys`; NULL equals NULL.
+
+        Args:
+            keys: One column per position, `k0`, `k1`, ...; rows may repeat.
+            positions: Columns of the state.
+
+        Returns:
+            An operator's frame (`c0`, ..., time, diff, error) of the data part only: not consolidated, all times before
+            the interval.
+        """
+        ...
+
+    def before(self) -> DataFrame:
+        """Returns all updates of the state before the interval, as `lookup` does."""
+        ...
+
+    def kept(self, changes: DataFrame) -> DataFrame:
+        """Returns the operator's changes, computed only once if lookups are going to ask for their keys first."""
+        ...
+
+
+class FrameState:
+    """Is a state that is a frame, not a shard: that of a collection which is being hydrated.
+
+    Args:
+        frame: An operator's frame; `before` in full.
+    """
+
+    def __init__(self, frame: DataFrame) -> None:
+        self._frame = frame
+
+    def lookup(self, keys: DataFrame, positions: Sequence[int]) -> DataFrame:
+        """Returns the rows of the keys; nothing is pruned."""
+        return restricted(self.before(), keys, positions)
+
+    def before(self) -> DataFrame:
+        """Returns the frame's data part."""
+        return self._frame.where(sf.col(ERROR).isNull())
+
+    def kept(self, changes: DataFrame) -> DataFrame:
+        """Returns the changes as they are."""
+        return changes
+
+
+class ShardState:
+    """Is a state in a shard: a lookup reads the files that hold its keys, if that is worth a look at them.
+
+    Args:
+        reads: What reads for the step of the state's collection.
+        id: The collection.
+        relation_type: Its columns.
+        upper: The lower end of the interval.
+        prunes: Whether the changes are few enough to look at their keys first.
+    """
+
+    def __init__(
+        self, reads: StepReads, id: GlobalId, relation_type: RelationType, upper: int, *, prunes: bool = True
+    ) -> None:
+        self._reads = reads
+        self._id = id
+        self._type = relation_type
+        self._upper = upper
+        self._prunes = prunes
+
+    def lookup(self, keys: DataFrame, positions: Sequence[int]) -> DataFrame:
+        """Returns the rows of the keys; may run a small job over `keys`."""
+        if not self._prunes:
+            return restricted(self.before(), keys, positions)
+        by_position = {position: sf.col(f"k{i}") for i, position in enumerate(positions)}
+        found = self._reads.lookup(self._id, self._upper, keys, by_position)
+        return restricted(self._data(found), keys, positions)
+
+    def before(self) -> DataFrame:
+        """Returns the shard's data part before the interval."""
+        return self._data(self._reads.read(self._id, None, self._upper))
+
+    def kept(self, changes: DataFrame) -> DataFrame:
+        """Returns the changes, kept on the server if lookups may be pruned."""
+        prunes = self._prunes and self._reads.prunes(self._id, self._upper, range(self._type.arity))
+        return self._reads.shared(changes) if prunes else changes
+
+    def _data(self, frame: DataFrame) -> DataFrame:
+        return with_positions(frame, self._type).where(sf.col(ERROR).isNull())
+
+
+def restricted(frame: DataFrame, keys: DataFrame, positions: Sequence[int]) -> DataFrame:
+    """Returns the rows of `frame` whose columns at `positions` equal some row of `keys`; NULL equals NULL."""
+    if not positions:
+        return frame
+    distinct = keys.distinct()
+    condition = sf.col(f"c{positions[0]}").eqNullSafe(sf.col("k0"))
+    for i, position in list(enumerate(positions))[1:]:
+        condition = condition & sf.col(f"c{position}").eqNullSafe(sf.col(f"k{i}"))
+    return frame.join(distinct, condition, "left_semi")

@@ -1,0 +1,57 @@
+"""The first rows of each bucket: `plan.physical.TopRows`.
+
+Ties of the order go by the whole row, so the outcome is a function of the rows. A row of multiplicity n takes n places
+and is cut where the limit falls inside. Best of best: the first n of a group are among the first n of its buckets.
+
+Cost: one sort of each bucket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as sf
+
+from mz_dagster.compute.frame import DIFF
+from mz_dagster.compute.versions import Shape
+from mz_dagster.plan.physical import TopRows
+from mz_dagster.plan.relation import ColumnOrder
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+def top_rows(
+    frame: DataFrame, shape: Shape, function: TopRows, partition: Sequence[str], subject: Column, *, last: bool
+) -> DataFrame:
+    """Returns the rows that are not `subject`, and of the others the first ones of each partition.
+
+    Args:
+        frame: Rows of `shape` with a positive diff and further columns, which are kept.
+        shape: Of the rows.
+        function: Which rows.
+        partition: Names of the columns that part buckets.
+        subject: Whether a row is one of a bucket.
+        last: Whether this is the last stage, which leaves out the offset.
+    """
+    window = Window.partitionBy(*partition).orderBy(*(ordered(one) for one in function.order), *shape.ties())
+    end = sf.sum(DIFF).over(window.rowsBetween(Window.unboundedPreceding, Window.currentRow))
+    frame = frame.withColumn("mz_end", end)
+    start = sf.col("mz_end") - sf.col(DIFF)
+    if last and function.offset:
+        start = sf.greatest(start, sf.lit(function.offset).cast("bigint"))
+    stop = sf.col("mz_end")
+    if function.limit is not None:
+        stop = sf.least(stop, sf.lit(function.offset + function.limit).cast("bigint"))
+    diff = sf.when(subject, stop - start).otherwise(sf.col(DIFF))
+    return frame.where(~subject | (stop > start)).withColumn(DIFF, diff).drop("mz_end")
+
+
+def ordered(order: ColumnOrder) -> Column:
+    """Returns one key of an order as Spark sorts by it."""
+    column = sf.col(f"c{order.position}")
+    if order.descending:
+        return column.desc_nulls_first() if order.nulls_first else column.desc_nulls_last()
+    return column.asc_nulls_first() if order.nulls_first else column.asc_nulls_last()

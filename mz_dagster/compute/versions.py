@@ -1,0 +1,225 @@
+"""Versions of buckets: what every recomputing operator does before and after its stage function.
+
+A *flow* is a frame that holds all levels of a tournament at once: `mz_level` (NULL in the error part), `mz_bucket`, the
+input's columns, time, diff and error. Its rows are changes, at their times, and what the state held before the
+interval, at the time `PRIOR`. A stage takes the flow apart into versions and puts the next flow together:
+
+    touched      the times at which a bucket of the stage's level changes: t1 < ... < tk
+    versions     its content at PRIOR and after each ti: each row with the sum of its diffs up to then
+    (the stage function makes the rows of each version into those of its result)
+    replaced     each version's result asserted at its time and retracted at the next one of its bucket; that of PRIOR
+                 is only retracted, and that of tk only asserted
+
+What is of other levels stands by and leaves as it came, and so do the stage's own changes, which are updates of the
+state. One frame flows through all stages, so the plan grows by the stages, not by what they share. A row whose
+multiplicity in a version is negative is an error in the place of the row.
+
+Floats travel as two columns, the number with unsigned zero and whether the zero was negative, so that grouping by all
+columns keeps the bits of rows while groups take the two zeros for one.
+
+Cost: one shuffle by bucket for each stage, one window for the times, and a row for each row of a touched bucket and
+each version of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as sf
+
+from mz_dagster.compute.frame import DIFF, ERROR, TIME, positional, spark_type
+from mz_dagster.compute.scalar.accumulation import NEGATIVE_MULTIPLICITY
+from mz_dagster.plan.types import Kind, RelationType
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+#: The time of what was there before the interval; before every time.
+PRIOR = -1
+
+LEVEL = "mz_level"
+BUCKET = "mz_bucket"
+#: The version's time, and the time of the next version of its bucket; NULL in rows that stand by, or in the last one.
+FROM = "mz_from"
+UNTIL = "mz_until"
+#: Of a row of versions, the columns besides data and diff.
+CARRIED = (LEVEL, BUCKET, FROM, UNTIL, TIME, ERROR)
+
+_FLOATS = (Kind.FLOAT4, Kind.FLOAT8)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Is what a stage knows of the rows it works on.
+
+    Attributes:
+        relation_type: The input's columns.
+        group: Positions of those that are the group.
+    """
+
+    relation_type: RelationType
+    group: tuple[int, ...]
+
+    @property
+    def arity(self) -> int:
+        """The number of columns."""
+        return self.relation_type.arity
+
+    @property
+    def others(self) -> tuple[int, ...]:
+        """The positions of the columns that are not of the group."""
+        return tuple(position for position in range(self.arity) if position not in self.group)
+
+    @property
+    def floats(self) -> tuple[int, ...]:
+        """The positions of the columns that can hold a negative zero."""
+        return tuple(i for i, column in enumerate(self.relation_type.columns) if column.type.kind in _FLOATS)
+
+    @property
+    def row(self) -> list[str]:
+        """The names of all columns that tell one row from another."""
+        return [*positional(self.arity), *(sign(position) for position in self.floats)]
+
+    @property
+    def group_names(self) -> list[str]:
+        """The names of the group's columns."""
+        return [f"c{position}" for position in self.group]
+
+    def split(self) -> list[Column]:
+        """Returns the columns `row` over an operator's frame."""
+        data = [sf.col(name) for name in positional(self.arity)]
+        signs = []
+        for position in self.floats:
+            column = sf.col(f"c{position}")
+            negative = (column == 0.0) & sf.startswith(column.cast("string"), sf.lit("-"))
+            signs.append(sf.coalesce(negative, sf.lit(False)).alias(sign(position)))
+            data[position] = sf.when(column == 0.0, self._zero(position)).otherwise(column).alias(f"c{position}")
+        return [*data, *signs]
+
+    def restored(self, position: int) -> Column:
+        """Returns the column at `position` with its negative zeros."""
+        column = sf.col(f"c{position}")
+        if position not in self.floats:
+            return column
+        zero = sf.negate(self._zero(position))
+        return sf.when(sf.col(sign(position)), zero).otherwise(column).alias(f"c{position}")
+
+    def _zero(self, position: int) -> Column:
+        return sf.lit(0.0).cast(spark_type(self.relation_type.columns[position].type))
+
+    def ties(self) -> list[Column]:
+        """Returns the order of whole rows: all columns ascending, NULLs last, a negative zero before a positive."""
+        data = [sf.col(name).asc_nulls_last() for name in positional(self.arity)]
+        return [*data, *(sf.col(sign(position)).desc() for position in self.floats)]
+
+
+def sign(position: int) -> str:
+    """Returns the name of the column that tells whether the zero at `position` is negative."""
+    return f"mz_negative_{position}"
+
+
+def subject() -> Column:
+    """Returns whether a row of versions is the stage's: it neither stands by nor is an error."""
+    return sf.col(FROM).isNotNull() & sf.col(ERROR).isNull()
+
+
+def partition(shape: Shape) -> list[str]:
+    """Returns the names of the columns that part versions of buckets, and those from rows that are no subjects."""
+    return [LEVEL, BUCKET, *shape.group_names, FROM, ERROR]
+
+
+def versions(flow: DataFrame, shape: Shape, level: int, *, keeps_changes: bool) -> DataFrame:
+    """Returns the rows of each version of the touched buckets of `level`, and the rows that stand by.
+
+    Args:
+        flow: The flow; what is PRIOR need not be consolidated.
+        shape: Of the rows.
+        level: The stage's.
+        keeps_changes: Whether the level's own changes stand by.
+
+    Returns:
+        `shape.row`, diff and `CARRIED`; time is NULL but in rows that stand by. Equal rows of a version are one row,
+        with a positive diff, or with an error and diff 1.
+    """
+    own = sf.col(LEVEL).eqNullSafe(level)
+    changed = own & (sf.col(TIME) > PRIOR)
+    bucket = Window.partitionBy(LEVEL, BUCKET, *shape.group_names)
+    times = sf.sort_array(sf.collect_set(sf.when(changed, sf.col(TIME))).over(bucket))
+    none = sf.lit(None).cast("bigint")
+    standing = sf.array(sf.struct(none.alias(FROM), none.alias(UNTIL)))
+    spans = sf.zip_with(
+        sf.concat(sf.array(sf.lit(PRIOR).cast("bigint")), sf.col("mz_times")),
+        sf.concat(sf.col("mz_times"), sf.array(none)),
+        lambda start, end: sf.struct(start.alias(FROM), end.alias(UNTIL)),
+    )
+    stands = changed if keeps_changes else sf.lit(False)
+    live = sf.filter(sf.concat(standing, spans), lambda span: sf.coalesce(span[FROM] >= sf.col(TIME), stands))
+    # Of a bucket that nothing touches there are no versions.
+    entries = sf.when(~own, standing).when(sf.size("mz_times") > 0, live)
+    exploded = flow.withColumn("mz_times", times).withColumn("mz_span", sf.explode(entries))
+    data = [sf.col(name) for name in shape.row]
+    spread = exploded.select(
+        LEVEL, BUCKET, *data, sf.col(f"mz_span.{FROM}"), sf.col(f"mz_span.{UNTIL}"),
+        sf.when(sf.col(f"mz_span.{FROM}").isNull(), sf.col(TIME)).alias(TIME), sf.col(DIFF), sf.col(ERROR),
+    )  # fmt: skip
+    summed = spread.groupBy(*CARRIED, *shape.row).agg(sf.sum(DIFF).alias(DIFF)).where(sf.col(DIFF) != 0)
+    negative = sf.col(FROM).isNotNull() & (sf.col(DIFF) < 0)
+    carried = [sf.col(name) for name in CARRIED if name != ERROR]
+    return summed.select(
+        *carried, *data, sf.when(negative, sf.lit(1).cast("bigint")).otherwise(sf.col(DIFF)).alias(DIFF),
+        sf.when(negative, sf.lit(NEGATIVE_MULTIPLICITY)).otherwise(sf.col(ERROR)).alias(ERROR),
+    )  # fmt: skip
+
+
+def replaced(
+    results: DataFrame, shape: Shape, level: int, buckets: int, extra: Sequence[str] = (), *, consolidates: bool
+) -> DataFrame:
+    """Returns the flow after a stage: the results of versions as changes of the next level, and what stood by.
+
+    Args:
+        results: As from `versions`, with the subjects' rows replaced by those of the results.
+        shape: Of the rows.
+        level: Of the results.
+        buckets: How many buckets that level has.
+        extra: Names of further columns of the results, to be kept.
+        consolidates: Whether equal changes become one, so that the next stage is not touched where nothing changed.
+    """
+    standing = sf.col(FROM).isNull()
+    result_level = sf.when(standing, sf.col(LEVEL)).when(sf.col(ERROR).isNull(), sf.lit(level))
+    result_bucket = sf.when(standing, sf.col(BUCKET)).when(sf.col(ERROR).isNull(), _bucket(sf.col(BUCKET), buckets))
+    start = sf.when(standing, sf.col(TIME)).when(sf.col(FROM) > PRIOR, sf.col(FROM))
+    updates = sf.array(
+        sf.struct(start.alias(TIME), sf.col(DIFF).alias(DIFF)),
+        sf.struct(sf.col(UNTIL).alias(TIME), sf.negate(sf.col(DIFF)).alias(DIFF)),
+    )
+    kept = [*shape.row, *extra]
+    flow = results.select(
+        sf.col(LEVEL).alias("mz_old_level"), sf.col(BUCKET).alias("mz_old_bucket"), result_level.alias(LEVEL),
+        result_bucket.alias(BUCKET), *(sf.col(name) for name in kept), sf.col(ERROR),
+        sf.explode(sf.filter(updates, lambda update: update[TIME].isNotNull())).alias("mz_update"),
+    )  # fmt: skip
+    flow = flow.select("*", sf.col(f"mz_update.{TIME}"), sf.col(f"mz_update.{DIFF}")).drop("mz_update")
+    if consolidates:
+        # Within the old bucket, where the rows already are: no shuffle.
+        keys = ["mz_old_level", "mz_old_bucket", LEVEL, BUCKET, *kept, ERROR, TIME]
+        flow = flow.groupBy(*keys).agg(sf.sum(DIFF).alias(DIFF)).where(sf.col(DIFF) != 0)
+    return flow.select(LEVEL, BUCKET, *kept, TIME, DIFF, ERROR)
+
+
+def first_bucket(shape: Shape, buckets: int) -> Column:
+    """Returns the bucket of a row of level 0: the hash of the columns that are not of the group."""
+    hashed = [sf.col(f"c{position}") for position in shape.others]
+    return _bucket(sf.xxhash64(*hashed), buckets) if hashed else sf.lit(0).cast("bigint")
+
+
+def _bucket(number: Column, buckets: int) -> Column:
+    """Returns the bucket of a hash, or that of a finer level's bucket: both agree for powers of two."""
+    return sf.lit(0).cast("bigint") if buckets == 1 else sf.pmod(number, sf.lit(buckets).cast("bigint"))
+
+
+def bucket_at(buckets: int) -> Column:
+    """Returns the bucket at a level with `buckets` buckets in which the results of the row's bucket lie."""
+    return _bucket(sf.col(BUCKET), buckets)

@@ -1,0 +1,168 @@
+"""What a tournament holds, recomputed from scratch: the oracle of `compute/staged.py`.
+
+Contents are `Counter`s of rows, as in `reference.py`; the state's rows are `(level, bucket, *row, *results)`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from mz_dagster.plan.physical import Extremes, Gathered, Staged, TopRows, Windowed
+from mz_dagster.plan.relation import Aggregate, AggregateFunction, ColumnOrder
+from tests.compute.reference import Content, Exact, Row, Update, clean, exact, is_error
+
+NEGATIVE = ("error", "XX001 a row has a negative multiplicity")
+RETRACTED = ("error", "XX001 a row was retracted from a collection that never retracts")
+
+
+def comparable(value: Any) -> Any:
+    """Returns what sorts as the value does: NaN is the greatest number, texts go by bytes."""
+    if isinstance(value, float):
+        return (math.isnan(value), 0.0 if math.isnan(value) else float(value))
+    return value.encode() if isinstance(value, str) else value
+
+
+def identical(value: Any) -> Any:
+    """Returns what is equal for values of one group: NULLs, NaNs, the two zeros."""
+    if isinstance(value, float):
+        return "nan" if math.isnan(value) else float(value) + 0.0
+    return value
+
+
+def ordered(rows: Sequence[Row], order: Sequence[ColumnOrder], arity: int) -> list[Row]:
+    """Returns the rows in the order, ties by the whole row, NULLs last, a negative zero before a positive one."""
+
+    def whole(row: Row) -> Any:
+        cells = [(cell is None, 0 if cell is None else comparable(cell)) for cell in row[:arity]]
+        return cells, [isinstance(cell, float) and math.copysign(1, cell) > 0 for cell in row[:arity]]
+
+    result = sorted(rows, key=whole)
+    for one in reversed(order):
+        nulls = [row for row in result if row[one.position] is None]
+        others = [row for row in result if row[one.position] is not None]
+        others.sort(key=lambda row, p=one.position: comparable(row[p]), reverse=one.descending)  # type: ignore[misc]
+        result = nulls + others if one.nulls_first else others + nulls
+    return result
+
+
+def copies(content: Content) -> list[Row]:
+    return [row for row, n in content.items() for _ in range(n)]
+
+
+def stage(node: Staged, content: Content, *, last: bool) -> Content:
+    """Returns what the stage function makes of the rows of one bucket of one group."""
+    function = node.function
+    arity = node.input.relation_type.arity
+    match function:
+        case TopRows():
+            rows = ordered(copies(content), function.order, arity)
+            stop = None if function.limit is None else function.limit + function.offset
+            return Counter(rows[function.offset if last else 0 : stop])
+        case Extremes():
+            return Counter([_extreme(node, function, content)])
+        case Gathered():
+            first = next(iter(content))
+            row = [_unsigned(cell) if i in node.group else None for i, cell in enumerate(first)]
+            results = [gathered(one, content, arity) for one in function.aggregates]
+            return Counter([(*row, *results)])
+        case Windowed():
+            assert [one.name for one in function.functions] == ["row_number"]
+            rows = ordered(copies(content), function.order, arity)
+            return Counter([(*row, i + 1) for i, row in enumerate(rows)])
+
+
+def gathered(aggregate: Aggregate, content: Content, arity: int) -> Any:
+    rows = ordered(copies(content), aggregate.order, arity)
+    if aggregate.filter is not None:
+        rows = [row for row in rows if row[aggregate.filter]]
+    if aggregate.function is AggregateFunction.ARRAY_AGG:
+        return tuple(row[aggregate.arguments[0]] for row in rows) or None
+    value, separator = aggregate.arguments
+    present = [row for row in rows if row[value] is not None]
+    text = "".join((row[separator] or "" if i else "") + row[value] for i, row in enumerate(present))
+    return text if present else None
+
+
+def _extreme(node: Staged, function: Extremes, content: Content) -> Row:
+    row = [_unsigned(cell) for cell in next(iter(content))]
+    others = [i for i in range(len(row)) if i not in node.group]
+    for position, greatest in zip(others, function.greatest, strict=True):
+        values = [one[position] for one in content if one[position] is not None]
+        extreme = (max if greatest else min)(values, key=comparable) if values else None
+        row[position] = _unsigned(extreme)
+    return tuple(row)
+
+
+def _unsigned(cell: Any) -> Any:
+    return Exact(0.0) if isinstance(cell, float) and float(cell) == 0 else cell
+
+
+def groups(node: Staged, content: Content) -> Iterator[Content]:
+    """Yields the content of each group."""
+    found: dict[Row, Content] = defaultdict(Counter)
+    for row, n in content.items():
+        found[tuple(identical(row[position]) for position in node.group)][row] += n
+    yield from found.values()
+
+
+def result(node: Staged, content: Content) -> Content:
+    """Returns the last level, without level and bucket, and the error part, from the input's content."""
+    whole: Content = Counter()
+    good: Content = Counter()
+    for row, n in content.items():
+        if is_error(row):
+            whole[row] += n
+        elif n < 0:
+            whole[RETRACTED if node.monotonic else NEGATIVE] += 1
+        else:
+            good[row] = n
+    for group in groups(node, good):
+        whole.update(stage(node, group, last=True))
+    return clean(whole)
+
+
+def never_retracted(updates: Sequence[Update], hydrated_at: int, time: int) -> Content:
+    """Returns the content that a monotonic operator takes for its input's, each retraction being a row that stays."""
+    whole: Content = Counter()
+    for now in range(hydrated_at, time + 1):
+        changes: Content = Counter()
+        for row, t, diff in updates:
+            if t == now or (now == hydrated_at and t < now):
+                changes[exact(row)] += diff
+        for row, n in changes.items():
+            if n < 0 and not is_error(row):
+                whole[RETRACTED] += 1
+            else:
+                whole[row] += n
+    return clean(whole)
+
+
+def check_levels(node: Staged, state: Content, arity: int) -> None:
+    """Checks that each level is what its stage makes of the buckets of the one below."""
+    extra = node.relation_type.arity - 2 - arity
+    levels: dict[int, dict[int, Content]] = defaultdict(lambda: defaultdict(Counter))
+    for row, n in state.items():
+        if not is_error(row):
+            levels[row[0]][row[1]][row[2:]] += n
+    widths = [*node.buckets, 1]
+    for level, buckets in levels.items():
+        assert all(0 <= bucket < widths[level] for bucket in buckets)
+    homes: dict[Row, int] = {}
+    for bucket, content in levels[0].items():
+        for row in content:
+            home = tuple(identical(cell) for cell in row)
+            assert homes.setdefault(home, bucket) == bucket, "equal rows lie in two buckets"
+    for level in range(node.last_level):
+        last = level == node.last_level - 1
+        above: dict[int, Content] = defaultdict(Counter)
+        for bucket, content in levels[level].items():
+            plain = Counter({row[:arity]: n for row, n in content.items() if n > 0})
+            for group in groups(node, plain):
+                made = stage(node, group, last=last)
+                if not last:
+                    made = Counter({(*row, *(None,) * extra): n for row, n in made.items()})
+                above[bucket % widths[level + 1]].update(made)
+        assert {b: clean(c) for b, c in above.items() if clean(c)} == dict(levels[level + 1]), f"level {level + 1}"

@@ -1,0 +1,291 @@
+"""A tournament's updates, summed over any split of time, are the tournament recomputed from scratch.
+
+Random histories with duplicates, NULLs, negative multiplicities, many times in an interval, floats of all kinds and
+updates of the error part. The state is a pTVC, which checks each interval's times, and is compacted between steps. The
+first column of the group is the number of a case, so many small random cases run in one Spark job for each shape.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql import functions as sf
+
+from mz_dagster.compute.frame import META, positional, spark_schema
+from mz_dagster.compute.gathered import TOO_MANY_ELEMENTS
+from mz_dagster.compute.render import Renderer
+from mz_dagster.compute.staged import staged_updates
+from mz_dagster.compute.state import FrameState
+from mz_dagster.errors import InternalError
+from mz_dagster.formalism import NATURAL, Antichain, GlobalId, Ptvc, Timeline, consolidate
+from mz_dagster.formalism import Update as FormalUpdate
+from mz_dagster.plan.physical import (
+    Extremes,
+    Gathered,
+    Linear,
+    MapFilterProject,
+    ReadCollection,
+    Staged,
+    StageFunction,
+    TopRows,
+    Windowed,
+)
+from mz_dagster.plan.relation import Aggregate, AggregateFunction, ColumnOrder, WindowFunction
+from mz_dagster.plan.scalar import Call, ColumnRef, Literal
+from mz_dagster.plan.types import BOOL, FLOAT8, INT4, INT8, TEXT, Column, RelationType, array_of
+from tests.compute.reference import Content, Row, Update, at, exact, is_error
+from tests.compute.staged_reference import check_levels, never_retracted, result
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+TIMES = 12
+CASES = 40
+TIMELINE = Timeline("t", NATURAL)
+
+INPUT = RelationType(
+    (Column("case", INT4), Column("g", FLOAT8), Column("x", FLOAT8), Column("t", TEXT), Column("f", BOOL))
+)
+ARITY = INPUT.arity
+BY_X = ColumnOrder(2, descending=True, nulls_first=False)
+BY_T = ColumnOrder(3, descending=False, nulls_first=True)
+BY_F = ColumnOrder(4, descending=True, nulls_first=True)
+
+
+def staged(function: StageFunction, *buckets: int, group: tuple[int, ...] = (0, 1), monotonic: bool = False) -> Staged:
+    results: list[Column] = []
+    if isinstance(function, Gathered):
+        results = [Column(f"r{i}", one.type) for i, one in enumerate(function.aggregates)]
+    if isinstance(function, Windowed):
+        results = [Column(f"r{i}", one.type) for i, one in enumerate(function.functions)]
+    columns = (Column("level", INT4, False), Column("bucket", INT8, False), *INPUT.columns, *results)
+    below = ReadCollection(GlobalId("in"), INPUT, "in")
+    return Staged(below, group, function, buckets, monotonic, RelationType(columns))
+
+
+def array_agg(position: int, *order: ColumnOrder, filter: int | None = None) -> Aggregate:
+    type_ = array_of(INPUT.columns[position].type)
+    return Aggregate(AggregateFunction.ARRAY_AGG, (position,), type_, filter=filter, order=order)
+
+
+def string_agg(value: int, separator: int, *order: ColumnOrder) -> Aggregate:
+    return Aggregate(AggregateFunction.STRING_AGG, (value, separator), TEXT, order=order)
+
+
+GATHERED = Gathered(
+    (array_agg(2), array_agg(3, BY_X, filter=4), array_agg(2, BY_F, BY_T), string_agg(3, 3, BY_X), string_agg(3, 3))
+)
+SHAPES = {
+    "top rows in two stages": staged(TopRows((BY_X, BY_T), 2, 1), 4, 1),
+    "extremes in two stages": staged(Extremes((True, False, True)), 4, 1),
+    "gathered": staged(GATHERED, 1),
+    "row numbers": staged(Windowed((BY_F, BY_T), (WindowFunction("row_number", (), INT8, False),)), 1),
+    "monotonic top rows": staged(TopRows((BY_T,), 3), 1, monotonic=True),
+}
+DEEP_SHAPES = {
+    **SHAPES,
+    "top rows in three stages": staged(TopRows((BY_F, BY_X), 3, 2), 16, 4, 1),
+    "top rows in one stage": staged(TopRows((), 1), 1),
+    "top rows without a limit": staged(TopRows((BY_X,), None, 2), 1),
+    "one group": staged(TopRows((BY_X,), 5), 4, 1, group=()),
+    "extremes of one group": staged(Extremes((False, True, False, True, True)), 4, 1, group=()),
+    "gathered from one group": staged(Gathered((array_agg(3, BY_X),)), 1, group=()),
+    "no rows": staged(TopRows((BY_X,), 0), 4, 1),
+    "all rows": staged(TopRows((BY_X,), None), 4, 1),
+    "extremes in one stage": staged(Extremes((False, True, False)), 1),
+    "extremes in three stages": staged(Extremes((False, True, False)), 16, 4, 1),
+    "monotonic extremes": staged(Extremes((False, True, False)), 1, monotonic=True),
+}
+
+
+def frontier(time: int) -> Antichain[int]:
+    return Antichain.of(TIMELINE, time)
+
+
+def random_updates(source: random.Random, cases: range, errors: int) -> list[Update]:
+    found: list[Update] = []
+    for case in cases:
+        rows: list[Row] = []
+        for _ in range(source.randrange(12)):
+            if rows and source.random() < 0.4:
+                row = source.choice(rows)
+            else:
+                g = source.choice([None, 0.0, -0.0, float("nan"), 1.5, 1.5, 1.5])
+                x = source.choice([None, 0.0, -0.0, float("nan"), 1.5, float("-inf"), 2.5])
+                row = (case, g, x, source.choice([None, "", "a", "B", "é", "ab"]), source.choice([None, True, False]))
+            rows.append(row)
+            found.append((row, source.randrange(TIMES), source.choice([-2, -1, -1, 1, 1, 1, 2])))
+    for _ in range(errors):
+        error = ("error", f"22000 bad record {source.randrange(2)}")
+        found.append((error, source.randrange(TIMES), source.choice([-1, 1])))
+    return found
+
+
+def frame_of(spark: SparkSession, relation_type: RelationType, updates: Sequence[Update]) -> DataFrame:
+    cells = [
+        (*(None,) * relation_type.arity, time, diff, row[1])
+        if is_error(row)
+        else (*(list(cell) if isinstance(cell, tuple) else cell for cell in row), time, diff, None)
+        for row, time, diff in updates
+    ]
+    return spark.createDataFrame(cells, spark_schema(relation_type))
+
+
+def hashable(cell: Any) -> Any:
+    return exact(tuple(cell)) if isinstance(cell, list) else cell
+
+
+class Life:
+    """Is one state operator through its steps, over two sets of cases: some begin with the first time, others hydrated.
+
+    They share all later steps, so that one job does for both.
+    """
+
+    def __init__(self, spark: SparkSession, node: Staged, seed: int) -> None:
+        source = random.Random(seed)
+        names = INPUT.with_names(positional(ARITY))
+        self._spark = spark
+        self._node = replace(node, input=ReadCollection(GlobalId("in"), names, "in"))
+        # Without a group there is one case, which begins one way.
+        ways = (True, True) if node.group else (seed % 2 == 0, seed % 2 == 1)
+        self._first = random_updates(source, range(CASES // 2), errors=4) if ways[0] else []
+        self._hydrated = random_updates(source, range(CASES // 2, CASES), errors=0) if ways[1] else []
+        self._hydrated_at = source.randrange(2, TIMES - 3)
+        self._cuts = sorted({source.randrange(self._hydrated_at + 2, TIMES), TIMES})
+        self._arity = node.relation_type.arity
+        self._state: Ptvc[Row, int] = Ptvc.begin(TIMELINE)
+
+    def run(self) -> None:
+        """Goes through all steps and checks the state at all times."""
+        self._begin()
+        for upper in self._cuts:
+            self._step(upper)
+            for time in range(self._state.since.only, upper):
+                self._check(time, [(self._first, 0), (self._hydrated, self._hydrated_at)])
+            self._state = self._state.compact(frontier(upper - 1))
+
+    def _begin(self) -> None:
+        upper = self._hydrated_at + 1
+        first = self._updates(self._first, 0, upper, [])
+        hydrated = self._renderer(self._hydrated, []).snapshot(self._node, self._hydrated_at)
+        whole = first.withColumn("tag", sf.lit(True)).unionAll(hydrated.withColumn("tag", sf.lit(False)))
+        answers = whole.collect()
+        self._append(upper, self._collected([answer[:-1] for answer in answers if answer[-1]]))
+        for time in range(upper):
+            self._check(time, [(self._first, 0)])
+        compacted = self._state.compact(frontier(self._hydrated_at))
+        found = [FormalUpdate(*one) for one in self._collected([one[:-1] for one in answers if not one[-1]])]
+        self._state = Ptvc(TIMELINE, consolidate([*compacted.updates, *found]), compacted.since, compacted.upper)
+
+    def _step(self, upper: int) -> None:
+        before = [(one.data, one.time, one.diff) for one in self._state.updates]
+        found = self._updates([*self._first, *self._hydrated], self._state.upper.only, upper, before)
+        self._append(upper, self._collected(found.collect()))
+
+    def _append(self, upper: int, updates: Sequence[Update]) -> None:
+        # The pTVC refuses times outside of the interval.
+        self._state = self._state.append(frontier(upper), [FormalUpdate(*one) for one in updates])
+
+    def _renderer(self, updates: Sequence[Update], before: Sequence[Update]) -> Renderer:
+        def read(_: GlobalId, lower: int | None, upper: int) -> DataFrame:
+            return frame_of(self._spark, INPUT, [one for one in updates if (lower or 0) <= one[1] < upper])
+
+        own = FrameState(frame_of(self._spark, self._node.relation_type, before))
+        return Renderer(self._spark, read, own=own)
+
+    def _updates(self, updates: Sequence[Update], lower: int, upper: int, before: Sequence[Update]) -> DataFrame:
+        found = self._renderer(updates, before).updates(self._node, lower, upper, lambda _: False)
+        assert found is not None
+        return found
+
+    def _collected(self, answers: Sequence[Sequence[Any]]) -> list[Update]:
+        found: list[Update] = []
+        for *cells, time, diff, error in answers:
+            assert error is None or cells == [None] * self._arity, "an update of the error part carries data"
+            row = exact(tuple(hashable(cell) for cell in cells)) if error is None else ("error", error)
+            found.append((row, time, diff))
+        return found
+
+    def _check(self, time: int, inputs: Sequence[tuple[Sequence[Update], int]]) -> None:
+        state: Content = Counter(dict(self._state.read(time).multiplicities))
+        expected: Content = Counter()
+        for updates, hydrated_at in inputs:
+            content = at(updates, time)
+            if self._node.monotonic:
+                content = never_retracted(updates, hydrated_at, time)
+            for row, n in result(self._node, content).items():
+                expected[row] += n
+        last = self._node.last_level
+        top = {row if is_error(row) else row[2:]: n for row, n in state.items() if is_error(row) or row[0] == last}
+        assert top == {row: n for row, n in expected.items() if n}, f"the result at {time}"
+        if self._node.monotonic:
+            assert all(is_error(row) or row[0] == last for row in state)
+            return
+        whole = [update for updates, _ in inputs for update in updates]
+        lowest = {row[2 : 2 + ARITY]: n for row, n in state.items() if not is_error(row) and row[0] == 0}
+        assert lowest == {row: n for row, n in at(whole, time).items() if not is_error(row)}, f"the input at {time}"
+        check_levels(self._node, state, ARITY)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_state_is_the_tournament_recomputed(spark: SparkSession, shape: str) -> None:
+    Life(spark, SHAPES[shape], seed=len(shape)).run()
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("shape", DEEP_SHAPES)
+@pytest.mark.parametrize("seed", range(4))
+def test_the_state_is_the_tournament_recomputed_for_many_histories(spark: SparkSession, shape: str, seed: int) -> None:
+    Life(spark, DEEP_SHAPES[shape], seed=100 + seed).run()
+
+
+def plan_of(frame: DataFrame) -> str:
+    written = io.StringIO()
+    with contextlib.redirect_stdout(written):
+        frame.explain()
+    return written.getvalue()
+
+
+def test_a_filter_for_the_last_level_leaves_one_chain_of_stages(spark: SparkSession) -> None:
+    node = SHAPES["top rows in two stages"]
+    level = Call("eq_int4", (ColumnRef(0, INT4), Literal(node.last_level, INT4)), BOOL, False)
+    arity = node.relation_type.arity
+    above = Linear(node, MapFilterProject(arity, (("filter", level),), tuple(range(arity))), node.relation_type)
+    rows: list[Update] = [((1, 1.5, 2.5, "a", None), 3, 1)]
+    renderer = Renderer(spark, lambda id, lower, upper: frame_of(spark, INPUT, rows).toDF(*INPUT.names, *META))
+    everything, result_only = plan_of(renderer.snapshot(node, 5)), plan_of(renderer.snapshot(above, 5))
+    assert everything.count("Window [") == 3
+    assert everything.count("Union") == 1
+    assert result_only.count("Window [") == 2
+    assert "Union" not in result_only
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        staged(TopRows((), 2, 1), 1, monotonic=True),
+        staged(GATHERED, 1, monotonic=True),
+        staged(GATHERED, 4, 1),
+    ],
+)
+def test_what_winners_or_buckets_cannot_tell_is_refused(spark: SparkSession, node: Staged) -> None:
+    empty = frame_of(spark, node.relation_type, [])
+    with pytest.raises(InternalError):
+        staged_updates(frame_of(spark, INPUT, []), FrameState(empty), node)
+
+
+def test_a_result_that_is_too_large_is_an_error_of_the_data(spark: SparkSession) -> None:
+    node = staged(Gathered((array_agg(2), string_agg(3, 3))), 1)
+    many: Row = (1, 1.5, 2.5, "ab", None)
+    few: Row = (2, 1.5, 2.5, "ab", None)
+    changes = frame_of(spark, INPUT, [(many, 3, 2**31), (few, 3, 2)])
+    found = staged_updates(changes, FrameState(frame_of(spark, node.relation_type, [])), node).collect()
+    assert [(row["mz_timestamp"], row["mz_diff"]) for row in found if row["mz_error"] == TOO_MANY_ELEMENTS] == [(3, 1)]
+    assert [row["c8"] for row in found if row["c0"] == 1 and row["mz_error"] is None] == ["ababab"]
