@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from mz_dagster.errors import NotSupportedError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan import lower_to_maintained_plan, optimize
-from mz_dagster.plan.physical import MaintainedPlan, ReadCollection
+from mz_dagster.plan.physical import MaintainedPlan, ReadCollection, TemporalState, collections_read
+from mz_dagster.plan.reading_time import unmaintainable, with_position
 from mz_dagster.plan.relation import Relation
 from mz_dagster.plan.resolver import Item, Resolver
 from mz_dagster.plan.types import Column, RelationType
@@ -26,7 +27,7 @@ from mz_dagster.sql import (
     Files,
     bind_definition,
 )
-from mz_dagster.sql.errors import UndefinedColumn, UndefinedTable, WrongObjectKind, suggestion
+from mz_dagster.sql.errors import UndefinedColumn, UndefinedTable, UnsupportedForm, WrongObjectKind, suggestion
 from mz_dagster.storage.source import Envelope
 
 Definable = CreateSource | CreateTable | CreateView | CreateMaterializedView | CreateIndex
@@ -66,6 +67,20 @@ class Definition:
     on: Item | None = None
     key: tuple[int, ...] = ()
     retain_history_ms: int | None = None
+
+    @property
+    def is_temporal(self) -> bool:
+        """True if its contents change as time goes on, although no input does."""
+        return self.plan is not None and any(isinstance(one.plan, TemporalState) for one in self.plan.arrangements)
+
+    @property
+    def reads(self) -> frozenset[GlobalId]:
+        """The collections of others that its plan reads."""
+        if self.plan is None:
+            return frozenset()
+        plans = (*(one.plan for one in self.plan.arrangements), self.plan.output)
+        own = {one.id for one in self.plan.arrangements}
+        return frozenset(id for plan in plans for id in collections_read(plan) if id not in own)
 
     def item(self, id: GlobalId) -> Item:
         """Returns what the object's name stands for, once it has that id."""
@@ -169,7 +184,7 @@ def _view(
         return Definition(
             "view", name, statement.text, bound.relation_type, bound.timeline, bound.names, bound.relation
         )
-    plan = lower_to_maintained_plan(optimize(bound.relation), bound.relation_type.names)
+    plan = lower_to_maintained_plan(_maintainable(bound.relation), bound.relation_type.names)
     return Definition(
         "materialized view",
         name,
@@ -201,7 +216,8 @@ def _index(statement: CreateIndex, resolver: Resolver, name: str, indexed: bool)
     key = _index_key(statement, on)
     plan: MaintainedPlan | None = None
     if on.expansion is not None:
-        plan = lower_to_maintained_plan(optimize(on.expansion), on.relation_type.names)
+        relation = with_position(on.expansion, statement.on.offset + 1)
+        plan = lower_to_maintained_plan(_maintainable(relation), on.relation_type.names)
     elif indexed:
         plan = MaintainedPlan((), ReadCollection(on.id, on.relation_type, on.name), on.relation_type)
     return Definition(
@@ -215,6 +231,24 @@ def _index(statement: CreateIndex, resolver: Resolver, name: str, indexed: bool)
         on=on,
         key=key,
     )
+
+
+def _maintainable(relation: Relation) -> Relation:
+    """Returns the optimized plan of a query that is to be maintained.
+
+    Raises:
+        NotSupportedError: It needs the reader's time for more than to bound when rows are valid.
+    """
+    optimized = optimize(relation)
+    refused = unmaintainable(optimized)
+    if refused is not None:
+        raise UnsupportedForm(
+            refused.message,
+            detail="What is maintained has a content at every time, so its reader's time is not known beforehand.",
+            hint=refused.hint,
+            position=refused.position,
+        )
+    return optimized
 
 
 def _index_key(statement: CreateIndex, on: Item) -> tuple[int, ...]:

@@ -106,7 +106,12 @@ class Engine:
         self.spark = WarmSpark(spark or spark_config(project), project.state)
         self.definitions = CatalogDefinitions(self.catalog, project)
         self.stepper = Stepper(
-            self.catalog, self.spark.open, holder=self.holder, lease_ms=project.lease_ms, clock=clock
+            self.catalog,
+            self.spark.open,
+            holder=self.holder,
+            lease_ms=project.lease_ms,
+            clock=clock,
+            local=self.shards,
         )
 
     def close(self) -> None:
@@ -176,6 +181,14 @@ class Engine:
                 hint=f'"{clock}" must hold one number, milliseconds since the epoch, and be replaced by rename.',
             ) from error
 
+    def reading_time(self, timeline: str) -> int:
+        """Returns the time of a reader for whom time counts, not before what any reader was given.
+
+        That is now; but of a feed the latest time that was minted, since nobody knows yet what a later one contains.
+        """
+        read_ts = self.catalog.read_ts(timeline)
+        return read_ts if self._has_feed_clock(timeline) else max(read_ts, self.now(timeline))
+
     def _has_feed_clock(self, timeline: str) -> bool:
         settings = self.project.timelines.get(timeline)
         return settings is not None and settings.clock is not None
@@ -185,8 +198,9 @@ class Engine:
     def poll(self, timeline: str) -> Poll:
         """Asks the timeline's sources what is there, and mints a tick if there is anything new.
 
-        New are files that no binding names, and writes to tables or new views that no tick has covered. A poll
-        that finds nothing moves the frontiers to now without minting a tick, if that takes no work.
+        New are files that no binding names, writes to tables or new views that no tick has covered, and rows of
+        temporal filters that are due by now. A poll that finds nothing moves the frontiers to now without minting a
+        tick, if that takes no work.
 
         Raises:
             OperationalError: A source cannot be polled; nothing was minted.
@@ -201,7 +215,7 @@ class Engine:
         }
         read_ts = self.catalog.read_ts(timeline)
         behind = self._behind(graph, read_ts)
-        if not found and not behind:
+        if not found and not behind and not self._is_due(graph, now):
             return self._nothing_new(graph, now, read_ts)
         if self._has_feed_clock(timeline):
             if now <= read_ts:
@@ -224,6 +238,11 @@ class Engine:
             for node in graph
             if not isinstance(node, TableNode) and node.id in rows
         )
+
+    def _is_due(self, graph: Graph, now: int) -> bool:
+        """True if a collection changes by `now` although nothing new is there for it."""
+        dues = (row.next_due for row in self.catalog.collections(graph.timeline))
+        return not self.unsealed_ticks(graph.timeline) and any(due is not None and due <= now for due in dues)
 
     def _nothing_new(self, graph: Graph, now: int, read_ts: int) -> Poll:
         if now <= read_ts or self.unsealed_ticks(graph.timeline):

@@ -1,7 +1,7 @@
 """Reading at one time: which time, making it readable, leasing the lists, and running the plan.
 
 What needs no Spark does not start one: a query over constants or introspection alone, and a collection read as it is,
-or with columns left out, if it is small.
+or with columns left out and constants added, if it is small.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from mz_dagster.catalog import Batch, CollectionRow
 from mz_dagster.compute import peek, rows_of
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan import lower_to_snapshot_plan, optimize
-from mz_dagster.plan.physical import ConstantRows, Linear, Physical, ReadCollection, collections_read
+from mz_dagster.plan.physical import ConstantRows, Linear, Physical, ReadCollection
+from mz_dagster.plan.reading_time import at_time, depends_on_time
 from mz_dagster.plan.relation import Get, Relation
-from mz_dagster.plan.rewriting import bottom_up
+from mz_dagster.plan.rewriting import bottom_up, gets_of
+from mz_dagster.plan.scalar import Literal
 from mz_dagster.storage.read import ReadBeforeSince, check_readable, leased, overlapping
 
 Row = tuple[Any, ...]
@@ -46,16 +48,20 @@ class Peeks:
             NoValidTimestamp: It cannot be read at the time asked for.
             DataError: Its content is an error.
         """
+        optimized = self._optimized(relation)
+        by_clock = depends_on_time(optimized)
         for attempt in range(1, _TRIES + 1):
-            plan, rows = self._planned(relation)
+            rows = self._collections(optimized)
             timelines = {row.timeline for row in rows if row.timeline is not None}
-            if not timelines:
-                return self._run(plan, 0, rows)
-            (timeline,) = timelines
-            time = select_timestamp(rows, self.engine.catalog.read_ts(timeline), self.isolation, as_of)
+            if not timelines and not by_clock:
+                return self._run(lower_to_snapshot_plan(optimized), 0, rows)
+            (timeline,) = timelines or {self.engine.project.timeline}
+            time = select_timestamp(rows, self._read_ts(timeline, rows, by_clock), self.isolation, as_of)
             self.engine.reach(timeline, time, frozenset(row.id for row in rows))
+            if not rows:
+                self.engine.catalog.apply_write(timeline, time)  # what is written from here on is later
             try:
-                return self._run(plan, time, rows)
+                return self._run(lower_to_snapshot_plan(at_time(optimized, time)), time, rows)
             except ReadBeforeSince:
                 # A since passed the time before the lease was taken: a later time is as good, unless one was asked for.
                 if attempt == _TRIES or (as_of is not None and not as_of.at_least):
@@ -65,26 +71,39 @@ class Peeks:
     def peek_before(self, relation: Relation, table: CollectionRow) -> list[Row]:
         """Returns the rows of a plan over one table at `upper - 1`, the latest that a writer can build on.
 
+        Nothing is written to the table from then on until the writer does, so `mz_now()` is now.
+
         Raises:
             ReadBeforeSince: That time is forgotten, so somebody has written meanwhile.
         """
-        plan, rows = self._planned(relation)
-        return self._run(plan, table.upper.only - 1, rows)
+        optimized = self._optimized(relation)
+        time = table.upper.only - 1
+        assert table.timeline is not None
+        now = max(time, self.engine.reading_time(table.timeline)) if depends_on_time(optimized) else time
+        return self._run(lower_to_snapshot_plan(at_time(optimized, now)), time, self._collections(optimized))
 
-    def _planned(self, relation: Relation) -> tuple[Physical, list[CollectionRow]]:
+    def _read_ts(self, timeline: str, rows: Sequence[CollectionRow], by_clock: bool) -> int:
+        """Returns the time that a linear read must not be before: for contents that move with the clock it is now."""
+        if by_clock or any(self.engine.definitions.is_temporal(row.id) for row in rows):
+            return self.engine.reading_time(timeline)
+        return self.engine.catalog.read_ts(timeline)
+
+    def _optimized(self, relation: Relation) -> Relation:
         catalog = self.engine.catalog
 
         def with_rows(one: Relation) -> Relation:
             found = introspection.by_id(one.id) if isinstance(one, Get) else None
             return one if found is None else found.constant(catalog)
 
-        plan = lower_to_snapshot_plan(optimize(bottom_up(relation, with_rows)))
-        return plan, [catalog.collection(id) for id in sorted(collections_read(plan))]
+        return optimize(bottom_up(relation, with_rows))
+
+    def _collections(self, relation: Relation) -> list[CollectionRow]:
+        return [self.engine.catalog.collection(id) for id in sorted({get.id for get in gets_of(relation)})]
 
     def _run(self, plan: Physical, time: int, rows: list[CollectionRow]) -> list[Row]:
-        leaf, positions = _leaf(plan)
+        leaf, cells = _leaf(plan)
         if isinstance(leaf, ConstantRows):
-            return [tuple(row[i].value for i in positions) for row in leaf.rows]
+            return [tuple((row[one] if isinstance(one, int) else one).value for one in cells) for row in leaf.rows]
         engine = self.engine
         by_id = {row.id: row for row in rows}
         with leased(engine.catalog, tuple(by_id), holder=engine.holder) as lease:
@@ -92,7 +111,7 @@ class Peeks:
                 check_readable(id, snapshot, time)  # since may have moved after the time was chosen
             listed = {id: snapshot.batches for id, snapshot in lease.snapshots.items()}
             if leaf is not None and sum(batch.stats.rows for batch in listed[leaf.id]) <= SMALL:
-                return self._read_here(by_id[leaf.id], positions, listed[leaf.id], time)
+                return self._read_here(by_id[leaf.id], cells, listed[leaf.id], time)
             session, shards = engine.spark.open()
 
             def read(id: GlobalId, lower: int | None, upper: int) -> Any:
@@ -101,20 +120,32 @@ class Peeks:
             return peek(session, read, plan, time)
 
     def _read_here(
-        self, row: CollectionRow, positions: tuple[int, ...], batches: Sequence[Batch], time: int
+        self, row: CollectionRow, cells: Sequence[int | Literal], batches: Sequence[Batch], time: int
     ) -> list[Row]:
         """Reads a small collection in this process."""
+        positions = [one for one in cells if isinstance(one, int)]
         shards = self.engine.shards
         frame = shards.read(row, overlapping(batches, None, time + 1), upper=time + 1)
         total = shards.consolidate(row, frame, time)
         data = [total.column(row.columns[i].name).to_pylist() for i in positions]
         updates = zip(*data, total.column("mz_diff").to_pylist(), total.column("mz_error").to_pylist(), strict=True)
-        return rows_of(updates, tuple(row.columns[i] for i in positions))
+        found = rows_of(updates, tuple(row.columns[i] for i in positions))
+        if len(positions) == len(cells):
+            return found
+        places = [positions.index(one) if isinstance(one, int) else one for one in cells]
+        return [tuple(data[one] if isinstance(one, int) else one.value for one in places) for data in found]
 
 
-def _leaf(plan: Physical) -> tuple[ReadCollection | ConstantRows | None, tuple[int, ...]]:
-    """Returns the leaf of a plan that at most leaves out columns, and which it keeps; None for any other plan."""
-    positions = tuple(range(plan.relation_type.arity))
-    if isinstance(plan, Linear) and not plan.mfp.steps:
-        positions, plan = plan.mfp.projection, plan.input
-    return (plan if isinstance(plan, ReadCollection | ConstantRows) else None), positions
+def _leaf(plan: Physical) -> tuple[ReadCollection | ConstantRows | None, tuple[int | Literal, ...]]:
+    """Returns the leaf of a plan that at most leaves out columns and adds constants, and the cells of its rows.
+
+    A cell is a column of the leaf or a constant. The leaf is None for any other plan.
+    """
+    cells: tuple[int | Literal, ...] = tuple(range(plan.relation_type.arity))
+    if isinstance(plan, Linear):
+        added = [scalar for _, scalar in plan.mfp.steps if isinstance(scalar, Literal)]
+        if len(added) < len(plan.mfp.steps) or any(kind != "map" for kind, _ in plan.mfp.steps):
+            return None, cells
+        row = (*range(plan.mfp.arity), *added)
+        cells, plan = tuple(row[one] for one in plan.mfp.projection), plan.input
+    return (plan if isinstance(plan, ReadCollection | ConstantRows) else None), cells

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any, NoReturn
 
 from mz_dagster.adapter import ddl
@@ -129,10 +130,14 @@ class Session:
             case _:
                 _refuse(statement)
 
+    def _clock(self) -> datetime:
+        """Returns the time of a statement that begins now, which is what `now()` says throughout it."""
+        return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=self._engine.clock.now_ms())
+
     # ---- reads
 
     def _select(self, statement: Select, parameters: Sequence[object]) -> Result:
-        bound = bind_query(statement.query, self._engine.definitions, params=parameters)
+        bound = bind_query(statement.query, self._engine.definitions, params=parameters, clock=self._clock())
         as_of = None
         if statement.as_of is not None:
             as_of = AsOfTime(bind_as_of(statement.as_of, params=parameters), statement.as_of.at_least)
@@ -152,7 +157,7 @@ class Session:
                 )
             relation, names = definition.relation, definition.relation_type.names
         else:
-            bound = bind_query(statement.target, definitions, params=parameters)
+            bound = bind_query(statement.target, definitions, params=parameters, clock=self._clock())
             relation, names = bound.relation, bound.relation.relation_type.names
         optimized = optimize(relation)
         parts = []
@@ -167,7 +172,8 @@ class Session:
 
     def _insert(self, statement: Insert, parameters: Sequence[object]) -> Result:
         row, table = self._table(statement.table)
-        bound = bind_insert(statement, row.relation_type, self._engine.definitions, params=parameters)
+        definitions, clock = self._engine.definitions, self._clock()
+        bound = bind_insert(statement, row.relation_type, definitions, params=parameters, clock=clock)
         relation = optimize(bound.relation)
         # Rows that were read are written strictly later; the table's own upper guards only the table, which is
         # enough as long as reads and the write may be ordered by their timestamps.
@@ -182,7 +188,7 @@ class Session:
 
     def _delete(self, statement: Delete, parameters: Sequence[object]) -> Result:
         row, table = self._table(statement.table)
-        predicate = bind_delete(statement, row.relation_type, params=parameters)
+        predicate = bind_delete(statement, row.relation_type, params=parameters, clock=self._clock())
         get = Get(table.id, row.relation_type, statement.table.last)
         relation: Relation = get if predicate is None else Filter(get, (predicate,))
         count = 0
@@ -198,7 +204,7 @@ class Session:
 
     def _update(self, statement: Update, parameters: Sequence[object]) -> Result:
         row, table = self._table(statement.table)
-        bound = bind_update(statement, row.relation_type, params=parameters)
+        bound = bind_update(statement, row.relation_type, params=parameters, clock=self._clock())
         arity = row.relation_type.arity
         relation: Relation = Get(table.id, row.relation_type, statement.table.last)
         if bound.predicate is not None:

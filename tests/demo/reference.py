@@ -54,6 +54,18 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "airports": ("faa",),
 }
 
+#: The materialized views, each after those it reads.
+MATERIALIZED = (
+    "departures",
+    "carrier_delays",
+    "airport_traffic",
+    "departures_with_planes",
+    "worst_routes",
+    "flights_due",
+    "repeat_delays",
+    "punctual_planes",
+)
+
 
 @dataclass(slots=True)
 class Reference:
@@ -86,12 +98,17 @@ class Reference:
         """Returns the rows of a source, in no order."""
         return list(self._weather) if source == "weather" else list(self._upserted[source].values())
 
-    def query(self, view: str) -> list[Row]:
-        """Returns DuckDB's answer to a view of the project, in no order."""
-        with self.connect() as connection:
+    def query(self, view: str, time: int = 0) -> list[Row]:
+        """Returns DuckDB's answer to a view of the project, in no order, `mz_now()` being `time`."""
+        with self.connect(time) as connection:
             return connection.execute(f"SELECT * FROM {view}").fetchall()
 
-    def connect(self) -> duckdb.DuckDBPyConnection:
+    def queries(self, time: int) -> dict[str, list[Row]]:
+        """Returns DuckDB's answers to all materialized views of the project, by name, at `time`."""
+        with self.connect(time) as connection:
+            return {view: connection.execute(f"SELECT * FROM {view}").fetchall() for view in MATERIALIZED}
+
+    def connect(self, time: int = 0) -> duckdb.DuckDBPyConnection:
         """Returns a database in memory that holds the sources as tables and the project's views as views."""
         connection = duckdb.connect()
         connection.execute("SET TimeZone = 'UTC'")
@@ -105,8 +122,9 @@ class Reference:
                 )
                 unnested = ", ".join(f"unnest(${name})" for name in lists)
                 connection.execute(f"INSERT INTO {source} SELECT {unnested}", lists)
-        for view in ("flights_with_airports", "departures"):
-            connection.execute(f"CREATE VIEW {view} AS {body_of(view)}")
+        for view in ("flights_with_airports", *MATERIALIZED):
+            body = body_of(view).replace("mz_now()", str(time))
+            connection.execute(f"CREATE VIEW {view} AS {body}")
         return connection
 
     def _take_in(self, source: str, key: Row, value: Row | None) -> None:

@@ -1,13 +1,16 @@
 """Twenty days of the feed, stepped day by day: every view at every tick is what another engine answers.
 
 The project is the repository's own; the reference reads the landing folder by itself and DuckDB runs the views' queries
-from scratch. At the end, after compaction, every tick is read again: history is exact, too.
+from scratch. What depends on the clock is compared in the midst of the next tick, too. At the end, after compaction,
+every tick is read again: history is exact, too.
 """
 
 from __future__ import annotations
 
 import shutil
 from collections import Counter
+from collections.abc import Iterable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +28,9 @@ DAYS = 20
 COMPACTED = (7, 14)
 #: Days on which nothing is stepped, so that the next step covers several ticks at once.
 SKIPPED = (9, 10)
+#: How long after a tick, in milliseconds, `flights_due` is read again, when the tick after it has closed: 07:30 and a
+#: half second.
+LATER = (7 * 60 + 30) * 60_000 + 500
 
 Rows = Counter[tuple[Any, ...]]
 
@@ -40,7 +46,14 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 def rows_at(session: Session, name: str, tick: int) -> Rows:
     """Returns a collection's rows at a tick, counted."""
-    return Counter(session.execute(f"SELECT * FROM {name} AS OF {tick}").rows)
+    return counted(session.execute(f"SELECT * FROM {name} AS OF {tick}").rows)
+
+
+def counted(rows: Iterable[tuple[Any, ...]]) -> Rows:
+    """Returns rows, counted; averages, which are exact here and doubles in DuckDB, as they are to nine digits."""
+    return Counter(
+        tuple(f"{float(cell):.9g}" if isinstance(cell, float | Decimal) else cell for cell in row) for row in rows
+    )
 
 
 @pytest.mark.timeout(900)
@@ -48,6 +61,7 @@ def test_every_view_is_its_query_at_every_tick(project: Project, spark_config: S
     feed, reference = Feed(project.root / "landing"), Reference(project.root / "landing")
     ticks: list[int] = []
     expected: list[dict[str, Rows]] = []
+    due: list[tuple[int, Rows]] = []
     with Engine(project, spark=spark_config) as engine:
         engine.apply()
         session = Session(engine)
@@ -57,16 +71,19 @@ def test_every_view_is_its_query_at_every_tick(project: Project, spark_config: S
             poll = engine.poll("feed")
             assert poll.tick is not None, poll.reason
             ticks.append(poll.tick)
-            expected.append(
-                {"departures": Counter(reference.query("departures"))}
-                | {source: Counter(reference.rows(source)) for source in SOURCES}
-            )
+            views = reference.queries(poll.tick)
+            assert views.keys() == {row.name for row in engine.catalog.objects("materialized view")}
+            sources = {source: reference.rows(source) for source in SOURCES}
+            expected.append({name: counted(rows) for name, rows in (views | sources).items()})
+            due.append((poll.tick + LATER, counted(reference.query("flights_due", poll.tick + LATER))))
             if day in SKIPPED:
                 continue
             report = engine.step("feed", poll.tick)
             assert not report.failures, report.failures
             for name, rows in expected[-1].items():
                 assert rows_at(session, name, poll.tick) == rows, f"{name} on day {day}"
+            if day > 1:
+                assert rows_at(session, "flights_due", due[-2][0]) == due[-2][1], f"flights_due before day {day}"
             if day in COMPACTED:
                 list(engine.compact())
 
@@ -78,6 +95,11 @@ def test_every_view_is_its_query_at_every_tick(project: Project, spark_config: S
             for name, rows in collections.items():
                 assert rows_at(session, name, tick) == rows, f"{name} at {tick}, read again"
 
+        for moment, rows in due[:-1]:
+            assert rows
+            assert rows_at(session, "flights_due", moment) == rows, f"flights_due at {moment}"
+
         again = engine.step("feed", ticks[-1])
         assert {one.outcome for one in again.collections} == {Outcome.CURRENT}
         assert sum(expected[-1]["departures"].values()) > 10_000
+        assert all(expected[-1][name] for name in expected[-1] if name != "flights_due")
