@@ -284,7 +284,7 @@ def test_a_damaged_shard_is_an_error_and_never_fewer_rows(connection: Connection
     connection.execute("INSERT INTO t VALUES (2)")
     engine = connection.engine
     shard = engine.project.state / engine.catalog.collection(engine.collection_of("t")).shard
-    lost = min(shard.rglob("mz_batch=*/*.parquet"))
+    lost = min(shard.rglob("mz_batch=*/**/*.parquet"))
     kept = lost.read_bytes()
     lost.unlink()
     with pytest.raises(OperationalError) as caught:

@@ -676,10 +676,11 @@ def test_every_function_returns_what_postgres_returns(spark: SparkSession, postg
 
 
 def test_every_function_is_emittable_and_exercised() -> None:
-    assert emittable() == frozenset(FUNCTIONS)
+    # mz_now() never gets there: it is a literal in a query, and a bound in a view.
+    assert emittable() == frozenset(FUNCTIONS) - {"mz_now"}
     exercised = {node.function for example in examples() for node in walk(example.scalar) if isinstance(node, Call)}
     # PostgreSQL has no like of the internal ones: `test_accumulation.py` exercises them.
-    assert frozenset(FUNCTIONS) - exercised == INTERNAL_FUNCTIONS
+    assert frozenset(FUNCTIONS) - exercised == INTERNAL_FUNCTIONS | {"mz_now"}
 
 
 def test_literals_are_read_as_postgres_reads_them(postgres: Postgres) -> None:

@@ -38,4 +38,9 @@ QUERIES = {
     "window": "SELECT a, b, rank() OVER (PARTITION BY b ORDER BY c) AS r FROM t",
     "view": "SELECT seen.m, v.k FROM seen JOIN v ON v.a = seen.m WHERE seen.s = 'x'",
 }
+#: Queries that name mz_now(), whose rows change as time goes by.
+TIMED = {
+    "temporal_filters": "SELECT t.a, v.k FROM t JOIN v ON t.b = v.a "
+    "WHERE mz_now() >= t.a AND mz_now() < v.k AND NOT mz_now() > t.e",
+}
 VIEWS = {"seen": "SELECT t.a AS m, t.b + 1 AS n, u.x AS s FROM t JOIN u ON u.a = t.a WHERE t.f"}

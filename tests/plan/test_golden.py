@@ -7,10 +7,11 @@ import pytest
 
 from mz_dagster.plan import PIPELINE, explain_logical, explain_physical, lower_to_maintained_plan, optimize
 from mz_dagster.plan.optimize import Pass
-from tests.plan.queries import QUERIES, VIEWS
+from tests.plan.queries import QUERIES, TIMED, VIEWS
 from tests.sql.project import Project, bind
 
 GOLDEN = Path(__file__).parent / "golden"
+ALL = QUERIES | TIMED
 TRANSFORMS = {one.name: one for one in PIPELINE}
 
 
@@ -18,8 +19,8 @@ def text_of(name: str) -> str:
     project = Project()
     for view, query in VIEWS.items():
         project.add_view(view, query)
-    bound = bind(QUERIES[name], project=project)
-    parts = [QUERIES[name], "-- bound", explain_logical(bound.relation)]
+    bound = bind(ALL[name], project=project)
+    parts = [ALL[name], "-- bound", explain_logical(bound.relation)]
     if name in TRANSFORMS:
         index = [one.name for one in PIPELINE].index(name)
         before: tuple[Pass, ...] = PIPELINE[:index]
@@ -33,7 +34,7 @@ def text_of(name: str) -> str:
     return "\n".join(parts) + "\n"
 
 
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("name", ALL)
 def test_plan_is_as_in_its_golden_file(name: str) -> None:
     path = GOLDEN / f"{name}.txt"
     if os.environ.get("UPDATE_GOLDEN"):
@@ -42,5 +43,5 @@ def test_plan_is_as_in_its_golden_file(name: str) -> None:
 
 
 def test_every_transform_has_a_golden_file_and_every_file_a_query() -> None:
-    assert set(TRANSFORMS) <= set(QUERIES)
-    assert {path.stem for path in GOLDEN.glob("*.txt")} == set(QUERIES)
+    assert set(TRANSFORMS) <= set(ALL)
+    assert {path.stem for path in GOLDEN.glob("*.txt")} == set(ALL)
