@@ -36,7 +36,6 @@ from mz_dagster.plan.dependence import (
     free_columns,
     is_dependent,
     outer_columns,
-    scalars_of,
     with_free_columns,
     with_outer_columns,
 )
@@ -63,7 +62,16 @@ from mz_dagster.plan.relation import (
     Window,
     inputs_of,
 )
-from mz_dagster.plan.rewriting import conjuncts, filtered, moved, projected_to, reference, shifted, with_inputs
+from mz_dagster.plan.rewriting import (
+    conjuncts,
+    filtered,
+    moved,
+    projected_to,
+    reference,
+    scalars_of,
+    shifted,
+    with_inputs,
+)
 from mz_dagster.plan.row_count import at_least_one_row, at_most_one_row
 from mz_dagster.plan.scalar import (
     Call,
@@ -75,6 +83,7 @@ from mz_dagster.plan.scalar import (
     Subquery,
     SubqueryKind,
     columns_of,
+    substitute,
     walk,
 )
 from mz_dagster.plan.semijoin import ONE_ROW, LocalId, Sharing, distinct_of, minus, semijoin, with_scalars
@@ -149,7 +158,8 @@ class _Decorrelation:
             case Reduce():
                 below = self.applied(relation.input, domain, local)
                 key = (*range(by), *(by + one for one in relation.key))
-                aggregates = tuple(_shifted_aggregate(one, by) for one in relation.aggregates)
+                places = {one: by + one for one in range(relation.input.relation_type.arity)}
+                aggregates = tuple(one.moved(places) for one in relation.aggregates)
                 return Reduce(below, key, aggregates, relation.names, relation.group_size)
             case TopK():
                 below = self.applied(relation.input, domain, local)
@@ -514,21 +524,7 @@ def _asks(scalars: Sequence[Scalar]) -> bool:
 
 def _replaced(scalar: Scalar, answers: Mapping[Subquery, ColumnRef]) -> Scalar:
     """Returns `scalar` with the columns that say what its subqueries say."""
-    match scalar:
-        case Subquery() if scalar in answers:
-            return answers[scalar]
-        case ColumnRef() | Literal() | OuterColumn():
-            return scalar
-        case Call() | Subquery():
-            return replace(scalar, arguments=tuple(_replaced(one, answers) for one in scalar.arguments))
-        case If():
-            return If(
-                _replaced(scalar.condition, answers),
-                _replaced(scalar.then, answers),
-                _replaced(scalar.otherwise, answers),
-            )
-        case _:
-            assert_never(scalar)
+    return substitute(scalar, lambda one: answers.get(one) if isinstance(one, Subquery) else None)
 
 
 def _with_arguments(scalar: Scalar, arguments: Sequence[Scalar]) -> Scalar:
@@ -545,15 +541,6 @@ def _answer(relation: Relation, answer: Scalar) -> Relation:
 
 def _is_null(scalar: Scalar) -> Scalar:
     return Call("is_null", (scalar,), BOOL, False)
-
-
-def _shifted_aggregate(aggregate: Aggregate, by: int) -> Aggregate:
-    return replace(
-        aggregate,
-        arguments=tuple(by + one for one in aggregate.arguments),
-        filter=None if aggregate.filter is None else by + aggregate.filter,
-        order=_shifted_order(aggregate.order, by),
-    )
 
 
 def _shifted_order(order: Sequence[ColumnOrder], by: int) -> tuple[ColumnOrder, ...]:

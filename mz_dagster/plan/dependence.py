@@ -10,36 +10,9 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from mz_dagster.formalism import GlobalId
-from mz_dagster.plan.relation import (
-    DependentJoin,
-    Filter,
-    Get,
-    Join,
-    Let,
-    Map,
-    Relation,
-    TemporalFilter,
-    inputs_of,
-)
-from mz_dagster.plan.rewriting import with_inputs
-from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery, walk
-
-
-def scalars_of(relation: Relation) -> tuple[Scalar, ...]:
-    """Returns the scalars of the node itself."""
-    match relation:
-        case Map():
-            return relation.scalars
-        case Filter():
-            return relation.predicates
-        case Join():
-            return tuple(scalar for one in relation.equivalences for scalar in one)
-        case TemporalFilter():
-            return relation.lower + relation.upper
-        case DependentJoin():
-            return relation.arguments
-        case _:
-            return ()
+from mz_dagster.plan.relation import DependentJoin, Get, Let, Relation, inputs_of
+from mz_dagster.plan.rewriting import scalars_of, with_inputs, with_mapped_scalars
+from mz_dagster.plan.scalar import OuterColumn, Scalar, substitute, walk
 
 
 def own_inputs_of(relation: Relation) -> tuple[Relation, ...]:
@@ -72,42 +45,14 @@ def is_dependent(relation: Relation, local: Collection[GlobalId] = ()) -> bool:
 
 def with_outer_columns(scalar: Scalar, leaf: Callable[[OuterColumn], Scalar]) -> Scalar:
     """Returns `scalar` with each outer column replaced by what `leaf` makes of it; a subquery's in its arguments."""
-    match scalar:
-        case OuterColumn():
-            return leaf(scalar)
-        case ColumnRef() | Literal():
-            return scalar
-        case Call() | Subquery():
-            return replace(scalar, arguments=tuple(with_outer_columns(one, leaf) for one in scalar.arguments))
-        case If():
-            return If(
-                with_outer_columns(scalar.condition, leaf),
-                with_outer_columns(scalar.then, leaf),
-                with_outer_columns(scalar.otherwise, leaf),
-            )
+    return substitute(scalar, lambda one: leaf(one) if isinstance(one, OuterColumn) else None)
 
 
 def with_free_columns(relation: Relation, leaf: Callable[[OuterColumn], Scalar]) -> Relation:
     """Returns `relation` with each free outer column replaced by what `leaf` makes of it."""
-
-    def replaced(scalars: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
-        return tuple(with_outer_columns(one, leaf) for one in scalars)
-
     if not is_dependent(relation):
         return relation
-    below = [with_free_columns(one, leaf) for one in own_inputs_of(relation)]
-    match relation:
-        case Map():
-            return Map(below[0], replaced(relation.scalars), relation.names)
-        case Filter():
-            return Filter(below[0], replaced(relation.predicates))
-        case Join():
-            return replace(
-                relation, inputs=tuple(below), equivalences=tuple(replaced(one) for one in relation.equivalences)
-            )
-        case TemporalFilter():
-            return TemporalFilter(below[0], replaced(relation.lower), replaced(relation.upper))
-        case DependentJoin():
-            return DependentJoin(below[0], relation.right, replaced(relation.arguments))
-        case _:
-            return with_inputs(relation, below)
+    own = with_mapped_scalars(relation, lambda one: with_outer_columns(one, leaf))
+    if isinstance(own, DependentJoin):
+        return replace(own, left=with_free_columns(own.left, leaf))
+    return with_inputs(own, [with_free_columns(one, leaf) for one in inputs_of(own)])

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from mz_dagster.plan.relation import DependentJoin, Filter, Join, Map, Relation, TemporalFilter, inputs_of
-from mz_dagster.plan.rewriting import bottom_up, conjuncts
-from mz_dagster.plan.scalar import Call, If, Literal, Scalar, Subquery, is_now, reads_now, walk
+from mz_dagster.plan.relation import Filter, Relation, TemporalFilter, inputs_of
+from mz_dagster.plan.rewriting import bottom_up, conjunction, conjuncts, scalars_of, with_mapped_scalars
+from mz_dagster.plan.scalar import Call, Literal, Scalar, Subquery, is_now, reads_now, substitute, walk
 from mz_dagster.plan.transform.fold_constants import fold_constants
 from mz_dagster.plan.transform.temporal_filters import comparison_with_now, is_temporal, without_not
 from mz_dagster.plan.types import BOOL, INT4, MZ_TIMESTAMP
@@ -45,7 +45,7 @@ def depends_on_time(relation: Relation) -> bool:
     """Returns whether `relation` has `mz_now()`, or what has become of it, anywhere."""
     return (
         isinstance(relation, TemporalFilter)
-        or any(_mentions_now(scalar) for scalar in _scalars(relation))
+        or any(_mentions_now(scalar) for scalar in scalars_of(relation))
         or any(depends_on_time(one) for one in inputs_of(relation))
     )
 
@@ -60,10 +60,7 @@ def at_time(relation: Relation, time: int) -> Relation:
         lower = [_compared(literal, "ge", "gt", bound) for bound in one.lower]
         upper = [_compared(literal, "lt", "le", bound) for bound in one.upper]
         predicates = (*lower, *upper)
-        together = predicates[0]
-        if len(predicates) > 1:
-            together = Call("and", predicates, BOOL, any(each.nullable for each in predicates))
-        return Filter(one.input, (together,))
+        return Filter(one.input, (conjunction(predicates),))
 
     return fold_constants(bottom_up(_with_now(relation, lambda _: literal), filtered_at))
 
@@ -80,7 +77,7 @@ def unmaintainable(relation: Relation) -> Unmaintainable | None:
         found = unmaintainable(one)
         if found is not None:
             return found
-    for scalar in _scalars(relation):
+    for scalar in scalars_of(relation):
         if reads_now(scalar):
             return _reason(scalar) if isinstance(relation, Filter) else _call(scalar)
     return None
@@ -122,20 +119,6 @@ def _compared(literal: Literal, plain: str, stepped: str, bound: Scalar) -> Scal
     return Call(f"{plain}_mz_timestamp", (literal, bound), BOOL, bound.nullable)
 
 
-def _scalars(relation: Relation) -> tuple[Scalar, ...]:
-    match relation:
-        case Map():
-            return relation.scalars
-        case Filter():
-            return relation.predicates
-        case Join():
-            return tuple(scalar for one in relation.equivalences for scalar in one)
-        case DependentJoin():
-            return relation.arguments
-        case _:
-            return ()
-
-
 def _mentions_now(scalar: Scalar) -> bool:
     """Returns whether `mz_now()` stands in `scalar`, or in a query in it."""
     return any(
@@ -152,39 +135,24 @@ def _with_now(relation: Relation, value: Callable[[Call], Scalar]) -> Relation:
     """Returns `relation` with `value` of it in the place of each `mz_now()`."""
 
     def rule(one: Relation) -> Relation:
-        if not any(_mentions_now(scalar) for scalar in _scalars(one)):
+        if not any(_mentions_now(scalar) for scalar in scalars_of(one)):
             return one
-        match one:
-            case Map():
-                return Map(one.input, tuple(_replaced(each, value) for each in one.scalars), one.names)
-            case Filter():
-                return Filter(one.input, tuple(_replaced(each, value) for each in one.predicates))
-            case Join():
-                classes = tuple(tuple(_replaced(each, value) for each in members) for members in one.equivalences)
-                return replace(one, equivalences=classes)
-            case DependentJoin():
-                return replace(one, arguments=tuple(_replaced(each, value) for each in one.arguments))
-            case _:
-                return one
+        return with_mapped_scalars(one, lambda scalar: _replaced(scalar, value))
 
     return bottom_up(relation, rule)
 
 
 def _replaced(scalar: Scalar, value: Callable[[Call], Scalar]) -> Scalar:
-    match scalar:
-        case Call() if is_now(scalar):
-            return value(scalar)
-        case Call():
-            return replace(scalar, arguments=tuple(_replaced(one, value) for one in scalar.arguments))
-        case If():
-            parts = (_replaced(one, value) for one in (scalar.condition, scalar.then, scalar.otherwise))
-            return If(*parts)
-        case Subquery():
+    def rule(one: Scalar) -> Scalar | None:
+        if isinstance(one, Call) and is_now(one):
+            return value(one)
+        if isinstance(one, Subquery):
             return replace(
-                scalar,
-                relation=_with_now(scalar.relation, value),
-                arguments=tuple(_replaced(one, value) for one in scalar.arguments),
-                test=None if scalar.test is None else _replaced(scalar.test, value),
+                one,
+                relation=_with_now(one.relation, value),
+                arguments=tuple(_replaced(each, value) for each in one.arguments),
+                test=None if one.test is None else _replaced(one.test, value),
             )
-        case _:
-            return scalar
+        return None
+
+    return substitute(scalar, rule)

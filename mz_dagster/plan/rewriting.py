@@ -72,6 +72,44 @@ def gets_of(relation: Relation) -> tuple[Get, ...]:
     return tuple(get for one in inputs_of(relation) for get in gets_of(one))
 
 
+def scalars_of(relation: Relation) -> tuple[Scalar, ...]:
+    """Returns the scalars of the node itself."""
+    match relation:
+        case Map():
+            return relation.scalars
+        case Filter():
+            return relation.predicates
+        case Join():
+            return tuple(scalar for one in relation.equivalences for scalar in one)
+        case TemporalFilter():
+            return relation.lower + relation.upper
+        case DependentJoin():
+            return relation.arguments
+        case _:
+            return ()
+
+
+def with_mapped_scalars(relation: Relation, rule: Callable[[Scalar], Scalar]) -> Relation:
+    """Returns the node over the same inputs with what `rule` makes of each of its scalars (`scalars_of`)."""
+
+    def mapped(scalars: Sequence[Scalar]) -> tuple[Scalar, ...]:
+        return tuple(rule(one) for one in scalars)
+
+    match relation:
+        case Map():
+            return replace(relation, scalars=mapped(relation.scalars))
+        case Filter():
+            return replace(relation, predicates=mapped(relation.predicates))
+        case Join():
+            return replace(relation, equivalences=tuple(mapped(one) for one in relation.equivalences))
+        case TemporalFilter():
+            return replace(relation, lower=mapped(relation.lower), upper=mapped(relation.upper))
+        case DependentJoin():
+            return replace(relation, arguments=mapped(relation.arguments))
+        case _:
+            return relation
+
+
 def moved(scalar: Scalar, places: Mapping[int, int]) -> Scalar:
     """Returns `scalar` with each column at the place that `places` gives it."""
     return rewrite(scalar, lambda ref: ColumnRef(places[ref.position], ref.type, ref.nullable, ref.name))

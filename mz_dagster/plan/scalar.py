@@ -198,17 +198,27 @@ def columns_of(scalar: Scalar) -> frozenset[int]:
 
 def rewrite(scalar: Scalar, leaf: Callable[[ColumnRef], Scalar]) -> Scalar:
     """Returns `scalar` with each column reference replaced by what `leaf` makes of it; so in a subquery's arguments."""
+    return substitute(scalar, lambda one: leaf(one) if isinstance(one, ColumnRef) else None)
+
+
+def substitute(scalar: Scalar, rule: Callable[[Scalar], Scalar | None]) -> Scalar:
+    """Returns `scalar` with what `rule` makes of each subexpression for which it makes something, topmost first.
+
+    In what the rule has made nothing is looked for again; a subquery is entered through its arguments.
+    """
+    found = rule(scalar)
+    if found is not None:
+        return found
     match scalar:
-        case ColumnRef():
-            return leaf(scalar)
-        case Literal() | OuterColumn():
+        case ColumnRef() | Literal() | OuterColumn():
             return scalar
         case Subquery():
-            return replace(scalar, arguments=tuple(rewrite(argument, leaf) for argument in scalar.arguments))
+            return replace(scalar, arguments=tuple(substitute(one, rule) for one in scalar.arguments))
         case Call():
-            arguments = tuple(rewrite(argument, leaf) for argument in scalar.arguments)
+            arguments = tuple(substitute(one, rule) for one in scalar.arguments)
             return Call(scalar.function, arguments, scalar.type, scalar.nullable)
         case If():
-            return If(rewrite(scalar.condition, leaf), rewrite(scalar.then, leaf), rewrite(scalar.otherwise, leaf))
+            parts = (substitute(one, rule) for one in (scalar.condition, scalar.then, scalar.otherwise))
+            return If(*parts)
         case _:
             assert_never(scalar)

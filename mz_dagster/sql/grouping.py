@@ -28,6 +28,7 @@ from mz_dagster.plan.relation import (
     Union,
 )
 from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery
+from mz_dagster.plan.semijoin import ONE_ROW, with_scalars
 from mz_dagster.plan.types import TEXT, Column, RelationType
 from mz_dagster.sql.aggregates import AGGREGATES, Core
 from mz_dagster.sql.binding import Binding, name_of, only
@@ -47,7 +48,6 @@ from mz_dagster.sql.placeholders import (
     has_window,
     is_aggregate,
     is_window,
-    with_columns,
 )
 from mz_dagster.sql.scope import Scope
 
@@ -225,11 +225,11 @@ def grouped(
     """
     if not keys and not cores:
         # One row, whatever the input holds.
-        return Grouped(Constant(((),), RelationType((), frozenset({frozenset()}), True)), (), body, scope)
+        return Grouped(ONE_ROW, (), body, scope)
     needed = list(keys)
     for core in cores:
         needed += [*core.arguments, *([] if core.filter is None else [core.filter]), *(k.scalar for k in core.order)]
-    below, positions = with_columns(relation, needed)
+    below, positions = with_scalars(relation, needed, "computed")
     places = iter(positions)
     key_places = [next(places) for _ in keys]
     aggregates: list[Aggregate] = []

@@ -7,9 +7,8 @@ left in a finished plan, whose nodes refuse positions out of range.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
-from mz_dagster.plan.relation import Map, Relation
 from mz_dagster.plan.scalar import ColumnRef, Scalar, rewrite, walk
 
 #: From here on a position is that of an aggregate, of a window function.
@@ -41,23 +40,3 @@ def has_window(scalars: Iterable[Scalar]) -> bool:
 def replaced(scalar: Scalar, columns: Mapping[int, ColumnRef]) -> Scalar:
     """Returns `scalar` with the references at the positions in `columns` replaced."""
     return rewrite(scalar, lambda reference: columns.get(reference.position, reference))
-
-
-def with_columns(relation: Relation, scalars: Sequence[Scalar]) -> tuple[Relation, list[int]]:
-    """Returns `relation` with columns appended where they are needed, and the position of each of `scalars` in it.
-
-    A scalar that is a column stands where it is; equal scalars share one.
-    """
-    arity = relation.relation_type.arity
-    added: list[Scalar] = []
-    positions: list[int] = []
-    for scalar in scalars:
-        if isinstance(scalar, ColumnRef):
-            positions.append(scalar.position)
-            continue
-        if scalar not in added:
-            added.append(scalar)
-        positions.append(arity + added.index(scalar))
-    if added:
-        relation = Map(relation, tuple(added), tuple(f"computed_{i + 1}" for i in range(len(added))))
-    return relation, positions

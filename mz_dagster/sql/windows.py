@@ -30,6 +30,7 @@ from mz_dagster.plan.relation import (
     WindowFunction,
 )
 from mz_dagster.plan.scalar import ColumnRef, Literal, Scalar, columns_of
+from mz_dagster.plan.semijoin import with_scalars
 from mz_dagster.plan.transform.fold_constants import fold_scalar
 from mz_dagster.plan.types import FLOAT8, INT4, INT8, Kind, ScalarType
 from mz_dagster.sql.aggregates import (
@@ -55,7 +56,7 @@ from mz_dagster.sql.errors import (
     WrongObjectKind,
     error_of,
 )
-from mz_dagster.sql.placeholders import WINDOW_BASE, with_columns
+from mz_dagster.sql.placeholders import WINDOW_BASE
 
 if TYPE_CHECKING:
     from mz_dagster.sql.expressions import Expressions
@@ -211,7 +212,7 @@ def apply_windows(relation: Relation, calls: Sequence[WindowCall]) -> tuple[Rela
         needed = [*partition, *(key.scalar for key in order)]
         for _, one in own:
             needed += [*one.arguments, *([] if one.filter is None else [one.filter])]
-        relation, positions = with_columns(relation, needed)
+        relation, positions = with_scalars(relation, needed, "computed")
         places = iter(positions)
         group = tuple(dict.fromkeys(next(places) for _ in partition))
         keys = tuple(ColumnOrder(next(places), key.descending, key.nulls_first) for key in order)

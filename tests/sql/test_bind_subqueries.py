@@ -9,8 +9,9 @@ import pytest
 
 from mz_dagster.errors import Error
 from mz_dagster.plan import explain_logical, optimize
-from mz_dagster.plan.dependence import is_dependent, scalars_of
+from mz_dagster.plan.dependence import is_dependent
 from mz_dagster.plan.relation import DependentJoin, Relation, inputs_of
+from mz_dagster.plan.rewriting import scalars_of
 from mz_dagster.plan.scalar import OuterColumn, Subquery, walk
 from mz_dagster.sql import BoundQuery
 from tests.plan.reference import Rows
