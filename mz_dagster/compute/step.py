@@ -61,6 +61,7 @@ from mz_dagster.compute.render import Renderer
 from mz_dagster.compute.sizes import rows_at_most
 from mz_dagster.compute.state import FrameState, OwnState, ShardState
 from mz_dagster.compute.step_reads import StepReads
+from mz_dagster.compute.union import union
 from mz_dagster.errors import DatabaseError, InternalError, OperationalError
 from mz_dagster.fail_point import fail_point
 from mz_dagster.formalism import Antichain, GlobalId
@@ -161,6 +162,7 @@ class _Run:
     rows: Mapping[GlobalId, CollectionRow]
     batches: dict[GlobalId, list[Batch]]
     selected: frozenset[GlobalId]
+    bound: Mapping[GlobalId, int]
     done: dict[GlobalId, CollectionStep] = field(default_factory=dict)
     written: dict[GlobalId, BatchId] = field(default_factory=dict)
     dues: dict[GlobalId, int | None] = field(default_factory=dict)
@@ -278,7 +280,8 @@ class Stepper:
             if node.id not in rows:
                 raise StepLost(f'"{node.name}" was dropped under the step to {tick}', hint="Run again.")
         listed = self._catalog.live_batches(tuple(node.id for node in graph))
-        return _Run(graph, tick, rows, {id: list(batches) for id, batches in listed.items()}, selected)
+        bound = self._catalog.newest_bindings(graph.timeline, tick + 1)
+        return _Run(graph, tick, rows, {id: list(batches) for id, batches in listed.items()}, selected, bound)
 
     def _target(self, run: _Run, node: Node) -> int:
         """Returns the upper that the node can reach, `u_C`."""
@@ -288,7 +291,6 @@ class Stepper:
 
     def _pass_idle(self, run: _Run) -> None:
         """Settles, without Spark, every collection whose inputs are settled, and which has nothing to do."""
-        bound = self._catalog.newest_bindings(run.graph.timeline, run.tick + 1)
         for node in run.graph:
             row = run.rows[node.id]
             lower = row.upper.only
@@ -300,13 +302,13 @@ class Stepper:
             upper = self._target(run, node)
             if upper <= lower:
                 run.done[node.id] = _behind(node, row, run)
-            elif not self._has_work(run, node, lower, upper, bound):
+            elif not self._has_work(run, node, lower, upper):
                 run.done[node.id] = CollectionStep(node.id, node.name, Outcome.IDLE, lower, upper)
 
-    def _has_work(self, run: _Run, node: Node, lower: int, upper: int, bound: Mapping[GlobalId, int]) -> bool:
+    def _has_work(self, run: _Run, node: Node, lower: int, upper: int) -> bool:
         match node:
             case SourceNode():
-                return bound.get(node.id, -1) >= lower
+                return run.bound.get(node.id, -1) >= lower
             case MaintainedNode():
                 if run.rows[node.id].is_hydrated:
                     due = run.rows[node.id].next_due
@@ -330,7 +332,6 @@ class Stepper:
 
     def _pass_working(self, run: _Run, writer: BatchWriter, progress: Progress) -> None:
         """Computes and writes all that is left, each collection as soon as its inputs are done."""
-        bound = self._catalog.newest_bindings(run.graph.timeline, run.tick + 1)
         working = [node for node in run.graph if node.id not in run.done]
         futures: dict[GlobalId, Future[None]] = {}
 
@@ -338,7 +339,7 @@ class Stepper:
             for input in node.inputs:
                 if input in futures:
                     futures[input].result()
-            run.done[node.id] = self._advance(run, node, bound, writer, progress)
+            run.done[node.id] = self._advance(run, node, writer, progress)
 
         with ThreadPoolExecutor(self._parallelism, thread_name_prefix="mz-step") as pool:
             # Submitted in the graph's order, so a task only ever waits for tasks that already run.
@@ -347,15 +348,13 @@ class Stepper:
             for future in futures.values():
                 future.result()
 
-    def _advance(
-        self, run: _Run, node: Node, bound: Mapping[GlobalId, int], writer: BatchWriter, progress: Progress
-    ) -> CollectionStep:
+    def _advance(self, run: _Run, node: Node, writer: BatchWriter, progress: Progress) -> CollectionStep:
         row = run.rows[node.id]
         lower = row.upper.only
         upper = self._target(run, node)
         if upper <= lower:
             return _behind(node, row, run)
-        if not self._has_work(run, node, lower, upper, bound):
+        if not self._has_work(run, node, lower, upper):
             return CollectionStep(node.id, node.name, Outcome.IDLE, lower, upper)
         start = self._clock.monotonic_ms()
         try:
@@ -405,9 +404,8 @@ class Stepper:
                     maintained = self._maintain(run, node, row, lower, upper, session, reads)
                     if maintained is None:
                         return NO_ROWS, reads.rows_read
-                    most = rows_at_most(node.plan, lambda id: _rows(run.overlapping(id, None, upper)))
-                    if row.is_hydrated:
-                        most = rows_at_most(node.plan, lambda id: _rows(run.overlapping(id, lower, upper)))
+                    first = lower if row.is_hydrated else None
+                    most = rows_at_most(node.plan, lambda id: _rows(run.overlapping(id, first, upper)))
                     stats = self._append(run, node, row, lower, upper, writer, shards, maintained, most)
                     if node.is_temporal:
                         written = [batch for batch in run.batches[node.id] if batch.id == run.written.get(node.id)]
@@ -452,6 +450,7 @@ class Stepper:
             return _rows(run.overlapping(id, lower, upper)) <= BROADCAST_ROWS
 
         columns = RelationType(row.columns)
+        nothing = session.createDataFrame([], spark_schema(columns, columns.names))
         parts: list[DataFrame] = []
         if not row.is_hydrated:
             as_of = lower
@@ -461,15 +460,13 @@ class Stepper:
                 parts.append(Renderer(session, reads.read).snapshot(node.plan, as_of).toDF(*columns.names, *META))
             lower = as_of + 1
             # What was just computed is not written yet: the steps that follow in this run see it as a frame.
-            hydrated = parts[0] if parts else session.createDataFrame([], spark_schema(columns, columns.names))
-            own: OwnState = FrameState(with_positions(hydrated, columns))
+            own: OwnState = FrameState(with_positions(parts[0] if parts else nothing, columns))
         else:
             for input in node.inputs:
                 _check_since(run.rows[input], lower - 1, node)
             # Before its next due time nothing of a temporal state matters to what arrives.
             waits = node.is_temporal and (row.next_due is None or row.next_due >= upper)
             if waits:
-                nothing = session.createDataFrame([], spark_schema(columns, columns.names))
                 own = FrameState(with_positions(nothing, columns))
             else:
                 few = all(is_small(id) for id in node.reads)
@@ -482,11 +479,8 @@ class Stepper:
             parts.append(updates)
         if not parts:
             return None
-        union = parts[0]
-        for part in parts[1:]:
-            union = union.unionAll(part)
         # A plan's columns are known by position; the shard's bear the object's names.
-        return consolidate(union.toDF(*(column.name for column in row.columns), *META))
+        return consolidate(union(parts).toDF(*(column.name for column in row.columns), *META))
 
     # ---- 4. seal
 
