@@ -8,7 +8,7 @@ from sqlalchemy import select
 
 from mz_dagster.catalog.batches import Batches
 from mz_dagster.catalog.capabilities import Capabilities
-from mz_dagster.catalog.database import Database
+from mz_dagster.catalog.database import Database, is_missing
 from mz_dagster.catalog.frontiers import Frontiers
 from mz_dagster.catalog.leases import Leases
 from mz_dagster.catalog.listings import Listings
@@ -17,7 +17,7 @@ from mz_dagster.catalog.schema import PROJECT
 from mz_dagster.catalog.sweeping import Sweeping
 from mz_dagster.catalog.ticks import Ticks
 from mz_dagster.catalog.timelines import Timelines
-from mz_dagster.catalog.upgrade import upgrade
+from mz_dagster.catalog.upgrade import is_made, upgrade
 from mz_dagster.clock import SYSTEM_CLOCK, Clock
 
 
@@ -53,6 +53,29 @@ class Catalog(Timelines, Ticks, Objects, Frontiers, Batches, Leases, Listings, C
             database.close()
             raise
         return cls(database)
+
+    @classmethod
+    def open_made(cls, url: str, *, clock: Clock = SYSTEM_CLOCK) -> Catalog | None:
+        """Returns the catalog at a SQLAlchemy URL as it is, or None if none was made there; changes nothing.
+
+        Raises:
+            CatalogTooOld: It must be migrated first.
+            CatalogTooNew: A newer version of the code has migrated it.
+            CatalogUnavailable: The database cannot be reached, or is none.
+            ProgrammingError: The URL is none, or of a database that no process could share.
+        """
+        if is_missing(url):
+            return None
+        database = Database(url, clock)
+        try:
+            made = is_made(database)
+        except BaseException:
+            database.close()
+            raise
+        if made:
+            return cls(database)
+        database.close()
+        return None
 
     def project_id(self) -> str:
         """Returns the random id that this catalog was given when it was made."""

@@ -45,11 +45,8 @@ class Database:
 
     def __init__(self, url: str, clock: Clock) -> None:
         try:
-            self.engine = _engine(make_url(url))
-        except (ArgumentError, NoSuchModuleError) as error:
-            raise ProgrammingError(
-                f"not a catalog URL: {error}", hint="Use sqlite:///path/to/file or postgresql+psycopg://..."
-            ) from error
+            with _understood():
+                self.engine = _engine(make_url(url))
         except ModuleNotFoundError as error:
             raise ProgrammingError(
                 f'the driver of the catalog\'s database is not installed: no module "{error.name}"',
@@ -119,6 +116,14 @@ class Transactions:
 
     def _now_ms(self) -> int:
         return self._database.clock.now_ms()
+
+
+def is_missing(url: str) -> bool:
+    """Returns whether a URL names a SQLite file that is not there, which opening would make."""
+    with _understood():
+        parsed = make_url(url)
+    path = parsed.database if parsed.get_backend_name() == "sqlite" else None
+    return path is not None and not Path(path).exists()
 
 
 def next_ids(connection: Connection, counter: str, number: int) -> range:
@@ -200,6 +205,16 @@ def _busy() -> CatalogBusy:
         detail=f"Its write lock was not free for {WAIT_MS // 1000} s; nothing was changed.",
         hint="Try again; if it persists, look for a stuck process that has the catalog open.",
     )
+
+
+@contextmanager
+def _understood() -> Iterator[None]:
+    try:
+        yield
+    except (ArgumentError, NoSuchModuleError) as error:
+        raise ProgrammingError(
+            f"not a catalog URL: {error}", hint="Use sqlite:///path/to/file or postgresql+psycopg://..."
+        ) from error
 
 
 @contextmanager

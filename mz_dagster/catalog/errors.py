@@ -144,6 +144,19 @@ class CatalogBusy(OperationalError):
     sqlstate = "55P03"
 
 
+class CatalogTooOld(ProgrammingError):
+    """Reports a catalog that must be migrated before this version of the code can read it."""
+
+    sqlstate = "0A000"
+
+    def __init__(self, found: str) -> None:
+        super().__init__(
+            "the catalog was made by an older version",
+            detail=f'Its schema is "{found}"; only what may write the catalog migrates it.',
+            hint='"mz-dagster frontiers", for one, opens it and migrates it, and changes nothing else.',
+        )
+
+
 class CatalogTooNew(ProgrammingError):
     """Reports that a newer version of the code has migrated the catalog."""
 

@@ -71,9 +71,10 @@ class Ticks(Transactions):
         fail_point("tick.minted")
         return Minted(timeline, tick)
 
-    def ticks(self, timeline: str, newest: int | None = None) -> tuple[int, ...]:
-        """Returns the ticks of a timeline, ascending; only the `newest` so many if given."""
-        query = select(TICK.c.tick).where(TICK.c.timeline == timeline).order_by(TICK.c.tick.desc()).limit(newest)
+    def ticks(self, timeline: str, newest: int | None = None, *, lower: int = 0) -> tuple[int, ...]:
+        """Returns the ticks of a timeline at or beyond `lower`, ascending; only the `newest` so many if given."""
+        query = select(TICK.c.tick).where(TICK.c.timeline == timeline, TICK.c.tick >= lower)
+        query = query.order_by(TICK.c.tick.desc()).limit(newest)
         with self._database.read() as connection:
             timeline_row(connection, timeline)
             return tuple(reversed(connection.execute(query).scalars().all()))

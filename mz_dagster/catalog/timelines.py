@@ -142,6 +142,19 @@ class Timelines(Transactions):
             )
             return leadership
 
+    def depose(self, led: Led) -> None:
+        """Ends the lease of a leader who is known to be gone; does nothing if another leads by now.
+
+        It saves waiting until the lease runs out. Should the leader be alive after all, its next seal fails, and it has
+        lost its work, nothing else.
+        """
+        with self._database.write() as connection:
+            connection.execute(
+                update(TIMELINE)
+                .where(TIMELINE.c.name == led.timeline, TIMELINE.c.holder == led.holder)
+                .values(holder=None, until_ms=None)
+            )
+
     def resign(self, leadership: Leadership) -> None:
         """Gives the writer's lease back; does nothing if somebody else has it."""
         with self._database.write() as connection:

@@ -12,7 +12,7 @@ from pathlib import Path
 from sqlalchemy import Connection, func, insert, inspect, select, text
 
 from mz_dagster.catalog.database import Database
-from mz_dagster.catalog.errors import CatalogTooNew
+from mz_dagster.catalog.errors import CatalogTooNew, CatalogTooOld
 from mz_dagster.catalog.schema import COUNTER, PROJECT
 
 HEAD = "0002"
@@ -47,6 +47,20 @@ def upgrade(database: Database) -> None:
         if connection.execute(select(PROJECT.c.id)).first() is None:
             connection.execute(insert(PROJECT).values(id=secrets.token_hex(16)))
             connection.execute(insert(COUNTER), [{"name": name, "last": 0} for name in COUNTERS])
+
+
+def is_made(database: Database) -> bool:
+    """Returns whether a database holds a catalog of this version of the code; False if it holds none.
+
+    Raises:
+        CatalogTooOld: Its schema is older than the code.
+        CatalogTooNew: Its schema is newer than the code.
+    """
+    with database.read() as connection:
+        found = _version(connection)
+    if found is not None and found != HEAD:
+        raise CatalogTooOld(found)
+    return found is not None
 
 
 def _version(connection: Connection) -> str | None:

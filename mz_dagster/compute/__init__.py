@@ -19,11 +19,13 @@ In the order of import:
 - `ingest`: a source's updates.
 - `graph`, `step`: all collections of a timeline, advanced together and sealed together.
 - `peek`, `rows_frame`: a plan at one time, as rows; a collection at one time, as a frame.
+- `discrepancy`: a collection against a plan, at one time.
 - `warm_spark`: Spark, opened when there is work for it.
 
 It does not choose times, poll sources, parse SQL or know names.
 """
 
+from mz_dagster.compute.discrepancy import Discrepancy, Rows, content, discrepancy, negative_multiplicities
 from mz_dagster.compute.graph import Graph, MaintainedNode, Node, SourceNode, TableNode
 from mz_dagster.compute.peek import CollectionHasErrors, NegativeMultiplicity, peek, rows_of
 from mz_dagster.compute.rows_frame import rows_frame
@@ -41,18 +43,23 @@ from mz_dagster.compute.warm_spark import WarmSpark
 __all__ = [
     "CollectionHasErrors",
     "CollectionStep",
+    "Discrepancy",
     "Graph",
     "MaintainedNode",
     "NegativeMultiplicity",
     "Node",
     "Outcome",
     "Progress",
+    "Rows",
     "SourceNode",
     "StepLost",
     "StepReport",
     "Stepper",
     "TableNode",
     "WarmSpark",
+    "content",
+    "discrepancy",
+    "negative_multiplicities",
     "peek",
     "quiet",
     "rows_frame",

@@ -57,6 +57,7 @@ class MaintainedNode:
         named: The collections that its query names. A plan may read fewer, where a condition is never true for
             example; the catalog still holds its upper to theirs.
         key: The columns by which large batches of it are laid out; none for no layout.
+        owner: Of an arrangement: the object that it serves.
     """
 
     id: GlobalId
@@ -64,6 +65,7 @@ class MaintainedNode:
     plan: Physical
     named: frozenset[GlobalId] = frozenset()
     key: tuple[int, ...] = ()
+    owner: GlobalId | None = None
 
     @property
     def inputs(self) -> frozenset[GlobalId]:

@@ -30,9 +30,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
 
@@ -44,6 +44,7 @@ from mz_dagster.catalog import (
     BatchId,
     BatchState,
     BatchStats,
+    Binding,
     Catalog,
     CollectionRow,
     Leadership,
@@ -65,6 +66,7 @@ from mz_dagster.compute.union import union
 from mz_dagster.errors import DatabaseError, InternalError, OperationalError
 from mz_dagster.fail_point import fail_point
 from mz_dagster.formalism import Antichain, GlobalId
+from mz_dagster.plan.operators import operators
 from mz_dagster.plan.types import RelationType
 from mz_dagster.storage.append import BatchWriter
 from mz_dagster.storage.local_shards import LocalShards
@@ -76,6 +78,8 @@ logger = logging.getLogger("mz_dagster.step")
 
 #: Up to how many updates of an input are sent to every task of a lookup instead of being shuffled to them.
 BROADCAST_ROWS = 100_000
+#: How often a step that works says what it is working on, in seconds.
+STILL_WORKING_S = 10.0
 
 
 class Outcome(Enum):
@@ -96,9 +100,15 @@ class CollectionStep:
         lower: Its upper before the step.
         upper: Its upper after it.
         stats: What was written; zeros unless it advanced.
+        batch: The batch with what was written; None if nothing was.
+        rows_in: How many updates the collections that it is defined over have in `[lower, upper)`; all before `upper`
+            when it hydrates. Taken from the statistics of their batches, so one that reaches beyond the interval counts
+            whole. A source's input is its files, whose records nobody counts: for it this is what it wrote.
         spark_ms: Time spent computing and writing it, in milliseconds.
         rows_read: How many rows the files hold that it read of its inputs and of its own state, each as often as it was
             read.
+        operators: What computes it, for people.
+        owner: Of an arrangement: the object that it serves.
         error: Why it failed; None otherwise.
         reason: One line for people.
     """
@@ -109,8 +119,12 @@ class CollectionStep:
     lower: int
     upper: int
     stats: BatchStats = NO_ROWS
+    batch: BatchId | None = None
+    rows_in: int = 0
     spark_ms: float = 0.0
     rows_read: int = 0
+    operators: str = ""
+    owner: GlobalId | None = None
     error: DatabaseError | None = None
     reason: str = ""
 
@@ -132,6 +146,16 @@ class StepReport:
     def failures(self) -> tuple[CollectionStep, ...]:
         """The collections that failed; those merely blocked behind them are not listed."""
         return tuple(one for one in self.collections if one.outcome is Outcome.FAILED)
+
+    def of_object(self, id: GlobalId) -> CollectionStep:
+        """Returns what the step did with an object's collection, its arrangements' Spark time and reads included."""
+        own = next(one for one in self.collections if one.id == id)
+        serving = [one for one in self.collections if one.owner == id]
+        return replace(
+            own,
+            spark_ms=own.spark_ms + sum(one.spark_ms for one in serving),
+            rows_read=own.rows_read + sum(one.rows_read for one in serving),
+        )
 
     @property
     def used_spark(self) -> bool:
@@ -163,6 +187,7 @@ class _Run:
     batches: dict[GlobalId, list[Batch]]
     selected: frozenset[GlobalId]
     bound: Mapping[GlobalId, int]
+    started: dict[GlobalId, float] = field(default_factory=dict)
     done: dict[GlobalId, CollectionStep] = field(default_factory=dict)
     written: dict[GlobalId, BatchId] = field(default_factory=dict)
     dues: dict[GlobalId, int | None] = field(default_factory=dict)
@@ -179,6 +204,18 @@ class _Run:
         """True if the collection provably has no updates in `[lower, upper)`."""
         return not self.overlapping(id, lower, upper)
 
+    def rows_in(self, node: Node, lower: int, upper: int) -> int:
+        """The updates in `[lower, upper)` of what a maintained collection is defined over."""
+        if not isinstance(node, MaintainedNode):
+            return 0
+        first = lower if self.rows[node.id].is_hydrated else None
+        return sum(_rows(self.overlapping(input.id, first, upper)) for input in self.inputs(node))
+
+    def inputs(self, node: Node) -> list[Node]:
+        """What a person would call a collection's inputs: not its own arrangements."""
+        inputs = (self.graph.by_id[input] for input in sorted(node.inputs))
+        return [one for one in inputs if not isinstance(one, MaintainedNode) or one.owner != node.id]
+
 
 class Stepper:
     """Advances graphs of collections.
@@ -189,6 +226,7 @@ class Stepper:
         holder: Names this process in leases.
         lease_ms: How long a lease lasts without renewal.
         parallelism: How many collections may be computed at the same time.
+        still_working_s: How often a step that works says so, in seconds.
         local: The shards in this process, for what is too little to ask Spark.
     """
 
@@ -200,6 +238,7 @@ class Stepper:
         holder: str,
         lease_ms: int = 60_000,
         parallelism: int = 4,
+        still_working_s: float = STILL_WORKING_S,
         clock: Clock = SYSTEM_CLOCK,
         local: LocalShards | None = None,
     ) -> None:
@@ -208,6 +247,7 @@ class Stepper:
         self._holder = holder
         self._lease_ms = lease_ms
         self._parallelism = parallelism
+        self._still_working_s = still_working_s
         self._clock = clock
         self._local = local
 
@@ -246,14 +286,15 @@ class Stepper:
         if idle_only:
             for node in graph:
                 run.done.setdefault(node.id, _behind(node, run.rows[node.id], run))
+        progress(_beginning(run))
         if len(run.done) < len(graph.nodes):
             with BatchWriter(self._catalog, holder=self._holder, ttl_ms=self._lease_ms) as writer:
                 with self._leased(run):
                     self._pass_working(run, writer, progress)
                 # Leaving the lease told whether all that was read was there; only then may it be sealed.
-                self._seal(run, leadership)
+                self._seal(run, leadership, progress)
         else:
-            self._seal(run, leadership)
+            self._seal(run, leadership, progress)
         done = tuple(run.done[node.id] for node in graph)
         return StepReport(graph.timeline, tick, done, self._clock.monotonic_ms() - start)
 
@@ -295,7 +336,7 @@ class Stepper:
             row = run.rows[node.id]
             lower = row.upper.only
             if node.id not in run.selected or isinstance(node, TableNode):
-                run.done[node.id] = CollectionStep(node.id, node.name, Outcome.CURRENT, lower, lower)
+                run.done[node.id] = _step(node, Outcome.CURRENT, lower, lower)
                 continue
             if not all(input in run.done for input in node.inputs):
                 continue
@@ -303,7 +344,7 @@ class Stepper:
             if upper <= lower:
                 run.done[node.id] = _behind(node, row, run)
             elif not self._has_work(run, node, lower, upper):
-                run.done[node.id] = CollectionStep(node.id, node.name, Outcome.IDLE, lower, upper)
+                run.done[node.id] = _idle(node, run, lower, upper)
 
     def _has_work(self, run: _Run, node: Node, lower: int, upper: int) -> bool:
         match node:
@@ -345,8 +386,24 @@ class Stepper:
             # Submitted in the graph's order, so a task only ever waits for tasks that already run.
             for node in working:
                 futures[node.id] = pool.submit(work, node)
+            pending: set[Future[None]] = set(futures.values())
+            while pending:
+                _, pending = wait(pending, timeout=self._still_working_s)
+                if pending:
+                    progress(self._still_working(run, working))
             for future in futures.values():
                 future.result()
+
+    def _still_working(self, run: _Run, working: Sequence[Node]) -> str:
+        now = self._clock.monotonic_ms()
+        started = dict(run.started)  # as other threads go on
+        busy = [
+            f'"{node.name}" {(now - started[node.id]) / 1000:.0f} s'
+            for node in working
+            if node.id in started and node.id not in run.done
+        ]
+        done = sum(1 for node in working if node.id in run.done)
+        return f"still working: {', '.join(busy)}; {done} of {len(working)} collections done"
 
     def _advance(self, run: _Run, node: Node, writer: BatchWriter, progress: Progress) -> CollectionStep:
         row = run.rows[node.id]
@@ -355,8 +412,8 @@ class Stepper:
         if upper <= lower:
             return _behind(node, row, run)
         if not self._has_work(run, node, lower, upper):
-            return CollectionStep(node.id, node.name, Outcome.IDLE, lower, upper)
-        start = self._clock.monotonic_ms()
+            return _idle(node, run, lower, upper)
+        start = run.started[node.id] = self._clock.monotonic_ms()
         try:
             with reporting_lost_spark():  # what is not sealed is never seen, so a retry is safe
                 stats, rows_read = self._write(run, node, row, lower, upper, writer, progress)
@@ -366,14 +423,20 @@ class Stepper:
             failure = _as_failure(node, error)
         else:
             spark_ms = self._clock.monotonic_ms() - start
-            progress(f'"{node.name}" [{lower}, {upper}): {stats.rows} updates in {spark_ms / 1000:.1f} s')
-            return CollectionStep(node.id, node.name, Outcome.ADVANCED, lower, upper, stats, spark_ms, rows_read)
-        progress(f'"{node.name}" [{lower}, {upper}) failed: {failure.message}')
+            progress(f'"{node.name}" [{lower}, {upper}): wrote {stats.rows} updates in {spark_ms / 1000:.1f} s')
+            rows_in = stats.rows if isinstance(node, SourceNode) else run.rows_in(node, lower, upper)
+            return replace(
+                _step(node, Outcome.ADVANCED, lower, upper),
+                stats=stats,
+                batch=run.written.get(node.id),
+                rows_in=rows_in,
+                spark_ms=spark_ms,
+                rows_read=rows_read,
+            )
+        progress(f'"{node.name}" [{lower}, {upper}) failed in {_operators(node)}: {failure.message}')
         spark_ms = self._clock.monotonic_ms() - start
-        reason = failure.message
-        return CollectionStep(
-            node.id, node.name, Outcome.FAILED, lower, lower, spark_ms=spark_ms, error=failure, reason=reason
-        )
+        failed = _step(node, Outcome.FAILED, lower, lower)
+        return replace(failed, spark_ms=spark_ms, error=failure, reason=failure.message)
 
     def _write(
         self,
@@ -393,14 +456,14 @@ class Stepper:
         with StepReads(shards, run.rows, run.overlapping) as reads:
             match node:
                 case SourceNode():
-                    progress(f'"{node.name}" [{lower}, {upper}): reading its bound files')
                     bindings = self._catalog.bindings(node.id, lower, upper)
+                    progress(f'"{node.name}" [{lower}, {upper}): reading {_files(bindings)}')
                     has_prior = not run.is_empty(node.id, 0, lower)
                     with node.source.kept_still(bindings):
                         updates = ingest(session, shards, row, node.source, bindings, reads, has_prior=has_prior)
                         stats = self._append(run, node, row, lower, upper, writer, shards, updates)
                 case MaintainedNode():
-                    progress(f'"{node.name}" [{lower}, {upper}): maintaining')
+                    progress(f'"{node.name}" [{lower}, {upper}): maintaining {_reading(run, node, lower, upper)}')
                     maintained = self._maintain(run, node, row, lower, upper, session, reads)
                     if maintained is None:
                         return NO_ROWS, reads.rows_read
@@ -484,7 +547,7 @@ class Stepper:
 
     # ---- 4. seal
 
-    def _seal(self, run: _Run, leadership: Leadership | None) -> None:
+    def _seal(self, run: _Run, leadership: Leadership | None, progress: Progress) -> None:
         """Seals everything that finished, and notes what failed, in one transaction."""
         seals = [
             Seal(
@@ -510,6 +573,7 @@ class Stepper:
         sealed = self._catalog.seal(seals, leadership=leadership, failures=failures, dues=dues)
         match sealed:
             case Sealed():
+                progress(f"sealed {len(seals)} collections")
                 return
             case UpperMismatch():
                 fact = f'collection "{sealed.collection}" is at {sealed.found}, not at {sealed.expected}'
@@ -530,14 +594,53 @@ def _rows(batches: Sequence[Batch]) -> int:
     return sum(batch.stats.rows for batch in batches)
 
 
+def _operators(node: Node) -> str:
+    match node:
+        case SourceNode():
+            return f"ENVELOPE {node.source.envelope.upper()}"
+        case TableNode():
+            return ""
+        case MaintainedNode():
+            return operators(node.plan)
+
+
+def _reading(run: _Run, node: MaintainedNode, lower: int, upper: int) -> str:
+    names = ", ".join(f'"{one.name}"' for one in run.inputs(node))
+    of = f"{run.rows_in(node, lower, upper)} rows of {names}" if names else "constants"
+    return f"{_operators(node)}, {of}{'' if run.rows[node.id].is_hydrated else f', hydrating at {lower}'}"
+
+
+def _files(bindings: Sequence[Binding]) -> str:
+    files = [file for one in bindings for file in one.files]
+    return f"{len(files)} file{'' if len(files) == 1 else 's'}, {sum(file.size for file in files)} bytes"
+
+
+def _beginning(run: _Run) -> str:
+    """Returns the first line of a step's story."""
+    lowest = min((run.rows[id].upper.only for id in run.selected if not run.rows[id].upper.is_empty), default=0)
+    outcomes = [one.outcome for one in run.done.values()]
+    told = [f"{len(run.graph.nodes) - len(outcomes)} of {len(run.graph.nodes)} collections have work"]
+    told += [f"{outcomes.count(one)} {one.value}" for one in Outcome if one in outcomes]
+    return f"step to tick {run.tick}, from {lowest}: {', '.join(told)}"
+
+
+def _step(node: Node, outcome: Outcome, lower: int, upper: int) -> CollectionStep:
+    owner = node.owner if isinstance(node, MaintainedNode) else None
+    return CollectionStep(node.id, node.name, outcome, lower, upper, operators=_operators(node), owner=owner)
+
+
+def _idle(node: Node, run: _Run, lower: int, upper: int) -> CollectionStep:
+    return replace(_step(node, Outcome.IDLE, lower, upper), rows_in=run.rows_in(node, lower, upper))
+
+
 def _behind(node: Node, row: CollectionRow, run: _Run) -> CollectionStep:
     """Returns what is said of a collection that has nothing to do: it is current, or waits for an input."""
     upper = row.upper.only
     if upper > run.tick:
-        return CollectionStep(node.id, node.name, Outcome.CURRENT, upper, upper)
+        return _step(node, Outcome.CURRENT, upper, upper)
     held = [run.graph.by_id[input].name for input in node.inputs if run.upper_of(input) <= upper]
     reason = "waits for " + ", ".join(f'"{name}"' for name in sorted(held))
-    return CollectionStep(node.id, node.name, Outcome.BLOCKED, upper, upper, reason=reason)
+    return replace(_step(node, Outcome.BLOCKED, upper, upper), reason=reason)
 
 
 def _check_since(input: CollectionRow, needed: int, node: Node) -> None:

@@ -2,17 +2,18 @@
 
 Idle ticks, frontiers and introspection need no JVM, so nothing opens a session until `open` is called. What is
 opened stays with the process (`storage.spark` owns sessions); a Spark that has gone since is found out and
-replaced at the next call.
+replaced at the next call. A session that somebody else opened may be lent instead; it is theirs to close.
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from mz_dagster.storage.spark import SparkConfig, open_session
+from mz_dagster.storage.spark import SparkConfig, lent_session, open_session, server_status
 from mz_dagster.storage.spark_shards import SparkShards
 
 
@@ -22,11 +23,14 @@ class WarmSpark:
     Args:
         config: Which Spark.
         root: The storage root, as Spark sees it.
+        lend: Returns somebody else's session, to be used instead of one that `config` says how to open; asked only when
+            there is work.
     """
 
-    def __init__(self, config: SparkConfig, root: Path) -> None:
+    def __init__(self, config: SparkConfig, root: Path, lend: Callable[[], SparkSession] | None = None) -> None:
         self._config = config
         self._root = root
+        self._lend = lend
         self._lock = threading.Lock()
         self._opened: tuple[SparkSession, SparkShards] | None = None
 
@@ -35,9 +39,17 @@ class WarmSpark:
 
         Raises:
             OperationalError: Spark cannot be started or reached within its deadline.
+            ProgrammingError: The session that was lent cannot write Delta tables.
         """
         with self._lock:
-            session = open_session(self._config)
+            session = open_session(self._config) if self._lend is None else lent_session(self._lend(), self._config)
             if self._opened is None or self._opened[0] is not session:
                 self._opened = (session, SparkShards(self._root, session))
             return self._opened
+
+    def ui_url(self) -> str | None:
+        """Returns the address of Spark's UI, if it is the embedded server and it runs; starts nothing."""
+        if self._lend is not None or not self._config.embedded:
+            return None
+        server = server_status(self._config.state_dir)
+        return None if server is None else server.ui_url

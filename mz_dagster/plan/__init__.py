@@ -13,7 +13,8 @@ only what computing them costs; it may move errors.
 - `transform/`: one transform per file.
 - `optimize`: their order, which is data that is checked.
 - `physical`, `lowering`: the plan that the renderer runs.
-- `explain`: both as text.
+- `lineage`: from which columns each column derives.
+- `explain`: both as text; `operators`: a physical plan in a few words.
 
 It does not parse, read catalogs, or run anything.
 """

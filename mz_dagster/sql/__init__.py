@@ -32,7 +32,7 @@ from mz_dagster.sql.binder import (
     resolve_kind,
 )
 from mz_dagster.sql.finishing import RowSetFinishing, ordered_rows
-from mz_dagster.sql.lexer import split
+from mz_dagster.sql.lexer import same_tokens, split
 from mz_dagster.sql.statement_parser import parse
 from mz_dagster.sql.statements import (
     AlterRetainHistory,
@@ -103,5 +103,6 @@ __all__ = [
     "ordered_rows",
     "parse",
     "resolve_kind",
+    "same_tokens",
     "split",
 ]

@@ -105,6 +105,20 @@ def tokens_of(text: str) -> tuple[Token, ...]:
     return tuple(tokens)
 
 
+def same_tokens(text: str, other: str) -> bool:
+    """Returns whether two texts differ in white space, comments and the case of unquoted words only.
+
+    Raises:
+        InvalidSyntax: A quote or comment does not end, or a form of literal is not known.
+
+    Example:
+        >>> same_tokens("SELECT a -- why", "select  A"), same_tokens("SELECT 'a'", "SELECT 'A'")
+        (True, False)
+    """
+    one, two = ([(token.kind, token.value) for token in tokens_of(each)] for each in (text, other))
+    return one == two
+
+
 def split(text: str) -> tuple[Fragment, ...]:
     """Returns the statements of `text`, in order, empty ones included.
 

@@ -25,6 +25,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
@@ -217,6 +218,48 @@ class LocalShards:
             found = ds.dataset(files, schema=schema, format=_PARQUET).to_table(columns=names, filter=condition)
         except (FileNotFoundError, OSError) as error:
             raise self._incomplete(collection, batches, error) from error
+        return found.cast(wanted)
+
+    def head(self, collection: CollectionRow, batch: Batch, rows: int) -> pa.Table:
+        """Returns the first updates of a batch, at most `rows` of them; of its files it decodes no more than that.
+
+        Raises:
+            BatchIncomplete: As in `read`.
+            ShardUnavailable: As in `read`.
+        """
+        wanted = update_schema(collection.columns)
+        found: list[pa.RecordBatch] = []
+        try:
+            for one in self.files(collection, [batch]):
+                path = self.path(collection) / one.path
+                with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
+                    for read in file.iter_batches(rows, columns=wanted.names):
+                        found.append(read.select(wanted.names).cast(wanted))
+                        if sum(part.num_rows for part in found) >= rows:
+                            return pa.Table.from_batches(found, wanted).slice(0, rows)
+        except (FileNotFoundError, OSError) as error:
+            raise self._incomplete(collection, [batch], error) from error
+        return pa.Table.from_batches(found, wanted)
+
+    def errors(self, collection: CollectionRow, batches: Sequence[Batch], *, upper: int | None = None) -> pa.Table:
+        """Returns time, diff and error of the batches' updates of the error part; opens no file that holds none.
+
+        Raises:
+            BatchIncomplete: As in `read`.
+            ShardUnavailable: As in `read`.
+        """
+        holding = [batch for batch in batches if batch.stats.errors]
+        paths = [str(self.path(collection) / one.path) for one in self.files(collection, holding) if one.errors]
+        wanted = pa.schema(_UPDATE_FIELDS)
+        if not paths:
+            return wanted.empty_table()
+        condition = ds.field(ERROR).is_valid()
+        if upper is not None:
+            condition &= ds.field(TIME) < upper
+        try:
+            found = ds.dataset(paths, schema=wanted, format=_PARQUET).to_table(filter=condition)
+        except (FileNotFoundError, OSError) as error:
+            raise self._incomplete(collection, holding, error) from error
         return found.cast(wanted)
 
     def consolidate(self, collection: CollectionRow, frame: pa.Table, as_of: int) -> pa.Table:

@@ -89,6 +89,15 @@ class FileSource:
                 found.append(file)
         return tuple(found)
 
+    def ready(self) -> Mapping[str, int]:
+        """Returns the sizes in bytes of the files that are ready, bound or not, by path, without reading any.
+
+        Raises:
+            SourceUnreadable: The folder cannot be listed, or holds a name that cannot be read.
+        """
+        sizes = {path: self._identity(path) for path in ready_paths(self.folder, self.pattern)}
+        return {path: found[1] for path, found in sizes.items() if found is not None}
+
     def verify(self, bindings: Sequence[Binding]) -> None:
         """Compares size and hash of every bound file of `bindings`.
 

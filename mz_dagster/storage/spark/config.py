@@ -17,6 +17,12 @@ from mz_dagster.errors import ProgrammingError
 #: The one Delta release whose jars are published for the pinned Spark.
 DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 
+#: What only the starter of a Spark can set, and without which there is no Delta Lake on it.
+DELTA_CONF: Mapping[str, str] = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+
 #: Settings of every session. UTC and ANSI decide what results are; the others decide what they cost.
 SESSION_CONF: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
@@ -114,8 +120,7 @@ def server_conf(config: SparkConfig) -> dict[str, str]:
     settings = {
         "spark.app.name": "mz_dagster",
         "spark.jars.packages": DELTA_PACKAGE,
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        **DELTA_CONF,
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": str(state / "warehouse"),
         "spark.local.dir": str(state / "local"),

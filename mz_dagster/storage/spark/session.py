@@ -1,9 +1,9 @@
 """Sessions: one for each Spark and process, alive or replaced, and always stopped.
 
-Owns the sessions of this process. Invariants: `open_session` never returns a session whose server has gone;
-every session opened here is stopped before the interpreter exits, since several that are not hang it there
-(pyspark 4.2 with grpcio 1.85). Spark Classic and Spark Connect look the same from outside, but one process can
-hold only one kind at a time: pyspark's functions are either of the one or of the other.
+Owns the sessions of this process, and fits those that others lend. Invariants: `open_session` never returns a session
+whose server has gone; every session opened here is stopped before the interpreter exits, since several that are not
+hang it there (pyspark 4.2 with grpcio 1.85). Spark Classic and Spark Connect look the same from outside, but one
+process can hold only one kind at a time: pyspark's functions are either of the one or of the other.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ import tempfile
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from weakref import WeakSet
 
 from mz_dagster.errors import OperationalError, ProgrammingError
-from mz_dagster.storage.spark.config import SparkConfig, server_conf
+from mz_dagster.storage.spark.config import DELTA_CONF, DELTA_PACKAGE, SparkConfig, server_conf
 from mz_dagster.storage.spark.deadline import call_with_deadline, is_lost, lost_spark
 from mz_dagster.storage.spark.launch import TOKEN_VARIABLE, check_java
 from mz_dagster.storage.spark.process import ProcessIdentity
@@ -43,6 +44,7 @@ class _Key(NamedTuple):
 
 _lock = threading.RLock()
 _sessions: dict[_Key, SparkSession] = {}
+_lent: WeakSet[SparkSession] = WeakSet()
 # A forked child must not use its parent's channels, nor release its parent's sessions when it exits.
 os.register_at_fork(after_in_child=_sessions.clear)
 
@@ -65,6 +67,37 @@ def open_session(config: SparkConfig) -> SparkSession:
             return _open_connect(config, config.remote, _token_of(config), server=None)
         server = ensure_server(config)
         return _open_connect(config, server.url, server.token, server=server)
+
+
+def lent_session(session: SparkSession, config: SparkConfig) -> SparkSession:
+    """Returns a session that somebody else opened, and will close, fit for the engine: its settings are made exact.
+
+    They stay so for its other users, too: time zone UTC, ANSI mode, decimals that keep their scale. What waits for its
+    server waits as long as its own client does.
+
+    Raises:
+        ProgrammingError: It lacks Delta's extension or catalog, which only the starter of a Spark can add.
+        OperationalError: It does not answer within the deadline.
+    """
+    with _lock:
+        if session not in _lent:
+            call_with_deadline(session, lambda: _check_delta(session), config.first_call_seconds)
+            call_with_deadline(session, lambda: _settle(session, config), config.first_call_seconds)
+            _lent.add(session)
+        return session
+
+
+def _check_delta(session: SparkSession) -> None:
+    missing = [
+        f"{key}={name}" for key, name in DELTA_CONF.items() if name not in (session.conf.get(key, "") or "").split(",")
+    ]
+    if missing:
+        raise ProgrammingError(
+            "the Spark session that was given cannot write Delta tables",
+            detail=f"It lacks {' and '.join(missing)}.",
+            hint="Set it where that Spark is started, which for Spark Connect is the server; "
+            f"if Delta's jars are missing there, with spark.jars.packages={DELTA_PACKAGE}.",
+        )
 
 
 def close_session(session: SparkSession) -> None:

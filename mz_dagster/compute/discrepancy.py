@@ -1,0 +1,147 @@
+"""How a collection's content differs from what a plan computes at the same time: two multisets, compared on Spark.
+
+    difference = content of the plan - content of the collection        consolidated
+
+is empty exactly if they are equal; what is in it with a positive multiplicity the collection lacks, what is in it with
+a negative one it has too often. Rows are compared one by one, so a share of them can be compared: those whose hash, of
+all their cells, falls into it. The error part is never sampled.
+
+Cost: the plan at one time, one read of the collection, a shuffle of both; all of it once more if they differ, for the
+examples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as sf
+
+from mz_dagster.compute.consolidate import consolidate
+from mz_dagster.compute.frame import DIFF, ERROR, META, TIME, columns_at, positional, with_positions
+from mz_dagster.compute.render import Renderer
+from mz_dagster.compute.union import union
+from mz_dagster.formalism import GlobalId
+from mz_dagster.plan.physical import Physical
+from mz_dagster.plan.types import RelationType
+from mz_dagster.storage.spark import reporting_lost_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+#: Rows are sampled by their hash modulo this.
+_SHARES = 1_000_000
+
+#: Cells as text, NULL being None, then how often the row is there.
+Example = tuple[tuple[str | None, ...], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Is some rows: how many, each as often as it is there, and the first of them.
+
+    Attributes:
+        count: How many.
+        examples: The first few, in the order of their cells.
+    """
+
+    count: int
+    examples: tuple[Example, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Discrepancy:
+    """Is how a collection differs from a plan.
+
+    Attributes:
+        held: How many rows the collection has, of those compared.
+        missing: Rows that the plan has and the collection lacks.
+        surplus: Rows that the collection has and the plan does not.
+        errors_held: How many errors the collection has.
+        errors_computed: How many errors the plan has.
+    """
+
+    held: int
+    missing: Rows
+    surplus: Rows
+    errors_held: int
+    errors_computed: int
+
+
+def discrepancy(
+    session: SparkSession,
+    read: Callable[[GlobalId, int | None, int], DataFrame],
+    plan: Physical,
+    collection: tuple[GlobalId, RelationType],
+    as_of: int,
+    *,
+    share: float = 1.0,
+    examples: int = 5,
+) -> Discrepancy:
+    """Returns how a collection differs from a plan at `as_of`.
+
+    Args:
+        session: The session to run on.
+        read: Returns the updates of a collection with `lower <= time < upper`.
+        plan: What the collection should be.
+        collection: Its id and its columns.
+        as_of: When; everything that is read must be readable there.
+        share: Of the rows to compare, above 0 and up to 1.
+        examples: How many rows of each kind to show.
+    """
+    with reporting_lost_spark():
+        computed = Renderer(session, read).snapshot(plan, as_of)
+        computed = _sampled(computed.toDF(*positional(plan.relation_type.arity), *META), share)
+        held = _sampled(content(read, collection, as_of), share)
+        minus = held.select(*columns_at(plan.relation_type.arity), TIME, sf.negate(DIFF).alias(DIFF), ERROR)
+        difference = consolidate(union([computed, minus]))
+        rows, errors = held.agg(_total(_is_row()), _total(~_is_row())).collect()[0]
+        lacking, excess, moved = difference.agg(
+            _total(_is_row() & (sf.col(DIFF) > 0)), _total(_is_row() & (sf.col(DIFF) < 0)), _total(~_is_row())
+        ).collect()[0]
+        return Discrepancy(
+            held=rows,
+            missing=Rows(lacking, _examples(difference, sf.col(DIFF) > 0, examples) if lacking else ()),
+            surplus=Rows(-excess, _examples(difference, sf.col(DIFF) < 0, examples) if excess else ()),
+            errors_held=errors,
+            errors_computed=errors + moved,
+        )
+
+
+def negative_multiplicities(frame: DataFrame, *, share: float = 1.0, examples: int = 5) -> Rows:
+    """Returns the rows of a collection's `content` of which there are fewer than none, and how many are lacking."""
+    with reporting_lost_spark():
+        total = consolidate(_sampled(frame, share))
+        lacking = total.agg(_total(_is_row() & (sf.col(DIFF) < 0))).collect()[0][0]
+        return Rows(-lacking, _examples(total, sf.col(DIFF) < 0, examples) if lacking else ())
+
+
+def content(
+    read: Callable[[GlobalId, int | None, int], DataFrame], collection: tuple[GlobalId, RelationType], as_of: int
+) -> DataFrame:
+    """Returns a collection's content at `as_of`, not consolidated, by the operators' names."""
+    id, columns = collection
+    return with_positions(read(id, None, as_of + 1), columns).withColumn(TIME, sf.lit(as_of).cast("bigint"))
+
+
+def _is_row() -> Column:
+    return sf.col(ERROR).isNull()
+
+
+def _total(condition: Column) -> Column:
+    return sf.coalesce(sf.sum(sf.when(condition, sf.col(DIFF))), sf.lit(0))
+
+
+def _sampled(frame: DataFrame, share: float) -> DataFrame:
+    if share >= 1.0:
+        return frame
+    names = [sf.col(name) for name in frame.columns if name not in META]
+    return frame.where(~_is_row() | (sf.pmod(sf.xxhash64(*names), sf.lit(_SHARES)) < sf.lit(int(share * _SHARES))))
+
+
+def _examples(frame: DataFrame, condition: Column, limit: int) -> tuple[Example, ...]:
+    names = [name for name in frame.columns if name not in META]
+    cells = [sf.col(name).cast("string").alias(name) for name in names]
+    found = frame.where(_is_row() & condition).select(*cells, sf.abs(DIFF).alias(DIFF)).orderBy(*names).limit(limit)
+    return tuple((tuple(row[:-1]), row[-1]) for row in found.collect())

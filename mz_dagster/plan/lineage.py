@@ -1,0 +1,123 @@
+"""Column lineage: from which columns of which collections each column's values derive.
+
+A column derives from what computes its values: the arguments of expressions and aggregates, and what chooses between
+values (the condition of a CASE, the order of a rank). What only chooses rows is no part of it: predicates, the
+equalities of joins, groups, the order of a LIMIT; nor is what EXCEPT takes away. Whether or how many rows are there
+(`count(*)`, EXISTS, IN) derives from no column.
+
+Read off a bound plan, which says what its author said: the optimizer may well read an equal column of another
+collection instead. Plain views are part of a bound plan, so lineage goes through them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, assert_never
+
+from mz_dagster.errors import InternalError
+from mz_dagster.formalism import GlobalId
+from mz_dagster.plan.relation import (
+    Constant,
+    DependentJoin,
+    Filter,
+    Get,
+    Join,
+    Let,
+    Map,
+    Negate,
+    Project,
+    Reduce,
+    Relation,
+    RepeatRow,
+    TemporalFilter,
+    Threshold,
+    TopK,
+    Union,
+    Window,
+    WindowFunction,
+)
+from mz_dagster.plan.scalar import columns_of
+
+
+class SourceColumn(NamedTuple):
+    """Is a column of a collection, by its position."""
+
+    collection: GlobalId
+    position: int
+
+
+#: Of each column of a relation, in order.
+Lineage = tuple[frozenset[SourceColumn], ...]
+
+#: The window functions whose value is a row's place in the order.
+_RANKS = frozenset({"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"})
+
+
+def column_lineage(relation: Relation) -> Lineage:
+    """Returns, for each column of a bound plan, the columns that its values derive from; of a constant none.
+
+    Precondition: no subqueries and dependent joins, which `decorrelate` sees to.
+
+    Example:
+        >>> from mz_dagster.plan.types import Column, INT4, RelationType
+        >>> t = Get(GlobalId("t"), RelationType((Column("a", INT4), Column("b", INT4))))
+        >>> column_lineage(Project(t, (1,)))
+        (frozenset({SourceColumn(collection='t', position=1)}),)
+    """
+    return _lineage(relation, {})
+
+
+def _lineage(relation: Relation, local: Mapping[GlobalId, Lineage]) -> Lineage:
+    match relation:
+        case Get():
+            if relation.id in local:
+                return local[relation.id]
+            arity = relation.relation_type.arity
+            return tuple(frozenset({SourceColumn(relation.id, position)}) for position in range(arity))
+        case Constant():
+            return (frozenset(),) * relation.relation_type.arity
+        case Map():
+            columns = _lineage(relation.input, local)
+            for scalar in relation.scalars:
+                columns += (_of(columns, columns_of(scalar)),)
+            return columns
+        case Filter() | TopK() | Threshold() | TemporalFilter():
+            return _lineage(relation.input, local)
+        case Project():
+            below = _lineage(relation.input, local)
+            return tuple(below[position] for position in relation.positions)
+        case Join():
+            return tuple(column for one in relation.inputs for column in _lineage(one, local))
+        case Negate():
+            return (frozenset(),) * relation.relation_type.arity
+        case Union():
+            inputs = [_lineage(one, local) for one in relation.inputs]
+            return tuple(frozenset().union(*columns) for columns in zip(*inputs, strict=True))
+        case Let():
+            return _lineage(relation.body, {**local, relation.id: _lineage(relation.value, local)})
+        case Reduce():
+            below = _lineage(relation.input, local)
+            return (
+                *(below[position] for position in relation.key),
+                *(_of(below, one.positions) for one in relation.aggregates),
+            )
+        case Window():
+            below = _lineage(relation.input, local)
+            return (*below, *(_of(below, _window_positions(relation, one)) for one in relation.functions))
+        case RepeatRow():
+            below = _lineage(relation.input, local)
+            return (*below[: relation.count], *below[relation.count + 1 :])
+        case DependentJoin():
+            raise InternalError("a dependent join is left in a bound plan")
+        case _:
+            assert_never(relation)
+
+
+def _of(below: Sequence[frozenset[SourceColumn]], positions: Iterable[int]) -> frozenset[SourceColumn]:
+    return frozenset().union(*(below[position] for position in positions))
+
+
+def _window_positions(window: Window, function: WindowFunction) -> frozenset[int]:
+    own = () if function.filter is None else (function.filter,)
+    order = tuple(one.position for one in window.order) if function.name in _RANKS else ()
+    return frozenset((*function.arguments, *own, *order))
