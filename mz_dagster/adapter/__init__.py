@@ -8,42 +8,64 @@ what it returns is exactly its query at its timestamp.
 In the order of import:
 
 - `project`, `introspection`: settings; the relations of `mz_catalog` and `mz_internal`.
-- `definition`, `project_files`: what a CREATE statement says; what a project's files define.
-- `catalog_definitions`, `apply`: what the catalog holds, as plans and graphs; making it hold the project.
+- `definition`, `annotations`, `project_files`: what a CREATE statement says, the comment above it, a project's files.
+- `catalog_definitions`, `change_plan`, `apply`, `change_cost`: what the catalog holds, as plans and graphs; how the
+  project's files differ from it; making it hold them, and what that costs.
 - `engine`: poll, step, reach, compact.
 - `timestamps`, `peeks`, `dml`, `ddl`, `shows`: what statements are made of.
 - `session`, `connection`: statements in, results out; PEP 249.
+- `samples`, `audit`: a look at what was written; a view against its recomputation.
 - `reading`: a collection at a time as a Spark DataFrame.
 
 It plans nothing itself, renders nothing and writes no batch but a table's.
 """
 
-from mz_dagster.adapter.apply import Applied
+from mz_dagster.adapter.audit import Audit, NegativeRows, NothingToRecompute, audit, negative_rows
+from mz_dagster.adapter.change_cost import ChangeCost, Hydration, preview_changes
+from mz_dagster.adapter.change_plan import Action, Change, ChangePlan, OrphanStillRead
 from mz_dagster.adapter.connection import Connection, Cursor, connect
 from mz_dagster.adapter.engine import Engine, Poll, SecondRunner
 from mz_dagster.adapter.project import BadSettings, NoProject, Project
 from mz_dagster.adapter.project_files import BadProjectFile, ProjectObject, load_objects
 from mz_dagster.adapter.reading import read
+from mz_dagster.adapter.samples import ErrorPart, Sample, errors_at, errors_written, shown, updates_written
 from mz_dagster.adapter.session import Result, Session
 from mz_dagster.adapter.timestamps import Isolation, NoValidTimestamp
 
 __all__ = [
-    "Applied",
+    "Action",
+    "Audit",
     "BadProjectFile",
     "BadSettings",
+    "Change",
+    "ChangeCost",
+    "ChangePlan",
     "Connection",
     "Cursor",
     "Engine",
+    "ErrorPart",
+    "Hydration",
     "Isolation",
+    "NegativeRows",
     "NoProject",
     "NoValidTimestamp",
+    "NothingToRecompute",
+    "OrphanStillRead",
     "Poll",
     "Project",
     "ProjectObject",
     "Result",
+    "Sample",
     "SecondRunner",
     "Session",
+    "audit",
     "connect",
+    "errors_at",
+    "errors_written",
     "load_objects",
+    "negative_rows",
+    "preview_changes",
     "read",
+    "shown",
+    "updates_written",
 ]

@@ -132,6 +132,14 @@ class CatalogDefinitions:
             hint="Read it with a query, or create a materialized view or an index on it.",
         )
 
+    def display_names(self) -> dict[GlobalId, str]:
+        """Returns what to call each object before people: an arrangement by its owner's name and its number."""
+        rows = {row.id: row for row in self._catalog.objects(dropped=True)}
+        return {
+            id: _called(row) if row.owner is None else _arrangement(_called(rows[row.owner]), row)
+            for id, row in rows.items()
+        }
+
     def sort_key(self, row: CollectionRow) -> tuple[str, ...]:
         """Returns the columns by which a collection's merged batches are sorted; none to leave the choice to storage.
 
@@ -167,7 +175,7 @@ class CatalogDefinitions:
     def _nodes(
         self, row: ObjectRow, rows: Iterable[ObjectRow], named: frozenset[GlobalId], key: tuple[int, ...]
     ) -> list[Node]:
-        name = row.name or row.created_as or str(row.id)
+        name = _called(row)
         match row.kind:
             case "source":
                 return [SourceNode(row.id, name, self.source(row.id), key)]
@@ -196,8 +204,10 @@ class CatalogDefinitions:
         owned = sorted(owned, key=lambda one: int(one.options["position"]))
         ids = {one.id: own.id for one, own in zip(plan.arrangements, owned, strict=True)}
         nodes: list[Node] = [
-            MaintainedNode(own.id, f"{name} (arrangement {n})", rename_collections(one.plan, ids), key=one.key)
-            for n, (one, own) in enumerate(zip(plan.arrangements, owned, strict=True))
+            MaintainedNode(
+                own.id, _arrangement(name, own), rename_collections(one.plan, ids), key=one.key, owner=row.id
+            )
+            for one, own in zip(plan.arrangements, owned, strict=True)
         ]
         return [*nodes, MaintainedNode(row.id, name, rename_collections(plan.output, ids), named, key)]
 
@@ -311,6 +321,15 @@ class CatalogDefinitions:
         for id in definition.dependencies.values():
             add(reads.get(id, id))
         return found
+
+
+def _called(row: ObjectRow) -> str:
+    return row.name or row.created_as or str(row.id)
+
+
+def _arrangement(owner: str, row: ObjectRow) -> str:
+    """Returns what to call an arrangement; EXPLAIN counts them from 1, too."""
+    return f"{owner} (arrangement {int(row.options['position']) + 1})"
 
 
 def _order(row: ObjectRow, indexes: Iterable[ObjectRow]) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from mz_dagster.adapter import introspection
 from mz_dagster.errors import NotSupportedError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan import lower_to_maintained_plan, optimize
@@ -112,6 +113,7 @@ def define(
     called = name or name_of(statement)
     definition = _defined(statement, resolver, called, default_timeline, indexed)
     _check_names(definition)
+    _check_dependencies(definition, statement.offset + 1)
     return definition
 
 
@@ -154,6 +156,18 @@ def _check_names(definition: Definition) -> None:
                 hint="Give it another name, with AS.",
             )
         seen[name.lower()] = name
+
+
+def _check_dependencies(definition: Definition, position: int) -> None:
+    """Refuses what reads the catalog's own relations, which have a content now and no history."""
+    for name, id in sorted(definition.dependencies.items()):
+        if introspection.by_id(id) is not None:
+            raise NotSupportedError(
+                f'"{definition.name}" cannot be defined over "{name}"',
+                detail="The catalog's own relations say what is there now, and nothing of any other time.",
+                hint="Query them with SELECT.",
+                position=position,
+            )
 
 
 def _source(statement: CreateSource, name: str, default_timeline: str) -> Definition:

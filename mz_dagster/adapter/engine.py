@@ -7,6 +7,8 @@ any number of processes may hold one on the same project.
     poll    asks the sources what is there; what is new gets a tick and its bindings, in one transaction
     step    takes the lead of a timeline and advances its collections to a tick
     reach   makes a time readable for some collections: waits for the leader, or steps itself
+    lead    keeps the lead of a timeline from one poll and step to the next
+    compact forgets history that nobody needs, merges batches and sweeps
 
 It does not know SQL (sessions do) nor Dagster.
 """
@@ -16,20 +18,21 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
-from mz_dagster.adapter.apply import Applied, apply_objects
+from mz_dagster.adapter.apply import apply_objects
 from mz_dagster.adapter.catalog_definitions import CatalogDefinitions
+from mz_dagster.adapter.change_plan import ChangePlan
 from mz_dagster.adapter.project import Project
 from mz_dagster.adapter.project_files import load_objects
 from mz_dagster.catalog import NO_ROWS, Catalog, Leadership, Led, Minted, NameTaken, SinceBehindInput, UnknownObject
 from mz_dagster.clock import SYSTEM_CLOCK, Clock
 from mz_dagster.compute import Graph, Progress, SourceNode, StepLost, Stepper, StepReport, TableNode, WarmSpark, quiet
-from mz_dagster.errors import OperationalError, ProgrammingError
+from mz_dagster.errors import Error, OperationalError, ProgrammingError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.storage.compact import Merge, compact
 from mz_dagster.storage.local_shards import LocalShards
@@ -85,6 +88,7 @@ class Engine:
         holder: Names this process in leases, for the messages of others.
         clock: Wall clock.
         spark: Which Spark, instead of what the project's settings say.
+        session: Returns a session that somebody else opened, to be used instead of any; asked only when there is work.
     """
 
     def __init__(
@@ -94,6 +98,7 @@ class Engine:
         holder: str | None = None,
         clock: Clock = SYSTEM_CLOCK,
         spark: SparkConfig | None = None,
+        session: Callable[[], Any] | None = None,
     ) -> None:
         self.project = project
         self.clock = clock
@@ -103,7 +108,7 @@ class Engine:
         for timeline in project.timelines:
             self.catalog.declare_timeline(timeline)
         self.shards = LocalShards(project.state)
-        self.spark = WarmSpark(spark or spark_config(project), project.state)
+        self.spark = WarmSpark(spark or spark_config(project), project.state, session)
         self.definitions = CatalogDefinitions(self.catalog, project)
         self.stepper = Stepper(
             self.catalog,
@@ -128,18 +133,25 @@ class Engine:
 
     # ---- definitions
 
-    def apply(self) -> Applied:
+    def apply(self, *, drop: bool = False) -> ChangePlan:
         """Creates what the project's files define and the catalog does not hold, and replaces what they changed.
 
         Several processes may do so at once: who is late finds everything there.
+
+        Args:
+            drop: Whether to drop what the files once defined and no longer do.
+
+        Raises:
+            BadProjectFile: A file is wrong, or a table was changed, or an object has the name of one of another kind.
+            OrphanStillRead: Something made in a session reads what is to be dropped.
         """
         objects = load_objects(self.project)
         for _ in range(_APPLY_TRIES - 1):
             try:
-                return apply_objects(self.catalog, self.definitions, objects)
+                return apply_objects(self.catalog, self.definitions, objects, drop=drop)
             except (NameTaken, SinceBehindInput, UnknownObject):
                 continue  # the catalog changed between the look and the swap
-        return apply_objects(self.catalog, self.definitions, objects)
+        return apply_objects(self.catalog, self.definitions, objects, drop=drop)
 
     def graph(self, timeline: str) -> Graph:
         """Returns the graph of all collections of a timeline, as the catalog has them now."""
@@ -195,15 +207,20 @@ class Engine:
 
     # ---- moving the frontiers
 
-    def poll(self, timeline: str) -> Poll:
+    def poll(self, timeline: str, *, leadership: Leadership | None = None) -> Poll:
         """Asks the timeline's sources what is there, and mints a tick if there is anything new.
 
         New are files that no binding names, writes to tables or new views that no tick has covered, and rows of
         temporal filters that are due by now. A poll that finds nothing moves the frontiers to now without minting a
         tick, if that takes no work.
 
+        Args:
+            timeline: The timeline.
+            leadership: The lead of the timeline, if the caller has it.
+
         Raises:
             OperationalError: A source cannot be polled; nothing was minted.
+            StepLost: The lead was lost; nothing was sealed.
         """
         graph = self.graph(timeline)
         last = self.catalog.last_tick(timeline)
@@ -216,7 +233,7 @@ class Engine:
         read_ts = self.catalog.read_ts(timeline)
         behind = self._behind(graph, read_ts)
         if not found and not behind and not self._is_due(graph, now):
-            return self._nothing_new(graph, now, read_ts)
+            return self._nothing_new(graph, now, read_ts, leadership)
         if self._has_feed_clock(timeline):
             if now <= read_ts:
                 return Poll(None, 0, f"the feed's clock stands at {now}, which is closed already")
@@ -244,10 +261,10 @@ class Engine:
         dues = (row.next_due for row in self.catalog.collections(graph.timeline))
         return not self.unsealed_ticks(graph.timeline) and any(due is not None and due <= now for due in dues)
 
-    def _nothing_new(self, graph: Graph, now: int, read_ts: int) -> Poll:
+    def _nothing_new(self, graph: Graph, now: int, read_ts: int, held: Leadership | None) -> Poll:
         if now <= read_ts or self.unsealed_ticks(graph.timeline):
             return Poll(None, 0, "nothing new")
-        with self._try_lead(graph.timeline) as lead:
+        with self._try_lead(graph.timeline, held) as lead:
             if isinstance(lead, Led):
                 return Poll(None, 0, "nothing new")
             # First the oracle, so that no tick is ever minted where a source is closed already.
@@ -259,7 +276,7 @@ class Engine:
         """Returns the minted ticks at which some collection of the timeline cannot be read yet, ascending."""
         rows = self.catalog.collections(timeline)
         lowest = min((row.upper.only for row in rows if not row.upper.is_empty), default=None)
-        return () if lowest is None else tuple(tick for tick in self.catalog.ticks(timeline) if lowest <= tick)
+        return () if lowest is None else self.catalog.ticks(timeline, lower=lowest)
 
     def step(
         self,
@@ -267,9 +284,17 @@ class Engine:
         tick: int,
         *,
         only: frozenset[GlobalId] | None = None,
+        leadership: Leadership | None = None,
         progress: Progress = quiet,
     ) -> StepReport:
         """Takes the lead of the timeline and advances its collections to `tick`.
+
+        Args:
+            timeline: The timeline.
+            tick: The tick.
+            only: The collections to advance; None for all.
+            leadership: The lead of the timeline, if the caller has it.
+            progress: Receives lines that read as the story of the step.
 
         Raises:
             NotMinted: Nothing has decided yet what the sources contain at `tick`.
@@ -280,7 +305,7 @@ class Engine:
             raise NotMinted(
                 f'{tick} is no tick of timeline "{timeline}" yet', hint="Poll its sources first, which mints ticks."
             )
-        with self._try_lead(timeline) as lead:
+        with self._try_lead(timeline, leadership) as lead:
             if isinstance(lead, Led):
                 raise SecondRunner(
                     f'timeline "{timeline}" is led by {lead.holder}',
@@ -329,38 +354,98 @@ class Engine:
         if report.failures:
             raise report.failures[0].error or OperationalError("a step failed")
 
-    def compact(self, *, thorough: bool = True) -> Iterator[str]:
+    def compact(
+        self,
+        *,
+        only: frozenset[GlobalId] | None = None,
+        max_seconds: float | None = None,
+        max_rows: int | None = None,
+        thorough: bool = True,
+    ) -> Iterator[str]:
         """Lets every since rise as far as retention and capabilities allow, merges batches, and sweeps.
 
         Small shards are merged in this process, larger ones by Spark; each merge runs until there is nothing to gain.
+        Beside steps, readers and other compactions it costs at most its own work.
 
         Args:
+            only: The collections whose batches to merge; None for all.
+            max_seconds: After how long to start no further merge.
+            max_rows: After how many rows read to start no further merge.
             thorough: Whether to look for strays of crashed writers in every shard, too.
 
         Yields:
             One line for people for each thing done.
+
+        Raises:
+            OperationalError: Some shards could not be merged; all others were.
         """
         for timeline in self.catalog.timelines():
             moved = self.catalog.allow_compaction(timeline.name, retention_ms=self.project.retention_ms)
             if moved:
                 yield f"timeline {timeline.name}: since of {len(moved)} collections moved"
+        failures: dict[str, Error] = {}
+        rows_read = 0
+        until = None if max_seconds is None else self.clock.monotonic_ms() + max_seconds * 1000
+        names = self.names()
         counts = self.catalog.live_batch_counts()
-        for row in self.catalog.collections():
+        rows = [row for row in self.catalog.collections() if only is None or row.id in only]
+        while rows:
+            if (max_rows is not None and rows_read >= max_rows) or (
+                until is not None and self.clock.monotonic_ms() >= until
+            ):
+                yield f"stopped at the limit, after merges of {rows_read} updates; the rest waits for the next run"
+                break
+            row = rows[0]
+            name = names.get(row.id, row.id)
             _, stats = counts.get(row.id, (0, NO_ROWS))
-            shards = self.shards if stats.rows <= SMALL else self.spark.open()[1]
-            key = self.definitions.sort_key(row)
-            while isinstance(merge := compact(self.catalog, shards, row, holder=self.holder, key=key), Merge):
-                yield (
-                    f"{row.id}: merged {len(merge.parts)} batches, "
-                    f"{merge.rows_read} updates became {merge.rows_written}"
-                )
+            try:
+                shards = self.shards if stats.rows <= SMALL else self.spark.open()[1]
+                merge = compact(self.catalog, shards, row, holder=self.holder, key=self.definitions.sort_key(row))
+            except Error as failure:
+                failures[name] = failure
+                yield f'"{name}" could not be merged: {failure.message}'
+                merge = None
+            if isinstance(merge, Merge):
+                rows_read += merge.rows_read
+                told = f"{merge.rows_read} updates became {merge.rows_written}"
+                yield f'"{name}": merged {len(merge.parts)} batches, {told}'
+            else:
+                del rows[0]
         swept = sweep(self.catalog, self.shards, thorough=thorough)
         batches = sum(len(ids) for ids in (*swept.batches.values(), *swept.strays.values()))
         yield f"swept {batches} batches"
+        if failures:
+            name, first = next(iter(failures.items()))
+            raise OperationalError(
+                f"{len(failures)} collections could not be merged",
+                detail=f'First of them "{name}": {first}.',
+                hint="They are as readable as before; compact again once the cause is gone.",
+            ) from first
+
+    def names(self) -> dict[GlobalId, str]:
+        """Returns what to call each object when speaking to people: its name, or whose arrangement it is."""
+        rows = {row.id: row for row in self.catalog.objects()}
+        return {
+            id: row.name
+            or (f"{row.kind} of {rows[row.owner].name or row.owner}" if row.owner in rows else f"{row.kind} {id}")
+            for id, row in rows.items()
+        }
 
     @contextmanager
-    def _try_lead(self, timeline: str) -> Iterator[Leadership | Led]:
-        """Leads the timeline for the length of a block, or says who does."""
+    def lead(self, timeline: str) -> Iterator[Leadership | Led]:
+        """Leads the timeline for the length of a block, or says who does.
+
+        While it lasts, nobody else steps the timeline, so who takes it must poll and step.
+        """
+        with self._try_lead(timeline) as lead:
+            yield lead
+
+    @contextmanager
+    def _try_lead(self, timeline: str, held: Leadership | None = None) -> Iterator[Leadership | Led]:
+        """Leads the timeline for the length of a block, or says who does; keeps on with a lead that is held already."""
+        if held is not None:
+            yield held
+            return
         lead = self.catalog.lead(timeline, self.holder, self.project.lease_ms)
         if isinstance(lead, Led):
             yield lead

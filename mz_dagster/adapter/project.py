@@ -175,7 +175,20 @@ class Project:
         return cls(root, name, timeline, timelines, url, SparkSettings(remote, master, conf), keep)
 
 
-_UNITS_MS = {"ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+DURATION_UNITS_MS = {"ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def parse_duration_ms(text: str) -> int | None:
+    """Returns the milliseconds of a duration: a whole number and a unit; None if it is not one.
+
+    Example:
+        >>> parse_duration_ms("30 min"), parse_duration_ms("soon")
+        (1800000, None)
+    """
+    number, _, unit = text.partition(" ")
+    if not (number.isascii() and number.isdigit() and unit in DURATION_UNITS_MS):
+        return None
+    return int(number) * DURATION_UNITS_MS[unit]
 
 
 class _Table:
@@ -208,10 +221,10 @@ class _Table:
         found = self.text(key)
         if found is None:
             return None
-        number, _, unit = found.partition(" ")
-        if not number.isdigit() or unit not in _UNITS_MS:
-            raise self._wrong(key, f"a duration such as '7 d'; the units are {', '.join(_UNITS_MS)}")
-        return int(number) * _UNITS_MS[unit]
+        milliseconds = parse_duration_ms(found)
+        if milliseconds is None:
+            raise self._wrong(key, f"a duration such as '7 d'; the units are {', '.join(DURATION_UNITS_MS)}")
+        return milliseconds
 
     def refuse_rest(self) -> None:
         for key in self.values:

@@ -109,6 +109,7 @@ def test_a_file_that_is_no_utf8_is_refused(tmp_path: Path) -> None:
         ("[project\n", "is not TOML"),
         ("[spark]\nremote = 'sc://h:1'\nmaster = 'local'", "exclude each other"),
         ("[retention]\nkeep = 'long'", 'setting "retention.keep"'),
+        ("[retention]\nkeep = '² h'", 'setting "retention.keep"'),
         ("[timelines.x]\nclok = 'c'", 'unknown setting "timelines.x.clok"'),
         ("[catalog]\nurl = 3", 'setting "catalog.url"'),
     ],

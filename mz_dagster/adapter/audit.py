@@ -1,0 +1,182 @@
+"""The audit: a view as it is maintained against its query, computed once more from its inputs.
+
+At a closed tick, a maintained collection must be exactly its query over its inputs as of that tick. `audit` computes
+that query as a one-off, from the inputs' contents and by none of the view's arrangements, and compares the two as
+multisets, on Spark. `negative_rows` finds rows of which there are fewer than none, which no query over right inputs
+yields. Both read under a lease, and neither changes or repairs anything.
+
+A sample is all copies of the rows whose hash falls into the share that was asked for, on both sides: a row is compared
+exactly or not at all. It saves the comparison's shuffle, not the computation.
+
+An optimizer may move an error, so of the error parts it only counts whether both are empty or neither is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow.compute as pc
+
+from mz_dagster.adapter.engine import SMALL, Engine
+from mz_dagster.catalog import Batch, CollectionRow, Lease
+from mz_dagster.compute import Discrepancy, Rows, content, discrepancy, negative_multiplicities
+from mz_dagster.errors import ProgrammingError
+from mz_dagster.formalism import GlobalId
+from mz_dagster.plan import gets_of, lower_to_snapshot_plan, optimize
+from mz_dagster.plan.reading_time import at_time
+from mz_dagster.plan.relation import Get, Relation
+from mz_dagster.plan.types import RelationType
+from mz_dagster.storage.read import check_readable, leased, overlapping
+from mz_dagster.storage.shards import DIFF, ERROR
+
+
+class NothingToRecompute(ProgrammingError):
+    """Reports an audit of a collection that is not computed from others: a source or a table."""
+
+    sqlstate = "42809"
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """Is what an audit found.
+
+    Attributes:
+        tick: The time that was compared.
+        columns: The names of the columns of the examples.
+        found: How the collection differs from its query.
+    """
+
+    tick: int
+    columns: tuple[str, ...]
+    found: Discrepancy
+
+    @property
+    def passed(self) -> bool:
+        """True if the collection is its query, as far as it was compared."""
+        found = self.found
+        same_errors = (found.errors_held == 0) == (found.errors_computed == 0)
+        return found.missing.count == found.surplus.count == 0 and same_errors
+
+
+@dataclass(frozen=True, slots=True)
+class NegativeRows:
+    """Is what was found of rows of which there are fewer than none.
+
+    Attributes:
+        tick: The time that was looked at.
+        columns: The names of the columns of the examples.
+        found: The rows, each as often as it lacks.
+    """
+
+    tick: int
+    columns: tuple[str, ...]
+    found: Rows
+
+
+def audit(engine: Engine, id: GlobalId, *, tick: int | None = None, share: float = 1.0, examples: int = 5) -> Audit:
+    """Computes a view's query at a closed tick from its inputs and compares the view with it.
+
+    Args:
+        engine: The project.
+        id: The collection of a materialized view or of an index that is a collection of its own.
+        tick: When; by default the latest time at which it and its inputs are complete.
+        share: Of the rows to compare, above 0 and up to 1.
+        examples: How many rows of each kind to show.
+
+    Raises:
+        NothingToRecompute: It is a source or a table.
+        ReadBeforeSince: The history at that time is forgotten, of it or of an input.
+        ReadBeyondUpper: It is not complete at that time, or an input is not.
+        OperationalError: Spark cannot be reached.
+    """
+    _check_share(share)
+    relation = optimize(_query(engine, id))
+    with _contents(engine, frozenset(get.id for get in gets_of(relation)) | {id}, tick) as contents:
+        plan = lower_to_snapshot_plan(at_time(relation, contents.time))
+        session = engine.spark.open()[0]
+        columns = RelationType(contents.rows[id].columns)
+        found = discrepancy(session, contents.read, plan, (id, columns), contents.time, share=share, examples=examples)
+    return Audit(contents.time, columns.names, found)
+
+
+def negative_rows(
+    engine: Engine, id: GlobalId, *, tick: int | None = None, share: float = 1.0, examples: int = 5
+) -> NegativeRows:
+    """Looks in a collection, at a closed tick, for rows of which there are fewer than none.
+
+    A small collection is read in this process, a large one by Spark. For the arguments and errors see `audit`.
+    """
+    _check_share(share)
+    with _contents(engine, frozenset({id}), tick) as contents:
+        columns = RelationType(contents.rows[id].columns)
+        if sum(batch.stats.rows for batch in contents.batches(id)) <= SMALL:
+            found = _negative_here(engine, contents, id, examples)
+        else:
+            frame = content(contents.read, (id, columns), contents.time)
+            found = negative_multiplicities(frame, share=share, examples=examples)
+    return NegativeRows(contents.time, columns.names, found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Contents:
+    """Is what is read, under a lease, at a time at which all of it is complete."""
+
+    engine: Engine
+    time: int
+    rows: Mapping[GlobalId, CollectionRow]
+    lease: Lease
+
+    def batches(self, id: GlobalId) -> tuple[Batch, ...]:
+        """The collection's batches that matter at the time."""
+        return overlapping(self.lease.snapshots[id].batches, None, self.time + 1)
+
+    def read(self, id: GlobalId, lower: int | None, upper: int) -> Any:
+        """The collection's updates with `lower <= time < upper`, on Spark."""
+        batches = overlapping(self.lease.snapshots[id].batches, lower, upper)
+        return self.engine.spark.open()[1].read(self.rows[id], batches, lower=lower, upper=upper)
+
+
+@contextmanager
+def _contents(engine: Engine, ids: frozenset[GlobalId], tick: int | None) -> Iterator[_Contents]:
+    rows = {id: engine.catalog.collection(id) for id in ids}
+    with leased(engine.catalog, sorted(ids), holder=engine.holder) as lease:
+        uppers = [listed.upper.only for listed in lease.snapshots.values() if not listed.upper.is_empty]
+        time = min(uppers, default=0) - 1 if tick is None else tick
+        for id, listed in lease.snapshots.items():
+            check_readable(id, listed, time)
+        yield _Contents(engine, time, rows, lease)
+
+
+def _query(engine: Engine, id: GlobalId) -> Relation:
+    """Returns what a collection is computed from its inputs by."""
+    definition = engine.definitions.definition(id)
+    if definition.relation is not None:
+        return definition.relation
+    if definition.on is not None:
+        on = definition.on
+        return on.expansion or Get(on.id, on.relation_type, on.name)
+    raise NothingToRecompute(
+        f'{definition.kind} "{definition.name}" is not computed from anything',
+        hint="Audit the views that read it; its own rows can only be checked for negative multiplicities.",
+    )
+
+
+def _negative_here(engine: Engine, contents: _Contents, id: GlobalId, limit: int) -> Rows:
+    row, shards = contents.rows[id], engine.shards
+    frame = shards.read(row, contents.batches(id), upper=contents.time + 1)
+    total = shards.consolidate(row, frame, contents.time)
+    total = total.filter(pc.and_(pc.is_null(total.column(ERROR)), pc.less(total.column(DIFF), 0)))
+    cells = [total.column(column.name).to_pylist() for column in row.columns]
+    diffs = total.column(DIFF).to_pylist()
+    found = [
+        (tuple(None if one is None else str(one) for one in data), -n) for *data, n in zip(*cells, diffs, strict=True)
+    ]
+    return Rows(-sum(diffs), tuple(sorted(found, key=repr)[:limit]))
+
+
+def _check_share(share: float) -> None:
+    if not 0 < share <= 1:
+        raise ProgrammingError(f"{share} is no share of the rows", hint="Give more than 0, and at most 1 for all rows.")

@@ -1,0 +1,181 @@
+"""What carrying out a change plan costs, from the catalog's statistics: nothing is read, written or started.
+
+A collection hydrates at the first step after it was created: each of its plans reads the whole of what it reads, once,
+and writes its states and itself. What is read is known for what the catalog holds, as many updates and bytes as it has
+now; for what hydrates in the same step it is not known before, and its names are given instead. A source reads its
+files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mz_dagster.adapter.catalog_definitions import file_source
+from mz_dagster.adapter.change_plan import Action, Change, ChangePlan, plan_changes
+from mz_dagster.adapter.project import Project
+from mz_dagster.adapter.project_files import load_objects
+from mz_dagster.catalog import Catalog, ObjectRow
+from mz_dagster.formalism import GlobalId
+from mz_dagster.plan.physical import (
+    Arrangement,
+    OperatorKind,
+    Physical,
+    Staged,
+    collections_read,
+    operator_kind,
+    physical_inputs,
+)
+from mz_dagster.storage.source import SourceUnreadable
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Is an amount of what is stored: updates and bytes; of files the updates are not known, and None."""
+
+    updates: int | None
+    bytes: int
+
+    def __add__(self, other: Size) -> Size:
+        return Size((self.updates or 0) + (other.updates or 0), self.bytes + other.bytes)
+
+
+NOTHING = Size(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Hydration:
+    """Is what making the contents of one new or replaced object costs.
+
+    Attributes:
+        name: The object.
+        reads: The names of what its plans read, or the folder of its files.
+        size: How much of it there is; what `waits_for` will hold is not in it.
+        waits_for: Those of `reads` that hydrate in the same step, before it.
+        states: Its arrangements, each as the operator that makes it and the operator's kind, as in EXPLAIN.
+        freed: What the old object and its states hold and give back.
+        lost_files: How many files the old source has read that are gone: nobody can read them again.
+    """
+
+    name: str
+    reads: tuple[str, ...]
+    size: Size
+    waits_for: tuple[str, ...] = ()
+    states: tuple[str, ...] = ()
+    freed: Size = NOTHING
+    lost_files: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeCost:
+    """Is what a change plan costs.
+
+    Attributes:
+        hydrations: One for each object with contents that is created or replaced, but tables, which begin empty.
+        dropped: What each dropped object and its states hold, by name.
+    """
+
+    hydrations: tuple[Hydration, ...]
+    dropped: Mapping[str, Size]
+
+
+def preview_changes(project: Project, *, drop: bool = False) -> tuple[ChangePlan, ChangeCost]:
+    """Returns what applying a project would do and cost; changes nothing, and starts no Spark.
+
+    Args:
+        project: The project.
+        drop: Whether applying would drop what the files no longer define.
+
+    Raises:
+        BadProjectFile: A file is wrong, a table was changed, or an object bears the name of one of another kind.
+        OrphanStillRead: Something made in a session reads what is to be dropped.
+        CatalogTooOld: The catalog must be migrated first.
+    """
+    objects = load_objects(project)
+    catalog = Catalog.open_made(project.catalog_url)
+    if catalog is None:
+        plan = plan_changes(objects, (), drop=drop)
+        return plan, _Estimate(project, plan, (), {}, {}).cost()
+    with catalog:
+        rows = catalog.objects()
+        plan = plan_changes(objects, rows, drop=drop)
+        sizes = {id: Size(stats.rows, stats.bytes) for id, (_, stats) in catalog.live_batch_counts().items()}
+        bound = {
+            one.name: frozenset(catalog.bound_files(one.old.id))
+            for one in plan.changes
+            if one.action is Action.REPLACE and one.old is not None and one.old.kind == "source"
+        }
+        return plan, _Estimate(project, plan, rows, sizes, bound).cost()
+
+
+class _Estimate:
+    def __init__(
+        self,
+        project: Project,
+        plan: ChangePlan,
+        rows: Sequence[ObjectRow],
+        sizes: Mapping[GlobalId, Size],
+        bound: Mapping[str, frozenset[str]],
+    ) -> None:
+        self._project = project
+        self._plan = plan
+        self._rows = rows
+        self._sizes = sizes
+        self._bound = bound
+        self._changes = {one.name: one for one in plan.changes}
+
+    def cost(self) -> ChangeCost:
+        hydrations = tuple(
+            self._source(one) if one.object.definition.kind == "source" else self._maintained(one)
+            for one in self._plan.changes
+            if one.action is not Action.KEEP and one.has_collection and one.object.definition.kind != "table"
+        )
+        dropped = {str(row.name): self._held(row) for row in self._plan.orphans} if self._plan.drops else {}
+        return ChangeCost(hydrations, dropped)
+
+    def _source(self, change: Change) -> Hydration:
+        source = file_source(change.object.definition, self._project)
+        try:
+            ready = source.ready()
+        except SourceUnreadable:
+            ready = {}  # the first poll says what is wrong with the folder; here there is nothing to read
+        lost = len(self._bound.get(change.name, frozenset()) - ready.keys())
+        reads = f"{len(ready)} file{'' if len(ready) == 1 else 's'} in {source.folder.relative_to(self._project.root)}"
+        size = Size(None, sum(ready.values()))
+        return Hydration(change.name, (reads,), size, freed=self._freed(change), lost_files=lost)
+
+    def _maintained(self, change: Change) -> Hydration:
+        plan = change.object.definition.plan
+        assert plan is not None
+        own = {one.id for one in plan.arrangements}
+        each = [collections_read(one) - own for one in (*(one.plan for one in plan.arrangements), plan.output)]
+        reads = sorted(frozenset().union(*each))
+        waits_for = tuple(name for name in reads if self._changes[name].action is not Action.KEEP)
+        size = NOTHING
+        for name in (name for read in each for name in read):
+            old = self._changes[name].old
+            if name not in waits_for and old is not None:
+                size += self._sizes.get(old.id, NOTHING)
+        states = tuple(_state(one) for one in plan.arrangements)
+        return Hydration(change.name, tuple(reads), size, waits_for, states, self._freed(change))
+
+    def _freed(self, change: Change) -> Size:
+        return NOTHING if change.old is None or change.held_by else self._held(change.old)
+
+    def _held(self, row: ObjectRow) -> Size:
+        """Returns what an object and its arrangements hold."""
+        ids = [row.id, *(one.id for one in self._rows if one.owner == row.id)]
+        return sum((self._sizes.get(id, NOTHING) for id in ids), NOTHING)
+
+
+def _state(one: Arrangement) -> str:
+    """Returns the operator that decides what a state is, and its kind: the first from above that is not linear."""
+    node = _deciding(one.plan) or one.plan
+    name = type(node.function if isinstance(node, Staged) else node).__name__
+    return f"{name} ({operator_kind(node).value})"
+
+
+def _deciding(node: Physical) -> Physical | None:
+    if operator_kind(node) is not OperatorKind.LINEAR:
+        return node
+    return next((found for one in physical_inputs(node) if (found := _deciding(one)) is not None), None)

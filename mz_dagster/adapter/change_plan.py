@@ -1,0 +1,209 @@
+"""What a change of a project's files comes to: the difference between the files and the catalog, as plain data.
+
+One function finds it, `plan_changes`; `mz-dagster plan` shows what it returns and `apply` carries it out, so that they
+cannot disagree. It reads no file, no catalog and no clock: it compares what was loaded.
+
+What the files define is compared with what bears the same name. A definition is the same if its tokens are (white space
+and comments do not count) and if what it reads was kept; else it is replaced, and so is everything that reads it. What
+the files once defined and no longer do is orphaned. What sessions made stays theirs: it is never dropped, and what it
+reads is not taken from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from mz_dagster.adapter.project_files import BadProjectFile, ProjectObject
+from mz_dagster.catalog import ObjectRow
+from mz_dagster.errors import ProgrammingError
+from mz_dagster.formalism import GlobalId
+from mz_dagster.sql import same_tokens
+
+FROM_FILES = "project file"
+"""The tag of every object that applying a project has created."""
+
+
+class Action(Enum):
+    """Says what becomes of an object that the files define."""
+
+    CREATE = "create"
+    REPLACE = "replace"
+    KEEP = "keep"
+
+
+class OrphanStillRead(ProgrammingError):
+    """Reports that something made in a session reads what no file defines any more, so that it is not dropped."""
+
+    sqlstate = "2BP01"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Is what becomes of one object that the files define.
+
+    Attributes:
+        object: The object, as the files define it.
+        action: What becomes of it.
+        reason: Why, as a clause about it.
+        old: What bears its name in the catalog now, or None.
+        held_by: The names of what sessions made that reads `old`, which therefore lives on for them, without a name.
+    """
+
+    object: ProjectObject
+    action: Action
+    reason: str
+    old: ObjectRow | None = None
+    held_by: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The object's name."""
+        return self.object.name
+
+    @property
+    def has_collection(self) -> bool:
+        """True if the object has contents, so that it hydrates."""
+        definition = self.object.definition
+        return definition.plan is not None or definition.kind in ("source", "table")
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePlan:
+    """Is the difference between a project's files and a catalog.
+
+    Attributes:
+        changes: What becomes of each object that the files define, each after those it reads.
+        orphans: What the files once defined and do not define any more, each before those it reads.
+        drops: Whether the orphans are dropped; else they are left alone.
+        outside: The names of what the files never defined, sorted.
+    """
+
+    changes: tuple[Change, ...]
+    orphans: tuple[ObjectRow, ...]
+    drops: bool
+    outside: tuple[str, ...]
+
+    def names(self, action: Action) -> tuple[str, ...]:
+        """Returns the names of the objects of which this becomes."""
+        return tuple(one.name for one in self.changes if one.action is action)
+
+    @property
+    def created(self) -> tuple[str, ...]:
+        """What is new, by name."""
+        return self.names(Action.CREATE)
+
+    @property
+    def replaced(self) -> tuple[str, ...]:
+        """What changed, or reads what changed, by name; what of it has contents hydrates anew."""
+        return self.names(Action.REPLACE)
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """What is as it was, by name."""
+        return self.names(Action.KEEP)
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """What is dropped because the files no longer define it, by name."""
+        return tuple(str(row.name) for row in self.orphans) if self.drops else ()
+
+    @property
+    def orphaned(self) -> tuple[str, ...]:
+        """What the files no longer define and is left alone, by name."""
+        return () if self.drops else tuple(str(row.name) for row in self.orphans)
+
+    @property
+    def changed(self) -> bool:
+        """True if carrying it out changes the catalog."""
+        return bool(self.created or self.replaced or self.dropped)
+
+
+def plan_changes(objects: Sequence[ProjectObject], rows: Sequence[ObjectRow], *, drop: bool = False) -> ChangePlan:
+    """Returns what it takes to make a catalog hold what the files define.
+
+    Args:
+        objects: What the files define, each after those it reads.
+        rows: What the catalog holds, in order of creation; nothing dropped.
+        drop: Whether to drop what the files no longer define.
+
+    Raises:
+        BadProjectFile: A table was changed, or an object bears the name of one of another kind.
+        OrphanStillRead: Something made in a session reads what is to be dropped.
+    """
+    existing = {row.name: row for row in rows if row.name is not None}
+    defined = {one.name for one in objects}
+    orphans = [row for name, row in existing.items() if name not in defined and FROM_FILES in row.tags]
+    inside = defined | {str(row.name) for row in orphans}
+    kept: dict[str, GlobalId] = {}
+    fresh: set[str] = set()
+    changes: list[Change] = []
+    for one in objects:
+        row = existing.get(one.name)
+        if row is None:
+            fresh.add(one.name)
+            changes.append(Change(one, Action.CREATE, "it is new"))
+            continue
+        reason = _difference(one, row, kept, fresh)
+        if reason is None:
+            kept[one.name] = row.id
+            changes.append(Change(one, Action.KEEP, "it is as it was", row))
+            continue
+        _check_replaceable(one, row)
+        fresh.add(one.name)
+        changes.append(Change(one, Action.REPLACE, reason, row, _readers_outside(row.id, rows, inside)))
+    if drop:
+        for row in orphans:
+            _check_droppable(row, _readers_outside(row.id, rows, inside))
+    return ChangePlan(tuple(changes), tuple(reversed(orphans)), drop, tuple(sorted(existing.keys() - inside)))
+
+
+def _difference(one: ProjectObject, row: ObjectRow, kept: Mapping[str, GlobalId], fresh: Collection[str]) -> str | None:
+    """Returns how a definition differs from what the catalog holds, as a clause; None if it does not."""
+    definition = one.definition
+    same_text = row.sql == definition.text or same_tokens(row.sql, definition.text)
+    if row.kind != definition.kind or not same_text:
+        return "its definition changed"
+    if row.timeline != definition.timeline:
+        return f"its timeline was {row.timeline} and is {definition.timeline}"
+    changed = sorted(
+        name
+        for name, id in definition.dependencies.items()
+        if id in fresh or row.dependencies.get(name) != kept.get(id, id)
+    )
+    return f"it reads {', '.join(changed)}" if changed else None
+
+
+def _readers_outside(id: GlobalId, rows: Sequence[ObjectRow], inside: Collection[str]) -> tuple[str, ...]:
+    """Returns the names of what reads an object, directly or not, and was made in sessions; indexes go with it."""
+    reached = {id}
+    for row in rows:  # in order of creation, so readers come after what they read
+        if not reached.isdisjoint(row.dependencies.values()):
+            reached.add(row.id)
+    found = (row.name for row in rows if row.id in reached and row.id != id and row.kind != "index")
+    return tuple(sorted(name for name in found if name is not None and name not in inside))
+
+
+def _check_replaceable(one: ProjectObject, row: ObjectRow) -> None:
+    if row.kind != one.definition.kind:
+        raise BadProjectFile(
+            f'{one.path}:{one.line}: "{one.name}" is a {row.kind} in the catalog, and a {one.definition.kind} here',
+            hint=f"Choose another name, or drop it first: DROP {row.kind.upper()} {one.name}.",
+        )
+    if row.kind == "table":
+        raise BadProjectFile(
+            f'{one.path}:{one.line}: the definition of table "{one.name}" changed',
+            detail="Its rows exist nowhere else, so it is not replaced.",
+            hint="Change it back, or create a table of another name and copy the rows.",
+        )
+
+
+def _check_droppable(row: ObjectRow, readers: Sequence[str]) -> None:
+    if readers:
+        raise OrphanStillRead(
+            f'{row.kind} "{row.name}" is not dropped: what sessions made reads it',
+            detail=f"No file defines it any more; it is read by {', '.join(readers)}.",
+            hint=f'Drop those first, or everything at once: mz-dagster sql -c "DROP {row.kind.upper()} {row.name} '
+            'CASCADE". Without --drop it is left alone.',
+        )
