@@ -1,9 +1,18 @@
-"""What Dagster loads: the project's assets, resources, sensors and jobs."""
+"""What Dagster loads: the project's assets, checks, resources, jobs, schedules and sensors."""
 
 import dagster as dg
 
-from assets import nycflights, step_job
+from assets import ASSETS, CHECKS, JOBS
 from resources import RESOURCES
-from sensors import SENSORS
+from sensors import SCHEDULES, SENSORS
 
-defs = dg.Definitions(assets=[nycflights], resources=RESOURCES, sensors=SENSORS, jobs=[step_job])
+defs = dg.Definitions(
+    assets=ASSETS,
+    asset_checks=CHECKS,
+    resources=RESOURCES,
+    jobs=JOBS,
+    schedules=SCHEDULES,
+    sensors=SENSORS,
+    # A step is one op: no need for a process of its own within the run's.
+    executor=dg.in_process_executor,
+)

@@ -1,4 +1,8 @@
 -- Carrier codes and names, from CSV files with a header row.
+--
+-- @group sources
+-- @owner team:flights
+-- @tag domain=reference
 CREATE SOURCE airlines (
     carrier text NOT NULL,
     name    text NOT NULL,

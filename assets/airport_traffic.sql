@@ -2,6 +2,10 @@
 --
 -- Three kinds of aggregates in one GROUP BY. When the latest flight of a day is corrected, the next latest is found
 -- without reading the day again.
+--
+-- @group views
+-- @owner team:flights
+-- @tag domain=operations
 CREATE MATERIALIZED VIEW airport_traffic AS
 SELECT
     origin AS airport,

@@ -2,6 +2,10 @@
 --
 -- On its third day the feed adds four airports that flights have been bound for all along: departures of the days
 -- before appear in the views then, without a rebuild.
+--
+-- @group sources
+-- @owner team:flights
+-- @tag domain=reference
 CREATE SOURCE airports (
     faa   text NOT NULL,
     name  text NOT NULL,

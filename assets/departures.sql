@@ -2,6 +2,11 @@
 --
 -- Flights that are only scheduled, or were cancelled, are not in it; a correction replaces its row; a new name of an
 -- airline or airport reaches every departure that shows it.
+--
+-- @group views
+-- @owner team:flights
+-- @tag domain=operations
+-- @freshness warn 30 min, fail 1 h
 CREATE MATERIALIZED VIEW departures AS
 SELECT
     carrier,
@@ -27,5 +32,11 @@ SELECT
 FROM flights_with_airports
 WHERE dep_time IS NOT NULL;
 
--- A second order of the same rows, for reads by route.
+-- The order in which departures are laid out, so that reads by route open few files.
+--
+-- @group views
+-- @owner team:flights
+-- @tag domain=operations
 CREATE INDEX departures_by_route ON departures (origin, dest);
+
+COMMENT ON COLUMN departures.delay_class IS 'on time; slightly late, up to 15 minutes; late, up to an hour; very late';

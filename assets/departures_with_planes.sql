@@ -1,6 +1,10 @@
 -- Departures with what the register knows of the plane, if it knows it.
 --
 -- An outer join: when the register learns of a plane, the rows that stood there without it are replaced.
+--
+-- @group views
+-- @owner team:flights
+-- @tag domain=operations
 CREATE MATERIALIZED VIEW departures_with_planes AS
 SELECT
     f.carrier,

@@ -5,6 +5,11 @@
 -- source (and of the views that would show it) until a correct line with the same key arrives.
 --
 -- IN TIMELINE feed: times are the feed's own clock, in milliseconds. The folder is relative to the project.
+--
+-- @group sources
+-- @owner team:flights
+-- @tag domain=operations
+-- @freshness warn 30 min, fail 1 h
 CREATE SOURCE flights (
     carrier   text      NOT NULL,
     flight    integer   NOT NULL,

@@ -3,6 +3,10 @@
 --
 -- mz_now() is the time at which the view is read. A row appears and disappears by itself, without new data; what is
 -- over is not kept.
+--
+-- @group views
+-- @owner team:flights
+-- @tag domain=operations
 CREATE MATERIALIZED VIEW flights_due AS
 SELECT carrier, flight, origin, dest, sched_dep
 FROM flights

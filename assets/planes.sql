@@ -1,6 +1,10 @@
 -- The register of aircraft, from Parquet files whose columns are found by name.
 --
 -- A later row of the same tail number replaces the earlier one.
+--
+-- @group sources
+-- @owner team:flights
+-- @tag domain=reference
 CREATE SOURCE planes (
     tailnum      text NOT NULL,
     year         integer, -- of manufacture

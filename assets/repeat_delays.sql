@@ -1,4 +1,8 @@
 -- Planes that left more than a quarter of an hour late twice in a row.
+--
+-- @group views
+-- @owner team:flights
+-- @tag domain=fleet
 CREATE MATERIALIZED VIEW repeat_delays AS
 SELECT tailnum, carrier, flight, origin, sched_dep, dep_delay, previous_origin, previous_delay
 FROM (

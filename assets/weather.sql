@@ -1,6 +1,10 @@
 -- Hourly weather at the three airports of New York.
 --
 -- ENVELOPE NONE: a record is a row and stays one. The source only ever grows, which plans make use of.
+--
+-- @group sources
+-- @owner team:flights
+-- @tag domain=weather
 CREATE SOURCE weather (
     origin     text        NOT NULL,
     time_hour  timestamptz NOT NULL,

@@ -1,4 +1,8 @@
 -- For each airport of New York the three destinations that one arrives at latest, of those with ten arrivals or more.
+--
+-- @group views
+-- @owner team:flights
+-- @tag domain=operations
 CREATE MATERIALIZED VIEW worst_routes AS
 SELECT o.origin, r.dest, r.arrivals, r.avg_arr_delay
 FROM (SELECT DISTINCT origin FROM departures) o,

@@ -4,8 +4,9 @@
     connection = mz_dagster.connect("path/to/folder")       # a PEP 249 connection; creates an embedded project
     frame = mz_dagster.read(spark, "departures", as_of)     # a view at a time, as a Spark DataFrame
 
-What Dagster needs (`mz_assets`, `MzResource`, `build_frontier_sensor`, ...) is here too, and is imported only when it
-is asked for, so that a session does not pay for Dagster.
+What Dagster needs (`mz_assets`, `MzResource`, `MzProjectComponent`, ...) is here too, and is imported only when it is
+asked for, so that a session does not pay for Dagster. `dg` asks for all of it: it looks through `dir(mz_dagster)` for
+components.
 """
 
 from importlib import import_module
@@ -28,10 +29,18 @@ if TYPE_CHECKING:
     from mz_dagster.adapter import Connection, Project, connect, read
     from mz_dagster.orchestration import (
         MzDagsterTranslator,
+        MzProjectComponent,
         MzResource,
+        StepResult,
+        build_compaction_job,
+        build_compaction_schedule,
+        build_continuous_job,
         build_frontier_sensor,
+        build_mz_asset_checks,
         build_mz_asset_specs,
+        build_retention_sensor,
         mz_assets,
+        step_selection,
     )
 
 #: PEP 249: threads may share the module, but not connections.
@@ -46,23 +55,33 @@ class Warning(Exception):
     """PEP 249's class for warnings; none is raised."""
 
 
-_HOMES = {
-    "Connection": "mz_dagster.adapter",
-    "Project": "mz_dagster.adapter",
-    "connect": "mz_dagster.adapter",
-    "read": "mz_dagster.adapter",
-    "MzDagsterTranslator": "mz_dagster.orchestration",
-    "MzResource": "mz_dagster.orchestration",
-    "build_frontier_sensor": "mz_dagster.orchestration",
-    "build_mz_asset_specs": "mz_dagster.orchestration",
-    "mz_assets": "mz_dagster.orchestration",
-}
+_ORCHESTRATION = (
+    "MzDagsterTranslator",
+    "MzProjectComponent",
+    "MzResource",
+    "StepResult",
+    "build_compaction_job",
+    "build_compaction_schedule",
+    "build_continuous_job",
+    "build_frontier_sensor",
+    "build_mz_asset_checks",
+    "build_mz_asset_specs",
+    "build_retention_sensor",
+    "mz_assets",
+    "step_selection",
+)
+_HOMES = dict.fromkeys(("Connection", "Project", "connect", "read"), "mz_dagster.adapter")
+_HOMES |= dict.fromkeys(_ORCHESTRATION, "mz_dagster.orchestration")
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})
 
 
 __all__ = [
@@ -74,19 +93,27 @@ __all__ = [
     "InterfaceError",
     "InternalError",
     "MzDagsterTranslator",
+    "MzProjectComponent",
     "MzResource",
     "NotSupportedError",
     "OperationalError",
     "ProgrammingError",
     "Project",
+    "StepResult",
     "Warning",
     "__version__",
     "apilevel",
+    "build_compaction_job",
+    "build_compaction_schedule",
+    "build_continuous_job",
     "build_frontier_sensor",
+    "build_mz_asset_checks",
     "build_mz_asset_specs",
+    "build_retention_sensor",
     "connect",
     "mz_assets",
     "paramstyle",
     "read",
+    "step_selection",
     "threadsafety",
 ]

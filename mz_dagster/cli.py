@@ -1,9 +1,10 @@
 """The command line: `mz-dagster COMMAND`.
 
 Owns arguments, what is printed, and exit codes: 0 if the command did what it says, 1 if it failed (the
-error, its detail and its hint go to standard error), 2 if the arguments are wrong, 130 if interrupted. Every command
-but `sql` needs a project: the folder named by `--project`, or the nearest folder above the current one that holds an
-`mz.toml`; `sql` makes any folder an embedded project, as `mz_dagster.connect` does.
+error, its detail and its hint go to standard error), 2 if the arguments are wrong, 3 if `plan --check` found changes,
+130 if interrupted. Every command but `sql` and `init` needs a project: the folder named by `--project`, or the nearest
+folder above the current one that holds an `mz.toml`; `sql` makes any folder an embedded project, as
+`mz_dagster.connect` does.
 
 It decides nothing: each command is a call of the adapter or of the orchestration.
 """
@@ -13,7 +14,10 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import shlex
+import signal
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +26,7 @@ from mz_dagster.errors import Error
 from mz_dagster.version import __version__
 
 if TYPE_CHECKING:
-    from mz_dagster.adapter import Engine, Project, Session
+    from mz_dagster.adapter import Change, ChangePlan, Engine, Hydration, Project, Session
     from mz_dagster.orchestration.drive import RunDone
 
 
@@ -56,8 +60,19 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--verbose", action="store_true", help="log what happens")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    run = commands.add_parser("run", help="drive the project's sensors and runs in this process")
+    init = commands.add_parser("init", help="scaffold a project: SQL files, sample data, and what Dagster loads")
+    init.add_argument("folder", type=Path, nargs="?", default=Path(), help="where (default: here); made if missing")
+    init.add_argument("--name", help="the project's name (default: the folder's)")
+    init.set_defaults(command=_init)
+
+    run = commands.add_parser("run", help="drive the project in this process, by its sensors and runs or continuously")
     run.add_argument("--ticks", type=_positive, default=1, metavar="N", help="how many ticks to run (default: 1)")
+    run.add_argument("--continuous", action="store_true", help="poll and step until interrupted; no sensors, no runs")
+    run.add_argument(
+        "--interval", type=_seconds, default=1.0, metavar="S", help="seconds between two polls (default: 1)"
+    )
+    run.add_argument("--for", dest="for_s", type=_seconds, metavar="S", help="end after so many seconds")
+    run.add_argument("--timeline", metavar="NAME", help="the timeline to drive (default: the project's own)")
     run.add_argument("--rows", type=_positive, default=5, metavar="N", help="how many rows of each view to print")
     run.set_defaults(command=_run)
 
@@ -80,7 +95,13 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("target", help="the name of a view, or a query")
     explain.set_defaults(command=_explain)
 
-    apply = commands.add_parser("apply", help="create what the project's files define")
+    plan = commands.add_parser("plan", help="show what applying the project's files would do and cost; changes nothing")
+    plan.add_argument("--drop", action="store_true", help="as apply --drop: drop what the files no longer define")
+    plan.add_argument("--check", action="store_true", help="exit with 3 if applying would change anything")
+    plan.set_defaults(command=_plan)
+
+    apply = commands.add_parser("apply", help="create and replace what the project's files define")
+    apply.add_argument("--drop", action="store_true", help="also drop what the files once defined and no longer do")
     apply.set_defaults(command=_apply)
 
     spark = commands.add_parser("spark", help="start, stop or look at the project's Spark")
@@ -93,6 +114,13 @@ def _positive(text: str) -> int:
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError("must be at least 1")
+    return number
+
+
+def _seconds(text: str) -> float:
+    number = float(text)
+    if not 0.05 <= number < 1e9:
+        raise argparse.ArgumentTypeError("must be at least 0.05")
     return number
 
 
@@ -111,20 +139,70 @@ def _engine(options: argparse.Namespace) -> Engine:
 # ---- commands
 
 
+def _init(options: argparse.Namespace) -> int:
+    from mz_dagster.orchestration.scaffold import scaffold_project
+
+    folder: Path = options.folder
+    for path in scaffold_project(folder, name=options.name):
+        print(f"created {path}")
+    print("\nnext:")
+    if folder.resolve() != Path.cwd():
+        print(f"    cd {shlex.quote(str(folder))}")
+    print("    mz-dagster run    # one tick: the files in landing/ become readable")
+    print("    mz-dagster dev    # Dagster's UI and daemon, tick after tick; dagster dev and dg dev work, too")
+    return 0
+
+
 def _run(options: argparse.Namespace) -> int:
     from mz_dagster.adapter import Engine
     from mz_dagster.orchestration.drive import drive, instance_of, load_definitions
 
     project = _project(options)
     print(f"project {project.name} in {project.root}", flush=True)
+    if options.continuous:
+        return _run_continuously(options, project)
     with instance_of(project) as instance:
-        done = drive(load_definitions(project), instance, ticks=options.ticks, on_run=_print_run)
+        done = drive(load_definitions(project), instance, ticks=options.ticks, on_run=_print_run, tell=_print_line)
     with Engine(project) as engine:
         _print_views(engine, options.rows)
         _print_frontiers(engine)
     if done < options.ticks:
         print(f"{done} of {options.ticks} ticks: the sensors found nothing more to do")
     return 0
+
+
+def _run_continuously(options: argparse.Namespace, project: Project) -> int:
+    """Drives a timeline until a signal; the step at work ends first, unless there is a second signal."""
+    from mz_dagster.adapter import Engine
+    from mz_dagster.orchestration.continuous import Continuous
+    from mz_dagster.orchestration.drive import instance_of, load_definitions
+    from mz_dagster.orchestration.recording import asset_specs
+
+    stop = threading.Event()
+
+    def ended(number: int, frame: object) -> None:
+        signal.signal(number, signal.default_int_handler)
+        stop.set()
+
+    timeline = options.timeline or project.timeline
+    with instance_of(project) as instance, Engine(project) as engine:
+        repository = load_definitions(project).get_repository_def()
+        engine.apply()
+        specs = asset_specs(repository, engine, timeline)
+        loop = Continuous(engine, instance, timeline, specs, _print_line, options.interval, options.for_s, stop)
+        before = {number: signal.signal(number, ended) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            for event in loop.run():
+                instance.report_runless_asset_event(event)
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+    print(f"ended; {loop.ticks} ticks were closed")
+    return 0
+
+
+def _print_line(line: str) -> None:
+    print(line, flush=True)
 
 
 def _print_run(run: RunDone) -> None:
@@ -222,7 +300,7 @@ def _frontiers(options: argparse.Namespace) -> int:
 
 
 def _print_frontiers(engine: Engine) -> None:
-    names = {row.id: row.name or f"{row.kind} of {row.owner}" for row in engine.catalog.objects()}
+    names = engine.definitions.display_names()
     counts = engine.catalog.live_batch_counts()
     print("\nfrontiers")
     rows = []
@@ -260,14 +338,83 @@ def _explain(options: argparse.Namespace) -> int:
     return 0
 
 
+def _plan(options: argparse.Namespace) -> int:
+    from mz_dagster.adapter import preview_changes
+
+    plan, cost = preview_changes(_project(options), drop=options.drop)
+    _print_changes(plan)
+    if cost.hydrations:
+        print("\nhydrating, at the next step")
+        _print_table(
+            ("collection", "reads", "updates", "bytes", "after", "states to build", "frees updates", "bytes"),
+            [_hydration(one) for one in cost.hydrations],
+        )
+    if cost.dropped:
+        print("\ndropping")
+        _print_table(
+            ("collection", "frees updates", "bytes"),
+            [(name, size.updates, size.bytes) for name, size in cost.dropped.items()],
+        )
+    for one in cost.hydrations:
+        if one.lost_files:
+            print(f"\nWARNING: {one.lost_files} files that {one.name} has read are gone; what only they told is lost")
+    return 3 if options.check and plan.changed else 0
+
+
+def _print_changes(plan: ChangePlan) -> None:
+    rows = [
+        (_verb(one), one.object.definition.kind, one.name, one.reason, _meanwhile(one))
+        for one in plan.changes
+        if one.name not in plan.kept
+    ]
+    why = "no file defines it any more"
+    for row in plan.orphans:
+        rows.append(("drop" if plan.drops else "leave", row.kind, str(row.name), why, "" if plan.drops else "readable"))
+    if rows:
+        _print_table(("action", "kind", "name", "because", "until hydrated"), rows)
+    if not plan.changed:
+        print("nothing to change")
+    if plan.kept:
+        print(f"kept: {', '.join(plan.kept)}")
+    if plan.outside:
+        print(f"made in sessions, left alone: {', '.join(plan.outside)}")
+    if plan.orphaned:
+        print(f"with --drop would go: {', '.join(plan.orphaned)}")
+
+
+def _verb(change: Change) -> str:
+    """Returns what happens to an object: one with contents that is replaced is made anew, from all of its inputs."""
+    from mz_dagster.adapter import Action
+
+    return "rehydrate" if change.action is Action.REPLACE and change.has_collection else change.action.value
+
+
+def _meanwhile(change: Change) -> str:
+    """Returns who can read an object's old contents between the change and its hydration."""
+    if change.old is None or not change.has_collection:
+        return ""
+    return f"old one for {', '.join(change.held_by)}" if change.held_by else "not readable"
+
+
+def _hydration(one: Hydration) -> tuple[object, ...]:
+    known = (one.size.updates, one.size.bytes) if set(one.reads) - set(one.waits_for) else (None, None)
+    reads, after, states = (", ".join(names) for names in (one.reads, one.waits_for, one.states))
+    return (one.name, reads, *known, after, states, one.freed.updates, one.freed.bytes)
+
+
 def _apply(options: argparse.Namespace) -> int:
     with _engine(options) as engine:
-        applied = engine.apply()
-    for verb, names in (("created", applied.created), ("replaced", applied.replaced), ("kept", applied.kept)):
+        applied = engine.apply(drop=options.drop)
+    for verb, names in (
+        ("created", applied.created),
+        ("replaced", applied.replaced),
+        ("dropped", applied.dropped),
+        ("kept", applied.kept),
+    ):
         if names:
             print(f"{verb}: {', '.join(names)}")
     if applied.orphaned:
-        print(f"in the catalog and not in the files: {', '.join(applied.orphaned)} (DROP what is not needed)")
+        print(f"no file defines any more: {', '.join(applied.orphaned)} (apply --drop drops them)")
     return 0
 
 

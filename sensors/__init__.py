@@ -1,12 +1,12 @@
-"""The demo project's sensors: the feed that plays the airline system, and the frontier sensor.
+"""What runs by itself: the frontier sensor pushes `upper`, the retention sensor `since`, a schedule compacts.
 
-A real project has no feed: its files come from elsewhere.
+Beside them a feed plays the airlines' system. A real project has no feed: its files come from elsewhere.
 """
 
 import dagster as dg
 
-from assets import step_job
-from mz_dagster import build_frontier_sensor
+from assets import compaction_job, step_job
+from mz_dagster import build_compaction_schedule, build_frontier_sensor, build_retention_sensor
 from resources import PROJECT
 from sensors.feed import Feed
 
@@ -23,6 +23,5 @@ def feed_sensor() -> dg.SkipReason:
     return dg.SkipReason(f"dropped {len(drop.files)} files; the feed's clock stands at {drop.clock_ms}")
 
 
-frontier_sensor = build_frontier_sensor(PROJECT, step_job)
-
-SENSORS = [feed_sensor, frontier_sensor]
+SENSORS = [feed_sensor, build_frontier_sensor(PROJECT, step_job), build_retention_sensor(PROJECT)]
+SCHEDULES = [build_compaction_schedule(PROJECT, compaction_job)]

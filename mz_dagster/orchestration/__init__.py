@@ -6,27 +6,53 @@ Losing the whole Dagster instance loses history, not data.
 
 - `assets.py`: `mz_assets`, the decorator, and `build_mz_asset_specs`.
 - `translator.py`: `MzDagsterTranslator`, how an object looks as an asset.
+- `events.py`: what an asset's events carry.
+- `frontier_checks.py`, `checks.py`: the checks that come with each step; those that read the data.
 - `resource.py`: `MzResource`, what ops and sensors use; the op's body.
 - `ticks.py`: ticks and partition keys.
-- `sensors.py`: the frontier sensor.
+- `sensors.py`: the frontier and the retention sensor, on `runs.py` (which run is live, what was tried in vain) and
+  `recording.py` (what is readable and not yet recorded).
+- `compaction.py`: the compaction job and its schedule.
+- `continuous.py`: a timeline driven in one process.
+- `component.py`, `scaffold.py`: all of it as a component; new projects.
 - `drive.py`: sensors and runs in one process, without the daemon.
 
 It plans nothing, steps nothing and stores nothing itself; that is the adapter's engine.
 """
 
+import dagster as dg
+
 from mz_dagster.orchestration.assets import build_mz_asset_specs, mz_assets
-from mz_dagster.orchestration.resource import MzResource
-from mz_dagster.orchestration.sensors import build_frontier_sensor
+from mz_dagster.orchestration.checks import build_mz_asset_checks, step_selection
+from mz_dagster.orchestration.compaction import build_compaction_job, build_compaction_schedule
+from mz_dagster.orchestration.component import MzProjectComponent
+from mz_dagster.orchestration.continuous import build_continuous_job
+from mz_dagster.orchestration.resource import MzResource, StepResult
+from mz_dagster.orchestration.sensors import build_frontier_sensor, build_retention_sensor
 from mz_dagster.orchestration.ticks import partition_key, partitions_of, tick_of
 from mz_dagster.orchestration.translator import MzDagsterTranslator
+from mz_dagster.version import __version__
 
 __all__ = [
     "MzDagsterTranslator",
+    "MzProjectComponent",
     "MzResource",
+    "StepResult",
+    "build_compaction_job",
+    "build_compaction_schedule",
+    "build_continuous_job",
     "build_frontier_sensor",
+    "build_mz_asset_checks",
     "build_mz_asset_specs",
+    "build_retention_sensor",
     "mz_assets",
     "partition_key",
     "partitions_of",
+    "step_selection",
     "tick_of",
 ]
+
+# Dagster shows which libraries a code location uses. Not in the package's front: sessions import no Dagster.
+dg.DagsterLibraryRegistry.register(  # type: ignore[attr-defined]  # public, but not re-exported for type checkers
+    "mz_dagster", __version__, is_dagster_package=False
+)

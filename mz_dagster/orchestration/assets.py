@@ -6,15 +6,24 @@ UI. Each asset's partitions are the timeline's ticks.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import dagster as dg
 
 from mz_dagster.adapter import Project, ProjectObject, load_objects
-from mz_dagster.orchestration.resource import NAME_KEY
+from mz_dagster.errors import ProgrammingError
+from mz_dagster.orchestration.events import NAME_KEY, TIMELINE_KEY
+from mz_dagster.orchestration.frontier_checks import frontier_check_specs
 from mz_dagster.orchestration.ticks import partitions_of
-from mz_dagster.orchestration.translator import MzDagsterTranslator
+from mz_dagster.orchestration.translator import MzDagsterTranslator, code_block
+from mz_dagster.plan import Get
+from mz_dagster.plan.lineage import column_lineage
+
+#: Dagster's own key, of which the open source UI shows nothing; so the same to read.
+_LINEAGE_KEY = "dagster/column_lineage"
+_READABLE_LINEAGE_KEY = "mz/lineage"
 
 
 def build_mz_asset_specs(
@@ -27,20 +36,41 @@ def build_mz_asset_specs(
     Args:
         project: The project whose files define the objects.
         timeline: Which of its timelines; by default the project's own.
-        translator: Decides how each looks.
+        translator: Decides how each looks; the dependencies and the column lineage that it gives are kept.
+
+    Raises:
+        BadProjectFile: The files do not define a project.
+        ProgrammingError: The project has no timeline of that name.
     """
     translator = translator or MzDagsterTranslator()
     chosen = timeline or project.timeline
     objects = {one.name: one for one in load_objects(project)}
-    assets = {
+    timelines = {*project.timelines, *filter(None, (one.definition.timeline for one in objects.values()))}
+    if chosen not in timelines:
+        known = ", ".join(f'"{timeline}"' for timeline in sorted(timelines))
+        raise ProgrammingError(f'the project has no timeline "{chosen}"', hint=f"Its timelines are {known}.")
+    specs = {
         name: translator.get_asset_spec(one).merge_attributes(metadata={NAME_KEY: name})
         for name, one in objects.items()
         if one.definition.kind != "view" and one.definition.timeline == chosen
     }
-    return [
-        spec.replace_attributes(deps=[assets[read].key for read in _reads_assets(objects[name], objects)])
-        for name, spec in assets.items()
-    ]
+    keys = {name: spec.key for name, spec in specs.items()}
+    return [_with_upstream(spec, objects[name], objects, keys) for name, spec in specs.items()]
+
+
+def _with_upstream(
+    spec: dg.AssetSpec, one: ProjectObject, objects: Mapping[str, ProjectObject], keys: Mapping[str, dg.AssetKey]
+) -> dg.AssetSpec:
+    """Returns the specification with what the object reads of other assets: whole, and column by column."""
+    given = {dep.asset_key for dep in spec.deps}
+    reads = {read for each in (one, *one.views) for read in each.depends if read in keys}
+    metadata = dict(spec.metadata)
+    if (lineage := _column_lineage(one, objects, keys)) is not None:
+        metadata.setdefault(_LINEAGE_KEY, lineage)
+        metadata.setdefault(_READABLE_LINEAGE_KEY, code_block("text", _lines(lineage)))
+    deps: list[dg.AssetDep | dg.AssetKey] = list(spec.deps)
+    deps += [keys[read] for read in sorted(reads) if keys[read] not in given]
+    return spec.replace_attributes(deps=deps, metadata=metadata)
 
 
 def mz_assets(
@@ -49,14 +79,32 @@ def mz_assets(
     timeline: str | None = None,
     name: str | None = None,
     translator: MzDagsterTranslator | None = None,
+    description: str | None = None,
+    op_tags: Mapping[str, Any] | None = None,
+    pool: str | None = None,
+    backfill_policy: dg.BackfillPolicy | None = None,
+    retry_policy: dg.RetryPolicy | None = None,
 ) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
     """Decorates the function that steps a project's timeline.
+
+    All assets of a timeline belong to one such function, with the checks of their frontiers: a step is planned over the
+    whole graph, and one run at a time steps it. A project with several timelines has one function for each.
 
     Args:
         project: The project whose files define the assets.
         timeline: Which of its timelines; by default the project's own.
         name: The op's name; by default `mz_` and the timeline.
         translator: Decides how each asset looks.
+        description: The op's description; by default the function's docstring.
+        op_tags: Tags of the op, for executors and run launchers, beside `mz/timeline`.
+        pool: The concurrency pool that the op takes a slot of, where several share a Spark cluster.
+        backfill_policy: How a backfill's ticks become runs; by default one run over all of them.
+        retry_policy: When a step is tried again whose process or Spark was lost. What failed because of its data is
+            not: `MzResource.step` says so to Dagster.
+
+    Raises:
+        BadProjectFile: The files do not define a project.
+        ProgrammingError: The project has no timeline of that name.
 
     Example::
 
@@ -65,24 +113,49 @@ def mz_assets(
             yield from mz.step(context)
     """
     chosen = timeline or project.timeline
+    specs = build_mz_asset_specs(project, timeline=chosen, translator=translator)
     return dg.multi_asset(
-        name=name or f"mz_{chosen}",
-        specs=build_mz_asset_specs(project, timeline=chosen, translator=translator),
+        name=name or "mz_" + re.sub(r"[^A-Za-z0-9_]", "_", chosen),
+        specs=specs,
+        check_specs=frontier_check_specs(specs),
         partitions_def=partitions_of(chosen),
         can_subset=True,
-        backfill_policy=dg.BackfillPolicy.single_run(),
-        op_tags={"mz/timeline": chosen},
+        backfill_policy=backfill_policy or dg.BackfillPolicy.single_run(),
+        description=description,
+        op_tags={**(op_tags or {}), TIMELINE_KEY: chosen},
+        pool=pool,
+        retry_policy=retry_policy,
     )
 
 
-def _reads_assets(one: ProjectObject, objects: dict[str, ProjectObject]) -> list[str]:
-    """Returns the names of the assets that an object reads, through any plain views."""
-    found: dict[str, None] = {}
-    for read in one.depends:
-        if read not in objects:
-            continue
-        if objects[read].definition.kind == "view":
-            found.update(dict.fromkeys(_reads_assets(objects[read], objects)))
-        else:
-            found[read] = None
-    return list(found)
+def _column_lineage(
+    one: ProjectObject, objects: Mapping[str, ProjectObject], keys: Mapping[str, dg.AssetKey]
+) -> dg.TableColumnLineage | None:
+    """Returns which columns of assets each column derives from; None for a source or table."""
+    definition = one.definition
+    relation = definition.relation
+    if definition.on is not None:
+        on = definition.on
+        relation = on.expansion or Get(on.id, on.relation_type, on.name)
+    if relation is None:
+        return None
+    names = definition.relation_type.names
+    return dg.TableColumnLineage(
+        {
+            name: [
+                dg.TableColumnDep(keys[id], objects[id].definition.relation_type.names[position])
+                for id, position in sorted(sources)
+                if id in keys
+            ]
+            for name, sources in zip(names, column_lineage(relation), strict=True)
+        }
+    )
+
+
+def _lines(lineage: dg.TableColumnLineage) -> str:
+    """Returns a line for each column: its name, and what it derives from."""
+    width = max(map(len, lineage.deps_by_column), default=0)
+    return "\n".join(
+        f"{column:{width}}  {', '.join(f'{one.asset_key.to_user_string()}.{one.column_name}' for one in deps)}".rstrip()
+        for column, deps in lineage.deps_by_column.items()
+    )

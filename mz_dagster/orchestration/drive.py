@@ -19,7 +19,11 @@ import dagster as dg
 
 from mz_dagster.adapter import Project
 from mz_dagster.errors import OperationalError, ProgrammingError
+from mz_dagster.orchestration.runs import TICK_TAG
 
+#: Settings for low latency: a run starts when it is requested, instead of waiting in a queue that is looked at every
+#: five seconds, and a slow sensor delays no other. A run that does not start is given up, so that another is asked for.
+#: The sensors look every few seconds, so what they found is not kept for long if it was nothing.
 DAGSTER_YAML = """\
 telemetry:
   enabled: false
@@ -28,6 +32,18 @@ nux:
 run_coordinator:
   module: dagster.core.run_coordinator
   class: DefaultRunCoordinator
+run_monitoring:
+  enabled: true
+  start_timeout_seconds: 180
+  poll_interval_seconds: 30
+sensors:
+  use_threads: true
+  num_workers: 4
+retention:
+  sensor:
+    purge_after_days:
+      skipped: 1
+      failure: 30
 """
 
 _MODULE = "definitions.py"
@@ -107,6 +123,7 @@ def drive(
     *,
     ticks: int,
     on_run: Callable[[RunDone], None],
+    tell: Callable[[str], None] = lambda line: None,
     idle_rounds: int = 3,
 ) -> int:
     """Evaluates the sensors and carries out their runs until `ticks` runs have succeeded.
@@ -116,6 +133,7 @@ def drive(
         instance: Where runs are recorded.
         ticks: How many runs to carry out.
         on_run: Receives each finished run.
+        tell: Receives lines for people: what is being done, and why a sensor asks for nothing when that changes.
         idle_rounds: After how many rounds in which no sensor asked for anything to stop.
 
     Returns:
@@ -125,12 +143,21 @@ def drive(
         RunFailed: A run failed; the ones before it are done.
     """
     repository = definitions.get_repository_def()
+    cursors: dict[str, str | None] = {}
+    told: dict[str, str | None] = {}
     done = idle = 0
     while done < ticks and idle < idle_rounds:
         idle += 1
         for sensor in repository.sensor_defs:
-            for request in _evaluate(sensor, definitions, instance):
+            evaluated = _evaluate(sensor, definitions, instance, cursors.get(sensor.name))
+            cursors[sensor.name] = evaluated.cursor
+            reason = None if evaluated.skip_reason is None else evaluated.skip_reason.skip_message
+            if reason and reason != told.get(sensor.name):
+                tell(f"{sensor.name}: {reason}")
+            told[sensor.name] = reason
+            for request in evaluated.run_requests or ():
                 idle = 0
+                tell(f"{sensor.name}: run of {_partition(request)}")
                 on_run(_carry_out(definitions, instance, request.job_name or sensor.job.name, request))
                 done += 1
                 if done >= ticks:
@@ -139,20 +166,29 @@ def drive(
 
 
 def _evaluate(
-    sensor: dg.SensorDefinition, definitions: dg.Definitions, instance: dg.DagsterInstance
-) -> list[dg.RunRequest]:
+    sensor: dg.SensorDefinition, definitions: dg.Definitions, instance: dg.DagsterInstance, cursor: str | None
+) -> dg.SensorResult:
+    """Evaluates a sensor and carries out what it returns, but for its runs, in the daemon's order."""
     with dg.build_sensor_context(
         instance=instance,
         instance_ref=instance.get_ref(),
         definitions=definitions,
         sensor_name=sensor.name,
+        cursor=cursor,
         resources=definitions.resources or {},
     ) as context:
         evaluated = sensor.evaluate_tick(context)
+    for event in evaluated.asset_events:
+        instance.report_runless_asset_event(event)
     for request in evaluated.dynamic_partitions_requests or ():
         if isinstance(request, dg.AddDynamicPartitionsRequest):
             instance.add_dynamic_partitions(request.partitions_def_name, request.partition_keys)
-    return list(evaluated.run_requests or ())
+        else:
+            for key in request.partition_keys:
+                instance.delete_dynamic_partition(request.partitions_def_name, key)
+    return dg.SensorResult(
+        run_requests=evaluated.run_requests or [], skip_reason=evaluated.skip_message, cursor=evaluated.cursor
+    )
 
 
 def _carry_out(
@@ -163,19 +199,17 @@ def _carry_out(
     result = job.execute_in_process(
         instance=instance,
         partition_key=request.partition_key,
-        tags=dict(request.tags),
+        # Without the tick's tag, the frontier sensor does not count such a run: who runs by hand need not wait.
+        tags={key: value for key, value in request.tags.items() if key != TICK_TAG},
         asset_selection=selection,
         run_config={"loggers": {"console": {"config": {"log_level": _CONSOLE_LEVEL}}}},
         raise_on_error=False,
     )
     if not result.success:
         raise RunFailed(
-            f"run {result.run_id} failed: {_why(result)}",
+            f"run {result.run_id} of {_partition(request)} failed: {_why(result)}",
             hint="What it finished is kept, and the run's log has the rest; run again to go on from there.",
         )
-    partition = request.partition_key or "..".join(
-        request.tags[f"dagster/asset_partition_range_{end}"] for end in ("start", "end")
-    )
     record = instance.get_run_record_by_id(result.run_id)
     seconds = 0.0
     if record is not None and record.start_time is not None and record.end_time is not None:
@@ -185,7 +219,13 @@ def _carry_out(
         materialization = event.step_materialization_data.materialization
         name = materialization.asset_key.to_user_string()
         costs[name] = _cost(name, materialization)
-    return RunDone(partition, seconds, tuple(costs.values()))
+    return RunDone(_partition(request), seconds, tuple(costs.values()))
+
+
+def _partition(request: dg.RunRequest) -> str:
+    """Returns a request's partition, or range of them."""
+    ends = (request.tags.get(f"dagster/asset_partition_range_{end}") for end in ("start", "end"))
+    return request.partition_key or "..".join(end for end in ends if end) or "no partition"
 
 
 def _why(result: dg.ExecuteInProcessResult) -> str:
@@ -207,8 +247,8 @@ def _cost(name: str, materialization: dg.AssetMaterialization) -> AssetCost:
     value = {key: one.value for key, one in materialization.metadata.items()}
     return AssetCost(
         name,
-        int(str(value["mz/rows_appended"])),
-        int(str(value["mz/errors_appended"])),
+        int(str(value["mz/rows_out"])),
+        int(str(value["mz/errors"])),
         int(str(value["mz/bytes"])),
         float(str(value["mz/spark_s"])),
         str(value["mz/outcome"]),

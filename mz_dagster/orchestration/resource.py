@@ -2,30 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 from pydantic import Field
 
-from mz_dagster.adapter import Engine, Project
+from mz_dagster.adapter import Engine, Project, errors_written
 from mz_dagster.catalog import CollectionRow
 from mz_dagster.compute import CollectionStep, Outcome, StepReport
 from mz_dagster.formalism import GlobalId
-from mz_dagster.orchestration.ticks import tick_of
+from mz_dagster.orchestration.events import NAME_KEY, TIMELINE_KEY, asset_ids, asset_metadata
+from mz_dagster.orchestration.frontier_checks import FrontierChecks, Frontiers, last_frontiers
+from mz_dagster.orchestration.ticks import partition_key, tick_of
 
-NAME_KEY = "mz/name"
+__all__ = ["NAME_KEY", "MzResource", "StepResult", "summary"]
+
+#: How many texts of errors of the data a step's log shows for a collection.
+_ERRORS = 3
+
+
+#: What a step yields: an asset that is readable at the run's ticks; in a run of checks alone, what one of them says.
+StepResult = dg.MaterializeResult[None] | dg.AssetCheckResult
 
 
 class MzResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     """Opens the engine of a project.
 
-    Which Spark, which catalog and which retention are settings of the project's `mz.toml`, so that Dagster, the command
-    line and sessions can never disagree about them.
+    Which catalog, which retention and, by default, which Spark are settings of the project's `mz.toml`, so that
+    Dagster, the command line and sessions can never disagree about them. With `spark`, runs use the session of a
+    dagster-pyspark resource instead; the command line and sessions still use the settings' own.
+
+    Example::
+
+        spark = LazyPySparkResource(spark_config={"spark.remote": "sc://spark:15002"})
+        MzResource(project_dir="path/to/project", spark=spark)
     """
 
     project_dir: str = Field(description="The project's root folder, which holds mz.toml.")
+    spark: dg.ConfigurableResource | None = Field(  # type: ignore[type-arg]
+        default=None,
+        description="A `LazyPySparkResource` or `PySparkResource` whose session the engine uses when there is work. "
+        "Its Spark must have Delta Lake; its settings are made exact (UTC, ANSI). Of the two the lazy one opens "
+        "nothing in sensors and idle steps.",
+    )
+    sample_rows: int = Field(default=5, ge=0, description="How many of the updates just written an event shows.")
 
     def project(self) -> Project:
         """Returns the project."""
@@ -38,47 +61,99 @@ class MzResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         Args:
             holder: Names the user of the engine in leases, a run id for example.
         """
-        with Engine(self.project(), holder=holder) as engine:
+        spark: Any = self.spark  # the two of dagster-pyspark share no class that has a `spark_session`
+        session = None if spark is None else lambda: spark.spark_session
+        with Engine(self.project(), holder=holder, session=session) as engine:
             engine.apply()
             yield engine
 
-    def step(self, context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None]]:
+    def step(self, context: dg.AssetExecutionContext) -> Iterator[StepResult]:
         """Steps the selected assets to the run's newest tick, and yields a result for each that is readable there.
 
         A run of all assets steps whatever else sessions have created on the timeline, too: a tick is closed only then.
-        A tick that is closed already changes nothing; its assets are reported as they are.
+        A tick that is closed already changes nothing; its assets are reported as they are. Of a range of ticks, the
+        newest is told what the step did, so that sums over partitions are right. An asset that did not get to the
+        newest one is materialized at those that can be read.
+
+        A run of checks alone, without ticks, steps nothing and yields what they say of the latest time that each asset
+        is complete at.
 
         Raises:
-            dagster.Failure: A collection failed; those that finished are materialized all the same.
+            dagster.Failure: A collection failed; those that finished are materialized all the same, and a run of the
+                same ticks goes on with the others only.
         """
+        specs = {spec.key: spec for spec in context.assets_def.specs}
+        timeline = str(next(iter(specs.values())).metadata[TIMELINE_KEY])
+        before = last_frontiers(context.instance, specs) if context.selected_asset_check_keys else {}
+        if not context.selected_asset_keys:
+            with self.engine(f"dagster run {context.run.run_id}") as engine:
+                yield from _checked(context.selected_asset_check_keys, engine, timeline, specs, before)
+            return
         ticks = [tick_of(key) for key in context.partition_keys]
         if not ticks or ticks != sorted(set(ticks)):
             raise dg.Failure(
                 f"the partitions {list(context.partition_keys)} are not an ascending range of ticks",
                 metadata={"hint": "Select one tick, or a range from an older to a newer one."},
             )
-        tick = ticks[-1]
-        specs = {spec.key: spec for spec in context.assets_def.specs}
-        timeline = str(next(iter(specs.values())).metadata["mz/timeline"])
         with self.engine(f"dagster run {context.run.run_id}") as engine:
-            assets = {key: engine.collection_of(str(spec.metadata[NAME_KEY])) for key, spec in specs.items()}
-            ids = {key: assets[key] for key in context.selected_asset_keys}
+            assets = asset_ids(engine, specs.values())
+            ids = {key: id for key, id in assets.items() if key in context.selected_asset_keys}
             only: frozenset[GlobalId] | None = None
             if len(ids) < len(assets):
                 # With them what is no asset of its own: their arrangements, and what sessions put in between.
                 selected = frozenset(ids.values())
                 only = selected | (engine.graph(timeline).upstream(selected) - frozenset(assets.values()))
-            report = engine.step(timeline, tick, only=only, progress=context.log.info)
+            report = engine.step(timeline, ticks[-1], only=only, progress=context.log.info)
             context.log.info(summary(report))
             rows = {row.id: row for row in engine.catalog.collections(timeline)}
-            steps = {one.id: one for one in report.collections}
-            for spec in context.assets_def.specs:
-                if spec.key in ids and rows[ids[spec.key]].upper.less_equal(tick) is False:
-                    id = ids[spec.key]
-                    yield dg.MaterializeResult(
-                        asset_key=spec.key, metadata=_metadata(engine, rows[id], steps[id], tick)
-                    )
+            _warn_of_errors(context, engine, rows, report)
+            checks = FrontierChecks(engine, engine.graph(timeline), rows, ticks[-1], before)
+            for key, id in ids.items():
+                closed = [tick for tick in ticks if not rows[id].upper.less_equal(tick)]
+                self._report(context, engine, key, rows[id], report.of_object(id), ticks, closed)
+                if closed == ticks:
+                    wanted = {one.name for one in context.selected_asset_check_keys if one.asset_key == key}
+                    yield dg.MaterializeResult(asset_key=key, check_results=list(checks.results(key, id, wanted)))
         _raise_failures(report)
+
+    def _report(
+        self,
+        context: dg.AssetExecutionContext,
+        engine: Engine,
+        key: dg.AssetKey,
+        row: CollectionRow,
+        step: CollectionStep,
+        ticks: Sequence[int],
+        closed: Sequence[int],
+    ) -> None:
+        """Says what each closed tick's materialization carries; makes it where no result for all ticks can."""
+        if not closed:
+            return
+        earlier = asset_metadata(engine, row, closed[0])  # none of them lags: what is true of one is true of all
+        newest = asset_metadata(engine, row, closed[-1], step=step, changes=self.sample_rows)
+        for tick in closed:
+            metadata = newest if tick == closed[-1] else earlier
+            if closed == ticks:
+                context.add_asset_metadata(metadata, asset_key=key, partition_key=partition_key(tick))
+            else:
+                context.log_event(dg.AssetMaterialization(key, partition=partition_key(tick), metadata=metadata))
+
+
+def _checked(
+    wanted: Set[dg.AssetCheckKey],
+    engine: Engine,
+    timeline: str,
+    specs: Mapping[dg.AssetKey, dg.AssetSpec],
+    before: Mapping[dg.AssetKey, Frontiers],
+) -> Iterator[dg.AssetCheckResult]:
+    """Yields the results of checks without a step, each asset's of the latest time that it is complete at."""
+    keys = {one.asset_key for one in wanted}
+    ids = {key: id for key, id in asset_ids(engine, specs.values()).items() if key in keys}
+    rows = {row.id: row for row in engine.catalog.collections(timeline)}
+    graph = engine.graph(timeline)
+    for key, id in ids.items():
+        checks = FrontierChecks(engine, graph, rows, rows[id].upper.only - 1, before)
+        yield from checks.results(key, id, {one.name for one in wanted if one.asset_key == key})
 
 
 def summary(report: StepReport) -> str:
@@ -88,28 +163,41 @@ def summary(report: StepReport) -> str:
     return f"step to tick {report.tick}: {told}; {report.engine_ms / 1000:.1f} s"
 
 
-def _metadata(engine: Engine, row: CollectionRow, step: CollectionStep, tick: int) -> dict[str, dg.RawMetadataValue]:
-    batches = engine.catalog.live_batches((row.id,))[row.id]
-    return {
-        "mz/since": row.since.only,
-        "mz/upper": row.upper.only,
-        "mz/lag_ms": max(0, tick + 1 - row.upper.only),
-        "mz/rows_appended": step.stats.rows,
-        "mz/rows_retained": sum(batch.stats.rows for batch in batches),
-        "mz/errors_appended": step.stats.errors,
-        "mz/bytes": sum(batch.stats.bytes for batch in batches),
-        "mz/batches": len(batches),
-        "mz/spark_s": round(step.spark_ms / 1000, 3),
-        "mz/outcome": step.outcome.value,
-    }
+def _warn_of_errors(
+    context: dg.AssetExecutionContext, engine: Engine, rows: dict[GlobalId, CollectionRow], report: StepReport
+) -> None:
+    """Tells of the errors that the step added to the data of views, not to their arrangements, which pass them on."""
+    for one in report.collections:
+        if one.stats.errors and one.owner is None:
+            added = errors_written(engine, rows[one.id], one, _ERRORS)
+            if added.total:
+                more = f"; and {added.distinct - len(added.texts)} more" if added.distinct > len(added.texts) else ""
+                context.log.warning(
+                    f'"{one.name}" has {added.total} new errors of the data: {"; ".join(added.texts)}{more}. '
+                    "Reading it raises them until the rows that cause them are corrected or deleted."
+                )
 
 
 def _raise_failures(report: StepReport) -> None:
     if not report.failures:
         return
-    behind = [one.name for one in report.collections if one.outcome is Outcome.BLOCKED]
+    behind = sorted(one.name for one in report.collections if one.outcome is Outcome.BLOCKED)
+    failed = [
+        {
+            "collection": one.name,
+            "operator": one.operators,
+            "reason": one.reason,
+            "hint": (one.error.hint if one.error is not None else None) or "",
+        }
+        for one in report.failures
+    ]
     raise dg.Failure(
-        "; ".join(f'"{one.name}" failed: {one.error}' for one in report.failures)
-        + (f"; behind it stay: {', '.join(sorted(behind))}" if behind else ""),
+        "; ".join(f'"{one.name}" failed in {one.operators}: {one.error}' for one in report.failures)
+        + (f"; behind it stay: {', '.join(behind)}" if behind else ""),
+        metadata={
+            "mz/failed": dg.MetadataValue.table([dg.TableRecord(one) for one in failed]),
+            "mz/behind": dg.MetadataValue.json(behind),
+            "mz/next": "What finished is kept. Remove the reasons and run the same ticks again: only the rest is done.",
+        },
         allow_retries=False,
     )

@@ -1,29 +1,53 @@
-"""The frontier sensor: asks the sources what is there, mints ticks, and requests runs.
+"""The frontier sensor, which pushes the uppers forward, and the retention sensor, which lets the sinces follow.
 
-It is a function of the catalog and of Dagster's runs, with no state of its own: as long as a minted tick
-is not sealed and no run of its timeline is live, it asks for one run over all such ticks. So a run that
-died is asked for again, what piled up is one range, and two runs of a timeline never overlap. A crash
-between minting and requesting changes nothing: the tick is durable, and the next evaluation asks.
+The frontier sensor asks the sources what is there, mints ticks, requests runs, and records what is readable. It is
+a function of the catalog and of Dagster's records, with no state of its own:
+
+- as long as a minted tick is open and no run of its timeline is live, it asks for one run over all such ticks. So a run
+  that died is asked for again, what piled up is one range, and two runs of a timeline never overlap;
+- a run is asked only for the assets that are behind, at the ticks at which all of these are;
+- a tick whose runs keep ending with it open is asked for after growing waits; a newer tick, at once;
+- while another process leads the timeline, that one polls and steps, and the sensor does neither;
+- ticks that became readable without a run become materialized partitions.
+
+A crash between minting and requesting changes nothing: the tick is durable, and the next evaluation asks.
+
+The retention sensor forgets history as far as retention and capabilities allow, takes forgotten ticks out of Dagster's
+partitions, and tells Dagster of assets that are fresh because nothing has happened.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+
 import dagster as dg
 
 from mz_dagster.adapter import Engine, Project
+from mz_dagster.catalog import CollectionRow
+from mz_dagster.errors import Error
+from mz_dagster.orchestration.events import asset_metadata
+from mz_dagster.orchestration.recording import (
+    Readable,
+    Recorded,
+    asset_rows,
+    asset_specs,
+    live_ticks,
+    missing_partitions,
+    unrecorded,
+)
 from mz_dagster.orchestration.resource import MzResource
-from mz_dagster.orchestration.ticks import partition_key, partitions_of
+from mz_dagster.orchestration.runs import TICK_TAG, TIMELINE_TAG, is_over, live_run, tried
+from mz_dagster.orchestration.ticks import named, partition_key, partitions_of, tick_of
 
-TIMELINE_TAG = "mz/timeline"
+#: How many materializations one evaluation records; Dagster gives a sensor a minute, and each takes some milliseconds.
+_EVENTS = 200
 
-#: States of a run that may still write.
-LIVE = [
-    dg.DagsterRunStatus.QUEUED,
-    dg.DagsterRunStatus.NOT_STARTED,
-    dg.DagsterRunStatus.STARTING,
-    dg.DagsterRunStatus.STARTED,
-    dg.DagsterRunStatus.CANCELING,
-]
+#: How many partitions one evaluation deletes, for the same reason.
+_DELETIONS = 1000
+
+#: How far a frontier may be behind its timeline's time to count as caught up.
+_CAUGHT_UP_MS = 60_000
 
 
 def build_frontier_sensor(
@@ -31,6 +55,7 @@ def build_frontier_sensor(
     job: dg.JobDefinition | dg.UnresolvedAssetJobDefinition,
     *,
     timeline: str | None = None,
+    name: str | None = None,
     minimum_interval_seconds: int = 4,
     default_status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.RUNNING,
 ) -> dg.SensorDefinition:
@@ -40,44 +65,231 @@ def build_frontier_sensor(
         project: The project.
         job: The job over the timeline's assets.
         timeline: Which timeline; by default the project's own.
+        name: The sensor's name; by default `mz_frontier_` and the timeline.
         minimum_interval_seconds: Dagster looks every five seconds; four makes it every look.
         default_status: Whether it runs without being switched on.
     """
     chosen = timeline or project.timeline
+    called = name or named("mz_frontier", chosen)
 
     @dg.sensor(
-        name=f"mz_frontier_{chosen}",
+        name=called,
         job=job,
         minimum_interval_seconds=minimum_interval_seconds,
         default_status=default_status,
         description=f'Polls the sources of timeline "{chosen}", mints ticks and requests their runs.',
     )
     def frontier(context: dg.SensorEvaluationContext, mz: MzResource) -> dg.SensorResult:
-        with mz.engine(f"dagster sensor mz_frontier_{chosen}") as engine:
-            poll = engine.poll(chosen)
-            return _evaluate(context, engine, chosen, poll.reason)
+        with mz.engine(f"dagster sensor {called}") as engine:
+            return _evaluate(context, engine, chosen)
 
     return frontier
 
 
-def _evaluate(context: dg.SensorEvaluationContext, engine: Engine, timeline: str, reason: str) -> dg.SensorResult:
-    keys = [partition_key(tick) for tick in engine.unsealed_ticks(timeline)]
-    if not keys:
-        return dg.SensorResult(skip_reason=reason)
-    partitions = partitions_of(timeline)
-    known = set(partitions.get_partition_keys(dynamic_partitions_store=context.instance))
-    new = [key for key in keys if key not in known]
-    requests = [partitions.build_add_request(new)] if new else []
-    live = context.instance.get_runs_count(dg.RunsFilter(tags={TIMELINE_TAG: timeline}, statuses=LIVE))
-    if live:
+def build_retention_sensor(
+    project: Project,
+    *,
+    timeline: str | None = None,
+    name: str | None = None,
+    minimum_interval_seconds: int = 60,
+    default_status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.RUNNING,
+) -> dg.SensorDefinition:
+    """Returns the sensor that lets a timeline's sinces rise, and keeps partitions and freshness true to them.
+
+    Args:
+        project: The project; its `retention.keep` and each object's `RETAIN HISTORY` say how much is kept.
+        timeline: Which timeline; by default the project's own.
+        name: The sensor's name; by default `mz_retention_` and the timeline.
+        minimum_interval_seconds: How often it looks.
+        default_status: Whether it runs without being switched on.
+    """
+    chosen = timeline or project.timeline
+    called = name or named("mz_retention", chosen)
+
+    @dg.sensor(
+        name=called,
+        minimum_interval_seconds=minimum_interval_seconds,
+        default_status=default_status,
+        description=f'Forgets history of timeline "{chosen}" as retention allows, and prunes its partitions.',
+    )
+    def retention(context: dg.SensorEvaluationContext, mz: MzResource) -> dg.SensorResult:
+        with mz.engine(f"dagster sensor {called}") as engine:
+            return _retain(context, engine, chosen)
+
+    return retention
+
+
+# ---- the frontier sensor
+
+
+def _evaluate(context: dg.SensorEvaluationContext, engine: Engine, timeline: str) -> dg.SensorResult:
+    instance = context.instance
+    specs = asset_specs(context.repository_def, engine, timeline)
+    # Frontiers before runs: what a run had sealed when it is found to be over, it has also recorded.
+    assets = asset_rows(engine, specs)
+    leader = engine.catalog.leader(timeline)
+    if leader is not None and is_over(instance, leader):
+        context.log.warning(f"{leader.holder} is over and still leads: its worker was killed, so its lease is ended")
+        engine.catalog.depose(leader)
+        leader = None
+    now_s = engine.clock.now_ms() / 1000
+    live = live_run(instance, context.repository_def, timeline, frozenset(assets), leader, now_s)
+    if leader is not None and live is None:
         return dg.SensorResult(
-            skip_reason=f"a run of timeline {timeline!r} is live; {len(keys)} ticks wait for it",
-            dynamic_partitions_requests=requests,
+            skip_reason=f'timeline "{timeline}" is led by {leader.holder}, which polls and steps it itself',
+            cursor=context.cursor,
         )
-    tags = {TIMELINE_TAG: timeline}
+    failure: Error | None = None
+    reason = ""
+    try:
+        reason = engine.poll(timeline).reason
+    except Error as error:  # what was minted before is requested all the same
+        failure, reason = error, str(error)
+    ticks = live_ticks(engine, timeline)
+    new = missing_partitions(instance, timeline, ticks)
+    requests = [partitions_of(timeline).build_add_request(new)] if new else []
+    shown = frozenset(ticks)
+    open_ticks = [tick for tick in engine.unsealed_ticks(timeline) if tick in shown]
+    if live is not None:
+        _raise_if_alone(context, failure, bool(new))
+        waiting = f"; {len(open_ticks)} ticks wait for it" if open_ticks else ""
+        return dg.SensorResult(
+            skip_reason=f'run {live} of timeline "{timeline}" is live{waiting}',
+            dynamic_partitions_requests=requests,
+            cursor=context.cursor,
+        )
+    lacking, recorded = unrecorded(instance, assets, ticks, Recorded.from_text(context.cursor), most=_EVENTS)
+    events = [one.materialization(engine) for one in lacking]
+    request = None
+    if open_ticks:
+        before = tried(instance, timeline, partition_key(open_ticks[-1]))
+        if before is None or before.again_at <= now_s:
+            request = _request(timeline, open_ticks, asset_rows(engine, specs))
+        else:
+            at = datetime.fromtimestamp(before.again_at, UTC)
+            reason = (
+                f"tick {partition_key(open_ticks[-1])} is still open after {before.times} runs "
+                f"({_failing(engine, timeline)}); it is tried again at {at:%H:%M:%S} UTC, newer ticks at once"
+            )
+    _raise_if_alone(context, failure, bool(new or events or request))
+    return dg.SensorResult(
+        run_requests=[] if request is None else [request],
+        skip_reason=reason if request is None else None,
+        dynamic_partitions_requests=requests,
+        asset_events=events,
+        cursor=recorded.to_text(),
+    )
+
+
+def _raise_if_alone(context: dg.SensorEvaluationContext, failure: Error | None, found: bool) -> None:
+    """Raises a failed poll, which fails the evaluation, unless that would lose what else was found."""
+    if failure is None:
+        return
+    if not found:
+        raise failure
+    context.log.error(str(failure))
+
+
+def _request(timeline: str, ticks: Sequence[int], assets: Mapping[dg.AssetKey, CollectionRow]) -> dg.RunRequest:
+    """Returns the request for one run over the open ticks.
+
+    It selects the assets that are behind, all others being finished. Its ticks are those at which every selected asset
+    is behind, so that no asset is materialized twice at a tick; at the ones before, at which only some are, the run's
+    step makes the others readable, too, and they are recorded afterwards.
+    """
+    behind = {key: row for key, row in assets.items() if row.upper.less_equal(ticks[-1])}
+    # What is no asset is stepped by a run of all: where only such is behind, and where all assets are.
+    selection = sorted(behind) if 0 < len(behind) < len(assets) else None
+    keys = [partition_key(tick) for tick in ticks if all(row.upper.less_equal(tick) for row in behind.values())]
+    if not behind:
+        keys = keys[-1:]
+    tags = {TIMELINE_TAG: timeline, TICK_TAG: keys[-1]}
     if len(keys) == 1:
-        request = dg.RunRequest(partition_key=keys[0], tags=tags)
-    else:
-        tags |= {"dagster/asset_partition_range_start": keys[0], "dagster/asset_partition_range_end": keys[-1]}
-        request = dg.RunRequest(tags=tags)
-    return dg.SensorResult(run_requests=[request], dynamic_partitions_requests=requests)
+        return dg.RunRequest(partition_key=keys[0], tags=tags, asset_selection=selection)
+    tags |= {"dagster/asset_partition_range_start": keys[0], "dagster/asset_partition_range_end": keys[-1]}
+    return dg.RunRequest(tags=tags, asset_selection=selection)
+
+
+def _failing(engine: Engine, timeline: str) -> str:
+    """Returns which collections fail and why, in one line."""
+    names = engine.names()
+    failing = [row for row in engine.catalog.collections(timeline) if row.failure is not None]
+    return "; ".join(f'"{names.get(row.id, row.id)}": {row.failure}' for row in failing) or "no collection says why"
+
+
+# ---- the retention sensor
+
+
+def _retain(context: dg.SensorEvaluationContext, engine: Engine, timeline: str) -> dg.SensorResult:
+    moved = engine.catalog.allow_compaction(timeline, retention_ms=engine.project.retention_ms)
+    specs = asset_specs(context.repository_def, engine, timeline)
+    assets = asset_rows(engine, specs)
+    last = engine.catalog.last_tick(timeline) or 0
+    told = [
+        dg.AssetObservation(key, metadata=asset_metadata(engine, row, last))
+        for key, row in assets.items()
+        if row.id in moved
+    ]
+    fresh = [one.materialization(engine) for one in _fresh(context.instance, engine, timeline, specs, assets)]
+    forgotten = _forgotten(context.instance, engine, timeline)
+    portion = forgotten[:_DELETIONS]
+    rest = f", {len(forgotten) - len(portion)} more to go" if len(forgotten) > len(portion) else ""
+    return dg.SensorResult(
+        skip_reason=f"since of {len(moved)} collections moved; {len(portion)} partitions deleted{rest}",
+        dynamic_partitions_requests=[partitions_of(timeline).build_delete_request(portion)] if portion else [],
+        asset_events=[*told, *fresh],
+    )
+
+
+def _forgotten(instance: dg.DagsterInstance, engine: Engine, timeline: str) -> list[str]:
+    """Returns the partitions of ticks that are readable nowhere any more, or too many to show; oldest first."""
+    live = live_ticks(engine, timeline)
+    if not live:
+        return []
+    keys = partitions_of(timeline).get_partition_keys(dynamic_partitions_store=instance)
+    return [key for key in keys if (tick := _tick_or_none(key)) is not None and tick < live[0]]
+
+
+def _tick_or_none(key: str) -> int | None:
+    try:
+        return tick_of(key)
+    except ValueError:
+        return None  # not ours: somebody has added it by hand
+
+
+def _fresh(
+    instance: dg.DagsterInstance,
+    engine: Engine,
+    timeline: str,
+    specs: Sequence[dg.AssetSpec],
+    assets: Mapping[dg.AssetKey, CollectionRow],
+) -> Iterator[Readable]:
+    """Yields the assets that Dagster would soon call stale although they are complete to this moment.
+
+    Dagster judges freshness by the last materialization alone, and a poll that finds nothing makes none. So where the
+    frontier has moved since, and stands at the timeline's time, the newest closed tick is materialized once more, at
+    most once per half of the policy's window.
+    """
+    now_s, present = engine.clock.now_ms() / 1000, engine.now(timeline)
+    ticks = engine.catalog.ticks(timeline, 1)
+    for spec in specs:
+        row, window = assets.get(spec.key), _window(spec)
+        if row is None or window is None or not ticks or row.upper.is_empty or row.upper.less_equal(ticks[-1]):
+            continue
+        last = instance.get_latest_materialization_event(spec.key)
+        if last is None or last.asset_materialization is None or now_s - last.timestamp < window.total_seconds() / 2:
+            continue
+        seen = last.asset_materialization.metadata.get("mz/upper")
+        moved = seen is None or not isinstance(seen.value, int) or seen.value < row.upper.only
+        if moved and present - row.upper.only <= _CAUGHT_UP_MS:
+            yield Readable(spec.key, row, ticks[-1])
+
+
+def _window(spec: dg.AssetSpec) -> timedelta | None:
+    """Returns within which time an asset's freshness policy wants to see a materialization; None without a policy."""
+    policy = spec.freshness_policy
+    for name in ("warn_window", "fail_window"):
+        if (window := getattr(policy, name, None)) is not None:
+            return timedelta(seconds=window.to_timedelta().total_seconds())
+    bound = getattr(policy, "lower_bound_delta", None)
+    return bound if isinstance(bound, timedelta) else None

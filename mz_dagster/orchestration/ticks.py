@@ -7,6 +7,7 @@ orders agree.
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
@@ -17,6 +18,16 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def partitions_of(timeline: str) -> dg.DynamicPartitionsDefinition:
     """Returns the partition set of a timeline's ticks."""
     return dg.DynamicPartitionsDefinition(name=f"mz_ticks_{timeline}")
+
+
+def named(what: str, timeline: str) -> str:
+    """Returns a name that Dagster allows for what serves a timeline.
+
+    Example:
+        >>> named("mz_frontier", "feed-2013")
+        'mz_frontier_feed_2013'
+    """
+    return f"{what}_" + re.sub(r"[^A-Za-z0-9_]", "_", timeline)
 
 
 def partition_key(tick: int) -> str:

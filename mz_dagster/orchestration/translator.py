@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import re
+import warnings
+from datetime import timedelta
+
 import dagster as dg
 
 from mz_dagster.adapter import ProjectObject
+from mz_dagster.adapter.annotations import Freshness
+from mz_dagster.orchestration.events import TIMELINE_KEY
+from mz_dagster.plan import explain_physical
+from mz_dagster.plan.types import RelationType
 
-#: Dagster shows an icon for `spark`; the others are text chips.
+#: With a source's format three at most, which leaves the rest of Dagster's ten to annotations (`MAX_KINDS`).
 _KINDS = {
     "source": {"source", "deltalake"},
     "table": {"table", "deltalake"},
-    "materialized view": {"materialized_view", "spark", "deltalake"},
+    "materialized view": {"view", "spark", "deltalake"},
     "index": {"index", "spark", "deltalake"},
 }
 
@@ -19,7 +27,7 @@ class MzDagsterTranslator:
     """Translates a project's object into an asset's specification.
 
     Override `get_asset_spec`, call `super()` and change what comes back with `replace_attributes` or
-    `merge_attributes`. Dependencies are translated through the same method, so a changed key changes them too.
+    `merge_attributes`. Dependencies and column lineage follow the keys that it gives.
 
     Example:
         >>> class Prefixed(MzDagsterTranslator):
@@ -29,34 +37,76 @@ class MzDagsterTranslator:
     """
 
     def get_asset_spec(self, obj: ProjectObject) -> dg.AssetSpec:
-        """Returns the specification of the asset that stands for `obj`, without its dependencies.
+        """Returns the specification of the asset that stands for `obj`, without what it reads of the others.
+
+        Its metadata are the columns (`dagster/column_schema`), where its SQL stands (`dagster/code_references`), the
+        SQL itself (`mz/sql`) and the plan by which it is maintained (`mz/plan`, as EXPLAIN shows it). Its code version
+        changes with its SQL, and with that of the plain views in its query.
 
         Args:
             obj: A source, table, materialized view or index of the project.
         """
-        definition = obj.definition
+        definition, annotations = obj.definition, obj.annotations
+        metadata: dict[str, dg.RawMetadataValue] = {
+            "dagster/column_schema": _column_schema(obj),
+            "dagster/storage_kind": "deltalake",
+            "dagster/code_references": _code_references(obj),
+            "mz/sql": code_block("sql", definition.text),
+            TIMELINE_KEY: definition.timeline,
+        }
+        if definition.plan is not None:
+            metadata["mz/plan"] = code_block("text", explain_physical(definition.plan))
+        formats = set() if definition.files is None else {definition.files.format}
         return dg.AssetSpec(
             key=dg.AssetKey(obj.name),
-            description=_description(obj),
-            kinds=_KINDS[definition.kind],
-            metadata={
-                "dagster/column_schema": dg.TableSchema(
-                    columns=[
-                        dg.TableColumn(
-                            column.name,
-                            str(column.type),
-                            constraints=dg.TableColumnConstraints(nullable=column.nullable),
-                        )
-                        for column in definition.relation_type.columns
-                    ]
-                ),
-                "dagster/storage_kind": "deltalake",
-                "mz/sql": dg.MetadataValue.md(f"```sql\n{definition.text}\n```"),
-                "mz/timeline": definition.timeline,
-            },
+            description=obj.comment,
+            group_name=annotations.group,
+            owners=annotations.owners,
+            tags=dict(annotations.tags),
+            kinds=_KINDS[definition.kind] | formats | set(annotations.kinds),
+            code_version=obj.version,
+            freshness_policy=None if annotations.freshness is None else _freshness_policy(annotations.freshness),
+            metadata=metadata,
         )
 
 
-def _description(obj: ProjectObject) -> str:
-    comment = obj.comment or f"{obj.definition.kind} {obj.name}".capitalize()
-    return f"{comment}\n\n```sql\n{obj.definition.text}\n```"
+def _column_schema(obj: ProjectObject) -> dg.TableSchema:
+    relation_type = obj.definition.relation_type
+    return dg.TableSchema(
+        columns=[
+            dg.TableColumn(
+                column.name,
+                str(column.type),
+                obj.column_comments.get(column.name),
+                dg.TableColumnConstraints(nullable=column.nullable, unique=frozenset({i}) in relation_type.keys),
+            )
+            for i, column in enumerate(relation_type.columns)
+        ],
+        constraints=dg.TableConstraints(other=_table_constraints(relation_type)),
+    )
+
+
+def _table_constraints(relation_type: RelationType) -> list[str]:
+    """Returns the unique keys that are no single columns."""
+    names = relation_type.names
+    keys = sorted(sorted(key) for key in relation_type.keys if len(key) != 1)
+    return [f"unique ({', '.join(names[i] for i in key)})" if key else "at most one row" for key in keys]
+
+
+def _code_references(obj: ProjectObject) -> dg.CodeReferencesMetadataValue:
+    with warnings.catch_warnings():
+        # Public, but in beta: a project that loads is not to warn of each of its assets.
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        reference = dg.LocalFileCodeReference(file_path=str(obj.path), line_number=obj.line)
+        return dg.CodeReferencesMetadataValue(code_references=[reference])
+
+
+def code_block(language: str, text: str) -> dg.MarkdownMetadataValue:
+    """Returns the text as code, within a fence that nothing in it ends."""
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    return dg.MetadataValue.md(f"{fence}{language}\n{text}\n{fence}")
+
+
+def _freshness_policy(freshness: Freshness) -> dg.FreshnessPolicy:
+    warn = None if freshness.warn_ms is None else timedelta(milliseconds=freshness.warn_ms)
+    return dg.FreshnessPolicy.time_window(timedelta(milliseconds=freshness.fail_ms), warn)

@@ -107,5 +107,5 @@ def test_a_named_spark_is_left_to_its_own_tools(cli: Cli) -> None:
 
 def test_every_command_has_a_help_text(cli: Cli) -> None:
     listed = cli("--help").stdout
-    for command in ("run", "dev", "sql", "frontiers", "compact", "explain", "apply", "spark"):
+    for command in ("init", "run", "dev", "sql", "frontiers", "compact", "explain", "plan", "apply", "spark"):
         assert f"    {command} " in listed

@@ -58,7 +58,7 @@ def test_ticks_become_runs_and_materialized_partitions(
     assert event is not None
     assert event.asset_materialization is not None
     metadata = {key: value.value for key, value in event.asset_materialization.metadata.items()}
-    assert (metadata["mz/since"], metadata["mz/upper"], metadata["mz/rows_appended"]) == (0, 2001, 1)
+    assert (metadata["mz/since"], metadata["mz/upper"], metadata["mz/rows_out"]) == (0, 2001, 1)
 
     # Nothing new: no run, and a closed tick that is run again changes nothing.
     assert drive(definitions, instance, ticks=1, on_run=done.append, idle_rounds=1) == 0

@@ -1,0 +1,252 @@
+"""Continuous mode: one process polls and steps a timeline, about once a second, and records the same as runs do.
+
+It holds the lead of the timeline while it works, so the frontier sensor waits, and it takes over from it again as
+soon as the lead is free. Nothing depends on it: ticks are minted and sealed as ever, and what a crash left unrecorded
+the sensor records.
+
+A collection that fails does not end it: the others go on, and the failed one is tried again after growing waits, and
+whenever there is a new tick.
+"""
+
+# Annotations of ops are Dagster's to read: no `from __future__ import annotations` here.
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import dagster as dg
+from pydantic import Field
+
+from mz_dagster.adapter import Engine, Project
+from mz_dagster.catalog import CollectionRow, Leadership, Led
+from mz_dagster.compute import StepLost, StepReport
+from mz_dagster.errors import OperationalError
+from mz_dagster.formalism import GlobalId
+from mz_dagster.orchestration.assets import build_mz_asset_specs
+from mz_dagster.orchestration.events import asset_metadata
+from mz_dagster.orchestration.frontier_checks import FrontierChecks, Frontiers, frontier_check_specs, last_frontiers
+from mz_dagster.orchestration.recording import (
+    Recorded,
+    asset_rows,
+    live_ticks,
+    missing_partitions,
+    unrecorded,
+)
+from mz_dagster.orchestration.resource import MzResource, summary
+from mz_dagster.orchestration.runs import TIMELINE_TAG, holder_of, wait_s
+from mz_dagster.orchestration.ticks import named, partition_key, partitions_of
+from mz_dagster.orchestration.translator import MzDagsterTranslator
+
+Event = dg.AssetMaterialization | dg.AssetCheckEvaluation
+
+Tell = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class Continuous:
+    """Is the loop over one timeline.
+
+    Attributes:
+        engine: The project.
+        instance: Where partitions are added.
+        timeline: The timeline.
+        specs: Its assets.
+        tell: Receives lines for people.
+        interval_s: The least time between two polls, in seconds.
+        for_s: After how long to end, in seconds; None for never.
+        stop: Ends the loop once set, after the step at work.
+        sample_rows: How many of the updates just written an event shows.
+        ticks: How many ticks were closed so far.
+    """
+
+    engine: Engine
+    instance: dg.DagsterInstance
+    timeline: str
+    specs: Sequence[dg.AssetSpec]
+    tell: Tell
+    interval_s: float = 1.0
+    for_s: float | None = None
+    stop: threading.Event = field(default_factory=threading.Event)
+    sample_rows: int = 5
+    ticks: int = 0
+    _told: dict[str, str] = field(default_factory=dict)
+    _failed: tuple[int, int, float] | None = None
+    _recorded: Recorded = field(default_factory=lambda: Recorded({}))
+    _frontiers: dict[dg.AssetKey, Frontiers] = field(default_factory=dict)
+    _passed: dict[dg.AssetCheckKey, bool] = field(default_factory=dict)
+
+    def run(self) -> Iterator[Event]:
+        """Yields what to record, each event after what it tells of is durable, until it is stopped."""
+        started = self._now_s()
+        until = None if self.for_s is None else started + self.for_s
+        while not self._is_over(until):
+            with self.engine.lead(self.timeline) as lead:
+                if isinstance(lead, Led):
+                    self._tell_once("lead", f'{lead.holder} leads timeline "{self.timeline}"; waiting for it')
+                    self.stop.wait(self.interval_s)
+                    continue
+                self._tell_once("lead", "")
+                try:
+                    yield from self._leading(lead, until)
+                except StepLost as lost:  # whoever interfered leads now, or nobody does
+                    self.tell(str(lost))
+
+    def _leading(self, lead: Leadership, until: float | None) -> Iterator[Event]:
+        yield from self._record(None)
+        while not self._is_over(until):
+            polled = self._now_s()
+            with self._going_on("poll"):
+                self.engine.poll(self.timeline, leadership=lead)
+            report = None
+            with self._going_on("step"):  # also where a poll failed: what was minted before is closed
+                report = self._step(lead)
+            if report is not None:
+                yield from self._record(report)
+            self.stop.wait(max(0.0, polled + self.interval_s - self._now_s()))
+
+    def _step(self, lead: Leadership) -> StepReport | None:
+        """Closes the open ticks, unless the newest has just failed."""
+        ticks = self.engine.unsealed_ticks(self.timeline)
+        if not ticks:
+            self._failed = None
+            return None
+        tick, tries = ticks[-1], 1
+        if self._failed is not None and self._failed[0] == tick:
+            _, tries, again = self._failed
+            if self._now_s() < again:
+                return None
+            tries += 1
+        self._failed = (tick, tries, self._now_s() + wait_s(tries))
+        report = self.engine.step(self.timeline, tick, leadership=lead)
+        self.tell(f"{partition_key(tick)}: {summary(report)}")
+        if report.failures:
+            why = "; ".join(f'"{one.name}": {one.error}' for one in report.failures)
+            self.tell(f"{why}\ntried again in {wait_s(tries):.0f} s, or with the next tick")
+            self._failed = (tick, tries, self._now_s() + wait_s(tries))
+        else:
+            self._failed = None
+            self.ticks += len(ticks)
+        return report
+
+    def _record(self, report: StepReport | None) -> Iterator[Event]:
+        """Yields a materialization for each tick that can be read now and is not recorded, and what checks say now."""
+        ticks = live_ticks(self.engine, self.timeline)
+        if new := missing_partitions(self.instance, self.timeline, ticks):
+            self.instance.add_dynamic_partitions(partitions_of(self.timeline).name or "", new)
+        assets = asset_rows(self.engine, self.specs)
+        if report is None:
+            self._frontiers = last_frontiers(self.instance, assets)
+        compared = None
+        while compared != self._recorded:
+            compared = self._recorded
+            found, self._recorded = unrecorded(self.instance, assets, ticks, compared)
+            for one in found:
+                step = report.of_object(one.row.id) if report is not None and one.tick == report.tick else None
+                told = asset_metadata(self.engine, one.row, one.tick, step=step, changes=self.sample_rows)
+                yield dg.AssetMaterialization(one.key, partition=partition_key(one.tick), metadata=told)
+        if report is not None:
+            yield from self._check(assets, report.tick)
+
+    def _check(self, assets: dict[dg.AssetKey, CollectionRow], tick: int) -> Iterator[dg.AssetCheckEvaluation]:
+        """Yields the checks whose results are not what they were."""
+        rows: dict[GlobalId, CollectionRow] = {row.id: row for row in self.engine.catalog.collections(self.timeline)}
+        names = {one.name for one in frontier_check_specs(self.specs)}
+        checks = FrontierChecks(self.engine, self.engine.graph(self.timeline), rows, tick, self._frontiers)
+        for key, row in assets.items():
+            if row.id not in rows or row.upper.is_empty or row.upper.less_equal(tick):
+                continue
+            for result in checks.results(key, row.id, names):
+                check = dg.AssetCheckKey(key, result.check_name or "")
+                if self._passed.get(check) != result.passed:
+                    self._passed[check] = result.passed
+                    yield dg.AssetCheckEvaluation(
+                        asset_key=key,
+                        check_name=check.name,
+                        passed=result.passed,
+                        metadata=result.metadata,
+                        severity=result.severity,
+                        description=result.description,
+                    )
+            self._frontiers[key] = Frontiers(row.id, row.since.only, row.upper.only)
+
+    def _is_over(self, until: float | None) -> bool:
+        return self.stop.is_set() or (until is not None and self._now_s() >= until)
+
+    def _now_s(self) -> float:
+        return self.engine.clock.monotonic_ms() / 1000
+
+    @contextmanager
+    def _going_on(self, what: str) -> Iterator[None]:
+        """Tells of a failure of the world outside instead of ending with it."""
+        try:
+            yield
+        except StepLost:
+            raise
+        except OperationalError as failure:
+            self._tell_once(what, str(failure))
+        else:
+            self._tell_once(what, "")
+
+    def _tell_once(self, what: str, line: str) -> None:
+        """Tells what is the matter when it changes, not at every turn."""
+        if line and line != self._told.get(what):
+            self.tell(line)
+        self._told[what] = line
+
+
+class ContinuousConfig(dg.Config):
+    """Says how to drive."""
+
+    interval_s: float = Field(default=1.0, ge=0.05, description="The least time between two polls, in seconds.")
+    for_s: float | None = Field(default=None, gt=0, description="After how long to end; by default when terminated.")
+
+
+def build_continuous_job(
+    project: Project,
+    *,
+    timeline: str | None = None,
+    name: str | None = None,
+    translator: MzDagsterTranslator | None = None,
+) -> dg.JobDefinition:
+    """Returns the job whose one op polls and steps a timeline until it is terminated.
+
+    It takes the place of the frontier sensor's runs while it is live, with a latency of about a second. A timeline
+    needs one at most; a second one waits for the first. Needs the resource `mz`, an `MzResource`.
+
+    Args:
+        project: The project.
+        timeline: Which timeline; by default the project's own.
+        translator: Decides the assets' keys; the one of `mz_assets`.
+        name: The job's name; by default `mz_continuous_` and the timeline.
+    """
+    chosen = timeline or project.timeline
+    called = name or named("mz_continuous", chosen)
+
+    @dg.op(name=f"{called}_op", description=f'Polls and steps timeline "{chosen}" until it is terminated.')
+    def continuous(
+        context: dg.OpExecutionContext, config: ContinuousConfig, mz: MzResource
+    ) -> Iterator[Event | dg.Output[None]]:
+        with mz.engine(holder_of(context.run_id)) as engine:
+            loop = Continuous(
+                engine,
+                context.instance,
+                chosen,
+                build_mz_asset_specs(engine.project, timeline=chosen, translator=translator),
+                context.log.info,
+                interval_s=config.interval_s,
+                for_s=config.for_s,
+                sample_rows=mz.sample_rows,
+            )
+            yield from loop.run()
+        yield dg.Output(None, metadata={"ticks": loop.ticks})
+
+    @dg.job(
+        name=called,
+        executor_def=dg.in_process_executor,
+        tags={TIMELINE_TAG: chosen},
+        description=f'Drives timeline "{chosen}" in one process, about a tick a second, until it is terminated.',
+    )
+    def job() -> None:
+        continuous()
+
+    return job

@@ -1,0 +1,144 @@
+"""The cheap checks: what the catalog alone can tell of a collection's frontiers, given with each step.
+
+    since_le_upper        since <= upper
+    frontiers_monotone    neither frontier is behind what the asset's last materialization said
+    not_ahead_of_inputs   upper <= the upper of every input (constraint W)
+    no_errors             the error part is empty at the tick, or at since if the tick's history is forgotten
+
+What the frontiers were is taken from the Dagster instance, for all assets in one query: the catalog keeps no history
+of them, and a check's own last evaluation would be a query for each asset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass
+
+import dagster as dg
+
+from mz_dagster.adapter import Engine, errors_at
+from mz_dagster.catalog import CollectionRow
+from mz_dagster.compute import Graph
+from mz_dagster.formalism import GlobalId
+from mz_dagster.orchestration.events import ID_KEY, SINCE_KEY, UPPER_KEY
+
+SINCE_LE_UPPER = "since_le_upper"
+FRONTIERS_MONOTONE = "frontiers_monotone"
+NOT_AHEAD_OF_INPUTS = "not_ahead_of_inputs"
+NO_ERRORS = "no_errors"
+
+_DESCRIPTIONS = {
+    SINCE_LE_UPPER: "What is readable begins no later than it ends.",
+    FRONTIERS_MONOTONE: "Neither since nor upper ever goes back.",
+    NOT_AHEAD_OF_INPUTS: "Nothing claims to be complete where an input of it is not.",
+    NO_ERRORS: "No row of the data makes an expression fail; reading the collection raises nothing.",
+}
+
+#: How many texts of errors a description shows.
+_TEXTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Frontiers:
+    """Is where a collection stood when an event was made."""
+
+    id: str
+    since: int
+    upper: int
+
+
+def frontier_check_specs(specs: Iterable[dg.AssetSpec]) -> list[dg.AssetCheckSpec]:
+    """Returns the specifications of the cheap checks of each asset."""
+    return [
+        dg.AssetCheckSpec(name, asset=spec.key, description=description)
+        for spec in specs
+        for name, description in _DESCRIPTIONS.items()
+    ]
+
+
+def last_frontiers(instance: dg.DagsterInstance, keys: Iterable[dg.AssetKey]) -> dict[dg.AssetKey, Frontiers]:
+    """Returns where each asset's collection stood at its last materialization, if it had one that tells."""
+    found: dict[dg.AssetKey, Frontiers] = {}
+    for record in instance.get_asset_records(list(keys)):
+        entry = record.asset_entry
+        if entry.last_materialization is None or entry.last_materialization.asset_materialization is None:
+            continue
+        told = entry.last_materialization.asset_materialization.metadata
+        if {ID_KEY, SINCE_KEY, UPPER_KEY} <= told.keys():
+            since, upper = (int(str(told[key].value)) for key in (SINCE_KEY, UPPER_KEY))
+            found[entry.asset_key] = Frontiers(str(told[ID_KEY].value), since, upper)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class FrontierChecks:
+    """Evaluates the cheap checks of the collections of one timeline, as the catalog has them now.
+
+    Attributes:
+        engine: The project.
+        graph: The timeline's.
+        rows: Its collections.
+        tick: The tick that is reported.
+        before: Where each asset's collection stood at its last materialization.
+    """
+
+    engine: Engine
+    graph: Graph
+    rows: Mapping[GlobalId, CollectionRow]
+    tick: int
+    before: Mapping[dg.AssetKey, Frontiers]
+
+    def results(self, key: dg.AssetKey, id: GlobalId, names: Set[str]) -> Iterator[dg.AssetCheckResult]:
+        """Yields the results of the checks that are asked for by name, of the asset with this collection."""
+        row = self.rows[id]
+        evaluations = {
+            SINCE_LE_UPPER: _since_le_upper,
+            FRONTIERS_MONOTONE: lambda row: _monotone(row, self.before.get(key)),
+            NOT_AHEAD_OF_INPUTS: self._not_ahead,
+            NO_ERRORS: self._no_errors,
+        }
+        for name, evaluate in evaluations.items():
+            if name in names:
+                passed, metadata, description = evaluate(row)
+                yield dg.AssetCheckResult(
+                    passed=passed,
+                    asset_key=key,
+                    check_name=name,
+                    severity=dg.AssetCheckSeverity.ERROR,
+                    metadata=metadata,
+                    description=description,
+                )
+
+    def _not_ahead(self, row: CollectionRow) -> _Evaluation:
+        uppers = {input: self.rows[input].upper.only for input in self.graph.by_id[row.id].inputs}
+        ahead = [self.graph.by_id[input].name for input, upper in uppers.items() if upper < row.upper.only]
+        least = min(uppers.values(), default=row.upper.only)
+        description = f"ahead of {', '.join(sorted(ahead))}" if ahead else "no input is behind"
+        metadata = {UPPER_KEY: row.upper.only, "mz/inputs_upper": least, "mz/ahead_ms": max(0, row.upper.only - least)}
+        return not ahead, metadata, description
+
+    def _no_errors(self, row: CollectionRow) -> _Evaluation:
+        if not row.since.less_equal(self.tick):
+            return True, {"mz/net_errors": 0, "mz/distinct_errors": 0}, "nothing can be read yet"
+        found = errors_at(self.engine, row, self.tick, _TEXTS)
+        more = f"; and {found.distinct - len(found.texts)} more" if found.distinct > len(found.texts) else ""
+        description = f"{'; '.join(found.texts)}{more}" if found.total else "no errors"
+        return found.total == 0, {"mz/net_errors": found.total, "mz/distinct_errors": found.distinct}, description
+
+
+_Evaluation = tuple[bool, dict[str, int], str]
+
+
+def _since_le_upper(row: CollectionRow) -> _Evaluation:
+    since, upper = row.since.only, row.upper.only
+    metadata = {SINCE_KEY: since, UPPER_KEY: upper, "mz/readable_ms": upper - since}
+    return since <= upper, metadata, f"readable from {since} until before {upper}"
+
+
+def _monotone(row: CollectionRow, before: Frontiers | None) -> _Evaluation:
+    if before is None or before.id != row.id:
+        return True, {"mz/since_moved_ms": 0, "mz/upper_moved_ms": 0}, "no earlier event of this collection"
+    since, upper = row.since.only - before.since, row.upper.only - before.upper
+    passed = since >= 0 and upper >= 0
+    description = f"since {before.since} -> {row.since.only}, upper {before.upper} -> {row.upper.only}"
+    return passed, {"mz/since_moved_ms": since, "mz/upper_moved_ms": upper}, description

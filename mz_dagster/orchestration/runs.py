@@ -1,0 +1,123 @@
+"""Dagster's runs of a timeline: which one is live, and how often a tick was tried in vain.
+
+Everything is read from the instance's run records. A run is a timeline's by its tag, or, since runs that a person
+starts in the UI bear none, by its job or its assets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+import dagster as dg
+
+from mz_dagster.catalog import Led
+
+#: Tags of the runs that sensors request: which timeline they step, and to which tick.
+TIMELINE_TAG = "mz/timeline"
+TICK_TAG = "mz/tick"
+
+#: States of a run that may still write.
+LIVE = [
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+]
+
+#: After how long without any event a started run that does not lead its timeline counts as lost.
+LOST_AFTER_S = 300.0
+
+FIRST_WAIT_S = 4.0
+LONGEST_WAIT_S = 900.0
+_HOLDER = "dagster run "
+
+#: So many tries in vain, and the wait grows no further.
+_TRIES = 8
+
+
+def wait_s(tries: int) -> float:
+    """Returns how long to wait after so many tries in vain.
+
+    Example:
+        >>> wait_s(1), wait_s(3), wait_s(20)
+        (8.0, 32.0, 900.0)
+    """
+    return min(FIRST_WAIT_S * 2.0 ** min(tries, _TRIES), LONGEST_WAIT_S)
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """Says how often runs to a tick have ended with the tick still open.
+
+    Attributes:
+        times: How many runs, at most eight.
+        again_at: When to try again, in seconds since the epoch.
+    """
+
+    times: int
+    again_at: float
+
+
+def holder_of(run_id: str) -> str:
+    """Returns how a run calls itself in leases."""
+    return f"{_HOLDER}{run_id}"
+
+
+def is_over(instance: dg.DagsterInstance, leader: Led) -> bool:
+    """Returns whether the leader is a run that has ended: one that is over and still leads was killed."""
+    run = instance.get_run_by_id(leader.holder.removeprefix(_HOLDER))
+    return run is not None and run.is_finished
+
+
+def live_run(
+    instance: dg.DagsterInstance,
+    repository: dg.RepositoryDefinition | None,
+    timeline: str,
+    keys: AbstractSet[dg.AssetKey],
+    leader: Led | None,
+    now_s: float,
+) -> str | None:
+    """Returns the id of a run that may be stepping the timeline, or None.
+
+    A launcher that lost its worker's whole machine may never tell: such a run does not lead the timeline and logs
+    nothing, and after a while it counts as lost. If it wakes up, the writer's lease still keeps it from doing harm.
+
+    Args:
+        instance: Dagster's record.
+        repository: What is loaded; tells which assets a job covers.
+        timeline: The timeline.
+        keys: Its assets.
+        leader: Who leads it.
+        now_s: The time, in seconds since the epoch.
+    """
+    for record in instance.get_run_records(dg.RunsFilter(statuses=LIVE)):
+        run = record.dagster_run
+        if run.tags.get(TIMELINE_TAG) != timeline and not keys & _assets_of(run, repository):
+            continue
+        if run.status == dg.DagsterRunStatus.STARTED and (leader is None or leader.holder != holder_of(run.run_id)):
+            last = instance.get_records_for_run(run.run_id, limit=1, ascending=False).records
+            if last and last[0].timestamp < now_s - LOST_AFTER_S:
+                continue
+        return run.run_id
+    return None
+
+
+def tried(instance: dg.DagsterInstance, timeline: str, key: str) -> Tried | None:
+    """Returns how often runs to the tick with that partition key have ended, or None if none has."""
+    asked = dg.RunsFilter(tags={TIMELINE_TAG: timeline, TICK_TAG: key})
+    records = instance.get_run_records(asked, limit=_TRIES)
+    if not records:
+        return None
+    ended = max(record.end_time or record.update_timestamp.timestamp() for record in records)
+    return Tried(len(records), ended + wait_s(len(records)))
+
+
+def _assets_of(run: dg.DagsterRun, repository: dg.RepositoryDefinition | None) -> AbstractSet[dg.AssetKey]:
+    """Returns the assets that a run materializes; one that only checks assets has none."""
+    if run.asset_selection or run.asset_check_selection:
+        return run.asset_selection or frozenset()
+    if repository is None or not repository.has_job(run.job_name):
+        return frozenset()
+    return frozenset(repository.get_job(run.job_name).asset_layer.selected_asset_keys)

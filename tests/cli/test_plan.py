@@ -1,0 +1,81 @@
+"""`mz-dagster plan` and `apply`, as a user meets them: what is printed, and exit codes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mz_dagster.cli import main
+
+BEFORE = """
+CREATE TABLE t (a integer, b text);
+CREATE MATERIALIZED VIEW m AS SELECT b, count(*) AS n FROM t GROUP BY b;
+CREATE MATERIALIZED VIEW top AS SELECT b FROM m ORDER BY n DESC LIMIT 3;
+CREATE VIEW old AS SELECT a FROM t;
+"""
+AFTER = """
+CREATE TABLE t (a integer, b text);
+CREATE MATERIALIZED VIEW m AS SELECT b, count(*) AS n FROM t WHERE a > 1 GROUP BY b;
+CREATE MATERIALIZED VIEW top AS SELECT b FROM m ORDER BY n DESC LIMIT 3;
+CREATE VIEW fresh AS SELECT b FROM t;
+"""
+PLAN = """\
+action     kind               name   because                      until hydrated
+---------  -----------------  -----  ---------------------------  --------------
+rehydrate  materialized view  m      its definition changed       not readable
+rehydrate  materialized view  top    it reads m                   not readable
+create     view               fresh  it is new
+leave      view               old    no file defines it any more  readable
+kept: t
+with --drop would go: old
+
+hydrating, at the next step
+collection  reads  updates  bytes  after  states to build     frees updates  bytes
+----------  -----  -------  -----  -----  ------------------  -------------  -----
+m           t            0      0         Accumulate (keyed)              0      0
+top         m                      m      TopRows (keyed)                 0      0
+"""
+
+
+@pytest.fixture
+def assets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "mz.toml").touch()
+    (tmp_path / "assets").mkdir()
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "assets" / "all.sql"
+    file.write_text(BEFORE)
+    return file
+
+
+def test_a_change_is_shown_checked_and_carried_out(assets: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "--check"]) == 3
+    assert main(["apply"]) == 0
+    assert capsys.readouterr().out.endswith("created: t, m, top, old\n")
+    assert main(["plan", "--check"]) == 0
+    assert capsys.readouterr().out == "nothing to change\nkept: t, m, top, old\n"
+
+    assets.write_text(AFTER)
+    assert main(["plan"]) == 0
+    assert capsys.readouterr().out == PLAN
+    assert main(["apply"]) == 0
+    assert capsys.readouterr().out == (
+        "created: fresh\nreplaced: m, top\nkept: t\nno file defines any more: old (apply --drop drops them)\n"
+    )
+    assert main(["plan", "--check"]) == 0
+    assert main(["plan", "--drop", "--check"]) == 3
+    told = capsys.readouterr().out
+    assert "drop    view  old   no file defines it any more" in told
+    assert "dropping" in told
+    assert main(["apply", "--drop"]) == 0
+    assert capsys.readouterr().out == "dropped: old\nkept: t, m, top, fresh\n"
+    assert main(["plan", "--drop", "--check"]) == 0
+
+
+def test_a_bad_file_ends_a_plan_with_file_and_line(assets: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assets.write_text("CREATE TABLE t (a integer);\nCREATE VIEW v AS SELECT b FROM t;\n")
+    assert main(["plan", "--check"]) == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith(f"ERROR: {assets}:2:25: ")
+    assert not (assets.parents[1] / ".mz").exists()
