@@ -13,7 +13,7 @@ export DAGSTER_DISABLE_TELEMETRY := yes
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup java postgres run test test-deep lint lock clean
+.PHONY: help setup java postgres chromium run test test-deep lint lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ java:
 postgres:
 	@sh setup/system.sh postgres
 
+chromium:
+	@sh setup/system.sh chromium
+
 run: setup ## replay TICKS=n ticks of the demo and print what they made; without TICKS open the UI on 127.0.0.1
 	@mkdir -p "$(DAGSTER_HOME)"
 	$(BIN)/mz-dagster $(if $(TICKS),run --ticks $(TICKS),dev)
@@ -50,7 +53,7 @@ lint: .make/project ## check style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: setup lint postgres ## lint, then every test that is not deep
+test: setup lint postgres chromium ## lint, then every test that is not deep
 	$(BIN)/python -m pytest -q -m "not deep" --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 test-deep: setup postgres ## the long-running tests

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Usage: system.sh java|postgres|venv
+# Usage: system.sh java|postgres|venv|chromium
 # Checks for a program that Python's packages do not bring, installs it with apt where that is possible, and otherwise
 # says what to do.
 set -eu
@@ -19,10 +19,15 @@ venv_is_there() {
   python3 -c 'import ensurepip, venv' 2> /dev/null
 }
 
+chromium_is_there() {
+  test -x /usr/bin/chromium
+}
+
 case $1 in
   java) wanted="Java 17 or newer" packages=openjdk-17-jre-headless ;;
   postgres) wanted="PostgreSQL 15 (for tests: the referee of SQL's semantics)" packages="postgresql-15 postgresql-client-15" ;;
   venv) wanted="Python's venv module" packages=python3-venv ;;
+  chromium) wanted="Chromium (for tests of what Dagster's UI shows)" packages=chromium ;;
   *) echo "unknown program \"$1\"" >&2; exit 2 ;;
 esac
 
