@@ -7,6 +7,7 @@ error: an error part that does not sum to zero is raised, and so is a multiplici
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -68,9 +69,10 @@ def peek(session: SparkSession, read: Read, plan: Physical, as_of: int) -> list[
     """
     columns = plan.relation_type.columns
     with reporting_lost_spark():
+        named = [replace(column, name=name) for name, column in zip(positional(len(columns)), columns, strict=True)]
         content = Renderer(session, read).snapshot(plan, as_of).toDF(*positional(len(columns)), *META)
-        total = consolidate(content)
-        shown = [_shown(name, column) for name, column in zip(positional(len(columns)), columns, strict=True)]
+        total = consolidate(content, named)
+        shown = [_shown(column.name, column) for column in named]
         collected = total.select(*shown, F.col(DIFF), F.col(ERROR)).collect()
     return rows_of((tuple(row) for row in collected), columns)
 

@@ -543,7 +543,7 @@ class Stepper:
         if not parts:
             return None
         # A plan's columns are known by position; the shard's bear the object's names.
-        return consolidate(union(parts).toDF(*(column.name for column in row.columns), *META))
+        return consolidate(union(parts).toDF(*(column.name for column in row.columns), *META), row.columns)
 
     # ---- 4. seal
 

@@ -262,7 +262,9 @@ class LocalShards:
             raise self._incomplete(collection, holding, error) from error
         return found.cast(wanted)
 
-    def consolidate(self, collection: CollectionRow, frame: pa.Table, as_of: int) -> pa.Table:
+    def consolidate(
+        self, collection: CollectionRow, frame: pa.Table, as_of: int, *, columns: Sequence[str] | None = None
+    ) -> pa.Table:
         """Returns the frame as it stands at `as_of`; see `Shards.consolidate`."""
         return _consolidate(frame, as_of)
 

@@ -202,7 +202,7 @@ def read_at(
         BatchIncomplete: The shard is damaged.
     """
     with _leased_frame(catalog, shards, collection, None, as_of + 1, columns, holder, ttl_ms) as frame:
-        yield shards.consolidate(collection, frame, as_of)
+        yield shards.consolidate(collection, frame, as_of, columns=columns)
 
 
 @contextmanager

@@ -134,10 +134,18 @@ class Shards(Protocol[Frame]):
         """
         ...
 
-    def consolidate(self, collection: CollectionRow, frame: Frame, as_of: int) -> Frame:
+    def consolidate(
+        self, collection: CollectionRow, frame: Frame, as_of: int, *, columns: Sequence[str] | None = None
+    ) -> Frame:
         """Returns the frame with all times set to `as_of`, equal `(data, error)` summed and zeros dropped.
 
         Data are equal if they are equal bit by bit, so 0.0 and -0.0 stay apart; but all NaN are equal, and all NULL.
+
+        Args:
+            collection: Whose updates.
+            frame: Some of them.
+            as_of: The time.
+            columns: The data columns that the frame has; None for all.
         """
         ...
 

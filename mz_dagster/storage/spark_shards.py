@@ -137,23 +137,24 @@ class SparkShards:
         frame = self.session.createDataFrame([], schema)
         if files:
             frame = self.session.read.schema(schema).parquet(*files)
-        if lower is not None:
+        # A bound that all updates keep is left out: it would make the code that Spark compiles another at each step.
+        if lower is not None and any(one.lower.only < lower for one in batches):
             frame = frame.where(sf.col(TIME) >= sf.lit(lower))
-        if upper is not None:
+        if upper is not None and any(one.upper.is_empty or one.upper.only > upper for one in batches):
             frame = frame.where(sf.col(TIME) < sf.lit(upper))
         if columns is None:
             return frame
         return frame.select(*map(quoted, columns), *UPDATE_COLUMNS)
 
-    def consolidate(self, collection: CollectionRow, frame: DataFrame, as_of: int) -> DataFrame:
+    def consolidate(
+        self, collection: CollectionRow, frame: DataFrame, as_of: int, *, columns: Sequence[str] | None = None
+    ) -> DataFrame:
         """Returns the frame with all times set to `as_of`, equal `(data, error)` summed and zeros dropped; no job.
 
-        The frame may have some of the data columns only. Cost when evaluated: one shuffle.
+        Cost when evaluated: one shuffle. See `Shards.consolidate`.
         """
-        with reporting_lost_spark():
-            held = frame.columns
         by_name = {column.name: column for column in collection.columns}
-        data = [by_name[name] for name in held if name not in UPDATE_COLUMNS]
+        data = list(collection.columns) if columns is None else [by_name[name] for name in columns]
         time = sf.lit(as_of).cast("bigint").alias(TIME)
         return _summed(frame, data, [ERROR]).select(*[quoted(c.name) for c in data], time, DIFF, ERROR)
 

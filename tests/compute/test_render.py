@@ -404,7 +404,7 @@ def test_consolidation_sums_equal_updates_and_keeps_what_differs(spark: SparkSes
         (None, None, None, 3, 1, None), (None, None, None, 3, -2, None),
     ]  # fmt: skip
     frame = spark.createDataFrame(rows, spark_schema(F, F.names))
-    found = sorted(repr(tuple(row)) for row in consolidate(frame).collect())
+    found = sorted(repr(tuple(row)) for row in consolidate(frame, F.columns).collect())
     expected = [
         (1, 0.0, "a", 3, 2, None), (1, -0.0, "a", 3, 1, None), (1, -0.0, "a", 4, -1, None), (2, nan, None, 3, 2, None),
         (None, None, None, 3, 1, "22012 division by zero"), (None, None, None, 3, -1, None),
