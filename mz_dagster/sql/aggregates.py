@@ -17,11 +17,13 @@ from sqlglot import exp
 from mz_dagster.plan.functions import CastContext, Failure, Unknown, cast, type_name
 from mz_dagster.plan.relation import AggregateFunction
 from mz_dagster.plan.scalar import ColumnRef, If, Literal, OuterColumn, Scalar, walk
-from mz_dagster.plan.types import BOOL, INT8, TEXT, Kind, ScalarType, array_of, numeric
+from mz_dagster.plan.types import BOOL, INT4, INT8, TEXT, Kind, ScalarType, array_of, numeric
 from mz_dagster.sql.binding import Bound, name_of, only
 from mz_dagster.sql.errors import (
     GroupingError,
     InvalidColumnReference,
+    InvalidSyntax,
+    TooMany,
     UndefinedFunction,
     UnsupportedForm,
     WindowingError,
@@ -45,6 +47,9 @@ AGGREGATES = frozenset(
 _CASTS_HINT = "No function matches the given name and argument types. You might need to add explicit type casts."
 _FLOAT_REASON = "Floating-point addition does not undo: after a retraction the result would drift from the data."
 _FLOAT_HINT = "Read the column as numeric(38, s), or add up round(x * 100)::bigint, for example."
+
+#: How many keys one GROUPING may ask for: the bits of an integer without its sign.
+_MOST_GROUPED = 31
 
 #: What PostgreSQL calls the places where a call may not stand.
 _PLACES = {"JOIN/ON": "JOIN conditions", "JOIN/USING": "JOIN conditions"}
@@ -145,26 +150,40 @@ class Core:
         return self.function is not AggregateFunction.COUNT
 
 
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """Is GROUPING of some keys: a bit for each, the last one lowest, 1 where a row's grouping is not by it.
+
+    Attributes:
+        positions: Where the arguments stand in the text.
+    """
+
+    arguments: tuple[Scalar, ...]
+    positions: tuple[int, ...] = field(compare=False)
+    type: ScalarType = INT4
+    nullable: bool = False
+
+
 #: Takes a core and answers with the column that will hold it.
 Sink = Callable[[Core], ColumnRef]
 
 
 @dataclass(slots=True)
 class AggregateCalls:
-    """Collects the cores of the aggregates of one SELECT.
+    """Collects what one SELECT asks of its groups: the cores of its aggregates, and GROUPING.
 
     Attributes:
-        cores: Each once; the placeholder of the i-th is at `AGGREGATE_BASE + i`.
+        calls: Each once; the placeholder of the i-th is at `AGGREGATE_BASE + i`.
     """
 
-    cores: list[Core] = field(default_factory=list)
+    calls: list[Core | Grouping] = field(default_factory=list)
 
-    def column(self, core: Core) -> ColumnRef:
-        """Returns the placeholder of `core`."""
-        if core not in self.cores:
-            self.cores.append(core)
-        place = AGGREGATE_BASE + self.cores.index(core)
-        return ColumnRef(place, core.type, core.nullable, core.function.value)
+    def column(self, call: Core | Grouping) -> ColumnRef:
+        """Returns the placeholder of `call`."""
+        if call not in self.calls:
+            self.calls.append(call)
+        name = call.function.value if isinstance(call, Core) else "grouping"
+        return ColumnRef(AGGREGATE_BASE + self.calls.index(call), call.type, call.nullable, name)
 
 
 def bind_aggregate(binder: Expressions, call: CallSyntax) -> Scalar:
@@ -203,6 +222,24 @@ def bind_aggregate(binder: Expressions, call: CallSyntax) -> Scalar:
             position=call.position,
         )
     return result
+
+
+def bind_grouping(binder: Expressions, arguments: Sequence[exp.Expr], position: int) -> Scalar:
+    """Returns what GROUPING of `arguments` means, over a placeholder of `binder.aggregates`.
+
+    Raises:
+        GroupingError: It may not stand here.
+    """
+    if not arguments:
+        raise InvalidSyntax("GROUPING needs the keys that it asks for", position=position)
+    if len(arguments) > _MOST_GROUPED:
+        raise TooMany(f"GROUPING must have fewer than {_MOST_GROUPED + 1} arguments", position=position)
+    if binder.aggregates is None:
+        place = _PLACES.get(binder.clause, binder.clause)
+        raise GroupingError(f"grouping operations are not allowed in {place}", position=position)
+    inner = replace(binder, aggregates=None, windows=None)
+    positions = tuple(binder.body.position(one) for one in arguments)
+    return binder.aggregates.column(Grouping(tuple(inner.typed(one) for one in arguments), positions))
 
 
 def window_not_allowed(binder: Expressions, position: int) -> WindowingError | GroupingError:

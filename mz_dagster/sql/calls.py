@@ -20,7 +20,7 @@ from mz_dagster.plan.functions import (
 from mz_dagster.plan.rewriting import can_fail
 from mz_dagster.plan.scalar import Call, If, Literal, Scalar, now
 from mz_dagster.plan.types import TIMESTAMPTZ
-from mz_dagster.sql.aggregates import AGGREGATES, bind_aggregate, call_syntax
+from mz_dagster.sql.aggregates import AGGREGATES, bind_aggregate, bind_grouping, call_syntax
 from mz_dagster.sql.binding import Bound, name_of, only
 from mz_dagster.sql.errors import UndefinedFunction, UnsupportedForm, WrongObjectKind, error_of, suggestion
 from mz_dagster.sql.refusals import refusal_of, refusal_of_function
@@ -89,6 +89,8 @@ def _named(binder: Expressions, node: exp.Anonymous, position: int) -> Bound:
         raise refused
     if name in AGGREGATES:
         return bind_aggregate(binder, call_syntax(binder, node))
+    if name == "grouping":
+        return bind_grouping(binder, node.expressions, position)
     if name in WINDOW_FUNCTIONS:
         raise requires_over(name, position)
     arguments: list[exp.Expr] = node.expressions

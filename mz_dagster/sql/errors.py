@@ -111,6 +111,18 @@ class GroupingError(ProgrammingError):
     sqlstate = "42803"
 
 
+class StatementTooComplex(ProgrammingError):
+    """Reports a statement that means more than can be planned."""
+
+    sqlstate = "54001"
+
+
+class TooMany(ProgrammingError):
+    """Reports a list that is longer than it may be."""
+
+    sqlstate = "54011"
+
+
 class WindowingError(ProgrammingError):
     """Reports a window function where none may stand, or a window that contradicts itself."""
 

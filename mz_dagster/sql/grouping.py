@@ -3,6 +3,9 @@
 Owns the meaning of group keys (a number, a name, an expression: a column that is read goes before an output column of
 that name), the plan of the groups, the row of a global aggregate over nothing, and the rule that everything
 outside of aggregates is made of keys.
+
+Each grouping of a clause that has several (`grouping_sets`) is a reduce over the same rows, with NULL for the keys that
+it does not group by; their union is the result. So each is maintained as any reduce is.
 """
 
 from __future__ import annotations
@@ -27,20 +30,21 @@ from mz_dagster.plan.relation import (
     Relation,
     Union,
 )
+from mz_dagster.plan.rewriting import projected_to
 from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery
-from mz_dagster.plan.semijoin import ONE_ROW, with_scalars
+from mz_dagster.plan.semijoin import ONE_ROW, with_literals, with_scalars
 from mz_dagster.plan.types import TEXT, Column, RelationType
-from mz_dagster.sql.aggregates import AGGREGATES, Core
-from mz_dagster.sql.binding import Binding, name_of, only
+from mz_dagster.sql.aggregates import AGGREGATES, Core, Grouping
+from mz_dagster.sql.binding import Binding, name_of
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.errors import (
     AmbiguousColumn,
     GroupingError,
     InvalidColumnReference,
-    UnsupportedForm,
     WindowingError,
 )
 from mz_dagster.sql.expressions import Expressions
+from mz_dagster.sql.grouping_sets import GroupBy
 from mz_dagster.sql.ordering import OutputColumns, bare_name, ordinal_of
 from mz_dagster.sql.placeholders import (
     AGGREGATE_BASE,
@@ -52,34 +56,8 @@ from mz_dagster.sql.placeholders import (
 from mz_dagster.sql.scope import Scope
 
 
-def group_keys(binder: Expressions, group: exp.Expr, outputs: OutputColumns) -> list[Scalar]:
-    """Returns the distinct keys of a GROUP BY clause, over what the query reads."""
-    body = binder.body
-    only(body, group, "expressions", what="this form of GROUP BY")
-    keys: list[Scalar] = []
-    pending: list[exp.Expr] = list(group.expressions)
-    while pending:
-        node = pending.pop(0)
-        while isinstance(node, exp.Paren):
-            node = node.this
-        if isinstance(node, exp.Tuple):
-            pending = [*node.expressions, *pending]
-            continue
-        if isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets):
-            word = {exp.Rollup: "ROLLUP", exp.Cube: "CUBE"}.get(type(node), "GROUPING SETS")
-            raise UnsupportedForm(
-                f"{word} is not supported",
-                detail="Several groupings of one input are not planned together yet.",
-                hint="Write one SELECT per grouping, and UNION ALL.",
-                position=body.position(node),
-            )
-        key = _key(binder, node, outputs)
-        if key not in keys:
-            keys.append(key)
-    return keys
-
-
-def _key(binder: Expressions, node: exp.Expr, outputs: OutputColumns) -> Scalar:
+def group_key(binder: Expressions, node: exp.Expr, outputs: OutputColumns) -> Scalar:
+    """Returns the key that an expression of a GROUP BY clause stands for, over what the query reads."""
     body, position = binder.body, binder.body.position(node)
     ordinal = ordinal_of(body, node, "GROUP BY")
     if ordinal is not None:
@@ -215,17 +193,20 @@ def grouped(
     body: Body,
     scope: Scope,
     relation: Relation,
-    keys: Sequence[Scalar],
-    cores: Sequence[Core],
+    group: GroupBy,
+    calls: Sequence[Core | Grouping],
     group_size: int | None,
 ) -> Grouped:
     """Returns the groups of `relation`.
 
-    Without keys there is one group, and one row even over nothing: where the reduce has no row a default stands in.
+    Grouping by no key makes one group, and one row even over nothing: where the reduce has no row a default stands in.
+
+    Raises:
+        GroupingError: GROUPING is asked for what is no key.
     """
-    if not keys and not cores:
-        # One row, whatever the input holds.
-        return Grouped(ONE_ROW, (), body, scope)
+    keys = group.keys
+    masks = {call: _places(call, keys) for call in calls if isinstance(call, Grouping)}
+    cores = [call for call in calls if isinstance(call, Core)]
     needed = list(keys)
     for core in cores:
         needed += [*core.arguments, *([] if core.filter is None else [core.filter]), *(k.scalar for k in core.order)]
@@ -239,9 +220,51 @@ def grouped(
         order = tuple(ColumnOrder(next(places), key.descending, key.nulls_first) for key in core.order)
         aggregates.append(Aggregate(core.function, arguments, core.type, core.distinct, condition, order))
     names = tuple(core.function.value for core in cores)
-    reduce = Reduce(below, tuple(key_places), tuple(aggregates), names, group_size)
-    result: Relation = reduce if keys else _with_default(binding, reduce)
-    return Grouped(result, tuple(keys), body, scope)
+    shared = binding.local_id()
+    source = below if len(group.sets) == 1 else Get(shared, below.relation_type, str(shared))
+
+    def reduced(by: Sequence[int]) -> Relation:
+        """Returns the keys of one grouping, then the aggregates."""
+        if not by and not cores:
+            return ONE_ROW  # whatever the input holds
+        reduce = Reduce(source, tuple(key_places[one] for one in by), tuple(aggregates), names, group_size)
+        return reduce if by else _with_default(binding, reduce)
+
+    def whole(by: Sequence[int]) -> Relation:
+        """Returns all keys, NULL where the grouping is not by them, then what the calls say."""
+        groups = reduced(by)
+        missing = {one: Literal(None, key.type) for one, key in enumerate(keys) if one not in by}
+        told = {call: Literal(_mask(places, by), call.type) for call, places in masks.items()}
+        order: list[int | Core | Grouping] = [*by, *cores, *missing, *told]
+        at = {one: place for place, one in enumerate(order)}
+        names = [below.relation_type.columns[key_places[one]].name for one in missing] + ["grouping" for _ in told]
+        return projected_to(
+            with_literals(groups, [*missing.values(), *told.values()], names),
+            [*(at[one] for one in range(len(keys))), *(at[call] for call in calls)],
+        )
+
+    parts = [whole(by) for by in group.sets]
+    result = parts[0] if len(parts) == 1 else Let(shared, below, Union(tuple(parts)))
+    return Grouped(result, keys, body, scope)
+
+
+def _places(call: Grouping, keys: Sequence[Scalar]) -> tuple[int, ...]:
+    """Returns which keys a GROUPING asks for."""
+    for argument, position in zip(call.arguments, call.positions, strict=True):
+        if argument not in keys:
+            message = "arguments to GROUPING must be grouping expressions of the associated query level"
+            raise GroupingError(message, position=position)
+    return tuple(keys.index(argument) for argument in call.arguments)
+
+
+def _mask(places: Sequence[int], by: Sequence[int]) -> int:
+    """Returns a bit for each place, the last one lowest: 1 where the grouping is not by it.
+
+    Example:
+        >>> _mask((0, 1, 2), by=(1,))
+        5
+    """
+    return sum(1 << shift for shift, place in enumerate(reversed(places)) if place not in by)
 
 
 def _with_default(binding: Binding, reduce: Reduce) -> Relation:

@@ -73,8 +73,6 @@ def refusal_of_function(body: Body, node: exp.Expr, name: str) -> NotSupportedEr
         hint = "Keep the time in a column, or compare one with mz_now()."
     elif name in _AGGREGATES:
         reason = _LATER_AGGREGATE
-    elif name == "grouping":
-        reason = "GROUPING SETS, ROLLUP and CUBE are not planned yet."
     elif name in _TABLES:
         reason = "Functions that return rows are not maintained yet."
     elif name in ("row", "array", "map", "list"):

@@ -21,7 +21,8 @@ from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.enclosing import all_named
 from mz_dagster.sql.errors import InvalidColumnReference, InvalidSyntax, UnsupportedForm
 from mz_dagster.sql.expressions import Expressions
-from mz_dagster.sql.grouping import Grouped, group_keys, grouped
+from mz_dagster.sql.grouping import Grouped, group_key, grouped
+from mz_dagster.sql.grouping_sets import GroupBy, group_by
 from mz_dagster.sql.ordering import TAIL, OutputColumns
 from mz_dagster.sql.output_names import output_name
 from mz_dagster.sql.pending import Pending
@@ -66,10 +67,13 @@ class SelectBinder:
         outputs.expressions = replace(binder, clause="DISTINCT ON").typed
         on = self._distinct_on(distinct, outputs)
         group = node.args.get("group")
-        group_by = group_keys(self._expressions("GROUP BY"), group, outputs) if group is not None else []
+        groupings = GroupBy()
+        if group is not None:
+            in_group = self._expressions("GROUP BY")
+            groupings = group_by(self.body, group, lambda one: group_key(in_group, one, outputs))
         calls = windows.calls
-        if group is not None or having is not None or aggregates.cores:
-            found = grouped(self.binding, self.body, self.scope, relation, group_by, aggregates.cores, sizes.aggregate)
+        if group is not None or having is not None or aggregates.calls:
+            found = grouped(self.binding, self.body, self.scope, relation, groupings, aggregates.calls, sizes.aggregate)
             relation = found.relation
             outputs.items = [
                 item if isinstance(item, Unknown) else found.rewritten(item, syntax)

@@ -152,3 +152,18 @@ SELECT id, count(*) OVER (PARTITION BY a, a ORDER BY id), lag(id) OVER (PARTITIO
 SELECT id, nth_value(c, s) OVER (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) FROM t WHERE s > 0
 SELECT id, min(e) OVER (ORDER BY e), max(c) OVER (ORDER BY c), sum(l) OVER (ORDER BY id ROWS 1 PRECEDING) FROM t
 SELECT count(*) OVER (ORDER BY s RANGE BETWEEN 1 PRECEDING AND 1 FOLLOWING), count(*) OVER (ORDER BY l RANGE BETWEEN 5 PRECEDING AND 1 PRECEDING) FROM t
+SELECT a, c, count(*), sum(b) FROM t GROUP BY ROLLUP (a, c)
+SELECT a, c, f, count(*), grouping(a, c, f), grouping(f) FROM t GROUP BY CUBE (a, c, f)
+SELECT a, c, count(*) FROM t GROUP BY GROUPING SETS ((a, c), (a), (a), ())
+SELECT a, c, f, count(*) FROM t GROUP BY a, ROLLUP (c, f), GROUPING SETS (f, (a, f))
+SELECT a, c, f, count(*) FROM t GROUP BY DISTINCT a, ROLLUP (c, f), GROUPING SETS (f, (a, f))
+SELECT a, b, c FROM t GROUP BY ROLLUP ((a, b), c)
+SELECT a, count(*) FROM z GROUP BY ROLLUP (a)
+SELECT a FROM z GROUP BY CUBE (a)
+SELECT count(*), max(b) FROM z GROUP BY GROUPING SETS ((), (), (a))
+SELECT a + 1, coalesce(c, 'all'), grouping(c) FROM t GROUP BY ROLLUP (a, c) HAVING grouping(c) = 0 OR count(*) > 2
+SELECT a + b AS x, count(*) FROM t GROUP BY ROLLUP (1) ORDER BY grouping(a + b), 1 NULLS FIRST
+SELECT a, c, sum(sum(b)) OVER (PARTITION BY grouping(a, c) ORDER BY a, c NULLS FIRST) FROM t GROUP BY ROLLUP (a, c)
+SELECT grouping(a), grouping(a, a) FROM t GROUP BY a
+SELECT a, (SELECT count(*) FROM v WHERE v.a = t.a) FROM t GROUP BY ROLLUP (a)
+SELECT a, count(DISTINCT c), array_agg(b ORDER BY id) FROM t GROUP BY CUBE (a)

@@ -94,6 +94,22 @@ class Queries:
     def key(self, column: str) -> str:
         return column + self.maybe(" DESC") + self.pick.choice(["", "", " NULLS FIRST", " NULLS LAST"])
 
+    def groupings(self, keys: list[str]) -> str:
+        """Returns a GROUP BY clause of `keys`, each named in it at least once."""
+        listed = ", ".join(keys)
+        return self.pick.choice(
+            [
+                listed,
+                listed,
+                f"ROLLUP ({listed})",
+                f"CUBE ({listed})",
+                f"GROUPING SETS (({listed}), {keys[0]}, ())",
+                f"GROUPING SETS (ROLLUP ({listed}), CUBE ({keys[-1]}))",
+                f"{keys[0]}, ROLLUP ({listed})",
+                f"DISTINCT ROLLUP ({listed}), CUBE ({keys[0]})",
+            ]
+        )
+
     def grouped(self) -> str:
         keys = self.pick.sample(_KEYS, self.pick.randint(0, 2))
         aggregates = [self.aggregate() for _ in range(self.pick.randint(0 if keys else 1, 3))]
@@ -102,7 +118,9 @@ class Queries:
             items.append("CASE WHEN count(*) > 2 THEN sum(a) ELSE max(b) + 1 END")
         if keys and self.pick.random() < 0.2:
             items.append(f"rank() OVER (ORDER BY {keys[0]})")
-        group = f" GROUP BY {', '.join(keys)}" if keys else ""
+        group = f" GROUP BY {self.groupings(keys)}" if keys else ""
+        if keys and self.pick.random() < 0.5:
+            items.append(f"grouping({', '.join(self.pick.sample(keys, self.pick.randint(1, len(keys))))})")
         having = self.maybe(
             f" HAVING {self.pick.choice(['count(*) > 1', 'sum(a) > 0', 'max(c) IS NOT NULL', 'bool_or(f)'])}"
         )

@@ -52,6 +52,12 @@ def test_many_random_queries_say_what_postgres_says(postgres: Postgres) -> None:
 WRONG = [
     ("SELECT a FROM t WHERE count(*) > 1", 23, "42803"),
     ("SELECT a, b FROM t GROUP BY a", 11, "42803"),
+    ("SELECT a, b FROM t GROUP BY ROLLUP (a)", 11, "42803"),
+    ("SELECT grouping(b) FROM t GROUP BY a", 17, "42803"),
+    ("SELECT grouping(a) FROM t", 17, "42803"),
+    ("SELECT a FROM t WHERE grouping(a) = 0 GROUP BY a", 23, "42803"),
+    ("SELECT count(*) FROM t GROUP BY CUBE (a, b, c, d, e, f, a+1, a+2, a+3, a+4, a+5, a+6, a+7)", 39, "54011"),
+    ("SELECT count(*) FROM t GROUP BY CUBE (a, b, c, d, e, f, s), CUBE (a, b, c, d, e, f)", 67, "54001"),
     ("SELECT a, count(*) FROM t", 8, "42803"),
     ("SELECT * FROM t GROUP BY a", 8, "42803"),
     ("SELECT t.a + t.b FROM t GROUP BY t.a", 14, "42803"),
