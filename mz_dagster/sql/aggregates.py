@@ -17,7 +17,7 @@ from sqlglot import exp
 from mz_dagster.plan.functions import CastContext, Failure, Unknown, cast, type_name
 from mz_dagster.plan.relation import AggregateFunction
 from mz_dagster.plan.scalar import ColumnRef, If, Literal, OuterColumn, Scalar, walk
-from mz_dagster.plan.types import BOOL, INT4, INT8, TEXT, Kind, ScalarType, array_of, numeric
+from mz_dagster.plan.types import BOOL, FLOAT8, INT4, INT8, TEXT, Kind, ScalarType, array_of, numeric
 from mz_dagster.sql.binding import Bound, name_of, only
 from mz_dagster.sql.errors import (
     GroupingError,
@@ -45,7 +45,8 @@ AGGREGATES = frozenset(
     ("count", "sum", "avg", "min", "max", "bool_or", "array_agg", "string_agg", *_CONJUNCTIONS, *_VARIANCES)
 )
 _CASTS_HINT = "No function matches the given name and argument types. You might need to add explicit type casts."
-_FLOAT_REASON = "Floating-point addition does not undo: after a retraction the result would drift from the data."
+_FLOAT_WINDOW = "Floating-point addition does not undo, and exact sums are only kept for groups yet."
+_FLOAT_SQUARES = "The squares of floating-point numbers are rounded, by more perhaps than what they differ by."
 _FLOAT_HINT = "Read the column as numeric(38, s), or add up round(x * 100)::bigint, for example."
 
 #: How many keys one GROUPING may ask for: the bits of an integer without its sign.
@@ -389,12 +390,7 @@ class _Expansion:
 
     def _sums(self, value: Scalar, name: str) -> Scalar:
         if value.type.kind in _FLOATS:
-            raise UnsupportedForm(
-                f"{name}({type_name(value.type)}) is not supported",
-                detail=_FLOAT_REASON,
-                hint=_FLOAT_HINT,
-                position=self.call.position,
-            )
+            return self._float_sums(value, name)
         if name.startswith("stddev"):
             raise UnsupportedForm(
                 f"{name}({type_name(value.type)}) is not supported",
@@ -415,6 +411,25 @@ class _Expansion:
             average = self._operator("/", _as(total, exact), count)
             return If(self._operator("=", count, Literal(0, INT8)), Literal(None, average.type), average)
         return self._variance(name, _as(value, exact), _as(total, exact), count)
+
+    def _float_sums(self, value: Scalar, name: str) -> Scalar:
+        refused = _FLOAT_WINDOW if self.binder.clause == "window" else None
+        if name not in ("sum", "avg"):
+            refused = _FLOAT_SQUARES
+        if refused is not None:
+            raise UnsupportedForm(
+                f"{name}({type_name(value.type)}) is not supported",
+                detail=refused,
+                hint=_FLOAT_HINT,
+                position=self.call.position,
+            )
+        if name == "sum":
+            return self._sum(value)
+        value = _as(value, FLOAT8)
+        total, count = self._sum(value), self._count(value)
+        # The division is of the rounded sum, as in PostgreSQL.
+        average = self._operator("/", total, _as(count, FLOAT8))
+        return If(self._operator("=", count, Literal(0, INT8)), Literal(None, FLOAT8), average)
 
     def _variance(self, name: str, value: Scalar, total: Scalar, count: Scalar) -> Scalar:
         squares = self._squares(value)

@@ -220,8 +220,8 @@ def grouped(
         order = tuple(ColumnOrder(next(places), key.descending, key.nulls_first) for key in core.order)
         aggregates.append(Aggregate(core.function, arguments, core.type, core.distinct, condition, order))
     names = tuple(core.function.value for core in cores)
-    shared = binding.local_id()
-    source = below if len(group.sets) == 1 else Get(shared, below.relation_type, str(shared))
+    shared = binding.local_id() if len(group.sets) > 1 else None
+    source = below if shared is None else Get(shared, below.relation_type, str(shared))
 
     def reduced(by: Sequence[int]) -> Relation:
         """Returns the keys of one grouping, then the aggregates."""
@@ -244,7 +244,7 @@ def grouped(
         )
 
     parts = [whole(by) for by in group.sets]
-    result = parts[0] if len(parts) == 1 else Let(shared, below, Union(tuple(parts)))
+    result = parts[0] if shared is None else Let(shared, below, Union(tuple(parts)))
     return Grouped(result, keys, body, scope)
 
 

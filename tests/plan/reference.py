@@ -7,10 +7,12 @@ negative multiplicity makes of an operator that counts rows is an error too: `Un
 from __future__ import annotations
 
 import itertools
+import math
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from decimal import Decimal, localcontext
+from fractions import Fraction
 from typing import Any
 
 from mz_dagster.plan.physical import (
@@ -127,9 +129,11 @@ def value(scalar: Scalar, row: Row) -> Any:
     if None in arguments:
         return None
     if name.startswith("cast_"):
-        return arguments[0] if isinstance(arguments[0], Decimal) else int(arguments[0])
+        return arguments[0] if isinstance(arguments[0], Decimal | float) else int(arguments[0])
     if name.endswith("_numeric") and name.partition("_")[0] in ("high", "low", "whole"):
         return _part(name, scalar, arguments)
+    if name in ("limb_float8", "digit_float8", "whole_float8"):
+        return _float_part(name, *arguments)
     known = _STRICT.get(name.rpartition("_")[0]) or _STRICT[name.partition("_")[0]]
     return known(*arguments)
 
@@ -145,6 +149,43 @@ def _part(name: str, call: Call, arguments: list[Any]) -> Decimal:
             return Decimal(arguments[0] * worth + arguments[1])
         low = Decimal(arguments[0]) % unit
         return low if name == "low_part_numeric" else (arguments[0] - low) / worth
+
+
+def float_sum(values: Iterable[float]) -> float | None:
+    """Returns the double nearest to the exact sum; None if it is too large for one."""
+    values = list(values)
+    if not all(math.isfinite(one) for one in values):
+        return math.fsum(one for one in values if not math.isfinite(one)) if not _opposed(values) else math.nan
+    try:
+        return float(sum(map(Fraction, values), Fraction(0)))
+    except OverflowError:
+        return None
+
+
+def _opposed(values: list[float]) -> bool:
+    return math.inf in values and -math.inf in values
+
+
+def _float_part(name: str, *arguments: Any) -> Any:
+    """The digits of a float by integers, x = n * 2^-1074: of 24 bits each, from that of its lowest mantissa bit."""
+    if name == "whole_float8":
+        limbs, *digits = arguments
+        special = [{-1: math.nan, -2: math.inf, -3: -math.inf}[one] for one in limbs if one in (-1, -2, -3)]
+        if special:
+            return float_sum(special)
+        if max(limbs) < 0:
+            return None
+        placed = ((limb + i, one) for i, row in enumerate(digits) for limb, one in zip(limbs, row, strict=True))
+        return float(Fraction(sum(one << 24 * place for place, one in placed if place >= 0), 2**1074))
+    x = arguments[0]
+    if not math.isfinite(x):
+        special_limb = -1 if math.isnan(x) else -2 if x > 0 else -3
+        return special_limb if name == "limb_float8" else 0
+    lowest = max(0, math.frexp(x)[1] - 53 + 1074) if x else 0
+    if name == "limb_float8":
+        return lowest // 24
+    units = int(Fraction(abs(x)) * 2**1074) >> 24 * (lowest // 24) >> 24 * arguments[1] & (1 << 24) - 1
+    return units if x > 0 else -units
 
 
 def rows_of(relation: Relation, collections: Mapping[str, Rows], now: int = 0) -> Rows:
@@ -293,7 +334,7 @@ def aggregated(aggregate: Aggregate, rows: list[Row]) -> Any:
         return None
     match function:
         case AggregateFunction.SUM:
-            return sum(values)
+            return float_sum(values) if isinstance(values[0], float) else sum(values)
         case AggregateFunction.MIN:
             return min(values)
         case AggregateFunction.MAX:

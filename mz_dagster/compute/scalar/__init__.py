@@ -7,13 +7,14 @@ It never raises, whatever the row and although sessions run in ANSI mode; a fail
 - `emitter.py`: the walk over a scalar, `If` and the functions that are not strict.
 - `emitted.py`: the records and the registry of strict functions.
 - `arithmetic.py`, `numeric.py`, `comparison.py`, `text.py`, `like.py`, `moment.py`, `text_casts.py`: the functions.
-- `accumulation.py`: those that only a plan's lowering calls.
+- `accumulation.py`, `float_sum.py`: those that only a plan's lowering calls.
 """
 
 from mz_dagster.compute.scalar import (  # noqa: F401
     accumulation,
     arithmetic,
     comparison,
+    float_sum,
     like,
     moment,
     numeric,

@@ -32,6 +32,7 @@ from mz_dagster.plan.types import Kind, ScalarType
 
 _B, _I2, _I4, _I8 = Kind.BOOL, Kind.INT2, Kind.INT4, Kind.INT8
 _F4, _F8, _N, _T = Kind.FLOAT4, Kind.FLOAT8, Kind.NUMERIC, Kind.TEXT
+_ARRAY = Kind.ARRAY
 _D, _TS, _TZ, _MZ = Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.MZ_TIMESTAMP
 
 COMPARISONS = {"=": "eq", "<>": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
@@ -182,7 +183,7 @@ def field_name(text: str) -> str:
     return _FIELD_SYNONYMS.get(lowered, lowered)
 
 
-#: What only plans call, without a SQL name; `compute/scalar/accumulation.py` says what they return.
+#: What only plans call, without a SQL name; `compute/scalar/accumulation.py` and `float_sum.py` say what they return.
 _INTERNAL = (
     # The next time after a time; the last one has none.
     Function("step_mz_timestamp", (_MZ,), _MZ, fallible=True),
@@ -192,6 +193,9 @@ _INTERNAL = (
     Function("high_part_numeric", (_N,), _N),
     Function("low_part_numeric", (_N,), _N),
     Function("whole_numeric", (_N, _N), _N, fallible=True),
+    Function("limb_float8", (_F8,), _I4),
+    Function("digit_float8", (_F8, _I4), _I8),
+    Function("whole_float8", (_ARRAY,) * 5, _F8, fallible=True),
 )
 INTERNAL_FUNCTIONS = frozenset(one.name for one in _INTERNAL)
 

@@ -3,6 +3,8 @@
 - *accumulable*: `count`, `sum`: an `Accumulate` whose contributions are computed below it, and from whose sums the
   results are computed above;
 - *distinct*: `count`, `sum` of distinct values: an `Accumulate` over the rows of another that has the value in its key;
+- *sums of floats*: an `Accumulate` of each value's digits, by group and place, and over its rows, a few dozen for each
+  group, a `Staged` with `Gathered` that puts them together; see `compute/scalar/float_sum.py`;
 - *hierarchical*: `min`, `max`: a `Staged` with `Extremes`;
 - *basic*: `array_agg`, `string_agg`: a `Staged` with `Gathered`, over distinct rows if it is DISTINCT.
 
@@ -30,7 +32,7 @@ from mz_dagster.plan.physical import Accumulate, DeltaJoin, Extremes, Gathered, 
 from mz_dagster.plan.relation import Aggregate, AggregateFunction, ColumnOrder, Reduce
 from mz_dagster.plan.rewriting import reference
 from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, Scalar
-from mz_dagster.plan.types import BOOL, INT8, Column, Kind, RelationType, ScalarType, numeric
+from mz_dagster.plan.types import BOOL, FLOAT8, INT4, INT8, Column, Kind, RelationType, ScalarType, array_of, numeric
 
 
 class States(Protocol):
@@ -48,6 +50,9 @@ class States(Protocol):
 _SUMMED = (AggregateFunction.COUNT, AggregateFunction.SUM)
 _EXTREME = (AggregateFunction.MIN, AggregateFunction.MAX)
 _ZERO = Literal(0, INT8)
+#: How many digits `digit_float8` makes of a number, and the limb of a row without one.
+FLOAT_DIGITS = 4
+NO_VALUE = -4
 #: In place of a column's position: whether a row passes the aggregate's filter.
 _FILTER = -1
 
@@ -59,9 +64,11 @@ def lowered_reduce(relation: Reduce, below: Physical, states: States) -> Physica
         return group.summed(below, group.keys, [], relation.relation_type)
     kinds: dict[object, tuple[_Part, list[int]]] = {}
     for number, one in enumerate(relation.aggregates):
-        values = (one.arguments, one.filter) if one.distinct else None
+        values: object = (one.arguments, one.filter) if one.distinct else None
         part: _Part
-        if one.function in _SUMMED:
+        if one.function is AggregateFunction.SUM and one.type.kind in (Kind.FLOAT4, Kind.FLOAT8):
+            part, values = group.float_sums, (one.arguments, one.filter, one.distinct)
+        elif one.function in _SUMMED:
             part = group.distinct if one.distinct else group.accumulable
         elif one.function in _EXTREME:
             part, values = group.hierarchical, None
@@ -133,6 +140,48 @@ class _Group:
         keys = [reference(rows.relation_type, position) for position in range(arity)]
         return self.summed(rows, keys, results, self._type(numbers))
 
+    def float_sums(self, numbers: Sequence[int]) -> Physical:
+        """Returns the sum of one argument, a floating-point number."""
+        one = self._of(numbers[0])
+        value = self._value(one)
+        if value is None:
+            raise InternalError("a sum without an argument")
+        below, keys = self.below, self.keys
+        if one.distinct:
+            below = self._distinct_rows([value])
+            *kept, value = (reference(below.relation_type, position) for position in range(len(keys) + 1))
+            keys = list(kept)
+        rows = self._digits(below, keys, _cast(value, FLOAT8))
+        arity, width = len(keys), rows.relation_type.arity
+        order = (ColumnOrder(arity, False, False),)
+        lists = tuple(array_of(column.type) for column in rows.relation_type.columns[arity:])
+        gathered = Gathered(
+            tuple(
+                Aggregate(AggregateFunction.ARRAY_AGG, (arity + i,), type_, order=order)
+                for i, type_ in enumerate(lists)
+            )
+        )
+        results = tuple(Column(f"list_{i}", type_) for i, type_ in enumerate(lists))
+        node = staged(rows, range(arity), gathered, ONE_STAGE, results)
+        found = RelationType((*rows.relation_type.columns[:arity], *results))
+        places = [*range(arity), *range(width, width + len(lists))]
+        listed = results_of(node, self.states.kept(node), places, found)
+        parts = tuple(reference(found, arity + i) for i in range(len(lists)))
+        whole = _cast(Call("whole_float8", parts, FLOAT8), one.type)
+        group = [reference(found, position) for position in range(arity)]
+        return selected(listed, [], [*group, *(whole for _ in numbers)], self._type(numbers))
+
+    def _digits(self, below: Physical, keys: Sequence[Scalar], value: Scalar) -> Physical:
+        """Returns for each group and each place at which values of it have their lowest digits: the digits' sums."""
+        present = Call("is_not_null", (value,), BOOL, False)
+        limb = If(present, Call("limb_float8", (value,), INT4, value.nullable), Literal(NO_VALUE, INT4))
+        places = (Call("digit_float8", (value, Literal(i, INT4)), INT8, value.nullable) for i in range(FLOAT_DIGITS))
+        sums = _Sums(len(keys) + 1)
+        totals = [sums.added(_or_zero(digit)) for digit in places]
+        added = (Column("limb", INT4, False), *(Column(f"digit_{i}", INT8, False) for i in range(FLOAT_DIGITS)))
+        columns = RelationType((*self.relation.relation_type.columns[: len(keys)], *added))
+        return self._accumulated(below, [*keys, limb], sums, totals, columns)
+
     def hierarchical(self, numbers: Sequence[int]) -> Physical:
         """Returns least and greatest values."""
         wanted = [(self._of(number).function, self._value(self._of(number))) for number in numbers]
@@ -192,6 +241,17 @@ class _Group:
         """Returns the keys and, of each group, counts and sums of scalars, all over `below`."""
         sums = _Sums(len(keys))
         finished = [sums.result(aggregate, value) for aggregate, value in results]
+        return self._accumulated(below, keys, sums, finished, relation_type)
+
+    def _accumulated(
+        self,
+        below: Physical,
+        keys: Sequence[Scalar],
+        sums: _Sums,
+        finished: Sequence[Scalar],
+        relation_type: RelationType,
+    ) -> Physical:
+        """Returns the keys and, of each group, scalars over its sums."""
         key = relation_type.columns[: len(keys)]
         contributed = tuple(Column(f"sum_{i}", one.type, False) for i, one in enumerate(sums.contributions))
         row = selected(below, [], [*keys, *sums.contributions], RelationType((*key, *contributed)))
@@ -265,7 +325,8 @@ class _Sums:
         some = Call("gt_int8", (self._counted(value), _ZERO), BOOL, False)
         return If(some, total, Literal(None, aggregate.type))
 
-    def _sum_of(self, contribution: Scalar) -> ColumnRef:
+    def added(self, contribution: Scalar) -> ColumnRef:
+        """Returns the sum of `contribution`."""
         if contribution not in self.contributions:
             self.contributions.append(contribution)
         index = self.contributions.index(contribution)
@@ -275,18 +336,18 @@ class _Sums:
         if value is None or not value.nullable:
             return self.count
         present = Call("is_not_null", (value,), BOOL, False)
-        return _multiplicity(self._sum_of(If(present, Literal(1, INT8), _ZERO)))
+        return _multiplicity(self.added(If(present, Literal(1, INT8), _ZERO)))
 
     def _total(self, value: Scalar) -> Scalar:
         match value.type.kind:
             case Kind.INT2 | Kind.INT4:
-                return self._sum_of(_or_zero(_cast(value, INT8)))
+                return self.added(_or_zero(_cast(value, INT8)))
             case Kind.INT8:
-                return self._sum_of(_or_zero(_cast(value, numeric(0))))
+                return self.added(_or_zero(_cast(value, numeric(0))))
             case Kind.NUMERIC:
                 high_type = high_part_type(value.type.scale)
-                high = self._sum_of(_or_zero(Call("high_part_numeric", (value,), high_type, value.nullable)))
-                low = self._sum_of(_or_zero(Call("low_part_numeric", (value,), value.type, value.nullable)))
+                high = self.added(_or_zero(Call("high_part_numeric", (value,), high_type, value.nullable)))
+                low = self.added(_or_zero(Call("low_part_numeric", (value,), value.type, value.nullable)))
                 return Call("whole_numeric", (high, low), value.type, False)
             case _:
                 raise InternalError(f"sums of {value.type} cannot be accumulated")
