@@ -116,7 +116,7 @@ def negative_rows(
             found = _negative_here(engine, contents, id, examples)
         else:
             frame = content(contents.read, (id, columns), contents.time)
-            found = negative_multiplicities(frame, share=share, examples=examples)
+            found = negative_multiplicities(frame, columns, share=share, examples=examples)
     return NegativeRows(contents.time, columns.names, found)
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as sf
 
 from mz_dagster.compute.consolidate import consolidate
-from mz_dagster.compute.frame import DIFF, ERROR, META, TIME, columns_at, positional, with_positions
+from mz_dagster.compute.frame import DIFF, ERROR, META, TIME, by_position, columns_at, positional, with_positions
 from mz_dagster.compute.render import Renderer
 from mz_dagster.compute.union import union
 from mz_dagster.formalism import GlobalId
@@ -95,7 +95,7 @@ def discrepancy(
         computed = _sampled(computed.toDF(*positional(plan.relation_type.arity), *META), share)
         held = _sampled(content(read, collection, as_of), share)
         minus = held.select(*columns_at(plan.relation_type.arity), TIME, sf.negate(DIFF).alias(DIFF), ERROR)
-        difference = consolidate(union([computed, minus]))
+        difference = consolidate(union([computed, minus]), by_position(plan.relation_type))
         rows, errors = held.agg(_total(_is_row()), _total(~_is_row())).collect()[0]
         lacking, excess, moved = difference.agg(
             _total(_is_row() & (sf.col(DIFF) > 0)), _total(_is_row() & (sf.col(DIFF) < 0)), _total(~_is_row())
@@ -109,10 +109,10 @@ def discrepancy(
         )
 
 
-def negative_multiplicities(frame: DataFrame, *, share: float = 1.0, examples: int = 5) -> Rows:
+def negative_multiplicities(frame: DataFrame, columns: RelationType, *, share: float = 1.0, examples: int = 5) -> Rows:
     """Returns the rows of a collection's `content` of which there are fewer than none, and how many are lacking."""
     with reporting_lost_spark():
-        total = consolidate(_sampled(frame, share))
+        total = consolidate(_sampled(frame, share), by_position(columns))
         lacking = total.agg(_total(_is_row() & (sf.col(DIFF) < 0))).collect()[0][0]
         return Rows(-lacking, _examples(total, sf.col(DIFF) < 0, examples) if lacking else ())
 

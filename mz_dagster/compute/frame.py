@@ -9,11 +9,13 @@ mean nothing until `without_error_data` has made them NULL. It reads and writes 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from pyspark.sql import functions as sf
 
+from mz_dagster.plan.types import Column as PlanColumn
 from mz_dagster.plan.types import RelationType, ScalarType
 from mz_dagster.storage.spark.schema import quoted
 from mz_dagster.storage.spark.schema import spark_type as storage_type
@@ -69,6 +71,12 @@ def spark_schema(relation_type: RelationType, names: Sequence[str] | None = None
 def positional(arity: int) -> tuple[str, ...]:
     """Returns the operators' names of `arity` columns."""
     return tuple(f"c{position}" for position in range(arity))
+
+
+def by_position(relation_type: RelationType) -> list[PlanColumn]:
+    """Returns the columns of a relation under the operators' names."""
+    names = positional(relation_type.arity)
+    return [replace(column, name=name) for name, column in zip(names, relation_type.columns, strict=True)]
 
 
 def columns_at(arity: int) -> list[Column]:

@@ -7,7 +7,6 @@ error: an error part that does not sum to zero is raised, and so is a multiplici
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from mz_dagster.compute.consolidate import consolidate
-from mz_dagster.compute.frame import DIFF, ERROR, META, positional
+from mz_dagster.compute.frame import DIFF, ERROR, META, by_position, positional
 from mz_dagster.compute.render import Renderer
 from mz_dagster.errors import DataError
 from mz_dagster.formalism import GlobalId
@@ -69,7 +68,7 @@ def peek(session: SparkSession, read: Read, plan: Physical, as_of: int) -> list[
     """
     columns = plan.relation_type.columns
     with reporting_lost_spark():
-        named = [replace(column, name=name) for name, column in zip(positional(len(columns)), columns, strict=True)]
+        named = by_position(plan.relation_type)
         content = Renderer(session, read).snapshot(plan, as_of).toDF(*positional(len(columns)), *META)
         total = consolidate(content, named)
         shown = [_shown(column.name, column) for column in named]
