@@ -37,7 +37,7 @@ step_job = dg.define_asset_job(
 #: Merges batches and forgets history that retention allows to.
 compaction_job = build_compaction_job(PROJECT)
 
-#: Drives ticks in one long run, about one a second; started by hand, it takes the place of the sensor's runs.
+#: Drives tick after tick in one long run; started by hand, it takes the place of the sensor's runs.
 continuous_job = build_continuous_job(PROJECT)
 
 ASSETS = [nycflights]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,14 +19,38 @@ if TYPE_CHECKING:
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
+#: Where the server of this test run keeps its files; its workers find it there, too.
+STATE = "MZ_TEST_SPARK_STATE"
+
 # Stops the server when its standard input ends: by our hand, or because this process died of whatever.
 _WATCHER = """
+import shutil
 import sys
 from pathlib import Path
 from mz_dagster.storage.spark import stop_server
 sys.stdin.read()
 stop_server(Path(sys.argv[1]), seconds=300)
+shutil.rmtree(sys.argv[1], ignore_errors=True)
 """
+_watcher = pytest.StashKey[subprocess.Popen[bytes]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Watches over one server for all workers: two would compile the same code twice, on two cores."""
+    if hasattr(config, "workerinput"):
+        return  # a worker; the process that started it watches
+    os.environ[STATE] = state_dir = tempfile.mkdtemp(prefix="mz-spark-")
+    config.stash[_watcher] = subprocess.Popen(
+        [sys.executable, "-c", _WATCHER, state_dir], cwd=REPOSITORY, stdin=subprocess.PIPE, start_new_session=True
+    )
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Stops the server."""
+    watcher = config.stash.get(_watcher, None)
+    if watcher is not None and watcher.stdin is not None:
+        watcher.stdin.close()
+        watcher.wait(60)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -37,22 +63,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark_config(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkConfig]:
-    """The configuration of this test run's own server, which ends with the run, even one that is killed."""
-    state_dir = tmp_path_factory.mktemp("spark-state")
-    watcher = subprocess.Popen(
-        [sys.executable, "-c", _WATCHER, str(state_dir)],
-        cwd=REPOSITORY,
-        stdin=subprocess.PIPE,
-        start_new_session=True,
-    )
+def spark_config() -> Iterator[SparkConfig]:
+    """The configuration of this test run's own server, which is started by whoever needs it first."""
     try:
-        yield SparkConfig(state_dir=state_dir, driver_memory="2g")
+        yield SparkConfig(state_dir=Path(os.environ[STATE]), driver_memory="3g")
     finally:
         close_sessions()
-        assert watcher.stdin is not None
-        watcher.stdin.close()
-        watcher.wait(60)
 
 
 @pytest.fixture(scope="session")

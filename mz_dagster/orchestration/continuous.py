@@ -1,4 +1,4 @@
-"""Continuous mode: one process polls and steps a timeline, about once a second, and records the same as runs do.
+"""Continuous mode: one process polls a timeline every second, steps it, and records the same as runs do.
 
 It holds the lead of the timeline while it works, so the frontier sensor waits, and it takes over from it again as
 soon as the lead is free. Nothing depends on it: ticks are minted and sealed as ever, and what a crash left unrecorded
@@ -210,8 +210,8 @@ def build_continuous_job(
 ) -> dg.JobDefinition:
     """Returns the job whose one op polls and steps a timeline until it is terminated.
 
-    It takes the place of the frontier sensor's runs while it is live, with a latency of about a second. A timeline
-    needs one at most; a second one waits for the first. Needs the resource `mz`, an `MzResource`.
+    It takes the place of the frontier sensor's runs while it is live, with the latency of a step instead of a run's. A
+    timeline needs one at most; a second one waits for the first. Needs the resource `mz`, an `MzResource`.
 
     Args:
         project: The project.
@@ -244,7 +244,7 @@ def build_continuous_job(
         name=called,
         executor_def=dg.in_process_executor,
         tags={TIMELINE_TAG: chosen},
-        description=f'Drives timeline "{chosen}" in one process, about a tick a second, until it is terminated.',
+        description=f'Drives timeline "{chosen}" in one process, tick after tick, until it is terminated.',
     )
     def job() -> None:
         continuous()

@@ -331,6 +331,7 @@ def own_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkConfig]
     stop_server(config.state_dir)
 
 
+@pytest.mark.deep
 @pytest.mark.timeout(400)
 def test_a_spark_that_goes_in_the_middle_is_reported_and_replaced(
     tmp_path: Path, own_spark: SparkConfig, monkeypatch: pytest.MonkeyPatch

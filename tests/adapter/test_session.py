@@ -516,7 +516,7 @@ def test_what_was_acknowledged_outlives_its_connection(tmp_path: Path) -> None:
         ("INSERT INTO nowhere VALUES (1)", ProgrammingError, 13),
         ("INSERT INTO p VALUES (1)", ProgrammingError, 13),
         ("DELETE FROM v", ProgrammingError, 13),
-        ("SELECT sum(CAST(a AS real)) FROM t", NotSupportedError, 8),
+        ("SELECT var_pop(CAST(a AS real)) FROM t", NotSupportedError, 8),
         ("SELECT g FROM generate_series(1, 2) g", NotSupportedError, 15),
         ("CREATE MATERIALIZED VIEW w AS SELECT a FROM t ORDER BY a", NotSupportedError, 47),
         ("CREATE MATERIALIZED VIEW w AS SELECT now()", NotSupportedError, 38),

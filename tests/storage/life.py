@@ -36,6 +36,8 @@ COLUMNS = (Column("n", INT4), Column("v", INT4))
 WINDOW = 3
 TICKS = 8
 TTL_MS = 300
+#: Of processes that are paused: so long that no renewal is under way, holding the catalog's lock, when they stop.
+PAUSED_TTL_MS = 600_000
 
 
 def at(time: int) -> Antichain[int]:
@@ -119,7 +121,7 @@ def main(folder: Path, command: str, now: str) -> None:
         case "stop before write" | "stop before seal":
             row = life.row
             time = row.upper.only
-            with BatchWriter(life.catalog, holder="paused", ttl_ms=TTL_MS) as writer:
+            with BatchWriter(life.catalog, holder="paused", ttl_ms=PAUSED_TTL_MS) as writer:
                 batch = life.catalog.reserve_batch(row.id, writer.id, at(time), at(time + 1))
                 if command == "stop before write":
                     os.kill(os.getpid(), signal.SIGSTOP)
@@ -133,7 +135,7 @@ def main(folder: Path, command: str, now: str) -> None:
         case "stop before read":
             row = life.row
             try:
-                with leased(life.catalog, [row.id], holder="paused", ttl_ms=TTL_MS) as lease:
+                with leased(life.catalog, [row.id], holder="paused", ttl_ms=PAUSED_TTL_MS) as lease:
                     os.kill(os.getpid(), signal.SIGSTOP)
                     listed = lease.snapshots[row.id]
                     rows = life.shards.read(row, listed.batches).num_rows

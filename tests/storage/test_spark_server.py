@@ -321,6 +321,7 @@ def test_configuration_of_two_sparks_is_refused(tmp_path: Path) -> None:
         ensure_server(SparkConfig(state_dir=tmp_path, master="local[1]"))
 
 
+@pytest.mark.deep
 def test_classic_master_runs_the_same_code(tmp_path: Path) -> None:
     start = time.monotonic()
     answer = run_python(

@@ -28,7 +28,7 @@ from mz_dagster.plan.types import (
     Column,
     numeric,
 )
-from mz_dagster.storage.spark import SparkConfig, call_with_deadline, open_session, server_status
+from mz_dagster.storage.spark import SparkConfig, call_with_deadline, open_session
 from mz_dagster.storage.spark.deadline import is_lost, reporting_lost_spark
 from mz_dagster.storage.spark_shards import update_schema
 
@@ -75,7 +75,10 @@ def test_exception_of_a_call_with_deadline_is_the_callers(spark: SparkSession) -
     assert call_with_deadline(spark, lambda: spark.range(3).count(), 60) == 3
 
 
-@pytest.mark.parametrize("ending", ["", "os.kill(ensure_server(config).pid, signal.SIGKILL)"])
+@pytest.mark.parametrize(
+    "ending",
+    ["", pytest.param("os.kill(ensure_server(config).pid, signal.SIGKILL)", marks=pytest.mark.deep, id="killed")],
+)
 def test_process_that_forgets_its_sessions_exits_at_once(tmp_path: Path, ending: str) -> None:
     code = f"""
 import os, signal, sys, time
@@ -123,29 +126,20 @@ print(time.monotonic())
 def test_server_of_a_killed_test_run_is_stopped(tmp_path: Path) -> None:
     test = tmp_path / "test_dies.py"
     test.write_text(
-        "import os, signal\n"
+        "import os, pathlib, signal\n"
         "from mz_dagster.storage.spark import ensure_server\n"
         "def test_dies(spark_config):\n"
-        "    ensure_server(spark_config)\n"
+        "    pathlib.Path('pid').write_text(str(ensure_server(spark_config).pid))\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
+    (tmp_path / "tmp").mkdir()
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY), "TMPDIR": str(tmp_path / "tmp")}
     conftest = (REPOSITORY / "tests" / "conftest.py").read_text()
     (tmp_path / "conftest.py").write_text(
         conftest.replace("Path(__file__).resolve().parents[1]", f"Path({str(REPOSITORY)!r})")
     )
     run = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "--basetemp",
-            str(tmp_path / "base"),
-            str(test),
-        ],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(test)],
         cwd=tmp_path,
         env=environment,
         capture_output=True,
@@ -154,9 +148,9 @@ def test_server_of_a_killed_test_run_is_stopped(tmp_path: Path) -> None:
         check=False,
     )
     assert run.returncode == -9, run.stdout
-    (state_dir,) = (tmp_path / "base").glob("spark-state[0-9]")
+    server = Path("/proc") / (tmp_path / "pid").read_text()
     deadline = time.monotonic() + 30
-    while server_status(state_dir) is not None and time.monotonic() < deadline:
+    while (server.exists() or list((tmp_path / "tmp").glob("mz-spark-*"))) and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert (state_dir / "server.log").exists() or (state_dir / "server.out").exists()
-    assert server_status(state_dir) is None
+    assert not server.exists()
+    assert not list((tmp_path / "tmp").glob("mz-spark-*")), "its files are left"
