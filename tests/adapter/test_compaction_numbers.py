@@ -137,6 +137,7 @@ def sources(folder: Path, spark: SparkConfig) -> Iterator[Sources]:
         yield Sources(connection, folder)
 
 
+@pytest.mark.deep
 @pytest.mark.timeout(300)
 def test_storage_follows_the_key_space_of_upserts_and_the_history_of_appends(
     tmp_path: Path, spark_config: SparkConfig

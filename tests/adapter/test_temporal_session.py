@@ -261,6 +261,7 @@ def test_views_over_temporal_views_and_their_errors(session: Session) -> None:
     assert session.rows("SELECT * FROM v") == [(4, 0)]
 
 
+@pytest.mark.deep
 def test_query_3_of_the_benchmark_as_time_goes_by(session: Session) -> None:
     """Q3 with the reader's time for its date: unshipped orders by value, kept only as long as they can count."""
     session.execute("CREATE TABLE customer (c_custkey integer, c_mktsegment text)")

@@ -75,6 +75,7 @@ def server(config: SparkConfig) -> ServerInfo:
     return ensure_server(config)
 
 
+@pytest.mark.deep
 def test_racing_processes_start_one_server(config: SparkConfig) -> None:
     assert server_status(config.state_dir) is None
     start = time.monotonic()
