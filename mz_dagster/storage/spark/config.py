@@ -129,8 +129,8 @@ def server_conf(config: SparkConfig) -> dict[str, str]:
         "spark.buffer.pageSize": "1m",
         # Small jobs of one step must not queue behind a large one of another.
         "spark.scheduler.mode": "FAIR",
-        # Every step of a collection makes the same code: compiled once, it is there for the next one. A project has
-        # thousands of such pieces, and Spark keeps a hundred.
+        # Where a step makes the code of the one before, it is compiled already. A project has thousands of such pieces,
+        # and Spark keeps a hundred.
         "spark.sql.codegen.cache.maxEntries": "10000",
         # Else pyspark walks the stack at each operation on a column, to blame a line of ours in an error of Spark's.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
