@@ -33,8 +33,8 @@ from mz_dagster.plan.physical import (
     without_names,
 )
 from mz_dagster.plan.resolver import Item
+from mz_dagster.plan.types import smallest_key
 from mz_dagster.sql import parse
-from mz_dagster.storage.compact import smallest_key
 from mz_dagster.storage.source import FileSource
 
 
@@ -155,8 +155,8 @@ class CatalogDefinitions:
         objects = {row.id: row for row in self._catalog.objects()}
         rows = {id: row for id, row in objects.items() if row.timeline == timeline and row.has_collection}
         nodes: dict[GlobalId, Node] = {}
+        indexes = [one for one in objects.values() if one.kind == "index"]
         for row in rows.values():
-            indexes = [one for one in objects.values() if one.kind == "index"]
             key = _order(row, indexes) or smallest_key(row.keys)
             for node in self._nodes(row, rows.values(), _named(row, objects) & rows.keys(), key):
                 nodes[node.id] = node
@@ -285,8 +285,7 @@ class CatalogDefinitions:
         plan = definition.plan
         if plan is None:
             return (0, 0)
-        ids = {id for one in (*(a.plan for a in plan.arrangements), plan.output) for id in collections_read(one)}
-        inputs = {reads.get(id, id) for id in ids - {one.id for one in plan.arrangements}}
+        inputs = {reads.get(id, id) for id in definition.reads}
         valid = 0
         uppers = []
         # What the query names and the plan spares counts, too: the catalog holds the one to the other.

@@ -11,16 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as sf
-
 from mz_dagster.compute.frame import DIFF, ERROR, TIME
-from mz_dagster.plan.types import Column, Kind
-from mz_dagster.storage.spark.schema import quoted, spark_type
+from mz_dagster.plan.types import Column
+from mz_dagster.storage.spark.schema import quoted
+from mz_dagster.storage.spark_shards import summed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-_FLOATS = (Kind.FLOAT4, Kind.FLOAT8)
 
 
 def consolidate(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
@@ -30,19 +27,5 @@ def consolidate(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
         frame: Its columns are `columns`, under their names and in their order, then time, diff and error.
         columns: The data columns. Given, since asking Spark for them means that it analyzes the whole plan once more.
     """
-    floats = {one.name: f"mz_negative_zero_{i}" for i, one in enumerate(columns) if one.type.kind in _FLOATS}
-    for name, flag in floats.items():
-        column = sf.col(quoted(name))
-        frame = frame.withColumn(flag, (column == 0.0) & sf.startswith(column.cast("string"), sf.lit("-")))
-    keys = [sf.col(quoted(one.name)) for one in columns]
-    keys += [sf.col(TIME), sf.col(ERROR), *(sf.col(flag) for flag in floats.values())]
-    summed = frame.groupBy(*keys).agg(sf.sum(DIFF).alias(DIFF)).where(sf.col(DIFF) != 0)
-    restored = [
-        sf.when(sf.col(floats[one.name]), sf.lit(-0.0).cast(spark_type(one.type)))
-        .otherwise(sf.col(quoted(one.name)))
-        .alias(one.name)
-        if one.name in floats
-        else sf.col(quoted(one.name))
-        for one in columns
-    ]
-    return summed.select(*restored, sf.col(TIME), sf.col(DIFF), sf.col(ERROR))
+    names = [quoted(one.name) for one in columns]
+    return summed(frame, columns, [TIME, ERROR]).select(*names, TIME, DIFF, ERROR)

@@ -32,6 +32,7 @@ from mz_dagster.formalism import GlobalId
 from mz_dagster.orchestration.events import table
 from mz_dagster.orchestration.frontier_checks import frontier_check_specs
 from mz_dagster.orchestration.resource import MzResource
+from mz_dagster.orchestration.runs import holder_of
 from mz_dagster.orchestration.ticks import partition_key
 from mz_dagster.orchestration.translator import MzDagsterTranslator
 
@@ -86,7 +87,7 @@ def build_mz_asset_checks(
     def checks(
         context: dg.AssetCheckExecutionContext, mz: MzResource, config: AuditConfig
     ) -> Iterator[dg.AssetCheckResult]:
-        with mz.engine(f"dagster run {context.run.run_id}") as engine:
+        with mz.engine(holder_of(context.run.run_id)) as engine:
             for spec in specs:
                 if spec.key in context.selected_asset_check_keys:
                     id = engine.collection_of(names[spec.key])

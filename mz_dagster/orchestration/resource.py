@@ -16,6 +16,7 @@ from mz_dagster.compute import CollectionStep, Outcome, StepReport
 from mz_dagster.formalism import GlobalId
 from mz_dagster.orchestration.events import NAME_KEY, TIMELINE_KEY, asset_ids, asset_metadata
 from mz_dagster.orchestration.frontier_checks import FrontierChecks, Frontiers, last_frontiers
+from mz_dagster.orchestration.runs import holder_of
 from mz_dagster.orchestration.ticks import partition_key, tick_of
 
 __all__ = ["NAME_KEY", "MzResource", "StepResult", "summary"]
@@ -86,7 +87,7 @@ class MzResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         timeline = str(next(iter(specs.values())).metadata[TIMELINE_KEY])
         before = last_frontiers(context.instance, specs) if context.selected_asset_check_keys else {}
         if not context.selected_asset_keys:
-            with self.engine(f"dagster run {context.run.run_id}") as engine:
+            with self.engine(holder_of(context.run.run_id)) as engine:
                 yield from _checked(context.selected_asset_check_keys, engine, timeline, specs, before)
             return
         ticks = [tick_of(key) for key in context.partition_keys]
@@ -95,7 +96,7 @@ class MzResource(dg.ConfigurableResource):  # type: ignore[type-arg]
                 f"the partitions {list(context.partition_keys)} are not an ascending range of ticks",
                 metadata={"hint": "Select one tick, or a range from an older to a newer one."},
             )
-        with self.engine(f"dagster run {context.run.run_id}") as engine:
+        with self.engine(holder_of(context.run.run_id)) as engine:
             assets = asset_ids(engine, specs.values())
             ids = {key: id for key, id in assets.items() if key in context.selected_asset_keys}
             only: frozenset[GlobalId] | None = None

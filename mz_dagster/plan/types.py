@@ -6,6 +6,7 @@ choice must be exact: a type whose values Spark cannot hold exactly is refused w
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -134,3 +135,14 @@ class RelationType:
         if len(names) != self.arity:
             raise ValueError(f"{len(names)} names for {self.arity} columns")
         return replace(self, columns=tuple(replace(c, name=n) for c, n in zip(self.columns, names, strict=True)))
+
+
+def smallest_key(keys: Iterable[frozenset[int]]) -> tuple[int, ...]:
+    """Returns the positions of the smallest unique key; none if there is none.
+
+    Example:
+        >>> smallest_key(frozenset({frozenset({0, 1}), frozenset({2})})), smallest_key(frozenset())
+        ((2,), ())
+    """
+    found = sorted((sorted(key) for key in keys if key), key=lambda key: (len(key), key))
+    return tuple(found[0]) if found else ()

@@ -31,12 +31,12 @@ from mz_dagster.catalog import (
     BatchNotWriting,
     Catalog,
     CollectionRow,
-    Keys,
     LostRace,
     Replaced,
     UnknownObject,
 )
 from mz_dagster.fail_point import fail_point
+from mz_dagster.plan.types import smallest_key
 from mz_dagster.storage.append import LEASE_MS, BatchWriter
 from mz_dagster.storage.clustering import bucket_count
 from mz_dagster.storage.read import leased
@@ -86,17 +86,6 @@ def choose_merge(sizes: Sequence[int], least_parts: int = LEAST_PARTS) -> int | 
         if size <= younger:
             return position
     return None
-
-
-def smallest_key(keys: Keys) -> tuple[int, ...]:
-    """Returns the positions of the smallest unique key; none if there is none.
-
-    Example:
-        >>> smallest_key(frozenset({frozenset({0, 1}), frozenset({2})})), smallest_key(frozenset())
-        ((2,), ())
-    """
-    found = sorted((sorted(key) for key in keys if key), key=lambda key: (len(key), key))
-    return tuple(found[0]) if found else ()
 
 
 def sort_key(collection: CollectionRow) -> tuple[str, ...]:

@@ -156,7 +156,7 @@ class SparkShards:
         by_name = {column.name: column for column in collection.columns}
         data = list(collection.columns) if columns is None else [by_name[name] for name in columns]
         time = sf.lit(as_of).cast("bigint").alias(TIME)
-        return _summed(frame, data, [ERROR]).select(*[quoted(c.name) for c in data], time, DIFF, ERROR)
+        return summed(frame, data, [ERROR]).select(*[quoted(c.name) for c in data], time, DIFF, ERROR)
 
     def files(self, collection: CollectionRow, batches: Sequence[Batch]) -> tuple[StoredFile, ...]:
         """Returns the files of the batches in the newest snapshot, if they are there and hold all rows; no job."""
@@ -192,11 +192,11 @@ class SparkShards:
         count = bucket_count(rows) if key else 1
         if count > 1:
             # Equal rows are in one bucket: what brings buckets together brings them together, too.
-            summed = _summed(_in_buckets(frame, collection, key, count), collection.columns, [TIME, ERROR, BUCKET])
-            return self._write(collection, batch, summed.sortWithinPartitions(BUCKET, *order), sf.col(BUCKET))
-        summed = _summed(frame, collection.columns, [TIME, ERROR])
+            total = summed(_in_buckets(frame, collection, key, count), collection.columns, [TIME, ERROR, BUCKET])
+            return self._write(collection, batch, total.sortWithinPartitions(BUCKET, *order), sf.col(BUCKET))
+        total = summed(frame, collection.columns, [TIME, ERROR])
         files = -(-rows // ROWS_PER_FILE)
-        laid_out = summed.coalesce(1) if files <= 1 else summed.repartitionByRange(files, *order)
+        laid_out = total.coalesce(1) if files <= 1 else total.repartitionByRange(files, *order)
         return self._write(collection, batch, laid_out.sortWithinPartitions(*order), sf.lit(NO_LAYOUT))
 
     def delete(self, collection: CollectionRow, batches: Collection[BatchId]) -> None:
@@ -257,21 +257,21 @@ def _in_buckets(frame: DataFrame, collection: CollectionRow, key: Sequence[int],
     return frame.withColumn(BUCKET, sf.concat(prefix, number.cast("string"))).repartition(BUCKET)
 
 
-def _summed(frame: DataFrame, columns: Sequence[Column], beside: Sequence[str]) -> DataFrame:
-    """Returns `frame` with the diffs of rows equal in `columns` and `beside` summed, and zeros dropped.
+def summed(frame: DataFrame, columns: Sequence[Column], beside: Sequence[str]) -> DataFrame:
+    """Returns `frame` with the diffs of rows equal in `columns` and `beside` summed, and zeros dropped; no job.
 
-    Equal means the same value bit by bit, except that all NaNs are one. Spark groups -0.0 with 0.0 and returns
-    0.0: a second key tells them apart and gives the sign back.
+    Its other columns are lost. Equal means the same value bit by bit, except that all NaNs are one. Spark groups -0.0
+    with 0.0 and returns 0.0: a second key tells them apart and gives the sign back. Cost when evaluated: one shuffle.
     """
     floats = [column.name for column in columns if column.type.kind in (Kind.FLOAT4, Kind.FLOAT8)]
     signs = {name: f"mz_minus_zero_{position}" for position, name in enumerate(floats)}
     flags = [_is_minus_zero(name).alias(sign) for name, sign in signs.items()]
     keys = [*[quoted(column.name) for column in columns], *beside, *signs.values()]
-    summed = frame.select("*", *flags).groupBy(*keys).agg(sf.sum(DIFF).alias(DIFF)).where(sf.col(DIFF) != 0)
+    total = frame.select("*", *flags).groupBy(*keys).agg(sf.sum(DIFF).alias(DIFF)).where(sf.col(DIFF) != 0)
     for name, sign in signs.items():
         value = sf.col(quoted(name))
-        summed = summed.withColumn(name, sf.when(sf.col(sign), -value).otherwise(value))
-    return summed.drop(*signs.values())
+        total = total.withColumn(name, sf.when(sf.col(sign), -value).otherwise(value))
+    return total.drop(*signs.values())
 
 
 def _is_minus_zero(name: str) -> SparkColumn:

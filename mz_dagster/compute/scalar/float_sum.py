@@ -78,7 +78,7 @@ def _text(value: Column) -> Column:
 
 def _exponent(value: Column) -> Column:
     """Returns b."""
-    return try_cast(sf.substring_index(_text(value), "p", -1), "int") + number(_MANTISSA - 1 + 970, "int")
+    return try_cast(sf.substring_index(_text(value), "p", -1), "int") + number(1 - _MANTISSA - _LEAST, "int")
 
 
 def _mantissa(value: Column) -> Column:

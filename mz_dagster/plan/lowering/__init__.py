@@ -14,7 +14,7 @@ runs once, all operators stand in place.
 """
 
 from mz_dagster.plan.lowering.lookup_order import lookup_order
-from mz_dagster.plan.lowering.lowering import default_key, lower_to_maintained_plan, lower_to_snapshot_plan
+from mz_dagster.plan.lowering.lowering import lower_to_maintained_plan, lower_to_snapshot_plan
 from mz_dagster.plan.lowering.reduce import high_part_type
 
-__all__ = ["default_key", "high_part_type", "lookup_order", "lower_to_maintained_plan", "lower_to_snapshot_plan"]
+__all__ = ["high_part_type", "lookup_order", "lower_to_maintained_plan", "lower_to_snapshot_plan"]

@@ -52,7 +52,7 @@ from mz_dagster.plan.relation import (
 )
 from mz_dagster.plan.rewriting import reference
 from mz_dagster.plan.scalar import Call, ColumnRef, Literal
-from mz_dagster.plan.types import BOOL, INT8, MZ_TIMESTAMP, Column, RelationType
+from mz_dagster.plan.types import BOOL, INT8, MZ_TIMESTAMP, Column, RelationType, smallest_key
 
 
 def lower_to_maintained_plan(relation: Relation, names: tuple[str, ...]) -> MaintainedPlan:
@@ -206,8 +206,7 @@ _ZEROS = re.compile(r"value=-?0\.0\b")
 
 def default_key(relation_type: RelationType) -> tuple[int, ...]:
     """Returns the key of an arrangement that names none: the smallest unique key, else all columns."""
-    keys = sorted((len(key), sorted(key)) for key in relation_type.keys if key)
-    return tuple(keys[0][1]) if keys else tuple(range(relation_type.arity))
+    return smallest_key(relation_type.keys) or tuple(range(relation_type.arity))
 
 
 def _join_key(join: Join, index: int) -> tuple[int, ...]:
