@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -36,6 +37,9 @@ from mz_dagster.storage.spark import (
 )
 from mz_dagster.storage.spark.launch import check_java
 from mz_dagster.storage.spark.process import ProcessIdentity
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -179,7 +183,30 @@ def test_call_beyond_its_deadline_is_given_up_and_interrupted(config: SparkConfi
         )
     assert time.monotonic() - start < 10
     assert raised.value.may_have_taken_effect
-    assert session.sql("SELECT 1 AS x").collect()[0].x == 1
+    assert _answers(session)
+
+
+def test_call_that_starts_its_work_after_its_deadline_is_interrupted_then(
+    config: SparkConfig, server: ServerInfo
+) -> None:
+    session = open_session(config)
+    ended = threading.Event()
+
+    def slow_to_begin() -> None:
+        time.sleep(3)
+        try:
+            session.sql("SELECT count(*) FROM range(100000000000) WHERE hash(id, 2) = 7").collect()
+        finally:
+            ended.set()
+
+    with pytest.raises(OperationalError, match="did not answer in time"):
+        call_with_deadline(session, slow_to_begin, 0.2)
+    assert ended.wait(60), "nobody waits for it, and it holds the server's cores"
+    assert _answers(session)
+
+
+def _answers(session: SparkSession) -> bool:
+    return call_with_deadline(session, lambda: bool(session.sql("SELECT 1 AS x").collect()[0].x == 1), 60.0)
 
 
 def test_killed_server_is_reported_in_seconds_and_replaced(config: SparkConfig, server: ServerInfo) -> None:

@@ -7,6 +7,7 @@ one `OperationalError`. It does not retry: the caller knows whether that is safe
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,6 +24,9 @@ _HINT = (
     'See "mz-dagster spark status"; "mz-dagster spark stop" and "mz-dagster spark start" give a new server. '
     "Then open a new session."
 )
+# An operation that the server has not begun yet cannot be interrupted, so it is tried again for as long.
+_INTERRUPTING_SECONDS = 300.0
+_INTERRUPT_AGAIN_SECONDS = 0.5
 # What pyspark says for a server that died, was replaced, or has forgotten the session.
 _LOST_STATUS = frozenset({"UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED"})
 _LOST_TEXT = (
@@ -90,8 +94,9 @@ def call_with_deadline(
 ) -> T:
     """Returns `call()`, made in a thread of its own and given up after `seconds`.
 
-    What the call started on the server is interrupted when it is given up; its thread is abandoned, and ends when
-    the client's own deadlines do.
+    What the call started on the server is interrupted when it is given up, and so is what it starts later: a call that
+    is slow to begin must not hold the server's cores for nobody. Its thread is abandoned, and ends when the client's
+    own deadlines do.
 
     Args:
         session: The session `call` uses, whose jobs are interrupted at the deadline; None if there is nothing
@@ -120,9 +125,9 @@ def call_with_deadline(
     thread.join(seconds)
     if thread.is_alive():
         if session is not None:
-            interrupt = threading.Thread(target=_interrupt, args=(session, tag), daemon=True)
-            interrupt.start()
-            interrupt.join(2.0)
+            interrupting = threading.Thread(target=_interrupt, args=(session, tag, thread), daemon=True)
+            interrupting.start()
+            thread.join(2.0)
         raise OperationalError(
             "Spark did not answer in time",
             detail=f"The deadline was {seconds:g} s.",
@@ -141,11 +146,14 @@ def _first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {lines[0] if lines else 'no message'}"
 
 
-def _interrupt(session: SparkSession, tag: str) -> None:
-    try:
-        session.interruptTag(tag)
-    except Exception:  # it is only a courtesy to a server that may be gone
-        return
+def _interrupt(session: SparkSession, tag: str, call: threading.Thread) -> None:
+    end = time.monotonic() + _INTERRUPTING_SECONDS
+    while call.is_alive() and time.monotonic() < end:
+        try:
+            session.interruptTag(tag)
+        except Exception:  # it is only a courtesy to a server that may be gone
+            return
+        call.join(_INTERRUPT_AGAIN_SECONDS)
 
 
 def _status(error: BaseException) -> str | None:
