@@ -39,6 +39,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Watches over one server for all workers: two would compile the same code twice, on two cores."""
     if hasattr(config, "workerinput"):
         return  # a worker; the process that started it watches
+    if STATE in os.environ:
+        return  # a server that outlives this run, for those who run single tests again and again
     os.environ[STATE] = state_dir = tempfile.mkdtemp(prefix="mz-spark-")
     config.stash[_watcher] = subprocess.Popen(
         [sys.executable, "-c", _WATCHER, state_dir], cwd=REPOSITORY, stdin=subprocess.PIPE, start_new_session=True

@@ -305,6 +305,7 @@ def _casts() -> Iterator[Example]:
             yield casting(pool, numeric(scale))
     for pool in ("bool", "int2", "int4", "int8", "n0", "n2", "n10", "n38", "date", "ts", "tz"):
         yield casting(pool, TEXT)
+    yield casting("float8", TEXT)
     yield casting("bool", INT4)
     yield casting("int4", BOOL)
     moments = {"date": DATE, "ts": TIMESTAMP, "tz": TIMESTAMPTZ}

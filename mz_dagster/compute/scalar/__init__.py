@@ -7,6 +7,7 @@ It never raises, whatever the row and although sessions run in ANSI mode; a fail
 - `emitter.py`: the walk over a scalar, `If` and the functions that are not strict.
 - `emitted.py`: the records and the registry of strict functions.
 - `arithmetic.py`, `numeric.py`, `comparison.py`, `text.py`, `like.py`, `moment.py`, `text_casts.py`: the functions.
+- `pure.py`: functions that run in Python.
 - `accumulation.py`, `float_sum.py`: those that only a plan's lowering calls.
 """
 
@@ -18,6 +19,7 @@ from mz_dagster.compute.scalar import (  # noqa: F401
     like,
     moment,
     numeric,
+    pure,
     text,
     text_casts,
 )

@@ -1,7 +1,7 @@
 """The casts, each with the context in which it applies by itself.
 
 Owns PostgreSQL's matrix of casts between the kinds we have. A cast that we cannot compute exactly as PostgreSQL 15
-does is not in it: a floating-point number to text (Java 17's digits are not the shortest) and to numeric (C's
+does is not in it: a `real` to text (Java 17's digits are not the shortest), a floating-point number to numeric (C's
 `%.15g` rounds the exact binary value; Spark has no access to it).
 
 Numeric: the target's scale is fixed when bound. A value that does not fit `numeric(38, s)` is `22003 numeric field
@@ -72,6 +72,7 @@ CASTS: dict[tuple[Kind, Kind], tuple[CastContext, bool]] = {
     (_K.INT4, _K.TEXT): (_A, False),
     (_K.INT8, _K.TEXT): (_A, False),
     (_K.NUMERIC, _K.TEXT): (_A, False),
+    (_K.FLOAT8, _K.TEXT): (_A, False),
     (_K.DATE, _K.TEXT): (_A, False),
     (_K.TIMESTAMP, _K.TEXT): (_A, False),
     (_K.TIMESTAMPTZ, _K.TEXT): (_A, False),
@@ -101,7 +102,6 @@ CASTS: dict[tuple[Kind, Kind], tuple[CastContext, bool]] = {
 #: PostgreSQL has these; we refuse them, with the reason.
 REFUSED_CASTS: dict[tuple[Kind, Kind], str] = {
     (_K.FLOAT4, _K.TEXT): "the shortest digits of a floating-point number cannot be computed exactly here",
-    (_K.FLOAT8, _K.TEXT): "the shortest digits of a floating-point number cannot be computed exactly here",
     (_K.FLOAT4, _K.NUMERIC): "the decimal digits of a floating-point number cannot be computed exactly here",
     (_K.FLOAT8, _K.NUMERIC): "the decimal digits of a floating-point number cannot be computed exactly here",
 }

@@ -1,0 +1,29 @@
+"""The registry of functions in plain Python, and how one of them fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: Implementations by their names in the table of functions.
+PURE: dict[str, Callable[..., Any]] = {}
+
+
+class SqlFailure(Exception):
+    """Is an error of the data, with PostgreSQL's SQLSTATE and message."""
+
+    def __init__(self, sqlstate: str, message: str) -> None:
+        super().__init__(f"{sqlstate} {message}")
+
+
+def pure(*names: str) -> Callable[[F], F]:
+    """Registers the decorated function as the implementation of `names`."""
+
+    def register(function: F) -> F:
+        for name in names:
+            PURE[name] = function
+        return function
+
+    return register
