@@ -7,7 +7,6 @@ one `OperationalError`. It does not retry: the caller knows whether that is safe
 from __future__ import annotations
 
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,8 +23,8 @@ _HINT = (
     'See "mz-dagster spark status"; "mz-dagster spark stop" and "mz-dagster spark start" give a new server. '
     "Then open a new session."
 )
-# An operation that the server has not begun yet cannot be interrupted, so it is tried again for as long.
-_INTERRUPTING_SECONDS = 300.0
+# An operation that the server has not begun yet cannot be interrupted, so it is tried again, for five minutes.
+_INTERRUPTIONS = 600
 _INTERRUPT_AGAIN_SECONDS = 0.5
 # What pyspark says for a server that died, was replaced, or has forgotten the session.
 _LOST_STATUS = frozenset({"UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED"})
@@ -147,8 +146,9 @@ def _first_line(error: BaseException) -> str:
 
 
 def _interrupt(session: SparkSession, tag: str, call: threading.Thread) -> None:
-    end = time.monotonic() + _INTERRUPTING_SECONDS
-    while call.is_alive() and time.monotonic() < end:
+    for _ in range(_INTERRUPTIONS):
+        if not call.is_alive():
+            return
         try:
             session.interruptTag(tag)
         except Exception:  # it is only a courtesy to a server that may be gone
