@@ -10,7 +10,7 @@ from typing import Any
 
 from mz_dagster.catalog.rows import Keys
 from mz_dagster.formalism import EPOCH_MS, NATURAL, Antichain, IntegerTimes
-from mz_dagster.plan.types import Column, Kind, ScalarType, array_of
+from mz_dagster.plan.types import Column, Kind, ScalarType, array_of, record_of
 
 LATTICES: dict[str, IntegerTimes] = {"epoch_ms": EPOCH_MS, "natural": NATURAL}
 """The lattices that a timeline can be declared with, by name."""
@@ -43,19 +43,29 @@ def frontier_of(lattice: IntegerTimes, text: str) -> Antichain[int]:
 
 def columns_text(columns: tuple[Column, ...]) -> str:
     """Returns the text of columns."""
-    return json_text([[c.name, *_type_parts(c.type), c.nullable] for c in columns])
+    return json_text([[c.name, *_type_json(c.type), c.nullable] for c in columns])
 
 
-def _type_parts(type_: ScalarType) -> tuple[str, int]:
-    """Returns the name of a type's kind, with `[]` behind it for an array of that kind, and the scale."""
+def _type_json(type_: ScalarType) -> Any:
+    """Returns a type as JSON: the name of its kind and, behind it, what else decides the type."""
     if type_.element is not None:
-        return f"{type_.element.kind.value}[]", type_.element.scale
-    return type_.kind.value, type_.scale
+        return [type_.kind.value, _type_json(type_.element)]
+    if type_.kind is Kind.RECORD:
+        return [type_.kind.value, [[name, _type_json(one)] for name, one in type_.fields]]
+    return [type_.kind.value, type_.length or type_.scale]
 
 
-def _type_of(kind: str, scale: int) -> ScalarType:
-    one = ScalarType(Kind(kind.removesuffix("[]")), scale)
-    return array_of(one) if kind.endswith("[]") else one
+def _type_of(value: Any) -> ScalarType:
+    kind, rest = Kind(value[0]), value[1]
+    match kind:
+        case Kind.ARRAY:
+            return array_of(_type_of(rest))
+        case Kind.RECORD:
+            return record_of((name, _type_of(one)) for name, one in rest)
+        case Kind.VARCHAR | Kind.CHAR:
+            return ScalarType(kind, length=rest)
+        case _:
+            return ScalarType(kind, rest)
 
 
 def columns_of(text: str) -> tuple[Column, ...]:
@@ -67,7 +77,7 @@ def columns_of(text: str) -> tuple[Column, ...]:
         >>> columns_of(columns_text(columns)) == columns
         True
     """
-    return tuple(Column(name, _type_of(kind, scale), nullable) for name, kind, scale, nullable in json.loads(text))
+    return tuple(Column(name, _type_of(type_), nullable) for name, *type_, nullable in json.loads(text))
 
 
 def keys_text(keys: Keys) -> str:

@@ -15,6 +15,7 @@ from mz_dagster.compute.frame import meta_columns, positional, spark_type
 from mz_dagster.plan.physical import ConstantRows
 from mz_dagster.plan.scalar import Literal
 from mz_dagster.plan.types import Kind
+from mz_dagster.plan.values import to_stored
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,4 +52,4 @@ def _cell(cell: Literal) -> Any:
         return (utc - _EPOCH) // timedelta(microseconds=1)
     if cell.type.kind in (Kind.FLOAT4, Kind.FLOAT8) and cell.value is not None:
         return float(cell.value)  # type: ignore[arg-type]
-    return cell.value
+    return to_stored(cell.value, cell.type)

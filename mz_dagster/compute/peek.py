@@ -21,7 +21,8 @@ from mz_dagster.errors import DataError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import Physical
 from mz_dagster.plan.scalar import Value
-from mz_dagster.plan.types import Column, Kind
+from mz_dagster.plan.types import Column, Kind, ScalarType
+from mz_dagster.plan.values import from_stored
 from mz_dagster.storage.spark import reporting_lost_spark
 
 Row = tuple[Value, ...]
@@ -85,11 +86,13 @@ def _shown(name: str, column: Column) -> SparkColumn:
     return F.col(name)
 
 
-def _received(cell: Any) -> Any:
-    """Returns a moment that travelled as microseconds, or an array of them."""
-    if isinstance(cell, list):
-        return [_received(one) for one in cell]
-    return _EPOCH + timedelta(microseconds=cell) if isinstance(cell, int) else cell
+def _received(cell: Any, type_: ScalarType) -> Any:
+    """Returns the Python form of a cell: moments of a time zone travelled as microseconds."""
+    if type_.kind is Kind.TIMESTAMPTZ:
+        return _EPOCH + timedelta(microseconds=cell) if isinstance(cell, int) else cell
+    if type_.element is not None and cell is not None:
+        return [_received(one, type_.element) for one in cell]
+    return from_stored(cell, type_)
 
 
 def rows_of(updates: Iterable[tuple[Any, ...]], columns: tuple[Column, ...]) -> list[Row]:
@@ -100,13 +103,12 @@ def rows_of(updates: Iterable[tuple[Any, ...]], columns: tuple[Column, ...]) -> 
     """
     rows: list[Row] = []
     errors: list[str] = []
-    zoned = [i for i, one in enumerate(columns) if (one.type.element or one.type).kind is Kind.TIMESTAMPTZ]
+    types = [column.type for column in columns]
     for *data, diff, error in updates:
         if error is not None:
             errors.append(str(error))
             continue
-        for i in zoned:
-            data[i] = _received(data[i])
+        data = [_received(cell, type_) for cell, type_ in zip(data, types, strict=True)]
         if diff < 0:
             raise NegativeMultiplicity(
                 "a row has a negative multiplicity",

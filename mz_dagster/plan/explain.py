@@ -145,6 +145,8 @@ def _literal(literal: Literal) -> str:
             return str(literal.value)
         case Decimal():
             return f"{literal.value:f}"
+        case bytes():
+            return f"'\\x{literal.value.hex()}'"
         case _:
             return f"{literal.value}::{literal.type}"
 

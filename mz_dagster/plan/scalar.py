@@ -10,20 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum
 from typing import TYPE_CHECKING, assert_never
+from uuid import UUID
 
 from mz_dagster.plan.types import BOOL, INT4, MZ_TIMESTAMP, ScalarType
+from mz_dagster.plan.values import Interval
 
 if TYPE_CHECKING:
     from mz_dagster.plan.relation import Relation
 
 #: The Python form of a literal: `date` for DATE, naive `datetime` for TIMESTAMP (aware UTC for TIMESTAMPTZ),
-#: `Decimal` for NUMERIC, `int` for integers and MZ_TIMESTAMP (milliseconds), `None` for NULL. Arrays have no literals;
-#: in rows they are lists.
-Value = bool | int | float | Decimal | str | date | datetime | None
+#: `Decimal` for NUMERIC, `int` for integers and MZ_TIMESTAMP (milliseconds), `None` for NULL; for the other kinds as
+#: `plan/values.py` says. Arrays and records have no literals; in rows they are lists and tuples.
+Value = bool | int | float | Decimal | str | bytes | date | datetime | time | Interval | UUID | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,15 @@ class Kind(Enum):
     TIMESTAMP = "timestamp"
     TIMESTAMPTZ = "timestamptz"
     MZ_TIMESTAMP = "mz_timestamp"
+    TIME = "time"
+    INTERVAL = "interval"
+    UUID = "uuid"
+    BYTEA = "bytea"
+    JSONB = "jsonb"
+    VARCHAR = "character varying"
+    CHAR = "character"
     ARRAY = "array"
+    RECORD = "record"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +47,20 @@ class ScalarType:
             always 38. 0 for every other kind.
         element: The type of an `ARRAY`'s elements, which is no array itself and any of which may be NULL; None for
             every other kind.
+        length: How many characters a `VARCHAR` has at most, and a `CHAR` exactly, at least 1; 0 for every other kind.
+        fields: Names and types of a `RECORD`'s fields; `f1`, `f2`, ... if nobody named them. Empty for every other
+            kind.
 
     Example:
-        >>> str(ScalarType(Kind.NUMERIC, 2)), str(array_of(INT4))
-        ('numeric(38,2)', 'integer[]')
+        >>> str(ScalarType(Kind.NUMERIC, 2)), str(array_of(INT4)), str(ScalarType(Kind.VARCHAR, length=10))
+        ('numeric(38,2)', 'integer[]', 'character varying(10)')
     """
 
     kind: Kind
     scale: int = 0
     element: ScalarType | None = None
+    length: int = 0
+    fields: tuple[tuple[str, ScalarType], ...] = ()
 
     def __post_init__(self) -> None:
         if self.scale and self.kind is not Kind.NUMERIC:
@@ -58,10 +71,16 @@ class ScalarType:
             raise ValueError("an array has an element type, and nothing else has")
         if self.element is not None and self.element.kind is Kind.ARRAY:
             raise ValueError("an array's elements are no arrays")
+        if (self.length > 0) != (self.kind in (Kind.VARCHAR, Kind.CHAR)):
+            raise ValueError("varchar and char have a length, and nothing else has")
+        if self.fields and self.kind is not Kind.RECORD:
+            raise ValueError("a record has fields, and nothing else has")
 
     def __str__(self) -> str:
         if self.element is not None:
             return f"{self.element}[]"
+        if self.length:
+            return f"{self.kind.value}({self.length})"
         return f"numeric(38,{self.scale})" if self.kind is Kind.NUMERIC else self.kind.value
 
 
@@ -76,6 +95,11 @@ DATE = ScalarType(Kind.DATE)
 TIMESTAMP = ScalarType(Kind.TIMESTAMP)
 TIMESTAMPTZ = ScalarType(Kind.TIMESTAMPTZ)
 MZ_TIMESTAMP = ScalarType(Kind.MZ_TIMESTAMP)
+TIME = ScalarType(Kind.TIME)
+INTERVAL = ScalarType(Kind.INTERVAL)
+UUID = ScalarType(Kind.UUID)
+BYTEA = ScalarType(Kind.BYTEA)
+JSONB = ScalarType(Kind.JSONB)
 
 
 def numeric(scale: int) -> ScalarType:
@@ -86,6 +110,11 @@ def numeric(scale: int) -> ScalarType:
 def array_of(element: ScalarType) -> ScalarType:
     """Returns the type of one-dimensional arrays: what `array_agg` returns."""
     return ScalarType(Kind.ARRAY, element=element)
+
+
+def record_of(fields: Iterable[tuple[str, ScalarType]]) -> ScalarType:
+    """Returns the type of records with these fields: what `ROW(...)` returns."""
+    return ScalarType(Kind.RECORD, fields=tuple(fields))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -494,8 +495,8 @@ def _not_negative(binder: Expressions, literal: Literal, node: exp.Expr, which: 
     if value is None:
         what = f"frame {word} offset" if word else "frame offset"
         raise NullFrameOffset(f"{what} must not be null", position=position)
-    assert not isinstance(value, str)
-    if not value >= type(value)(0):  # type: ignore[operator,call-arg]
+    assert isinstance(value, int | float | Decimal)
+    if not value >= 0:
         what = (
             f"frame {word} offset must not be negative"
             if word

@@ -31,6 +31,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 
 from mz_dagster.catalog import NO_ROWS, Batch, BatchId, BatchStats, CollectionRow
 from mz_dagster.plan.types import Column, Kind, ScalarType
+from mz_dagster.plan.values import to_stored
 from mz_dagster.storage.batch_stats import files_of, open_table, stats_in, stored_files
 from mz_dagster.storage.clustering import NO_LAYOUT, Touched, may_hold
 from mz_dagster.storage.shards import (
@@ -61,6 +62,13 @@ _TYPES: dict[Kind, pa.DataType] = {
     Kind.TIMESTAMP: pa.timestamp("us"),
     Kind.TIMESTAMPTZ: pa.timestamp("us", "UTC"),
     Kind.MZ_TIMESTAMP: pa.int64(),
+    Kind.TIME: pa.int64(),
+    Kind.INTERVAL: pa.struct([("months", pa.int32()), ("days", pa.int32()), ("microseconds", pa.int64())]),
+    Kind.UUID: pa.string(),
+    Kind.BYTEA: pa.binary(),
+    Kind.JSONB: pa.string(),
+    Kind.VARCHAR: pa.string(),
+    Kind.CHAR: pa.string(),
 }
 
 _UPDATE_FIELDS = (
@@ -91,6 +99,8 @@ def arrow_type(scalar: ScalarType) -> pa.DataType:
     if scalar.element is not None:
         # Delta's name of the field, which a cast would otherwise have to change.
         return pa.list_(pa.field("element", arrow_type(scalar.element)))
+    if scalar.kind is Kind.RECORD:
+        return pa.struct([(f"f{i}", arrow_type(one)) for i, (_, one) in enumerate(scalar.fields, 1)])
     return pa.decimal128(38, scalar.scale) if scalar.kind is Kind.NUMERIC else _TYPES[scalar.kind]
 
 
@@ -118,7 +128,8 @@ def update_table(
     """
     schema = update_schema(columns)
     data = [
-        pa.array([one[0][position] for one in updates], schema.field(position).type) for position in range(len(columns))
+        pa.array([to_stored(one[0][position], column.type) for one in updates], schema.field(position).type)
+        for position, column in enumerate(columns)
     ]
     rest = [
         pa.array([one[1] for one in updates], pa.int64()),

@@ -698,11 +698,11 @@ def test_literals_are_read_as_postgres_reads_them(postgres: Postgres) -> None:
                 shown = f"!{ours}"
             elif type_.kind in (Kind.FLOAT4, Kind.FLOAT8):
                 example = Example("", ours, ())
-                if same(example, f"={ours.value}", theirs, ()):
+                if same(example, f"={ours.value!s}", theirs, ()):
                     continue
-                shown = f"={ours.value}"
+                shown = f"={ours.value!s}"
             else:
-                shown = f"={str(ours.value).lower() if type_ == BOOL else ours.value}"
+                shown = f"={str(ours.value).lower() if type_ == BOOL else ours.value!s}"
                 if theirs is not None and type_.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
                     shown = shown.replace("+00:00", "+00")
                     if "." in shown:

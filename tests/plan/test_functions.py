@@ -179,9 +179,8 @@ def test_what_cannot_be_exact_is_refused_and_not_replaced() -> None:
         resolve_function("sqrt", [numeric(2)]),
         resolve_operator("-", [TIMESTAMP, TIMESTAMP]),
         resolve_operator("+", [DATE, UNKNOWN]),
-        resolve_operator("||", [FLOAT8, TEXT]),
         resolve_date_part("second", TIMESTAMP),
-        cast(FLOAT8, TEXT),
+        cast(FLOAT4, TEXT),
         cast(FLOAT8, numeric(2)),
     ]
     assert [one.sqlstate if isinstance(one, Failure) else one for one in refused] == ["0A000"] * len(refused)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING, assert_never
 
 from pyspark.sql import functions as sf
@@ -27,6 +28,7 @@ from mz_dagster.compute.scalar.emitted import HEAVY, STRICT, Emitted, Invocation
 from mz_dagster.errors import InternalError
 from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery, walk
 from mz_dagster.plan.types import Kind, ScalarType
+from mz_dagster.plan.values import to_stored
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -171,6 +173,7 @@ def literal(scalar: Literal) -> Column:
         return null(type_)
     match type_.kind:
         case Kind.NUMERIC:
+            assert isinstance(value, Decimal)
             return sf.lit(f"{value:f}").cast(spark_type(type_))
         case Kind.DATE:
             assert isinstance(value, date)
@@ -182,8 +185,11 @@ def literal(scalar: Literal) -> Column:
             return moment.cast("timestamp_ntz") if type_.kind is Kind.TIMESTAMP else moment
         case Kind.FLOAT8:
             return sf.lit(float(value))  # type: ignore[arg-type]
+        case Kind.INTERVAL:
+            parts = to_stored(value, type_)
+            return sf.struct(*(sf.lit(part).alias(name) for name, part in parts.items())).cast(spark_type(type_))
         case _:
-            return sf.lit(value).cast(spark_type(type_))
+            return sf.lit(to_stored(value, type_)).cast(spark_type(type_))
 
 
 def _unless_failing(value: Column, arguments: Sequence[Emitted]) -> tuple[Column, Column | None]:

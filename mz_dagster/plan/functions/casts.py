@@ -119,7 +119,15 @@ _NAMES = {
     Kind.TIMESTAMP: "timestamp",
     Kind.TIMESTAMPTZ: "timestamptz",
     Kind.MZ_TIMESTAMP: "mz_timestamp",
+    Kind.TIME: "time",
+    Kind.INTERVAL: "interval",
+    Kind.UUID: "uuid",
+    Kind.BYTEA: "bytea",
+    Kind.JSONB: "jsonb",
+    Kind.VARCHAR: "varchar",
+    Kind.CHAR: "bpchar",
     Kind.ARRAY: "array",
+    Kind.RECORD: "record",
 }
 
 

@@ -37,7 +37,8 @@ _D, _TS, _TZ, _MZ = Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.MZ_TIMESTA
 
 COMPARISONS = {"=": "eq", "<>": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 _INTEGERS = (_I2, _I4, _I8)
-_SCALAR_KINDS: tuple[Kind, ...] = tuple(kind for kind in Kind if kind is not Kind.ARRAY)
+#: The kinds whose values compare by operators of their own.
+_SCALAR_KINDS: tuple[Kind, ...] = (_B, *_INTEGERS, _F4, _F8, _N, _T, _D, _TS, _TZ, _MZ)
 _INEXACT = "its last digit depends on the C library"
 _NO_INTERVAL = "there is no interval type"
 

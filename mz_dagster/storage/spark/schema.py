@@ -22,6 +22,19 @@ _TYPES: dict[Kind, types.DataType] = {
     Kind.TIMESTAMP: types.TimestampNTZType(),
     Kind.TIMESTAMPTZ: types.TimestampType(),
     Kind.MZ_TIMESTAMP: types.LongType(),
+    Kind.TIME: types.LongType(),
+    Kind.INTERVAL: types.StructType(
+        [
+            types.StructField("months", types.IntegerType()),
+            types.StructField("days", types.IntegerType()),
+            types.StructField("microseconds", types.LongType()),
+        ]
+    ),
+    Kind.UUID: types.StringType(),
+    Kind.BYTEA: types.BinaryType(),
+    Kind.JSONB: types.StringType(),
+    Kind.VARCHAR: types.StringType(),
+    Kind.CHAR: types.StringType(),
 }
 
 
@@ -46,6 +59,9 @@ def spark_type(scalar: ScalarType) -> types.DataType:
     """
     if scalar.element is not None:
         return types.ArrayType(spark_type(scalar.element))
+    if scalar.kind is Kind.RECORD:
+        fields = enumerate(scalar.fields, 1)
+        return types.StructType([types.StructField(f"f{i}", spark_type(one)) for i, (_, one) in fields])
     if scalar.kind is Kind.NUMERIC:
         return types.DecimalType(38, scalar.scale)
     return _TYPES[scalar.kind]
