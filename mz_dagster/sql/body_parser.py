@@ -60,6 +60,19 @@ class _Parser(MaterializeParser):
             raise _Refused("interval literals are not supported", self._curr.start, "There is no interval type yet.")
         return None
 
+    # A grouping set is any expression; sqlglot's own stop at predicates (IS NULL, LIKE).
+    def _parse_grouping_set(self) -> Any:
+        return self._parse_grouping_sets() or self._parse_cube_or_rollup() or self._parse_disjunction()
+
+    def _parse_cube_or_rollup(self, with_prefix: bool = False) -> Any:
+        kind = {TokenType.CUBE: exp.Cube, TokenType.ROLLUP: exp.Rollup}.get(self._curr.token_type)
+        if kind is None:
+            return None
+        self._advance()
+        return self.expression(
+            kind(expressions=[] if with_prefix else self._parse_wrapped_csv(self._parse_disjunction))
+        )
+
     def _warn_unsupported(self) -> None:
         self.raise_error("not a query")
 
