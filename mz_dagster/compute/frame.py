@@ -30,13 +30,16 @@ META = (TIME, DIFF, ERROR)
 
 #: What a session must have set for expressions to be exact: decimal results keep their scale, or overflow. A stage of
 #: shared columns takes the analyzer an iteration or two. Constraints are not inferred from expressions: Catalyst
-#: substitutes aliases into each other for that, which takes minutes where large ones stand above a join.
+#: substitutes aliases into each other for that, which takes minutes where large ones stand above a join. A Python
+#: function gets rows, not the columns of a Parquet scan: Spark 4.2 then writes its worker a header that the worker does
+#: not expect, and both wait for ever.
 REQUIRED_CONF = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.decimalOperations.allowPrecisionLoss": "false",
     "spark.sql.analyzer.maxIterations": "1000",
     "spark.sql.constraintPropagation.enabled": "false",
+    "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
 }
 
 _exact: WeakSet[SparkSession] = WeakSet()

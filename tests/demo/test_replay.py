@@ -23,12 +23,12 @@ from sensors.feed import SOURCES, Feed
 from tests.demo.reference import Reference
 
 ROOT = Path(__file__).resolve().parents[2]
-#: How many days are replayed; on some of the first five something changes that does not every day.
-DAYS = (5, pytest.param(20, marks=pytest.mark.deep))
+#: How many days are replayed.
+DAYS = (3, pytest.param(20, marks=pytest.mark.deep))
 #: Ticks after which batches are merged, so that later steps and reads go over merged ones.
-COMPACTED = (3, 7, 14)
+COMPACTED = (1, 3, 7, 14)
 #: Days on which nothing is stepped, so that the next step covers several ticks at once.
-SKIPPED = (4, 9, 10)
+SKIPPED = (2, 8, 9)
 #: How long after a tick, in milliseconds, `flights_due` is read again, when the tick after it has closed: 07:30 and a
 #: half second.
 LATER = (7 * 60 + 30) * 60_000 + 500

@@ -13,7 +13,8 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
 #: SQL names of the types; the families that a generator chooses from.
 INTEGERS = ("smallint", "integer", "bigint")
@@ -93,18 +94,23 @@ class Expr:
         return re.sub(r"⟦(\d+)⟧", lambda found: spell(int(found.group(1))), self.text)
 
 
-def value_text(source: random.Random, type_: str, *, wild: bool = False) -> str:
-    """Returns a value of the type as text."""
+def value_text(source: random.Random, type_: str, *, wild: bool = False, now: int | None = None) -> str:
+    """Returns a value of the type as text; a moment often is near `now`, in milliseconds, if that is given."""
+    if now is not None and type_ in ("mz_timestamp", "timestamp", "timestamptz") and source.random() < 0.6:
+        near = now + source.choice((-1000, -200, 0, 1, 300, 1000, 2500, 6000))
+        if type_ == "mz_timestamp":
+            return str(near)
+        return (datetime(1970, 1, 1) + timedelta(milliseconds=near)).isoformat(" ")
     if wild and type_ in _WILD and source.random() < 0.25:
         return source.choice(_WILD[type_])
     return source.choice(_POOLS[type_])
 
 
-def literal(source: random.Random, type_: str, *, wild: bool = False, null: float = 0.0) -> str:
+def literal(source: random.Random, type_: str, *, wild: bool = False, null: float = 0.0, now: int | None = None) -> str:
     """Returns a literal of exactly the type."""
     if source.random() < null:
         return f"CAST(NULL AS {type_})"
-    text = value_text(source, type_, wild=wild)
+    text = value_text(source, type_, wild=wild, now=now)
     if type_ == "integer" and source.random() < 0.7 and not text.startswith("-"):
         return text
     if type_ == "boolean":
@@ -112,6 +118,16 @@ def literal(source: random.Random, type_: str, *, wild: bool = False, null: floa
     if type_ == "text" and source.random() < 0.5:
         return f"CAST('{text}' AS text)"
     return f"'{text}'::{type_}" if source.random() < 0.5 else f"CAST('{text}' AS {type_})"
+
+
+def plain(one: Expr) -> Expr:
+    """Returns an expression that is never -0.0, which equals 0.0 and is spelled differently."""
+    return replace(one, text=plain_text(one.text, one.type)) if one.type in FLOATS else one
+
+
+def plain_text(text: str, type_: str) -> str:
+    """Returns the text of an expression that is never -0.0."""
+    return f"({text} + CAST(0 AS {type_}))" if type_ in FLOATS else text
 
 
 class Scalars:

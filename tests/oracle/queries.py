@@ -1,4 +1,4 @@
-"""Random queries: joins of all forms, derived tables, CTEs, VALUES, UNION ALL.
+"""Random queries: joins of all forms, derived tables, CTEs, VALUES, UNION ALL, temporal filters; and other shapes.
 
 Whether an error of an expression reaches the answer may depend on the plan: PostgreSQL may evaluate conditions in any
 order and leaves out what nobody reads. A query is *strict* if it leaves no such choice: it reads only what cannot
@@ -12,71 +12,11 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from tests.oracle.dialects import both
 from tests.oracle.expressions import COMPARISONS, Column, Expr, Scalars, literal
-
-
-@dataclass(frozen=True)
-class Relation:
-    """Is a table or view that queries may read.
-
-    Attributes:
-        safe: Whether reading it cannot fail.
-    """
-
-    name: str
-    columns: tuple[Column, ...]
-    safe: bool = True
-
-
-@dataclass(frozen=True)
-class Arm:
-    """Is one SELECT.
-
-    Attributes:
-        source: What stands after FROM.
-        spelled: How each column of the scope is written.
-        columns: The scope's columns.
-        where: The condition, or None.
-        items: The output.
-    """
-
-    source: str
-    spelled: tuple[str, ...]
-    columns: tuple[Column, ...]
-    where: Expr | None
-    items: tuple[Expr, ...]
-
-    def text(self, names: Sequence[str], condition: str | None = None) -> str:
-        """Returns the SELECT; `condition` stands instead of its own."""
-        items = ", ".join(f"{self.spell(one)} AS {name}" for one, name in zip(self.items, names, strict=True))
-        if condition is None and self.where is not None:
-            condition = self.spell(self.where)
-        return f"SELECT {items} FROM {self.source}" + (f" WHERE {condition}" if condition else "")
-
-    def spell(self, one: Expr) -> str:
-        """Returns an expression with the scope's names."""
-        return one.with_columns(lambda n: self.spelled[n])
-
-
-@dataclass(frozen=True)
-class Query:
-    """Is a query.
-
-    Attributes:
-        text: Its SQL.
-        columns: Its output.
-        safe: Whether it cannot fail.
-        strict: Whether its errors are determined.
-        prefix: WITH, if there is one.
-        arms: What UNION ALL adds up; empty if it is not strict.
-    """
-
-    text: str
-    columns: tuple[Column, ...]
-    safe: bool
-    strict: bool
-    prefix: str = ""
-    arms: tuple[Arm, ...] = ()
+from tests.oracle.scope import Arm, Query, Relation, Scope
+from tests.oracle.shapes import Shapes
+from tests.oracle.subqueries import Subqueries
 
 
 @dataclass
@@ -94,12 +34,14 @@ class Queries:
     def query(self, depth: int = 1, *, safe: bool | None = None) -> Query:
         """Returns a query; with `safe`, one that cannot fail."""
         source = self.source
+        if safe is not False and source.random() < (0.65 if depth > 0 else 0.2):
+            return self._shaped(depth)
         if safe is None:
             safe = source.random() < 0.5
         prefix, named = "", []
         if depth > 0 and source.random() < 0.2:
             inner = self.query(depth - 1, safe=True)
-            named = [Relation("w", inner.columns)]
+            named = [Relation("w", inner.columns, True, inner.temporal)]
             prefix = f"WITH w AS ({inner.text}) "
         loose = not safe and source.random() < 0.4
         arms = [self._arm(depth, None, safe=safe, loose=loose, named=named)]
@@ -122,9 +64,65 @@ class Queries:
         )
         values = parts[len(arms) :]
         kept = tuple(arm for arm, _ in arms) if strict and not values else ()
-        return Query(text, tuple(columns), not fallible, bool(kept) or not fallible, prefix, kept)
+        temporal = any(arm.scope.temporal for arm, _ in arms)
+        return Query(text, tuple(columns), not fallible, bool(kept) or not fallible, prefix, kept, temporal)
+
+    def _shaped(self, depth: int) -> Query:
+        """Returns a query of another shape, which cannot fail."""
+
+        def scope(most: int, prefix: str) -> Scope:
+            return self._from(depth - 1, self.source.randrange(1, most + 1), loose=False, named=[], prefix=prefix)[0]
+
+        def subqueries(columns: Sequence[Column]) -> Subqueries:
+            return Subqueries(self.source, columns, [one for one in self.relations if one.safe and not one.temporal])
+
+        return Shapes(self.source, scope, subqueries).query()
 
     # ---- FROM
+
+    def _from(
+        self, depth: int, count: int, *, loose: bool, named: list[Relation], prefix: str = "t"
+    ) -> tuple[Scope, bool]:
+        """Returns a FROM of `count` items, and whether errors of reading it are determined."""
+        source = self.source
+        text, spelled, columns = "", [], []
+        strict, temporal = True, False
+        for n in range(count):
+            one = self._item(depth, f"{prefix}{n}", need_safe=not loose, named=named)
+            item, own, mine = one.text, one.columns, list(one.spelled)
+            strict, temporal = strict and one.safe, temporal or one.temporal
+            if n == 0:
+                text, spelled, columns = item, mine, list(own)
+                continue
+            before = len(columns)
+            shared = [one.name for one in own if any(s == f"{prefix}{n - 1}.{one.name}" and c.type == one.type
+                      for s, c in zip(spelled, columns, strict=True))]  # fmt: skip
+            ambiguous = [s.split(".")[-1] for s in spelled]
+            shared = [name for name in shared if ambiguous.count(name) == 1]
+            both_sides = Scalars(source, (*columns, *own))
+            spelled, columns = [*spelled, *mine], [*columns, *own]
+            form = source.choices(("", "LEFT ", "RIGHT ", "FULL "), (6, 2, 1, 1))[0]
+            if shared and source.random() < 0.4:
+                using = shared[: source.choice((1, 2))]
+                text += f" {form}JOIN {item} USING ({', '.join(using)})"
+            elif form == "FULL ":
+                condition = self._equality(columns, before)
+                text += f" {form}JOIN {item} ON {condition.with_columns(spelled.__getitem__) if condition else 'true'}"
+            elif not form and source.random() < 0.12:
+                text += f" CROSS JOIN {item}"
+            else:
+                condition = self._join_condition(both_sides, columns, before, safe=not loose)
+                strict = strict and not condition.fallible
+                text += f" {form}JOIN {item} ON {condition.with_columns(spelled.__getitem__)}"
+        return Scope(text, tuple(spelled), tuple(columns), strict, temporal), strict
+
+    def _equality(self, columns: Sequence[Column], before: int) -> Expr | None:
+        """Returns an equality of columns: all that PostgreSQL's FULL JOIN can do."""
+        pairs = _pairs(columns, before)
+        if not pairs:
+            return None
+        i, j = self.source.choice(pairs)
+        return Expr(f"⟦{i}⟧ = ⟦{j}⟧", "boolean")
 
     def _arm(
         self, depth: int, types: Sequence[str] | None, *, safe: bool, loose: bool, named: list[Relation]
@@ -132,34 +130,8 @@ class Queries:
         """Returns a SELECT, and whether its errors are determined."""
         source = self.source
         count = source.choices((1, 2, 3), (5, 4, 1 if depth else 0))[0]
-        text, spelled, columns = "", [], []
-        strict = True
-        for n in range(count):
-            item, own, own_safe = self._item(depth, f"t{n}", need_safe=not loose, named=named)
-            strict = strict and own_safe
-            mine = [f"t{n}.{one.name}" for one in own]
-            if n == 0:
-                text, spelled, columns = item, mine, list(own)
-                continue
-            before = len(columns)
-            shared = [one.name for one in own if any(s == f"t{n - 1}.{one.name}" and c.type == one.type
-                      for s, c in zip(spelled, columns, strict=True))]  # fmt: skip
-            ambiguous = [s.split(".")[-1] for s in spelled]
-            shared = [name for name in shared if ambiguous.count(name) == 1]
-            both = Scalars(source, (*columns, *own))
-            spelled, columns = [*spelled, *mine], [*columns, *own]
-            if shared and source.random() < 0.4:
-                using = shared[: source.choice((1, 2))]
-                text += f" JOIN {item} USING ({', '.join(using)})"
-                continue
-            form = source.random()
-            if form < 0.12:
-                text += f" CROSS JOIN {item}"
-            else:
-                condition = self._join_condition(both, columns, before, safe=not loose)
-                strict = strict and not condition.fallible
-                text += f" JOIN {item} ON {condition.with_columns(spelled.__getitem__)}"
-        scalars = Scalars(source, columns)
+        scope, strict = self._from(depth, count, loose=loose, named=named)
+        scalars = Scalars(source, scope.columns)
         where = None
         if source.random() < 0.6:
             where = scalars.predicate(1, safe=safe or not (loose or count == 1))
@@ -174,16 +146,11 @@ class Queries:
         failing = scalars.failing() if not safe and source.random() < 0.8 else None
         if failing is not None and (free or failing.type == items[-1].type):
             items[-1] = failing
-        return Arm(text, tuple(spelled), tuple(columns), where, tuple(items)), strict
+        return Arm(scope, where, tuple(items)), strict
 
     def _join_condition(self, scalars: Scalars, columns: Sequence[Column], before: int, *, safe: bool) -> Expr:
         source = self.source
-        pairs = [
-            (i, j)
-            for i in range(before)
-            for j in range(before, len(columns))
-            if columns[i].type == columns[j].type
-        ]  # fmt: skip
+        pairs = _pairs(columns, before)
         parts: list[Expr] = []
         for i, j in source.sample(pairs, min(len(pairs), source.choice((1, 1, 2)))):
             roll = source.random()
@@ -199,26 +166,58 @@ class Queries:
             parts.append(scalars.predicate(1, safe=safe))
         return Expr(" AND ".join(one.text for one in parts), "boolean", 1, any(one.fallible for one in parts))
 
-    def _item(
-        self, depth: int, alias: str, *, need_safe: bool, named: list[Relation]
-    ) -> tuple[str, tuple[Column, ...], bool]:
-        """Returns an item of FROM, its columns, and whether reading it cannot fail."""
+    def _item(self, depth: int, alias: str, *, need_safe: bool, named: list[Relation]) -> Scope:
+        """Returns an item of FROM."""
         source = self.source
         roll = source.random()
         if named and roll < 0.6:
-            return f"{named[0].name} AS {alias}", named[0].columns, True
+            return _item(f"{named[0].name} AS {alias}", alias, named[0].columns, True, named[0].temporal)
         if depth > 0 and roll < 0.15:
             inner = self.query(depth - 1, safe=True if need_safe else None)
-            return f"({inner.text}) AS {alias}", inner.columns, inner.safe
-        if roll < 0.22:
+            return _item(f"({inner.text}) AS {alias}", alias, inner.columns, inner.safe, inner.temporal)
+        if roll < 0.2:
             types = [source.choice(("integer", "text", "boolean", "date", "numeric(38,2)", "double precision"))
                      for _ in range(source.randrange(1, 4))]  # fmt: skip
             rows = ", ".join(
                 f"({', '.join(literal(source, t, null=0.2) for t in types)})" for _ in range(source.randrange(1, 4))
             )
             columns = tuple(Column(f"v{i}", t) for i, t in enumerate(types))
-            return f"(VALUES {rows}) AS {alias} ({', '.join(c.name for c in columns)})", columns, True
+            return _item(f"(VALUES {rows}) AS {alias} ({', '.join(c.name for c in columns)})", alias, columns)
         relations = [one for one in self.relations if one.safe] if need_safe else self.relations
         # The earlier ones more often: what is stacked ten views deep takes Spark long to plan.
         one = relations[int(len(relations) * source.random() ** 2)]
-        return f"{one.name} AS {alias}", one.columns, one.safe
+        condition = self._validity(one)
+        if condition is not None and source.random() < 0.25:
+            text = f"(SELECT * FROM {one.name} AS m WHERE {condition}) AS {alias}"
+            return _item(text, alias, one.columns, one.safe, temporal=True)
+        return _item(f"{one.name} AS {alias}", alias, one.columns, one.safe, one.temporal)
+
+    def _validity(self, relation: Relation) -> str | None:
+        """Returns a temporal filter over columns of a relation called `m`, or None if no column lends itself."""
+        source = self.source
+        moments = [f"m.{one.name}" for one in relation.columns if one.type == "mz_timestamp"]
+        for one in relation.columns:
+            if one.type in ("timestamp", "timestamptz"):
+                epoch = f"floor(extract(epoch FROM m.{one.name}) * 1000)"
+                moments.append(both(f"m.{one.name}", epoch))
+                moments.append(f"(CAST({epoch} AS bigint) + {source.choice((0, 500, 1000))})")
+        if not moments:
+            return None
+        first = source.choice(moments)
+        now, symbol = f"mz_now() {source.choice(('<', '<=', '>', '>='))} {first}", source.choice(("<=", "<"))
+        between = f"{first} {symbol} mz_now() AND {source.choice(moments)} >= mz_now()"
+        return source.choice((now, f"{first} <= mz_now()", between))
+
+
+def _item(text: str, alias: str, columns: tuple[Column, ...], safe: bool = True, temporal: bool = False) -> Scope:
+    return Scope(text, tuple(f"{alias}.{one.name}" for one in columns), columns, safe, temporal)
+
+
+def _pairs(columns: Sequence[Column], before: int) -> list[tuple[int, int]]:
+    """Returns the pairs of columns of one type on both sides of a join."""
+    return [
+        (i, j)
+        for i in range(before)
+        for j in range(before, len(columns))
+        if columns[i].type == columns[j].type
+    ]  # fmt: skip

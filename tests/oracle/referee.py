@@ -16,7 +16,8 @@ from typing import Any
 
 import psycopg
 
-from tests.oracle.queries import Arm, Query, Relation
+from tests.oracle.dialects import theirs
+from tests.oracle.scope import Arm, Query, Relation
 from tests.postgres_server import Postgres
 
 Rows = Counter[str]
@@ -74,6 +75,11 @@ class Referee:
         self.run(f"DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}")
         self.run(f"SET search_path = {schema}; SET TimeZone = 'UTC'")
         self.run("CREATE DOMAIN mz_timestamp AS numeric(20,0)")
+        self.run(
+            "CREATE FUNCTION mz_now() RETURNS numeric LANGUAGE sql STABLE"
+            " AS $$ SELECT current_setting('mz.now')::numeric $$"
+        )
+        self.set_now(0)
 
     def close(self) -> None:
         """Drops the schema."""
@@ -82,7 +88,7 @@ class Referee:
 
     def run(self, text: str) -> int:
         """Executes statements; returns how many rows the last one touched."""
-        return self._connection.execute(text.encode()).rowcount
+        return self._connection.execute(theirs(text).encode()).rowcount
 
     def try_run(self, text: str) -> str | None:
         """Executes a statement; returns its SQLSTATE if it fails."""
@@ -91,6 +97,10 @@ class Referee:
         except psycopg.Error as error:
             return error.sqlstate or "?"
         return None
+
+    def set_now(self, time: int) -> None:
+        """Sets what `mz_now()` says."""
+        self.run(f"SET mz.now = '{time}'")
 
     # ---- states
 
@@ -131,7 +141,7 @@ class Referee:
         for arm in query.arms:
             call = self._check(arm)
             rows += spelled(self._fetch(query.prefix + arm.text(names, f"{call} = '{{}}'")), types)
-            found = self._fetch(f"{query.prefix}SELECT DISTINCT unnest({call}) FROM {arm.source}")
+            found = self._fetch(f"{query.prefix}SELECT DISTINCT unnest({call}) FROM {arm.scope.text}")
             codes |= {str(one) for (one,) in found} - {"skip"}
         assert codes, f"PostgreSQL raises {code}, but no expression does: {text}"
         return Answer(rows, frozenset(codes))
@@ -140,7 +150,7 @@ class Referee:
         """Returns a call that yields the SQLSTATEs with which a row of the scope fails."""
         if arm not in self._functions:
             name = f"check_{len(self._functions)}"
-            parameters = ", ".join(f"p{i} {one.type}" for i, one in enumerate(arm.columns))
+            parameters = ", ".join(f"p{i} {one.type}" for i, one in enumerate(arm.scope.columns))
 
             def spell(one: Any) -> str:
                 return str(one.with_columns(lambda n: f"p{n}"))
@@ -157,7 +167,7 @@ class Referee:
                 f"DECLARE ok boolean; codes text[] := '{{}}'; BEGIN {body} RETURN codes; END $check$"
             )
             self._functions[arm] = name
-        return f"{self._functions[arm]}({', '.join(arm.spelled)})"
+        return f"{self._functions[arm]}({', '.join(arm.scope.spelled)})"
 
     def _fetch(self, text: str) -> list[tuple[Any, ...]]:
-        return self._connection.execute(text.encode()).fetchall()
+        return self._connection.execute(theirs(text).encode()).fetchall()

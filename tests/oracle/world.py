@@ -20,17 +20,19 @@ from mz_dagster.catalog import CollectionRow
 from mz_dagster.clock import SystemClock
 from mz_dagster.compute.peek import CollectionHasErrors
 from mz_dagster.errors import DataError, NotSupportedError, ProgrammingError
-from mz_dagster.plan.physical import MaintainedPlan, NegateAll, Physical, ReadCollection, physical_inputs
+from mz_dagster.plan.physical import MaintainedPlan, Physical, ReadCollection, Staged, StageFunction, physical_inputs
 from mz_dagster.storage.read import overlapping
 from mz_dagster.storage.spark import SparkConfig
+from tests.oracle.dialects import ours
 from tests.oracle.expressions import TYPES, Column, Scalars, literal
-from tests.oracle.queries import Queries, Query, Relation
+from tests.oracle.queries import Queries
 from tests.oracle.referee import Answer, Referee, spelled
+from tests.oracle.scope import Query, Relation
 from tests.postgres_server import Postgres
 
 TIMELINE = "default"
 #: What SQL cannot reach yet.
-UNREACHED = frozenset({NegateAll.__name__})
+UNREACHED: frozenset[str] = frozenset()
 #: SQLSTATEs that an expression can raise.
 DATA_CODES = frozenset({"22003", "22007", "22008", "22011", "22012", "22P02", "22023", "22025"})
 
@@ -62,6 +64,7 @@ class Tally:
         loose: How many may legally differ, since an optimizer may move an error.
         moved: How many of these did.
         operators: How often each operator stood in an accepted view's plan.
+        shapes: How many views there were of each shape of query.
     """
 
     accepted: int = 0
@@ -71,6 +74,7 @@ class Tally:
     loose: int = 0
     moved: int = 0
     operators: Counter[str] = field(default_factory=Counter)
+    shapes: Counter[str] = field(default_factory=Counter)
 
     @property
     def queries(self) -> int:
@@ -91,11 +95,13 @@ class Tally:
         self.loose += other.loose
         self.moved += other.moved
         self.operators.update(other.operators)
+        self.shapes.update(other.shapes)
 
     def check(self, *, arrangements: bool = True) -> None:
         """Fails if the worlds say too little; a few worlds may do without `arrangements`."""
         assert self.acceptance >= 0.8, f"{self.acceptance:.0%} of the queries were accepted: {self.refused}"
-        never = {one.__name__ for one in get_args(Physical)} - UNREACHED - self.operators.keys()
+        kinds = {one.__name__ for one in (*get_args(Physical), *get_args(StageFunction))}
+        never = kinds - UNREACHED - self.operators.keys()
         assert not never, f"operators that no view exercised: {sorted(never)}"
         assert self.operators["arrangement"] or not arrangements, "no view needed an arrangement"
         assert self.errors, "no answer was an error"
@@ -104,7 +110,8 @@ class Tally:
     def __str__(self) -> str:
         return (
             f"{self.queries} queries, {self.acceptance:.0%} accepted; {self.compared} answers compared, {self.errors} "
-            f"errors; {self.loose} with movable errors, {self.moved} moved; {dict(self.operators)}; "
+            f"errors; {self.loose} with movable errors, {self.moved} moved; "
+            f"{dict(self.shapes)}; {dict(self.operators)}; "
             f"refused: {dict(self.refused)}"
         )
 
@@ -194,7 +201,9 @@ class World:
                     self._create_view()
             self._meanwhile()
         for _ in range(self._view_count // 4):
-            self._select(self._queries.query())
+            query = self._queries.query()
+            if not query.temporal:  # nobody would know at which time it was answered
+                self._select(query)
         self._step()
         self._compare()
 
@@ -205,6 +214,7 @@ class World:
         self._connection = Connection(engine, Isolation.STRICT_SERIALIZABLE)
 
     def _execute(self, text: str, isolation: Isolation | None = None) -> Any:
+        text = ours(text)
         self._say(f"{text};")
         connection = self._connection if isolation is None else Connection(self._connection.engine, isolation)
         return connection.execute(text)
@@ -241,7 +251,8 @@ class World:
             return
         self.tally.accepted += 1
         self._views[name] = View(name, query, materialized)
-        self._queries.relations.append(Relation(name, query.columns, query.safe))
+        self.tally.shapes[query.shape] += 1
+        self._queries.relations.append(Relation(name, query.columns, query.safe, query.temporal))
         engine = self._connection.engine
         if materialized:
             plan = engine.definitions.definition(engine.collection_of(name)).plan
@@ -298,7 +309,8 @@ class World:
         cells = []
         for one in table.columns:
             null = 0.2 if one.nullable else 0.0
-            cells.append(literal(self.random, one.type, wild=one.bound > 100, null=null))
+            now = self._clock.now_ms()
+            cells.append(literal(self.random, one.type, wild=one.bound > 100, null=null, now=now))
         return f"({', '.join(cells)})"
 
     def _meanwhile(self) -> None:
@@ -335,7 +347,7 @@ class World:
 
     def _read(self, isolation: Isolation | None) -> None:
         """Reads a view at the latest time; the answer is compared later."""
-        names = [one.name for one in self._views.values() if one.materialized]
+        names = [one.name for one in self._views.values() if one.materialized and not one.query.temporal]
         if names and isolation is None:
             name = self.random.choice(names)
             answer = self._ask(f"SELECT * FROM {name}", self._views[name].query)
@@ -382,18 +394,20 @@ class World:
                     if not row.since.only <= time < row.upper.only:
                         continue
                     text = f"SELECT * FROM {name}"
-                    expected = expected or self._referee.answer(query, text)
+                    if expected is None or query.temporal:
+                        self._referee.set_now(time)
+                        expected = self._referee.answer(query, text)
                     answer = self._content(row, query, time)
                     self._agree(name, query, text, expected, answer, f"time {time}, state {state}")
             for table in self._tables:
                 self._compare_table(table, times[0])
 
     def _intervals(self) -> Iterator[tuple[int, list[int]]]:
-        """Yields each state with times at which it is the present: its own, and the last before the next."""
+        """Yields each state with times at which it is the present: its own, the last before the next, one between."""
         for n, (time, state) in enumerate(self._history):
             following = self._history[n + 1][0] if n + 1 < len(self._history) else time + 1
             if following > time:
-                yield state, sorted({time, following - 1})
+                yield state, sorted({time, following - 1, self.random.randrange(time, following)})
 
     def _content(self, row: CollectionRow, query: Query, time: int) -> Answer:
         """Reads a view by SQL; of a view with errors, its rows that are none, too."""
@@ -467,6 +481,8 @@ def _operators(plan: MaintainedPlan) -> Iterator[str]:
 
 def _nodes(node: Physical) -> Iterator[str]:
     yield type(node).__name__
+    if isinstance(node, Staged):
+        yield type(node.function).__name__
     if not isinstance(node, ReadCollection):
         for one in physical_inputs(node):
             yield from _nodes(one)

@@ -30,10 +30,9 @@ from mz_dagster.orchestration.drive import dagster_home, instance_of
 from mz_dagster.orchestration.runs import LIVE
 from mz_dagster.storage.spark import SparkConfig, ensure_server
 
-TICKS = 20
 DROP_EVERY_S = 2.0
 #: Which tick's run is killed, counted from the first.
-KILLED_AT = 6
+KILLED_AT = 3
 
 SQL = """
 CREATE SOURCE payments (id integer NOT NULL, shop integer, amount integer, PRIMARY KEY (id))
@@ -212,8 +211,9 @@ def takings(watch: Watch, tick: int) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.timeout(600)
-def test_the_daemon_drives_twenty_ticks_and_a_killed_worker_loses_and_repeats_nothing(
-    project: Project, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("ticks", [6, pytest.param(20, marks=pytest.mark.deep)])
+def test_the_daemon_drives_ticks_and_a_killed_worker_loses_and_repeats_nothing(
+    project: Project, spark: SparkSession, capsys: pytest.CaptureFixture[str], ticks: int
 ) -> None:
     dropper = Dropper(project.root / "landing")
     with Engine(project) as engine, instance_of(project) as instance:
@@ -233,7 +233,7 @@ def test_the_daemon_drives_twenty_ticks_and_a_killed_worker_loses_and_repeats_no
             before = watch.ticks[-1]
             watch.until(lambda: watch.upper > before, 180, log)
             recovered = time.monotonic() - died
-            watch.until(lambda: len(watch.ticks) >= TICKS, 180, log)
+            watch.until(lambda: len(watch.ticks) >= ticks, 180, log)
             dropper.stopped.set()
             dropper.join(10)
 

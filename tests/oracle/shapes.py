@@ -1,0 +1,284 @@
+"""Random queries of every shape beyond the plain SELECT: groups, DISTINCT, limits, windows, set operations, LATERAL.
+
+None of them can fail: they read what cannot fail through expressions that cannot. Nor can two rows that are equal be
+told apart in what they answer: what is ordered is ordered by everything, and 0.0 is never beside -0.0 where rows are
+compared.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from tests.oracle.expressions import INTEGERS, Column, Expr, Scalars, plain, plain_text
+from tests.oracle.scope import Query, Scope
+from tests.oracle.subqueries import Subqueries
+
+#: Makes a FROM of up to so many relations, whose aliases begin with a letter.
+MakeScope = Callable[[int, str], Scope]
+
+
+class Shapes:
+    """Makes queries over scopes.
+
+    Args:
+        source: Of randomness.
+        scope: Makes a FROM that cannot fail.
+        subqueries: Makes subqueries over columns.
+    """
+
+    def __init__(
+        self, source: random.Random, scope: MakeScope, subqueries: Callable[[Sequence[Column]], Subqueries]
+    ) -> None:
+        self._source = source
+        self._scope = scope
+        self._subqueries = subqueries
+        self._shapes: dict[str, tuple[int, Callable[[], Query]]] = {
+            "grouped": (5, self._grouped),
+            "distinct": (2, self._distinct),
+            "distinct on": (2, self._distinct_on),
+            "limit": (3, self._limited),
+            "window": (3, self._windowed),
+            "set operation": (3, self._set_operation),
+            "subquery": (5, self._with_subqueries),
+            "lateral": (2, self._lateral),
+        }
+
+    def query(self) -> Query:
+        """Returns a query of some shape."""
+        names = list(self._shapes)
+        (name,) = self._source.choices(names, [self._shapes[one][0] for one in names])
+        return replace(self._shapes[name][1](), shape=name)
+
+    # ---- parts
+
+    def _items(self, scope: Scope, count: int) -> list[Expr]:
+        """Returns expressions that may be compared with each other: floats among them are never -0.0."""
+        scalars = Scalars(self._source, scope.columns)
+        return [plain(scalars.expression(scalars.some_type(), self._source.randrange(2))) for _ in range(count)]
+
+    def _where(self, scope: Scope, likely: float = 0.5) -> str:
+        if self._source.random() >= likely:
+            return ""
+        if self._source.random() < 0.15:
+            return f" WHERE {scope.spell(self._subqueries(scope.columns).predicate(0))}"
+        return f" WHERE {scope.spell(Scalars(self._source, scope.columns).predicate(1))}"
+
+    def _derived(self, alias: str, count: int = 4) -> Scope:
+        """Returns a derived table of expressions, which cannot be told apart when they are equal."""
+        scope = self._scope(2, "t")
+        items = self._items(scope, self._source.randrange(2, count + 1))
+        listed = ", ".join(f"{scope.spell(one)} AS d{i}" for i, one in enumerate(items))
+        columns = tuple(Column(f"d{i}", one.type, one.bound) for i, one in enumerate(items))
+        text = f"(SELECT {listed} FROM {scope.text}{self._where(scope)}) AS {alias}"
+        return Scope(text, tuple(f"{alias}.{one.name}" for one in columns), columns, True, scope.temporal)
+
+    # ---- shapes
+
+    def _grouped(self) -> Query:
+        source, scope = self._source, self._scope(3, "t")
+        keys = self._items(scope, source.choice((0, 1, 1, 2, 3)))
+        # A constant is no key: a number alone would be a position.
+        keys = [one for one in keys if one.has_column]
+        aggregates = [self._aggregate(scope) for _ in range(source.randrange(0 if keys else 1, 4))]
+        names = [f"c{i}" for i in range(len(keys) + len(aggregates))]
+        items = [*keys, *aggregates]
+        listed = ", ".join(f"{scope.spell(one)} AS {name}" for one, name in zip(items, names, strict=True))
+        text = f"SELECT {listed} FROM {scope.text}{self._where(scope)}"
+        if keys:
+            text += f" GROUP BY {self._grouping([scope.spell(one) for one in keys])}"
+        if source.random() < 0.25:
+            tested = self._aggregate(scope)
+            other = self._aggregate_of(scope, tested.type) or Expr("NULL", tested.type)
+            text += f" HAVING {scope.spell(tested)} {source.choice(('>=', '<>', '<'))} {scope.spell(other)}"
+        return self._made(text, items, scope)
+
+    def _grouping(self, keys: list[str]) -> str:
+        source, listed = self._source, ", ".join(keys)
+        match source.randrange(8):
+            case 0:
+                return f"ROLLUP ({listed})"
+            case 1 if len(keys) < 3:
+                return f"CUBE ({listed})"
+            case 2:
+                return f"GROUPING SETS (({listed}), ({keys[0]}), ())"
+            case _:
+                return listed
+
+    def _aggregate(self, scope: Scope) -> Expr:
+        while True:
+            type_ = self._source.choice(("bigint", "numeric(38,0)", "numeric(38,4)", "boolean", "text", *INTEGERS,
+                                         *(one.type for one in scope.columns)))  # fmt: skip
+            made = self._aggregate_of(scope, type_)
+            if made is not None:
+                return made
+
+    def _aggregate_of(self, scope: Scope, type_: str) -> Expr | None:
+        """Returns an aggregate that yields `type_`, or None if none is made for it."""
+        source, scalars = self._source, Scalars(self._source, scope.columns)
+
+        def argument(of: str) -> str:
+            return plain(scalars.expression(of, 1)).text
+
+        condition = f" FILTER (WHERE {scalars.predicate(1).text})" if source.random() < 0.2 else ""
+        distinct = "DISTINCT " if source.random() < 0.2 else ""
+        match type_:
+            case "bigint" if source.random() < 0.3:
+                return Expr(f"count(*){condition}", type_, 1e6)
+            case "bigint" if source.random() < 0.5:
+                return Expr(f"count({distinct}{argument(scalars.some_type())}){condition}", type_, 1e6)
+            case "bigint" if source.random() < 0.7:
+                return Expr(
+                    f"sum({distinct}{argument(source.choice(('smallint', 'integer')))}){condition}", type_, 1e14
+                )
+            case "numeric(38,0)" if source.random() < 0.7:
+                return Expr(f"CAST(sum({distinct}{argument('bigint')}){condition} AS {type_})", type_, 1e24)
+            case "numeric(38,4)" if source.random() < 0.7:
+                call = source.choice(("avg", "sum", "var_pop", "stddev_samp"))
+                of = source.choice((*INTEGERS[:2], "numeric(38,2)"))
+                return Expr(f"CAST({call}({distinct}{self._small(scope, of)}){condition} AS {type_})", type_, 1e8)
+            case "boolean":
+                call = source.choice(("bool_and", "bool_or", "every"))
+                return Expr(f"{call}({argument('boolean')}){condition}", type_, 1)
+            case "text" if source.random() < 0.5:
+                of = argument("text")
+                return Expr(f"string_agg({distinct}{of}, ',' ORDER BY {of}){condition}", type_, 1000)
+            case _:
+                one = plain(scalars.expression(type_, 1))
+                return Expr(f"{source.choice(('min', 'max'))}({one.text}){condition}", type_, one.bound)
+
+    def _small(self, scope: Scope, of: str) -> str:
+        """Returns an argument whose squares have few digits: a column of the tables' usual values, or a constant."""
+        found = [i for i, one in enumerate(scope.columns) if one.type == of and one.bound <= 100]
+        return f"⟦{self._source.choice(found)}⟧" if found else f"CAST({self._source.randrange(5)} AS {of})"
+
+    def _distinct(self) -> Query:
+        scope = self._scope(3, "t")
+        items = self._items(scope, self._source.randrange(1, 4))
+        listed = ", ".join(f"{scope.spell(one)} AS c{i}" for i, one in enumerate(items))
+        return self._made(f"SELECT DISTINCT {listed} FROM {scope.text}{self._where(scope)}", items, scope)
+
+    def _distinct_on(self) -> Query:
+        source, scope = self._source, self._derived("t0")
+        first = scope.spelled[: source.randrange(1, len(scope.spelled))]
+        order = ", ".join([*first, *self._ordered(scope.spelled[len(first) :])])
+        listed = ", ".join(f"{one} AS c{i}" for i, one in enumerate(scope.spelled))
+        text = f"SELECT DISTINCT ON ({', '.join(first)}) {listed} FROM {scope.text} ORDER BY {order}"
+        return self._made(text, self._all(scope), scope)
+
+    def _limited(self) -> Query:
+        source, scope = self._source, self._derived("t0")
+        listed = ", ".join(f"{one} AS c{i}" for i, one in enumerate(scope.spelled))
+        order = ", ".join(self._ordered(source.sample(scope.spelled, len(scope.spelled))))
+        text = f"SELECT {listed} FROM {scope.text} ORDER BY {order}"
+        text += source.choice((" LIMIT 1", " LIMIT 3", " LIMIT 5 OFFSET 1", " OFFSET 2", " FETCH FIRST 2 ROWS ONLY"))
+        return self._made(text, self._all(scope), scope)
+
+    def _ordered(self, spelled: Sequence[str]) -> list[str]:
+        return [f"{one}{self._source.choice(('', '', ' DESC', ' ASC NULLS FIRST', ' DESC NULLS LAST'))}"
+                for one in spelled]  # fmt: skip
+
+    def _windowed(self) -> Query:
+        source, scope = self._source, self._derived("t0")
+        items = self._all(scope)
+        partition = source.sample(scope.spelled, source.randrange(0, 2))
+        order = ", ".join(self._ordered(source.sample(scope.spelled, len(scope.spelled))))
+        over = (f"PARTITION BY {', '.join(partition)} " if partition else "") + f"ORDER BY {order}"
+        listed = [f"{one} AS c{i}" for i, one in enumerate(scope.spelled)]
+        for _ in range(source.randrange(1, 3)):
+            made = self._window_function(scope, over)
+            listed.append(f"{scope.spell(made)} AS c{len(items)}")
+            items.append(made)
+        return self._made(f"SELECT {', '.join(listed)} FROM {scope.text}", items, scope)
+
+    def _window_function(self, scope: Scope, over: str) -> Expr:
+        source = self._source
+        position = source.randrange(len(scope.columns))
+        column, own = scope.columns[position], f"⟦{position}⟧"
+        frame = source.choice((
+            "", "", " ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING", " ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING",
+            " GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW", " RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
+            " ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING EXCLUDE CURRENT ROW",
+        ))  # fmt: skip
+        match source.randrange(6):
+            case 0:
+                call = source.choice(("row_number()", "rank()", "dense_rank()"))
+                return Expr(f"{call} OVER ({over})", "bigint", 1e6)
+            case 1:
+                call = source.choice((f"lag({own})", f"lead({own}, 2)", f"lag({own}, 1, {own})"))
+                return Expr(f"{call} OVER ({over})", column.type, column.bound)
+            case 2:
+                call = source.choice((f"first_value({own})", f"last_value({own})", f"nth_value({own}, 2)"))
+                return Expr(f"{call} OVER ({over}{frame})", column.type, column.bound)
+            case 3 if column.type != "boolean":
+                return Expr(f"{source.choice(('min', 'max'))}({own}) OVER ({over}{frame})", column.type, column.bound)
+            case 4 if column.type in ("smallint", "integer"):
+                return Expr(f"sum({own}) OVER ({over}{frame})", "bigint", 1e14)
+            case _:
+                call = source.choice(("count(*)", f"count({own})", "ntile(3)"))
+                cast = f"CAST({call} OVER ({over}{'' if 'ntile' in call else frame}) AS bigint)"
+                return Expr(cast, "bigint", 1e6)
+
+    def _set_operation(self) -> Query:
+        source = self._source
+        first = self._scope(2, "t")
+        items = self._items(first, source.randrange(1, 4))
+        types = [one.type for one in items]
+        parts = [self._part(first, items)]
+        temporal, bounds = first.temporal, [one.bound for one in items]
+        for _ in range(source.choice((1, 1, 2))):
+            scope = self._scope(2, "t")
+            own = [plain(Scalars(source, scope.columns).expression(one, source.randrange(2))) for one in types]
+            word = source.choice(("UNION", "INTERSECT", "EXCEPT")) + source.choice(("", " ALL"))
+            parts.append(f"{word} {self._part(scope, own)}")
+            temporal = temporal or scope.temporal
+            bounds = [max(a, b.bound) for a, b in zip(bounds, own, strict=True)]
+        columns = tuple(Column(f"c{i}", t, b) for i, (t, b) in enumerate(zip(types, bounds, strict=True)))
+        return Query(" ".join(parts), columns, True, True, temporal=temporal)
+
+    def _part(self, scope: Scope, items: Sequence[Expr]) -> str:
+        listed = ", ".join(f"{scope.spell(one)} AS c{i}" for i, one in enumerate(items))
+        return f"(SELECT {listed} FROM {scope.text}{self._where(scope)})"
+
+    def _with_subqueries(self) -> Query:
+        source, scope = self._source, self._scope(2, "t")
+        asked = self._subqueries(scope.columns)
+        items = self._items(scope, source.randrange(1, 4))
+        if source.random() < 0.3:
+            items.append(plain(asked.value()))
+        if source.random() < 0.2:
+            items.append(asked.predicate(0))
+        text = self._part(scope, items)[1:-1] if source.random() < 0.2 else (
+            f"SELECT {', '.join(f'{scope.spell(one)} AS c{i}' for i, one in enumerate(items))} FROM {scope.text} "
+            f"WHERE {scope.spell(asked.predicate(1))}"
+        )  # fmt: skip
+        return self._made(text, items, scope)
+
+    def _lateral(self) -> Query:
+        source, scope = self._source, self._scope(1, "t")
+        inner = self._scope(1, "u")
+        renamed = [f"l{i}" for i in range(len(inner.columns))]
+        listed = ", ".join(f"{plain_text(s, c.type)} AS {n}" for s, c, n in
+                           zip(inner.spelled, inner.columns, renamed, strict=True))  # fmt: skip
+        pairs = [(i, j) for i, a in enumerate(inner.columns) for j, b in enumerate(scope.columns) if a.type == b.type]
+        where = ""
+        if pairs:
+            i, j = source.choice(pairs)
+            where = f" WHERE {inner.spelled[i]} {source.choice(('=', '=', '<='))} {scope.spelled[j]}"
+        order = ", ".join(str(n + 1) for n in range(len(renamed)))
+        limit = source.choice(("", f" ORDER BY {order} LIMIT 2"))
+        derived = f"(SELECT {listed} FROM {inner.text}{where}{limit}) AS x"
+        join = source.choice((f"{scope.text}, LATERAL {derived}", f"{scope.text} LEFT JOIN LATERAL {derived} ON true"))
+        columns = (*scope.columns, *(replace(c, name=n) for c, n in zip(inner.columns, renamed, strict=True)))
+        joined = Scope(join, (*scope.spelled, *(f"x.{n}" for n in renamed)), columns, True,
+                       scope.temporal or inner.temporal)  # fmt: skip
+        return self._made(f"SELECT {', '.join(f'{s} AS c{i}' for i, s in enumerate(joined.spelled))} FROM {join}",
+                          self._all(joined), joined)  # fmt: skip
+
+    def _all(self, scope: Scope) -> list[Expr]:
+        return [Expr(f"⟦{i}⟧", one.type, one.bound) for i, one in enumerate(scope.columns)]
+
+    def _made(self, text: str, items: Sequence[Expr], scope: Scope) -> Query:
+        columns = tuple(Column(f"c{i}", one.type, one.bound) for i, one in enumerate(items))
+        return Query(text, columns, True, True, temporal=scope.temporal)
