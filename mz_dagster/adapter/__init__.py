@@ -12,7 +12,8 @@ In the order of import:
 - `catalog_definitions`, `change_plan`, `apply`, `change_cost`: what the catalog holds, as plans and graphs; how the
   project's files differ from it; making it hold them, and what that costs.
 - `engine`: poll, step, reach, compact.
-- `timestamps`, `peeks`, `dml`, `ddl`, `shows`: what statements are made of.
+- `timestamps`, `names`, `peeks`: at which time a statement reads, what its names denote, and what it reads.
+- `dml`, `writes`, `ddl`, `create_sql`, `shows`: INSERT, UPDATE, DELETE and COPY; definitions; lists of them.
 - `session`, `connection`: statements in, results out; PEP 249.
 - `samples`, `audit`: a look at what was written; a view against its recomputation.
 - `reading`: a collection at a time as a Spark DataFrame.
@@ -28,8 +29,9 @@ from mz_dagster.adapter.engine import Engine, Poll, SecondRunner
 from mz_dagster.adapter.project import BadSettings, NoProject, Project
 from mz_dagster.adapter.project_files import BadProjectFile, ProjectObject, load_objects
 from mz_dagster.adapter.reading import read
+from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.samples import ErrorPart, Sample, errors_at, errors_written, shown, updates_written
-from mz_dagster.adapter.session import Result, Session
+from mz_dagster.adapter.session import Session
 from mz_dagster.adapter.timestamps import Isolation, NoValidTimestamp
 
 __all__ = [

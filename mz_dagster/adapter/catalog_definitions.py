@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from mz_dagster.adapter import introspection
@@ -32,7 +32,7 @@ from mz_dagster.plan.physical import (
     rename_collections,
     without_names,
 )
-from mz_dagster.plan.resolver import Item
+from mz_dagster.plan.resolver import Item, Resolver
 from mz_dagster.plan.types import smallest_key
 from mz_dagster.sql import parse
 from mz_dagster.storage.source import FileSource
@@ -76,7 +76,7 @@ class CatalogDefinitions:
         if relation is not None:
             return relation.item()
         row = self._catalog.resolve_name(name[-1]) if len(name) == 1 or name[0] == "public" else None
-        return None if row is None else self.item(row.id)
+        return None if row is None else replace(self.item(row.id), name=name[-1])
 
     def names(self) -> tuple[str, ...]:
         """Returns all names in use."""
@@ -102,7 +102,7 @@ class CatalogDefinitions:
             try:
                 self._definitions[id] = define(
                     statement,  # type: ignore[arg-type]  # only definitions are ever stored
-                    _Frozen(self, row.dependencies),
+                    self.as_created(row),
                     default_timeline=row.timeline or self._project.timeline,
                     name=row.created_as,
                     indexed=indexed,
@@ -110,6 +110,10 @@ class CatalogDefinitions:
             except ProgrammingError as error:
                 raise InternalError(f'the stored definition of "{row.created_as}" does not bind: {error}') from error
         return self._definitions[id]
+
+    def as_created(self, row: ObjectRow) -> Resolver:
+        """Returns what resolves an object's names to what they stood for when it was created."""
+        return _Frozen(self, row.dependencies)
 
     def is_temporal(self, id: GlobalId) -> bool:
         """Returns whether a collection changes as time goes on: it, or what it is computed from, filters by time."""

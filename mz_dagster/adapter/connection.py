@@ -13,7 +13,8 @@ from typing import Any, Self
 
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.project import Project
-from mz_dagster.adapter.session import Result, Session
+from mz_dagster.adapter.result import Result
+from mz_dagster.adapter.session import Session
 from mz_dagster.adapter.timestamps import Isolation
 from mz_dagster.errors import InterfaceError, NotSupportedError
 
@@ -115,20 +116,20 @@ class Cursor:
         Raises:
             mz_dagster.Error: See the class of the error for what went wrong.
         """
-        _ = self.connection.engine
-        if self._session is None:
-            raise InterfaceError("the cursor is closed", hint="Take another one from the connection.")
-        self._result = None
-        self._result = self._session.execute(sql, parameters)
-        self._next = 0
+        session = self._open_session()
+        self._result = session.execute(sql, parameters)
         return self
 
     def executemany(self, sql: str, parameters: Sequence[Sequence[object]]) -> Self:
-        """Executes one statement for each set of parameters, each as a transaction of its own."""
-        total = 0
-        for one in parameters:
-            total += max(0, self.execute(sql, one).rowcount)
-        self._result = Result("", (), (), total)
+        """Executes a statement that writes with each of many sets of parameters; an INSERT is one batch.
+
+        Any other statement is a transaction of its own with each set.
+
+        Raises:
+            mz_dagster.Error: As for `execute`; also if the statement returns rows.
+        """
+        session = self._open_session()
+        self._result = session.execute_many(sql, parameters)
         return self
 
     @property
@@ -169,6 +170,14 @@ class Cursor:
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         while (row := self.fetchone()) is not None:
             yield row
+
+    def _open_session(self) -> Session:
+        """Returns the session, and forgets the result of the statement before."""
+        _ = self.connection.engine
+        if self._session is None:
+            raise InterfaceError("the cursor is closed", hint="Take another one from the connection.")
+        self._result, self._next = None, 0
+        return self._session
 
     def _rows(self) -> tuple[tuple[Any, ...], ...]:
         if self._result is None or not self._result.columns:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from mz_dagster.adapter.definition import Definable, define, name_of
 from mz_dagster.adapter.engine import Engine
+from mz_dagster.adapter.names import object_named
 from mz_dagster.catalog import NameTaken, ObjectRow
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.sql import (
+    AlterRename,
     AlterRetainHistory,
     CreateIndex,
     CreateMaterializedView,
@@ -16,7 +18,7 @@ from mz_dagster.sql import (
     Drop,
     Name,
 )
-from mz_dagster.sql.errors import UndefinedTable, WrongObjectKind, suggestion
+from mz_dagster.sql.errors import UndefinedTable
 
 _TAGS = {
     CreateSource: "CREATE SOURCE",
@@ -64,16 +66,26 @@ def _has_index(engine: Engine, statement: CreateIndex) -> bool:
 
 
 def drop(engine: Engine, statement: Drop) -> str:
-    """Drops objects; returns the command tag.
+    """Drops objects, all or none; returns the command tag.
 
     Raises:
-        StillNeeded: Others depend on it, and CASCADE was not said.
+        StillNeeded: Others depend on one of them, and CASCADE was not said.
     """
-    for name in statement.names:
-        row = _named(engine, name, statement.kind, statement.if_exists)
-        if row is not None:
-            engine.catalog.drop_object(row.id, cascade=statement.cascade)
+    found = [_named(engine, name, statement.kind, statement.if_exists) for name in statement.names]
+    engine.catalog.drop_objects({row.id for row in found if row is not None}, cascade=statement.cascade)
     return f"DROP {statement.kind.upper()}"
+
+
+def rename(engine: Engine, statement: AlterRename) -> str:
+    """Gives an object another name; returns the command tag.
+
+    Raises:
+        NameTaken: The new name denotes something already.
+    """
+    row = _named(engine, statement.name, statement.kind, statement.if_exists)
+    if row is not None:
+        engine.catalog.rename_object(row.id, statement.new_name)
+    return f"ALTER {statement.kind.upper()}"
 
 
 def alter_retain_history(engine: Engine, statement: AlterRetainHistory) -> str:
@@ -90,15 +102,9 @@ def alter_retain_history(engine: Engine, statement: AlterRetainHistory) -> str:
 
 
 def _named(engine: Engine, name: Name, kind: str, if_exists: bool) -> ObjectRow | None:
-    row = engine.catalog.resolve_name(name.last)
-    if row is None:
+    try:
+        return object_named(engine, name, kind)
+    except UndefinedTable:
         if if_exists:
             return None
-        raise UndefinedTable(
-            f'{kind} "{name}" does not exist',
-            hint=suggestion(name.last, engine.definitions.names()),
-            position=name.offset + 1,
-        )
-    if row.kind != kind:
-        raise WrongObjectKind(f'"{name}" is not a {kind}', hint=f"It is a {row.kind}.", position=name.offset + 1)
-    return row
+        raise

@@ -215,11 +215,7 @@ def _view(
 def _index(statement: CreateIndex, resolver: Resolver, name: str, indexed: bool) -> Definition:
     on = resolver.resolve(statement.on.parts)
     if on is None:
-        raise UndefinedTable(
-            f'relation "{statement.on}" does not exist',
-            hint=suggestion(statement.on.last, resolver.names()),
-            position=statement.on.offset + 1,
-        )
+        raise UndefinedTable.named(str(statement.on), resolver.names(), statement.on.offset + 1)
     if on.kind in ("index", "introspection") or on.timeline is None:
         raise WrongObjectKind(
             f'"{on.name}" cannot be indexed',

@@ -34,6 +34,7 @@ from mz_dagster.clock import SYSTEM_CLOCK, Clock
 from mz_dagster.compute import Graph, Progress, SourceNode, StepLost, Stepper, StepReport, TableNode, WarmSpark, quiet
 from mz_dagster.errors import Error, OperationalError, ProgrammingError
 from mz_dagster.formalism import GlobalId
+from mz_dagster.sql.errors import UndefinedTable
 from mz_dagster.storage.compact import Merge, compact
 from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.renewal import Renewal
@@ -167,9 +168,7 @@ class Engine:
         """
         row = self.catalog.resolve_name(name)
         if row is None:
-            raise ProgrammingError(
-                f'relation "{name}" does not exist', hint='"mz-dagster frontiers" lists all that there are.'
-            )
+            raise UndefinedTable.named(name, self.definitions.names())
         return self.definitions.collection_of(row)
 
     # ---- time

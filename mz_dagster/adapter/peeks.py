@@ -17,7 +17,8 @@ from mz_dagster.catalog import Batch, CollectionRow
 from mz_dagster.compute import peek, rows_of
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan import lower_to_snapshot_plan, optimize
-from mz_dagster.plan.physical import ConstantRows, Linear, Physical, ReadCollection
+from mz_dagster.plan.lowering import snapshot_ordered_by_size
+from mz_dagster.plan.physical import ConstantRows, Linear, Physical, ReadCollection, SnapshotPlan
 from mz_dagster.plan.reading_time import at_time, depends_on_time
 from mz_dagster.plan.relation import Get, Relation
 from mz_dagster.plan.rewriting import bottom_up, gets_of
@@ -27,6 +28,10 @@ from mz_dagster.storage.read import ReadBeforeSince, check_readable, leased, ove
 Row = tuple[Any, ...]
 
 _TRIES = 10
+
+
+class TableMoved(Exception):
+    """Says that a table's upper is not the one that a writer builds on; it has to look again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,19 +73,29 @@ class Peeks:
                     raise
         raise AssertionError("the last attempt returns or raises")
 
-    def peek_before(self, relation: Relation, table: CollectionRow) -> list[Row]:
-        """Returns the rows of a plan over one table at `upper - 1`, the latest that a writer can build on.
+    def peek_before(self, relations: Sequence[Relation], table: CollectionRow) -> list[list[Row]]:
+        """Returns the rows of plans over a table and others at one time, the latest that a writer can build on.
 
-        Nothing is written to the table from then on until the writer does, so `mz_now()` is now.
+        That is `upper - 1` of the table, where it stays until the writer appends to it. If others are read it must
+        not be before any acknowledged write of theirs either, and the table's upper may have to move first.
 
         Raises:
+            TableMoved: The table's upper is another by now.
             ReadBeforeSince: That time is forgotten, so somebody has written meanwhile.
         """
-        optimized = self._optimized(relation)
-        time = table.upper.only - 1
         assert table.timeline is not None
-        now = max(time, self.engine.reading_time(table.timeline)) if depends_on_time(optimized) else time
-        return self._run(lower_to_snapshot_plan(at_time(optimized, now)), time, self._collections(optimized))
+        plans = [self._optimized(one) for one in relations]
+        by_clock = any(depends_on_time(one) for one in plans)
+        time = table.upper.only - 1
+        rows = {row.id: row for one in plans for row in self._collections(one)}
+        if rows.keys() - {table.id}:
+            time = max(time, self._read_ts(table.timeline, list(rows.values()), by_clock))
+            self.engine.reach(table.timeline, time, frozenset({*rows, table.id}))
+            if self.engine.catalog.collection(table.id).upper != table.upper:
+                raise TableMoved
+        now = max(time, self.engine.reading_time(table.timeline)) if by_clock else time
+        found = [lower_to_snapshot_plan(at_time(one, now)) for one in plans]
+        return [self._run(plan, time, self._collections(one)) for plan, one in zip(found, plans, strict=True)]
 
     def _read_ts(self, timeline: str, rows: Sequence[CollectionRow], by_clock: bool) -> int:
         """Returns the time that a linear read must not be before: for contents that move with the clock it is now."""
@@ -100,10 +115,10 @@ class Peeks:
     def _collections(self, relation: Relation) -> list[CollectionRow]:
         return [self.engine.catalog.collection(id) for id in sorted({get.id for get in gets_of(relation)})]
 
-    def _run(self, plan: Physical, time: int, rows: list[CollectionRow]) -> list[Row]:
-        leaf, cells = _leaf(plan)
+    def _run(self, plan: SnapshotPlan, time: int, rows: list[CollectionRow]) -> list[Row]:
+        leaf, cells = (None, ()) if plan.shared else _leaf(plan.output)
         if isinstance(leaf, ConstantRows):
-            return [tuple((row[one] if isinstance(one, int) else one).value for one in cells) for row in leaf.rows]
+            return [tuple(shown(row[one] if isinstance(one, int) else one) for one in cells) for row in leaf.rows]
         engine = self.engine
         by_id = {row.id: row for row in rows}
         with leased(engine.catalog, tuple(by_id), holder=engine.holder) as lease:
@@ -117,6 +132,7 @@ class Peeks:
             def read(id: GlobalId, lower: int | None, upper: int) -> Any:
                 return shards.read(by_id[id], overlapping(listed[id], lower, upper), lower=lower, upper=upper)
 
+            plan = snapshot_ordered_by_size(plan, lambda id: sum(batch.stats.rows for batch in listed[id]))
             return peek(session, read, plan, time)
 
     def _read_here(
@@ -125,15 +141,22 @@ class Peeks:
         """Reads a small collection in this process."""
         positions = [one for one in cells if isinstance(one, int)]
         shards = self.engine.shards
-        frame = shards.read(row, overlapping(batches, None, time + 1), upper=time + 1)
-        total = shards.consolidate(row, frame, time)
+        names = list(dict.fromkeys(row.columns[i].name for i in positions))
+        frame = shards.read(row, overlapping(batches, None, time + 1), upper=time + 1, columns=names)
+        total = shards.consolidate(row, frame, time, columns=names)
         data = [total.column(row.columns[i].name).to_pylist() for i in positions]
         updates = zip(*data, total.column("mz_diff").to_pylist(), total.column("mz_error").to_pylist(), strict=True)
         found = rows_of(updates, tuple(row.columns[i] for i in positions))
         if len(positions) == len(cells):
             return found
         places = [positions.index(one) if isinstance(one, int) else one for one in cells]
-        return [tuple(data[one] if isinstance(one, int) else one.value for one in places) for data in found]
+        return [tuple(data[one] if isinstance(one, int) else shown(one) for one in places) for data in found]
+
+
+def shown(literal: Literal) -> Any:
+    """Returns the Python form of a literal, in whose plan an array is a tuple."""
+    value = literal.value
+    return list(value) if literal.type.element is not None and isinstance(value, tuple) else value
 
 
 def _leaf(plan: Physical) -> tuple[ReadCollection | ConstantRows | None, tuple[int | Literal, ...]]:

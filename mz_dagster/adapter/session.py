@@ -1,30 +1,34 @@
 """A session: statements in, results out, one after the other.
 
 Sequences each statement into commands to the engine: what a statement says is bound here, at which time it reads is
-decided by `timestamps`, and what it does is done by `peeks`, `dml`, `ddl` and the engine. Each statement is a
+decided by `timestamps`, and what it does is done by `peeks`, `writes`, `ddl` and the engine. Each statement is a
 transaction of its own; when `execute` returns, it is acknowledged and durable.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from mz_dagster.adapter import ddl
-from mz_dagster.adapter.dml import RowUpdate, append, check_not_null, read_and_append
+from mz_dagster.adapter.definition import define
 from mz_dagster.adapter.engine import Engine
+from mz_dagster.adapter.names import object_named
 from mz_dagster.adapter.peeks import Peeks
+from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.shows import show
 from mz_dagster.adapter.timestamps import AsOfTime, Isolation
-from mz_dagster.catalog import CollectionRow, ObjectRow
+from mz_dagster.adapter.writes import Writes
 from mz_dagster.errors import NotSupportedError, ProgrammingError
 from mz_dagster.plan import explain_logical, explain_physical, lower_to_maintained_plan, optimize
-from mz_dagster.plan.relation import Constant, Filter, Get, Map, Relation
+from mz_dagster.plan.physical import MaintainedPlan
+from mz_dagster.plan.relation import Get, Relation
 from mz_dagster.plan.types import TEXT, Column
 from mz_dagster.sql import (
+    AlterRename,
     AlterRetainHistory,
+    Copy,
     CreateIndex,
     CreateMaterializedView,
     CreateSource,
@@ -37,36 +41,15 @@ from mz_dagster.sql import (
     Name,
     Select,
     Show,
+    SqlText,
     Statement,
     Update,
     bind_as_of,
-    bind_delete,
-    bind_insert,
     bind_query,
-    bind_update,
     parse,
 )
-from mz_dagster.sql.errors import UndefinedParameter, UndefinedTable, suggestion
+from mz_dagster.sql.errors import StatementTooComplex, UndefinedParameter
 from mz_dagster.sql.finishing import ordered_rows
-
-Rows = tuple[tuple[Any, ...], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """Is what a statement returned.
-
-    Attributes:
-        tag: The command tag, as PostgreSQL's: `SELECT 3`, `INSERT 0 1`, `CREATE TABLE`.
-        columns: The result set's columns; empty if there is none.
-        rows: Its rows.
-        rowcount: Rows returned or changed; -1 if that means nothing for the statement.
-    """
-
-    tag: str
-    columns: tuple[Column, ...] = ()
-    rows: Rows = ()
-    rowcount: int = -1
 
 
 class Session:
@@ -80,6 +63,7 @@ class Session:
     def __init__(self, engine: Engine, isolation: Isolation = Isolation.STRICT_SERIALIZABLE) -> None:
         self._engine = engine
         self._peeks = Peeks(engine, isolation)
+        self._writes = Writes(engine, self._peeks)
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> Result:
         """Executes one statement.
@@ -94,38 +78,61 @@ class Session:
             DataError: What it read is an error of the data.
             OperationalError: The outside world failed.
         """
-        statements = parse(sql)
-        if len(statements) != 1:
+        try:
+            return self.sequence(_only_statement(sql), parameters)
+        except RecursionError:
+            raise StatementTooComplex(
+                "the statement is nested too deeply", hint="Split it into views or CTEs."
+            ) from None
+
+    def execute_many(self, sql: str, many: Sequence[Sequence[object]]) -> Result:
+        """Executes a statement that writes with each of many sets of parameters.
+
+        An INSERT is one batch, which is written whole or not at all. Of any other statement each set is a transaction
+        of its own, and sees what those before it wrote.
+
+        Raises:
+            ProgrammingError: The statement returns rows; else as `execute`.
+        """
+        statement = _only_statement(sql)
+        if not isinstance(statement, Insert | Delete | Update) or statement.returning is not None:
             raise ProgrammingError(
-                f"{len(statements)} statements where one is expected", hint="Execute them one at a time."
+                "executemany() takes statements that write and return no rows",
+                hint="Use execute() for this one.",
             )
-        return self.sequence(statements[0], parameters)
+        if isinstance(statement, Insert):
+            for parameters in many:
+                _check_count(statement, parameters)
+            return self._writes.insert(statement, many, self._clock())
+        total = sum(self.sequence(statement, parameters).rowcount for parameters in many)
+        return Result(f"{statement.text.split(maxsplit=1)[0].upper()} {total}", rowcount=total)
 
     def sequence(self, statement: Statement, parameters: Sequence[object] = ()) -> Result:
         """Executes one parsed statement; see `execute`."""
-        if len(parameters) != statement.parameters:
-            raise UndefinedParameter(
-                f"{len(parameters)} values for {statement.parameters} parameters", hint="Give one value for each ?."
-            )
+        _check_count(statement, parameters)
         match statement:
             case Select():
                 return self._select(statement, parameters)
             case Insert():
-                return self._insert(statement, parameters)
+                return self._writes.insert(statement, [parameters], self._clock())
             case Delete():
-                return self._delete(statement, parameters)
+                return self._writes.delete(statement, parameters, self._clock())
             case Update():
-                return self._update(statement, parameters)
+                return self._writes.update(statement, parameters, self._clock())
+            case Copy():
+                return self._writes.copy(statement)
             case CreateSource() | CreateTable() | CreateView() | CreateMaterializedView() | CreateIndex():
                 return Result(ddl.create(self._engine, statement))
             case Drop():
                 return Result(ddl.drop(self._engine, statement))
+            case AlterRename():
+                return Result(ddl.rename(self._engine, statement))
             case AlterRetainHistory():
                 return Result(ddl.alter_retain_history(self._engine, statement))
             case Explain():
                 return self._explain(statement, parameters)
             case Show():
-                columns, rows = show(self._engine, statement)
+                columns, rows = show(self._peeks, statement, parameters)
                 return Result("SHOW", columns, rows, len(rows))
             case _:
                 _refuse(statement)
@@ -145,103 +152,54 @@ class Session:
         return Result(f"SELECT {len(rows)}", bound.relation_type.columns, tuple(rows), len(rows))
 
     def _explain(self, statement: Explain, parameters: Sequence[object]) -> Result:
-        definitions = self._engine.definitions
-        if isinstance(statement.target, Name):
-            item = definitions.resolve(statement.target.parts)
-            definition = None if item is None or item.kind == "introspection" else definitions.definition(item.id)
-            if definition is None or definition.relation is None:
-                raise ProgrammingError(
-                    f'"{statement.target}" is no view',
-                    hint="EXPLAIN a view, a materialized view or a query.",
-                    position=statement.target.offset + 1,
-                )
-            relation, names = definition.relation, definition.relation_type.names
-        else:
-            bound = bind_query(statement.target, definitions, params=parameters, clock=self._clock())
-            relation, names = bound.relation, bound.relation.relation_type.names
-        optimized = optimize(relation)
+        relation, plan = self._explained(statement, parameters)
         parts = []
         if statement.stage in ("plan", "logical"):
-            parts.append(explain_logical(optimized))
+            parts.append(explain_logical(relation))
         if statement.stage in ("plan", "physical"):
-            parts.append(explain_physical(lower_to_maintained_plan(optimized, names)))
+            parts.append(explain_physical(plan))
         rows = tuple((line,) for line in "\n\n".join(parts).splitlines())
         return Result("EXPLAIN", (Column("plan", TEXT, False),), rows, len(rows))
 
-    # ---- writes
-
-    def _insert(self, statement: Insert, parameters: Sequence[object]) -> Result:
-        row, table = self._table(statement.table)
-        definitions, clock = self._engine.definitions, self._clock()
-        bound = bind_insert(statement, row.relation_type, definitions, params=parameters, clock=clock)
-        relation = optimize(bound.relation)
-        # Rows that were read are written strictly later; the table's own upper guards only the table, which is
-        # enough as long as reads and the write may be ordered by their timestamps.
-        if isinstance(relation, Constant):
-            rows = [tuple(cell.value for cell in one) for one in relation.rows]
+    def _explained(self, statement: Explain, parameters: Sequence[object]) -> tuple[Relation, MaintainedPlan]:
+        """Returns the optimized query that is to be explained, and how it is, or would be, maintained."""
+        definitions, target = self._engine.definitions, statement.target
+        if isinstance(target, SqlText):
+            bound = bind_query(target, definitions, params=parameters, clock=self._clock())
+            relation = optimize(bound.relation)
+            shown = bound.relation_type.names
+            return relation, lower_to_maintained_plan(relation, shown + relation.relation_type.names[len(shown) :])
+        if isinstance(target, Name):
+            definition = definitions.definition(object_named(self._engine, target).id)
         else:
-            rows = self._peeks.peek(relation, None)
-        check_not_null(table, statement.table.last, rows)
-        if rows:
-            append(self._engine, table.id, [(one, 1) for one in rows])
-        return Result(f"INSERT 0 {len(rows)}", rowcount=len(rows))
-
-    def _delete(self, statement: Delete, parameters: Sequence[object]) -> Result:
-        row, table = self._table(statement.table)
-        predicate = bind_delete(statement, row.relation_type, params=parameters, clock=self._clock())
-        get = Get(table.id, row.relation_type, statement.table.last)
-        relation: Relation = get if predicate is None else Filter(get, (predicate,))
-        count = 0
-
-        def decide(now: CollectionRow) -> list[RowUpdate]:
-            nonlocal count
-            rows = self._peeks.peek_before(relation, now)
-            count = len(rows)
-            return [(one, -1) for one in rows]
-
-        self._write(table, decide)
-        return Result(f"DELETE {count}", rowcount=count)
-
-    def _update(self, statement: Update, parameters: Sequence[object]) -> Result:
-        row, table = self._table(statement.table)
-        bound = bind_update(statement, row.relation_type, params=parameters, clock=self._clock())
-        arity = row.relation_type.arity
-        relation: Relation = Get(table.id, row.relation_type, statement.table.last)
-        if bound.predicate is not None:
-            relation = Filter(relation, (bound.predicate,))
-        relation = Map(relation, bound.values, tuple(f"new_{name}" for name in row.relation_type.names))
-        count = 0
-
-        def decide(now: CollectionRow) -> list[RowUpdate]:
-            nonlocal count
-            rows = self._peeks.peek_before(relation, now)
-            count = len(rows)
-            check_not_null(now, statement.table.last, [one[arity:] for one in rows])
-            return [(one[:arity], -1) for one in rows] + [(one[arity:], 1) for one in rows]
-
-        self._write(table, decide)
-        return Result(f"UPDATE {count}", rowcount=count)
-
-    def _write(self, table: CollectionRow, decide: Any) -> None:
-        if table.upper.only > 0:
-            read_and_append(self._engine, table.id, decide)
-
-    def _table(self, name: Name) -> tuple[ObjectRow, CollectionRow]:
-        row = self._engine.catalog.resolve_name(name.last)
-        if row is None:
-            raise UndefinedTable(
-                f'relation "{name}" does not exist',
-                hint=suggestion(name.last, self._engine.definitions.names()),
-                position=name.offset + 1,
-            )
-        if row.kind != "table":
+            definition = define(target, definitions, default_timeline=self._engine.project.timeline)
+        read = definition.relation
+        if definition.on is not None:
+            read = definition.on.expansion or Get(definition.on.id, definition.relation_type, definition.on.name)
+        if read is None:
             raise ProgrammingError(
-                f'cannot change "{name}"',
-                detail=f"It is a {row.kind}.",
-                hint="Only tables are written by INSERT, UPDATE and DELETE.",
-                position=name.offset + 1,
+                f'"{target}" is no view',
+                hint="EXPLAIN a view, a materialized view, an index or a query.",
+                position=target.offset + 1,
             )
-        return row, self._engine.catalog.collection(row.id)
+        relation = optimize(read)
+        return relation, definition.plan or lower_to_maintained_plan(relation, definition.relation_type.names)
+
+
+def _only_statement(sql: str) -> Statement:
+    statements = parse(sql)
+    if len(statements) != 1:
+        raise ProgrammingError(
+            f"{len(statements)} statements where one is expected", hint="Execute them one at a time."
+        )
+    return statements[0]
+
+
+def _check_count(statement: Statement, parameters: Sequence[object]) -> None:
+    if len(parameters) != statement.parameters:
+        raise UndefinedParameter(
+            f"{len(parameters)} values for {statement.parameters} parameters", hint="Give one value for each ?."
+        )
 
 
 def _refuse(statement: Statement) -> NoReturn:

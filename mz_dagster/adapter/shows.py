@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import Any
 
+from mz_dagster.adapter.create_sql import create_sql
 from mz_dagster.adapter.engine import Engine
+from mz_dagster.adapter.names import object_named
+from mz_dagster.adapter.peeks import Peeks
 from mz_dagster.catalog import ObjectRow
-from mz_dagster.plan.types import TEXT, Column
-from mz_dagster.sql import Name, Show
-from mz_dagster.sql.errors import UndefinedTable, suggestion
+from mz_dagster.plan.relation import Constant, Filter
+from mz_dagster.plan.scalar import Literal
+from mz_dagster.plan.types import TEXT, Column, RelationType
+from mz_dagster.sql import Name, Show, bind_predicate
 
-Shown = tuple[tuple[Column, ...], tuple[tuple[str | None, ...], ...]]
+Row = tuple[Any, ...]
+Shown = tuple[tuple[Column, ...], tuple[Row, ...]]
 
 _KINDS = {
     "tables": "table",
@@ -22,29 +28,48 @@ _KINDS = {
 }
 
 
-def show(engine: Engine, statement: Show) -> Shown:
-    """Returns columns and rows of a SHOW statement.
+def show(peeks: Peeks, statement: Show, parameters: Sequence[object] = ()) -> Shown:
+    """Returns columns and rows of a SHOW statement, ordered by the first column.
 
     Raises:
         UndefinedTable: It is about an object that does not exist.
     """
+    names, rows = _listed(peeks.engine, statement)
+    columns = tuple(Column(name, TEXT) for name in names)
+    if statement.pattern is not None:
+        pattern = _like(statement.pattern)
+        rows = [row for row in rows if row[0] is not None and pattern.fullmatch(row[0])]
+    if statement.predicate is not None:
+        type_ = RelationType(columns)
+        cells = tuple(tuple(Literal(cell, TEXT) for cell in row) for row in rows)
+        predicate = bind_predicate(type_, statement.predicate, params=parameters)
+        rows = peeks.peek(Filter(Constant(cells, type_), (predicate,)), None)
+    return columns, tuple(sorted(rows, key=lambda row: row[0] or ""))
+
+
+def _listed(engine: Engine, statement: Show) -> tuple[tuple[str, ...], list[Row]]:
+    """Returns the names of the columns and all rows."""
     match statement.what:
         case "columns":
-            row = _named(engine, statement.name)
-            shown = ((one.name, "YES" if one.nullable else "NO", str(one.type)) for one in row.columns)
-            return _table(("name", "nullable", "type"), shown, statement)
+            shown = object_named(engine, _name(statement)).columns
+            rows: list[Row] = [(one.name, "YES" if one.nullable else "NO", str(one.type)) for one in shown]
+            return ("name", "nullable", "type"), rows
         case "create":
-            row = _named(engine, statement.name)
-            return _table(("name", "create_sql"), [(row.name, row.sql)], statement)
+            row = object_named(engine, _name(statement), statement.kind)
+            return ("name", "create_sql"), [(row.name, create_sql(engine, row))]
         case "indexes":
-            on = None if statement.name is None else _named(engine, statement.name).id
+            on = None if statement.name is None else object_named(engine, statement.name).id
             indexes = ((row, _indexed(engine, row)) for row in engine.catalog.objects("index"))
-            found = (_index(row, indexed) for row, indexed in indexes if on is None or on == indexed.id)
-            return _table(("name", "on", "key"), found, statement)
+            rows = [_index(row, indexed) for row, indexed in indexes if on is None or on == indexed.id]
+            return ("name", "on", "key"), rows
         case _:
-            kind = _KINDS.get(statement.what)
-            rows = [row for row in engine.catalog.objects(kind) if row.name is not None]
-            return _table(("name", "type"), ((row.name, row.kind) for row in rows), statement)
+            found = engine.catalog.objects(_KINDS.get(statement.what))
+            return ("name", "type"), [(row.name, row.kind) for row in found if row.name is not None]
+
+
+def _name(statement: Show) -> Name:
+    assert statement.name is not None, "the parser gives a name to each SHOW that needs one"
+    return statement.name
 
 
 def _indexed(engine: Engine, row: ObjectRow) -> ObjectRow:
@@ -54,29 +79,13 @@ def _indexed(engine: Engine, row: ObjectRow) -> ObjectRow:
     return engine.catalog.object(on.id)
 
 
-def _index(row: ObjectRow, on: ObjectRow) -> tuple[str | None, ...]:
+def _index(row: ObjectRow, on: ObjectRow) -> Row:
     names = row.relation_type.names
     return (row.name, on.name, ", ".join(names[position] for position in row.options["key"]))
 
 
-def _named(engine: Engine, name: Name | None) -> ObjectRow:
-    assert name is not None, "the parser gives a name to each SHOW that needs one"
-    row = engine.catalog.resolve_name(name.last)
-    if row is None:
-        raise UndefinedTable(
-            f'relation "{name}" does not exist',
-            hint=suggestion(name.last, engine.definitions.names()),
-            position=name.offset + 1,
-        )
-    return row
-
-
-def _table(names: tuple[str, ...], rows: Iterable[tuple[str | None, ...]], statement: Show) -> Shown:
-    pattern = None if statement.pattern is None else _like(statement.pattern)
-    kept = [row for row in rows if pattern is None or (row[0] is not None and pattern.fullmatch(row[0]))]
-    return tuple(Column(name, TEXT) for name in names), tuple(sorted(kept, key=lambda row: row[0] or ""))
-
-
 def _like(pattern: str) -> re.Pattern[str]:
-    parts = (".*" if one == "%" else "." if one == "_" else re.escape(one) for one in pattern)
-    return re.compile("".join(parts), re.DOTALL)
+    r"""Returns what a LIKE pattern means: `%` any text, `_` any character, and `\` takes their meaning away."""
+    parts = re.findall(r"\\.|.", pattern, re.DOTALL)
+    wild = {"%": ".*", "_": "."}
+    return re.compile("".join(wild.get(one) or re.escape(one[-1]) for one in parts), re.DOTALL)

@@ -71,32 +71,53 @@ class Objects(Transactions):
             return tuple(_object(connection, id) for id in ids)
 
     def drop_object(self, id: GlobalId, cascade: bool = False) -> tuple[GlobalId, ...]:
-        """Drops an object with its indexes and arrangements; returns the ids of everything that went.
+        """Drops one object; see `drop_objects`."""
+        return self.drop_objects([id], cascade)
+
+    def drop_objects(self, ids: Collection[GlobalId], cascade: bool = False) -> tuple[GlobalId, ...]:
+        """Drops objects with their indexes and arrangements, in one transaction; returns the ids of all that went.
 
         An index that a plan uses only loses its name, and goes when the plan does.
 
         Args:
-            id: The object.
-            cascade: Whether to drop its dependants too.
+            ids: The objects.
+            cascade: Whether to drop their dependants too.
 
         Raises:
-            StillNeeded: Others depend on it, and `cascade` is False.
-            UnknownObject: It does not exist, or was dropped.
+            StillNeeded: Others depend on one of them, and `cascade` is False.
+            UnknownObject: One does not exist, or was dropped.
         """
         with self._database.write() as connection:
-            row = _undropped(connection, id)
+            rows = [_undropped(connection, id) for id in ids]
             entries = _entries(connection)
-            doomed = {id}
-            if row.kind not in ("index", "arrangement"):
+            doomed = set(ids)
+            for row in rows:
+                if row.kind in ("index", "arrangement"):
+                    continue
                 if cascade:
-                    doomed |= _dependants(entries, id)
-                elif id in needed(entries, doomed):
-                    raise StillNeeded(row.name or id, _blockers(entries, id))
+                    doomed |= _dependants(entries, row.id)
+                elif row.id in needed(entries, doomed):
+                    raise StillNeeded(row.name or row.id, _blockers(entries, row.id, doomed))
             connection.execute(delete(NAME).where(NAME.c.object.in_(list(doomed))))
             entries = _entries(connection)
             gone = entries.keys() - needed(entries, doomed)
             _drop(connection, gone)
             return tuple(sorted(gone))
+
+    def rename_object(self, id: GlobalId, name: str) -> None:
+        """Gives an object another name; what depends on it is bound to its id and does not notice.
+
+        Raises:
+            NameTaken: The name denotes something already.
+            UnknownObject: The object does not exist, was dropped, or has no name.
+        """
+        with self._database.write() as connection:
+            row = _undropped(connection, id)
+            if row.name is None:
+                raise UnknownObject(id)
+            if connection.execute(select(NAME.c.name).where(NAME.c.name == name)).first() is not None:
+                raise NameTaken(name)
+            connection.execute(update(NAME).where(NAME.c.object == id).values(name=name))
 
     def resolve_name(self, name: str) -> ObjectRow | None:
         """Returns the object that a name denotes, or None."""
@@ -293,9 +314,9 @@ def _dependants(entries: Mapping[GlobalId, Entry], id: GlobalId) -> set[GlobalId
     return reached - {id}
 
 
-def _blockers(entries: Mapping[GlobalId, Entry], id: GlobalId) -> list[str]:
-    """Returns the names, or ids, of what depends on an object and would not simply go with it."""
-    found = [entries[one] for one in _dependants(entries, id)]
+def _blockers(entries: Mapping[GlobalId, Entry], id: GlobalId, doomed: Collection[GlobalId]) -> list[str]:
+    """Returns the names, or ids, of what depends on an object and neither is dropped nor would simply go with it."""
+    found = [entries[one] for one in _dependants(entries, id) - set(doomed)]
     return sorted(entry.name or entry.id for entry in found if entry.kind not in ("index", "arrangement"))
 
 

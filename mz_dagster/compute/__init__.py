@@ -9,7 +9,7 @@ In the order of import:
 
 - `frame`: names and types of update frames on Spark.
 - `scalar/`: scalar expressions as total Spark columns, a value or an error.
-- `constant`, `linear`, `negate`, `union`, `repeat`, `delta_join`: one operator each; `consolidate`.
+- `constant`, `linear`, `negate`, `union`, `repeat`, `unnest`, `delta_join`: one operator each; `consolidate`.
 - `state`: what a keyed operator reads of its own collection; `step_reads`, `histories`: lookups that read what they
   touch; `sizes`: how many rows a plan can make.
 - `accumulate`: counts and sums per key; `temporal`: temporal filters, and `due`: when the next row changes by itself.

@@ -16,7 +16,7 @@ row's diff.
 Cost: a term reads the histories of the other inputs and shuffles neither if the updates are few, since they are
 broadcast. Where an input is large and laid out by columns that equal columns of what was joined so far, only the keys
 found there are looked up; what was joined so far is then computed once, and kept until the step is over. Nothing else
-is.
+is. A term of which the times of the inputs tell that nothing meets is not planned: of a first load all but one.
 """
 
 from __future__ import annotations
@@ -121,19 +121,24 @@ class DeltaJoinRendering:
                 looked_up[j] = self._split(self._inputs[j], histories.of(node)).data
             return joined, looked_up[j]
 
+        meeting = meeting_terms([histories.span(one) for one in self._node.inputs])
         results: list[DataFrame] = []
         for i, change in enumerate(changes):
             if change is None:
                 continue
             parts = self._split(self._inputs[i], change)
             results.append(parts.errors)
-            results.append(self._term(i, parts.data, history, timed=True, small=small(i)))
+            if i in meeting:
+                results.append(self._term(i, parts.data, history, timed=True, small=small(i)))
         return union(results) if results else None
 
     def snapshot(self, frames: Sequence[DataFrame], as_of: int) -> DataFrame:
         """Returns the join of the inputs' contents, as updates at `as_of`, given as snapshots at `as_of`."""
         parts = [self._split(one, frame) for one, frame in zip(self._inputs, frames, strict=True)]
-        joined = self._term(0, parts[0].data, lambda j, joined, *_: (joined, parts[j].data), timed=False, small=False)
+        first = self._node.first
+        joined = self._term(
+            first, parts[first].data, lambda j, joined, *_: (joined, parts[j].data), timed=False, small=False
+        )
         whole = union([*(one.errors for one in parts), joined])
         return whole.withColumn(TIME, sf.lit(as_of).cast("bigint"))
 
@@ -276,6 +281,29 @@ class DeltaJoinRendering:
         data = [column.alias(f"c{k}") for k, column in enumerate(self._joined_columns())]
         own = sf.lit(None).cast("string") if error is None else error
         return joined.select(*data, sf.col(f"p{i}_time").alias(TIME), diff.alias(DIFF), own.alias(ERROR))
+
+
+def meeting_terms(spans: Sequence[tuple[int, int] | None]) -> frozenset[int]:
+    """Returns the terms in which updates may meet, told by bounds of the times of each input's updates.
+
+    Of inputs that were all loaded at one time, only the last one's term makes rows.
+
+    Example:
+        >>> sorted(meeting_terms([(5, 5), (5, 5), (5, 5)]))
+        [2]
+        >>> sorted(meeting_terms([(5, 8), (5, 5), (9, 9)]))
+        [2]
+        >>> sorted(meeting_terms([(5, 8), None]))
+        []
+    """
+    known = [span for span in spans if span is not None]
+    if len(known) < len(spans):
+        return frozenset()
+    return frozenset(
+        i
+        for i, (_, last) in enumerate(known)
+        if all(first <= last if j < i else first < last for j, (first, _) in enumerate(known) if j != i)
+    )
 
 
 def _moved(column: ColumnRef, position: int) -> ColumnRef:

@@ -20,10 +20,10 @@ from pyspark.sql import functions as sf
 
 from mz_dagster.compute.consolidate import consolidate
 from mz_dagster.compute.frame import DIFF, ERROR, META, TIME, by_position, columns_at, positional, with_positions
-from mz_dagster.compute.render import Renderer
+from mz_dagster.compute.snapshot import snapshot
 from mz_dagster.compute.union import union
 from mz_dagster.formalism import GlobalId
-from mz_dagster.plan.physical import Physical
+from mz_dagster.plan.physical import SnapshotPlan
 from mz_dagster.plan.types import RelationType
 from mz_dagster.storage.spark import reporting_lost_spark
 
@@ -72,7 +72,7 @@ class Discrepancy:
 def discrepancy(
     session: SparkSession,
     read: Callable[[GlobalId, int | None, int], DataFrame],
-    plan: Physical,
+    plan: SnapshotPlan,
     collection: tuple[GlobalId, RelationType],
     as_of: int,
     *,
@@ -91,11 +91,12 @@ def discrepancy(
         examples: How many rows of each kind to show.
     """
     with reporting_lost_spark():
-        computed = Renderer(session, read).snapshot(plan, as_of)
-        computed = _sampled(computed.toDF(*positional(plan.relation_type.arity), *META), share)
+        relation_type = plan.output.relation_type
+        computed = snapshot(session, read, plan, as_of)
+        computed = _sampled(computed.toDF(*positional(relation_type.arity), *META), share)
         held = _sampled(content(read, collection, as_of), share)
-        minus = held.select(*columns_at(plan.relation_type.arity), TIME, sf.negate(DIFF).alias(DIFF), ERROR)
-        difference = consolidate(union([computed, minus]), by_position(plan.relation_type))
+        minus = held.select(*columns_at(relation_type.arity), TIME, sf.negate(DIFF).alias(DIFF), ERROR)
+        difference = consolidate(union([computed, minus]), by_position(relation_type))
         rows, errors = held.agg(_total(_is_row()), _total(~_is_row())).collect()[0]
         lacking, excess, moved = difference.agg(
             _total(_is_row() & (sf.col(DIFF) > 0)), _total(_is_row() & (sf.col(DIFF) < 0)), _total(~_is_row())

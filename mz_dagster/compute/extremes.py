@@ -1,8 +1,8 @@
-"""Least and greatest values of each bucket: `plan.physical.Extremes`.
+"""Least and greatest values of each bucket, and what its values' bits come to: `plan.physical.Extremes`.
 
-NULLs do not count; a column without any other value is NULL. Multiplicities do not count either. NaN is the greatest
-number, text is compared by bytes, and of the two zeros the result holds the positive one, also in the group's columns.
-The extreme of a group is that of its buckets' extremes.
+NULLs do not count; a column without any other value is NULL. Multiplicities do not count either, but that an even one
+leaves nothing of a value in `BIT_XOR`. NaN is the greatest number, text is compared by bytes, and of the two zeros the
+result holds the positive one, also in the group's columns. The extreme of a group is that of its buckets' extremes.
 
 Cost: one aggregation of the frame, without a shuffle if it is parted by bucket.
 """
@@ -16,7 +16,9 @@ from pyspark.sql import functions as sf
 
 from mz_dagster.compute.frame import DIFF
 from mz_dagster.compute.versions import Shape, sign
+from mz_dagster.errors import InternalError
 from mz_dagster.plan.physical import Extremes
+from mz_dagster.plan.relation import AggregateFunction
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -33,17 +35,33 @@ def extremes(frame: DataFrame, shape: Shape, function: Extremes, keys: Sequence[
         subject: Whether a row is one of a bucket, over `keys`.
     """
     results: list[Column] = []
-    for position, greatest in zip(shape.others, function.greatest, strict=True):
-        name = f"c{position}"
-        results.append((sf.max(name) if greatest else sf.min(name)).alias(f"mz_result_{position}"))
+    for position, one in zip(shape.others, function.functions, strict=True):
+        results.append(_extreme(one, sf.col(f"c{position}")).alias(f"mz_result_{position}"))
     gathered = grouped_with_bystanders(frame, shape, keys, subject, results)
-    # A row that is no subject is a group by itself, of which it is the extreme.
     data = [
-        sf.col(f"mz_result_{position}" if position in shape.others else f"c{position}").alias(f"c{position}")
+        sf.when(subject, sf.col(f"mz_result_{position}")).otherwise(sf.col(f"mz_own_{position}")).alias(f"c{position}")
+        if position in shape.others
+        else sf.col(f"c{position}")
         for position in range(shape.arity)
     ]
     signs = [sf.col(sign(position)) for position in shape.floats]
     return gathered.select(*keys, *data, *signs, sf.col(DIFF))
+
+
+def _extreme(function: AggregateFunction, value: Column) -> Column:
+    match function:
+        case AggregateFunction.MIN:
+            return sf.min(value)
+        case AggregateFunction.MAX:
+            return sf.max(value)
+        case AggregateFunction.BIT_AND:
+            return sf.bit_and(value)
+        case AggregateFunction.BIT_OR:
+            return sf.bit_or(value)
+        case AggregateFunction.BIT_XOR:
+            return sf.bit_xor(sf.when(sf.pmod(sf.col(DIFF), sf.lit(2)) == 1, value).otherwise(value.bitwiseXOR(value)))
+        case _:
+            raise InternalError(f"{function.value} of a group is not that of its parts")
 
 
 def grouped_with_bystanders(

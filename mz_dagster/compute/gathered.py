@@ -16,12 +16,13 @@ from pyspark.sql import Window
 from pyspark.sql import functions as sf
 
 from mz_dagster.compute.extremes import grouped_with_bystanders
-from mz_dagster.compute.frame import DIFF, ERROR
+from mz_dagster.compute.frame import DIFF, ERROR, spark_type
 from mz_dagster.compute.top_rows import ordered
 from mz_dagster.compute.versions import Shape, sign
 from mz_dagster.errors import InternalError
 from mz_dagster.plan.physical import Gathered
 from mz_dagster.plan.relation import Aggregate, AggregateFunction, ColumnOrder
+from mz_dagster.plan.types import Kind, ScalarType
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -58,20 +59,21 @@ def gathered(frame: DataFrame, shape: Shape, function: Gathered, keys: Sequence[
     for i, one in enumerate(function.aggregates):
         aggregations += [column.alias(f"mz_{name}_{i}") for name, column in _collected(shape, one, names[one.order])]
     found = grouped_with_bystanders(frame, shape, keys, subject, aggregations)
-    error = sf.col(ERROR)
-    results = []
+    errors: list[Column] = []
+    results: list[Column] = []
     for i, one in enumerate(function.aggregates):
         is_array = one.function is AggregateFunction.ARRAY_AGG
         fits = sf.col(f"mz_size_{i}") <= (MOST_ELEMENTS if is_array else MOST_BYTES)
-        made = _array(f"mz_found_{i}") if is_array else _text(f"mz_found_{i}")
+        made = _array(f"mz_found_{i}") if is_array else _text(f"mz_found_{i}", one.type)
         results.append(sf.when(subject & fits, made).alias(f"c{shape.arity + i}"))
-        error = sf.coalesce(error, sf.when(subject & ~fits, TOO_MANY_ELEMENTS if is_array else TOO_MANY_BYTES))
+        errors.append(sf.when(subject & ~fits, TOO_MANY_ELEMENTS if is_array else TOO_MANY_BYTES))
     data = [
         sf.col(f"mz_own_{position}" if position in shape.others else f"c{position}") for position in range(shape.arity)
     ]
     rest = [sf.col(name) for name in keys if name != ERROR]
+    error = sf.coalesce(sf.col(ERROR), *errors).alias(ERROR)
     return found.select(
-        *rest, error.alias(ERROR), *(column.alias(f"c{i}") for i, column in enumerate(data)),
+        *rest, error, *(column.alias(f"c{i}") for i, column in enumerate(data)),
         *(sf.col(sign(position)) for position in shape.floats), *results, sf.col(DIFF),
     )  # fmt: skip
 
@@ -88,9 +90,12 @@ def _collected(shape: Shape, aggregate: Aggregate, place: str) -> list[tuple[str
         case AggregateFunction.ARRAY_AGG:
             pass
         case AggregateFunction.STRING_AGG:
-            separator = sf.coalesce(sf.col(f"c{aggregate.arguments[1]}"), sf.lit("")).alias("separator")
+            empty = sf.lit("").cast(spark_type(aggregate.type))
+            separator = sf.coalesce(sf.col(f"c{aggregate.arguments[1]}"), empty).alias("separator")
             counts = counts & value.isNotNull()
-            size = size * sf.greatest(sf.octet_length(value) + sf.octet_length(separator), sf.lit(1))
+            # A bytea is put together as hexadecimal text.
+            width = 2 if aggregate.type.kind is Kind.BYTEA else 1
+            size = size * width * sf.greatest(sf.octet_length(value) + sf.octet_length(separator), sf.lit(1))
             fields.append(separator)
         case _:
             raise InternalError(f"{aggregate.function.value} is not gathered")
@@ -109,9 +114,15 @@ def _array(found: str) -> Column:
     return sf.when(sf.size(found) > 0, sf.transform(_elements(found), lambda one: one["value"]))
 
 
-def _text(found: str) -> Column:
+def _text(found: str, type_: ScalarType) -> Column:
+    return sf.when(sf.size(found) > 0, joined(_elements(found), type_))
+
+
+def joined(elements: Column, type_: ScalarType) -> Column:
+    """Returns the values of `elements`, texts or byteas, each but the first behind its separator, as one."""
     parts = sf.transform(
-        _elements(found),
-        lambda one, i: sf.when(i == 0, one["value"]).otherwise(sf.concat(one["separator"], one["value"])),
+        elements, lambda one, i: sf.when(i == 0, one["value"]).otherwise(sf.concat(one["separator"], one["value"]))
     )
-    return sf.when(sf.size(found) > 0, sf.array_join(parts, ""))
+    if type_.kind is Kind.BYTEA:
+        return sf.unhex(sf.array_join(sf.transform(parts, sf.hex), ""))
+    return sf.array_join(parts, "")

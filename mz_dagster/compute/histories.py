@@ -12,13 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
-from mz_dagster.compute.constant import constant
+from mz_dagster.compute.constant import FIRST_TIME, constant
 from mz_dagster.compute.frame import with_positions
 from mz_dagster.compute.linear import linear
 from mz_dagster.compute.negate import negate
 from mz_dagster.compute.repeat import repeat
 from mz_dagster.compute.step_reads import StepReads
 from mz_dagster.compute.union import union
+from mz_dagster.compute.unnest import unnest
 from mz_dagster.errors import InternalError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import (
@@ -33,6 +34,7 @@ from mz_dagster.plan.physical import (
     Staged,
     TemporalState,
     UnionAll,
+    Unnest,
 )
 
 if TYPE_CHECKING:
@@ -92,10 +94,26 @@ class Histories:
                 return union([self._below(node, n, keys) for n in range(len(node.inputs))])
             case Repeat():
                 return repeat(self._below(node, 0, keys), node.count, node.input.relation_type.arity)
+            case Unnest():
+                return unnest(self._below(node, 0, keys), node)
             case DeltaJoin() | Accumulate() | Staged() | TemporalState():
                 raise InternalError("the history of this operator is an arrangement's, not computed")
             case _:
                 assert_never(node)
+
+    def span(self, node: Physical) -> tuple[int, int] | None:
+        """Returns bounds of the times of all updates of `node`, None if there are none; no job."""
+        match node:
+            case ReadCollection():
+                everything = (FIRST_TIME, self._upper - 1)
+                return everything if self._reads is None else self._reads.span(node.id, self._upper)
+            case ConstantRows():
+                return (FIRST_TIME, FIRST_TIME) if node.rows else None
+            case DeltaJoin() | Accumulate() | Staged() | TemporalState():
+                raise InternalError("the history of this operator is an arrangement's, not computed")
+            case _:
+                spans = [span for one, _ in _down(node) if (span := self.span(one)) is not None]
+                return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else None
 
     def prunes(self, node: Physical, positions: Sequence[int]) -> bool:
         """Returns whether a lookup in `node` by the columns at `positions` would leave much out; no job."""
@@ -130,6 +148,9 @@ def _down(node: Physical) -> list[tuple[Physical, Callable[[int], int | None]]]:
         case Repeat():
             count = node.count
             return [(node.input, lambda p: p if p < count else p + 1)]
+        case Unnest():
+            kept = node.input.relation_type.arity - node.arrays
+            return [(node.input, lambda p: p if p < kept else None)]
         case UnionAll():
             return [(one, lambda p: p) for one in node.inputs]
         case _:

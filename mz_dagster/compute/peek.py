@@ -16,10 +16,10 @@ from pyspark.sql import functions as F
 
 from mz_dagster.compute.consolidate import consolidate
 from mz_dagster.compute.frame import DIFF, ERROR, META, by_position, positional
-from mz_dagster.compute.render import Renderer
+from mz_dagster.compute.snapshot import snapshot
 from mz_dagster.errors import DataError
 from mz_dagster.formalism import GlobalId
-from mz_dagster.plan.physical import Physical
+from mz_dagster.plan.physical import SnapshotPlan
 from mz_dagster.plan.scalar import Value
 from mz_dagster.plan.types import Column, Kind, ScalarType
 from mz_dagster.plan.values import from_stored
@@ -55,7 +55,7 @@ class NegativeMultiplicity(DataError):
     sqlstate = "XX001"
 
 
-def peek(session: SparkSession, read: Read, plan: Physical, as_of: int) -> list[Row]:
+def peek(session: SparkSession, read: Read, plan: SnapshotPlan, as_of: int) -> list[Row]:
     """Returns the plan's rows at `as_of`, each as often as its multiplicity says, in no order.
 
     Args:
@@ -67,10 +67,10 @@ def peek(session: SparkSession, read: Read, plan: Physical, as_of: int) -> list[
     Raises:
         DataError: The content is an error, or a multiplicity is negative.
     """
-    columns = plan.relation_type.columns
+    columns = plan.output.relation_type.columns
     with reporting_lost_spark():
-        named = by_position(plan.relation_type)
-        content = Renderer(session, read).snapshot(plan, as_of).toDF(*positional(len(columns)), *META)
+        named = by_position(plan.output.relation_type)
+        content = snapshot(session, read, plan, as_of).toDF(*positional(len(columns)), *META)
         total = consolidate(content, named)
         shown = [_shown(column.name, column) for column in named]
         collected = total.select(*shown, F.col(DIFF), F.col(ERROR)).collect()

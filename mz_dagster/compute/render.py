@@ -11,7 +11,8 @@ updates before a time, as the lookups of a join need them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, assert_never
 
 from pyspark.sql import functions as sf
@@ -29,6 +30,7 @@ from mz_dagster.compute.state import OwnState
 from mz_dagster.compute.step_reads import StepReads
 from mz_dagster.compute.temporal import temporal_snapshot, temporal_updates
 from mz_dagster.compute.union import union
+from mz_dagster.compute.unnest import unnest
 from mz_dagster.errors import InternalError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import (
@@ -43,7 +45,10 @@ from mz_dagster.plan.physical import (
     Staged,
     TemporalState,
     UnionAll,
+    Unnest,
     collections_read,
+    identity,
+    physical_inputs,
 )
 
 if TYPE_CHECKING:
@@ -91,12 +96,15 @@ class Renderer:
         self._session = session
         self._read = read
         self._is_small = is_small
+        self._repeated: set[object] = set()
+        self._joined: dict[object, DataFrame | None] = {}
 
     def snapshot(self, node: Physical, as_of: int) -> DataFrame:
         """Returns the content of `node` at `as_of`, as updates at `as_of`.
 
         Hydration is this; so is a peek. The collections read must be readable at `as_of`.
         """
+        self._begin(node)
         return self._finished(self._snapshot(node, as_of), node)
 
     def updates(self, node: Physical, lower: int, upper: int, is_empty: IsEmpty) -> DataFrame | None:
@@ -107,6 +115,7 @@ class Renderer:
         """
         if lower >= upper:
             return None
+        self._begin(node)
         found = self._updates(node, lower, upper, is_empty)
         return None if found is None else self._finished(found, node)
 
@@ -119,8 +128,9 @@ class Renderer:
 
     def _snapshot(self, node: Physical, as_of: int) -> DataFrame:
         if isinstance(node, DeltaJoin):
-            frames = [self._snapshot(one, as_of) for one in node.inputs]
-            return DeltaJoinRendering(node).snapshot(frames, as_of)
+            joined = self._once(node, lambda: self._joined_at(node, as_of))
+            assert joined is not None
+            return joined
         match node:
             case ReadCollection():
                 frame = with_positions(self._read(node.id, None, as_of + 1), node.relation_type)
@@ -136,6 +146,8 @@ class Renderer:
             case Repeat():
                 below = self._snapshot(node.input, as_of)
                 return repeat(below, node.count, node.input.relation_type.arity)
+            case Unnest():
+                return unnest(self._snapshot(node.input, as_of), node)
             case Accumulate():
                 return accumulate_snapshot(self._snapshot(node.input, as_of), node, as_of)
             case Staged():
@@ -165,14 +177,13 @@ class Renderer:
                 present_parts = [part for part in parts if part is not None]
                 return union(present_parts) if present_parts else None
             case DeltaJoin():
-                return DeltaJoinRendering(node).updates(
-                    [self._updates(one, lower, upper, is_empty) for one in node.inputs],
-                    self._histories(upper),
-                    lambda i: all(self._is_small(id) for id in collections_read(node.inputs[i])),
-                )
+                return self._once(node, lambda: self._joined_updates(node, lower, upper, is_empty))
             case Repeat():
                 below = self._updates(node.input, lower, upper, is_empty)
                 return None if below is None else repeat(below, node.count, node.input.relation_type.arity)
+            case Unnest():
+                below = self._updates(node.input, lower, upper, is_empty)
+                return None if below is None else unnest(below, node)
             case Accumulate():
                 below = self._updates(node.input, lower, upper, is_empty)
                 return None if below is None else accumulate_updates(self._state().kept(below), self._state(), node)
@@ -185,6 +196,34 @@ class Renderer:
             case _:
                 assert_never(node)
 
+    def _joined_at(self, node: DeltaJoin, as_of: int) -> DataFrame:
+        return DeltaJoinRendering(node).snapshot([self._snapshot(one, as_of) for one in node.inputs], as_of)
+
+    def _joined_updates(self, node: DeltaJoin, lower: int, upper: int, is_empty: IsEmpty) -> DataFrame | None:
+        return DeltaJoinRendering(node).updates(
+            [self._updates(one, lower, upper, is_empty) for one in node.inputs],
+            self._histories(upper),
+            lambda i: all(self._is_small(id) for id in collections_read(node.inputs[i])),
+        )
+
+    def _begin(self, node: Physical) -> None:
+        """Notes which joins a plan has several times."""
+        times = Counter(identity(one) for one in _joins(node))
+        self._repeated = {one for one, count in times.items() if count > 1}
+        self._joined = {}
+
+    def _once(self, node: DeltaJoin, compute: Callable[[], DataFrame | None]) -> DataFrame | None:
+        """Returns what `compute` makes of a join, computed once for all of its uses in the plan."""
+        known = identity(node)
+        if known not in self._repeated:
+            return compute()
+        if known not in self._joined:
+            found = compute()
+            if found is not None and self._reads is not None:
+                found = self._reads.shared(found)
+            self._joined[known] = found
+        return self._joined[known]
+
     def _histories(self, upper: int) -> Histories:
         return Histories(self._session, self._read, upper, self._reads)
 
@@ -192,3 +231,12 @@ class Renderer:
         if self._own is None:
             raise InternalError("a state operator is rendered without its state")
         return self._own
+
+
+def _joins(node: Physical) -> Iterator[DeltaJoin]:
+    """Yields the joins of a plan, but for those below joins."""
+    if isinstance(node, DeltaJoin):
+        yield node
+        return
+    for one in physical_inputs(node):
+        yield from _joins(one)

@@ -23,6 +23,7 @@ from mz_dagster.plan.physical import (
     Staged,
     TemporalState,
     UnionAll,
+    Unnest,
 )
 
 
@@ -49,7 +50,7 @@ def rows_at_most(plan: Physical, rows: Callable[[GlobalId], int]) -> int | None:
         case Staged():
             # All rows of the input are in the state, and winners besides, unless only these are kept.
             return None if plan.monotonic else rows_at_most(plan.input, rows)
-        case DeltaJoin() | Accumulate() | TemporalState():
+        case DeltaJoin() | Accumulate() | TemporalState() | Unnest():
             return None
         case _:
             assert_never(plan)

@@ -87,7 +87,7 @@ def staged_snapshot(content: DataFrame, node: Staged, as_of: int) -> DataFrame:
         }
     )
     parts = []
-    if not node.monotonic:
+    if not node.monotonic and not node.once:
         parts.append(_level(whole.where(good), 0, shape, node))
         parts += [
             _level(_after(stage, whole.where(sf.col(_GOOD) > 0), shape, node), stage + 1, shape, node)

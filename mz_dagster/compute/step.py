@@ -34,7 +34,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import partial
+from functools import cache, partial
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -55,9 +55,10 @@ from mz_dagster.catalog import (
 from mz_dagster.clock import SYSTEM_CLOCK, Clock
 from mz_dagster.compute.consolidate import consolidate
 from mz_dagster.compute.due import next_due
-from mz_dagster.compute.frame import META, spark_schema, with_positions
+from mz_dagster.compute.few_updates import few_updates, likely_few
+from mz_dagster.compute.frame import META, with_positions
 from mz_dagster.compute.graph import Graph, MaintainedNode, Node, SourceNode, TableNode
-from mz_dagster.compute.ingest import ingest
+from mz_dagster.compute.ingest import FEW_BYTES, ingest
 from mz_dagster.compute.render import Renderer
 from mz_dagster.compute.sizes import rows_at_most
 from mz_dagster.compute.state import FrameState, OwnState, ShardState
@@ -66,13 +67,15 @@ from mz_dagster.compute.union import union
 from mz_dagster.errors import DatabaseError, InternalError, OperationalError
 from mz_dagster.fail_point import fail_point
 from mz_dagster.formalism import Antichain, GlobalId
+from mz_dagster.plan.lowering import ordered_by_size
 from mz_dagster.plan.operators import operators
 from mz_dagster.plan.types import RelationType
 from mz_dagster.storage.append import BatchWriter
-from mz_dagster.storage.local_shards import LocalShards
+from mz_dagster.storage.local_shards import LocalShards, summed
 from mz_dagster.storage.read import leased, overlapping
 from mz_dagster.storage.shards import Shards
 from mz_dagster.storage.spark import reporting_lost_spark
+from mz_dagster.storage.spark_shards import update_schema
 
 logger = logging.getLogger("mz_dagster.step")
 
@@ -179,8 +182,14 @@ def quiet(line: str) -> None:
 
 @dataclass(slots=True)
 class _Run:
-    """Is the state of one step while it runs."""
+    """Is the state of one step while it runs.
 
+    Attributes:
+        spark: Returns Spark and the shards on it: the same ones until the step is over, since asking whether a Spark
+            still answers takes a round trip, and a busy one that is late would be given up under those who use it.
+    """
+
+    spark: Callable[[], tuple[SparkSession, Shards[DataFrame]]]
     graph: Graph
     tick: int
     rows: Mapping[GlobalId, CollectionRow]
@@ -224,10 +233,10 @@ class Stepper:
         catalog: The durable state.
         spark: Returns the session and the shards on it; called only when there is work for Spark.
         holder: Names this process in leases.
+        local: The shards in this process, for what is too little to have Spark do it.
         lease_ms: How long a lease lasts without renewal.
         parallelism: How many collections may be computed at the same time.
         still_working_s: How often a step that works says so, in seconds.
-        local: The shards in this process, for what is too little to ask Spark.
     """
 
     def __init__(
@@ -236,11 +245,11 @@ class Stepper:
         spark: Callable[[], tuple[SparkSession, Shards[DataFrame]]],
         *,
         holder: str,
+        local: LocalShards,
         lease_ms: int = 60_000,
         parallelism: int = 4,
         still_working_s: float = STILL_WORKING_S,
         clock: Clock = SYSTEM_CLOCK,
-        local: LocalShards | None = None,
     ) -> None:
         self._catalog = catalog
         self._spark = spark
@@ -321,8 +330,9 @@ class Stepper:
             if node.id not in rows:
                 raise StepLost(f'"{node.name}" was dropped under the step to {tick}', hint="Run again.")
         listed = self._catalog.live_batches(tuple(node.id for node in graph))
+        batches = {id: list(of_one) for id, of_one in listed.items()}
         bound = self._catalog.newest_bindings(graph.timeline, tick + 1)
-        return _Run(graph, tick, rows, {id: list(batches) for id, batches in listed.items()}, selected, bound)
+        return _Run(cache(self._spark), graph, tick, rows, batches, selected, bound)
 
     def _target(self, run: _Run, node: Node) -> int:
         """Returns the upper that the node can reach, `u_C`."""
@@ -452,7 +462,7 @@ class Stepper:
 
         Returns what was written, and how many rows were read.
         """
-        session, shards = self._spark()
+        session, shards = run.spark()
         with StepReads(shards, run.rows, run.overlapping) as reads:
             match node:
                 case SourceNode():
@@ -461,15 +471,17 @@ class Stepper:
                     has_prior = not run.is_empty(node.id, 0, lower)
                     with node.source.kept_still(bindings):
                         updates = ingest(session, shards, row, node.source, bindings, reads, has_prior=has_prior)
-                        stats = self._append(run, node, row, lower, upper, writer, shards, updates)
+                        few = sum(file.size for one in bindings for file in one.files) <= FEW_BYTES
+                        stats = self._append(run, node, row, lower, upper, writer, shards, updates, few=few)
                 case MaintainedNode():
                     progress(f'"{node.name}" [{lower}, {upper}): maintaining {_reading(run, node, lower, upper)}')
                     maintained = self._maintain(run, node, row, lower, upper, session, reads)
                     if maintained is None:
                         return NO_ROWS, reads.rows_read
                     first = lower if row.is_hydrated else None
-                    most = rows_at_most(node.plan, lambda id: _rows(run.overlapping(id, first, upper)))
-                    stats = self._append(run, node, row, lower, upper, writer, shards, maintained, most)
+                    read = {id: _rows(run.overlapping(id, first, upper)) for id in node.reads}
+                    most, few = rows_at_most(node.plan, read.__getitem__), likely_few(sum(read.values()))
+                    stats = self._append(run, node, row, lower, upper, writer, shards, maintained, most, few=few)
                     if node.is_temporal:
                         written = [batch for batch in run.batches[node.id] if batch.id == run.written.get(node.id)]
                         listed = partial(run.overlapping, node.id, None, upper)
@@ -489,10 +501,22 @@ class Stepper:
         shards: Shards[DataFrame],
         updates: DataFrame,
         most: int | None = None,
+        *,
+        few: bool,
     ) -> BatchStats:
-        """Writes a collection's updates in `[lower, upper)` as one unsealed batch, which the rest of the step reads."""
-        key = () if isinstance(node, TableNode) else node.key
-        batch, stats = writer.write(shards, row, row.upper, _at(row.upper, upper), updates, key=key, rows=most)
+        """Writes a collection's updates in `[lower, upper)` as one unsealed batch, which the rest of the step reads.
+
+        Those of an operator are consolidated first. What is likely to be `few` is written in this process.
+        """
+        whole = row.upper, _at(row.upper, upper)
+        operator = isinstance(node, MaintainedNode)
+        fetched = few_updates(updates, row.columns) if few else None
+        if fetched is not None:
+            batch, stats = writer.write(self._local, row, *whole, summed(fetched) if operator else fetched)
+        else:
+            updates = consolidate(updates, row.columns) if operator else updates
+            key = () if isinstance(node, TableNode) else node.key
+            batch, stats = writer.write(shards, row, *whole, updates, key=key, rows=most)
         if stats.rows:
             run.written[node.id] = batch
             interval = (_at(row.upper, lower), _at(row.upper, upper))
@@ -512,38 +536,44 @@ class Stepper:
         def is_small(id: GlobalId) -> bool:
             return _rows(run.overlapping(id, lower, upper)) <= BROADCAST_ROWS
 
+        plan = ordered_by_size(node.plan, lambda id: _rows(run.overlapping(id, None, upper)))
         columns = RelationType(row.columns)
-        nothing = session.createDataFrame([], spark_schema(columns, columns.names))
         parts: list[DataFrame] = []
+
+        def nothing() -> DataFrame:
+            return session.createDataFrame([], update_schema(row.columns))
+
         if not row.is_hydrated:
             as_of = lower
             for input in node.inputs:
                 _check_since(run.rows[input], as_of, node)
             if node.has_constants or any(run.overlapping(input, None, as_of + 1) for input in node.reads):
-                parts.append(Renderer(session, reads.read).snapshot(node.plan, as_of).toDF(*columns.names, *META))
+                parts.append(
+                    Renderer(session, reads.read, reads=reads).snapshot(plan, as_of).toDF(*columns.names, *META)
+                )
             lower = as_of + 1
             # What was just computed is not written yet: the steps that follow in this run see it as a frame.
-            own: OwnState = FrameState(with_positions(parts[0] if parts else nothing, columns))
+            own: OwnState = FrameState(with_positions(parts[0] if parts else nothing(), columns))
         else:
             for input in node.inputs:
                 _check_since(run.rows[input], lower - 1, node)
             # Before its next due time nothing of a temporal state matters to what arrives.
             waits = node.is_temporal and (row.next_due is None or row.next_due >= upper)
             if waits:
-                own = FrameState(with_positions(nothing, columns))
+                own = FrameState(with_positions(nothing(), columns))
             else:
                 few = all(is_small(id) for id in node.reads)
                 own = ShardState(reads, row.id, columns, lower, prunes=few)
         updates = None
         if lower < upper:
             renderer = Renderer(session, reads.read, is_small=is_small, own=own, reads=reads)
-            updates = renderer.updates(node.plan, lower, upper, lambda id: run.is_empty(id, lower, upper))
+            updates = renderer.updates(plan, lower, upper, lambda id: run.is_empty(id, lower, upper))
         if updates is not None:
             parts.append(updates)
         if not parts:
             return None
         # A plan's columns are known by position; the shard's bear the object's names.
-        return consolidate(union(parts).toDF(*(column.name for column in row.columns), *META), row.columns)
+        return union(parts).toDF(*(column.name for column in row.columns), *META)
 
     # ---- 4. seal
 

@@ -73,6 +73,13 @@ class StepReads:
         self.rows_read += sum(batch.stats.rows for batch in batches)
         return self._shards.read(self._rows[id], batches, lower=lower, upper=upper)
 
+    def span(self, id: GlobalId, upper: int) -> tuple[int, int] | None:
+        """Returns bounds of the times of a collection's updates before `upper`, None if there are none; no job."""
+        times = [file.times for file in self._stored(self._rows[id], self._listed(id, None, upper)) if file.times]
+        if not times:
+            return None
+        return min(first for first, _ in times), min(max(last for _, last in times), upper - 1)
+
     def prunes(self, id: GlobalId, upper: int, positions: Sequence[int]) -> bool:
         """Returns whether a lookup by the columns at `positions`, before `upper`, is worth pruning; no job."""
         return bool(self._prunable(id, upper, positions))

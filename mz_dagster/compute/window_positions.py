@@ -13,10 +13,13 @@ counting through the intervals, and among those that are not NULL by the running
 RANGE with a distance d: the bounds are found among the groups by bisection. With NULLS FIRST a NULL key is less, with
 NULLS LAST greater than all others, and peers of NULLs are NULLs. NaN is greater than all numbers, and NaN plus or minus
 d is NaN. Infinity less infinity is, as in PostgreSQL, whatever makes the frame larger. A bound beyond the type's last
-value lies behind all keys. The distance is cut to the key's scale, which loses nothing.
+value lies behind all keys. The distance is cut to the key's scale, which loses nothing. An interval is added to dates
+and timestamps as `+` does.
+
+Exact sums of floats are made in Python, from the values and the intervals of the whole partition.
 
 Cost: the partition in memory, as one row. For each row O(log n) for a distance, O(1) for `lag`, `lead`, counts, sums
-and single values, and as much as the frame has rows for `min`, `max`, `array_agg` and `string_agg`.
+and single values, and as much as the frame has rows for `min`, `max`, bits, `array_agg` and `string_agg`.
 """
 
 from __future__ import annotations
@@ -27,15 +30,18 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
+from pyspark.sql.types import ArrayType, StringType
 
 from mz_dagster.compute.frame import spark_type
-from mz_dagster.compute.scalar import literal
+from mz_dagster.compute.scalar import emit, literal
 from mz_dagster.compute.versions import Shape
 from mz_dagster.compute.window_sums import sum_types
 from mz_dagster.errors import InternalError
+from mz_dagster.plan.functions.pure.sums import exact_sums_of_frames
 from mz_dagster.plan.relation import ColumnOrder, FrameBound, FrameExclusion, FrameUnit, WindowFrame, WindowFunction
-from mz_dagster.plan.scalar import Literal
-from mz_dagster.plan.types import FLOAT8, INT8, Kind
+from mz_dagster.plan.scalar import Call, ColumnRef, Literal
+from mz_dagster.plan.types import FLOAT8, INT8, TIMESTAMP, Kind
+from mz_dagster.plan.values import Interval
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -49,7 +55,8 @@ GROUP = "mz_group"
 SIZE = "mz_size"
 
 _KEY = "mz_key"
-_INTEGERS = (Kind.INT2, Kind.INT4, Kind.INT8, Kind.MZ_TIMESTAMP)
+_MADE = "mz_made"
+_INTEGERS = (Kind.INT2, Kind.INT4, Kind.INT8, Kind.MZ_TIMESTAMP, Kind.TIME)
 _FLOATS = (Kind.FLOAT4, Kind.FLOAT8)
 #: Farther than any place or group, and an int for Spark.
 _FAR = 2**31 - 2
@@ -122,7 +129,20 @@ class Positions:
         made = _let(
             sorted_arrays, lambda p: sf.transform(p.getField("rows"), lambda one: self._made(p, one.getField("row")))
         )
-        return collected.select(sf.inline(made)).select("row.*", "made.*")
+        exact = [i for i, one in self.functions if one.name == "exact_sum"]
+        if not exact:
+            return collected.select(sf.inline(made)).select("row.*", "made.*")
+        sums = [_exact_sums(sf.col(_MADE), i).alias(f"mz_sums_{i}") for i in exact]
+        summed = collected.select(made.alias(_MADE)).select(_MADE, *sums)
+        with_sums = sf.transform(
+            _MADE,
+            lambda one, n: sf.struct(
+                one.getField("row").alias("row"),
+                one.getField("made").alias("made"),
+                sf.struct(*(sf.get(f"mz_sums_{i}", n).alias(f"mz_result_{i}") for i in exact)).alias("sums"),
+            ),
+        )
+        return summed.select(sf.inline(with_sums)).select("row.*", "made.*", "sums.*")
 
     @property
     def _has_distance(self) -> bool:
@@ -144,7 +164,9 @@ class Positions:
             return column.cast("bigint")
         if type_.kind in _FLOATS:
             return column.cast("double")
-        if type_.kind is Kind.NUMERIC:
+        if type_.kind is Kind.DATE:
+            return column.cast("timestamp_ntz")
+        if type_.kind in (Kind.NUMERIC, Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
             return column
         raise InternalError(f"a distance between values of {type_}")
 
@@ -189,6 +211,11 @@ class Positions:
                 return [(f"mz_result_{i}", sf.array_min(slices(f"mz_value_{i}")))]
             case "max":
                 return [(f"mz_result_{i}", sf.array_max(slices(f"mz_value_{i}")))]
+            case "bit_and" | "bit_or" | "bit_xor":
+                return [(f"mz_result_{i}", _bits(one, slices(f"mz_value_{i}")))]
+            case "exact_sum":
+                places = sf.flatten(sf.transform(spans, lambda span: sf.array(span["lo"], span["hi"])))
+                return [(f"mz_frame_{i}", places)]
             case "array_agg" | "string_agg":
                 return [(f"mz_list_{i}", sf.filter(slices(f"mz_found_{i}"), lambda found: found.isNotNull()))]
             case "first_value" | "last_value" | "nth_value":
@@ -340,6 +367,11 @@ class Positions:
         assert bound.offset is not None
         (order,) = self.order
         type_ = self.shape.relation_type.columns[order.position].type
+        if isinstance(bound.offset.value, Interval):
+            # Of a date the key is its midnight.
+            moment = TIMESTAMP if type_.kind is Kind.DATE else type_
+            name = f"{'add' if self._adds(bound) else 'subtract'}_{moment.kind.value}_interval"
+            return emit(Call(name, (ColumnRef(0, moment), bound.offset), moment), [own]).value
         operation = sf.try_add if self._adds(bound) else sf.try_subtract
         if type_.kind in _FLOATS:
             moved = operation(own, literal(Literal(float(bound.offset.value), FLOAT8)))  # type: ignore[arg-type]
@@ -355,6 +387,33 @@ class Positions:
             if distance.scaleb(type_.scale) >= 10**38:
                 return sf.lit(None).cast(spark_type(type_))
         return operation(own, literal(Literal(distance, type_))).try_cast(spark_type(type_))
+
+
+def _exact_sums(made: Column, i: int) -> Column:
+    """Returns the exact sums of each row's frame, by place."""
+
+    def parts(struct: str, name: str) -> Column:
+        return sf.transform(made, lambda one: one.getField(struct).getField(f"mz_{name}_{i}"))
+
+    in_python = sf.udf(exact_sums_of_frames, ArrayType(StringType()), useArrow=True)
+    return in_python(parts("row", "value"), parts("row", "factor"), parts("made", "frame"))
+
+
+def _bits(function: WindowFunction, values: Column) -> Column:
+    """Returns what the bits of the values that are not NULL come to; NULL if there are none."""
+    type_ = spark_type(function.type)
+
+    def with_value(found: Column, value: Column) -> Column:
+        match function.name:
+            case "bit_and":
+                made = found.bitwiseAND(value)
+            case "bit_or":
+                made = found.bitwiseOR(value)
+            case _:
+                made = found.bitwiseXOR(value)
+        return sf.when(value.isNull(), found).otherwise(sf.coalesce(made, value)).cast(type_)
+
+    return sf.aggregate(values, sf.lit(None).cast(type_), with_value)
 
 
 def _let(value: Column, body: Callable[[Column], Column]) -> Column:

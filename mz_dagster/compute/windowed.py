@@ -6,7 +6,8 @@ Ranks, row numbers and `ntile` follow from the places. A function over a frame g
 
 - Spark's own frames, where they say the same: over the places (ROWS), over the peer groups' numbers (GROUPS, and RANGE
   whose bounds are groups of peers). Frames that end with the partition are turned round, so that they grow.
-- `window_positions.py`: RANGE with a distance, exclusions, `nth_value`, and `lag` and `lead` by more than their value.
+- `window_positions.py`: RANGE with a distance, exclusions, `nth_value`, `lag` and `lead` by more than their value, and
+  exact sums of floats.
 
 What PostgreSQL gives up a query for is an error of the row: a sum that its type cannot hold, `ntile` and `nth_value` of
 what is not positive. `ntile` counts from the first row whose argument is not NULL, by that argument, as in PostgreSQL.
@@ -26,7 +27,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as sf
 
-from mz_dagster.compute.frame import DIFF, ERROR
+from mz_dagster.compute.frame import DIFF, ERROR, spark_type
+from mz_dagster.compute.gathered import joined
 from mz_dagster.compute.top_rows import ordered
 from mz_dagster.compute.versions import Shape
 from mz_dagster.compute.window_positions import (
@@ -54,6 +56,7 @@ NTH_ERROR = "22016 argument of nth_value must be greater than zero"
 
 _COPY = "mz_copy"
 _NTILE = "mz_ntile"
+_EXTREMES = {"min": sf.min, "max": sf.max, "bit_and": sf.bit_and, "bit_or": sf.bit_or, "bit_xor": sf.bit_xor}
 _PLACED = ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile")
 
 
@@ -146,7 +149,7 @@ class _Windows:
     def _is_native(self, one: WindowFunction) -> bool:
         if one.name in ("lag", "lead"):
             return len(one.arguments) == 1 and not one.ignore_nulls
-        if one.name == "nth_value" or one.frame is None:
+        if one.name in ("nth_value", "exact_sum") or one.frame is None:
             return False
         return one.frame.exclusion is FrameExclusion.NO_OTHERS and not has_distance(one.frame)
 
@@ -160,10 +163,14 @@ class _Windows:
             case "sum":
                 parts = {"count": sf.when(self._argument(one).isNotNull(), 1), **sum_parts(self.shape, one)}
                 return {name: self._where(one, part) for name, part in parts.items()}
-            case "min" | "max":
+            case "min" | "max" | "bit_and" | "bit_or" | "bit_xor":
                 return {"value": self._where(one, self._argument(one))}
+            case "exact_sum":
+                factor = self._argument(one, 1) if len(one.arguments) > 1 else sf.lit(1.0)
+                return {"value": self._where(one, self._argument(one)), "factor": factor}
             case "string_agg":
-                value, separator = self._argument(one), sf.coalesce(self._argument(one, 1), sf.lit(""))
+                empty = sf.lit("").cast(spark_type(one.type))
+                value, separator = self._argument(one), sf.coalesce(self._argument(one, 1), empty)
                 found = sf.struct(sf.col(PLACE), value.alias("value"), separator.alias("separator"))
                 return {"found": self._where(one, sf.when(value.isNotNull(), found))}
             case _:
@@ -197,9 +204,8 @@ class _Windows:
             case "sum":
                 sums = [(f"mz_sum_{name}_{i}", over(sf.sum(f"mz_{name}_{i}"))) for name in sum_types(self.shape, one)]
                 return [(f"mz_sum_count_{i}", over(sf.count(f"mz_count_{i}"))), *sums]
-            case "min" | "max":
-                extreme = sf.min if one.name == "min" else sf.max
-                return [(f"mz_result_{i}", over(extreme(f"mz_value_{i}")))]
+            case "min" | "max" | "bit_and" | "bit_or" | "bit_xor":
+                return [(f"mz_result_{i}", over(_EXTREMES[one.name](f"mz_value_{i}")))]
             case "first_value" | "last_value":
                 # Of structs that begin with the place.
                 extreme = sf.min if one.name == "first_value" else sf.max
@@ -303,16 +309,8 @@ class _Windows:
 
 def _listed(i: int, one: WindowFunction) -> Column:
     found = sf.col(f"mz_list_{i}")
-    if one.name == "array_agg":
-        made = sf.transform(found, lambda row: row.getField("value"))
-    else:
-        parts = sf.transform(
-            found,
-            lambda row, n: sf.when(n == 0, row.getField("value")).otherwise(
-                sf.concat(row.getField("separator"), row.getField("value"))
-            ),
-        )
-        made = sf.array_join(parts, "")
+    is_array = one.name == "array_agg"
+    made = sf.transform(found, lambda row: row.getField("value")) if is_array else joined(found, one.type)
     return sf.when(sf.size(found) > 0, made)
 
 

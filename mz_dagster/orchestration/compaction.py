@@ -12,7 +12,6 @@ from pydantic import Field
 
 from mz_dagster.adapter import Engine, Project, load_objects
 from mz_dagster.catalog import NO_ROWS, BatchStats
-from mz_dagster.errors import ProgrammingError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.orchestration.assets import build_mz_asset_specs
 from mz_dagster.orchestration.events import asset_metadata
@@ -138,14 +137,8 @@ def _selected(engine: Engine, names: Sequence[str]) -> frozenset[GlobalId] | Non
     if not names:
         return None
     objects = engine.catalog.objects()
-    unknown = set(names) - {row.name for row in objects}
-    if unknown:
-        raise ProgrammingError(
-            f'relation "{min(unknown)}" does not exist',
-            hint='"mz-dagster frontiers" lists all that there are; `collections` takes their names.',
-        )
-    named = {row.id for row in objects if row.name in names}
     own = {engine.collection_of(name) for name in names}
+    named = {row.id for row in objects if row.name in names}
     return frozenset(own | {row.id for row in objects if row.owner in named})
 
 

@@ -7,9 +7,13 @@ only what computing them costs; it may move errors.
 
 - `types`, `scalar`, `relation`: the logical plan.
 - `resolver`: the protocol by which the binder turns names into things.
+- `representations`: kinds whose equal values have several representations.
+- `day_comparison`: dates compared with moments.
 - `rewriting`: walking and rebuilding plans.
-- `semijoin`, `outer_join`: those joins, spelled in the algebra.
-- `decorrelate`: subqueries and lateral joins become plain relations; with `dependence`, `row_count`, `tied_subquery`.
+- `semijoin`, `outer_join`: those joins, spelled in the algebra. `record`: rows as one value.
+- `decorrelate`: subqueries and lateral joins become plain relations; with `dependence`, `domain`, `row_count`,
+  `tied_subquery`.
+- `equality`: equalities as a join can look them up.
 - `transform/`: one transform per file.
 - `optimize`: their order, which is data that is checked.
 - `physical`, `lowering`: the plan that the renderer runs.
@@ -38,6 +42,7 @@ from mz_dagster.plan.physical import (
     Staged,
     TemporalState,
     UnionAll,
+    Unnest,
     collections_read,
     operator_kind,
     physical_inputs,
@@ -45,6 +50,7 @@ from mz_dagster.plan.physical import (
 from mz_dagster.plan.relation import (
     Constant,
     Filter,
+    FlatMap,
     Get,
     Join,
     Let,
@@ -77,6 +83,7 @@ __all__ = [
     "ConstantRows",
     "DeltaJoin",
     "Filter",
+    "FlatMap",
     "Get",
     "If",
     "Item",
@@ -110,6 +117,7 @@ __all__ = [
     "TopK",
     "Union",
     "UnionAll",
+    "Unnest",
     "Value",
     "Window",
     "collections_read",

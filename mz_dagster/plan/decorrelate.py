@@ -19,6 +19,12 @@ A conjunct of a filter that is `EXISTS`, `IN`, or the negation of `EXISTS`, beco
 what ties it to the outer row is equalities only, it is with the distinct values of the inner side, and there is no
 domain. The conjuncts without subqueries are applied first: subqueries are only asked for what they leave.
 
+A lateral relation of linear operators over the one row, as table functions are, is applied to the rows themselves.
+
+The domain is of the arguments of all rows that ask, or of more where that is cheaper (`domain.py`), which is allowed
+where a subquery may be asked early: in a filter, if it is no error for several rows. Memberships of one filter that ask
+for the same arguments have one domain.
+
 Cost: a distinct of the arguments for each subquery, and the joins with it. A test `IN` of one column that may be NULL
 on either side costs two lookups more; other tests that may be NULL compare each row of the domain with each row of the
 subquery.
@@ -39,6 +45,7 @@ from mz_dagster.plan.dependence import (
     with_free_columns,
     with_outer_columns,
 )
+from mz_dagster.plan.domain import domain_source
 from mz_dagster.plan.relation import (
     Aggregate,
     AggregateFunction,
@@ -46,6 +53,7 @@ from mz_dagster.plan.relation import (
     Constant,
     DependentJoin,
     Filter,
+    FlatMap,
     Get,
     Join,
     Let,
@@ -62,6 +70,7 @@ from mz_dagster.plan.relation import (
     Window,
     inputs_of,
 )
+from mz_dagster.plan.representations import told_again, told_apart
 from mz_dagster.plan.rewriting import (
     conjuncts,
     filtered,
@@ -133,6 +142,8 @@ class _Decorrelation:
         """
         if not is_dependent(relation, local):
             closed = self.plain(relation)
+            if closed is ONE_ROW:
+                return domain
             return closed if domain is ONE_ROW else Join((domain, closed), ())
         by = domain.relation_type.arity
         match relation:
@@ -147,10 +158,11 @@ class _Decorrelation:
             case Project():
                 below = self.applied(relation.input, domain, local)
                 return Project(below, (*range(by), *(by + one for one in relation.positions)))
-            case Negate() | Threshold():
+            case Negate() | Threshold() | FlatMap():
                 return with_inputs(relation, [self.applied(relation.input, domain, local)])
             case Union():
-                return Union(tuple(self.applied(one, domain, local) for one in relation.inputs))
+                keys = (frozenset({*range(by), *(by + one for one in key)}) for key in relation.keys)
+                return Union(tuple(self.applied(one, domain, local) for one in relation.inputs), frozenset(keys))
             case Join():
                 return self._joined(relation, domain, local)
             case Let():
@@ -261,25 +273,33 @@ class _Decorrelation:
         parts = [one for predicate in predicates for one in conjuncts(predicate)]
         below = filtered(below, [one for one in parts if not _asks((one,))])
         rest: list[Scalar] = []
+        sharing = Sharing(self.local_id)
+        asking: Relation | None = None
         for one in parts:
             membership = _membership(one)
             if membership is None:
                 rest += [one] if _asks((one,)) else []
                 continue
             subquery, negated = membership
-            if not negated:
-                below = self._found(below, subquery)
-                continue
-            sharing = Sharing(self.local_id)
-            outer = sharing.shared(below)
-            below = sharing.bound(minus(outer, self._found(outer, subquery)))
-        if not rest:
-            return below
-        whole, plain = self._answered(below, rest)
-        return projected_to(Filter(whole, tuple(plain)), range(below.relation_type.arity))
+            below = sharing.shared(below)
+            if asking is None and tied_subquery(subquery) is None:
+                asking = below
+            found = self._found(below, subquery, asking)
+            below = minus(below, found) if negated else found
+        if rest:
+            whole, plain = self._answered(below, rest, in_filter=True)
+            below = projected_to(Filter(whole, tuple(plain)), range(below.relation_type.arity))
+        return sharing.bound(below)
 
-    def _found(self, below: Relation, subquery: Subquery) -> Relation:
-        """Returns the rows of `below` for which the subquery, `EXISTS` or `ANY`, is true."""
+    def _found(self, below: Relation, subquery: Subquery, asking: Relation | None) -> Relation:
+        """Returns the rows of `below` for which the subquery, `EXISTS` or `ANY`, is true.
+
+        Args:
+            below: The rows.
+            subquery: What is asked for them.
+            asking: What has all rows of `below`, and perhaps others, for which another subquery is asked: for the same
+                arguments the two have one domain.
+        """
         arity = below.relation_type.arity
         tied = tied_subquery(subquery)
         if tied is not None:
@@ -289,7 +309,8 @@ class _Decorrelation:
             return projected_to(semijoin(whole, arguments, keys, null_safe=False), range(arity))
         sharing = Sharing(self.local_id)
         whole, arguments = self._answered(below, subquery.arguments)
-        asked = _Asked.of(subquery.relation, subquery.test, whole, arguments, sharing)
+        same = asking if whole is below and not _has_several(subquery) else None
+        asked = _Asked.of(subquery.relation, subquery.test, whole, arguments, sharing, asking=same)
         rows = self.applied(asked.relation, asked.domain, {})
         if asked.test is not None:
             rows = Filter(rows, self._over((asked.test,), asked.domain))
@@ -302,15 +323,27 @@ class _Decorrelation:
         arity, added = left.relation_type.arity, right.relation_type.arity
         if not is_dependent(right):
             return Join((left, self.plain(right)), ())
-        sharing = Sharing(self.local_id)
         whole, arguments = self._answered(left, arguments)
+        if _is_of_one_row(right):
+            return self._beside_each(whole, right, arguments, arity)
+        sharing = Sharing(self.local_id)
         asked = _Asked.of(right, None, whole, arguments, sharing)
         rows = self.applied(asked.relation, asked.domain, {})
         width, by = asked.outer.relation_type.arity, len(asked.places)
         joined = _looked_up(asked.outer, [(asked.places, rows)])
         return sharing.bound(projected_to(joined, (*range(arity), *range(width + by, width + by + added))))
 
-    def _answered(self, below: Relation, scalars: Sequence[Scalar]) -> tuple[Relation, list[Scalar]]:
+    def _beside_each(self, left: Relation, right: Relation, arguments: Sequence[Scalar], kept: int) -> Relation:
+        """Returns the first `kept` columns of `left` beside what linear operators make of each row: no domain."""
+        wide, places = with_scalars(left, arguments, "argument")
+        width, added = wide.relation_type.arity, right.relation_type.arity
+        placed = with_free_columns(right, lambda outer: replace(outer, number=places[outer.number]))
+        rows = self.applied(placed, wide, {})
+        return projected_to(rows, (*range(kept), *range(width, width + added)))
+
+    def _answered(
+        self, below: Relation, scalars: Sequence[Scalar], *, in_filter: bool = False
+    ) -> tuple[Relation, list[Scalar]]:
         """Returns `below` with a column for what each subquery of `scalars` says, and the scalars over that."""
         plain = list(scalars)
         while _asks(plain):
@@ -320,16 +353,24 @@ class _Decorrelation:
                 for one in walk(scalar)
                 if isinstance(one, Subquery) and not _asks(one.arguments)
             )
-            below, answers = self._with_answers(below, list(ready))
+            below, answers = self._with_answers(below, list(ready), in_filter=in_filter)
             plain = [_replaced(scalar, answers) for scalar in plain]
         return below, plain
 
     def _with_answers(
-        self, below: Relation, subqueries: Sequence[Subquery]
+        self, below: Relation, subqueries: Sequence[Subquery], *, in_filter: bool
     ) -> tuple[Relation, dict[Subquery, ColumnRef]]:
-        """Joins what all of the subqueries say to the rows of `below`, at once; their arguments have no subqueries."""
+        """Joins what all of the subqueries say to the rows of `below`, at once; their arguments have no subqueries.
+
+        In a filter a subquery may be asked before what else decides of a row, so for more rows.
+        """
         sharing = Sharing(self.local_id)
-        arguments = [argument for one in subqueries for argument in one.arguments if not isinstance(argument, Literal)]
+        arguments = [
+            told_apart(argument)
+            for one in subqueries
+            for argument in one.arguments
+            if not isinstance(argument, Literal)
+        ]
         wide, positions = with_scalars(below, arguments, "argument")
         outer = sharing.shared(wide)
         values = dict(zip(arguments, positions, strict=True))
@@ -339,10 +380,13 @@ class _Decorrelation:
         width = outer.relation_type.arity
         for one in subqueries:
             mine = [
-                argument if isinstance(argument, Literal) else reference(outer.relation_type, values[argument])
+                argument
+                if isinstance(argument, Literal)
+                else reference(outer.relation_type, values[told_apart(argument)])
                 for argument in one.arguments
             ]
-            asked = _Asked.of(one.relation, one.test, outer, mine, sharing)
+            early = in_filter and not _has_several(one)
+            asked = _Asked.of(one.relation, one.test, outer, mine, sharing, early=early)
             said = self._said(one.kind, asked, sharing)
             looked_up.append((asked.places, said))
             width += said.relation_type.arity
@@ -383,7 +427,7 @@ class _Decorrelation:
         if not some:
             without = minus(asked.domain, distinct_of(rows, asked.columns_of(rows)))
             parts.append(_answer(without, Literal(None, type_)))
-        return Union(tuple(parts))
+        return Union(tuple(parts), frozenset({frozenset(range(by))}))
 
     def _any(self, asked: _Asked, sharing: Sharing) -> Relation:
         """Returns true where the test is true for some row, else NULL where it is NULL for some, else false."""
@@ -441,7 +485,8 @@ class _Decorrelation:
             some = Call("gt_int8", (ColumnRef(by, INT8, False, "trues"), Literal(0, INT8)), BOOL, False)
             answered = _answer(counted, If(some, Literal(True, BOOL), Literal(None, BOOL)))
             said = projected_to(answered, (*range(by), by + 1))
-        return Union((said, _answer(minus(asked.domain, found), Literal(False, BOOL))))
+        false = _answer(minus(asked.domain, found), Literal(False, BOOL))
+        return Union((said, false), frozenset({frozenset(range(by))}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -464,9 +509,23 @@ class _Asked:
 
     @classmethod
     def of(
-        cls, relation: Relation, test: Scalar | None, outer: Relation, arguments: Sequence[Scalar], sharing: Sharing
+        cls,
+        relation: Relation,
+        test: Scalar | None,
+        outer: Relation,
+        arguments: Sequence[Scalar],
+        sharing: Sharing,
+        *,
+        early: bool = False,
+        asking: Relation | None = None,
     ) -> _Asked:
-        """Returns the plan over the domain of the arguments that it reads; `outer` gets columns for them."""
+        """Returns the plan over the domain of the arguments that it reads; `outer` gets columns for them.
+
+        If it may be asked `early`, the domain may have more rows; those of `asking` if there is such a relation, in
+        which the arguments are computed as in `outer`.
+        """
+        # What is equal may not be the same to the functions in the plan.
+        arguments = [one if isinstance(one, Literal) else told_apart(one) for one in arguments]
         used = sorted(free_columns(relation) | (frozenset() if test is None else outer_columns(test)))
         computed = [arguments[one] for one in used if not isinstance(arguments[one], Literal)]
         wide, positions = with_scalars(outer, computed, "argument")
@@ -474,7 +533,12 @@ class _Asked:
             domain: Relation = ONE_ROW
         else:
             wide = sharing.shared(wide)
-            domain = sharing.shared(distinct_of(wide, _references(wide, tuple(dict.fromkeys(positions)))))
+            source, columns = wide, tuple(dict.fromkeys(positions))
+            if asking is not None:
+                source, _ = with_scalars(asking, computed, "argument")
+            elif early:
+                source, columns = domain_source(wide, columns, dict(sharing.lets))
+            domain = sharing.shared(distinct_of(source, _references(source, columns)))
         places = tuple(dict.fromkeys(positions))
         position_of = dict(zip(computed, positions, strict=True))
 
@@ -482,7 +546,8 @@ class _Asked:
             argument = arguments[column.number]
             if isinstance(argument, Literal):
                 return argument
-            return replace(column, number=places.index(position_of[argument]))
+            number = places.index(position_of[argument])
+            return told_again(replace(column, number=number, type=argument.type), column.type)
 
         own_test = None if test is None else with_outer_columns(test, renumbered)
         return cls(with_free_columns(relation, renumbered), own_test, wide, places, domain)
@@ -506,6 +571,15 @@ def _looked_up(outer: Relation, answers: Sequence[tuple[Sequence[int], Relation]
     return Join(inputs, tuple(classes), frozenset(range(len(classes))))
 
 
+def _is_of_one_row(relation: Relation) -> bool:
+    """Returns whether `relation` is linear operators over the one row without columns."""
+    match relation:
+        case Map() | Filter() | Project() | FlatMap():
+            return not _asks(scalars_of(relation)) and _is_of_one_row(relation.input)
+        case _:
+            return relation is ONE_ROW
+
+
 def _membership(predicate: Scalar) -> tuple[Subquery, bool] | None:
     """Returns the subquery of a conjunct that passes the rows that have, or with True have not, something in it."""
     match predicate:
@@ -516,6 +590,20 @@ def _membership(predicate: Scalar) -> tuple[Subquery, bool] | None:
             if subquery.kind is not SubqueryKind.SCALAR and not subquery.nullable:
                 return subquery, True
     return None
+
+
+def _has_several(subquery: Subquery) -> bool:
+    """Returns whether a subquery may be an error because one in it, or itself, has several rows."""
+    own = subquery.kind is SubqueryKind.SCALAR and not at_most_one_row(subquery.relation)
+    return own or _several_below(subquery.relation) or any(map(_several_in, subquery.arguments))
+
+
+def _several_below(relation: Relation) -> bool:
+    return any(map(_several_in, scalars_of(relation))) or any(map(_several_below, inputs_of(relation)))
+
+
+def _several_in(scalar: Scalar) -> bool:
+    return any(_has_several(one) for one in walk(scalar) if isinstance(one, Subquery))
 
 
 def _asks(scalars: Sequence[Scalar]) -> bool:

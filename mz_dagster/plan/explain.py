@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import assert_never
 
+from mz_dagster.plan.functions.pure.interval_text import text_of_interval
 from mz_dagster.plan.physical import (
     Accumulate,
     ConstantRows,
@@ -26,6 +27,7 @@ from mz_dagster.plan.physical import (
     TemporalState,
     TopRows,
     UnionAll,
+    Unnest,
     Windowed,
     operator_kind,
     physical_inputs,
@@ -36,6 +38,7 @@ from mz_dagster.plan.relation import (
     Constant,
     DependentJoin,
     Filter,
+    FlatMap,
     FrameBound,
     FrameExclusion,
     Get,
@@ -58,6 +61,7 @@ from mz_dagster.plan.relation import (
 )
 from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery, is_now
 from mz_dagster.plan.types import RelationType
+from mz_dagster.plan.values import Interval
 
 _FILES: dict[type, str] = {
     ReadCollection: "render.py",
@@ -67,6 +71,7 @@ _FILES: dict[type, str] = {
     UnionAll: "union.py",
     DeltaJoin: "delta_join.py",
     Repeat: "repeat.py",
+    Unnest: "unnest.py",
     Accumulate: "accumulate.py",
     Staged: "staged.py",
     TemporalState: "temporal.py",
@@ -147,6 +152,10 @@ def _literal(literal: Literal) -> str:
             return f"{literal.value:f}"
         case bytes():
             return f"'\\x{literal.value.hex()}'"
+        case Interval():
+            return f"interval '{text_of_interval(literal.value)}'"
+        case tuple() if literal.type.element is not None:
+            return f"ARRAY[{', '.join(_literal(Literal(one, literal.type.element)) for one in literal.value)}]"
         case _:
             return f"{literal.value}::{literal.type}"
 
@@ -247,6 +256,11 @@ def _bounds(lower: tuple[Scalar, ...], upper: tuple[Scalar, ...]) -> str:
     return ", ".join(parts) or "always"
 
 
+def _unnested(relation_type: RelationType, arrays: int, ordinality: bool) -> str:
+    shown = _columns(relation_type, range(relation_type.arity - arrays, relation_type.arity))
+    return shown + (" with ordinality" if ordinality else "")
+
+
 def _logical(relation: Relation, depth: int) -> list[str]:
     lines = ["  " * depth + _logical_line(relation)]
     for one in inputs_of(relation):
@@ -287,6 +301,8 @@ def _logical_line(relation: Relation) -> str:
             return f"TemporalFilter {_bounds(relation.lower, relation.upper)}"
         case RepeatRow():
             return f"RepeatRow {_reference(below_type, relation.count)}"
+        case FlatMap():
+            return f"FlatMap {_unnested(below_type, relation.arrays, relation.ordinality)}"
         case Negate():
             return "Negate"
         case Union():
@@ -328,6 +344,9 @@ def _physical(plan: Physical, depth: int) -> list[str]:
                 lines.append(f"{pad}  term {i}: look up {', '.join(str(one) for one in order)}")
         case Repeat():
             lines.append(f"{pad}Repeat {_reference(plan.input.relation_type, plan.count)} {about}")
+        case Unnest():
+            shown = _unnested(plan.input.relation_type, plan.arrays, plan.ordinality)
+            lines.append(f"{pad}Unnest {shown} {about}")
         case Accumulate():
             columns = plan.relation_type
             key = _columns(columns, range(plan.key_arity)) or "nothing"
@@ -352,8 +371,8 @@ def _staged(plan: Staged) -> str:
         case Extremes():
             others = [position for position in range(below.arity) if position not in plan.group]
             shown = ", ".join(
-                f"{'max' if greatest else 'min'}({_reference(below, position)})"
-                for position, greatest in zip(others, plan.function.greatest, strict=True)
+                f"{one.value}({_reference(below, position)})"
+                for position, one in zip(others, plan.function.functions, strict=True)
             )
         case Gathered():
             shown = ", ".join(_aggregate(below, one) for one in plan.function.aggregates)

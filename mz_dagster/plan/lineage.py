@@ -20,6 +20,7 @@ from mz_dagster.plan.relation import (
     Constant,
     DependentJoin,
     Filter,
+    FlatMap,
     Get,
     Join,
     Let,
@@ -107,6 +108,8 @@ def _lineage(relation: Relation, local: Mapping[GlobalId, Lineage]) -> Lineage:
         case RepeatRow():
             below = _lineage(relation.input, local)
             return (*below[: relation.count], *below[relation.count + 1 :])
+        case FlatMap():
+            return _lineage(relation.input, local) + (frozenset[SourceColumn](),) * relation.ordinality
         case DependentJoin():
             raise InternalError("a dependent join is left in a bound plan")
         case _:

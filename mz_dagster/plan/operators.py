@@ -19,6 +19,7 @@ from mz_dagster.plan.physical import (
     TemporalState,
     TopRows,
     UnionAll,
+    Unnest,
     Windowed,
     physical_inputs,
 )
@@ -61,6 +62,8 @@ def _name(plan: Physical) -> str:
             return "Union"
         case Repeat():
             return "Repeat"
+        case Unnest():
+            return "Unnest"
         case DeltaJoin():
             return f"DeltaJoin of {len(plan.inputs)}"
         case Accumulate():

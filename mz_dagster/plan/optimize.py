@@ -33,17 +33,25 @@ class Pass:
 
 
 PIPELINE: tuple[Pass, ...] = (
-    Pass(transform.inline_lets),
-    Pass(transform.fold_constants, frozenset({"inline_lets"})),
-    Pass(transform.flatten_unions, frozenset({"inline_lets"})),
-    Pass(transform.flatten_joins, frozenset({"inline_lets"})),
-    Pass(transform.fuse_filters, frozenset({"flatten_joins"})),
+    # First: the other passes rely on ids of shared subplans that are unique, and on each being used several times.
+    Pass(transform.share_subplans),
+    Pass(transform.fold_constants, frozenset({"share_subplans"})),
+    Pass(transform.flatten_unions, frozenset({"share_subplans"})),
+    Pass(transform.flatten_joins, frozenset({"share_subplans"})),
+    # What stands in an OR over a join can only be found once all filters and joins of one place have met.
+    Pass(transform.split_disjunctions, frozenset({"flatten_joins"})),
+    Pass(transform.fuse_filters, frozenset({"split_disjunctions"})),
     # Predicates enter single inputs first, where they guard what the equivalences compute there.
     Pass(transform.push_predicates, frozenset({"flatten_joins", "fuse_filters"})),
     Pass(transform.join_equivalences, frozenset({"push_predicates"})),
-    Pass(transform.fold_constants, frozenset({"push_predicates"})),
+    Pass(transform.null_rejection, frozenset({"join_equivalences"})),
+    Pass(transform.fold_constants, frozenset({"push_predicates", "null_rejection"})),
+    Pass(transform.flatten_unions, frozenset({"null_rejection"})),
+    # What uses a shared subplan learns of the keys that equivalences gave it.
+    Pass(transform.share_subplans, frozenset({"join_equivalences"})),
     # Equivalences tell which groups are single rows; what a reduction stood between can then move again.
     Pass(transform.reduce_elision, frozenset({"join_equivalences"})),
+    Pass(transform.share_subplans, frozenset({"reduce_elision"})),
     Pass(transform.flatten_joins, frozenset({"reduce_elision"})),
     Pass(transform.fuse_filters, frozenset({"reduce_elision"})),
     Pass(transform.push_predicates, frozenset({"reduce_elision"})),
@@ -52,8 +60,15 @@ PIPELINE: tuple[Pass, ...] = (
     Pass(transform.fuse_projects, frozenset({"demand"})),
     Pass(transform.fuse_maps, frozenset({"demand"})),
     Pass(transform.fuse_filters, frozenset({"demand"})),
-    # Last: what it makes keeps rows, so predicates must be where they shall stay.
+    # What it makes keeps rows, so predicates must be where they shall stay.
     Pass(transform.temporal_filters, frozenset({"push_predicates", "join_equivalences", "fuse_filters"})),
+    # What it adds must not hide from the passes before it what groups and orders are by.
+    Pass(transform.comparable_columns, frozenset({"reduce_elision"})),
+    # What has become equal, now that it is narrow, is computed once, with the columns that one of its uses needs.
+    Pass(transform.share_subplans, frozenset({"temporal_filters"})),
+    Pass(transform.demand, frozenset({"share_subplans"})),
+    Pass(transform.fuse_projects, frozenset({"demand"})),
+    Pass(transform.fuse_maps, frozenset({"demand"})),
 )
 
 

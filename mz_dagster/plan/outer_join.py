@@ -7,6 +7,8 @@ Multiplicities are kept. If `p` is a conjunction of equalities between the sides
 the semijoin is with the distinct equated values of the other side's rows that pass; else with the distinct rows of A,
 or their unique key, that found a partner. NULL keys find none.
 
+A table function that is joined to every row (`LEFT JOIN LATERAL f(a) ON true`) has a row of NULLs where it has none.
+
 Cost: for each side that is preserved, a distinct and a join with it. Sides that occur several times are bound by `Let`.
 """
 
@@ -15,10 +17,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mz_dagster.plan.relation import DependentJoin, Join, Project, Relation, Union
-from mz_dagster.plan.rewriting import conjuncts, filtered, reference, shifted
-from mz_dagster.plan.scalar import Call, Literal, Scalar, Subquery, columns_of, walk
+from mz_dagster.plan.equality import equated
+from mz_dagster.plan.relation import DependentJoin, FlatMap, Join, Map, Project, Relation, Union, join_keys
+from mz_dagster.plan.rewriting import conjuncts, filtered, is_true, reference, shifted
+from mz_dagster.plan.scalar import Call, If, Literal, Scalar, Subquery, columns_of, walk
 from mz_dagster.plan.semijoin import LocalId, Sharing, distinct_of, minus, semijoin, with_literals
+from mz_dagster.plan.types import BOOL, INT4
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,10 @@ def outer_join(
         local_id: Gives out ids for shared subplans.
     """
     predicates = [one for predicate in predicates for one in conjuncts(predicate)]
+    if keeps == (True, False) and all(is_true(one) for one in predicates):
+        never_empty = _with_row_of_nulls(right)
+        if never_empty is not None:
+            return DependentJoin(left, never_empty, arguments) if arguments else Join((left, never_empty), ())
     sharing = Sharing(local_id)
     a = sharing.shared(left)
     b = right if arguments else sharing.shared(right)
@@ -74,7 +82,55 @@ def outer_join(
         found = _matched_rows(b, matched, width) if turned is None else _matched_keys(b, a, turned)
         unmatched = with_literals(minus(b, found), nulls[0], left.relation_type.names)
         parts.append(Project(unmatched, (*range(other, other + width), *range(other))))
-    return sharing.bound(Union(tuple(parts)))
+    return sharing.bound(Union(tuple(parts), _keys(a, b, condition, keeps)))
+
+
+def _keys(
+    a: Relation, b: Relation, condition: SplitCondition | None, keeps: tuple[bool, bool]
+) -> frozenset[frozenset[int]]:
+    """Returns unique keys of the outer join of `a` and `b`: those of the inner one that tell what is preserved apart.
+
+    A row without a partner is there by itself, and NULL in the other side's columns. If both sides have such rows, a
+    column that is never NULL tells whose it is.
+    """
+    width = a.relation_type.arity
+    pairs = () if condition is None else condition.pairs
+    classes = tuple((left, shifted(right, width)) for left, right in pairs)
+    sides = [
+        (a.relation_type, range(width), keeps[0]),
+        (b.relation_type, range(width, width + b.relation_type.arity), keeps[1]),
+    ]
+    found: set[frozenset[int]] = set()
+    inner = join_keys((a, b), classes)
+    for key in {one | other for one in inner for other in inner}:
+        parts = [frozenset(own.index(one) for one in key if one in own) for _, own, _ in sides]
+        told = all(
+            any(one <= part for one in known.keys) for (known, _, kept), part in zip(sides, parts, strict=True) if kept
+        )
+        apart = not all(keeps) or any(
+            not known.columns[one].nullable for (known, _, _), part in zip(sides, parts, strict=True) for one in part
+        )
+        if told and apart:
+            found.add(key)
+    return frozenset(found)
+
+
+def _with_row_of_nulls(relation: Relation) -> Relation | None:
+    """Returns a table function that has a row of NULLs where it has none else; None if `relation` is something else."""
+    match relation:
+        case Project():
+            below = _with_row_of_nulls(relation.input)
+            return None if below is None else Project(below, relation.positions)
+        case Map() if all(isinstance(one, Call) and one.function == "field" for one in relation.scalars):
+            below = _with_row_of_nulls(relation.input)
+            return None if below is None else Map(below, relation.scalars, relation.names)
+        case FlatMap(input=Map(scalars=(array,)) as mapped, ordinality=False):
+            count = Call("cardinality", (array,), INT4, array.nullable)
+            some = Call("gt_int4", (count, Literal(0, INT4)), BOOL, array.nullable)
+            padded = If(some, array, Literal((None,), array.type))
+            return FlatMap(Map(mapped.input, (padded,), mapped.names))
+        case _:
+            return None
 
 
 def split_condition(predicates: Sequence[Scalar], arity: int) -> SplitCondition | None:
@@ -104,10 +160,10 @@ def _side(scalar: Scalar, arity: int) -> str | None:
 
 
 def _pair(scalar: Scalar, arity: int) -> tuple[Scalar, Scalar] | None:
-    if not is_equality(scalar) or any(isinstance(one, Subquery) for one in walk(scalar)):
+    sides = equated(scalar)
+    if sides is None or any(isinstance(one, Subquery) for one in walk(scalar)):
         return None
-    assert isinstance(scalar, Call)
-    first, second = scalar.arguments
+    first, second = sides
     match _side(first, arity), _side(second, arity):
         case "left", "right":
             return first, shifted(second, -arity)
@@ -115,11 +171,6 @@ def _pair(scalar: Scalar, arity: int) -> tuple[Scalar, Scalar] | None:
             return second, shifted(first, -arity)
         case _:
             return None
-
-
-def is_equality(scalar: Scalar) -> bool:
-    """Returns whether `scalar` compares two scalars of one type for equality."""
-    return isinstance(scalar, Call) and scalar.function.startswith("eq_")
 
 
 def _turned(condition: SplitCondition) -> SplitCondition:

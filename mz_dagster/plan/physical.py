@@ -8,13 +8,14 @@ object, with its own shard and frontiers, so that the operators above read it li
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 from typing import assert_never, cast
 
 from mz_dagster.formalism import GlobalId
-from mz_dagster.plan.relation import Aggregate, ColumnOrder, WindowFunction
+from mz_dagster.plan.relation import Aggregate, AggregateFunction, ColumnOrder, WindowFunction
 from mz_dagster.plan.scalar import ColumnRef, Literal, Scalar
 from mz_dagster.plan.types import RelationType
 
@@ -105,11 +106,12 @@ class DeltaJoin:
 
     Attributes:
         inputs: In a maintained plan, each built of `ReadCollection`, `ConstantRows`, `Linear`, `NegateAll`, `UnionAll`,
-            `Repeat` only, so that its history can be read from shards.
+            `Repeat`, `Unnest` only, so that its history can be read from shards.
         equivalences: As in the logical `Join`, over the concatenated columns.
         orders: For term i, the order in which the other inputs are looked up.
         relation_type: Of the concatenated columns.
         null_safe: As in the logical `Join`.
+        first: With which input the join begins where it is computed at one time.
     """
 
     inputs: tuple[Physical, ...]
@@ -117,6 +119,7 @@ class DeltaJoin:
     orders: tuple[tuple[int, ...], ...]
     relation_type: RelationType
     null_safe: frozenset[int] = frozenset()
+    first: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +128,16 @@ class Repeat:
 
     input: Physical
     count: int
+    relation_type: RelationType
+
+
+@dataclass(frozen=True, slots=True)
+class Unnest:
+    """Puts each row beside the elements of its last columns, which are arrays, as the logical `FlatMap` does."""
+
+    input: Physical
+    arrays: int
+    ordinality: bool
     relation_type: RelationType
 
 
@@ -157,13 +170,14 @@ class TopRows:
 
 @dataclass(frozen=True, slots=True)
 class Extremes:
-    """Is a stage function: of each bucket one row with the group and, per other column, its least or greatest value.
+    """Is a stage function: of each bucket one row with the group and, per other column, what its values come to.
 
     Attributes:
-        greatest: For each column of the input that is not of the group, in order: True for max, False for min.
+        functions: For each column of the input that is not of the group, in order: `MIN`, `MAX`, `BIT_AND`, `BIT_OR` or
+            `BIT_XOR`. Of parts of a bucket they come to the same as of the whole.
     """
 
-    greatest: tuple[bool, ...]
+    functions: tuple[AggregateFunction, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +222,7 @@ class Staged:
             all the same is an error of the data.
         relation_type: Of the state: `level` integer, `bucket` bigint, the input's columns, the function's results
             (`Gathered`, `Windowed`); all but level and bucket nullable.
+        once: The plan runs once, so there is no state: only the last level is made.
     """
 
     input: Physical
@@ -216,6 +231,7 @@ class Staged:
     buckets: tuple[int, ...]
     monotonic: bool
     relation_type: RelationType
+    once: bool = False
 
     @property
     def last_level(self) -> int:
@@ -246,7 +262,7 @@ class TemporalState:
 
 StateOperator = Accumulate | Staged | TemporalState
 
-Physical = ReadCollection | ConstantRows | Linear | NegateAll | UnionAll | DeltaJoin | Repeat | StateOperator
+Physical = ReadCollection | ConstantRows | Linear | NegateAll | UnionAll | DeltaJoin | Repeat | Unnest | StateOperator
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,10 +297,36 @@ class MaintainedPlan:
     relation_type: RelationType
 
 
+@dataclass(frozen=True, slots=True)
+class SharedPlan:
+    """Is a subplan that a plan computed once reads several times.
+
+    Attributes:
+        id: `shared:N`, under which the plan reads it like a collection.
+        plan: What it holds.
+    """
+
+    id: GlobalId
+    plan: Physical
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotPlan:
+    """Is what a query at one time runs.
+
+    Attributes:
+        shared: In dependency order; each may read those before it.
+        output: The query's rows.
+    """
+
+    shared: tuple[SharedPlan, ...]
+    output: Physical
+
+
 def operator_kind(node: Physical) -> OperatorKind:
     """Returns the kind of `node`'s operator."""
     match node:
-        case ReadCollection() | ConstantRows() | Linear() | NegateAll() | UnionAll() | Repeat():
+        case ReadCollection() | ConstantRows() | Linear() | NegateAll() | UnionAll() | Repeat() | Unnest():
             return OperatorKind.LINEAR
         case DeltaJoin():
             return OperatorKind.BILINEAR
@@ -299,10 +341,23 @@ def physical_inputs(node: Physical) -> tuple[Physical, ...]:
     match node:
         case ReadCollection() | ConstantRows():
             return ()
-        case Linear() | NegateAll() | Repeat() | Accumulate() | Staged() | TemporalState():
+        case Linear() | NegateAll() | Repeat() | Unnest() | Accumulate() | Staged() | TemporalState():
             return (node.input,)
         case UnionAll() | DeltaJoin():
             return node.inputs
+        case _:
+            assert_never(node)
+
+
+def with_physical_inputs(node: Physical, inputs: Sequence[Physical]) -> Physical:
+    """Returns `node` over other inputs, in the order of `physical_inputs`."""
+    match node:
+        case ReadCollection() | ConstantRows():
+            return node
+        case Linear() | NegateAll() | Repeat() | Unnest() | Accumulate() | Staged() | TemporalState():
+            return replace(node, input=inputs[0])
+        case UnionAll() | DeltaJoin():
+            return replace(node, inputs=tuple(inputs))
         case _:
             assert_never(node)
 
@@ -316,22 +371,26 @@ def collections_read(node: Physical) -> frozenset[GlobalId]:
 
 def rename_collections(node: Physical, ids: Mapping[GlobalId, GlobalId]) -> Physical:
     """Returns `node` with each collection in `ids` read under its new id; others are read as before."""
-    match node:
-        case ReadCollection():
-            return replace(node, id=ids.get(node.id, node.id))
-        case ConstantRows():
-            return node
-        case Linear() | NegateAll() | Repeat() | Accumulate() | Staged() | TemporalState():
-            return replace(node, input=rename_collections(node.input, ids))
-        case UnionAll() | DeltaJoin():
-            return replace(node, inputs=tuple(rename_collections(one, ids) for one in node.inputs))
-        case _:
-            assert_never(node)
+    if isinstance(node, ReadCollection):
+        return replace(node, id=ids.get(node.id, node.id))
+    return with_physical_inputs(node, [rename_collections(one, ids) for one in physical_inputs(node)])
 
 
 def without_names(node: Physical) -> Physical:
     """Returns `node` without what does not decide its rows: names of columns and collections, known keys."""
     return cast(Physical, _without_names(node))
+
+
+def identity(node: Physical) -> object:
+    """Returns what is equal for plans that have the same rows for all data, as far as their form tells.
+
+    Names do not count; the sign of a zero, which equality does not tell, does.
+    """
+    nameless = without_names(node)
+    return nameless, *(match[0] for match in _ZEROS.finditer(repr(nameless)))
+
+
+_ZEROS = re.compile(r"value=-?0\.0\b")
 
 
 def _without_names(value: object) -> object:

@@ -145,9 +145,15 @@ class Negate:
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """Is the sum of its inputs' multiplicities: UNION ALL."""
+    """Is the sum of its inputs' multiplicities: UNION ALL.
+
+    Attributes:
+        keys: Unique keys that follow from what the inputs are, and that only its maker knows: that a row is in one of
+            them only, for example.
+    """
 
     inputs: tuple[Relation, ...]
+    keys: frozenset[frozenset[int]] = frozenset()
     relation_type: RelationType = field(init=False)
 
     def __post_init__(self) -> None:
@@ -162,7 +168,7 @@ class Union:
             for i, column in enumerate(first.columns)
         )
         monotonic = all(one.relation_type.monotonic for one in self.inputs)
-        object.__setattr__(self, "relation_type", RelationType(columns, frozenset(), monotonic))
+        object.__setattr__(self, "relation_type", RelationType(columns, self.keys, monotonic))
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +196,8 @@ class ColumnOrder:
 class AggregateFunction(Enum):
     """Names the aggregates of the algebra; the binder makes all others of these and scalars.
 
-    `COUNT`, `SUM`, `MIN`, `MAX` and `STRING_AGG` ignore rows whose (first) argument is NULL; `ARRAY_AGG` does not.
+    All but `ARRAY_AGG` ignore rows whose (first) argument is NULL. `EXACT_SUM` is the sum of doubles, or of products of
+    two, as text (see `plan/functions/pure/sums.py`); it ignores a pair of which one is NULL.
     """
 
     COUNT = "count"
@@ -199,6 +206,10 @@ class AggregateFunction(Enum):
     MAX = "max"
     ARRAY_AGG = "array_agg"
     STRING_AGG = "string_agg"
+    EXACT_SUM = "exact_sum"
+    BIT_AND = "bit_and"
+    BIT_OR = "bit_or"
+    BIT_XOR = "bit_xor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +218,8 @@ class Aggregate:
 
     Attributes:
         function: Which.
-        arguments: Positions of columns of the input: none for `count(*)`, value and separator for `STRING_AGG`.
+        arguments: Positions of columns of the input: none for `count(*)`, value and separator for `STRING_AGG`, one or
+            two factors for `EXACT_SUM`.
         type: The result's type.
         distinct: Whether each distinct list of arguments counts once; `MIN` and `MAX` do not care.
         filter: A boolean column; rows where it is not true do not count. The binder uses it for `ARRAY_AGG` only: the
@@ -366,7 +378,7 @@ class WindowFunction:
 
     Attributes:
         name: `row_number`, `rank`, `dense_rank`, `percent_rank`, `cume_dist`, `ntile`, `lag`, `lead`, `first_value`,
-            `last_value`, `nth_value`, or an aggregate: `count`, `sum`, `min`, `max`, `array_agg`, `string_agg`.
+            `last_value`, `nth_value`, or an `AggregateFunction`; floats are added up by `exact_sum`, not by `sum`.
         arguments: Positions of columns of the input.
         type: The result's type.
         nullable: Whether it can be NULL.
@@ -382,6 +394,19 @@ class WindowFunction:
     frame: WindowFrame | None = None
     ignore_nulls: bool = False
     filter: int | None = None
+
+    @property
+    def positions(self) -> frozenset[int]:
+        """The columns that it reads."""
+        return frozenset((*self.arguments, *(() if self.filter is None else (self.filter,))))
+
+    def moved(self, places: Mapping[int, int]) -> WindowFunction:
+        """Returns the function with each column at the place that `places` gives it."""
+        return replace(
+            self,
+            arguments=tuple(places[position] for position in self.arguments),
+            filter=None if self.filter is None else places[self.filter],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -457,6 +482,46 @@ class RepeatRow:
 
 
 @dataclass(frozen=True, slots=True)
+class FlatMap:
+    """Puts each row beside the elements of its last columns, which are arrays: table functions; linear.
+
+    A row becomes as many rows as the longest of its arrays has elements, the n-th with the n-th element of each: NULL
+    where an array has none any more. NULL counts as an array without elements. So a function that returns rows is a
+    `Map` of one that returns an array, of records if it returns several columns, under a `FlatMap`.
+
+    Attributes:
+        input: Its last `arrays` columns are arrays, in the places of which their elements are.
+        arrays: How many, at least 1.
+        ordinality: Whether a bigint column behind all others numbers the rows that one row becomes, from 1.
+    """
+
+    input: Relation
+    arrays: int = 1
+    ordinality: bool = False
+    relation_type: RelationType = field(init=False)
+
+    def __post_init__(self) -> None:
+        below = self.input.relation_type
+        if not 1 <= self.arrays <= below.arity:
+            raise ValueError(f"the last {self.arrays} of {below.arity} columns")
+        kept = below.arity - self.arrays
+        elements: list[Column] = []
+        for column in below.columns[kept:]:
+            if column.type.element is None:
+                raise ValueError(f"rows are made of arrays, not of {column.type}")
+            elements.append(Column(column.name, column.type.element))
+        numbers = (Column("ordinality", INT8, False),) if self.ordinality else ()
+        keys = frozenset(key | {below.arity} for key in below.keys if max(key, default=0) < kept or not key)
+        object.__setattr__(
+            self,
+            "relation_type",
+            RelationType(
+                (*below.columns[:kept], *elements, *numbers), keys if numbers else frozenset(), below.monotonic
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class DependentJoin:
     """Is each row of `left` beside the rows that `right` has for it: LATERAL.
 
@@ -482,7 +547,7 @@ class DependentJoin:
 
 Relation = (
     Get | Constant | Map | Filter | Project | Join | Negate | Union | Let
-    | Reduce | TopK | Threshold | Window | TemporalFilter | RepeatRow | DependentJoin
+    | Reduce | TopK | Threshold | Window | TemporalFilter | RepeatRow | FlatMap | DependentJoin
 )  # fmt: skip
 
 
@@ -493,7 +558,7 @@ def inputs_of(relation: Relation) -> tuple[Relation, ...]:
             return ()
         case Map() | Filter() | Project() | Negate():
             return (relation.input,)
-        case Reduce() | TopK() | Threshold() | Window() | TemporalFilter() | RepeatRow():
+        case Reduce() | TopK() | Threshold() | Window() | TemporalFilter() | RepeatRow() | FlatMap():
             return (relation.input,)
         case Join() | Union():
             return relation.inputs

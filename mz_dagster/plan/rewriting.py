@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
-from mz_dagster.plan.functions import FUNCTIONS
+from mz_dagster.plan.functions import FUNCTIONS, Cast, cast
 from mz_dagster.plan.relation import (
     Constant,
     DependentJoin,
     Filter,
+    FlatMap,
     Get,
     Join,
     Let,
@@ -49,10 +50,10 @@ def with_inputs(relation: Relation, inputs: Sequence[Relation]) -> Relation:
         case Join():
             return replace(relation, inputs=tuple(inputs))
         case Union():
-            return Union(tuple(inputs))
+            return replace(relation, inputs=tuple(inputs))
         case Let():
             return Let(relation.id, inputs[0], inputs[1])
-        case Reduce() | TopK() | Threshold() | Window() | TemporalFilter() | RepeatRow():
+        case Reduce() | TopK() | Threshold() | Window() | TemporalFilter() | RepeatRow() | FlatMap():
             return replace(relation, input=inputs[0])
         case DependentJoin():
             return DependentJoin(inputs[0], inputs[1], relation.arguments)
@@ -66,9 +67,11 @@ def bottom_up(relation: Relation, rule: Callable[[Relation], Relation]) -> Relat
 
 
 def gets_of(relation: Relation) -> tuple[Get, ...]:
-    """Returns all `Get`s of `relation`, local ones included, in order."""
+    """Returns all `Get`s of collections in `relation`, in order: those that no `Let` in it binds."""
     if isinstance(relation, Get):
         return (relation,)
+    if isinstance(relation, Let):
+        return (*gets_of(relation.value), *(get for get in gets_of(relation.body) if get.id != relation.id))
     return tuple(get for one in inputs_of(relation) for get in gets_of(one))
 
 
@@ -141,6 +144,9 @@ def _fails(call: Call) -> bool:
     """Returns whether the function itself can fail; a literal argument may exclude what would make it."""
     if not FUNCTIONS[call.function].fallible:
         return False
+    if call.function.startswith("cast_"):
+        known = cast(call.arguments[0].type, call.type)
+        return not isinstance(known, Cast) or known.function != call.function or known.fallible
     last = call.arguments[-1] if call.arguments else None
     if not isinstance(last, Literal) or last.value is None:
         return True

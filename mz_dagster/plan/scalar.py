@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 from uuid import UUID
 
 from mz_dagster.plan.types import BOOL, INT4, MZ_TIMESTAMP, ScalarType
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 #: The Python form of a literal: `date` for DATE, naive `datetime` for TIMESTAMP (aware UTC for TIMESTAMPTZ),
 #: `Decimal` for NUMERIC, `int` for integers and MZ_TIMESTAMP (milliseconds), `None` for NULL; for the other kinds as
-#: `plan/values.py` says. Arrays and records have no literals; in rows they are lists and tuples.
-Value = bool | int | float | Decimal | str | bytes | date | datetime | time | Interval | UUID | None
+#: `plan/values.py` says; an array or record is a tuple.
+Value = bool | int | float | Decimal | str | bytes | date | datetime | time | Interval | UUID | tuple[Any, ...] | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,7 +84,7 @@ def semijoin(relation: Relation, scalars: Sequence[Scalar], keys: Relation, *, n
 
 def minus(relation: Relation, part: Relation) -> Relation:
     """Returns `relation` without `part`, whose rows it has as often at least."""
-    return Union((relation, Negate(part)))
+    return Union((relation, Negate(part)), relation.relation_type.keys)
 
 
 def with_literals(relation: Relation, literals: Sequence[Literal], names: Sequence[str]) -> Relation:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mz_dagster.plan.dependence import is_dependent, outer_columns
-from mz_dagster.plan.outer_join import is_equality
+from mz_dagster.plan.equality import equated, is_equality
 from mz_dagster.plan.relation import Filter, Join, Let, Map, Project, Relation
 from mz_dagster.plan.rewriting import conjuncts, filtered, moved, shifted
 from mz_dagster.plan.scalar import Call, Scalar, Subquery, columns_of, walk
@@ -54,10 +54,21 @@ def tied_subquery(subquery: Subquery) -> TiedSubquery | None:
 
 def compared(scalar: Scalar) -> tuple[Scalar, Scalar] | None:
     """Returns the two sides, over the arguments alone and over the rows alone, that `scalar` says are equal."""
-    if not is_equality(scalar) or any(isinstance(one, Subquery) for one in walk(scalar)):
+    if not is_equality(scalar):
         return None
     assert isinstance(scalar, Call)
-    first, second = scalar.arguments
+    return _apart(*scalar.arguments)
+
+
+def _looked_up(scalar: Scalar) -> tuple[Scalar, Scalar] | None:
+    """Returns the two sides as `compared` does, in one type."""
+    sides = equated(scalar)
+    return None if sides is None else _apart(*sides)
+
+
+def _apart(first: Scalar, second: Scalar) -> tuple[Scalar, Scalar] | None:
+    if any(isinstance(one, Subquery) for side in (first, second) for one in walk(side)):
+        return None
     for outer, inner in ((first, second), (second, first)):
         if not columns_of(outer) and not outer_columns(inner) and (outer_columns(outer) or columns_of(inner)):
             return outer, inner
@@ -98,7 +109,7 @@ def _with_predicates(below: _Untied, predicates: Sequence[Scalar]) -> _Untied | 
         if not outer_columns(placed):
             kept.append(placed)
             continue
-        pair = compared(placed)
+        pair = _looked_up(placed)
         if pair is None:
             return None
         pairs.append(pair)

@@ -47,7 +47,8 @@ class ScalarType:
             always 38. 0 for every other kind.
         element: The type of an `ARRAY`'s elements, which is no array itself and any of which may be NULL; None for
             every other kind.
-        length: How many characters a `VARCHAR` has at most, and a `CHAR` exactly, at least 1; 0 for every other kind.
+        length: How many characters a `VARCHAR` has at most, and a `CHAR` exactly, at least 1; 0 for every other kind,
+            and for what a literal becomes that is compared with a `CHAR`.
         fields: Names and types of a `RECORD`'s fields; `f1`, `f2`, ... if nobody named them. Empty for every other
             kind.
 
@@ -71,8 +72,10 @@ class ScalarType:
             raise ValueError("an array has an element type, and nothing else has")
         if self.element is not None and self.element.kind is Kind.ARRAY:
             raise ValueError("an array's elements are no arrays")
-        if (self.length > 0) != (self.kind in (Kind.VARCHAR, Kind.CHAR)):
-            raise ValueError("varchar and char have a length, and nothing else has")
+        if self.kind is Kind.VARCHAR and not self.length:
+            raise ValueError("varchar has a length; without one it is text")
+        if self.length and self.kind not in (Kind.VARCHAR, Kind.CHAR):
+            raise ValueError(f"{self.kind.value} has no length")
         if self.fields and self.kind is not Kind.RECORD:
             raise ValueError("a record has fields, and nothing else has")
 

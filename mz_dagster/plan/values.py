@@ -10,6 +10,7 @@ and its *stored form*, which shards, Spark and Arrow have. They differ for a few
 | uuid | `uuid.UUID` | its text, lower case |
 | record | tuple | struct of the fields `f1`, `f2`, ... |
 | array | list | list of stored elements |
+| char(n) | its text, padded to n characters | the text without its blanks at the end, which never count |
 | jsonb | canonical text, as PostgreSQL prints it | the same |
 | bytea | `bytes` | the same |
 """
@@ -51,6 +52,8 @@ def to_stored(value: Any, type_: ScalarType) -> Any:
             return {"months": value.months, "days": value.days, "microseconds": value.microseconds}
         case Kind.UUID:
             return str(value)
+        case Kind.CHAR:
+            return value.rstrip(" ")
         case Kind.RECORD:
             cells = zip(value, type_.fields, strict=True)
             return {f"f{i}": to_stored(cell, one) for i, (cell, (_, one)) in enumerate(cells, 1)}
@@ -79,6 +82,8 @@ def from_stored(value: Any, type_: ScalarType) -> Any:
             return Interval(*_cells(value))
         case Kind.UUID:
             return UUID(value)
+        case Kind.CHAR:
+            return value.ljust(type_.length)
         case Kind.RECORD:
             cells = zip(_cells(value), type_.fields, strict=True)
             return tuple(from_stored(cell, one) for cell, (_, one) in cells)

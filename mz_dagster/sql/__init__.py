@@ -5,11 +5,14 @@ as written; every error carries the position it blames; nothing that a query say
 has no exact plan is refused with its reason. PostgreSQL's semantics decide.
 
 - `lexer`: tokens and statements of a text. `cursor`: walking over tokens.
-- `statements`: the statements, as data. `statement_parser`, `source_statement`, `table_statement`, `options`,
-  `type_names`: the grammar.
+- `statements`: the statements, as data. `statement_parser`, `source_statement`, `table_statement`,
+  `write_statements`, `options`, `type_names`: the grammar.
 - `body_parser`: query bodies to syntax trees; the only file that runs sqlglot.
 - `binding`, `scope`, `expressions`, `calls`, `from_clause`, `query`, `finishing`, `output_names`, `refusals`: the
-  binder; `binder` has its entrances.
+  binder; `binder` has its entrances, and `writes` those of INSERT, UPDATE and DELETE, each of which is a query that
+  is `composed` of its parts. `parameters`: what a Python value is in SQL.
+- `set_functions`, `row_values`, `array_forms`, `comparability`: functions that return rows, rows as values, arrays, and
+  what of them cannot be compared.
 - `errors`: what can be wrong, with SQLSTATEs.
 
 It does not resolve names itself (a `Resolver` does), optimize, or run anything.
@@ -19,33 +22,32 @@ from mz_dagster.plan.relation import ColumnOrder
 from mz_dagster.sql.binder import (
     RESERVED_COLUMNS,
     BoundQuery,
-    BoundUpdate,
     bind_as_of,
     bind_definition,
-    bind_delete,
-    bind_insert,
     bind_predicate,
     bind_query,
     bind_scalar_over,
     bind_time,
-    bind_update,
     resolve_kind,
 )
 from mz_dagster.sql.finishing import RowSetFinishing, ordered_rows
 from mz_dagster.sql.lexer import same_tokens, split
 from mz_dagster.sql.statement_parser import parse
 from mz_dagster.sql.statements import (
+    AlterRename,
     AlterRetainHistory,
     AsOf,
     Begin,
     ColumnDefinition,
     Comment,
     Commit,
+    Copy,
     CreateIndex,
     CreateMaterializedView,
     CreateSource,
     CreateTable,
     CreateView,
+    CsvOptions,
     Delete,
     Drop,
     Explain,
@@ -60,23 +62,34 @@ from mz_dagster.sql.statements import (
     Subscribe,
     Update,
 )
+from mz_dagster.sql.writes import (
+    BoundChange,
+    bind_delete,
+    bind_insert,
+    bind_insert_many,
+    bind_returning,
+    bind_update,
+)
 
 __all__ = [
     "RESERVED_COLUMNS",
+    "AlterRename",
     "AlterRetainHistory",
     "AsOf",
     "Begin",
+    "BoundChange",
     "BoundQuery",
-    "BoundUpdate",
     "ColumnDefinition",
     "ColumnOrder",
     "Comment",
     "Commit",
+    "Copy",
     "CreateIndex",
     "CreateMaterializedView",
     "CreateSource",
     "CreateTable",
     "CreateView",
+    "CsvOptions",
     "Delete",
     "Drop",
     "Explain",
@@ -95,8 +108,10 @@ __all__ = [
     "bind_definition",
     "bind_delete",
     "bind_insert",
+    "bind_insert_many",
     "bind_predicate",
     "bind_query",
+    "bind_returning",
     "bind_scalar_over",
     "bind_time",
     "bind_update",

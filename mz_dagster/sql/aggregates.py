@@ -1,9 +1,10 @@
 """Binds calls of aggregates: PostgreSQL's types, spelled in the few core functions of the algebra.
 
-Owns which aggregates there are and what each means. A call becomes *cores* (`COUNT`, `SUM`, `MIN`, `MAX`, `ARRAY_AGG`,
-`STRING_AGG` over scalars of the rows) and a scalar over the cores' columns: `avg(x)` is `sum / count`, or NULL where
-the count is 0. Equal cores of one SELECT are one. A function that ignores NULLs gets its FILTER as an `If` under the
-argument, which also keeps the argument from failing for rows that do not count.
+Owns which aggregates there are and what each means. A call becomes *cores* (functions of the algebra over scalars of
+the rows) and a scalar over the cores' columns: `avg(x)` is `sum / count`, or NULL where the count is 0. Equal cores of
+one SELECT are one. A function that ignores NULLs gets its FILTER as an `If` under the argument, which also keeps the
+argument from failing for rows that do not count. Variances and regressions are
+`statistics.py`'s, what stands WITHIN GROUP is `ordered_sets.py`'s.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from mz_dagster.plan.functions import CastContext, Failure, Unknown, cast, type_name
+from mz_dagster.plan.functions import Failure, Unknown, type_name
 from mz_dagster.plan.relation import AggregateFunction
-from mz_dagster.plan.scalar import ColumnRef, If, Literal, OuterColumn, Scalar, walk
-from mz_dagster.plan.types import BOOL, FLOAT8, INT4, INT8, TEXT, Kind, ScalarType, array_of, numeric
+from mz_dagster.plan.representations import REPRESENTATIONS
+from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, walk
+from mz_dagster.plan.types import BOOL, BYTEA, FLOAT8, INT4, INT8, INTERVAL, TEXT, Kind, ScalarType, array_of, numeric
 from mz_dagster.sql.binding import Bound, name_of, only
+from mz_dagster.sql.coercions import explicit, implicit
 from mz_dagster.sql.errors import (
     GroupingError,
     InvalidColumnReference,
@@ -30,7 +33,11 @@ from mz_dagster.sql.errors import (
     WrongObjectKind,
     error_of,
 )
+from mz_dagster.sql.interval_aggregates import interval_extreme, interval_total
+from mz_dagster.sql.jsonb_aggregates import JSONB_AGGREGATES, jsonb_aggregate
+from mz_dagster.sql.ordered_sets import ORDERED_SETS, ordered_set
 from mz_dagster.sql.placeholders import AGGREGATE_BASE
+from mz_dagster.sql.statistics import REGRESSIONS, VARIANCES, regression, variance
 
 if TYPE_CHECKING:
     from mz_dagster.sql.expressions import Expressions
@@ -38,16 +45,20 @@ if TYPE_CHECKING:
 _INTEGERS = (Kind.INT2, Kind.INT4, Kind.INT8)
 _FLOATS = (Kind.FLOAT4, Kind.FLOAT8)
 _NUMBERS = (*_INTEGERS, Kind.NUMERIC, *_FLOATS)
-_VARIANCES = ("variance", "var_samp", "var_pop", "stddev", "stddev_samp", "stddev_pop")
 _CONJUNCTIONS = ("bool_and", "every")
+#: Kinds of which PostgreSQL 15 has no min and max.
+_WITHOUT_EXTREMES = (Kind.BOOL, Kind.UUID, Kind.BYTEA, Kind.JSONB, Kind.RECORD)
+_BITWISE = ("bit_and", "bit_or", "bit_xor")
 #: The aggregates there are.
 AGGREGATES = frozenset(
-    ("count", "sum", "avg", "min", "max", "bool_or", "array_agg", "string_agg", *_CONJUNCTIONS, *_VARIANCES)
+    (
+        *("count", "sum", "avg", "min", "max", "bool_or", "array_agg", "string_agg"),
+        *(*_CONJUNCTIONS, *_BITWISE, *VARIANCES, *REGRESSIONS, *ORDERED_SETS, *JSONB_AGGREGATES),
+    )
 )
+#: Those of two arguments.
+_OF_TWO = ("string_agg", "jsonb_object_agg", *REGRESSIONS)
 _CASTS_HINT = "No function matches the given name and argument types. You might need to add explicit type casts."
-_FLOAT_WINDOW = "Floating-point addition does not undo, and exact sums are only kept for groups yet."
-_FLOAT_SQUARES = "The squares of floating-point numbers are rounded, by more perhaps than what they differ by."
-_FLOAT_HINT = "Read the column as numeric(38, s), or add up round(x * 100)::bigint, for example."
 
 #: How many keys one GROUPING may ask for: the bits of an integer without its sign.
 _MOST_GROUPED = 31
@@ -65,10 +76,11 @@ class CallSyntax:
         arguments: Without DISTINCT and ORDER BY.
         star: Whether it is `f(*)`.
         distinct: Whether DISTINCT stands before the arguments.
-        order: ORDER BY within the parentheses.
+        order: ORDER BY within the parentheses, or behind WITHIN GROUP.
         filter: FILTER's condition.
         ignore_nulls: Whether IGNORE NULLS is asked for.
         position: Where it begins.
+        within: Whether WITHIN GROUP stands behind it.
     """
 
     name: str
@@ -79,12 +91,14 @@ class CallSyntax:
     filter: exp.Expr | None
     ignore_nulls: bool
     position: int
+    within: bool = False
 
 
 def call_syntax(binder: Expressions, node: exp.Expr) -> CallSyntax:
-    """Returns the parts of the call that `node` is, within FILTER and IGNORE NULLS."""
+    """Returns the parts of the call that `node` is, within FILTER, WITHIN GROUP and IGNORE NULLS."""
     body = binder.body
     position, condition, ignore_nulls = body.position(node), None, False
+    within: exp.Expr | None = None
     inner = node
     while not isinstance(inner, exp.Anonymous):
         match inner:
@@ -95,6 +109,10 @@ def call_syntax(binder: Expressions, node: exp.Expr) -> CallSyntax:
             case exp.Filter() if condition is None:
                 only(body, inner, "this", "expression")
                 condition = inner.expression.this
+                inner = inner.this
+            case exp.WithinGroup() if within is None:
+                only(body, inner, "this", "expression")
+                within = inner.expression
                 inner = inner.this
             case exp.Dot() if name_of(inner.this) == "pg_catalog":
                 inner = inner.expression
@@ -113,6 +131,12 @@ def call_syntax(binder: Expressions, node: exp.Expr) -> CallSyntax:
         only(body, ordered, "this", "expressions")
         order = tuple(ordered.expressions)
         arguments[-1] = ordered.this
+    if within is not None:
+        if order or any(isinstance(one, exp.Distinct) for one in arguments):
+            word = "multiple ORDER BY clauses" if order else "DISTINCT"
+            raise InvalidSyntax(f"cannot use {word} with WITHIN GROUP", position=position)
+        only(body, within, "expressions")
+        order = tuple(within.expressions)
     distinct = len(arguments) == 1 and isinstance(arguments[0], exp.Distinct)
     if distinct:
         only(body, arguments[0], "expressions", what="this form of DISTINCT")
@@ -122,7 +146,9 @@ def call_syntax(binder: Expressions, node: exp.Expr) -> CallSyntax:
         only(body, arguments[0], what="this form of *")
         arguments = []
     name = name_of(inner.this)
-    return CallSyntax(name, tuple(arguments), star, distinct, order, condition, ignore_nulls, position)
+    return CallSyntax(
+        name, tuple(arguments), star, distinct, order, condition, ignore_nulls, position, within is not None
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +158,10 @@ class SortKey:
     scalar: Scalar
     descending: bool
     nulls_first: bool
+
+    def over(self, scalar: Scalar) -> SortKey:
+        """Returns the key for another scalar."""
+        return replace(self, scalar=scalar)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +236,7 @@ def bind_aggregate(binder: Expressions, call: CallSyntax) -> Scalar:
             hint="Use FILTER (WHERE ... IS NOT NULL).",
             position=call.position,
         )
-    inner = replace(binder, clause="aggregate", aggregates=None, windows=None)
+    inner = replace(binder, clause="aggregate", aggregates=None, windows=None, sets=None)
     cores: list[Core] = []
 
     def sink(core: Core) -> ColumnRef:
@@ -238,7 +268,7 @@ def bind_grouping(binder: Expressions, arguments: Sequence[exp.Expr], position: 
     if binder.aggregates is None:
         place = _PLACES.get(binder.clause, binder.clause)
         raise GroupingError(f"grouping operations are not allowed in {place}", position=position)
-    inner = replace(binder, aggregates=None, windows=None)
+    inner = replace(binder, aggregates=None, windows=None, sets=None)
     positions = tuple(binder.body.position(one) for one in arguments)
     return binder.aggregates.column(Grouping(tuple(inner.typed(one) for one in arguments), positions))
 
@@ -273,7 +303,7 @@ def expand(binder: Expressions, call: CallSyntax, sink: Sink) -> Scalar:
     """
     if call.star and call.name != "count":
         raise _no_function(call, ())
-    if not call.star and not call.arguments:
+    if not call.star and not call.arguments and not call.within:
         if call.name == "count":
             message = "count(*) must be used to call a parameterless aggregate function"
             raise WrongObjectKind(message, position=call.position)
@@ -282,14 +312,23 @@ def expand(binder: Expressions, call: CallSyntax, sink: Sink) -> Scalar:
     order = sort_keys(binder, call.order)
     condition = None
     if call.filter is not None:
-        outside = replace(binder, clause="FILTER", aggregates=None, windows=None)
+        outside = replace(binder, clause="FILTER", aggregates=None, windows=None, sets=None)
         condition = outside.boolean(call.filter, "FILTER")
-    return _Expansion(binder, call, arguments, order, condition, sink).value()
+    return Expansion(binder, call, arguments, order, condition, sink).value()
 
 
 @dataclass(slots=True)
-class _Expansion:
-    """Expands one call."""
+class Expansion:
+    """Expands one call.
+
+    Attributes:
+        binder: Binds the arguments.
+        call: As written.
+        arguments: Bound.
+        order: ORDER BY.
+        condition: FILTER's.
+        sink: Where cores go.
+    """
 
     binder: Expressions
     call: CallSyntax
@@ -299,47 +338,86 @@ class _Expansion:
     sink: Sink
 
     def value(self) -> Scalar:
+        """Returns what the call means over the cores' columns."""
         call = self.call
+        if call.within:
+            return ordered_set(self)
         if call.star:
             return self._count_star()
-        types = [one if isinstance(one, Unknown) else one.type for one in self.arguments]
-        if len(self.arguments) != (2 if call.name == "string_agg" else 1):
-            raise _no_function(call, types)
-        first = types[0]
+        if call.name in ORDERED_SETS or len(self.arguments) != (2 if call.name in _OF_TWO else 1):
+            raise self._no_function()
         match call.name:
             case "count":
                 self._check_order()
-                return self._count(self._typed(0))
-            case "sum" | "avg" | "variance" | "var_samp" | "var_pop" | "stddev" | "stddev_samp" | "stddev_pop":
-                first = self._known(first)
-                if first.kind not in _NUMBERS:
-                    raise _no_function(call, types)
+                return self.count(self.typed(0))
+            case "sum" | "avg" | "min" | "max" if self._is_interval(self.types[0]):
                 self._check_order()
-                return self._sums(self._typed(0), call.name)
+                value = implicit(self.typed(0), INTERVAL)
+                return interval_total(self, value) if call.name in ("sum", "avg") else interval_extreme(self, value)
+            case "sum" | "avg":
+                return self._sums(self._one_of(_NUMBERS), call.name)
+            case name if name in VARIANCES:
+                return variance(self, name, self._one_of(_NUMBERS))
+            case name if name in REGRESSIONS:
+                return self._regression(name)
+            case "bit_and" | "bit_or" | "bit_xor":
+                value = self.guarded(self._one_of(_INTEGERS))
+                return self.sink(Core(AggregateFunction(call.name), (value,), value.type, call.distinct))
             case "min" | "max":
-                if not isinstance(first, Unknown) and first.kind is Kind.BOOL:
-                    raise _no_function(call, types)
-                if not isinstance(first, Unknown) and is_array(first):
-                    raise UnsupportedForm(
-                        f"{call.name}({type_name(first)}) is not supported",
-                        detail="Arrays can be returned, not compared.",
-                        position=call.position,
-                    )
-                self._check_order()
-                value = self._guarded(self._typed(0))
-                return self.sink(Core(AggregateFunction(call.name), (value,), value.type))
+                return self._extreme()
             case "bool_and" | "every" | "bool_or":
-                if not isinstance(first, Unknown) and first.kind is not Kind.BOOL:
-                    raise _no_function(call, types)
-                self._check_order()
                 return self._truth(call.name)
             case "array_agg":
-                self._known(first)
                 return self._array_agg()
+            case name if name in JSONB_AGGREGATES:
+                return jsonb_aggregate(self)
             case _:
-                return self._string_agg(types)
+                return self._string_agg()
 
-    def _typed(self, i: int, target: ScalarType | None = None) -> Scalar:
+    @property
+    def types(self) -> list[ScalarType | Unknown]:
+        """The arguments' types."""
+        return [one if isinstance(one, Unknown) else one.type for one in self.arguments]
+
+    def _no_function(self) -> UndefinedFunction:
+        return _no_function(self.call, self.types)
+
+    def _one_of(self, kinds: Sequence[Kind]) -> Scalar:
+        """Returns the one argument, by whose kind one of several functions is chosen, if it is one of `kinds`."""
+        if self._known(self.types[0]).kind not in kinds:
+            raise self._no_function()
+        self._check_order()
+        return self.typed(0)
+
+    def _regression(self, name: str) -> Scalar:
+        if any(not isinstance(one, Unknown) and one.kind not in _NUMBERS for one in self.types):
+            raise self._no_function()
+        if self.call.distinct:
+            raise UnsupportedForm(
+                f"DISTINCT in {name}() is not supported",
+                detail="Its sums are kept for single rows, not for distinct pairs.",
+                hint="Select the distinct pairs in a derived table.",
+                position=self.call.position,
+            )
+        return regression(self, name, self.typed(0, FLOAT8), self.typed(1, FLOAT8))
+
+    def _extreme(self) -> Scalar:
+        first = self.types[0]
+        kind = None if isinstance(first, Unknown) else first.kind
+        if kind in _WITHOUT_EXTREMES:
+            raise self._no_function()
+        if kind is Kind.ARRAY:
+            raise UnsupportedForm(
+                f"{self.call.name}({type_name(first)}) is not supported",
+                detail="The arrays of a group are not kept in their order.",
+                hint="Use DISTINCT ON, or ORDER BY with LIMIT 1.",
+                position=self.call.position,
+            )
+        self._check_order()
+        return self.extreme(self.typed(0, TEXT if kind is Kind.VARCHAR else None))
+
+    def typed(self, i: int, target: ScalarType | None = None) -> Scalar:
+        """Returns the i-th argument, cast to `target` if there is one."""
         return self.binder.as_type(self.arguments[i], target, self.call.arguments[i])
 
     def _known(self, type_: ScalarType | Unknown) -> ScalarType:
@@ -350,20 +428,26 @@ class _Expansion:
             raise error_of(Failure("42725", shown, hint), self.call.position)
         return type_
 
-    def _operator(self, symbol: str, *arguments: Scalar) -> Scalar:
+    def _is_interval(self, type_: ScalarType | Unknown) -> bool:
+        """Tells intervals, and times where PostgreSQL adds them up as intervals."""
+        kinds = (Kind.INTERVAL, Kind.TIME) if self.call.name in ("sum", "avg") else (Kind.INTERVAL,)
+        return not isinstance(type_, Unknown) and type_.kind in kinds
+
+    def operator(self, symbol: str, *arguments: Scalar) -> Scalar:
+        """Returns the application of an operator."""
         return self.binder.operator(symbol, arguments, self.call.position)
 
-    def _guarded(self, scalar: Scalar) -> Scalar:
+    def guarded(self, scalar: Scalar) -> Scalar:
         """Returns NULL for the rows that FILTER leaves out."""
         return scalar if self.condition is None else If(self.condition, scalar, Literal(None, scalar.type))
 
     def _guarded_if_computed(self, scalar: Scalar) -> Scalar:
-        return scalar if isinstance(scalar, ColumnRef | Literal) else self._guarded(scalar)
+        return scalar if isinstance(scalar, ColumnRef | Literal) else self.guarded(scalar)
 
     def _check_order(self) -> None:
         """Checks the ORDER BY of a call whose result does not depend on it."""
         if self.call.distinct:
-            self._check_distinct_order([self._typed(i) for i in range(len(self.arguments))])
+            self._check_distinct_order([self.typed(i) for i in range(len(self.arguments))])
 
     def _check_distinct_order(self, arguments: Sequence[Scalar]) -> None:
         for key, node in zip(self.order, self.call.order, strict=True):
@@ -376,125 +460,109 @@ class _Expansion:
     def _count_star(self) -> Scalar:
         if self.condition is None:
             return self.sink(Core(AggregateFunction.COUNT, (), INT8))
-        return self.sink(Core(AggregateFunction.COUNT, (self._guarded(Literal(True, BOOL)),), INT8))
+        return self.sink(Core(AggregateFunction.COUNT, (self.guarded(Literal(True, BOOL)),), INT8))
 
-    def _count(self, value: Scalar, *, distinct: bool | None = None) -> ColumnRef:
+    def count(self, value: Scalar, *, distinct: bool | None = None) -> ColumnRef:
+        """Returns how often a value is not NULL."""
         distinct = self.call.distinct if distinct is None else distinct
-        value = self._guarded(value)
+        value = self.guarded(value)
         if not value.nullable and not distinct:
             return self.sink(Core(AggregateFunction.COUNT, (), INT8))
         return self.sink(Core(AggregateFunction.COUNT, (value,), INT8, distinct))
 
-    def _sum(self, value: Scalar) -> ColumnRef:
-        return self.sink(Core(AggregateFunction.SUM, (self._guarded(value),), value.type, self.call.distinct))
+    def sum(self, value: Scalar) -> Scalar:
+        """Returns the sum of a value in its own type."""
+        if value.type.kind in _FLOATS and self.binder.clause == "window":
+            # Spark's frames do not add up floats exactly.
+            return explicit(Call("nearest_float8", (self.exact_sum(value),), FLOAT8), value.type)
+        return self.sink(Core(AggregateFunction.SUM, (self.guarded(value),), value.type, self.call.distinct))
+
+    def extreme(self, value: Scalar) -> ColumnRef:
+        """Returns the least or the greatest value, as the call says."""
+        return self.sink(Core(AggregateFunction(self.call.name), (self.guarded(value),), value.type))
+
+    def exact_sum(self, *factors: Scalar) -> ColumnRef:
+        """Returns the exact sum of a floating-point number, or of a product of two."""
+        values = tuple(self.guarded(explicit(one, FLOAT8)) for one in factors)
+        return self.sink(Core(AggregateFunction.EXACT_SUM, values, TEXT, self.call.distinct))
 
     def _sums(self, value: Scalar, name: str) -> Scalar:
         if value.type.kind in _FLOATS:
-            return self._float_sums(value, name)
-        if name.startswith("stddev"):
-            raise UnsupportedForm(
-                f"{name}({type_name(value.type)}) is not supported",
-                detail="The digits of a numeric square root are not computed here.",
-                hint=f"Take sqrt(CAST({name.replace('stddev', 'var' if '_' in name else 'variance')}(x) AS "
-                "double precision)), which is the nearest double.",
-                position=self.call.position,
-            )
+            return self.sum(value) if name == "sum" else self.float_average(value)
         wide = INT8 if value.type.kind in (Kind.INT2, Kind.INT4) else value.type
         wide = numeric(0) if value.type.kind is Kind.INT8 else wide
-        total = self._sum(_as(value, wide))
+        total = self.sum(implicit(value, wide))
         if name == "sum":
             return total
         # One state of distinct values serves both.
-        count = self._count(_as(value, wide) if self.call.distinct else value)
+        count = self.count(implicit(value, wide) if self.call.distinct else value)
         exact = wide if wide.kind is Kind.NUMERIC else numeric(0)
-        if name == "avg":
-            average = self._operator("/", _as(total, exact), count)
-            return If(self._operator("=", count, Literal(0, INT8)), Literal(None, average.type), average)
-        return self._variance(name, _as(value, exact), _as(total, exact), count)
+        average = self.operator("/", implicit(total, exact), count)
+        return If(self.operator("=", count, Literal(0, INT8)), Literal(None, average.type), average)
 
-    def _float_sums(self, value: Scalar, name: str) -> Scalar:
-        refused = _FLOAT_WINDOW if self.binder.clause == "window" else None
-        if name not in ("sum", "avg"):
-            refused = _FLOAT_SQUARES
-        if refused is not None:
-            raise UnsupportedForm(
-                f"{name}({type_name(value.type)}) is not supported",
-                detail=refused,
-                hint=_FLOAT_HINT,
-                position=self.call.position,
-            )
-        if name == "sum":
-            return self._sum(value)
-        value = _as(value, FLOAT8)
-        total, count = self._sum(value), self._count(value)
+    def float_average(self, value: Scalar) -> Scalar:
+        """Returns the average of a floating-point number."""
+        value = implicit(value, FLOAT8)
+        total, count = self.sum(value), self.count(value)
         # The division is of the rounded sum, as in PostgreSQL.
-        average = self._operator("/", total, _as(count, FLOAT8))
-        return If(self._operator("=", count, Literal(0, INT8)), Literal(None, FLOAT8), average)
-
-    def _variance(self, name: str, value: Scalar, total: Scalar, count: Scalar) -> Scalar:
-        squares = self._squares(value)
-        n = _as(count, numeric(0))
-        spread = self._operator("-", self._operator("*", n, squares), self._operator("*", total, total))
-        population = name == "var_pop"
-        others = n if population else self._operator("-", n, Literal(1, INT8))
-        result = self._operator("/", spread, self._operator("*", n, others))
-        few = self._operator("<=", count, Literal(0 if population else 1, INT8))
-        return If(few, Literal(None, result.type), result)
-
-    def _squares(self, value: Scalar) -> Scalar:
-        """Returns the sum of the squares; of distinct values by their signs, each of which squares one to one."""
-        square = self._operator("*", value, value)
-        if not self.call.distinct:
-            return self._sum(square)
-        null, zero = Literal(None, square.type), Literal(0, INT8)
-        parts: list[Scalar] = []
-        for sign in (">=", "<"):
-            part = self._sum(If(self._operator(sign, value, zero), square, null))
-            absent = self._operator("is null", part)
-            parts.append(If(absent, _as(zero, square.type), part))
-        return self._operator("+", *parts)
+        average = self.operator("/", total, implicit(count, FLOAT8))
+        return If(self.operator("=", count, Literal(0, INT8)), Literal(None, FLOAT8), average)
 
     def _truth(self, name: str) -> Scalar:
-        value = self._typed(0, BOOL)
+        first = self.types[0]
+        if not isinstance(first, Unknown) and first.kind is not Kind.BOOL:
+            raise self._no_function()
+        self._check_order()
+        value = self.typed(0, BOOL)
         sought = "is true" if name == "bool_or" else "is false"
-        found = self._count(If(self._operator(sought, value), Literal(True, BOOL), Literal(None, BOOL)), distinct=False)
-        count = self._count(value, distinct=False)
+        found = self.count(If(self.operator(sought, value), Literal(True, BOOL), Literal(None, BOOL)), distinct=False)
+        count = self.count(value, distinct=False)
         zero = Literal(0, INT8)
-        answer = self._operator(">" if name == "bool_or" else "=", found, zero)
-        return If(self._operator("=", count, zero), Literal(None, BOOL), answer)
+        answer = self.operator(">" if name == "bool_or" else "=", found, zero)
+        return If(self.operator("=", count, zero), Literal(None, BOOL), answer)
 
     def _array_agg(self) -> Scalar:
-        value = self._typed(0)
+        self._known(self.types[0])
+        value = self.typed(0)
         if is_array(value.type):
             raise UnsupportedForm(
                 "array_agg() of arrays is not supported",
                 detail="There are no arrays of several dimensions.",
                 position=self.call.position,
             )
+        return self.ordered_array(value)
+
+    def ordered_array(self, value: Scalar) -> ColumnRef:
+        """Returns the array of a value of the rows that count, in the order that the call says."""
         if self.call.distinct:
             self._check_distinct_order([value])
-        return self.sink(
-            Core(
-                AggregateFunction.ARRAY_AGG,
-                (self._guarded_if_computed(value),),
-                array_of(value.type),
-                self.call.distinct,
-                self.condition,
-                self._order(),
-            )
-        )
+            if value.type.kind in REPRESENTATIONS:
+                raise UnsupportedForm(
+                    f"DISTINCT in {self.call.name}({type_name(value.type)}) is not supported",
+                    detail="Equal values have several representations, of which one would have to be chosen.",
+                    hint="Select the distinct values in a derived table.",
+                    position=self.call.position,
+                )
+        return self.array(self._guarded_if_computed(value), self.condition, self._order())
 
-    def _string_agg(self, types: Sequence[ScalarType | Unknown]) -> Scalar:
-        if any(not isinstance(one, Unknown) and one != TEXT for one in types):
-            raise _no_function(self.call, types)
-        value, separator = self._typed(0, TEXT), self._typed(1, TEXT)
+    def array(self, value: Scalar, condition: Scalar | None, order: tuple[SortKey, ...]) -> ColumnRef:
+        """Returns the array of a value of the rows for which the condition is true, in an order."""
+        distinct, type_ = self.call.distinct, array_of(value.type)
+        return self.sink(Core(AggregateFunction.ARRAY_AGG, (value,), type_, distinct, condition, order))
+
+    def _string_agg(self) -> Scalar:
+        kinds = {one.kind for one in self.types if not isinstance(one, Unknown)}
+        target = BYTEA if kinds == {Kind.BYTEA} else TEXT
+        if target is TEXT and not kinds <= {Kind.TEXT, Kind.VARCHAR, Kind.CHAR}:
+            raise self._no_function()
+        value, separator = self.typed(0, target), self.typed(1, target)
         if self.call.distinct:
             self._check_distinct_order([value, separator])
         return self.sink(
             Core(
                 AggregateFunction.STRING_AGG,
-                (self._guarded(value), self._guarded_if_computed(separator)),
-                TEXT,
+                (self.guarded(value), self._guarded_if_computed(separator)),
+                target,
                 self.call.distinct,
                 None,
                 self._order(),
@@ -502,18 +570,16 @@ class _Expansion:
         )
 
     def _order(self) -> tuple[SortKey, ...]:
-        return tuple(replace(key, scalar=self._guarded_if_computed(key.scalar)) for key in self.order)
+        return tuple(key.over(self._guarded_if_computed(key.scalar)) for key in self.order)
+
+    def position_of_argument(self, i: int) -> int:
+        """Returns where the i-th argument stands."""
+        return self.binder.body.position(self.call.arguments[i])
 
 
 def is_array(type_: ScalarType) -> bool:
     """Returns whether values of the type are arrays."""
     return type_.kind is Kind.ARRAY
-
-
-def _as(scalar: Scalar, target: ScalarType) -> Scalar:
-    found = cast(scalar.type, target, CastContext.IMPLICIT)
-    assert not isinstance(found, Failure), found
-    return found.apply(scalar)
 
 
 def _no_function(call: CallSyntax, types: Sequence[ScalarType | Unknown]) -> UndefinedFunction:

@@ -12,33 +12,31 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 
 from mz_dagster.formalism import GlobalId
-from mz_dagster.plan.functions import CastContext, Failure, Unknown, cast, literal_of, type_name
+from mz_dagster.plan.functions import Failure, Unknown, literal_of, type_name
 from mz_dagster.plan.relation import Relation
 from mz_dagster.plan.resolver import Item, Resolver
-from mz_dagster.plan.scalar import ColumnRef, Literal, Scalar
-from mz_dagster.plan.transform import fold_constants
-from mz_dagster.plan.types import MZ_TIMESTAMP, TIMESTAMPTZ, Column, RelationType
+from mz_dagster.plan.scalar import Literal, Scalar
+from mz_dagster.plan.transform.comparable_columns import with_sortable_columns
+from mz_dagster.plan.types import MZ_TIMESTAMP, TIMESTAMPTZ, RelationType
 from mz_dagster.sql.binding import Binding
 from mz_dagster.sql.body_parser import Body, parse_body, parse_scalar
+from mz_dagster.sql.comparability import check_order
 from mz_dagster.sql.errors import (
     DatatypeMismatch,
     DuplicateColumn,
     InvalidParameterValue,
     InvalidSyntax,
     InvalidTableDefinition,
-    NullNotAllowed,
-    UndefinedColumn,
     UndefinedParameter,
     UnsupportedForm,
     WrongObjectKind,
     error_of,
-    suggestion,
 )
 from mz_dagster.sql.expressions import Expressions
 from mz_dagster.sql.finishing import RowSetFinishing
-from mz_dagster.sql.query import Pending, Queries, projected, with_lets
+from mz_dagster.sql.query import Pending, Queries, with_lets
 from mz_dagster.sql.scope import Scope
-from mz_dagster.sql.statements import AsOf, Delete, Insert, Name, SqlText, Update
+from mz_dagster.sql.statements import AsOf, Name, SqlText
 
 #: Column names under which shards keep their own data.
 RESERVED_COLUMNS = ("mz_timestamp", "mz_diff", "mz_error", "mz_batch")
@@ -61,6 +59,7 @@ class BoundQuery:
         relation_type: Of the columns that are handed out, with their names.
         depends: All items that were named, plain views included.
         names: The names as used, and what they stood for.
+        uses: Where in the text each of those names stands, as its position.
         timeline: The one timeline of all that is read; None for constants.
         finishing: ORDER BY, LIMIT, OFFSET.
     """
@@ -69,21 +68,9 @@ class BoundQuery:
     relation_type: RelationType
     depends: frozenset[GlobalId]
     names: Mapping[str, GlobalId]
+    uses: tuple[tuple[int, str], ...]
     timeline: str | None
     finishing: RowSetFinishing
-
-
-@dataclass(frozen=True, slots=True)
-class BoundUpdate:
-    """Is an UPDATE: for each row for which `predicate` is true, the new row.
-
-    Attributes:
-        predicate: Over the table's columns; None for all rows.
-        values: One scalar over the table's columns for each of them.
-    """
-
-    predicate: Scalar | None
-    values: tuple[Scalar, ...]
 
 
 def bind_query(
@@ -105,12 +92,12 @@ def bind_query(
     binding = Binding(resolver, params, clock)
     pending = Queries(binding, body).bind(body.root, {}, finishing=True)
     shown = pending.names[: pending.shown]
-    finishing = RowSetFinishing(pending.order, pending.limit, pending.offset, tuple(range(len(shown))))
-    relation = _plan(pending, binding)
+    relation, order = with_sortable_columns(_plan(pending, binding), pending.order)
+    finishing = RowSetFinishing(order, pending.limit, pending.offset, tuple(range(len(shown))))
     columns = RelationType(relation.relation_type.columns[: len(shown)])
     if len(shown) == relation.relation_type.arity:
         columns = relation.relation_type
-    return _bound(binding, relation, columns.with_names(shown), finishing)
+    return bound_query(binding, relation, columns.with_names(shown), finishing)
 
 
 def bind_definition(
@@ -118,17 +105,19 @@ def bind_definition(
 ) -> BoundQuery:
     """Returns the plan of a view's query, whose first columns are renamed by `columns`.
 
+    Rows of a collection have no order: an ORDER BY at the end that no LIMIT follows is checked, and without effect.
+
     Raises:
         DuplicateColumn: Two columns would bear one name.
-        NotSupportedError: As for `bind_query`; also for ORDER BY, LIMIT and parameters, and for names of columns
-            that shards need for themselves.
+        NotSupportedError: As for `bind_query`.
+        InvalidTableDefinition: A column bears a name that shards need for themselves.
     """
     position = query.offset + 1
     if params:
         raise UndefinedParameter("a definition has no parameters", position=position)
     body = parse_body(query)
     binding = Binding(resolver)
-    pending = Queries(binding, body).bind(body.root, {})
+    pending = Queries(binding, body).bind(body.root, {}, drops_order=True)
     relation = _plan(pending, binding)
     own = pending.names
     if len(columns) > len(own):
@@ -149,58 +138,7 @@ def bind_definition(
                 hint="Give it another name with AS.",
                 position=body.position(node),
             )
-    finishing = RowSetFinishing((), None, 0, tuple(range(len(names))))
-    return _bound(binding, relation, relation.relation_type.with_names(names), finishing)
-
-
-def bind_insert(
-    statement: Insert,
-    target: RelationType,
-    resolver: Resolver,
-    *,
-    params: Sequence[object] = (),
-    clock: datetime | None = None,
-) -> BoundQuery:
-    """Returns the plan of the rows to insert: exactly `target`'s columns, cast as an assignment casts them.
-
-    Columns that are not listed are NULL. Constant rows are folded, so that a VALUES list of literals is a `Constant`.
-
-    Raises:
-        NullNotAllowed: A NOT NULL column is not listed, or is given a constant NULL.
-    """
-    position = statement.query.offset + 1
-    names = statement.columns or target.names
-    places = [_place(target, name, statement) for name in names]
-    if len(set(places)) != len(places):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise DuplicateColumn(f'column "{twice}" specified more than once', position=statement.offset + 1)
-    body = parse_body(statement.query)
-    binding = Binding(resolver, params, clock)
-    pending = Queries(binding, body).bind(body.root, {})
-    given = len(pending.names)
-    if given > len(places):
-        raise InvalidSyntax("INSERT has more expressions than target columns", position=position)
-    if given < len(places) and statement.columns:
-        raise InvalidSyntax("INSERT has more target columns than expressions", position=position)
-    places = places[:given]
-    types = [target.columns[place].type for place in places]
-    relation = pending.finish(types, "INSERT", CastContext.ASSIGNMENT, [target.names[place] for place in places])
-    scalars: list[Scalar] = []
-    for i, column in enumerate(target.columns):
-        if i in places:
-            source = relation.relation_type.columns[places.index(i)]
-            scalars.append(ColumnRef(places.index(i), source.type, source.nullable, column.name))
-        elif column.nullable:
-            scalars.append(Literal(None, column.type))
-        else:
-            raise _null_in(column, position)
-    relation = fold_constants(with_lets(projected(relation, scalars, target.names), binding))
-    for row in getattr(relation, "rows", ()):
-        for cell, column in zip(row, target.columns, strict=True):
-            if cell.value is None and not column.nullable:
-                raise _null_in(column, position)
-    finishing = RowSetFinishing((), None, 0, tuple(range(target.arity)))
-    return _bound(binding, relation, relation.relation_type.with_names(target.names), finishing)
+    return bound_query(binding, relation, relation.relation_type.with_names(names))
 
 
 def bind_scalar_over(
@@ -222,54 +160,6 @@ def bind_predicate(
     """Returns the boolean scalar that `text` is over the columns of one relation."""
     body = parse_scalar(text)
     return _scalars(columns, body, table, params, clock).boolean(body.root, "WHERE")
-
-
-def bind_delete(
-    statement: Delete, target: RelationType, *, params: Sequence[object] = (), clock: datetime | None = None
-) -> Scalar | None:
-    """Returns the predicate of the rows to delete, or None for all rows."""
-    if statement.predicate is None:
-        return None
-    table = statement.alias or statement.table.last
-    return bind_predicate(target, statement.predicate, table=table, params=params, clock=clock)
-
-
-def bind_update(
-    statement: Update, target: RelationType, *, params: Sequence[object] = (), clock: datetime | None = None
-) -> BoundUpdate:
-    """Returns the predicate and the new row of an UPDATE."""
-    table = statement.alias or statement.table.last
-    values: list[Scalar] = [
-        ColumnRef(i, column.type, column.nullable, column.name) for i, column in enumerate(target.columns)
-    ]
-    seen: set[str] = set()
-    for name, text in statement.assignments:
-        column = target.columns[_place(target, name, statement)]
-        if name in seen:
-            raise DuplicateColumn(f'multiple assignments to same column "{name}"', position=text.offset + 1)
-        seen.add(name)
-        body = parse_scalar(text)
-        binder = _scalars(target, body, table, params, clock)
-        bound = binder.bind(body.root)
-        if isinstance(bound, Unknown):
-            value: Scalar = binder.literal(bound, column.type, body.root)
-        else:
-            found = cast(bound.type, column.type, CastContext.ASSIGNMENT)
-            if isinstance(found, Failure):
-                raise DatatypeMismatch(
-                    f'column "{name}" is of type {type_name(column.type)} '
-                    f"but expression is of type {type_name(bound.type)}",
-                    hint="You will need to rewrite or cast the expression.",
-                    position=body.position(body.root),
-                )
-            value = found.apply(bound)
-        if isinstance(value, Literal) and value.value is None and not column.nullable:
-            raise _null_in(column, text.offset + 1)
-        values[target.names.index(name)] = value
-    predicate = None
-    if statement.predicate is not None:
-        predicate = bind_predicate(target, statement.predicate, table=table, params=params, clock=clock)
-    return BoundUpdate(predicate, tuple(values))
 
 
 def bind_time(text: SqlText, *, params: Sequence[object] = ()) -> int:
@@ -341,45 +231,30 @@ def _time_of(literal: Literal, position: int) -> int:
 
 
 def _plan(pending: Pending, binding: Binding) -> Relation:
-    return with_lets(pending.finish(pending.common_types("VALUES"), "VALUES"), binding)
+    position = pending.body.position(pending.body.root)
+    relation = pending.finish(pending.common_types("VALUES"), "VALUES")
+    check_order((relation.relation_type.columns[key.position].type for key in pending.order), position)
+    return with_lets(relation, binding, position)
 
 
-def _bound(binding: Binding, relation: Relation, relation_type: RelationType, finishing: RowSetFinishing) -> BoundQuery:
+def bound_query(
+    binding: Binding, relation: Relation, relation_type: RelationType, finishing: RowSetFinishing | None = None
+) -> BoundQuery:
+    """Returns what the binding of a query has come to; without `finishing` its rows have no order and no limit."""
+    finishing = finishing or RowSetFinishing((), None, 0, tuple(range(relation_type.arity)))
     timeline = next(iter(binding.timelines), None)
-    return BoundQuery(relation, relation_type, frozenset(binding.depends), dict(binding.names), timeline, finishing)
+    return BoundQuery(
+        relation,
+        relation_type,
+        frozenset(binding.depends),
+        dict(binding.names),
+        tuple(binding.uses),
+        timeline,
+        finishing,
+    )
 
 
 def _scalars(
     columns: RelationType, body: Body, table: str | None, params: Sequence[object], clock: datetime | None = None
 ) -> Expressions:
     return Expressions(Binding(_NoNames(), params, clock), body, Scope.of(table, columns), "WHERE")
-
-
-def _place(target: RelationType, name: str, statement: Insert | Update) -> int:
-    if name not in target.names:
-        raise UndefinedColumn(
-            f'column "{name}" of relation "{statement.table}" does not exist',
-            hint=suggestion(name, target.names),
-            position=statement.table.offset + 1,
-        )
-    return target.names.index(name)
-
-
-def _null_in(column: Column, position: int) -> NullNotAllowed:
-    return NullNotAllowed(f'null value in column "{column.name}" violates not-null constraint', position=position)
-
-
-__all__ = [
-    "BoundQuery",
-    "BoundUpdate",
-    "bind_as_of",
-    "bind_definition",
-    "bind_delete",
-    "bind_insert",
-    "bind_predicate",
-    "bind_query",
-    "bind_scalar_over",
-    "bind_time",
-    "bind_update",
-    "resolve_kind",
-]

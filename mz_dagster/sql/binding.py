@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
-from decimal import Decimal
+from datetime import datetime
 
 from sqlglot import exp
 
 from mz_dagster.formalism import GlobalId
-from mz_dagster.plan.functions import UNKNOWN, Unknown, numeric_literal
+from mz_dagster.plan.functions import Unknown
 from mz_dagster.plan.reading_time import with_position
-from mz_dagster.plan.relation import Get, Relation
+from mz_dagster.plan.relation import ColumnOrder, Get, Relation
 from mz_dagster.plan.resolver import Item, Resolver
-from mz_dagster.plan.scalar import Literal, Scalar
-from mz_dagster.plan.types import BOOL, DATE, FLOAT8, INT4, INT8, TIMESTAMP, TIMESTAMPTZ, numeric
+from mz_dagster.plan.scalar import Scalar
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.enclosing import Enclosing
 from mz_dagster.sql.errors import (
@@ -25,10 +23,9 @@ from mz_dagster.sql.errors import (
     UndefinedTable,
     UnsupportedForm,
     WrongObjectKind,
-    error_of,
-    suggestion,
 )
 from mz_dagster.sql.lexer import fold
+from mz_dagster.sql.parameters import literal_of_value
 
 #: What a bound expression is before its context has decided the type of a bare literal.
 Bound = Scalar | Unknown
@@ -51,6 +48,21 @@ class CommonTable:
     level: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class OrderedRows:
+    """Is a query whose order is not part of its plan.
+
+    Attributes:
+        relation: The plan: the query's columns, then those only the order needs.
+        order: Over its columns.
+        shown: How many columns the query has.
+    """
+
+    relation: Relation
+    order: tuple[ColumnOrder, ...]
+    shown: int
+
+
 @dataclass(slots=True)
 class Binding:
     """Carries the state of binding one statement.
@@ -61,11 +73,13 @@ class Binding:
         clock: The statement's own time, for `now()`; None where what it says must not depend on that.
         depends: The ids of all items used, in order of use.
         names: The names as used, and what they stood for.
+        uses: Where in the text each name stands, as its position.
         timelines: The timelines used, each with the name that brought it.
         locals: How many local ids were given out.
         lets: The CTEs, in the order in which each may read those before it.
         enclosing: The rows around the query that is bound now, innermost last.
         bind_query: Binds a subquery of an expression at this place; None where there is no query around it.
+        bind_ordered: Binds one whose order counts; None likewise.
     """
 
     resolver: Resolver
@@ -73,20 +87,27 @@ class Binding:
     clock: datetime | None = None
     depends: dict[GlobalId, None] = field(default_factory=dict)
     names: dict[str, GlobalId] = field(default_factory=dict)
+    uses: list[tuple[int, str]] = field(default_factory=list)
     timelines: dict[str, str] = field(default_factory=dict)
     locals: int = 0
     lets: list[tuple[GlobalId, Relation]] = field(default_factory=list)
     enclosing: list[Enclosing] = field(default_factory=list)
     bind_query: Callable[[exp.Expr], Relation] | None = None
+    bind_ordered: Callable[[exp.Expr], OrderedRows] | None = None
 
     @contextmanager
-    def binding_by(self, bind_query: Callable[[exp.Expr], Relation]) -> Iterator[None]:
-        """Lets subqueries of expressions be bound by `bind_query` for the duration of the block."""
-        before, self.bind_query = self.bind_query, bind_query
+    def binding_by(
+        self,
+        bind_query: Callable[[exp.Expr], Relation],
+        bind_ordered: Callable[[exp.Expr], OrderedRows] | None = None,
+    ) -> Iterator[None]:
+        """Lets subqueries of expressions be bound by these for the duration of the block."""
+        before = self.bind_query, self.bind_ordered
+        self.bind_query, self.bind_ordered = bind_query, bind_ordered
         try:
             yield
         finally:
-            self.bind_query = before
+            self.bind_query, self.bind_ordered = before
 
     def local_id(self) -> GlobalId:
         """Returns an id for a shared subplan that no other in this statement has."""
@@ -103,13 +124,12 @@ class Binding:
         name = ".".join(parts)
         item = self.resolver.resolve(parts)
         if item is None:
-            raise UndefinedTable(
-                f'relation "{name}" does not exist', hint=suggestion(name, self.resolver.names()), position=position
-            )
+            raise UndefinedTable.named(name, self.resolver.names(), position)
         if item.kind == "index":
             raise WrongObjectKind(f'"{name}" is an index', hint="Read what it is on.", position=position)
         self.depends[item.id] = None
         self.names[name] = item.id
+        self.uses.append((position, name))
         if item.timeline is not None:
             self.timelines.setdefault(item.timeline, name)
             if len(self.timelines) > 1:
@@ -141,57 +161,6 @@ class Binding:
                 position=position,
             )
         return literal_of_value(self.parameters[index], position)
-
-
-def literal_of_value(value: object, position: int) -> Bound:
-    """Returns the literal that a Python value is; a string's type is decided by its context, as a quoted literal's."""
-    match value:
-        case None:
-            return UNKNOWN
-        case bool():
-            return Literal(value, BOOL)
-        case int():
-            found = numeric_literal(str(abs(value)))
-            if not isinstance(found, Literal):
-                raise error_of(found, position)
-            return negated_literal(found) if value < 0 else found
-        case float():
-            return Literal(value, FLOAT8)
-        case Decimal():
-            if not value.is_finite():
-                raise UnsupportedForm(f"parameter {value} is not supported", position=position)
-            _, digits, exponent = value.as_tuple()
-            scale = max(0, -int(exponent))
-            if scale > 38 or len(digits) + max(0, int(exponent)) > 38:
-                raise UnsupportedForm("a numeric parameter has more than 38 digits", position=position)
-            return Literal(value if int(exponent) <= 0 else Decimal(int(value)), numeric(scale))
-        case str():
-            return Unknown(value)
-        case datetime():
-            if value.tzinfo is None:
-                return Literal(value, TIMESTAMP)
-            return Literal(value.astimezone(UTC), TIMESTAMPTZ)
-        case date():
-            return Literal(value, DATE)
-        case _:
-            raise UnsupportedForm(
-                f"a parameter of Python type {type(value).__name__} is not supported",
-                hint="Use None, bool, int, float, Decimal, str, date or datetime.",
-                position=position,
-            )
-
-
-def negated_literal(literal: Literal) -> Literal:
-    """Returns the number with its sign turned, typed as PostgreSQL types `-2147483648`: by the signed value."""
-    value = literal.value
-    assert isinstance(value, int | Decimal)
-    if isinstance(value, int) or literal.type.scale == 0:
-        whole = -int(value)
-        if -(2**31) <= whole < 2**31 and literal.type != numeric(0):
-            return Literal(whole, INT4)
-        if -(2**63) <= whole < 2**63:
-            return Literal(whole, INT8)
-    return Literal(-Decimal(value), literal.type)
 
 
 def name_of(node: exp.Expr | str | None) -> str:

@@ -1,15 +1,16 @@
 """Query bodies to syntax trees: the one door by which sqlglot enters.
 
 Owns a PostgreSQL parser that is sqlglot's with its opinions removed: functions are kept as written (its builders
-rotate and rename arguments), `->` never makes a lambda, an interval string is never cut to its first unit, and
-every node knows where it stands in the text. What comes out is syntax only: sqlglot's types, scopes and
-optimizer are not used.
+rotate and rename arguments), operators are those that PostgreSQL's lexer sees, with its precedence, an interval string
+is never cut to its first unit, and every node knows where it stands in the text. What comes out is syntax only:
+sqlglot's types, scopes and optimizer are not used.
 
 Positions: `Body.position` gives the 1-based character to blame, in the whole text the statement came from.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -18,14 +19,16 @@ from sqlglot import exp
 from sqlglot.dialects.materialize import Materialize
 from sqlglot.errors import ErrorLevel, ParseError, TokenError
 from sqlglot.parsers.materialize import MaterializeParser
+from sqlglot.tokenizer_core import Token as TheirToken
 from sqlglot.tokenizer_core import TokenType
 
 from mz_dagster.errors import Error
 from mz_dagster.sql.cursor import RESERVED
-from mz_dagster.sql.errors import InvalidSyntax, UnsupportedForm
+from mz_dagster.sql.errors import InvalidSyntax, StatementTooComplex, UnsupportedForm
 from mz_dagster.sql.hints import GroupSizes, Hint, cut_hints
 from mz_dagster.sql.lexer import Token, TokenKind, tokens_of
 from mz_dagster.sql.statements import SqlText
+from mz_dagster.sql.type_names import INTERVAL_FIELDS
 
 _SPANNED = (
     "_parse_expression", "_parse_disjunction", "_parse_conjunction", "_parse_equality", "_parse_comparison",
@@ -36,6 +39,13 @@ _SPANNED = (
     "_parse_lambda", "_parse_value", "_parse_qualify", "_parse_window", "_parse_lateral", "_parse_locks",
     "_parse_derived_table_values", "_parse_unnest", "_parse_star", "_parse_id_var", "_parse_assignment",
 )  # fmt: skip
+
+
+#: The type of a token that is one of PostgreSQL's "any other operator"; sqlglot's own use of it is given up.
+_OTHER_OPERATOR = TokenType.LLRR_ARROW
+#: Operators with a place of their own in the grammar.
+_ORDINARY = frozenset(("+", "-", "*", "/", "%", "^", "<", ">", "=", "<=", ">=", "<>", "!=", "||"))
+_OPERATOR_CHARACTERS = frozenset("+-*/<>=~!@#%^&|`?")
 
 
 class _Parser(MaterializeParser):
@@ -53,12 +63,39 @@ class _Parser(MaterializeParser):
         if name in MaterializeParser.NO_PAREN_FUNCTION_PARSERS
     }
     LAMBDAS: ClassVar[dict[TokenType, Any]] = {}
+    # To sqlglot a + in front is nothing; but not everything may stand behind one.
+    UNARY_PARSERS: ClassVar[dict[TokenType, Any]] = {
+        **MaterializeParser.UNARY_PARSERS,
+        TokenType.PLUS: lambda self: exp.Operator(operator="+", expression=self._parse_unary()),
+    }
+    FACTOR = {key: value for key, value in MaterializeParser.FACTOR.items() if key is not _OTHER_OPERATOR}
     TYPE_LITERAL_PARSERS: ClassVar[dict[Any, Any]] = {}
 
     def _parse_interval(self, *args: Any, **kwargs: Any) -> Any:
         if self._curr.token_type is TokenType.INTERVAL and self._next.token_type is TokenType.STRING:
-            raise _Refused("interval literals are not supported", self._curr.start, "There is no interval type yet.")
+            return _with_span(self, self._parse_interval_literal)
         return None
+
+    def _parse_interval_literal(self) -> Any:
+        """Returns `INTERVAL 'text' [fields]` with the text whole; what the fields are is in its `meta`."""
+        self._advance()
+        node = exp.Interval(this=self._parse_primary())
+        fields = self._parse_interval_field()
+        if fields and self._match_text_seq("TO"):
+            fields = f"{fields} to {self._parse_interval_field()}"
+        node.meta["fields"] = fields
+        return node
+
+    def _parse_interval_field(self) -> str:
+        """Returns the name of a field, and behind that of seconds their digits in parentheses, or nothing."""
+        for field in INTERVAL_FIELDS:
+            if self._match_text_seq(field.upper()):
+                if field == "second" and self._match(TokenType.L_PAREN):
+                    digits = self._parse_number()
+                    self._match_r_paren()
+                    return f"{field}({digits.name if digits else ''})"
+                return field
+        return ""
 
     # A grouping set is any expression; sqlglot's own stop at predicates (IS NULL, LIKE).
     def _parse_grouping_set(self) -> Any:
@@ -73,13 +110,37 @@ class _Parser(MaterializeParser):
             kind(expressions=[] if with_prefix else self._parse_wrapped_csv(self._parse_disjunction))
         )
 
+    # A VALUES list stays one where a query may stand, too.
+    def _values_to_select(self, values: exp.Values) -> Any:
+        return values
+
     def _warn_unsupported(self) -> None:
         self.raise_error("not a query")
 
     def _parse_unary(self) -> Any:
-        if self._curr.token_type is TokenType.TILDE:
-            raise _Refused("operator ~ is not supported", self._curr.start, "There are no regular expressions yet.")
-        return _with_span(self, super()._parse_unary)
+        return _with_span(self, self._parse_prefixed)
+
+    def _parse_prefixed(self) -> Any:
+        if not self._match(_OTHER_OPERATOR):
+            return super()._parse_unary()
+        # Not by self.expression(), which wants a left operand.
+        return exp.Operator(operator=self._prev.text, expression=self._parse_term())
+
+    def _parse_bitwise(self) -> Any:
+        """Parses operators between + and comparisons, all of one precedence: `a || b -> c` is `(a || b) -> c`."""
+        return _with_span(self, self._parse_operators)
+
+    def _parse_operators(self) -> Any:
+        left = self._parse_term()
+        while self._match_set((_OTHER_OPERATOR, TokenType.DPIPE)):
+            symbol, right = self._prev.text, self._parse_term()
+            operation = (
+                exp.DPipe(this=left, expression=right)
+                if symbol == "||"
+                else exp.Operator(this=left, operator=symbol, expression=right)
+            )
+            left = self.expression(operation)
+        return left
 
 
 class _Refused(Exception):
@@ -114,6 +175,9 @@ for _name in _SPANNED:
         setattr(_Parser, _name, _spanned(_name))
 
 _DIALECT = Materialize()
+_RECURSION_LIMIT = 8_000
+# Subscripts stay as they are written.
+_DIALECT.INDEX_OFFSET = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +324,7 @@ def parse_scalar(text: SqlText) -> Body:
 
 
 def _parse(text: SqlText, sql: str) -> Body:
+    sql = _with_plain_literals(sql)
     sql, hints = cut_hints(sql, tokens_of(sql), text.offset)
     tokens = tokens_of(sql)
     try:
@@ -269,8 +334,10 @@ def _parse(text: SqlText, sql: str) -> Body:
     _check_tokens(text, sql, tokens, theirs)
     _check_lists(text, sql, tokens)
     parser = _Parser(dialect=_DIALECT, error_level=ErrorLevel.IMMEDIATE)
+    # A parenthesis takes some sixty calls. Never lowered again: another thread may be deep in its own query.
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), _RECURSION_LIMIT))
     try:
-        trees = parser.parse(theirs, sql)
+        trees = parser.parse(_with_operators(tokens, theirs), sql)
     except _Refused as refused:
         raise UnsupportedForm(
             refused.message, detail=refused.reason, position=text.offset + refused.offset + 1
@@ -280,7 +347,11 @@ def _parse(text: SqlText, sql: str) -> Body:
         raise _syntax_error(text, sql, tokens, current.start if current else None) from None
     except Error:
         raise
-    except (AttributeError, AssertionError, TypeError, ValueError, IndexError, KeyError, RecursionError):
+    except RecursionError:
+        raise StatementTooComplex(
+            "the query is nested too deeply", hint="Split it into views or CTEs.", position=text.offset + 1
+        ) from None
+    except (AttributeError, AssertionError, TypeError, ValueError, IndexError, KeyError):
         raise _syntax_error(text, sql, tokens, parser._curr.start if parser._curr else None) from None
     if len(trees) != 1 or trees[0] is None:
         raise InvalidSyntax("syntax error: a single query is expected", position=text.offset + 1)
@@ -289,6 +360,17 @@ def _parse(text: SqlText, sql: str) -> Body:
         if isinstance(node, exp.Command):
             raise InvalidSyntax("syntax error: this is not a query", position=text.offset + 1)
     return Body(tree, SqlText(sql, text.offset, text.parameters_before), tokens, hints)
+
+
+def _with_plain_literals(sql: str) -> str:
+    """Returns the text with each literal of another form, such as `E'...'`, as a plain one; nothing else moves."""
+    for token in tokens_of(sql):
+        if token.kind is TokenKind.STRING and sql[token.start] != "'":
+            plain = "'" + token.value.replace("'", "''") + "'"
+            room = token.end - token.start
+            if len(plain) <= room:
+                sql = sql[: token.start] + plain.ljust(room) + sql[token.end :]
+    return sql
 
 
 def _syntax_error(text: SqlText, sql: str, tokens: tuple[Token, ...], offset: int | None) -> InvalidSyntax:
@@ -320,11 +402,39 @@ def _check_tokens(text: SqlText, sql: str, ours: tuple[Token, ...], theirs: Iter
             )
 
 
+def _with_operators(ours: tuple[Token, ...], theirs: list[TheirToken]) -> list[TheirToken]:
+    """Returns sqlglot's tokens with every operator that has no place of its own in the grammar as one token."""
+    operators = {
+        token.start: token
+        for token in ours
+        if token.kind is TokenKind.SYMBOL and token.value not in _ORDINARY and set(token.value) <= _OPERATOR_CHARACTERS
+    }
+    found: list[TheirToken] = []
+    behind = -1
+    for token in theirs:
+        own = operators.get(token.start)
+        if own is not None:
+            found.append(TheirToken(_OTHER_OPERATOR, own.value, token.line, token.col, own.start, own.end - 1))
+            behind = own.end
+        elif token.start >= behind:
+            found.append(token)
+    return found
+
+
 def _check_lists(text: SqlText, sql: str, tokens: tuple[Token, ...]) -> None:
-    """Refuses what sqlglot lets pass although it is no SQL: commas without an item, `IN ()`, `==`, `:name`."""
+    """Refuses what sqlglot lets pass although it is no SQL: commas without an item, `IN ()`, `:name`."""
+    brackets = 0
     for before, token, behind in zip(tokens, tokens[1:], (*tokens[2:], tokens[-1]), strict=False):
+        brackets += before.is_symbol("[") - before.is_symbol("]")
         if (before.is_symbol("(") and token.is_symbol(",")) or (before.is_word("select") and token.is_word("as")):
             raise _syntax_error(text, sql, tokens, token.start)
+        if token.is_word("variadic"):
+            raise UnsupportedForm(
+                "VARIADIC is not supported",
+                detail="How many arguments a function has must be known when it is bound.",
+                hint="Write them one by one.",
+                position=text.offset + token.start + 1,
+            )
         if before.is_word("limit") and token.is_symbol(","):
             raise _syntax_error(text, sql, tokens, token.start)
         if before.is_word("as") and (token.kind is TokenKind.END or token.is_symbol(",", ")")):
@@ -337,11 +447,9 @@ def _check_lists(text: SqlText, sql: str, tokens: tuple[Token, ...]) -> None:
             token.kind is TokenKind.END or token.is_symbol(",", ")") or token.is_word(*_CLAUSE_WORDS)
         )
         empty = before.is_word("in") and token.is_symbol("(") and behind.is_symbol(")")
-        joined = before.is_symbol("=", "<", ">", "!", "<=", ">=", "<>") and before.end == token.start
-        joined = joined and token.is_symbol("=", ">", "<", "<=", ">=")
         # What follows LIMIT 1 must not be a second number.
         paired = before.is_word("limit") and behind.is_symbol(",")
-        if dangling or joined or before.is_symbol(":", "@", "#", "`", "{"):
+        if dangling or before.is_symbol("{") or (before.is_symbol(":") and not brackets):
             blamed = token if dangling else before
             raise _syntax_error(text, sql, tokens, None if blamed.kind is TokenKind.END else blamed.start)
         if empty or paired:

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from mz_dagster.plan.functions import (
     OVERLOADS,
+    POLYMORPHIC,
     Failure,
     Unknown,
     resolve_date_part,
@@ -19,11 +20,15 @@ from mz_dagster.plan.functions import (
 )
 from mz_dagster.plan.rewriting import can_fail
 from mz_dagster.plan.scalar import Call, If, Literal, Scalar, now
-from mz_dagster.plan.types import TIMESTAMPTZ
+from mz_dagster.plan.types import TEXT, TIMESTAMPTZ, Kind, ScalarType
 from mz_dagster.sql.aggregates import AGGREGATES, bind_aggregate, bind_grouping, call_syntax
 from mz_dagster.sql.binding import Bound, name_of, only
 from mz_dagster.sql.errors import UndefinedFunction, UnsupportedForm, WrongObjectKind, error_of, suggestion
+from mz_dagster.sql.jsonb_calls import JSONB_CALLS, bind_jsonb_call
+from mz_dagster.sql.moment_calls import bind_at_time_zone, bind_make_interval
 from mz_dagster.sql.refusals import refusal_of, refusal_of_function
+from mz_dagster.sql.set_functions import bind_set_item, is_set_function
+from mz_dagster.sql.text_calls import TEXT_CALLS, bind_text_call
 from mz_dagster.sql.windows import WINDOW_FUNCTIONS, bind_window, requires_over
 
 if TYPE_CHECKING:
@@ -56,12 +61,16 @@ def bind_call(binder: Expressions, node: exp.Expr) -> Bound:
         case exp.StrPosition():
             only(body, node, "this", "substr", what="this form of POSITION")
             return _call(binder, "position", [node.this, node.args["substr"]], position)
+        case exp.Overlay():
+            only(body, node, "this", "expression", "from_", "for_", what="this form of OVERLAY")
+            parts = [node.this, node.expression, node.args["from_"], node.args.get("for_")]
+            return _call(binder, "overlay", [one for one in parts if one is not None], position)
         case exp.CurrentTimestamp():
             only(body, node, what="this form of CURRENT_TIMESTAMP")
             return _clock(binder, node)
         case exp.Window():
             return bind_window(binder, node)
-        case exp.Filter() | exp.IgnoreNulls() | exp.RespectNulls():
+        case exp.Filter() | exp.WithinGroup() | exp.IgnoreNulls() | exp.RespectNulls():
             return _modified(binder, node, position)
         case exp.Anonymous():
             return _named(binder, node, position)
@@ -70,9 +79,9 @@ def bind_call(binder: Expressions, node: exp.Expr) -> Bound:
 
 
 def _modified(binder: Expressions, node: exp.Expr, position: int) -> Bound:
-    """Returns the call with FILTER or IGNORE NULLS, which only aggregates take without OVER."""
+    """Returns the call with FILTER, WITHIN GROUP or IGNORE NULLS, which only aggregates take without OVER."""
     call = call_syntax(binder, node)
-    if call.name in AGGREGATES:
+    if call.name in AGGREGATES or call.within:
         return bind_aggregate(binder, call)
     if call.name in WINDOW_FUNCTIONS:
         raise requires_over(call.name, position)
@@ -87,6 +96,8 @@ def _named(binder: Expressions, node: exp.Anonymous, position: int) -> Bound:
     refused = refusal_of_function(binder.body, node, name)
     if refused is not None and name not in _CLOCK:
         raise refused
+    if is_set_function(name):
+        return bind_set_item(binder, node)
     if name in AGGREGATES:
         return bind_aggregate(binder, call_syntax(binder, node))
     if name == "grouping":
@@ -98,6 +109,10 @@ def _named(binder: Expressions, node: exp.Anonymous, position: int) -> Bound:
         return now(position)
     if name in _CLOCK and not arguments:
         return _clock(binder, node)
+    if name == "timezone" and len(arguments) == 2:
+        return bind_at_time_zone(binder, arguments[0], arguments[1], position)
+    if name == "make_interval":
+        return bind_make_interval(binder, arguments, position)
     for one in arguments:
         if isinstance(one, exp.Distinct | exp.Order):
             word = "DISTINCT" if isinstance(one, exp.Distinct) else "ORDER BY"
@@ -113,6 +128,10 @@ def _named(binder: Expressions, node: exp.Anonymous, position: int) -> Bound:
             return _nullif(binder, arguments, position)
         case "date_part" | "date_trunc" if len(arguments) == 2:
             return _dated(binder, name, arguments, position)
+        case _ if name in TEXT_CALLS:
+            return bind_text_call(binder, name, arguments, position)
+        case _ if name in JSONB_CALLS:
+            return bind_jsonb_call(binder, name, arguments, position)
         case _:
             return _call(binder, name, arguments, position)
 
@@ -128,12 +147,12 @@ def _clock(binder: Expressions, node: exp.Expr) -> Bound:
 def _call(binder: Expressions, name: str, nodes: Sequence[exp.Expr], position: int) -> Scalar:
     arguments = [binder.bind(one) for one in nodes]
     types = [one if isinstance(one, Unknown) else one.type for one in arguments]
-    if name not in OVERLOADS and name not in _SPECIAL:
+    if name not in OVERLOADS and name not in _SPECIAL and name not in POLYMORPHIC:
         shown = ", ".join(type_name(one) for one in types)
+        every = (*OVERLOADS, *_SPECIAL, *TEXT_CALLS, *JSONB_CALLS)
+        names = [known for known in every if known.replace("_", "a").isalpha()]
         raise UndefinedFunction(
-            f"function {name}({shown}) does not exist",
-            hint=suggestion(name, [known for known in (*OVERLOADS, *_SPECIAL) if known.replace("_", "a").isalpha()]),
-            position=position,
+            f"function {name}({shown}) does not exist", hint=suggestion(name, names), position=position
         )
     literals = [one.value if isinstance(one, Literal) else None for one in arguments]
     return binder.applied(resolve_function(name, types, literals), arguments, position, nodes)
@@ -157,14 +176,29 @@ def _coalesce(binder: Expressions, nodes: Sequence[exp.Expr], position: int) -> 
     return result
 
 
+#: Kinds among which PostgreSQL compares without a cast.
+_FAMILIES = (
+    frozenset((Kind.INT2, Kind.INT4, Kind.INT8)),
+    frozenset((Kind.FLOAT4, Kind.FLOAT8)),
+    frozenset((Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)),
+)
+
+
+def _comparable_family(type_: ScalarType) -> frozenset[Kind]:
+    return next((one for one in _FAMILIES if type_.kind in one), frozenset((type_.kind,)))
+
+
 def _nullif(binder: Expressions, nodes: Sequence[exp.Expr], position: int) -> Bound:
     arguments = [binder.bind(one) for one in nodes]
     test = binder.operator("=", arguments, position)
     assert isinstance(test, Call)
     first = arguments[0]
     value = test.arguments[0] if isinstance(first, Unknown) else first
-    if not isinstance(first, Unknown) and test.arguments[0].type.kind is not first.type.kind:
+    if not isinstance(first, Unknown) and _comparable_family(test.arguments[0].type) != _comparable_family(first.type):
         value = test.arguments[0]
+    if test.function == "eq_text" and value.type.kind is not Kind.TEXT:
+        # Compared as text, a string of limited length is one.
+        value = binder.as_type(value, TEXT, nodes[0])
     return If(test, Literal(None, value.type), value)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from mz_dagster.sql.errors import InvalidSyntax, UnsupportedForm
@@ -19,6 +20,19 @@ RESERVED = frozenset((
     "table", "then", "to", "trailing", "true", "union", "unique", "user", "using", "variadic", "when", "where",
     "window", "with",
 ))  # fmt: skip
+
+
+def quoted(name: str) -> str:
+    """Returns a name as it is written in SQL: in quotes unless it may stand without.
+
+    Example:
+        >>> quoted("orders"), quoted("Orders"), quoted("order"), quoted('a"b')
+        ('orders', '"Orders"', '"order"', '"a""b"')
+    """
+    if re.fullmatch(r"[a-z_][a-z0-9_$]*", name) and name not in RESERVED:
+        return name
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"'
 
 
 @dataclass(slots=True)

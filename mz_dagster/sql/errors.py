@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Self
 
 from mz_dagster.errors import DataError, Error, IntegrityError, NotSupportedError, ProgrammingError
 from mz_dagster.plan.functions import Failure
@@ -19,6 +20,12 @@ class UndefinedTable(ProgrammingError):
     """Reports a name of a relation that nothing bears."""
 
     sqlstate = "42P01"
+
+    @classmethod
+    def named(cls, name: str, known: Iterable[str], position: int | None = None, *, kind: str = "relation") -> Self:
+        """Returns the error that says that nothing is called `name`, with what was probably meant."""
+        hint = suggestion(name.rpartition(".")[2], known)
+        return cls(f'{kind} "{name}" does not exist', hint=hint, position=position)
 
 
 class UndefinedColumn(ProgrammingError):
@@ -165,6 +172,12 @@ class DatetimeOutOfRange(DataError):
     sqlstate = "22008"
 
 
+class IntervalOutOfRange(DataError):
+    """Reports a literal with a field that no interval can have."""
+
+    sqlstate = "22015"
+
+
 class InvalidRowCount(DataError):
     """Reports a negative LIMIT."""
 
@@ -217,6 +230,7 @@ _BY_SQLSTATE: dict[str, type[DataError] | type[ProgrammingError] | type[NotSuppo
         ValueOutOfRange,
         InvalidDatetimeFormat,
         DatetimeOutOfRange,
+        IntervalOutOfRange,
         InvalidParameterValue,
         UnsupportedForm,
     )

@@ -8,7 +8,7 @@ semantics are refused at their position, each with its reason.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -20,7 +20,6 @@ from mz_dagster.plan.functions import (
     cast,
     common_type,
     literal_of,
-    literal_scale,
     numeric_literal,
     resolve_function,
     resolve_operator,
@@ -28,9 +27,10 @@ from mz_dagster.plan.functions import (
 )
 from mz_dagster.plan.functions.signature import ArgumentType
 from mz_dagster.plan.scalar import If, Literal, Scalar
-from mz_dagster.plan.types import BOOL, TEXT, Kind, ScalarType, numeric
+from mz_dagster.plan.types import BOOL, FLOAT8, TEXT, Kind, ScalarType, array_of, numeric
 from mz_dagster.sql.aggregates import AggregateCalls
-from mz_dagster.sql.binding import Binding, Bound, name_of, negated_literal, only
+from mz_dagster.sql.array_forms import bind_array, bind_bracket, unwrapped
+from mz_dagster.sql.binding import Binding, Bound, name_of, only
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.calls import bind_call
 from mz_dagster.sql.enclosing import named
@@ -39,18 +39,38 @@ from mz_dagster.sql.errors import (
     DatatypeMismatch,
     InvalidSyntax,
     UndefinedColumn,
+    UndefinedFunction,
     UnsupportedForm,
     error_of,
 )
-from mz_dagster.sql.moments import days_later, with_moments
+from mz_dagster.sql.moment_calls import bind_at_time_zone, bind_overlaps
+from mz_dagster.sql.moments import bind_interval, with_moments
+from mz_dagster.sql.parameters import negated_literal
 from mz_dagster.sql.refusals import refusal_of
+from mz_dagster.sql.row_values import (
+    bind_compared_rows,
+    bind_field,
+    bind_record,
+    bind_row,
+    compared_records,
+    null_test,
+    records_distinct,
+    row_comparison,
+    row_nodes,
+    rows_distinct,
+    whole_row,
+)
 from mz_dagster.sql.scope import Scope
+from mz_dagster.sql.set_functions import SetCalls
 from mz_dagster.sql.subqueries import (
+    bind_array_query,
     bind_exists,
     bind_in_subquery,
     bind_quantified,
     bind_scalar_subquery,
+    is_array_query,
     is_exists,
+    quantified_by,
 )
 from mz_dagster.sql.type_names import TypeName, type_name_of
 from mz_dagster.sql.windows import WindowCalls
@@ -71,6 +91,8 @@ _BINARY: dict[type[exp.Expr], str] = {
     exp.DPipe: "||",
 }
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+_BINARY_COMPARISONS = frozenset(_BINARY[one] for one in _COMPARISONS)
+_NUMBERS = (Kind.INT2, Kind.INT4, Kind.INT8, Kind.FLOAT4, Kind.FLOAT8, Kind.NUMERIC)
 _CASTS_HINT = "You might need to add explicit type casts."
 #: What sqlglot sets although the text does not say it.
 _IGNORED = ("safe", "typed", "big_int", "negate")
@@ -87,6 +109,7 @@ class Expressions:
         clause: For errors: `SELECT`, `WHERE`, `JOIN/ON`, `VALUES`.
         aggregates: Takes the aggregates; None where none may stand.
         windows: Takes the window functions; None where none may stand.
+        sets: Takes the functions that return rows; None where none may stand.
     """
 
     binding: Binding
@@ -95,6 +118,7 @@ class Expressions:
     clause: str = "SELECT"
     aggregates: AggregateCalls | None = None
     windows: WindowCalls | None = None
+    sets: SetCalls | None = None
 
     def bind(self, node: exp.Expr) -> Bound:
         """Returns the scalar, or the literal whose type is still open."""
@@ -131,9 +155,9 @@ class Expressions:
             raise CannotCoerce(message, position=self.body.position(node))
         return found.apply(bound)
 
-    def literal(self, unknown: Unknown, target: ScalarType, node: exp.Expr) -> Literal:
-        """Returns the literal of type `target` that a bare literal spells."""
-        found = literal_of(unknown.text, target)
+    def literal(self, unknown: Unknown, target: ScalarType, node: exp.Expr, *, assigned: bool = False) -> Literal:
+        """Returns the literal of type `target` that a bare literal spells; `assigned` as for `literal_of`."""
+        found = literal_of(unknown.text, target, assigned=assigned)
         if isinstance(found, Failure):
             raise error_of(found, self.body.position(node))
         return found
@@ -153,14 +177,25 @@ class Expressions:
                 return node
         return nodes[0]
 
+    def cast_to(self, bound: Bound, target: ScalarType, node: exp.Expr, *, assigned: bool = False) -> Scalar:
+        """Returns `bound` explicitly cast to `target`, or as an assignment casts."""
+        if isinstance(bound, Unknown):
+            return self.literal(bound, target, node)
+        found = cast(bound.type, target, CastContext.ASSIGNMENT if assigned else CastContext.EXPLICIT)
+        if isinstance(found, Failure):
+            raise error_of(found, self.body.position(node))
+        return found.apply(bound)
+
     def operator(
         self, symbol: str, arguments: Sequence[Bound], position: int, nodes: Sequence[exp.Expr] = ()
     ) -> Scalar:
         """Returns the application of an operator."""
-        later = days_later(symbol, arguments)
-        if later is not None:
-            return later
-        arguments = with_moments(arguments)
+        records = [one for one in arguments if not isinstance(one, Unknown) and one.type.kind is Kind.RECORD]
+        if len(records) == 2 and symbol in _BINARY_COMPARISONS:
+            return compared_records(self, symbol, records[0], records[1], position)
+        if len(records) == 2 and symbol.endswith("distinct from"):
+            return records_distinct(self, symbol, records[0], records[1], position)
+        arguments = with_moments(symbol, arguments)
         literals = [one.value if isinstance(one, Literal) else None for one in arguments]
         resolved = resolve_operator(symbol, [argument_type(one) for one in arguments], literals)
         return self.applied(resolved, arguments, position, nodes)
@@ -197,6 +232,9 @@ class Expressions:
             raise error_of(found, self.body.position(node))
         return found
 
+    def _interval(self, node: exp.Interval) -> Bound:
+        return bind_interval(self.body, node)
+
     def _null(self, node: exp.Null) -> Bound:
         return Unknown(None)
 
@@ -227,6 +265,10 @@ class Expressions:
         if table is None and isinstance(node.this, exp.Identifier):
             self.body.check_name(node.this)
         qualifier = None if table is None else name_of(table)
+        if table is None:
+            row = whole_row(self, node)
+            if row is not None:
+                return row
         return named(self.scope, self.binding.enclosing, qualifier, name_of(node.this), position)
 
     def _negative(self, node: exp.Neg) -> Bound:
@@ -235,6 +277,16 @@ class Expressions:
             if isinstance(literal, Literal):
                 return negated_literal(literal)
         return self.operator("-", [self.bind(node.this)], self.body.position(node))
+
+    def _positive(self, node: exp.Expr, position: int) -> Scalar:
+        """Returns the number behind a `+`, which is itself."""
+        bound = self.bind(node)
+        if isinstance(bound, Unknown):
+            return self.literal(bound, FLOAT8, node)
+        if bound.type.kind not in _NUMBERS:
+            shown = type_name(bound.type)
+            raise UndefinedFunction(f"operator does not exist: + {shown}", hint=_CASTS_HINT, position=position)
+        return bound
 
     def _binary(self, node: exp.Binary) -> Bound:
         only(self.body, node, "this", "expression", *_IGNORED)
@@ -247,15 +299,36 @@ class Expressions:
                         hint="Write a < b AND b < c, or use parentheses.",
                         position=position,
                     )
-            if isinstance(node.expression, exp.Any | exp.All):
+            if quantified_by(node.expression) is not None:
                 return bind_quantified(self, node, _BINARY[type(node)])
             for operand in (node.this, node.expression):
                 if isinstance(operand, exp.Any | exp.All):
                     raise refusal_of(self.body, operand)
-                if isinstance(operand, exp.Tuple):
-                    raise refusal_of(self.body, operand)
+            rows = bind_compared_rows(self, node, _BINARY[type(node)])
+            if rows is not None:
+                return rows
         nodes = [node.this, node.expression]
         return self.operator(_BINARY[type(node)], [self.bind(one) for one in nodes], position, nodes)
+
+    def _at_time_zone(self, node: exp.AtTimeZone) -> Bound:
+        zone: exp.Expr = node.args["zone"]
+        return bind_at_time_zone(self, zone, node.this, self.body.position(node))
+
+    def _overlaps(self, node: exp.Overlaps) -> Bound:
+        return bind_overlaps(self, node)
+
+    def _operator(self, node: exp.Operator) -> Bound:
+        symbol: str = node.args["operator"]
+        position = self.body.operator_position(node)
+        if node.this is None:
+            position = self.body.position(node)
+            if symbol == "+":
+                return self._positive(node.expression, position)
+            return self.operator(symbol, [self.bind(node.expression)], position, [node.expression])
+        if quantified_by(node.expression) is not None:
+            return bind_quantified(self, node, symbol)
+        nodes = [node.this, node.expression]
+        return self.operator(symbol, [self.bind(one) for one in nodes], position, nodes)
 
     def _connector(self, node: exp.Connector) -> Bound:
         word = "and" if isinstance(node, exp.And) else "or"
@@ -272,7 +345,7 @@ class Expressions:
 
     def _not(self, node: exp.Not) -> Bound:
         inner = node.this
-        if isinstance(inner, exp.Is):
+        if isinstance(inner, exp.Is) and not self.body.source(node).lower().startswith("not"):
             return self._is(inner, negated=True)
         return self.operator("not", [self.boolean(inner, "NOT")], self.body.position(node))
 
@@ -288,19 +361,27 @@ class Expressions:
             raise refusal_of(self.body, node)
         argument: Bound
         if tested == "null":
+            rows = row_nodes(node.this)
             argument = self.bind(node.this)
+            if not isinstance(argument, Unknown) and argument.type.kind is Kind.RECORD and (rows is None or rows):
+                return null_test(argument, negated=negated)
         else:
             argument = self.boolean(node.this, f"IS {'NOT ' if negated else ''}{tested.upper()}")
         return self.operator(f"is {'not ' if negated else ''}{tested}", [argument], self.body.position(node))
 
     def _distinct_from(self, node: exp.Binary) -> Bound:
         symbol = "is not distinct from" if isinstance(node, exp.NullSafeEQ) else "is distinct from"
+        rows = rows_distinct(self, symbol, node)
+        if rows is not None:
+            return rows
         arguments = [self.bind(node.this), self.bind(node.expression)]
         return self.operator(symbol, arguments, self.body.operator_position(node))
 
     def _between(self, node: exp.Between) -> Bound:
         only(self.body, node, "this", "low", "high", what="this form of BETWEEN")
         position = self.body.position(node)
+        if row_nodes(node.this) is not None:
+            return self._row_between(node, position)
         value = self.bind(node.this)
         bounds: list[Scalar] = []
         for part, symbol in (("low", ">="), ("high", "<=")):
@@ -319,15 +400,31 @@ class Expressions:
             return bind_in_subquery(self, node, query)
         position = self.body.position(node)
         nodes = [node.this, *node.expressions]
-        for one in nodes:
-            if isinstance(one, exp.Tuple | exp.Query):
-                raise refusal_of(self.body, one)
+        if any(isinstance(one, exp.Query) for one in nodes):
+            raise refusal_of(self.body, node)
+        if row_nodes(node.this) is not None:
+            return self._row_in(node, position)
         left, *items = [self.bind(one) for one in nodes]
         shared = common_type([argument_type(one) for one in (left, *items)], "IN")
         tests: list[Scalar] = []
         for item_node, item in zip(nodes[1:], items, strict=True):
             right = item if isinstance(shared, Failure) else self.as_type(item, shared, item_node, "IN")
             tests.append(self.operator("=", [left, right], position, [node.this, item_node]))
+        return tests[0] if len(tests) == 1 else self.operator("or", tests, position)
+
+    def _row_between(self, node: exp.Between, position: int) -> Bound:
+        rows = [[bound for bound, _ in bind_row(self, node.args[part])] for part in ("this", "low", "high")]
+        bounds = ((">=", rows[1]), ("<=", rows[2]))
+        tests = [row_comparison(self, symbol, rows[0], bound, position) for symbol, bound in bounds]
+        return self.operator("and", tests, position)
+
+    def _row_in(self, node: exp.In, position: int) -> Bound:
+        left = [bound for bound, _ in bind_row(self, node.this)]
+        tests: list[Scalar] = []
+        for one in node.expressions:
+            if row_nodes(one) is None:
+                raise refusal_of(self.body, one)
+            tests.append(row_comparison(self, "=", left, [bound for bound, _ in bind_row(self, one)], position))
         return tests[0] if len(tests) == 1 else self.operator("or", tests, position)
 
     def _case(self, node: exp.Case) -> Bound:
@@ -363,10 +460,12 @@ class Expressions:
         prefixed = span is not None and whole is not None and span[0] == whole[0]
         if prefixed and not (isinstance(node.this, exp.Literal) and node.this.is_string):
             raise InvalidSyntax("syntax error: a typed literal is quoted", position=self.body.position(node.this))
+        inner = unwrapped(node.this)
+        if isinstance(inner, exp.Array) and named.is_array and not named.is_open:
+            return bind_array(self, inner, named.scalar_type)
         bound = self.bind(node.this)
         if isinstance(bound, Unknown):
-            scale = literal_scale(bound.text) if named.is_open and bound.text else named.scale
-            return self.literal(bound, ScalarType(named.kind, scale or 0), node.this)
+            return self.literal(bound, named.type_of_text(bound.text), node.this)
         found = cast(bound.type, self._cast_target(named, bound.type, node), CastContext.EXPLICIT)
         if isinstance(found, Failure):
             raise error_of(found, self.body.position(node))
@@ -375,9 +474,11 @@ class Expressions:
     def _cast_target(self, named: TypeName, source: ScalarType, node: exp.Cast) -> ScalarType:
         if not named.is_open:
             return named.scalar_type
+        if named.is_array and source.element is not None:
+            return array_of(self._cast_target(replace(named, is_array=False), source.element, node))
         if source.kind in (Kind.NUMERIC, Kind.INT2, Kind.INT4, Kind.INT8):
             return numeric(source.scale)
-        if source.kind in (Kind.TEXT, Kind.FLOAT4, Kind.FLOAT8):
+        if source.kind in (Kind.TEXT, Kind.FLOAT4, Kind.FLOAT8, Kind.JSONB):
             raise UnsupportedForm(
                 f"a cast of {type_name(source)} to numeric without a scale is not supported",
                 detail="The scale of a numeric is fixed when bound.",
@@ -389,27 +490,50 @@ class Expressions:
     def _like(self, node: exp.Like | exp.ILike) -> Bound:
         return self._matched(node, None)
 
+    def _similar(self, node: exp.SimilarTo, escape: exp.Expr | None = None) -> Bound:
+        """Returns `x SIMILAR TO p`: a match of the regular expression that the pattern means."""
+        patterns = [self.bind(one) for one in (node.expression, escape) if one is not None]
+        resolved = resolve_function("similar_to_escape", [argument_type(one) for one in patterns])
+        position = self.body.operator_position(node)
+        pattern = self.applied(resolved, patterns, position)
+        return self.operator("~", [self.bind(node.this), pattern], position)
+
     def _escape(self, node: exp.Escape) -> Bound:
+        if isinstance(node.this, exp.SimilarTo):
+            return self._similar(node.this, node.expression)
         if not isinstance(node.this, exp.Like | exp.ILike):
             raise refusal_of(self.body, node)
         return self._matched(node.this, node.expression)
 
     def _matched(self, node: exp.Like | exp.ILike, escape: exp.Expr | None) -> Bound:
-        if isinstance(node.expression, exp.Any | exp.All | exp.Tuple):
+        if isinstance(node.expression, exp.Tuple):
             raise refusal_of(self.body, node.expression)
         position = self.body.operator_position(node)
+        word = ("not " if node.args.get("negate") else "") + ("ilike" if isinstance(node, exp.ILike) else "like")
+        if quantified_by(node.expression) is not None and escape is None:
+            return bind_quantified(self, node, word)
         pattern = self.bind(node.expression)
         if escape is not None:
             arguments = [pattern, self.bind(escape)]
             resolved = resolve_function("like_escape", [argument_type(one) for one in arguments])
             pattern = self.applied(resolved, arguments, position)
-        word = ("not " if node.args.get("negate") else "") + ("ilike" if isinstance(node, exp.ILike) else "like")
         return self.operator(word, [self.bind(node.this), pattern], position)
 
     def _qualified_call(self, node: exp.Dot) -> Bound:
         if name_of(node.this) == "pg_catalog" and isinstance(node.expression, exp.Anonymous):
             return self._call(node.expression)
+        if isinstance(node.this, exp.Paren) and isinstance(node.expression, exp.Identifier):
+            return bind_field(self, node)
         raise refusal_of(self.body, node)
+
+    def _row(self, node: exp.Expr) -> Bound:
+        return bind_record(self, node)
+
+    def _array(self, node: exp.Array) -> Bound:
+        return bind_array(self, node)
+
+    def _bracket(self, node: exp.Bracket) -> Bound:
+        return bind_bracket(self, node)
 
     def _subquery(self, node: exp.Expr) -> Bound:
         return bind_scalar_subquery(self, node)
@@ -420,6 +544,10 @@ class Expressions:
     def _call(self, node: exp.Expr) -> Bound:
         if is_exists(node):
             return bind_exists(self, node)
+        if row_nodes(node) is not None:
+            return bind_record(self, node)
+        if is_array_query(node):
+            return bind_array_query(self, node)
         return bind_call(self, node)
 
 
@@ -444,9 +572,13 @@ def refusal_of_bare_name(body: Body, node: exp.Column) -> UndefinedColumn | Unsu
 
 _RULES: tuple[tuple[type[exp.Expr] | tuple[type[exp.Expr], ...], Callable[..., Bound]], ...] = (
     (exp.Paren, Expressions._paren),
+    (exp.Tuple, Expressions._row),
+    (exp.Array, Expressions._array),
+    (exp.Bracket, Expressions._bracket),
     ((exp.Query, exp.Values), Expressions._subquery),
     (exp.Exists, Expressions._exists),
     (exp.Literal, Expressions._literal),
+    (exp.Interval, Expressions._interval),
     (exp.Null, Expressions._null),
     (exp.Boolean, Expressions._boolean),
     (exp.Placeholder, Expressions._placeholder),
@@ -457,14 +589,18 @@ _RULES: tuple[tuple[type[exp.Expr] | tuple[type[exp.Expr], ...], Callable[..., B
     (exp.Is, Expressions._is),
     ((exp.NullSafeEQ, exp.NullSafeNEQ), Expressions._distinct_from),
     ((exp.Like, exp.ILike), Expressions._like),
+    (exp.SimilarTo, Expressions._similar),
     (exp.Escape, Expressions._escape),
     (tuple(_BINARY), Expressions._binary),
+    (exp.Overlaps, Expressions._overlaps),
+    (exp.AtTimeZone, Expressions._at_time_zone),
+    (exp.Operator, Expressions._operator),
     (exp.Between, Expressions._between),
     (exp.In, Expressions._in),
     (exp.Case, Expressions._case),
     (exp.Dot, Expressions._qualified_call),
     (exp.Cast, Expressions._cast),
-    ((exp.Window, exp.Filter, exp.IgnoreNulls, exp.RespectNulls), Expressions._call),
+    ((exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls), Expressions._call),
     (
         (exp.Anonymous, exp.CurrentTimestamp, exp.Extract, exp.Substring, exp.Trim, exp.StrPosition, exp.Overlay),
         Expressions._call,

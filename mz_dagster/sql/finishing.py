@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mz_dagster.plan.functions.pure.interval import comparable
 from mz_dagster.plan.relation import ColumnOrder
+from mz_dagster.plan.values import Interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,9 @@ def _sort_key(value: object) -> Any:
         return value.encode()
     if isinstance(value, float):
         return (value != value, value if value == value else 0.0)
-    if isinstance(value, list):
+    if isinstance(value, Interval):
+        return comparable(value)
+    if isinstance(value, list | tuple):
         # As PostgreSQL compares arrays: element by element, NULL above all.
         return [(True, 0) if one is None else (False, _sort_key(one)) for one in value]
     return value

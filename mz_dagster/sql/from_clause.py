@@ -31,7 +31,9 @@ from mz_dagster.sql.errors import (
     suggestion,
 )
 from mz_dagster.sql.expressions import Expressions
+from mz_dagster.sql.jsonb_records import RECORD_FUNCTIONS, bind_records
 from mz_dagster.sql.scope import Scope, ScopeColumn
+from mz_dagster.sql.set_functions import bind_rows_from
 
 BindQuery = Callable[[exp.Expr, "FromBinder"], "tuple[Relation, tuple[str, ...]]"]
 
@@ -261,6 +263,10 @@ class FromBinder:
         if joins:
             return self.bind(_without_joins(node), joins)
         match node:
+            case exp.Unnest():
+                return self._rows_from(node, node, [node], ordinality=bool(node.args.get("offset")))
+            case exp.Table() if not isinstance(node.this, exp.Identifier):
+                return self._functions(node)
             case exp.Table():
                 return self._table(node)
             case exp.Subquery() if self._is_join_tree(node.this):
@@ -268,6 +274,10 @@ class FromBinder:
             case exp.Subquery() | exp.Values():
                 return self._derived(node)
             case exp.Lateral():
+                if isinstance(node.this, exp.Anonymous | exp.Unnest):
+                    only(self.body, node, "this", "alias", "ordinality", what="this form of LATERAL")
+                    ordinality = bool(node.args.get("ordinality") or node.this.args.get("offset"))
+                    return self._rows_from(node, node.this, [node.this], ordinality=ordinality)
                 with shown(self.binding.enclosing[self._level :]):
                     return self._derived(node)
             case _:
@@ -295,12 +305,6 @@ class FromBinder:
 
     def _table(self, node: exp.Table) -> Source:
         position = self.body.position(node)
-        if not isinstance(node.this, exp.Identifier):
-            raise UnsupportedForm(
-                "a function in FROM is not supported",
-                detail="Functions that return rows are not maintained yet.",
-                position=position,
-            )
         only(self.body, node, "this", "db", "catalog", "alias")
         parts = tuple(name_of(one) for one in (node.args.get("catalog"), node.args.get("db"), node.this) if one)
         alias, names = self._alias(node)
@@ -311,6 +315,68 @@ class FromBinder:
         relation, own = self.binding.relation(parts, position)
         return self._aliased(relation, own, alias or parts[-1], names, node)
 
+    def _functions(self, node: exp.Table) -> Source:
+        """Returns the rows of a function, or of several in ROWS FROM."""
+        only(self.body, node, "this", "db", "alias", "ordinality", "rows_from")
+        if node.args.get("db") is not None and name_of(node.args["db"]) != "pg_catalog":
+            raise UnsupportedForm(
+                "a function qualified by a schema is not supported", position=self.body.position(node)
+            )
+        tables = node.args.get("rows_from") or [node]
+        for one in tables:
+            only(self.body, one, "this", "db", "alias", "ordinality", "rows_from")
+        return self._rows_from(node, node, [one.this for one in tables], ordinality=bool(node.args.get("ordinality")))
+
+    def _rows_from(self, node: exp.Expr, owner: exp.Expr, calls: list[exp.Expr], *, ordinality: bool) -> Source:
+        """Returns the rows of functions, which may depend on what stands to their left.
+
+        Args:
+            node: The item of FROM.
+            owner: What has the alias, if `node` has not.
+            calls: The functions.
+            ordinality: Whether their rows are numbered.
+        """
+        aliased = node if node.args.get("alias") is not None else owner
+        if any(isinstance(one, exp.Anonymous) and name_of(one.this) in RECORD_FUNCTIONS for one in calls):
+            return self._records(node, aliased, calls, ordinality=ordinality)
+        alias, names = self._alias(aliased)
+        if isinstance(owner.args.get("offset"), exp.Identifier):
+            # Of `unnest(x) WITH ORDINALITY AS u (v, n)` the parser takes n apart.
+            self.body.check_name(owner.args["offset"], alias=True)
+            names.append(name_of(owner.args["offset"]))
+        binder = Expressions(self.binding, self.body, Scope(), "functions in FROM")
+        with shown(self.binding.enclosing[self._level :]):
+            found = bind_rows_from(binder, calls, ordinality=ordinality)
+        own = found.names
+        if alias is not None and found.scalar:
+            own = (alias, *own[1:])
+        source = self._aliased(found.relation, own, alias or found.names[0], names, node)
+        return replace(source, scope=source.scope.of_values()) if found.is_value else source
+
+    def _records(self, node: exp.Expr, aliased: exp.Expr, calls: list[exp.Expr], *, ordinality: bool) -> Source:
+        """Returns the rows of a function whose columns are defined by its alias."""
+        position = self.body.position(node)
+        alias = aliased.args.get("alias")
+        definitions = [] if alias is None else list(alias.args.get("columns") or [None])
+        if alias is None or not all(isinstance(one, exp.ColumnDef) for one in definitions):
+            raise InvalidSyntax(
+                'a column definition list is required for functions returning "record"',
+                hint="Write ... AS t (a integer, b text), for example.",
+                position=position,
+            )
+        if ordinality:
+            raise InvalidSyntax("WITH ORDINALITY cannot be used with a column definition list", position=position)
+        (call,) = calls if len(calls) == 1 else (None,)
+        if not isinstance(call, exp.Anonymous):
+            raise UnsupportedForm("ROWS FROM with a column definition list is not supported", position=position)
+        if alias.this is not None:
+            self.body.check_name(alias.this, alias=True)
+        name = name_of(call.this) if alias.this is None else name_of(alias.this)
+        binder = Expressions(self.binding, self.body, Scope(), "functions in FROM")
+        with shown(self.binding.enclosing[self._level :]):
+            relation, names = bind_records(binder, call, definitions)
+        return self._aliased(relation, names, name, [], node)
+
     def _derived(self, node: exp.Subquery | exp.Values | exp.Lateral) -> Source:
         alias, names = self._alias(node)
         query: exp.Expr
@@ -318,11 +384,7 @@ class FromBinder:
             only(self.body, node, "this", "alias", what="this form of LATERAL")
             query = node.this
             if not isinstance(query, exp.Subquery):
-                raise UnsupportedForm(
-                    "a function in FROM is not supported",
-                    detail="Functions that return rows are not maintained yet.",
-                    position=self.body.position(node),
-                )
+                raise UnsupportedForm("this form of LATERAL is not supported", position=self.body.position(node))
         elif isinstance(node, exp.Subquery):
             only(self.body, node, "this", "alias")
             query = node.this
@@ -349,7 +411,8 @@ class FromBinder:
                 self.body.check_name(named, alias=True)
         for one in columns:
             if not isinstance(one, exp.Identifier):
-                raise UnsupportedForm("a column definition list is not supported", position=self.body.position(one))
+                message = 'a column definition list is only allowed for functions returning "record"'
+                raise InvalidSyntax(message, position=self.body.position(one))
         return (name_of(alias.this) if alias.this is not None else None), [name_of(one) for one in columns]
 
     def _aliased(

@@ -41,6 +41,7 @@ from mz_dagster.sql.errors import (
     AmbiguousColumn,
     GroupingError,
     InvalidColumnReference,
+    UnsupportedForm,
     WindowingError,
 )
 from mz_dagster.sql.expressions import Expressions
@@ -49,21 +50,56 @@ from mz_dagster.sql.ordering import OutputColumns, bare_name, ordinal_of
 from mz_dagster.sql.placeholders import (
     AGGREGATE_BASE,
     has_aggregate,
+    has_set,
     has_window,
     is_aggregate,
+    is_set,
     is_window,
 )
 from mz_dagster.sql.scope import Scope
 
 
-def group_key(binder: Expressions, node: exp.Expr, outputs: OutputColumns) -> Scalar:
-    """Returns the key that an expression of a GROUP BY clause stands for, over what the query reads."""
+def group_key(binder: Expressions, node: exp.Expr, outputs: OutputColumns, taken: dict[int, Scalar]) -> Scalar:
+    """Returns the key that an expression of a GROUP BY clause stands for, over what the query reads.
+
+    Notes in `taken` which output column it is, if it is one: the first of several of one expression.
+    """
+    key, place = _group_key(binder, node, outputs)
+    if place is None and key in outputs.items:
+        place = outputs.items.index(key)
+    if place is not None:
+        taken[place] = key
+    return key
+
+
+def check_told_apart(body: Body, groupings: GroupBy, taken: dict[int, Scalar], outputs: OutputColumns) -> None:
+    """Refuses keys of several groupings that PostgreSQL tells apart by the output column they are, not by their value.
+
+    Raises:
+        UnsupportedForm: A key is a constant that a grouping leaves out, or two keys are outputs of one expression.
+    """
+    if len(groupings.sets) == 1:
+        return
+    everywhere = {groupings.keys[i] for i in set.intersection(*(set(one) for one in groupings.sets))}
+    for place, key in taken.items():
+        twice = list(taken.values()).count(key) > 1
+        if twice or (isinstance(key, Literal) and key not in everywhere):
+            raise UnsupportedForm(
+                f"{'two outputs of one expression' if twice else 'a constant'} in GROUPING SETS is not supported",
+                detail="Whether such an output is NULL would depend on more than its value.",
+                hint="Group by columns, and select the constant or the copy from the grouped query.",
+                position=body.position(outputs.nodes[place]),
+            )
+
+
+def _group_key(binder: Expressions, node: exp.Expr, outputs: OutputColumns) -> tuple[Scalar, int | None]:
+    """Returns the key, and which output column it names."""
     body, position = binder.body, binder.body.position(node)
     ordinal = ordinal_of(body, node, "GROUP BY")
     if ordinal is not None:
         if not 1 <= ordinal <= outputs.shown:
             raise InvalidColumnReference(f"GROUP BY position {ordinal} is not in select list", position=position)
-        return _output(binder, outputs, ordinal - 1)
+        return _output(binder, outputs, ordinal - 1), ordinal - 1
     name = bare_name(node)
     if name is not None and not any(column.name == name for column in binder.scope.visible):
         places = [i for i in range(outputs.shown) if outputs.names[i] == name]
@@ -71,8 +107,8 @@ def group_key(binder: Expressions, node: exp.Expr, outputs: OutputColumns) -> Sc
         if len(found) > 1:
             raise AmbiguousColumn(f'GROUP BY "{name}" is ambiguous', position=position)
         if found:
-            return found.pop()
-    return binder.typed(node)
+            return found.pop(), places[0]
+    return binder.typed(node), None
 
 
 def _output(binder: Expressions, outputs: OutputColumns, place: int) -> Scalar:
@@ -84,6 +120,12 @@ def _output(binder: Expressions, outputs: OutputColumns, place: int) -> Scalar:
     if has_window([scalar]):
         position = binder.body.position(_first_call(node, windows=True) or node)
         raise WindowingError("window functions are not allowed in GROUP BY", position=position)
+    if has_set([scalar]):
+        raise UnsupportedForm(
+            "set-returning functions are not supported in GROUP BY",
+            hint="Move the set-returning function into a LATERAL FROM item.",
+            position=binder.body.position(node),
+        )
     return scalar
 
 
@@ -112,7 +154,9 @@ class Grouped:
     scope: Scope
 
     def rewritten(self, scalar: Scalar, node: exp.Expr) -> Scalar:
-        """Returns `scalar`, over what the query reads, as one over the groups; placeholders of windows stay.
+        """Returns `scalar`, over what the query reads, as one over the groups.
+
+        Placeholders of windows and of functions that return rows stay.
 
         Raises:
             GroupingError: It depends on a column that is not the same for all rows of a group.
@@ -123,7 +167,7 @@ class Grouped:
             raise self._error(ungrouped, node) from None
 
     def _rewritten(self, scalar: Scalar) -> Scalar:
-        if isinstance(scalar, Literal | OuterColumn) or is_window(scalar):
+        if isinstance(scalar, Literal | OuterColumn) or is_window(scalar) or is_set(scalar):
             return scalar
         if scalar in self.keys:
             column = self.relation.relation_type.columns[self.keys.index(scalar)]
@@ -178,6 +222,8 @@ class _Ungrouped(Exception):
 def _within_aggregate(node: exp.Expr, root: exp.Expr) -> bool:
     child, parent = node, node.parent
     while child is not root and parent is not None:
+        if isinstance(parent, exp.WithinGroup) and child is not parent.this:
+            return True
         if isinstance(parent, exp.Anonymous) and name_of(parent.this) in AGGREGATES:
             above = parent.parent
             while isinstance(above, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
@@ -278,4 +324,4 @@ def _with_default(binding: Binding, reduce: Reduce) -> Relation:
     default = Constant((cells,), RelationType(columns, frozenset({frozenset()}), True))
     n = len(cells)
     superseded = Project(Map(rows, cells, reduce.names), tuple(range(n, 2 * n)))
-    return Let(identity, reduce, Union((rows, default, Negate(superseded))))
+    return Let(identity, reduce, Union((rows, default, Negate(superseded)), frozenset({frozenset()})))

@@ -66,7 +66,19 @@ _WORD = re.compile(r"[A-Za-z_\u0080-\U0010ffff][A-Za-z0-9_$\u0080-\U0010ffff]*")
 _NUMBER = re.compile(r"(?:[0-9]+(?:\.(?!\.)[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _DOLLAR = re.compile(r"\$(?:[A-Za-z_\u0080-\U0010ffff][A-Za-z0-9_\u0080-\U0010ffff]*)?\$")
 _NUMBERED = re.compile(r"\$[0-9]+")
-_SYMBOL = re.compile(r"::|<=|>=|<>|!=|\|\||->>|->|=>|:=|.", re.DOTALL)
+_SYMBOL = re.compile(r"::|:=|=>(?![-+*/<>=~!@#%^&|`])|.", re.DOTALL)
+#: Characters of operators; `?` is apart, because it is a parameter, too.
+_OPERATOR = re.compile(r"(?:(?!--|/\*)[-+*/<>=~!@#%^&|`])+")
+_QUESTION = re.compile(r"@?\?[|&]?(?!\|)")
+#: An operator ends in + or - only if it has one of these.
+_UNUSUAL = re.compile(r"[~!@#%^&|`]")
+#: Words that an operand follows: a `?` behind them is a parameter.
+_OPENING = frozenset((
+    "all", "and", "any", "between", "both", "by", "case", "distinct", "else", "escape", "fetch", "first", "for", "from",
+    "groups", "having", "ilike", "in", "interval", "is", "leading", "least", "like", "limit", "next", "not", "of",
+    "offset", "on", "or", "overlaps", "placing", "range", "returning", "rows", "select", "set", "some", "symmetric",
+    "then", "to", "trailing", "using", "values", "when", "where", "with", "zone",
+))  # fmt: skip
 _ASCII_FOLD = {ordinal: ordinal + 32 for ordinal in range(ord("A"), ord("Z") + 1)}
 
 
@@ -98,7 +110,7 @@ def tokens_of(text: str) -> tuple[Token, ...]:
         elif text.startswith("/*", at):
             at = _end_of_comment(text, at)
         else:
-            token = _token_at(text, at)
+            token = _question_at(text, at, tokens) or _token_at(text, at)
             tokens.append(token)
             at = token.end
     tokens.append(Token(TokenKind.END, "", len(text), len(text)))
@@ -173,6 +185,68 @@ def _quoted_end(text: str, start: int, quote: str, what: str, *, escapes: bool =
     raise InvalidSyntax(f"unterminated {what}", position=start + 1)
 
 
+def _question_at(text: str, at: int, before: list[Token]) -> Token | None:
+    """Returns the operator `?`, `?|`, `?&` or `@?`, if one stands at `at`: an operand is before it."""
+    match = _QUESTION.match(text, at)
+    if match is None or not before or not _ends_operand(before[-1]):
+        return None
+    return Token(TokenKind.SYMBOL, match.group(), at, match.end())
+
+
+def _ends_operand(token: Token) -> bool:
+    match token.kind:
+        case TokenKind.WORD:
+            return token.value not in _OPENING
+        case TokenKind.SYMBOL:
+            return token.value in (")", "]")
+        case _:
+            return True
+
+
+def _operator_at(text: str, at: int) -> Token | None:
+    """Returns the operator at `at`: as many characters as PostgreSQL takes."""
+    match = _OPERATOR.match(text, at)
+    if match is None:
+        return None
+    symbol = match.group()
+    while len(symbol) > 1 and symbol[-1] in "+-" and not _UNUSUAL.search(symbol):
+        symbol = symbol[:-1]
+    return Token(TokenKind.SYMBOL, symbol, at, at + len(symbol))
+
+
+_ESCAPE = re.compile(
+    r"''|\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([uU])|(.))", re.DOTALL
+)
+_CONTROLS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+
+
+def _unescaped(text: str, position: int) -> str:
+    """Returns what the inside of `E'...'` stands for; bytes that are given as numbers are parts of UTF-8 characters."""
+    pieces, at = b"", 0
+    try:
+        for match in _ESCAPE.finditer(text):
+            pieces += text[at : match.start()].encode() + _escaped_bytes(*match.groups())
+            at = match.end()
+        found = (pieces + text[at:].encode()).decode()
+    except ValueError as error:
+        raise InvalidSyntax(f"invalid escape in a string literal: {error}", position=position) from None
+    if "\0" in found:
+        raise InvalidSyntax("invalid escape in a string literal: a text holds no zero byte", position=position)
+    return found
+
+
+def _escaped_bytes(octal: str, hexadecimal: str, short: str, long: str, bad: str, other: str) -> bytes:
+    if octal:
+        return bytes([int(octal, 8) % 256])
+    if hexadecimal:
+        return bytes([int(hexadecimal, 16)])
+    if short or long:
+        return chr(int(short or long, 16)).encode()
+    if bad:
+        raise ValueError("a character is \\uXXXX or \\UXXXXXXXX")
+    return b"'" if other is None else _CONTROLS.get(other, other).encode()
+
+
 def _token_at(text: str, at: int) -> Token:
     character = text[at]
     if character == "'":
@@ -195,7 +269,10 @@ def _token_at(text: str, at: int) -> Token:
     if match := _WORD.match(text, at):
         word = match.group()
         behind = text[match.end() : match.end() + 2]
-        if word.lower() in ("e", "b", "x", "n") and behind[:1] == "'":
+        if word.lower() == "e" and behind[:1] == "'":
+            end = _quoted_end(text, at + 1, "'", "quoted string", escapes=True)
+            return Token(TokenKind.STRING, _unescaped(text[at + 2 : end - 1], at + 1), at, end)
+        if word.lower() in ("b", "x", "n") and behind[:1] == "'":
             raise InvalidSyntax(
                 f"string literals of the form {word}'...' are not known",
                 position=at + 1,
@@ -213,4 +290,6 @@ def _token_at(text: str, at: int) -> Token:
         return Token(TokenKind.NUMBER, match.group(), at, match.end())
     symbol = _SYMBOL.match(text, at)
     assert symbol is not None
+    if symbol.group() != "=>" and (operator := _operator_at(text, at)):
+        return operator
     return Token(TokenKind.SYMBOL, symbol.group(), at, symbol.end())

@@ -1,42 +1,62 @@
-"""Literals that an operator reads as moments or as days, where PostgreSQL's rules alone would not.
+"""Literals of intervals, and those that an operator reads as moments or intervals where PostgreSQL's rules would not.
 
-`mz_now() < '2020-01-01'` compares with that moment, as in Materialize, and `d + '90 days'` is the date d and so many
-days later, a timestamp: the only intervals there are.
+`mz_now() < '2020-01-01'` compares with that moment, as in Materialize, and `d + '90 days'`, which PostgreSQL calls
+ambiguous, is the date d and so many days later, a timestamp.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from mz_dagster.plan.functions import Unknown, literal_of
-from mz_dagster.plan.scalar import Call, Literal, Scalar
-from mz_dagster.plan.types import DATE, INT4, MZ_TIMESTAMP, TIMESTAMP, TIMESTAMPTZ
+from sqlglot import exp
+
+from mz_dagster.plan.functions import Failure, Unknown, interval_literal, literal_of
+from mz_dagster.plan.scalar import Literal
+from mz_dagster.plan.types import DATE, INTERVAL, MZ_TIMESTAMP, TIMESTAMPTZ
 from mz_dagster.sql.binding import Bound
-from mz_dagster.sql.options import parse_interval_ms
+from mz_dagster.sql.body_parser import Body
+from mz_dagster.sql.errors import InvalidSyntax, error_of
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_DAY_MS = 86_400_000
+#: The fields that the type of an interval may have.
+_INTERVAL_TYPES = frozenset((
+    "", "year", "month", "day", "hour", "minute", "second", "year to month", "day to hour", "day to minute",
+    "day to second", "hour to minute", "hour to second", "minute to second",
+))  # fmt: skip
 
 
-def with_moments(arguments: Sequence[Bound]) -> list[Bound]:
-    """Returns the operands, with what is written as a moment beside an mz_timestamp as its milliseconds."""
-    beside = any(not isinstance(one, Unknown) and one.type == MZ_TIMESTAMP for one in arguments)
-    return [_moment(one) if beside and isinstance(one, Unknown) else one for one in arguments]
+def with_moments(symbol: str, arguments: Sequence[Bound]) -> list[Bound]:
+    """Returns the operands, with what is written as a moment or as an interval beside another as that."""
+    types = [None if isinstance(one, Unknown) else one.type for one in arguments]
+    if MZ_TIMESTAMP in types:
+        return [_moment(one) if isinstance(one, Unknown) else one for one in arguments]
+    if symbol == "+" and DATE in types:
+        return [_length(one) if isinstance(one, Unknown) else one for one in arguments]
+    return list(arguments)
 
 
-def days_later(symbol: str, arguments: Sequence[Bound]) -> Scalar | None:
-    """Returns the sum of a date and a literal of whole days, from either side, or None if it is none."""
-    if symbol != "+" or len(arguments) != 2:
-        return None
-    for day, literal in (arguments, reversed(arguments)):
-        if isinstance(literal, Unknown) and literal.text and not isinstance(day, Unknown) and day.type == DATE:
-            length = parse_interval_ms(literal.text)
-            if length is None or length % _DAY_MS or length // _DAY_MS >= 2**31:
-                return None
-            later = Call("add_date_int4", (day, Literal(length // _DAY_MS, INT4)), DATE, day.nullable)
-            return Call("cast_date_to_timestamp", (later,), TIMESTAMP, day.nullable)
-    return None
+def bind_interval(body: Body, node: exp.Interval) -> Literal:
+    """Returns the literal of `INTERVAL 'text' [fields]`."""
+    text = node.this
+    if not isinstance(text, exp.Literal) or not text.is_string:
+        raise InvalidSyntax("syntax error: an interval literal is quoted", position=body.position(node))
+    matched = re.fullmatch(r"([a-z ]*)(?:\(([0-9])\))?", node.meta.get("fields", ""))
+    if matched is None or matched[1] not in _INTERVAL_TYPES:
+        raise InvalidSyntax("syntax error: there is no such type of intervals", position=body.position(node))
+    found = interval_literal(text.this, matched[1], int(matched[2]) if matched[2] else None)
+    if isinstance(found, Failure):
+        raise error_of(found, body.position(text))
+    return found
+
+
+def _length(unknown: Unknown) -> Bound:
+    """Returns the interval that a literal with a unit spells; a bare number could be one of days as well."""
+    if unknown.text is None or not re.search("[a-zA-Z:]", unknown.text):
+        return unknown
+    found = literal_of(unknown.text, INTERVAL)
+    return found if isinstance(found, Literal) else unknown
 
 
 def _moment(unknown: Unknown) -> Bound:

@@ -4,25 +4,11 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from mz_dagster.plan.types import Kind
+from mz_dagster.plan.functions.casts import short_name
 from mz_dagster.sql.binding import name_of
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.type_names import type_name_of
 
-_CATALOG_NAMES = {
-    Kind.BOOL: "bool",
-    Kind.INT2: "int2",
-    Kind.INT4: "int4",
-    Kind.INT8: "int8",
-    Kind.FLOAT4: "float4",
-    Kind.FLOAT8: "float8",
-    Kind.NUMERIC: "numeric",
-    Kind.TEXT: "text",
-    Kind.DATE: "date",
-    Kind.TIMESTAMP: "timestamp",
-    Kind.TIMESTAMPTZ: "timestamptz",
-    Kind.MZ_TIMESTAMP: "mz_timestamp",
-}
 _TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
 
 
@@ -43,10 +29,18 @@ def _figure(body: Body, node: exp.Expr | None) -> tuple[str | None, int]:
             return name_of(node.this), 2
         case exp.Anonymous():
             return name_of(node.this), 2
-        case exp.Window() | exp.Filter() | exp.IgnoreNulls() | exp.RespectNulls():
+        case exp.Window() | exp.Filter() | exp.WithinGroup() | exp.IgnoreNulls() | exp.RespectNulls():
             return _figure(body, node.this)
+        case exp.Dot() if isinstance(node.expression, exp.Identifier):
+            return name_of(node.expression), 2
         case exp.Dot():
             return _figure(body, node.expression)
+        case exp.Bracket():
+            return _figure(body, node.this)
+        case exp.Array():
+            return "array", 2
+        case exp.Tuple():
+            return "row", 2
         case exp.Extract():
             return "extract", 2
         case exp.Substring():
@@ -60,11 +54,13 @@ def _figure(body: Body, node: exp.Expr | None) -> tuple[str | None, int]:
             return (name, strength) if strength > 1 else ("case", 1)
         case exp.Boolean():
             return "bool", 1
+        case exp.Interval():
+            return "interval", 1
         case exp.Cast():
             name, strength = _figure(body, node.this)
             if strength > 1:
                 return name, strength
             source = body.source(node.args["to"])
-            return _CATALOG_NAMES[type_name_of(source).kind], 1
+            return short_name(type_name_of(source).kind), 1
         case _:
             return None, 0

@@ -149,7 +149,7 @@ class Pending:
     ) -> Scalar:
         position = self.body.position(node)
         if isinstance(item, Unknown):
-            literal = literal_of(item.text, target)
+            literal = literal_of(item.text, target, assigned=context is CastContext.ASSIGNMENT)
             if isinstance(literal, Failure):
                 raise error_of(literal, position)
             return literal

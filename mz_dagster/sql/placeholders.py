@@ -1,6 +1,7 @@
 """Stand-ins for what an expression holds but its relation has no column for yet.
 
-While the expressions of a SELECT are bound over its FROM clause, an aggregate or a window function is a column at a
+While the expressions of a SELECT are bound over its FROM clause, an aggregate, a window function or one that returns
+rows is a column at a
 position beyond all real ones; once the plan has the column, the reference is replaced. Invariant: no placeholder is
 left in a finished plan, whose nodes refuse positions out of range.
 """
@@ -11,10 +12,10 @@ from collections.abc import Iterable, Mapping
 
 from mz_dagster.plan.scalar import ColumnRef, Scalar, rewrite, walk
 
-#: From here on a position is that of an aggregate, of a window function.
+#: From here on a position is that of an aggregate, of a window function, of a function that returns rows.
 AGGREGATE_BASE = 1 << 20
 WINDOW_BASE = 1 << 21
-_END = 1 << 22
+SET_BASE = 1 << 22
 
 
 def is_aggregate(scalar: Scalar) -> bool:
@@ -24,7 +25,12 @@ def is_aggregate(scalar: Scalar) -> bool:
 
 def is_window(scalar: Scalar) -> bool:
     """Returns whether `scalar` stands for a window function."""
-    return isinstance(scalar, ColumnRef) and WINDOW_BASE <= scalar.position < _END
+    return isinstance(scalar, ColumnRef) and WINDOW_BASE <= scalar.position < SET_BASE
+
+
+def is_set(scalar: Scalar) -> bool:
+    """Returns whether `scalar` stands for the rows of a function."""
+    return isinstance(scalar, ColumnRef) and scalar.position >= SET_BASE
 
 
 def has_aggregate(scalars: Iterable[Scalar]) -> bool:
@@ -35,6 +41,11 @@ def has_aggregate(scalars: Iterable[Scalar]) -> bool:
 def has_window(scalars: Iterable[Scalar]) -> bool:
     """Returns whether any of `scalars` depends on a window function."""
     return any(is_window(part) for scalar in scalars for part in walk(scalar))
+
+
+def has_set(scalars: Iterable[Scalar]) -> bool:
+    """Returns whether any of `scalars` depends on a function that returns rows."""
+    return any(is_set(part) for scalar in scalars for part in walk(scalar))
 
 
 def replaced(scalar: Scalar, columns: Mapping[int, ColumnRef]) -> Scalar:

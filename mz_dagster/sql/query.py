@@ -12,10 +12,11 @@ from sqlglot import exp
 
 from mz_dagster.plan.decorrelate import decorrelate
 from mz_dagster.plan.dependence import is_dependent
-from mz_dagster.plan.relation import Constant, Get, Let, Relation
+from mz_dagster.plan.relation import Constant, Get, Let, Relation, TopK
 from mz_dagster.plan.semijoin import ONE_ROW
-from mz_dagster.sql.binding import Binding, Bound, CommonTable, name_of, only
+from mz_dagster.sql.binding import Binding, Bound, CommonTable, OrderedRows, name_of, only
 from mz_dagster.sql.body_parser import Body
+from mz_dagster.sql.comparability import check_comparable
 from mz_dagster.sql.errors import DuplicateAlias, InvalidColumnReference, InvalidSyntax, UnsupportedForm
 from mz_dagster.sql.expressions import Expressions
 from mz_dagster.sql.from_clause import FromBinder
@@ -39,7 +40,13 @@ class Queries:
     body: Body
 
     def bind(
-        self, node: exp.Expr, tables: dict[str, CommonTable], *, finishing: bool = False, tail: Tail | None = None
+        self,
+        node: exp.Expr,
+        tables: dict[str, CommonTable],
+        *,
+        finishing: bool = False,
+        drops_order: bool = False,
+        tail: Tail | None = None,
     ) -> Pending:
         """Returns the bound query.
 
@@ -47,13 +54,15 @@ class Queries:
             node: Its syntax.
             tables: The CTEs in scope.
             finishing: Whether its order, limit and offset are left to the caller; else they are part of the plan.
+            drops_order: Whether an order without a limit is left out, since its rows become a collection; else it is
+                refused: what is around it could be taken to see it.
             tail: What follows the parentheses around `node`.
         """
         tail = (tail or Tail()).around(self.body, node)
         inner = self._with(node, tables)
         if isinstance(node, exp.Subquery):
             only(self.body, node, "this", "with_", *TAIL)
-            return self.bind(node.this, inner, finishing=finishing, tail=tail)
+            return self.bind(node.this, inner, finishing=finishing, drops_order=drops_order, tail=tail)
         match node:
             case exp.Select():
                 pending = self._select(node, inner, tail.order)
@@ -62,7 +71,9 @@ class Queries:
             case exp.Values():
                 only(self.body, node, "expressions", "alias", "with_", *TAIL)
                 around = FromBinder(self.binding, self.body, inner, self.derived)
-                with self.binding.binding_by(lambda one: self.derived(one, around)[0]):
+                with self.binding.binding_by(
+                    lambda one: self.derived(one, around)[0], lambda one: self.ordered(one, around)
+                ):
                     pending = self._values(node, tail.order)
             case _:
                 raise UnsupportedForm("this form of query is not supported", position=self.body.position(node))
@@ -70,10 +81,11 @@ class Queries:
         pending.offset = offset_of(self.binding, self.body, tail.offset)
         if finishing:
             return pending
-        if tail.order is not None and pending.limit is None and pending.offset == 0 and not pending.ordered_distinct:
+        in_vain = pending.limit is None and pending.offset == 0 and not pending.ordered_distinct
+        if tail.order is not None and in_vain and not drops_order:
             raise UnsupportedForm(
                 "ORDER BY here is not supported",
-                detail="Rows of a collection have no order; only a one-off SELECT orders its result.",
+                detail="The rows that a query reads have no order; only a one-off SELECT orders its result.",
                 hint="Add LIMIT, order the outermost SELECT, or write the order into array_agg or string_agg.",
                 position=self.body.position(tail.order),
             )
@@ -84,6 +96,14 @@ class Queries:
         pending = self.bind(node, around.tables)
         what = "VALUES" if isinstance(node, exp.Values) else "UNION"
         return pending.finish(pending.common_types(what), what), pending.names
+
+    def ordered(self, node: exp.Expr, around: FromBinder) -> OrderedRows:
+        """Returns the plan of a query within a query whose order counts."""
+        pending = self.bind(node, around.tables, finishing=True)
+        relation, _ = pending.settled().rows[0]
+        if pending.limit is not None or pending.offset:
+            relation = TopK(relation, (), pending.order, pending.limit, pending.offset, pending.limit_size)
+        return OrderedRows(relation, pending.order, pending.shown)
 
     def _with(self, node: exp.Expr, tables: dict[str, CommonTable]) -> dict[str, CommonTable]:
         clause = node.args.get("with_")
@@ -131,7 +151,7 @@ class Queries:
         if from_ is None and node.args.get("joins"):
             raise InvalidSyntax("syntax error: JOIN without FROM", position=self.body.position(node.args["joins"][0]))
         binder = FromBinder(self.binding, self.body, tables, self.derived)
-        with self.binding.binding_by(lambda one: self.derived(one, binder)[0]):
+        with self.binding.binding_by(lambda one: self.derived(one, binder)[0], lambda one: self.ordered(one, binder)):
             source = binder.bind(from_.this if from_ is not None else None, list(node.args.get("joins") or []))
             return SelectBinder(self.binding, self.body, source.scope).bind(node, source.relation, order)
 
@@ -165,8 +185,14 @@ class Queries:
         return pending
 
 
-def with_lets(relation: Relation, binding: Binding) -> Relation:
-    """Returns `relation` within the bindings of all CTEs, outermost first, without subqueries."""
+def with_lets(relation: Relation, binding: Binding, position: int | None = None) -> Relation:
+    """Returns `relation` within the bindings of all CTEs, outermost first, without subqueries.
+
+    Raises:
+        UnsupportedForm: It compares values that cannot be compared exactly; blamed at `position`.
+    """
+    for part in (relation, *(value for _, value in binding.lets)):
+        check_comparable(part, position)
     for identity, value in reversed(binding.lets):
         relation = Let(identity, value, relation)
     return decorrelate(relation, binding.local_id)

@@ -34,14 +34,23 @@ class ScopeColumn:
 
 @dataclass(frozen=True, slots=True)
 class ScopeTable:
-    """Is a relation in FROM under the name by which its columns can be qualified; None if it has none."""
+    """Is a relation in FROM under the name by which its columns can be qualified; None if it has none.
+
+    Attributes:
+        name: Or None.
+        columns: In order.
+        is_value: Whether its row is the value of its one column: the rows of a function that returns no records.
+        maybe_missing: Whether an outer join may have no row of it.
+    """
 
     name: str | None
     columns: tuple[ScopeColumn, ...]
+    is_value: bool = False
+    maybe_missing: bool = False
 
     def shifted(self, by: int) -> ScopeTable:
         """Returns a copy whose columns stand `by` positions on."""
-        return ScopeTable(self.name, tuple(column.shifted(by) for column in self.columns))
+        return replace(self, columns=tuple(column.shifted(by) for column in self.columns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +74,10 @@ class Scope:
         )
         return cls((ScopeTable(name, columns),), columns)
 
+    def of_values(self) -> Scope:
+        """Returns the scope of a function's rows that are values: a whole row is then its one value."""
+        return replace(self, tables=tuple(replace(table, is_value=True) for table in self.tables))
+
     def beside(self, right: Scope, by: int, position: int) -> Scope:
         """Returns the scope over this relation's columns followed by `right`'s, `by` positions on.
 
@@ -84,7 +97,11 @@ class Scope:
         """Returns the scope of the side of an outer join that NULLs may stand for."""
         return Scope(
             tuple(
-                ScopeTable(table.name, tuple(replace(column, nullable=True) for column in table.columns))
+                replace(
+                    table,
+                    columns=tuple(replace(column, nullable=True) for column in table.columns),
+                    maybe_missing=True,
+                )
                 for table in self.tables
             ),
             tuple(replace(column, nullable=True) for column in self.visible),
@@ -118,12 +135,6 @@ class Scope:
                 position=position,
             )
         if not found:
-            if any(table.name == name for table in self.tables):
-                raise UndefinedColumn(
-                    f'column "{name}" does not exist',
-                    hint=f'There is a relation of that name; whole rows are not supported, write "{name}.*".',
-                    position=position,
-                )
             hint = suggestion(name, [column.name for column in self.visible])
             raise UndefinedColumn(f'column "{name}" does not exist', hint=hint, position=position)
         return found[0]

@@ -7,13 +7,14 @@ the columns. What follows a query (LIMIT, OFFSET) is left to the caller, except 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from mz_dagster.plan.functions import Unknown
 from mz_dagster.plan.relation import ColumnOrder, Filter, Reduce, Relation, TopK
-from mz_dagster.plan.scalar import ColumnRef, OuterColumn, Scalar
+from mz_dagster.plan.scalar import Scalar
 from mz_dagster.plan.semijoin import ONE_ROW
 from mz_dagster.sql.aggregates import AggregateCalls, SortKey
 from mz_dagster.sql.binding import Binding, Bound, name_of, only
@@ -21,13 +22,15 @@ from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.enclosing import all_named
 from mz_dagster.sql.errors import InvalidColumnReference, InvalidSyntax, UnsupportedForm
 from mz_dagster.sql.expressions import Expressions
-from mz_dagster.sql.grouping import Grouped, group_key, grouped
+from mz_dagster.sql.grouping import Grouped, check_told_apart, group_key, grouped
 from mz_dagster.sql.grouping_sets import GroupBy, group_by
 from mz_dagster.sql.ordering import TAIL, OutputColumns
 from mz_dagster.sql.output_names import output_name
 from mz_dagster.sql.pending import Pending
 from mz_dagster.sql.placeholders import replaced
+from mz_dagster.sql.row_values import bind_all_fields
 from mz_dagster.sql.scope import Scope
+from mz_dagster.sql.set_functions import SetCalls, apply_sets
 from mz_dagster.sql.windows import WindowCall, WindowCalls, apply_windows
 
 _CLAUSES = ("expressions", "from_", "joins", "where", "kind", "group", "having", "windows", "qualify", "distinct")
@@ -51,13 +54,14 @@ class SelectBinder:
         """Returns the SELECT over `relation`, its rows in the order of the ORDER BY clause `order`."""
         check_clauses(self.body, node)
         sizes = self.body.group_sizes(node)
-        aggregates, windows = AggregateCalls(), WindowCalls()
+        aggregates, windows, sets = AggregateCalls(), WindowCalls(), SetCalls()
         where = node.args.get("where")
         if where is not None:
             relation = Filter(relation, (self._expressions("WHERE").boolean(where.this, "WHERE"),))
         binder = self._expressions("SELECT", aggregates, windows)
         definitions = node.args.get("windows") or []
         windows.define(replace(binder, clause="window definitions", windows=None), definitions)
+        binder = replace(binder, sets=sets)
         outputs = self._items(node, binder)
         outputs.expressions = replace(binder, clause="ORDER BY").typed
         having = self._condition(node, "having", "HAVING", aggregates, None)
@@ -70,7 +74,9 @@ class SelectBinder:
         groupings = GroupBy()
         if group is not None:
             in_group = self._expressions("GROUP BY")
-            groupings = group_by(self.body, group, lambda one: group_key(in_group, one, outputs))
+            taken: dict[int, Scalar] = {}
+            groupings = group_by(self.body, group, lambda one: group_key(in_group, one, outputs, taken))
+            check_told_apart(self.body, groupings, taken, outputs)
         calls = windows.calls
         if group is not None or having is not None or aggregates.calls:
             found = grouped(self.binding, self.body, self.scope, relation, groupings, aggregates.calls, sizes.aggregate)
@@ -85,12 +91,23 @@ class SelectBinder:
                 relation = Filter(relation, (condition,))
             if qualify is not None:
                 qualify = found.rewritten(qualify, node.args["qualify"].this)
+            sets.arrays = [found.rewritten(one, syntax) for one, syntax in zip(sets.arrays, sets.syntax, strict=True)]
         if calls:
             relation, columns = apply_windows(relation, calls)
             qualify = None if qualify is None else replaced(qualify, columns)
             outputs.items = [one if isinstance(one, Unknown) else replaced(one, columns) for one in outputs.items]
+            sets.arrays = [replaced(one, columns) for one in sets.arrays]
         if qualify is not None:
             relation = Filter(relation, (qualify,))
+        if sets.arrays:
+            if on is not None and distinct is not None:
+                raise UnsupportedForm(
+                    "a set-returning function in SELECT DISTINCT ON is not supported",
+                    hint="Move it into a LATERAL FROM item.",
+                    position=self.body.position(distinct),
+                )
+            relation, columns = apply_sets(self.body, relation, sets, outputs)
+            outputs.items = [one if isinstance(one, Unknown) else replaced(one, columns) for one in outputs.items]
         pending = Pending(
             self.body,
             [(relation, outputs.items)],
@@ -124,12 +141,12 @@ class SelectBinder:
         nodes: list[exp.Expr] = []
         names: list[str] = []
         for item in node.expressions:
-            star = self._star(item)
+            star = self._star(item, binder)
             if star is not None:
-                for reference in star:
-                    items.append(reference)
+                for name, value in star:
+                    items.append(value)
                     nodes.append(item)
-                    names.append(reference.name)
+                    names.append(name)
                 continue
             if isinstance(item, exp.Alias):
                 self.body.check_name(item.args["alias"], label=True)
@@ -144,17 +161,21 @@ class SelectBinder:
             )
         return OutputColumns(self.body, names, items, nodes, None)
 
-    def _star(self, item: exp.Expr) -> list[ColumnRef | OuterColumn] | None:
+    def _star(self, item: exp.Expr, binder: Expressions) -> Sequence[tuple[str, Scalar]] | None:
+        """Returns the columns that an item with a star stands for, with their names; None if it has no star."""
         if isinstance(item, exp.Star):
             only(self.body, item, what="this form of *")
             if not self.scope.tables:
                 raise InvalidSyntax("SELECT * with no tables specified is not valid", position=self.body.position(item))
-            return [column.reference for column in self.scope.visible]
+            return [(column.name, column.reference) for column in self.scope.visible]
+        if isinstance(item, exp.Dot) and isinstance(item.expression, exp.Star):
+            return bind_all_fields(binder, item)
         if isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
             only(self.body, item, "this", "table", what="this form of *")
             only(self.body, item.this, what="this form of *")
             table = name_of(item.args["table"])
-            return all_named(self.scope, self.binding.enclosing, table, self.body.position(item))
+            columns = all_named(self.scope, self.binding.enclosing, table, self.body.position(item))
+            return [(column.name, column) for column in columns]
         return None
 
     def _distinct_on(self, distinct: exp.Expr | None, outputs: OutputColumns) -> list[int] | None:

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from mz_dagster.plan.relation import Get, Let, Negate, Reduce, Relation, Threshold, Union
 from mz_dagster.plan.scalar import ColumnRef
+from mz_dagster.plan.transform.comparable_columns import comparable_rows, represented_as_in
 from mz_dagster.sql.binding import Binding, Bound
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.errors import InvalidSyntax
@@ -38,11 +39,10 @@ def combined(binding: Binding, body: Body, node: exp.Expr, left: Pending, right:
         relation = both.finish(types, word)
         relation = _distinct(relation) if distinct else relation
     else:
-        sides = []
-        for side in (left, right):
-            side_relation = Pending(body, side.rows, side.nodes, left.names).finish(types, word)
-            sides.append(_distinct(side_relation) if distinct else side_relation)
+        given = [Pending(body, side.rows, side.nodes, left.names).finish(types, word) for side in (left, right)]
+        sides = [_distinct(comparable_rows(one)) if distinct else comparable_rows(one) for one in given]
         relation = _except(*sides) if isinstance(node, exp.Except) else _intersect(binding, *sides)
+        relation = represented_as_in(relation, given[0])
     items: list[Bound] = [
         ColumnRef(i, column.type, column.nullable, left.names[i])
         for i, column in enumerate(relation.relation_type.columns)

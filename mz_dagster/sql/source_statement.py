@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
+from mz_dagster.plan.representations import REPRESENTATIONS
 from mz_dagster.sql.cursor import Cursor
 from mz_dagster.sql.errors import InvalidSyntax, InvalidTableDefinition
 from mz_dagster.sql.options import Common, parse_columns, parse_timeline, parse_with_options
-from mz_dagster.sql.statements import CreateSource, Files
+from mz_dagster.sql.statements import ColumnDefinition, CreateSource, Files
 
 
 def parse_create_source(cursor: Cursor, common: Common) -> CreateSource:
@@ -50,9 +52,35 @@ def parse_create_source(cursor: Cursor, common: Common) -> CreateSource:
             hint="Write ENVELOPE UPSERT, or leave the key away.",
             position=key_offset + 1,
         )
+    for column in columns:
+        if column.name in (key or ()) and column.type.kind in REPRESENTATIONS:
+            raise InvalidTableDefinition(
+                f'column "{column.name}" of type {column.type} cannot be part of a key',
+                detail="Records are matched by what is stored, and equal values are stored in several ways.",
+                hint="Declare the column as text.",
+                position=column.offset + 1,
+            )
+    _check_arrays(columns, key, format_)
     retain = parse_with_options(cursor)
     files = Files(folder, pattern or _DEFAULT_PATTERNS[format_], format_)
     return CreateSource(*common, name, columns, key, timeline, files, envelope, retain, if_not_exists)
+
+
+def _check_arrays(columns: Sequence[ColumnDefinition], key: Sequence[str] | None, format_: str) -> None:
+    for column in columns:
+        if column.type.element is None:
+            continue
+        if format_ != "parquet":
+            raise InvalidTableDefinition(
+                f'column "{column.name}" of type {column.type} cannot be read from {format_.upper()}',
+                detail="Only Parquet has arrays.",
+                hint="Declare the column as text or jsonb, and cast it in a view.",
+                position=column.offset + 1,
+            )
+        if column.name in (key or ()):
+            raise InvalidTableDefinition(
+                f'column "{column.name}" of type {column.type} cannot be part of a key', position=column.offset + 1
+            )
 
 
 _DEFAULT_PATTERNS = {"json": "*.jsonl", "csv": "*.csv", "parquet": "*.parquet"}

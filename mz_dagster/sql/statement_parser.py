@@ -16,6 +16,7 @@ from mz_dagster.sql.lexer import TokenKind, split
 from mz_dagster.sql.options import Common, parse_as_of, parse_retention, parse_with_options
 from mz_dagster.sql.source_statement import parse_create_source
 from mz_dagster.sql.statements import (
+    AlterRename,
     AlterRetainHistory,
     AsOf,
     Begin,
@@ -24,10 +25,8 @@ from mz_dagster.sql.statements import (
     CreateIndex,
     CreateMaterializedView,
     CreateView,
-    Delete,
     Drop,
     Explain,
-    Insert,
     Name,
     Rollback,
     Select,
@@ -35,9 +34,9 @@ from mz_dagster.sql.statements import (
     SqlText,
     Statement,
     Subscribe,
-    Update,
 )
 from mz_dagster.sql.table_statement import parse_create_table
+from mz_dagster.sql.write_statements import parse_copy, parse_delete, parse_insert, parse_update
 
 _KINDS = "source|table|view|materialized|index"
 _PLURALS = ("objects", "sources", "tables", "views", "indexes")
@@ -215,18 +214,23 @@ def _drop(cursor: Cursor, common: Common) -> Drop:
     return Drop(*common, kind, tuple(names), if_exists, cascade)
 
 
-def _alter(cursor: Cursor, common: Common) -> AlterRetainHistory:
+def _alter(cursor: Cursor, common: Common) -> AlterRename | AlterRetainHistory:
     cursor.expects("alter")
     kind = _kind(cursor)
     if_exists = cursor.accepts("if", "exists")
     name = cursor.name()
+    if cursor.accepts("rename"):
+        if not cursor.sees("to"):
+            raise cursor.refuse("RENAME of a part", "Columns keep their names.", "Rename them in a view, with AS.")
+        cursor.expects("to")
+        return AlterRename(*common, kind, name, cursor.identifier("the new name"), if_exists)
     if cursor.accepts("reset"):
         cursor.expects_symbol("(")
         cursor.expects("retain", "history")
         cursor.expects_symbol(")")
         return AlterRetainHistory(*common, kind, name, None, if_exists)
     if not cursor.accepts("set"):
-        raise cursor.refuse("this form of ALTER", "Only SET and RESET (RETAIN HISTORY) are known.")
+        raise cursor.refuse("this form of ALTER", "Only RENAME TO, SET and RESET (RETAIN HISTORY) are known.")
     cursor.expects_symbol("(")
     retain = parse_retention(cursor)
     cursor.expects_symbol(")")
@@ -246,82 +250,6 @@ def _comment(cursor: Cursor, common: Common) -> Comment:
     cursor.expects("is")
     comment = None if cursor.accepts("null") else cursor.string("the comment")
     return Comment(*common, kind, name, column, comment)
-
-
-def _insert(cursor: Cursor, common: Common) -> Insert:
-    cursor.expects("insert", "into")
-    table = cursor.name()
-    if cursor.sees("as"):
-        raise cursor.refuse("an alias of INSERT's target", "It could only be used by ON CONFLICT.")
-    columns: tuple[str, ...] = ()
-    if cursor.current.is_symbol("(") and not cursor.ahead(1).is_word("select", "with", "values", "table"):
-        columns = cursor.names_in_parentheses()
-    if cursor.sees("default", "values"):
-        raise cursor.refuse("DEFAULT VALUES", "Columns have no defaults.", "List the values.")
-    for words in (("returning",), ("on", "conflict")):
-        at = cursor.index_of(*words)
-        if at < len(cursor.tokens):
-            what = " ".join(words).upper()
-            raise cursor.refuse(what, "Tables have no unique keys, and writes return only a count.", None,
-                                cursor.tokens[at])  # fmt: skip
-    return Insert(*common, table, columns, _query(cursor))
-
-
-def _target(cursor: Cursor, *clauses: str) -> tuple[Name, str | None]:
-    if cursor.sees("only"):
-        raise cursor.refuse("ONLY", "Tables do not inherit.")
-    table = cursor.name()
-    aliased = cursor.accepts("as")
-    if not aliased and (cursor.current.kind is TokenKind.END or cursor.sees("|".join(clauses))):
-        return table, None
-    return table, cursor.identifier("an alias")
-
-
-def _where(cursor: Cursor) -> SqlText | None:
-    at = cursor.index_of("returning")
-    if at < len(cursor.tokens):
-        raise cursor.refuse("RETURNING", "Writes return only a count.", None, cursor.tokens[at])
-    return cursor.text_until(len(cursor.tokens)) if cursor.accepts("where") else None
-
-
-def _delete(cursor: Cursor, common: Common) -> Delete:
-    cursor.expects("delete", "from")
-    table, alias = _target(cursor, "where", "using", "returning")
-    if cursor.sees("using"):
-        raise cursor.refuse("USING in DELETE", "The predicate may read only the table itself for now.")
-    return Delete(*common, table, alias, _where(cursor))
-
-
-def _update(cursor: Cursor, common: Common) -> Update:
-    cursor.expects("update")
-    table, alias = _target(cursor, "set")
-    cursor.expects("set")
-    assignments: list[tuple[str, SqlText]] = []
-    while True:
-        if cursor.current.is_symbol("("):
-            raise cursor.refuse("SET of a row", "Columns are set one by one.", "Write SET a = x, b = y.")
-        column = cursor.identifier("a column")
-        cursor.expects_symbol("=")
-        assignments.append((column, cursor.text_until(_end_of_assignment(cursor))))
-        if not cursor.accepts_symbol(","):
-            break
-    if cursor.sees("from"):
-        raise cursor.refuse("FROM in UPDATE", "Expressions may read only the table itself for now.")
-    return Update(*common, table, alias, tuple(assignments), _where(cursor))
-
-
-def _end_of_assignment(cursor: Cursor) -> int:
-    depth, nested_case, previous_distinct = 0, 0, False
-    for index in range(cursor.at, len(cursor.tokens)):
-        token = cursor.tokens[index]
-        depth += token.is_symbol("(") - token.is_symbol(")")
-        nested_case += token.is_word("case") - token.is_word("end")
-        ends = token.is_symbol(",") or token.is_word("where", "returning")
-        ends = ends or (token.is_word("from") and not previous_distinct)
-        if depth == 0 and ends:
-            return index
-        previous_distinct = token.is_word("distinct")
-    return len(cursor.tokens)
 
 
 def _subscribe(cursor: Cursor, common: Common) -> Subscribe:
@@ -374,22 +302,29 @@ def _explain(cursor: Cursor, common: Common) -> Explain:
         raise cursor.unexpected("PLAN")
     else:
         cursor.accepts("for")
+    if cursor.sees("create"):
+        created = _create(cursor, Common.of(cursor))
+        if not isinstance(created, CreateView | CreateMaterializedView | CreateIndex):
+            first = cursor.tokens[0]
+            raise cursor.refuse("EXPLAIN of this statement", "Only what is computed has a plan.", token=first)
+        return Explain(*common, stage, created)
     if cursor.accepts("materialized", "view") or cursor.accepts("view") or cursor.accepts("index"):
         return Explain(*common, stage, cursor.name())
     first = cursor.current
     if first.is_symbol("(") or first.is_word("select", "with", "values", "table"):
         return Explain(*common, stage, _query(cursor))
+    if first.is_word("insert", "update", "delete", "copy"):
+        raise cursor.refuse(f"EXPLAIN {first.value.upper()}", "Only what is computed has a plan.",
+                            "EXPLAIN the query whose rows it writes.")  # fmt: skip
     return Explain(*common, stage, cursor.name())
 
 
 def _show(cursor: Cursor, common: Common) -> Show:
     cursor.expects("show")
     name: Name | None = None
-    kind: str | None = None
     if cursor.accepts("create"):
-        what, kind, name = "create", _kind(cursor), None
-        name = cursor.name()
-    elif cursor.accepts("columns"):
+        return Show(*common, "create", kind=_kind(cursor), name=cursor.name(), pattern=None)
+    if cursor.accepts("columns"):
         cursor.expects("from")
         what, name = "columns", cursor.name()
     elif cursor.accepts("materialized", "views"):
@@ -405,7 +340,8 @@ def _show(cursor: Cursor, common: Common) -> Show:
         )
         raise error
     pattern = cursor.string("a pattern") if cursor.accepts("like") else None
-    return Show(*common, what, name, kind, pattern)
+    predicate = cursor.text_until(len(cursor.tokens)) if pattern is None and cursor.accepts("where") else None
+    return Show(*common, what, name, None, pattern, predicate)
 
 
 def _begin(cursor: Cursor, common: Common) -> Begin:
@@ -447,9 +383,10 @@ _RULES: dict[str, Callable[[Cursor, Common], Statement]] = {
     "drop": _drop,
     "alter": _alter,
     "comment": _comment,
-    "insert": _insert,
-    "delete": _delete,
-    "update": _update,
+    "insert": parse_insert,
+    "delete": parse_delete,
+    "update": parse_update,
+    "copy": parse_copy,
     "subscribe": _subscribe,
     "explain": _explain,
     "show": _show,
@@ -461,7 +398,6 @@ _RULES: dict[str, Callable[[Cursor, Common], Statement]] = {
     "abort": _rollback,
 }
 _REFUSED = {
-    "copy": "Files are read by sources for now.",
     "truncate": "Use DELETE FROM.",
     "set": "Settings are those of the connection.",
     "reset": "Settings are those of the connection.",

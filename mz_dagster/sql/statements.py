@@ -174,6 +174,16 @@ class AlterRetainHistory(Statement):
 
 
 @dataclass(frozen=True, slots=True)
+class AlterRename(Statement):
+    """`ALTER ... RENAME TO`; the new name has no schema."""
+
+    kind: str
+    name: Name
+    new_name: str
+    if_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Comment(Statement):
     """`COMMENT ON object IS '...'`; `column` is set for `COMMENT ON COLUMN`, `comment` is None for `IS NULL`."""
 
@@ -185,30 +195,100 @@ class Comment(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Insert(Statement):
-    """`INSERT INTO`; `columns` is empty when not listed; `query` may be a VALUES list."""
+    """`INSERT INTO`; `columns` is empty when not listed.
+
+    Attributes:
+        table: The table.
+        columns: The columns that are listed.
+        query: The rows, which may be a VALUES list; None after DEFAULT VALUES.
+        returning: What is returned of each row, or None.
+    """
 
     table: Name
     columns: tuple[str, ...]
-    query: SqlText
+    query: SqlText | None
+    returning: SqlText | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Delete(Statement):
-    """`DELETE FROM`; `alias` is what the predicate may call the table."""
+    """`DELETE FROM`.
+
+    Attributes:
+        table: The table.
+        target: The table's name and alias, as written.
+        alias: What the statement calls the table, or None for its own name.
+        using: The further items of FROM, or None.
+        predicate: Which rows go; None for all.
+        returning: What is returned of each row, or None.
+    """
 
     table: Name
+    target: SqlText
     alias: str | None
+    using: SqlText | None
     predicate: SqlText | None
+    returning: SqlText | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Is `column = expression`; `value` is None for DEFAULT."""
+
+    column: str
+    offset: int
+    value: SqlText | None
 
 
 @dataclass(frozen=True, slots=True)
 class Update(Statement):
-    """`UPDATE ... SET column = expression`."""
+    """`UPDATE ... SET ...`.
+
+    Attributes:
+        table: The table.
+        target: The table's name and alias, as written.
+        alias: What the statement calls the table, or None for its own name.
+        assignments: The columns that change.
+        using: The further items of FROM, or None.
+        predicate: Which rows change; None for all.
+        returning: What is returned of each new row, or None.
+    """
 
     table: Name
+    target: SqlText
     alias: str | None
-    assignments: tuple[tuple[str, SqlText], ...]
+    assignments: tuple[Assignment, ...]
+    using: SqlText | None
     predicate: SqlText | None
+    returning: SqlText | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CsvOptions:
+    """Is how a CSV file is written: the options of `COPY`, with PostgreSQL's defaults."""
+
+    header: Literal["no", "skip", "match"] = "no"
+    delimiter: str = ","
+    quote: str = '"'
+    escape: str = '"'
+    null: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Copy(Statement):
+    """`COPY table FROM 'file'`.
+
+    Attributes:
+        table: The table.
+        columns: The columns that the file has, in order; empty when not listed.
+        path: The file, as written, relative to the project.
+        csv: How the file is written if it is CSV; None for Parquet.
+    """
+
+    table: Name
+    columns: tuple[str, ...]
+    path: str
+    csv: CsvOptions | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,10 +320,13 @@ class Subscribe(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Explain(Statement):
-    """`EXPLAIN`; `stage` is `plan` (both), `logical` or `physical`; the target is a query or a view's name."""
+    """`EXPLAIN`; `stage` is `plan` (both), `logical` or `physical`.
+
+    The target is a query, the name of a view or index, or a statement that would create one.
+    """
 
     stage: str
-    target: Name | SqlText
+    target: Name | SqlText | CreateView | CreateMaterializedView | CreateIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,12 +338,14 @@ class Show(Statement):
         name: For `columns` and `indexes`, of which object; for `create`, the object.
         kind: For `create`: the kind of the object.
         pattern: Of `LIKE '...'`, or None.
+        predicate: Of `WHERE ...`, or None.
     """
 
     what: str
     name: Name | None
     kind: str | None
     pattern: str | None
+    predicate: SqlText | None = None
 
 
 @dataclass(frozen=True, slots=True)

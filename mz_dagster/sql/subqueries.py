@@ -12,14 +12,18 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from mz_dagster.plan.functions import Unknown
-from mz_dagster.plan.relation import Relation
+from mz_dagster.plan.record import field, record
+from mz_dagster.plan.relation import Aggregate, AggregateFunction, Map, Project, Reduce, Relation
 from mz_dagster.plan.rewriting import reference
-from mz_dagster.plan.scalar import Literal, Scalar, Subquery, SubqueryKind
+from mz_dagster.plan.scalar import Call, Literal, Scalar, Subquery, SubqueryKind
+from mz_dagster.plan.types import array_of
+from mz_dagster.sql.array_forms import bind_quantified_array
 from mz_dagster.sql.binding import Bound, name_of
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.enclosing import Enclosing, enclosed
 from mz_dagster.sql.errors import InvalidSyntax, UnsupportedForm
 from mz_dagster.sql.refusals import refusal_of
+from mz_dagster.sql.row_values import bind_row, compared_rows, row_nodes
 
 if TYPE_CHECKING:
     from mz_dagster.sql.expressions import Expressions
@@ -56,6 +60,32 @@ def is_exists(node: exp.Expr) -> bool:
     return is_query(node.expressions[0])
 
 
+def is_array_query(node: exp.Expr) -> bool:
+    """Returns whether a call is `ARRAY(query)`."""
+    if not isinstance(node, exp.Anonymous) or name_of(node.this) != "array" or len(node.expressions) != 1:
+        return False
+    return is_query(node.expressions[0])
+
+
+def bind_array_query(binder: Expressions, node: exp.Expr) -> Scalar:
+    """Returns `ARRAY(query)`: what the query's one column holds, in its order."""
+    binding = binder.binding
+    (query,) = node.expressions
+    if binding.bind_ordered is None:
+        raise refusal_of(binder.body, query)
+    row = Enclosing(binder.scope)
+    with enclosed(binding.enclosing, row):
+        ordered = binding.bind_ordered(query)
+    if ordered.shown != 1:
+        raise InvalidSyntax("subquery must return only one column", position=_opening(binder.body, query))
+    type_ = ordered.relation.relation_type.columns[0].type
+    if type_.element is not None:
+        raise UnsupportedForm("an array of several dimensions is not supported", position=binder.body.position(query))
+    gathered = Aggregate(AggregateFunction.ARRAY_AGG, (0,), array_of(type_), order=ordered.order)
+    found = Subquery(SubqueryKind.SCALAR, Reduce(ordered.relation, (), (gathered,), ("array",)), tuple(row.arguments))
+    return Call("coalesce", (found, Literal((), array_of(type_))), array_of(type_), False)
+
+
 def is_query(node: exp.Expr | None) -> bool:
     """Returns whether `node` is a query."""
     return isinstance(node, exp.Query | exp.Values)
@@ -67,16 +97,40 @@ def bind_in_subquery(binder: Expressions, node: exp.In, query: exp.Expr) -> Scal
     return _any(binder, node.this, "=", query, position, negated=False)
 
 
+def quantified_by(node: exp.Expr) -> tuple[bool, exp.Expr] | None:
+    """Returns what ANY or ALL stands before, with whether it is ALL; None if `node` is neither."""
+    if isinstance(node, exp.Any | exp.All):
+        inner: exp.Expr = node.this
+        return isinstance(node, exp.All), inner
+    if isinstance(node, exp.Anonymous) and name_of(node.this) in ("any", "some", "all") and len(node.expressions) == 1:
+        return name_of(node.this) == "all", node.expressions[0]
+    return None
+
+
 def bind_quantified(binder: Expressions, node: exp.Binary, symbol: str) -> Scalar:
-    """Returns `x op ANY (query)` or `x op ALL (query)`."""
-    quantified = node.expression
-    query = quantified.this
-    if symbol not in _INVERSE or not is_query(query):
-        raise refusal_of(binder.body, quantified)
-    position = _operator_position(binder.body, node, query)
-    if isinstance(quantified, exp.Any):
-        return _any(binder, node.this, symbol, query, position, negated=False)
-    return _any(binder, node.this, symbol, query, position, negated=True)
+    """Returns `x op ANY (y)` or `x op ALL (y)`, where y is a query or an array."""
+    found = quantified_by(node.expression)
+    assert found is not None
+    every, operand = found
+    position = _operator_position(binder.body, node, operand)
+    if not is_query(operand):
+        return bind_quantified_array(binder, node.this, symbol, operand, position, every=every)
+    if symbol not in _INVERSE:
+        raise refusal_of(binder.body, node.expression)
+    return _any(binder, node.this, symbol, operand, position, negated=every)
+
+
+def bind_row_subquery(binder: Expressions, node: exp.Expr, width: int) -> list[Scalar]:
+    """Returns the columns of the one row of a query, NULL if it has none, for a comparison with `width` values."""
+    query = _query(binder, node)
+    columns = query.relation.relation_type.columns
+    if len(columns) != width:
+        few = "few" if len(columns) < width else "many"
+        raise InvalidSyntax(f"subquery has too {few} columns", position=_opening(binder.body, node))
+    row = record([reference(query.relation.relation_type, i) for i in range(width)])
+    single = Project(Map(query.relation, (row,), ("row",)), (width,))
+    value = Subquery(SubqueryKind.SCALAR, single, tuple(query.row.arguments))
+    return [field(value, i) for i in range(width)]
 
 
 def _any(
@@ -84,31 +138,21 @@ def _any(
 ) -> Scalar:
     """Returns whether `left symbol row` is true for any row; negated: for all."""
     query = _query(binder, query_node)
-    nodes = _row_of(left)
-    if len(nodes) > 1 and symbol not in ("=", "<>"):
-        raise UnsupportedForm(
-            f"a row of several values {symbol} ANY or ALL is not supported",
-            detail="There are no record types yet.",
-            hint="Compare the columns one by one, in EXISTS.",
-            position=position,
-        )
+    values = [(binder.bind(left), left)] if row_nodes(left) is None else bind_row(binder, left)
     width = query.relation.relation_type.arity
-    if width != len(nodes):
-        few = "few" if width < len(nodes) else "many"
+    if width != len(values):
+        few = "few" if width < len(values) else "many"
         raise InvalidSyntax(f"subquery has too {few} columns", position=position)
-    outers = [_argument(query, binder.bind(one)) for one in nodes]
+    outers = [_argument(query, bound) for bound, _ in values]
+    inners = [reference(query.relation.relation_type, i) for i in range(width)]
 
-    def tested(operator: str) -> Scalar:
-        tests = [
-            binder.operator(operator, [outer, reference(query.relation.relation_type, i)], position, [one])
-            for i, (outer, one) in enumerate(zip(outers, nodes, strict=True))
-        ]
-        joined = "and" if operator == "=" else "or"
-        return tests[0] if len(tests) == 1 else binder.operator(joined, tests, position)
+    def compare(operator: str, outer: Bound, inner: Bound) -> Scalar:
+        nodes = [values[outers.index(outer)][1]] if outer in outers else []
+        return binder.operator(operator, [outer, inner], position, nodes)
 
-    test = tested(symbol)
+    test = compared_rows(symbol, outers, inners, compare)
     if negated:
-        test = tested(_INVERSE[symbol])
+        test = compared_rows(_INVERSE[symbol], outers, inners, compare)
     found = Subquery(SubqueryKind.ANY, query.relation, tuple(query.row.arguments), test)
     return binder.operator("not", [found], position) if negated else found
 
@@ -116,14 +160,6 @@ def _any(
 def _argument(query: _Query, bound: Bound) -> Bound:
     """Returns what stands for a tested value within the subquery; a constant stands for itself."""
     return bound if isinstance(bound, Unknown | Literal) else query.row.column(bound)
-
-
-def _row_of(node: exp.Expr) -> list[exp.Expr]:
-    while isinstance(node, exp.Paren):
-        node = node.this
-    if isinstance(node, exp.Tuple) or (isinstance(node, exp.Anonymous) and name_of(node.this) == "row"):
-        return list(node.expressions)
-    return [node]
 
 
 def _query(binder: Expressions, node: exp.Expr) -> _Query:

@@ -6,12 +6,14 @@ cast takes it from its operand, a column definition is refused.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 
-from mz_dagster.plan.types import Kind, ScalarType
+from mz_dagster.plan.functions import literal_scale
+from mz_dagster.plan.types import Kind, ScalarType, array_of
 from mz_dagster.sql.cursor import Cursor
 from mz_dagster.sql.errors import InvalidTableDefinition, UndefinedType, suggestion
-from mz_dagster.sql.lexer import TokenKind, tokens_of
+from mz_dagster.sql.lexer import Token, TokenKind, tokens_of
 
 _KINDS = {
     "boolean": Kind.BOOL, "bool": Kind.BOOL,
@@ -21,14 +23,21 @@ _KINDS = {
     "real": Kind.FLOAT4, "float4": Kind.FLOAT4, "float8": Kind.FLOAT8,
     "numeric": Kind.NUMERIC, "decimal": Kind.NUMERIC, "dec": Kind.NUMERIC,
     "text": Kind.TEXT, "string": Kind.TEXT, "varchar": Kind.TEXT,
-    "date": Kind.DATE,
+    "char": Kind.CHAR, "character": Kind.CHAR, "bpchar": Kind.CHAR, "uuid": Kind.UUID, "bytea": Kind.BYTEA,
+    "jsonb": Kind.JSONB,
+    "date": Kind.DATE, "time": Kind.TIME, "interval": Kind.INTERVAL,
     "timestamp": Kind.TIMESTAMP, "timestamptz": Kind.TIMESTAMPTZ,
     "mz_timestamp": Kind.MZ_TIMESTAMP,
 }  # fmt: skip
 _LATER = frozenset((
-    "char", "character", "bpchar", "name", "bytea", "time", "timetz", "interval", "uuid", "json", "jsonb", "xml",
+    "name", "timetz", "xml",
     "money", "bit", "oid", "inet", "cidr", "macaddr", "point", "list", "map", "record", "uint2", "uint4", "uint8",
 ))  # fmt: skip
+
+#: The fields that an interval's type may name.
+INTERVAL_FIELDS = ("year", "month", "day", "hour", "minute", "second")
+#: PostgreSQL's limit to the length of a varchar or char.
+_MAX_LENGTH = 10_485_760
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +47,32 @@ class TypeName:
     Attributes:
         kind: The family.
         scale: Of a numeric; None when it was not said.
+        length: Of a string; 0 if it is not limited.
+        is_array: Whether it is an array of that.
     """
 
     kind: Kind
     scale: int | None = None
+    length: int = 0
+    is_array: bool = False
 
     @property
     def is_open(self) -> bool:
-        """True for `numeric` without a scale."""
+        """True for `numeric` without a scale, and for arrays of it."""
         return self.kind is Kind.NUMERIC and self.scale is None
 
     @property
     def scalar_type(self) -> ScalarType:
         """The type; an open scale counts as 0."""
-        return ScalarType(self.kind, self.scale or 0)
+        type_ = ScalarType(self.kind, self.scale or 0, length=self.length)
+        return array_of(type_) if self.is_array else type_
+
+    def type_of_text(self, text: str | None) -> ScalarType:
+        """Returns the type of a literal that is read as this one: an open scale is that of its digits."""
+        if not self.is_open or text is None:
+            return self.scalar_type
+        digits = re.split(r"[{},\s]+", text) if self.is_array else [text]
+        return replace(self, scale=max(literal_scale(one) for one in digits)).scalar_type
 
 
 def type_name_of(text: str, offset: int = 0) -> TypeName:
@@ -88,6 +109,8 @@ def parse_type_name(cursor: Cursor) -> TypeName:
         name, arguments = TypeName(Kind.FLOAT4 if arguments and arguments[0] <= 24 else Kind.FLOAT8), ()
     elif word in _KINDS:
         name = TypeName(_KINDS[word])
+    elif word == "json":
+        raise cursor.refuse("type json", "A json keeps its text as written, and has no equality.", "Use jsonb.", token)
     elif word in _LATER:
         raise cursor.refuse(
             f"type {word}",
@@ -102,7 +125,12 @@ def parse_type_name(cursor: Cursor) -> TypeName:
     if name.kind is Kind.NUMERIC:
         name = TypeName(Kind.NUMERIC, _numeric_scale(arguments, token.start))
     elif word == "varchar" and arguments:
-        raise cursor.refuse("varchar with a length", "Lengths of text are not enforced.", "Use text.", token)
+        name = TypeName(Kind.VARCHAR, length=_length(word, arguments, token.start))
+    elif name.kind is Kind.CHAR:
+        if token.kind is TokenKind.QUOTED or (word == "bpchar" and not arguments):
+            shown = '"char"' if word == "char" else word
+            raise cursor.refuse(f"type {shown}", "Only char(n) has a length of its own.", "Use char(1) or text.", token)
+        name = TypeName(Kind.CHAR, length=_length("char", arguments or (1,), token.start))
     elif name.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
         if arguments and arguments != (6,):
             raise cursor.refuse("a timestamp of lower precision", "Timestamps have microseconds.", None, token)
@@ -110,11 +138,46 @@ def parse_type_name(cursor: Cursor) -> TypeName:
             name = TypeName(Kind.TIMESTAMPTZ)
         else:
             cursor.accepts("without", "time", "zone")
+    elif name.kind in (Kind.TIME, Kind.INTERVAL):
+        _check_precision(cursor, name.kind, arguments, token)
     elif arguments:
         raise UndefinedType(f'type modifier is not allowed for type "{word}"', position=token.start + 1)
-    if cursor.current.is_symbol("[") or cursor.sees("array|list"):
-        raise cursor.refuse("an array type", "Arrays cannot be kept exactly yet.")
-    return name
+    return replace(name, is_array=_is_array(cursor))
+
+
+def _is_array(cursor: Cursor) -> bool:
+    """Moves `cursor` past `[]`, `[n]`, `ARRAY` or `ARRAY[n]`; returns whether there was one. PostgreSQL ignores n."""
+    token = cursor.current
+    found = cursor.accepts("array")
+    brackets = 0
+    while cursor.accepts_symbol("["):
+        if cursor.current.kind is TokenKind.NUMBER:
+            cursor.advance()
+        cursor.expects_symbol("]")
+        brackets += 1
+    if brackets > 1:
+        raise cursor.refuse("an array of several dimensions", "Arrays have one dimension here.", None, token)
+    if cursor.sees("list"):
+        raise cursor.refuse("a list type", "PostgreSQL has no such type.", "Use an array.")
+    return found or brackets > 0
+
+
+def _check_precision(cursor: Cursor, kind: Kind, arguments: tuple[int, ...], token: Token) -> None:
+    """Refuses what would narrow the values of times and intervals."""
+    narrowed = arguments not in ((), (6,)) or cursor.sees("|".join(INTERVAL_FIELDS))
+    if kind is Kind.INTERVAL and narrowed:
+        raise cursor.refuse(
+            "a narrowed type interval",
+            "Columns keep all fields of an interval, and microseconds.",
+            "Write interval '90' day, or date_trunc('day', x).",
+            token,
+        )
+    if kind is Kind.TIME and cursor.accepts("with", "time", "zone"):
+        raise cursor.refuse("time with time zone", "A time alone has no one offset from UTC.", "Use time.", token)
+    if kind is Kind.TIME and narrowed:
+        raise cursor.refuse("a time of lower precision", "Times have microseconds.", None, token)
+    if kind is Kind.TIME:
+        cursor.accepts("without", "time", "zone")
 
 
 def column_type(cursor: Cursor) -> ScalarType:
@@ -143,6 +206,17 @@ def _arguments(cursor: Cursor) -> tuple[int, ...]:
         if cursor.accepts_symbol(")"):
             return tuple(found)
         cursor.expects_symbol(",")
+
+
+def _length(word: str, arguments: tuple[int, ...], offset: int) -> int:
+    if len(arguments) != 1:
+        raise UndefinedType(f'invalid type modifier of type "{word}"', position=offset + 1)
+    (length,) = arguments
+    if length < 1:
+        raise UndefinedType(f"length for type {word} must be at least 1", position=offset + 1)
+    if length > _MAX_LENGTH:
+        raise UndefinedType(f"length for type {word} cannot exceed {_MAX_LENGTH}", position=offset + 1)
+    return length
 
 
 def _numeric_scale(arguments: tuple[int, ...], offset: int) -> int | None:

@@ -5,7 +5,7 @@ scalars of the rows; aggregates over a window are spelled in the same cores as w
 SELECT are bound, `apply_windows` puts one `Window` per partition and order over the relation.
 
 Frames: functions that have one always get it spelled out. A distance in a frame of ROWS or GROUPS is a bigint; of
-RANGE, a bigint for an integer column, a numeric or double for such a column.
+RANGE, a bigint for an integer column, a numeric or double for such a column, an interval for dates and timestamps.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from mz_dagster.plan.functions import CastContext, Failure, Unknown, cast, common_type, literal_of, type_name
+from mz_dagster.plan.functions.pure.interval import length
 from mz_dagster.plan.relation import (
-    AggregateFunction,
     ColumnOrder,
     FrameBound,
     FrameExclusion,
@@ -33,7 +33,8 @@ from mz_dagster.plan.relation import (
 from mz_dagster.plan.scalar import ColumnRef, Literal, Scalar, columns_of
 from mz_dagster.plan.semijoin import with_scalars
 from mz_dagster.plan.transform.fold_constants import fold_scalar
-from mz_dagster.plan.types import FLOAT8, INT4, INT8, Kind, ScalarType
+from mz_dagster.plan.types import FLOAT8, INT4, INT8, INTERVAL, Kind, ScalarType
+from mz_dagster.plan.values import Interval
 from mz_dagster.sql.aggregates import (
     AGGREGATES,
     CallSyntax,
@@ -164,11 +165,17 @@ def bind_window(binder: Expressions, node: exp.Window) -> Scalar:
     if str(node.args.get("over") or "OVER").upper() != "OVER":
         raise UnsupportedForm("this form of window is not supported", detail="Write OVER.", position=position)
     call = call_syntax(binder, node.this)
-    inner = replace(binder, clause="window", windows=None)
+    inner = replace(binder, clause="window", windows=None, sets=None)
     if call.name not in AGGREGATES and call.name not in WINDOW_FUNCTIONS:
         return _no_window_function(inner, call)
+    if call.within:
+        raise UnsupportedForm(f"OVER is not supported for ordered-set aggregate {call.name}", position=position)
     if call.distinct:
-        raise UnsupportedForm("DISTINCT is not implemented for window functions", position=position)
+        raise UnsupportedForm(
+            "DISTINCT is not implemented for window functions",
+            hint="Group a derived table by the partition, and join it.",
+            position=position,
+        )
     if call.order:
         raise UnsupportedForm("aggregate ORDER BY is not implemented for window functions", position=position)
     spec = _over(inner, windows, node)
@@ -187,7 +194,6 @@ def bind_window(binder: Expressions, node: exp.Window) -> Scalar:
         one = WindowCall(spec, name, core.arguments, core.type, core.nullable, frame, False, core.filter)
         return windows.column(one, node)
 
-    assert {one.value for one in AggregateFunction} <= AGGREGATES
     return expand(inner, call, sink)
 
 
@@ -318,7 +324,7 @@ def _spec(binder: Expressions, windows: WindowCalls, node: exp.Expr, *, copies: 
     only(body, node, "this", "partition_by", "order", "spec", "alias", "over", what="this form of window")
     alias, order_node = node.args.get("alias"), node.args.get("order")
     partition_nodes: list[exp.Expr] = list(node.args.get("partition_by") or [])
-    inside = replace(binder, clause="window definitions", windows=None)
+    inside = replace(binder, clause="window definitions", windows=None, sets=None)
     partition = tuple(dict.fromkeys(inside.typed(one) for one in partition_nodes))
     order: tuple[SortKey, ...] = ()
     if order_node is not None:
@@ -410,7 +416,7 @@ def _bound(
         return FrameBound(False, Literal(0, INT8))
     if value == "UNBOUNDED":
         return FrameBound(True, preceding=preceding)
-    inside = replace(binder, clause=f"window {unit.value.upper()}", aggregates=None, windows=None)
+    inside = replace(binder, clause=f"window {unit.value.upper()}", aggregates=None, windows=None, sets=None)
     if unit is FrameUnit.RANGE:
         return FrameBound(False, _range_offset(inside, value, order, opening), preceding)
     bound = inside.bind(value)
@@ -443,13 +449,8 @@ def _range_offset(binder: Expressions, node: exp.Expr, order: tuple[SortKey, ...
             target = FLOAT8
         case Kind.NUMERIC:
             target = type_
-        case Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
-            raise UnsupportedForm(
-                f"RANGE with offset PRECEDING/FOLLOWING over {type_name(type_)} is not supported",
-                detail="The distance would be an interval, and there is no interval type yet.",
-                hint="Order by a number, extract(epoch FROM x) for example.",
-                position=position,
-            )
+        case Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMPTZ | Kind.TIME:
+            target = INTERVAL
         case _:
             raise UnsupportedForm(
                 f"RANGE with offset PRECEDING/FOLLOWING is not supported for column type {type_name(type_)}",
@@ -460,7 +461,7 @@ def _range_offset(binder: Expressions, node: exp.Expr, order: tuple[SortKey, ...
         found = literal_of(bound.text, target)
         if isinstance(found, Failure):
             raise error_of(found, position)
-        return _not_negative(binder, found, node, "RANGE")
+        return _distance(binder, found, type_, node)
     if target.kind is Kind.NUMERIC and bound.type.kind is Kind.NUMERIC:
         target = bound.type
     known = cast(bound.type, target, CastContext.IMPLICIT)
@@ -471,7 +472,15 @@ def _range_offset(binder: Expressions, node: exp.Expr, order: tuple[SortKey, ...
             hint="Cast the offset value to an appropriate type.",
             position=position,
         )
-    return _not_negative(binder, _constant(binder, known.apply(bound), node, FrameUnit.RANGE), node, "RANGE")
+    return _distance(binder, _constant(binder, known.apply(bound), node, FrameUnit.RANGE), type_, node)
+
+
+def _distance(binder: Expressions, literal: Literal, key: ScalarType, node: exp.Expr) -> Literal:
+    """Returns the distance between values of the type `key`: between times of day, microseconds."""
+    if key.kind is Kind.TIME and isinstance(literal.value, Interval):
+        # PostgreSQL does not look at its months and days either.
+        literal = Literal(literal.value.microseconds, INT8)
+    return _not_negative(binder, literal, node, "RANGE")
 
 
 def _constant(binder: Expressions, scalar: Scalar, node: exp.Expr, unit: FrameUnit) -> Literal:
@@ -495,8 +504,9 @@ def _not_negative(binder: Expressions, literal: Literal, node: exp.Expr, which: 
     if value is None:
         what = f"frame {word} offset" if word else "frame offset"
         raise NullFrameOffset(f"{what} must not be null", position=position)
-    assert isinstance(value, int | float | Decimal)
-    if not value >= 0:
+    size = length(value) if isinstance(value, Interval) else value
+    assert isinstance(size, int | float | Decimal)
+    if not size >= 0:
         what = (
             f"frame {word} offset must not be negative"
             if word

@@ -16,7 +16,8 @@ Files, in the order of import:
 - `local_shards`: the implementation in process, on `deltalake` and pyarrow;
 - `spark_shards`: the implementation on Spark;
 - `renewal`: keeps leases alive while their holder works;
-- `append`, `read`, `compact`, `sweep`: the protocols over a catalog and any shards.
+- `append`, `read`, `compact`, `sweep`: the protocols over a catalog and any shards;
+- `copy_csv`, `copy_parquet`: a file that COPY reads, as the stored columns of a table.
 
 It does not choose timestamps, plan queries or decide when to run: `compute`, `adapter` and `orchestration` do.
 The front door imports no Spark; `spark`, `spark_shards`, `source` and `envelope` have doors of their own.

@@ -83,6 +83,9 @@ _RETRIES = CommitProperties(max_commit_retries=1000)
 _CONFLICTS = 50
 """How many conflicts a commit runs into before it gives up."""
 
+_FIRST_TIME = -(2**63)
+"""No time is before it."""
+
 Result = TypeVar("Result")
 
 _PARQUET = ds.ParquetFileFormat(read_options={"coerce_int96_timestamp_unit": "us"})
@@ -137,6 +140,18 @@ def update_table(
         pa.array([one[3] if len(one) == 4 else None for one in updates], pa.string()),
     ]
     return pa.Table.from_arrays([*data, *rest], schema=schema)
+
+
+def summed(frame: pa.Table) -> pa.Table:
+    """Returns an update frame with equal updates summed and without those of diff 0; equality is `consolidate`'s.
+
+    Example:
+        >>> from mz_dagster.plan.types import INT4
+        >>> frame = update_table([Column("a", INT4)], [((1,), 5, 1), ((2,), 5, 1), ((1,), 5, -1)])
+        >>> summed(frame).to_pylist()
+        [{'a': 2, 'mz_timestamp': 5, 'mz_diff': 1, 'mz_error': None}]
+    """
+    return _consolidate(frame, _FIRST_TIME, only_before=True)
 
 
 class LocalShards:
@@ -296,7 +311,7 @@ class LocalShards:
         """Writes the compacted updates of `parts` under a fresh batch id; see `Shards.merge`."""
         merged = _consolidate(self.read(collection, parts), since, only_before=True)
         order = [*dict.fromkeys([*sort_key, *merged.schema.names[:-3], TIME, ERROR])]
-        order = [name for name in order if not pa.types.is_list(merged.schema.field(name).type)]
+        order = [name for name in order if not pa.types.is_nested(merged.schema.field(name).type)]
         merged = merged.sort_by([(name, "ascending") for name in order])
         return self.append(collection, batch, merged)
 
@@ -410,10 +425,10 @@ def _consolidate(frame: pa.Table, time: int, *, only_before: bool = False) -> pa
     keys: list[str] = [name for name in frame.schema.names if name != DIFF]
     # Group by bits, because Arrow's grouping is free to take 0.0 and -0.0 for one; but let all NaN be one.
     bits = frame
-    arrays: dict[str, list[Any]] = {}
+    nested: dict[str, list[Any]] = {}
     for position, field in enumerate(frame.schema):
-        if pa.types.is_list(field.type):  # which Arrow does not group by
-            numbers, arrays[field.name] = _numbered(frame.column(position).to_pylist())
+        if pa.types.is_nested(field.type):  # which Arrow does not group by
+            numbers, nested[field.name] = _numbered(frame.column(position).to_pylist())
             bits = bits.set_column(position, field.name, pa.array(numbers, pa.int64()))
         if pa.types.is_floating(field.type):
             column = frame.column(position)
@@ -433,8 +448,8 @@ def _consolidate(frame: pa.Table, time: int, *, only_before: bool = False) -> pa
         columns = [
             pa.chunked_array([chunk.view(field.type) for chunk in column.chunks], field.type)
             if pa.types.is_floating(field.type)
-            else pa.array([arrays[field.name][n] for n in column.to_pylist()], field.type)
-            if field.name in arrays
+            else pa.array([nested[field.name][n] for n in column.to_pylist()], field.type)
+            if field.name in nested
             else column.cast(field.type)
             for field, column in zip(frame.schema, grouped.columns, strict=True)
         ]

@@ -236,7 +236,10 @@ TABLE_PROPERTIES = {
 }
 """Table properties that every shard is created with, but for the column list of `skipping_columns`."""
 
-_SAFE_STATISTICS = {Kind.BOOL, Kind.INT2, Kind.INT4, Kind.INT8, Kind.TEXT, Kind.DATE, Kind.MZ_TIMESTAMP}
+_SAFE_STATISTICS = {
+    *(Kind.BOOL, Kind.INT2, Kind.INT4, Kind.INT8, Kind.DATE, Kind.MZ_TIMESTAMP),
+    *(Kind.TEXT, Kind.VARCHAR, Kind.CHAR, Kind.UUID),
+}
 
 
 def skipping_columns(columns: Sequence[Column]) -> str:

@@ -134,9 +134,7 @@ class SparkShards:
         path = self._path(collection)
         chosen = [one for one in self.files(collection, batches) if may_hold(one.bucket, touched)]
         files = [str(path / one.path) for one in chosen]
-        frame = self.session.createDataFrame([], schema)
-        if files:
-            frame = self.session.read.schema(schema).parquet(*files)
+        frame = self.session.read.schema(schema).parquet(*files) if files else self.session.createDataFrame([], schema)
         # A bound that all updates keep is left out: it would make the code that Spark compiles another at each step.
         if lower is not None and any(one.lower.only < lower for one in batches):
             frame = frame.where(sf.col(TIME) >= sf.lit(lower))

@@ -125,6 +125,39 @@ def test_dropping_is_refused_while_others_depend_on_it(catalog: Catalog) -> None
     assert row.upper.is_empty
 
 
+def test_objects_that_only_need_each_other_are_dropped_together(catalog: Catalog) -> None:
+    table = catalog.create_object(new("x"))
+    view = catalog.create_object(new("v", "view", {"x": table.id}, has_collection=False))
+    reader = catalog.create_object(new("w", "view", {"v": view.id}, has_collection=False))
+    other = catalog.create_object(new("o"))
+    with pytest.raises(StillNeeded) as error:
+        catalog.drop_objects([other.id, table.id, view.id])
+    assert error.value.dependants == ("w",)
+    assert [one.name for one in catalog.objects()] == ["x", "v", "w", "o"]
+    assert set(catalog.drop_objects([table.id, reader.id, view.id])) == {table.id, view.id, reader.id}
+    assert catalog.drop_objects([]) == ()
+    assert [one.name for one in catalog.objects()] == ["o"]
+
+
+def test_a_renamed_object_keeps_its_id_and_its_dependants(catalog: Catalog) -> None:
+    table = catalog.create_object(new("x"))
+    view = catalog.create_object(new("v", "view", {"x": table.id}, has_collection=False))
+    catalog.rename_object(table.id, "y")
+    renamed = catalog.object(table.id)
+    assert (renamed.name, renamed.created_as) == ("y", "x")
+    assert catalog.resolve_name("x") is None
+    assert catalog.resolve_name("y") == renamed
+    assert catalog.object(view.id).dependencies == {"x": table.id}
+    for taken in ("y", "v"):
+        with pytest.raises(NameTaken):
+            catalog.rename_object(table.id, taken)
+    catalog.create_object(new("x"))  # the name is free again
+    catalog.drop_object(table.id, cascade=True)
+    for gone in (table.id, GlobalId("u99")):
+        with pytest.raises(UnknownObject):
+            catalog.rename_object(gone, "z")
+
+
 def test_indexes_and_arrangements_go_with_what_they_serve(catalog: Catalog) -> None:
     table = catalog.create_object(new("x"))
     index = catalog.create_object(new("x_idx", "index", {"x": table.id}))

@@ -28,8 +28,10 @@ from mz_dagster.plan.physical import (
     Staged,
     TemporalState,
     UnionAll,
+    Unnest,
 )
 from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, Scalar, columns_of
+from tests.plan.reference import beside_elements
 
 Row = tuple[Any, ...]
 Content = Counter[Row]
@@ -100,6 +102,8 @@ def call(scalar: Call, row: Row) -> Any:
         if failed:
             raise failed
         return None if None in values else not decisive
+    if scalar.function == "generate_series_int4":
+        return series(*(value_of(argument, row) for argument in scalar.arguments))
     left, right = (value_of(argument, row) for argument in scalar.arguments)
     if left is None or right is None:
         return None
@@ -116,6 +120,14 @@ def call(scalar: Call, row: Row) -> Any:
                 raise Failed("22012 division by zero")
             return math.trunc(left / right)
     raise NotImplementedError(scalar.function)
+
+
+def series(start: int | None, stop: int | None, step: int | None) -> tuple[int, ...] | None:
+    if start is None or stop is None or step is None:
+        return None
+    if step == 0:
+        raise Failed("22023 step size cannot equal zero")
+    return tuple(range(start, stop + (1 if step > 0 else -1), step))
 
 
 def equal(left: Any, right: Any) -> bool:
@@ -153,6 +165,12 @@ def evaluate(node: Physical, collections: Mapping[GlobalId, Content]) -> Content
                 else:
                     repeated[row[: node.count] + row[node.count + 1 :]] += n * row[node.count]
             return clean(repeated)
+        case Unnest():
+            unnested: Content = Counter()
+            for row, n in evaluate(node.input, collections).items():
+                for each in [row] if is_error(row) else beside_elements(row, node.arrays, node.ordinality):
+                    unnested[each] += n
+            return clean(unnested)
         case Accumulate() | Staged() | TemporalState():
             raise NotImplementedError("keyed operators have oracles of their own")
 

@@ -5,7 +5,9 @@ Contents are `Counter`s of rows, as in `reference.py`; the state's rows are `(le
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -89,9 +91,13 @@ def gathered(aggregate: Aggregate, content: Content, arity: int) -> Any:
 def _extreme(node: Staged, function: Extremes, content: Content) -> Row:
     row = [_unsigned(cell) for cell in next(iter(content))]
     others = [i for i in range(len(row)) if i not in node.group]
-    for position, greatest in zip(others, function.greatest, strict=True):
-        values = [one[position] for one in content if one[position] is not None]
-        extreme = (max if greatest else min)(values, key=comparable) if values else None
+    for position, kind in zip(others, function.functions, strict=True):
+        values = [one[position] for one in copies(content) if one[position] is not None]
+        bits = {"bit_and": operator.and_, "bit_or": operator.or_, "bit_xor": operator.xor}.get(kind.value)
+        if bits is not None:
+            row[position] = functools.reduce(bits, values) if values else None
+            continue
+        extreme = (max if kind is AggregateFunction.MAX else min)(values, key=comparable) if values else None
         row[position] = _unsigned(extreme)
     return tuple(row)
 

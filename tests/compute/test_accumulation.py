@@ -103,6 +103,20 @@ def test_sums_of_parts_are_sums_and_heal_from_overflow(spark: SparkSession) -> N
                     assert (value, error) == (Decimal(expected).scaleb(-scale), None), (cases[number], scale)
 
 
+def test_a_widened_numeric_is_the_number_or_null_where_it_does_not_fit(spark: SparkSession) -> None:
+    ensure_exact(spark)
+    values = [0, 7, -7, 10**36 - 1, 10**36, 1 - 10**36, MOST, -MOST]
+    frame = spark.createDataFrame([(str(one),) for one in values], "t string").selectExpr("cast(t as decimal(38,0)) x")
+    scalars: list[Scalar] = [Call("widened_numeric", (ColumnRef(0, numeric(0)),), numeric(scale)) for scale in (2, 19)]
+    with localcontext() as context:
+        context.prec = 100
+        wanted = [
+            tuple(cell for scale in (2, 19) for cell in (Decimal(one) if abs(one) < 10 ** (38 - scale) else None, None))
+            for one in values
+        ]
+        assert evaluated(frame, scalars) == wanted
+
+
 @pytest.mark.parametrize("scale", SCALES)
 def test_the_high_part_has_the_digits_that_the_low_part_leaves(scale: int) -> None:
     assert high_part_type(scale) == numeric(max(0, scale - 19))

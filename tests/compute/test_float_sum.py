@@ -8,8 +8,11 @@ import struct
 from typing import TYPE_CHECKING
 
 from mz_dagster.compute.frame import ensure_exact
+from mz_dagster.plan.functions.pure import SqlFailure
+from mz_dagster.plan.functions.pure.statistics import spread
+from mz_dagster.plan.functions.pure.sums import PRODUCT_DIGITS, exact_sums_of_frames
 from mz_dagster.plan.scalar import Call, ColumnRef, Literal, Scalar
-from mz_dagster.plan.types import FLOAT8, INT4, INT8, array_of
+from mz_dagster.plan.types import FLOAT8, INT4, INT8, TEXT, array_of
 from tests.compute.test_accumulation import evaluated
 from tests.plan.reference import float_sum
 
@@ -92,3 +95,46 @@ def test_a_sum_is_the_exact_sum_rounded_once(spark: SparkSession) -> None:
             assert (value, error) == (None, "22003 value out of range: overflow"), wanted[n]
         else:
             assert (repr(value), error) == (repr(0.0 if expected == 0 else expected), None), wanted[n]
+
+
+def test_sums_of_products_and_what_is_computed_of_them_are_exact(spark: SparkSession) -> None:
+    ensure_exact(spark)
+    pick = random.Random(2)
+    wanted = [[(x, y) for x, y in zip(one, reversed(one), strict=True)] for one in cases(pick, 150) if one]
+    rows = [(n, x, y) for n, case in enumerate(wanted) for x, y in case]
+    frame = spark.createDataFrame(rows, "n int, x double, y double").coalesce(1)
+    digits: Scalar = Call("product_digits_float8", (ColumnRef(1, FLOAT8), ColumnRef(2, FLOAT8)), array_of(INT8))
+    state: dict[int, dict[int, list[int]]] = {n: {} for n in range(len(wanted))}
+    for n, _, found, error in evaluated(frame, [ColumnRef(0, INT4), digits]):
+        assert error is None
+        assert isinstance(n, int)
+        limb, *parts = found if isinstance(found, list) else [-4, *[0] * PRODUCT_DIGITS]
+        sums = state[n].setdefault(limb, [0] * PRODUCT_DIGITS)
+        for i, part in enumerate(parts):
+            sums[i] += part
+    lists = [
+        (n, *(list(one) for one in zip(*((limb, *sums) for limb, sums in sorted(limbs.items())), strict=True)))
+        for n, limbs in state.items()
+    ]
+    shape = "n int, l array<int>, " + ", ".join(f"d{i} array<bigint>" for i in range(PRODUCT_DIGITS))
+    stored = spark.createDataFrame(lists, shape).coalesce(1)
+    arguments = (ColumnRef(1, array_of(INT4)), *(ColumnRef(2 + i, array_of(INT8)) for i in range(PRODUCT_DIGITS)))
+    total = Call("exact_product_sum_float8", arguments, TEXT)
+    one = Literal(1, INT8)
+    found_rows = evaluated(stored, [ColumnRef(0, INT4), total, Call("regr_sxx_float8", (one, total, total), FLOAT8)])
+    assert len(found_rows) == len(wanted)
+    for n, _, text, error, *spread_and_error in found_rows:
+        assert error is None
+        xs, ys = (list(side) for side in zip(*wanted[int(str(n))], strict=True))
+        (expected,) = exact_sums_of_frames(xs, ys, [[1, len(xs)]])
+        assert text == expected, wanted[int(str(n))]
+        if text is not None:
+            assert repr(tuple(spread_and_error)) == repr(outcome(text))
+
+
+def outcome(total: str) -> tuple[float | None, str | None]:
+    """Returns the spread of one value whose sum and square are both `total`, or its error."""
+    try:
+        return spread(1, total, total), None
+    except SqlFailure as failure:
+        return None, str(failure)

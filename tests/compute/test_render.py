@@ -30,9 +30,10 @@ from mz_dagster.plan.physical import (
     ReadCollection,
     Repeat,
     UnionAll,
+    Unnest,
 )
 from mz_dagster.plan.scalar import Call, ColumnRef, Literal, Scalar
-from mz_dagster.plan.types import BOOL, FLOAT8, INT4, INT8, TEXT, Column, RelationType, ScalarType
+from mz_dagster.plan.types import BOOL, FLOAT8, INT4, INT8, TEXT, Column, RelationType, ScalarType, array_of
 from tests.compute.reference import Content, Row, Update, at, evaluate
 
 if TYPE_CHECKING:
@@ -50,8 +51,10 @@ A = relation(("case", INT4), ("x", INT4), ("a", INT4))
 B = relation(("case", INT4), ("x", INT4), ("y", INT4))
 C = relation(("case", INT4), ("y", INT4), ("c", INT4))
 F = relation(("case", INT4), ("x", FLOAT8), ("t", TEXT))
+G = relation(("case", INT4), ("p", array_of(INT4)), ("q", array_of(TEXT)))
 R = relation(("case", INT4), ("times", INT8), ("x", INT4))
-TYPES = {GlobalId("a"): A, GlobalId("b"): B, GlobalId("c"): C, GlobalId("f"): F, GlobalId("empty"): A, GlobalId("r"): R}
+TYPES = {GlobalId("a"): A, GlobalId("b"): B, GlobalId("c"): C, GlobalId("f"): F, GlobalId("empty"): A, GlobalId("r"): R,
+         GlobalId("g"): G}  # fmt: skip
 
 
 def get(name: str) -> ReadCollection:
@@ -211,6 +214,18 @@ def _repeated() -> Physical:
     return join([get("a"), repeated], [column(0), column(3)], [column(1), column(4)])
 
 
+def _series_that_fails() -> Physical:
+    # Steps of 0 fail.
+    series = call("generate_series_int4", number(0), column(1), column(2), type_=array_of(INT4))
+    made = mapped(get("a"), [("map", series)], [0, 1, 3])
+    return Unnest(made, 1, True, relation(("case", INT4), ("x", INT4), ("element", INT4), ("ordinality", INT8)))
+
+
+def _unnested_and_joined() -> Physical:
+    elements = Unnest(get("g"), 2, False, relation(("case", INT4), ("x", INT4), ("t", TEXT)))
+    return join([get("a"), elements], [column(0), column(3)], [column(1), column(4)])
+
+
 def _cross() -> Physical:
     few = ConstantRows(((number(1), Literal(None, INT4), number(2)),), A)
     return join([few, mapped(get("a"), [("filter", call("lt_int4", column(0), number(3), type_=BOOL))], [1])])
@@ -232,6 +247,11 @@ SHAPES: dict[str, Callable[[], Physical]] = {
     "no equivalence": _cross,
     "rows repeated": lambda: Repeat(get("r"), 1, relation(("case", INT4), ("x", INT4))),
     "rows repeated and joined": _repeated,
+    "elements side by side": lambda: Unnest(
+        get("g"), 2, True, relation(("case", INT4), ("x", INT4), ("t", TEXT), ("ordinality", INT8))
+    ),
+    "elements of a series that fails": _series_that_fails,
+    "elements joined": _unnested_and_joined,
     "NULL equals NULL in one class": _null_safe,
     "NULL equals NULL, a constant too": _null_safe_throughout,
     "NULL equals NULL, floats and texts": _null_safe_floats,
@@ -263,9 +283,16 @@ def _value(source: random.Random, type_: ScalarType) -> Any:
         return source.choice([None, 0.0, -0.0, float("nan"), 1.5])
     if type_ is TEXT:
         return source.choice([None, "", "a", "A", "é"])
+    if type_.element is not None:
+        elements = [_value(source, type_.element) for _ in range(source.randrange(4))]
+        return source.choice([None, tuple(elements), tuple(elements)])
     if type_ is INT8:
         return source.choice([-2, -1, 0, 1, 2])
     return source.choice([None, 0, 1, 1, 2, 3])
+
+
+def _stored(row: Row) -> Row:
+    return tuple(list(cell) if isinstance(cell, tuple) else cell for cell in row)
 
 
 def random_world(spark: SparkSession, seed: int, cases: int = CASES) -> World:
@@ -286,7 +313,7 @@ def random_world(spark: SparkSession, seed: int, cases: int = CASES) -> World:
             )
         updates[id] = own
         cells = [
-            (*(row if row[0] != "error" else (None,) * type_.arity), time, diff, row[1] if row[0] == "error" else None)
+            (None,) * type_.arity + (time, diff, row[1]) if row[0] == "error" else (*_stored(row), time, diff, None)
             for row, time, diff in own
         ]
         frames[id] = spark.createDataFrame(cells, spark_schema(type_, type_.names))

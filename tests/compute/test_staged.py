@@ -79,12 +79,15 @@ def string_agg(value: int, separator: int, *order: ColumnOrder) -> Aggregate:
     return Aggregate(AggregateFunction.STRING_AGG, (value, separator), TEXT, order=order)
 
 
+MIN, MAX = AggregateFunction.MIN, AggregateFunction.MAX
+BIT_AND, BIT_OR, BIT_XOR = AggregateFunction.BIT_AND, AggregateFunction.BIT_OR, AggregateFunction.BIT_XOR
 GATHERED = Gathered(
     (array_agg(2), array_agg(3, BY_X, filter=4), array_agg(2, BY_F, BY_T), string_agg(3, 3, BY_X), string_agg(3, 3))
 )
 SHAPES = {
     "top rows in two stages": staged(TopRows((BY_X, BY_T), 2, 1), 4, 1),
-    "extremes in two stages": staged(Extremes((True, False, True)), 4, 1),
+    "extremes in two stages": staged(Extremes((MAX, MIN, MAX)), 4, 1),
+    "bits of one group": staged(Extremes((BIT_XOR, MIN, MAX, MIN, MAX)), 4, 1, group=()),
     "gathered": staged(GATHERED, 1),
     "row numbers": staged(Windowed((BY_F, BY_T), (WindowFunction("row_number", (), INT8, False),)), 1),
     "monotonic top rows": staged(TopRows((BY_T,), 3), 1, monotonic=True),
@@ -95,13 +98,16 @@ DEEP_SHAPES = {
     "top rows in one stage": staged(TopRows((), 1), 1),
     "top rows without a limit": staged(TopRows((BY_X,), None, 2), 1),
     "one group": staged(TopRows((BY_X,), 5), 4, 1, group=()),
-    "extremes of one group": staged(Extremes((False, True, False, True, True)), 4, 1, group=()),
+    "extremes of one group": staged(Extremes((MIN, MAX, MIN, MAX, MAX)), 4, 1, group=()),
     "gathered from one group": staged(Gathered((array_agg(3, BY_X),)), 1, group=()),
     "no rows": staged(TopRows((BY_X,), 0), 4, 1),
     "all rows": staged(TopRows((BY_X,), None), 4, 1),
-    "extremes in one stage": staged(Extremes((False, True, False)), 1),
-    "extremes in three stages": staged(Extremes((False, True, False)), 16, 4, 1),
-    "monotonic extremes": staged(Extremes((False, True, False)), 1, monotonic=True),
+    "extremes in one stage": staged(Extremes((MIN, MAX, MIN)), 1),
+    "extremes in three stages": staged(Extremes((MIN, MAX, MIN)), 16, 4, 1),
+    "bits in three stages": staged(Extremes((BIT_AND, MIN, MAX, MIN, MAX)), 16, 4, 1, group=()),
+    "bits in one stage": staged(Extremes((BIT_OR, MIN, MAX, MIN, MAX)), 1, group=()),
+    "monotonic bits": staged(Extremes((BIT_XOR, MIN, MAX, MIN, MAX)), 1, group=(), monotonic=True),
+    "monotonic extremes": staged(Extremes((MIN, MAX, MIN)), 1, monotonic=True),
 }
 
 

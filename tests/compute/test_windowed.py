@@ -14,8 +14,10 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import date, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -35,11 +37,14 @@ from mz_dagster.plan.relation import (
 from mz_dagster.plan.scalar import Literal
 from mz_dagster.plan.types import (
     BOOL,
+    DATE,
     FLOAT4,
     FLOAT8,
     INT4,
     INT8,
+    INTERVAL,
     TEXT,
+    TIMESTAMP,
     Column,
     Kind,
     RelationType,
@@ -47,6 +52,7 @@ from mz_dagster.plan.types import (
     array_of,
     numeric,
 )
+from mz_dagster.plan.values import Interval
 from tests.postgres_server import Postgres, running_postgres
 
 if TYPE_CHECKING:
@@ -67,14 +73,25 @@ COLUMNS: dict[str, ScalarType] = {
     "o": INT4,
     "p": INT4,
     "m": INT4,
+    "e": DATE,
+    "ts": TIMESTAMP,
     "id": INT4,
 }
 NAMES = tuple(COLUMNS)
 SHAPE = Shape(RelationType(tuple(Column(name, type_) for name, type_ in COLUMNS.items())), (0,))
 VALUES = ("i", "b", "f", "n", "t", "q", "id")
 ORDERABLE = ("i", "b", "f", "r", "n", "t")
-RANGES = ("i", "b", "f", "r", "n", "id")
+RANGES = ("i", "b", "f", "r", "n", "e", "ts", "id")
 ARGUMENTS_OF_SUM = {"i": INT8, "b": numeric(0), "n": numeric(2)}
+
+INTERVALS = (
+    ("0", Interval()),
+    ("1 day", Interval(days=1)),
+    ("1 month", Interval(months=1)),
+    ("1 month -1 day 1 hour", Interval(1, -1, 3_600_000_000)),
+    ("23 hours", Interval(microseconds=82_800_000_000)),
+    ("2100 years", Interval(months=25_200)),
+)
 
 Row = tuple[object, ...]
 
@@ -124,6 +141,8 @@ def random_rows(rng: random.Random, partitions: int, size: int) -> list[tuple[Ro
                 rng.choice([None, *range(-3, 4)]),
                 rng.choice([None, 1, 1, 2, 3, 9]),
                 rng.choice([None, 1, 2, 3, 4, 100]),
+                rng.choice([None, *(date(2024, *one) for one in ((1, 30), (1, 31), (2, 29), (3, 1), (3, 31)))]),
+                rng.choice([None, *(datetime(2024, 2, day, hour) for day in (1, 2, 29) for hour in (0, 1, 23))]),
                 len(made),
             )
             made.append((row, rng.choice([1, 1, 1, 1, 2, 3])))
@@ -271,6 +290,9 @@ def random_distance(rng: random.Random, type_: ScalarType) -> tuple[Literal, str
         case Kind.FLOAT4 | Kind.FLOAT8:
             value = rng.choice([0.0, 0.5, 1.0, 3.25, 1e308, math.inf])
             return Literal(value, FLOAT8), f"'{value}'::float8".replace("inf", "Infinity")
+        case Kind.DATE | Kind.TIMESTAMP:
+            text, interval = rng.choice(INTERVALS)
+            return Literal(interval, INTERVAL), f"interval '{text}'"
         case _:
             text = rng.choice(["0", "0.5", "1.25", "1.255", "3", "9" * 36 + ".99", "1" + "0" * 37])
             decimal = Decimal(text)
@@ -296,7 +318,8 @@ def random_frame(
 
 
 def random_aggregate(rng: random.Random, frame: WindowFrame, sql: str, *, sees_order: bool) -> Case:
-    name = rng.choice(["count", "sum", "min", "max"] + (["array_agg", "string_agg"] if sees_order else []))
+    bits = ["bit_and", "bit_or", "bit_xor"]
+    name = rng.choice(["count", "sum", "min", "max", *bits] + (["array_agg", "string_agg"] if sees_order else []))
     condition = rng.choice([None, None, "q"])
     suffix = "" if condition is None else f" FILTER (WHERE {condition})"
     type_: ScalarType
@@ -307,6 +330,9 @@ def random_aggregate(rng: random.Random, frame: WindowFrame, sql: str, *, sees_o
         arguments, type_ = rng.choice([[], ["i"], ["t"]]), INT8
     elif name == "string_agg":
         arguments, type_ = ["t", "s"], TEXT
+    elif name in bits:
+        value = rng.choice(["i", "b", "id"])
+        arguments, type_ = [value], COLUMNS[value]
     else:
         value = rng.choice(VALUES if name == "array_agg" else ORDERABLE)
         arguments = [value]
@@ -402,6 +428,7 @@ def check(
     assert found == wanted
 
 
+ORDERS = (["f"], ["n"], ["b"], ["e"])
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(1, 6))]
 
 
@@ -411,7 +438,7 @@ def test_functions_that_see_no_ties_are_as_in_postgres(spark: SparkSession, post
     rng = random.Random(seed)
     rows = random_rows(rng, 5, 20)
     load(postgres, rows)
-    for names in (["f"], ["n"], ["b"]) if seed == 0 else (["i"], ["r"], ["id"], ["i", "t"], rng.sample(ORDERABLE, 1)):
+    for names in ORDERS if seed == 0 else (["i"], ["r"], ["ts"], ["id"], ["i", "t"], rng.sample(ORDERABLE, 1)):
         order = random_order(rng, names)
         cases = list(RANKS)
         for _ in range(26):
@@ -477,6 +504,48 @@ def test_ties_go_by_the_whole_row(spark: SparkSession) -> None:
         wanted = sorted(in_python(rows, cases, order), key=repr)
         for i, one in enumerate(cases):
             assert [(row[0], row[i + 1]) for row in found] == [(row[0], row[i + 1]) for row in wanted], (one, order)
+
+
+def test_sums_of_floats_are_those_of_their_frames_rounded_once(spark: SparkSession) -> None:
+    """Which rows a frame has is what array_agg says, which PostgreSQL has judged."""
+    rng = random.Random(14)
+    rows = random_rows(rng, 4, 14)
+    of_id = {row[position("id")]: row for row, _ in rows}
+    for names in (["id"], ["f"], ["n", "id"], []):
+        order = random_order(rng, names)
+        cases: list[Case] = []
+        for _ in range(5):
+            frame, _ = random_frame(rng, order, tuple(FrameUnit))
+            ids = WindowFunction("array_agg", (position("id"),), array_of(INT4), frame=frame)
+            condition = rng.choice([None, position("q")])
+            factors = rng.choice([("f",), ("f", "f")])
+            total = WindowFunction("exact_sum", tuple(map(position, factors)), TEXT, frame=frame, filter=condition)
+            cases += [Case(ids, "array_agg"), Case(total, "exact_sum")]
+        for _, *values, error in in_spark(spark, rows, cases, order):
+            assert error is None
+            for i, one in enumerate(cases[1::2]):
+                ids_of_frame, text = values[2 * i : 2 * i + 2]
+                seen = [of_id[each] for each in ids_of_frame or ()]  # type: ignore[attr-defined]
+                if one.function.filter is not None:
+                    seen = [row for row in seen if row[one.function.filter]]
+                factors_of = [[row[each] for each in one.function.arguments] for row in seen]
+                assert text == exact_text(factors_of), (one, order, factors_of)
+
+
+def exact_text(products: Sequence[Sequence[Any]]) -> str | None:
+    """Returns the exact sum of products of one or two doubles: by fractions, or by floats where one is not finite."""
+    present = [one for one in products if None not in one]
+    if not present:
+        return None
+    values = [math.prod(one) for one in present]
+    if not all(math.isfinite(each) for one in present for each in one):
+        special = {one for one, factors in zip(values, present, strict=True) if not all(map(math.isfinite, factors))}
+        found = sum(special)
+        return "NaN" if math.isnan(found) else "Infinity" if found > 0 else "-Infinity"
+    total = sum((math.prod(map(Fraction, one)) for one in present), Fraction(0))
+    zeros = (total.numerator & -total.numerator).bit_length() - 1 if total else 0
+    exponent = zeros - (total.denominator.bit_length() - 1) if total else 0
+    return f"{total.numerator >> zeros:x}p{exponent}"
 
 
 def _plain(value: object) -> object:

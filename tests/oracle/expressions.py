@@ -16,12 +16,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from tests.oracle.rich_types import ARRAYS, RICH_POOLS, RICH_TYPES, rich
+
 #: SQL names of the types; the families that a generator chooses from.
 INTEGERS = ("smallint", "integer", "bigint")
 FLOATS = ("real", "double precision")
 NUMERICS = ("numeric(38,0)", "numeric(38,2)", "numeric(38,4)")
 TIMES = ("date", "timestamp", "timestamptz")
-TYPES = ("boolean", *INTEGERS, *FLOATS, *NUMERICS, "text", *TIMES, "mz_timestamp")
+TYPES = ("boolean", *INTEGERS, *FLOATS, *NUMERICS, "text", *TIMES, "mz_timestamp", *RICH_TYPES)
+#: Types of which PostgreSQL 15 has the least and the greatest.
+EXTREMES = frozenset(TYPES) - {"boolean", "uuid", "bytea", "jsonb", "varchar(5)", "char(3)", *ARRAYS}
 LIMITS = {"smallint": 2**15 - 1, "integer": 2**31 - 1, "bigint": 2**63 - 1}
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 
@@ -38,6 +42,7 @@ _POOLS: dict[str, tuple[str, ...]] = {
     "timestamp": ("1970-01-01 00:00:00", "2000-02-29 23:59:59.999999", "2021-03-04 00:00:00", "2021-03-04 12:34:56.7"),
     "timestamptz": ("1970-01-01 00:00:00+00", "2000-02-29 23:59:59.999999+00", "2021-03-04 00:00:00+00"),
     "mz_timestamp": ("0", "1", "2", "1614859200000"),
+    **RICH_POOLS,
 }
 #: Values that make arithmetic fail.
 _WILD: dict[str, tuple[str, ...]] = {
@@ -121,12 +126,14 @@ def literal(source: random.Random, type_: str, *, wild: bool = False, null: floa
 
 
 def plain(one: Expr) -> Expr:
-    """Returns an expression that is never -0.0, which equals 0.0 and is spelled differently."""
-    return replace(one, text=plain_text(one.text, one.type)) if one.type in FLOATS else one
+    """Returns an expression that has one spelling for all equal values: 0.0 for -0.0, '1 mon' for '30 days'."""
+    return replace(one, text=plain_text(one.text, one.type))
 
 
 def plain_text(text: str, type_: str) -> str:
-    """Returns the text of an expression that is never -0.0."""
+    """Returns the text of such an expression."""
+    if type_ == "interval":
+        return f"justify_interval({text})"
     return f"({text} + CAST(0 AS {type_}))" if type_ in FLOATS else text
 
 
@@ -154,7 +161,7 @@ class Scalars:
         """Returns a type, more often one that a column has."""
         if self._columns and self._source.random() < 0.85:
             return self._source.choice(self._columns).type
-        return self._source.choice([one for one in TYPES if one != "mz_timestamp"])
+        return self._source.choice([one for one in TYPES if one not in ("mz_timestamp", *RICH_TYPES)])
 
     def expression(self, type_: str, depth: int = 2, *, safe: bool = True, null: float = 0.0) -> Expr:
         """Returns an expression of the type.
@@ -182,7 +189,8 @@ class Scalars:
     def failing(self) -> Expr | None:
         """Returns an expression that fails for some values of a column, or None if no column lends itself."""
         source = self._source
-        found = [(i, one.type) for i, one in enumerate(self._columns) if one.type not in (*TIMES, "mz_timestamp")]
+        never = (*TIMES, "mz_timestamp", *RICH_TYPES)
+        found = [(i, one.type) for i, one in enumerate(self._columns) if one.type not in never]
         if not found:
             return None
         i, type_ = source.choice(found)
@@ -204,6 +212,10 @@ class Scalars:
         if source.random() < 0.25:
             return self._conditional(type_, depth - 1, safe)
         make = depth - 1
+        if type_ in RICH_TYPES or source.random() < 0.25:
+            made = rich(source, type_, lambda of: self.expression(of, make, safe=True))
+            if made is not None:
+                return Expr(made[0], type_, made[1])
         if type_ == "boolean":
             return self._boolean(make, safe)
         if type_ in INTEGERS:

@@ -15,7 +15,10 @@ from decimal import Decimal
 from typing import Any
 
 import psycopg
+from psycopg.types.string import TextLoader
 
+from mz_dagster.plan.functions.pure.interval_text import text_of_interval
+from mz_dagster.plan.values import Interval
 from tests.oracle.dialects import theirs
 from tests.oracle.scope import Arm, Query, Relation
 from tests.postgres_server import Postgres
@@ -44,6 +47,8 @@ def spelled(rows: Sequence[Sequence[Any]], types: Sequence[str]) -> Rows:
 def _spelled(value: Any, type_: str) -> object:
     if value is None or type_ == "text":
         return value
+    if isinstance(value, Interval):
+        return text_of_interval(value)
     if type_.startswith("numeric") or type_ == "mz_timestamp":
         return _trimmed(Decimal(value))
     if type_ == "real":
@@ -68,6 +73,9 @@ class Referee:
         self._connection = psycopg.connect(
             host=str(server.socket_dir), user=server.user, dbname="postgres", autocommit=True
         )
+        # psycopg would make a timedelta of an interval, which has no months, and Python's numbers of jsonb's.
+        for name in ("interval", "jsonb"):
+            self._connection.adapters.register_loader(name, TextLoader)
         self._schema = schema
         self._tables: list[Relation] = []
         self._states = 0

@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tests.oracle.expressions import INTEGERS, Column, Expr, Scalars, plain, plain_text
+from tests.oracle.expressions import EXTREMES, INTEGERS, Column, Expr, Scalars, plain, plain_text
 from tests.oracle.scope import Query, Scope
 from tests.oracle.subqueries import Subqueries
 
@@ -115,7 +115,7 @@ class Shapes:
                 return made
 
     def _aggregate_of(self, scope: Scope, type_: str) -> Expr | None:
-        """Returns an aggregate that yields `type_`, or None if none is made for it."""
+        """Returns an aggregate that yields `type_`, or None if none is made for it now."""
         source, scalars = self._source, Scalars(self._source, scope.columns)
 
         def argument(of: str) -> str:
@@ -144,9 +144,19 @@ class Shapes:
             case "text" if source.random() < 0.5:
                 of = argument("text")
                 return Expr(f"string_agg({distinct}{of}, ',' ORDER BY {of}){condition}", type_, 1000)
-            case _:
+            case "integer[]" | "text[]":
+                of = argument(type_[:-2])
+                return Expr(f"array_agg({distinct}{of} ORDER BY {of}){condition}", type_)
+            case "jsonb":
+                of = argument(source.choice(("integer", "text")))
+                return Expr(f"jsonb_agg({distinct}{of} ORDER BY {of}){condition}", type_)
+            case "interval" if source.random() < 0.5:
+                return Expr(f"justify_interval(sum({argument(type_)}){condition})", type_)
+            case _ if type_ in EXTREMES:
                 one = plain(scalars.expression(type_, 1))
                 return Expr(f"{source.choice(('min', 'max'))}({one.text}){condition}", type_, one.bound)
+            case _:
+                return None
 
     def _small(self, scope: Scope, of: str) -> str:
         """Returns an argument whose squares have few digits: a column of the tables' usual values, or a constant."""
@@ -211,7 +221,7 @@ class Shapes:
             case 2:
                 call = source.choice((f"first_value({own})", f"last_value({own})", f"nth_value({own}, 2)"))
                 return Expr(f"{call} OVER ({over}{frame})", column.type, column.bound)
-            case 3 if column.type != "boolean":
+            case 3 if column.type in EXTREMES:
                 return Expr(f"{source.choice(('min', 'max'))}({own}) OVER ({over}{frame})", column.type, column.bound)
             case 4 if column.type in ("smallint", "integer"):
                 return Expr(f"sum({own}) OVER ({over}{frame})", "bigint", 1e14)

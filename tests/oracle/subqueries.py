@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
-from tests.oracle.expressions import COMPARISONS, INTEGERS, Column, Expr, Scalars, plain_text
+from tests.oracle.expressions import COMPARISONS, EXTREMES, INTEGERS, Column, Expr, Scalars, plain_text
 from tests.oracle.scope import Relation
 
 
@@ -50,7 +50,7 @@ class Subqueries:
         roll = self._source.random()
         if roll < 0.3:
             return Expr(f"(SELECT count(*) FROM {relation.name} AS {alias}{where})", "bigint", 1e6)
-        if roll < 0.5 and column.type != "boolean":
+        if roll < 0.5 and column.type in EXTREMES:
             extreme = self._source.choice(("min", "max"))
             return Expr(f"(SELECT {extreme}({own}) FROM {relation.name} AS {alias}{where})", column.type, column.bound)
         if roll < 0.7 and column.type in INTEGERS:
@@ -77,7 +77,7 @@ class Subqueries:
         if roll < 0.8:
             symbol, word = source.choice(COMPARISONS), source.choice(("ANY", "ALL", "SOME"))
             return f"(⟦{outer}⟧ {symbol} {word} (SELECT {column} {of}))"
-        if relation.columns[own].type == "boolean":
+        if relation.columns[own].type not in EXTREMES:
             return f"EXISTS (SELECT {column} {of})"
         extreme = source.choice(("min", "max"))
         return f"(⟦{outer}⟧ {source.choice(COMPARISONS)} (SELECT {extreme}({column}) {of}))"

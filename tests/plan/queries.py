@@ -1,7 +1,8 @@
 """Queries by name, over the project of `tests/sql/project.py`: the cases of the golden plans and of the reference."""
 
 QUERIES = {
-    "inline_lets": "WITH q (p, q) AS (SELECT a, b FROM t WHERE f) SELECT x.p, y.q FROM q x, q y WHERE x.p = y.q",
+    "share_subplans": "WITH q (p, q) AS (SELECT t.a, v.k FROM t JOIN v ON t.b = v.a) SELECT x.p, y.q FROM q x, q y "
+    "WHERE x.q = y.p AND x.p > 0 UNION ALL SELECT a, b FROM (SELECT a, b, c FROM t WHERE f) z",
     "fold_constants": "SELECT a, 1 + 2 AS n FROM t WHERE 1 < 2 AND (f OR false) UNION ALL SELECT a, 4 FROM t "
     "WHERE 1 = 2 UNION ALL VALUES (1, 2), (3, -4)",
     "fuse_filters": "SELECT y.a FROM (SELECT a, b, f FROM t WHERE b > 0 AND f) y WHERE y.b > 0 AND y.a < 9",
@@ -14,6 +15,9 @@ QUERIES = {
     "WHERE y.p > 1 AND y.q < 5 AND y.p <> y.q",
     "join_equivalences": "SELECT t.a FROM t, u, v WHERE t.a = u.a AND u.a = v.k AND t.b = v.a AND v.k > 0",
     "join_equivalences_fallible": "SELECT t.a FROM t, v WHERE t.a + 1 = v.k",
+    "split_disjunctions": "SELECT t.a FROM t, v WHERE (t.a = v.k AND t.b = 1 AND v.a > 2) OR (t.a = v.k AND t.b = 2)",
+    "null_rejection": "SELECT t.a, u.x FROM t LEFT JOIN v ON t.b = v.a JOIN u ON u.a = v.k",
+    "numeric_key": "SELECT t.a, v.k FROM t LEFT JOIN v ON t.d = v.k",
     "demand": "SELECT u.x FROM t JOIN u USING (a) WHERE t.b > 0",
     "using": "SELECT * FROM t JOIN v USING (a)",
     "arrangement": "SELECT y.n, u.x FROM (SELECT t.a AS n FROM t JOIN v ON t.b = v.a UNION ALL SELECT k FROM v) y "
@@ -28,12 +32,14 @@ QUERIES = {
     "GROUP BY y.a, y.b",
     "reduce": "SELECT b, count(*) AS n, count(c) AS m, sum(d) AS s, min(a) AS lo, max(a) AS hi, "
     "string_agg(c, ',' ORDER BY a) AS l, count(DISTINCT c) AS k FROM t GROUP BY b",
+    "comparable_columns": "SELECT e - timestamp '2020-01-01' AS v, count(*) AS n FROM t GROUP BY 1",
     "reduce_all": "SELECT count(*) AS n, max(b) AS m FROM t WHERE f",
     "having": "SELECT b, count(*) AS n FROM t GROUP BY b HAVING b > 0 AND count(*) > 1",
     "top_k": "SELECT y.a, y.b FROM (SELECT a, b FROM t ORDER BY b DESC NULLS LAST, a LIMIT 2) y",
     "distinct_on": "SELECT DISTINCT ON (b) b, a FROM t ORDER BY b, a",
     "monotonic": "SELECT x, max(a) AS m FROM u GROUP BY x",
     "except": "SELECT b FROM t EXCEPT ALL SELECT k FROM v",
+    "full_joins": "SELECT t.a, v.k, u.x FROM t FULL JOIN v ON t.b = v.k FULL JOIN u ON v.a = u.a",
     "left_join": "SELECT t.a, v.k FROM t LEFT JOIN v ON t.b = v.k",
     "window": "SELECT a, b, rank() OVER (PARTITION BY b ORDER BY c) AS r FROM t",
     "view": "SELECT seen.m, v.k FROM seen JOIN v ON v.a = seen.m WHERE seen.s = 'x'",

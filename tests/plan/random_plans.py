@@ -19,8 +19,10 @@ from mz_dagster.plan.relation import (
     ColumnOrder,
     Constant,
     Filter,
+    FlatMap,
     Get,
     Join,
+    Let,
     Map,
     Negate,
     Project,
@@ -129,6 +131,9 @@ def _aggregate(draw: Draw, relation: Relation) -> Aggregate:
             choices.append(Aggregate(AggregateFunction.ARRAY_AGG, (position,), array, distinct, filter_, order))
         if column.type in (INT4, INT8) or column.type == numeric(2):
             choices.append(Aggregate(AggregateFunction.SUM, (position,), sum_type, distinct, filter_))
+        if column.type in (INT4, INT8):
+            for function in (AggregateFunction.BIT_AND, AggregateFunction.BIT_OR, AggregateFunction.BIT_XOR):
+                choices.append(Aggregate(function, (position,), column.type, distinct, filter_))
         if column.type == TEXT and not distinct:
             separator = draw(st.sampled_from(_of_type(relation, TEXT)))
             choices.append(Aggregate(AggregateFunction.STRING_AGG, (position, separator), TEXT, False, filter_, order))
@@ -195,6 +200,17 @@ def _repeated(draw: Draw, relation: Relation) -> Relation:
     return RepeatRow(Map(relation, (draw(st.sampled_from(counts)),), ("n",)), relation.relation_type.arity)
 
 
+def _flattened(draw: Draw, relation: Relation) -> Relation:
+    """Makes rows of one or two arrays: of literals, of columns, or NULL."""
+    arrays: list[Scalar] = [Literal(draw(st.sampled_from([None, (), (1,), (2, None, 2)])), array_of(INT4))]
+    for position in _of_type(relation, INT4):
+        column = reference(relation.relation_type, position)
+        arrays.append(Call("array", (column, Literal(draw(_maybe), INT4)), array_of(INT4), False))
+    chosen = tuple(draw(st.sampled_from(arrays)) for _ in range(draw(st.integers(1, 2))))
+    mapped = Map(relation, chosen, tuple(f"e{i}" for i in range(len(chosen))))
+    return FlatMap(mapped, len(chosen), draw(st.booleans()))
+
+
 def _windowed(draw: Draw, relation: Relation) -> Relation:
     functions = tuple(
         WindowFunction(name, (), INT8, False)
@@ -204,7 +220,39 @@ def _windowed(draw: Draw, relation: Relation) -> Relation:
     return Window(relation, _some(draw, relation), order, functions, tuple(f"w{i}" for i in range(len(functions))))
 
 
-_OPERATORS = ["filter", "map", "project", "join", "union", "except", "reduce", "top", "window", "temporal", "repeat"]
+def _shared(draw: Draw, value: Relation, depth: int) -> Relation:
+    """Binds a relation and uses it twice."""
+    get = Get(GlobalId(f"let:{depth}"), value.relation_type)
+
+    def use() -> Relation:
+        match draw(st.sampled_from(["plain", "filter", "project"])):
+            case "filter":
+                return Filter(get, (_predicate(draw, get),))
+            case "project":
+                return Project(get, _some(draw, get, most=4))
+            case _:
+                return get
+
+    if draw(st.booleans()):
+        return Let(get.id, value, _joined(draw, use(), use()))
+    return Let(get.id, value, Union((_ints(draw, use()), Negate(_ints(draw, use())), _ints(draw, use()))))
+
+
+_OPERATORS = [
+    "let",
+    "filter",
+    "map",
+    "project",
+    "join",
+    "union",
+    "except",
+    "reduce",
+    "top",
+    "window",
+    "temporal",
+    "repeat",
+    "flatten",
+]
 
 
 @st.composite
@@ -222,6 +270,8 @@ def relations(draw: Draw, depth: int = 4) -> Relation:
         return draw(relations(depth=depth - 1))  # type: ignore[no-any-return]
 
     match draw(st.sampled_from(_OPERATORS)):
+        case "let":
+            return _shared(draw, below(), depth)
         case "filter":
             relation = below()
             return Filter(relation, (_predicate(draw, relation),))
@@ -247,5 +297,7 @@ def relations(draw: Draw, depth: int = 4) -> Relation:
             return _windowed(draw, below())
         case "temporal":
             return _temporal(draw, below())
+        case "flatten":
+            return _flattened(draw, below())
         case _:
             return _repeated(draw, below())

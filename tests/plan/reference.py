@@ -6,8 +6,10 @@ negative multiplicity makes of an operator that counts rows is an error too: `Un
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
+import operator
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -15,6 +17,9 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
+from mz_dagster.plan.functions.plain import evaluated
+from mz_dagster.plan.functions.pure import PURE
+from mz_dagster.plan.functions.pure.sums import exact_sums_of_frames
 from mz_dagster.plan.physical import (
     Accumulate,
     Arrangement,
@@ -29,10 +34,12 @@ from mz_dagster.plan.physical import (
     Physical,
     ReadCollection,
     Repeat,
+    SnapshotPlan,
     Staged,
     TemporalState,
     TopRows,
     UnionAll,
+    Unnest,
     Windowed,
 )
 from mz_dagster.plan.relation import (
@@ -42,6 +49,7 @@ from mz_dagster.plan.relation import (
     Constant,
     DependentJoin,
     Filter,
+    FlatMap,
     Get,
     Join,
     Let,
@@ -74,6 +82,11 @@ def _counted(n: int) -> int:
     return n
 
 
+_BITWISE: dict[AggregateFunction, Callable[[int, int], int]] = {
+    AggregateFunction.BIT_AND: operator.and_,
+    AggregateFunction.BIT_OR: operator.or_,
+    AggregateFunction.BIT_XOR: operator.xor,
+}
 _STRICT: dict[str, Callable[..., Any]] = {
     "eq": lambda a, b: a == b,
     "ne": lambda a, b: a != b,
@@ -90,6 +103,9 @@ _STRICT: dict[str, Callable[..., Any]] = {
     "negate": lambda a: -a,
     "multiplicity": _counted,
     "unsigned_zero": lambda a: a,
+    "unsigned": lambda a: a,
+    "order": lambda array: tuple((one is None, 0 if one is None else one) for one in array),
+    "widened": lambda a: a,
 }
 
 
@@ -126,6 +142,10 @@ def value(scalar: Scalar, row: Row) -> Any:
             return next((one for one in arguments if one is not None), None)
         case "is_distinct_from":
             return arguments[0] != arguments[1]
+        case "array":
+            return tuple(arguments)
+    if name == "array":
+        return tuple(arguments)
     if None in arguments:
         return None
     if name.startswith("cast_"):
@@ -134,6 +154,11 @@ def value(scalar: Scalar, row: Row) -> Any:
         return _part(name, scalar, arguments)
     if name in ("limb_float8", "digit_float8", "whole_float8"):
         return _float_part(name, *arguments)
+    if name == "array_subscript":
+        return arguments[0][arguments[1] - 1]
+    if name in PURE:
+        found = evaluated(name, arguments, [one.type for one in scalar.arguments], scalar.type)
+        return tuple(found) if isinstance(found, list) else found
     known = _STRICT.get(name.rpartition("_")[0]) or _STRICT[name.partition("_")[0]]
     return known(*arguments)
 
@@ -245,6 +270,8 @@ def rows_of(relation: Relation, collections: Mapping[str, Rows], now: int = 0) -
             return Counter({r: n for r, n in rows.items() if is_valid(relation.lower, relation.upper, r, now)})
         case RepeatRow():
             return _repeated(below(relation.input), relation.count)
+        case FlatMap():
+            return _unnested(below(relation.input), relation.arrays, relation.ordinality)
         case DependentJoin():
             raise NotImplementedError(relation)
 
@@ -272,12 +299,22 @@ def physical_rows(plan: Physical, collections: Mapping[str, Rows], now: int = 0)
             return _joined([below(one) for one in plan.inputs], plan.equivalences, plan.null_safe)
         case Repeat():
             return _repeated(below(plan.input), plan.count)
+        case Unnest():
+            return _unnested(below(plan.input), plan.arrays, plan.ordinality)
         case Accumulate():
             return _fitting(plan, _accumulated(plan, below(plan.input)))
         case Staged():
             return _fitting(plan, _staged(plan, below(plan.input)))
         case TemporalState():
             return _fitting(plan, _temporal(plan, below(plan.input), now))
+
+
+def snapshot_rows(plan: SnapshotPlan, collections: Mapping[str, Rows], now: int = 0) -> Rows:
+    """Returns the rows of a plan that is computed once."""
+    known = dict(collections)
+    for one in plan.shared:
+        known[one.id] = physical_rows(one.plan, known, now)
+    return physical_rows(plan.output, known, now)
 
 
 def maintained_rows(plan: MaintainedPlan, collections: Mapping[str, Rows], now: int = 0) -> Rows:
@@ -341,9 +378,15 @@ def aggregated(aggregate: Aggregate, rows: list[Row]) -> Any:
             return max(values)
         case AggregateFunction.ARRAY_AGG:
             return tuple(values)
+        case AggregateFunction.EXACT_SUM:
+            xs, *others = ([row[position] for row in rows] for position in aggregate.arguments)
+            return exact_sums_of_frames(xs, others[0] if others else [1.0] * len(xs), [[1, len(xs)]])[0]
+        case AggregateFunction.BIT_AND | AggregateFunction.BIT_OR | AggregateFunction.BIT_XOR:
+            return functools.reduce(_BITWISE[function], values)
         case AggregateFunction.STRING_AGG:
-            separators = [row[aggregate.arguments[1]] or "" for row in rows]
-            return values[0] + "".join(s + v for s, v in zip(separators[1:], values[1:], strict=True))
+            empty = values[0][:0]  # of text or bytea
+            separators = [row[aggregate.arguments[1]] or empty for row in rows]
+            return values[0] + empty.join(s + v for s, v in zip(separators[1:], values[1:], strict=True))
 
 
 def top(rows: list[Row], order: Iterable[ColumnOrder], limit: int | None, offset: int) -> list[Row]:
@@ -419,8 +462,8 @@ def _stage(plan: Staged, rows: list[Row], is_last: bool) -> list[Row]:
             return top(rows, function.order, None if function.limit is None else function.limit + function.offset, 0)
         case Extremes():
             best: list[Any] = list(rows[0])
-            for i, greatest in zip(others, function.greatest, strict=True):
-                best[i] = (max if greatest else min)((row[i] for row in rows if row[i] is not None), default=None)
+            for i, one in zip(others, function.functions, strict=True):
+                best[i] = aggregated(Aggregate(one, (i,), plan.input.relation_type.columns[i].type), rows)
             return [tuple(best)]
         case Gathered():
             kept = [cell if i in group else None for i, cell in enumerate(rows[0])]
@@ -449,6 +492,21 @@ def _repeated(below: Rows, count: int) -> Rows:
     result: Rows = Counter()
     for row, n in below.items():
         result[row[:count] + row[count + 1 :]] += n * row[count]
+    return result
+
+
+def beside_elements(row: Row, arrays: int, ordinality: bool) -> list[Row]:
+    """Returns the row with elements of its last `arrays` cells in their places, NULL where one has none any more."""
+    kept = row[: len(row) - arrays]
+    elements = itertools.zip_longest(*(() if cell is None else cell for cell in row[len(kept) :]))
+    return [(*kept, *cells, *((n,) if ordinality else ())) for n, cells in enumerate(elements, 1)]
+
+
+def _unnested(below: Rows, arrays: int, ordinality: bool) -> Rows:
+    result: Rows = Counter()
+    for row, n in below.items():
+        for one in beside_elements(row, arrays, ordinality):
+            result[one] += n
     return result
 
 

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from mz_dagster.plan import explain_logical, explain_physical, lower_to_maintained_plan, lower_to_snapshot_plan
 from mz_dagster.plan.relation import Relation
 from tests.plan.random_plans import contents, relations, times
-from tests.plan.reference import Rows, Undefined, maintained_rows, physical_rows, rows_of
+from tests.plan.reference import Rows, Undefined, maintained_rows, rows_of, snapshot_rows
 
 random_plans = settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
@@ -32,7 +32,7 @@ def expected_rows(relation: Relation, data: dict[str, Rows], now: int) -> Rows:
 @given(relations(), contents, times)
 def test_lowering_keeps_every_row(relation: Relation, data: dict[str, Rows], now: int) -> None:
     expected = expected_rows(relation, data, now)
-    assert cleaned(physical_rows(lower_to_snapshot_plan(relation), data, now)) == expected
+    assert cleaned(snapshot_rows(lower_to_snapshot_plan(relation), data, now)) == expected
     plan = lower_to_maintained_plan(relation, relation.relation_type.names)
     assert cleaned(maintained_rows(plan, data, now)) == expected
     assert explain_logical(relation)

@@ -11,16 +11,21 @@ from pyspark.sql import functions as F
 
 from mz_dagster.plan.types import (
     BOOL,
+    BYTEA,
     DATE,
     FLOAT4,
     FLOAT8,
     INT2,
     INT4,
     INT8,
+    INTERVAL,
     MZ_TIMESTAMP,
     TEXT,
+    TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
+    UUID,
+    Kind,
     ScalarType,
     numeric,
 )
@@ -38,6 +43,14 @@ def field(text: str) -> str:
     return f'22008 date/time field value out of range: "{text}"'
 
 
+def too_long(type_: ScalarType) -> str:
+    return f"22001 value too long for type {type_}"
+
+
+BAD_BYTEA = "22P02 invalid input syntax for type bytea"
+VARCHAR3, CHAR3 = ScalarType(Kind.VARCHAR, length=3), ScalarType(Kind.CHAR, length=3)
+#: Kinds whose values are strings here.
+TEXTS = (Kind.TEXT, Kind.VARCHAR, Kind.CHAR, Kind.UUID)
 NAN, INF = float("nan"), float("inf")
 UTC = dt.UTC
 
@@ -94,6 +107,25 @@ CASES: list[tuple[ScalarType, str | None, Any]] = [
     (TEXT, None, None),
     (INT4, None, None),
     (TIMESTAMPTZ, None, None),
+    (VARCHAR3, "abc", "abc"),
+    (VARCHAR3, "abc  ", "abc"),
+    (VARCHAR3, "a ", "a "),
+    (VARCHAR3, "Äh🐘x", too_long(VARCHAR3)),
+    (CHAR3, "a  ", "a"),
+    (CHAR3, "ab   ", "ab"),
+    (CHAR3, "ab  c", too_long(CHAR3)),
+    (UUID, "{A0EEBC999C0B4EF8BB6D6BB9BD380A11}", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),
+    (UUID, "a0ee-bc99-9c0b-4ef8-bb6d-6bb9-bd38-0a11", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),
+    (UUID, "a0eebc99", syntax("uuid", "a0eebc99")),
+    (UUID, "", syntax("uuid", "")),
+    (UUID, "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11\n", syntax("uuid", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11\n")),
+    (BYTEA, r"\x", b""),
+    (BYTEA, r"\x00 fF", b"\x00\xff"),
+    (BYTEA, r"\x0", BAD_BYTEA),
+    (BYTEA, r"\x0g", BAD_BYTEA),
+    (BYTEA, "", b""),
+    (BYTEA, r"é\\\007\377b", b"\xc3\xa9\\\x07\xffb"),
+    (BYTEA, r"a\400", BAD_BYTEA),
     (DATE, "2013-1-5", dt.date(2013, 1, 5)),
     (DATE, "2013-02-29", field("2013-02-29")),
     (DATE, "2012-02-29", dt.date(2012, 2, 29)),
@@ -118,6 +150,15 @@ CASES: list[tuple[ScalarType, str | None, Any]] = [
     (TIMESTAMPTZ, "2013-01-01 06:00:00", dt.datetime(2013, 1, 1, 6, tzinfo=UTC)),
     (TIMESTAMPTZ, "2013-01-01 06:00:00+99", field("2013-01-01 06:00:00+99")),
     (TIMESTAMPTZ, "x", syntax("timestamp with time zone", "x", "22007")),
+    (TIME, "10:00", 36_000_000_000),
+    (TIME, " 1:2:3.5 ", 3_723_500_000),
+    (TIME, "24:00:01", field("24:00:01")),
+    (TIME, "noon", syntax("time", "noon", "22007")),
+    (TIME, None, None),
+    (INTERVAL, "1 year 2 mons -3 days 04:05", (14, -3, 14_700_000_000)),
+    (INTERVAL, "P1Y2M3DT4H", (14, 3, 14_400_000_000)),
+    (INTERVAL, "", syntax("interval", "", "22007")),
+    (INTERVAL, "2147483648 days", '22015 interval field value out of range: "2147483648 days"'),
 ]
 
 
@@ -133,12 +174,13 @@ def test_every_text_decodes_to_a_value_or_to_postgresqls_words(spark: SparkSessi
         columns += [value.alias(f"v{n}"), error.alias(f"e{n}")]
     rows = {row["i"]: row for row in texts.select("i", *columns).collect()}
     wrong = []
+
     for i, (type_, text, expected) in enumerate(CASES):
         n = types.index(type_)
         value, error = rows[i][f"v{n}"], rows[i][f"e{n}"]
         if type_ == TIMESTAMPTZ and isinstance(expected, dt.datetime):
             expected = expected.replace(tzinfo=None)
-        is_error = isinstance(expected, str) and type_ != TEXT
+        is_error = isinstance(expected, str) and (type_.kind not in TEXTS or expected[:5] in ("22001", "22P02"))
         same = (
             (value is None and error == expected)
             if is_error

@@ -14,7 +14,21 @@ import pyarrow.parquet as pq
 import pytest
 
 from mz_dagster.catalog import BoundFile
-from mz_dagster.plan.types import FLOAT8, INT2, INT4, INT8, TEXT, TIMESTAMP, TIMESTAMPTZ, Column, numeric
+from mz_dagster.plan.types import (
+    BYTEA,
+    FLOAT8,
+    INT2,
+    INT4,
+    INT8,
+    TEXT,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    UUID,
+    Column,
+    Kind,
+    ScalarType,
+    numeric,
+)
 from mz_dagster.storage.source import BoundFileChanged, FileSource, SourceUnreadable
 from tests.source.landing import bind, drop, records
 
@@ -178,11 +192,13 @@ def test_parquet_rows_of_several_schemas(spark: SparkSession, tmp_path: Path) ->
 
     wide = [pa.int64(), pa.large_string(), pa.timestamp("us"), pa.float32(), pa.decimal128(38, 3)]
     narrow = [pa.int8(), pa.dictionary(pa.int8(), pa.string()), pa.timestamp("ms"), pa.int32(), pa.int64()]
+    viewed = [pa.int16(), pa.string_view(), pa.timestamp("ms"), pa.float64(), pa.int32()]
     files = [
         write("a é.parquet", [(1, "a", at, 0.5, Decimal("1.005")), (40000, "b", at, 1.5, None),
                               (2, None, None, None, None), (3, "c", None, 2.5, Decimal("-0.005")),
                               (None, None, None, None, None), (None, "d", None, 1.0, None)], wide),
         write("b.parquet", [(4, "e", at, 3, 7)], narrow),
+        write("c.parquet", [(5, "f, longer than a view holds", at, 0.1, 8)], viewed),
     ]  # fmt: skip
     source = FileSource(tmp_path, "*.parquet", "parquet", columns, ("k",), "upsert")
     assert list(source.poll({})) == files
@@ -199,7 +215,35 @@ def test_parquet_rows_of_several_schemas(spark: SparkSession, tmp_path: Path) ->
         (5, "a é.parquet", 5, True, None, None, *nothing),
         (5, "a é.parquet", 6, False, violated.format("k", 6), None, *nothing),
         (6, "b.parquet", 1, False, None, 4, "e", at, 3.0, Decimal(7)),
+        (6, "c.parquet", 1, False, None, 5, "f, longer than a view holds", at, 0.1, Decimal(8)),
     ]  # fmt: skip
+
+
+def test_parquet_strings_become_those_of_the_column(spark: SparkSession, tmp_path: Path) -> None:
+    columns = (
+        Column("v", ScalarType(Kind.VARCHAR, length=3)),
+        Column("c", ScalarType(Kind.CHAR, length=3), nullable=False),
+        Column("u", UUID),
+        Column("b", BYTEA),
+    )
+    table = {
+        "v": pa.array(["ab ", "abc  ", None, "abcd"], pa.string()),
+        "c": pa.array(["ab ", "a", "abc", "d"], pa.large_string()),
+        "u": pa.array(["A0EEBC999C0B4EF8BB6D6BB9BD380A11", None, "x", None]),
+        "b": pa.array([b"\x00\xff", b"", None, None], pa.binary()),
+    }
+    pq.write_table(pa.table(table), tmp_path / "a.parquet")
+    file = drop(tmp_path, "a.parquet", (tmp_path / "a.parquet").read_bytes())
+    source = FileSource(tmp_path, "*.parquet", "parquet", columns)
+    found = records(spark, source, bind({5: [file]}))
+    place = ' (file "a.parquet", row {0}, column "{1}")'
+    nothing = (None,) * 4
+    assert [row[4:] for row in found] == [
+        (None, "ab ", "ab", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", b"\x00\xff"),
+        (None, "abc", "a", None, b""),
+        ('22P02 invalid input syntax for type uuid: "x"' + place.format(3, "u"), *nothing),
+        ("22001 value too long for type character varying(3)" + place.format(4, "v"), *nothing),
+    ]
 
 
 def test_order_and_line_numbers_hold_in_split_files(spark: SparkSession, tmp_path: Path) -> None:

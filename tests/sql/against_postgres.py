@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, time
 from decimal import Decimal
 from typing import Any
 
 from mz_dagster.errors import Error
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.functions import type_name
+from mz_dagster.plan.functions.pure.interval_text import text_of_interval
+from mz_dagster.plan.relation import Relation
 from mz_dagster.plan.resolver import Item
+from mz_dagster.plan.transform import comparable_columns
 from mz_dagster.plan.types import BOOL, DATE, INT2, INT4, INT8, TEXT, Column, RelationType, ScalarType, numeric
+from mz_dagster.plan.values import Interval
 from mz_dagster.sql import BoundQuery, Select, bind_query, ordered_rows, parse
 from tests.plan.reference import Rows
 from tests.postgres_server import Postgres
@@ -35,6 +39,8 @@ T = RelationType(
     )
 )
 V = RelationType((Column("a", INT4), Column("k", INT4), Column("c", TEXT)))
+#: What is done to a bound plan before it is evaluated.
+Transformed = Callable[[Relation], Relation]
 #: Tables by name.
 Data = dict[str, tuple[RelationType, list[tuple[Any, ...]]]]
 
@@ -115,8 +121,8 @@ class Answer:
         return Answer(self.types, tuple(sorted(self.rows, key=repr)), self.error)
 
 
-def ours(query: str, data: Data) -> Answer:
-    """Returns the answer of the bound plan."""
+def ours(query: str, data: Data, transformed: Transformed = comparable_columns) -> Answer:
+    """Returns the answer of the bound plan, transformed."""
     try:
         bound = bind(query)
     except Error as error:
@@ -125,7 +131,7 @@ def ours(query: str, data: Data) -> Answer:
     collections: dict[str, Rows] = {items[name].id: Counter(rows) for name, (_, rows) in data.items()}
     types = tuple(_type(one.type) for one in bound.relation_type.columns)
     try:
-        found = rows_of(bound.relation, collections)
+        found = rows_of(transformed(bound.relation), collections)
     except Failed as failed:
         return Answer(error=str(failed))
     assert all(n >= 0 for n in found.values()), "a multiplicity is negative"
@@ -166,8 +172,11 @@ def normal(cell: Any) -> Any:
             return cell
         case int() | float() | Decimal():
             return f"{Decimal(str(cell)).quantize(Decimal('1e-10')) + 0:f}"
-        case date():
-            return cell.isoformat()
+        case Interval():
+            return text_of_interval(cell)
+        case date() | time():
+            shown, zone, _ = cell.isoformat().partition("+00:00")
+            return (shown.rstrip("0") if "." in shown else shown) + zone
         case _:
             return tuple(normal(one) for one in cell)
 
@@ -180,13 +189,14 @@ def differences(
     server: Postgres,
     data: Data,
     queries: Iterable[str | tuple[str, str]],
+    transformed: Transformed = comparable_columns,
 ) -> list[str]:
     """Returns where the answers differ; a pair gives PostgreSQL's own spelling second.
 
     Of a query with ORDER BY at its end the order counts.
     """
     pairs = [(one, one) if isinstance(one, str) else one for one in queries]
-    own = [ours(query, data) for query, _ in pairs]
+    own = [ours(query, data, transformed) for query, _ in pairs]
     asked = [(query, max(1, len(answer.types))) for (_, query), answer in zip(pairs, own, strict=True)]
     found: list[str] = []
     for (query, _), mine, other in zip(pairs, own, theirs(server, asked), strict=True):

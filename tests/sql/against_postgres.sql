@@ -168,3 +168,13 @@ SELECT a, c, sum(sum(b)) OVER (PARTITION BY grouping(a, c) ORDER BY a, c NULLS F
 SELECT grouping(a), grouping(a, a) FROM t GROUP BY a
 SELECT a, (SELECT count(*) FROM v WHERE v.a = t.a) FROM t GROUP BY ROLLUP (a)
 SELECT a, count(DISTINCT c), array_agg(b ORDER BY id) FROM t GROUP BY CUBE (a)
+SELECT nullif(a, l), nullif(s, a), nullif(l, 7), nullif(a, d), nullif(e, '2020-01-02') FROM t
+SELECT +a, - + b, + (+ d), + '5' AS five FROM t
+SELECT +c FROM t
+WITH r (x, y) AS (VALUES (1, 'one'), (2, NULL)) SELECT r.x, y FROM r
+WITH r AS MATERIALIZED (VALUES (1), (2)) SELECT column1 + 1 FROM r UNION VALUES (9)
+SELECT E'a\tb\'\x41\u0042' AS x, e'\\' AS y
+SELECT c IS NULL, count(*) FROM t GROUP BY GROUPING SETS (ROLLUP (c IS NULL), CUBE (c IS NULL))
+SELECT a, a AS y, sum(b) FROM t GROUP BY ROLLUP (a)
+SELECT 1 AS x, a, sum(b) FROM t GROUP BY 1, ROLLUP (a)
+SELECT a AS x, a AS y, count(*) FROM t GROUP BY x, y

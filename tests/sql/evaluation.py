@@ -7,16 +7,22 @@ are in no order: the queries asked have none where that matters.
 
 from __future__ import annotations
 
+import struct
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from datetime import date, datetime, time, timedelta
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from typing import Any
 
+from mz_dagster.plan.functions.plain import evaluated
+from mz_dagster.plan.functions.pure import PURE, SqlFailure, calendar
+from mz_dagster.plan.functions.pure.interval import length
 from mz_dagster.plan.relation import (
     Aggregate,
     AggregateFunction,
     Constant,
     Filter,
+    FlatMap,
     FrameBound,
     FrameExclusion,
     FrameUnit,
@@ -36,8 +42,10 @@ from mz_dagster.plan.relation import (
     WindowFunction,
 )
 from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, Scalar
-from mz_dagster.plan.types import Kind, ScalarType
-from tests.plan.reference import Row, Rows, aggregated, grouped, ordered
+from mz_dagster.plan.types import TIME, Kind, ScalarType
+from mz_dagster.plan.values import Interval, to_stored
+from tests.plan.reference import Row, Rows, aggregated, beside_elements, grouped, ordered
+from tests.sql import array_values, jsonb_values, string_values
 
 
 class Failed(Exception):
@@ -99,6 +107,10 @@ def rows_of(relation: Relation, collections: Mapping[str, Rows]) -> Rows:
         case Window():
             for _, rows in grouped(below(relation.input), relation.partition):
                 result.update(windowed(relation, rows))
+        case FlatMap():
+            for row, n in below(relation.input).items():
+                for each in beside_elements(row, relation.arrays, relation.ordinality):
+                    result[each] += n
         case _:
             raise NotImplementedError(relation)
     return result
@@ -129,6 +141,8 @@ def _cast(found: Any, target: ScalarType) -> Any:
             return _fitted(Decimal(found), target)
         case Kind.FLOAT8:
             return float(found)
+        case Kind.FLOAT4:
+            return struct.unpack("f", struct.pack("f", found))[0]
         case Kind.TEXT:
             return ("true" if found else "false") if isinstance(found, bool) else str(found)
         case _:
@@ -138,6 +152,8 @@ def _cast(found: Any, target: ScalarType) -> Any:
 def _divided(a: Any, b: Any, type_: ScalarType) -> Any:
     if b == 0:
         raise Failed("22012")
+    if isinstance(a, float):
+        return a / b
     if type_.kind is not Kind.NUMERIC:
         return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
     with localcontext() as context:
@@ -175,15 +191,49 @@ def _called(call: Call, arguments: list[Any]) -> Any:
         case "is_false" | "is_not_false":
             return (first is False) is (name == "is_false")
         case "is_distinct_from" | "is_not_distinct_from":
-            return (first == arguments[1]) is (name == "is_not_distinct_from")
+            same = first == arguments[1]
+            if isinstance(first, Interval) and isinstance(arguments[1], Interval):
+                same = PURE["eq_interval"](first, arguments[1])
+            elif call.arguments[0].type.kind is Kind.JSONB and None not in arguments:
+                same = PURE["eq_jsonb"](first, arguments[1])
+            return same is (name == "is_not_distinct_from")
         case "coalesce":
             return next((one for one in arguments if one is not None), None)
+        case "concat":
+            return "".join(one for one in arguments if one is not None)
+        case "greatest" | "least":
+            extreme = max if name == "greatest" else min
+            present = [one for one in arguments if one is not None]
+            return extreme(present, key=_key, default=None)
     if name == "error":
         raise Failed(first[:5])
+    try:
+        if name in array_values.LENIENT:
+            return array_values.LENIENT[name](call, *arguments)
+        if None not in arguments and name in array_values.STRICT:
+            return array_values.STRICT[name](call, *arguments)
+    except array_values.ArrayFailure as failure:
+        raise Failed(str(failure)) from None
     if None in arguments:
         return None
+    if name in jsonb_values.STRICT:
+        return jsonb_values.STRICT[name](call, *arguments)
+    if name in string_values.STRICT:
+        try:
+            return string_values.STRICT[name](call, *arguments)
+        except string_values.StringFailure as failure:
+            raise Failed(str(failure)) from None
+    if name in PURE:
+        return _in_python(call, arguments)
+    if name == "cast_elements":
+        assert call.type.element is not None
+        return tuple(None if one is None else _cast(one, call.type.element) for one in first)
     if name.startswith("cast_"):
         return _cast(first, call.type)
+    if name == "array_subscript":
+        return first[arguments[1] - 1]
+    if name == "elements_array":
+        return tuple(None if place is None else first[place - 1] for place in arguments[1])
     second: Any = arguments[1] if len(arguments) > 1 else None
     match name.split("_")[0]:
         case "eq":
@@ -210,6 +260,8 @@ def _called(call: Call, arguments: list[Any]) -> Any:
             return _divided(first, second, call.type)
         case "modulo":
             return first - second * _divided(first, second, call.arguments[0].type)
+        case "widened":
+            return first if abs(first) < 10 ** (38 - call.type.scale) else None
         case "negate":
             return -first
         case "abs":
@@ -226,6 +278,21 @@ def _called(call: Call, arguments: list[Any]) -> Any:
             return _rounded(first, call.type.scale)
         case _:
             raise NotImplementedError(name)
+
+
+def _in_python(call: Call, arguments: list[Any]) -> Any:
+    try:
+        found = evaluated(call.function, arguments, [one.type for one in call.arguments], call.type)
+    except SqlFailure as failure:
+        raise Failed(str(failure)[:5]) from None
+    return tuple(found) if isinstance(found, list) else found
+
+
+def _key(cell: Any) -> Any:
+    """Returns what a cell is ordered by; an interval is a tuple, too."""
+    if isinstance(cell, Interval):
+        return length(cell)
+    return array_values.key_of(cell) if isinstance(cell, tuple) else cell
 
 
 def windowed(window: Window, rows: list[Row]) -> list[Row]:
@@ -296,8 +363,9 @@ def _gathered(aggregate: Aggregate, rows: list[Row]) -> Any:
     if not kept:
         return None
     texts = [row[aggregate.arguments[0]] for row in kept]
-    separators = [row[aggregate.arguments[1]] or "" for row in kept]
-    return texts[0] + "".join(s + v for s, v in zip(separators[1:], texts[1:], strict=True))
+    empty = texts[0][:0]  # of text or bytea
+    separators = [row[aggregate.arguments[1]] or empty for row in kept]
+    return texts[0] + empty.join(s + v for s, v in zip(separators[1:], texts[1:], strict=True))
 
 
 def _offset(function: WindowFunction, rows: list[Row], arguments: list[Any], i: int) -> Any:
@@ -353,7 +421,7 @@ def _reached(
         return True
     assert bound.offset is not None
     distance: Any = bound.offset.value
-    distance = -distance if bound.preceding else distance
+    distance = -distance if bound.preceding and not isinstance(distance, Interval) else distance
     if unit is FrameUnit.ROWS:
         return bool(j >= i + distance if start else j <= i + distance)
     if unit is FrameUnit.GROUPS or distance == 0:
@@ -362,6 +430,25 @@ def _reached(
     here, there = rows[i][order.position], rows[j][order.position]
     if here is None or there is None:
         return peers[j] >= peers[i] if start else peers[j] <= peers[i]
-    if order.descending:
-        return bool(there <= here - distance if start else there >= here - distance)
-    return bool(there >= here + distance if start else there <= here + distance)
+    sign = -1 if bound.preceding != order.descending else 1
+    edge, there = _edge(here, bound.offset.value, sign), _number(there)
+    return bool(there <= edge if start == order.descending else there >= edge)
+
+
+def _number(key: Any) -> Any:
+    """Returns what a key of an order is computed with: microseconds for dates and times."""
+    match key:
+        case datetime():
+            return (key.replace(tzinfo=None) - datetime(1970, 1, 1)) // timedelta(microseconds=1)
+        case date():
+            return (key - date(1970, 1, 1)).days * calendar.DAY
+        case time():
+            return to_stored(key, TIME)
+        case _:
+            return key
+
+
+def _edge(here: Any, distance: Any, sign: int) -> Any:
+    if not isinstance(distance, Interval):
+        return _number(here) + sign * distance
+    return calendar.later(_number(here), *(sign * part for part in distance))

@@ -9,9 +9,9 @@ from mz_dagster.errors import Error
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.relation import Constant, TopK
 from mz_dagster.plan.relation import Project as Projection
-from mz_dagster.plan.scalar import Literal
 from mz_dagster.sql import (
     AsOf,
+    BoundChange,
     ColumnOrder,
     Delete,
     Insert,
@@ -137,10 +137,17 @@ def test_rows_are_ordered_nulls_last_and_by_bytes() -> None:
     assert ordered_rows([("é",), (None,), ("b",), ("B",), ("a",)], finishing) == [("B",), ("a",), ("b",), ("é",)]
 
 
-def test_a_definition_refuses_an_order_without_effect() -> None:
+@pytest.mark.parametrize("order", ["b DESC", "a + 1", "2"])
+def test_an_order_at_the_end_of_a_definition_is_without_effect(order: str) -> None:
+    bound = bind_definition(SqlText(f"SELECT a, b FROM t ORDER BY {order}"), (), Project())
+    without = bind_definition(SqlText("SELECT a, b FROM t"), (), Project())
+    assert (bound.relation, bound.relation_type) == (without.relation, without.relation_type)
+
+
+def test_an_order_at_the_end_of_a_definition_is_checked() -> None:
     with pytest.raises(Error) as caught:
-        bind_definition(SqlText("SELECT a FROM t ORDER BY a"), (), Project())
-    assert (caught.value.sqlstate, caught.value.position) == ("0A000", 17)
+        bind_definition(SqlText("SELECT a FROM t ORDER BY nowhere"), (), Project())
+    assert (caught.value.sqlstate, caught.value.position) == ("42703", 26)
 
 
 def test_a_definition_may_end_in_a_limit() -> None:
@@ -213,20 +220,45 @@ def test_rows_that_do_not_fit_are_refused(text: str, sqlstate: str) -> None:
 def test_delete_binds_its_predicate_under_the_alias() -> None:
     (statement,) = parse("DELETE FROM t AS x WHERE x.a = ? AND b IS NULL")
     assert isinstance(statement, Delete)
-    predicate = bind_delete(statement, T, params=(3,))
-    assert predicate is not None
-    assert predicate.type.kind.value == "boolean"
-    (all_rows,) = parse("DELETE FROM t")
-    assert isinstance(all_rows, Delete)
-    assert bind_delete(all_rows, T) is None
+    bound = bind_delete(statement, T, Project(), params=(3,))
+    assert bound.old.relation_type.names == T.names
+    assert (bound.new, bound.joins) == (None, False)
 
 
-def test_update_gives_the_whole_new_row() -> None:
+def test_update_gives_the_old_row_and_the_whole_new_one() -> None:
     (statement,) = parse("UPDATE t SET b = a + 1, c = NULL WHERE f")
     assert isinstance(statement, Update)
-    bound = bind_update(statement, T)
-    assert len(bound.values) == T.arity
-    assert bound.values[2] == Literal(None, T.columns[2].type)
+    bound = bind_update(statement, T, Project())
+    assert bound.new is not None
+    old, new = (bound.new.relation_type.columns[i : i + T.arity] for i in (0, T.arity))
+    assert [column.type for column in new] == [column.type for column in old] == [column.type for column in T.columns]
+
+
+@pytest.mark.parametrize(
+    ("text", "blamed"),
+    [
+        ("UPDATE t SET b = 1, c = nope WHERE f", "nope"),
+        ("UPDATE t SET b = 1, zz = 2 WHERE f", "zz"),
+        ("UPDATE t AS x SET b = v.k FROM v WHERE x.a = v.a AND wrong = 1", "wrong"),
+        ("UPDATE t AS x SET b = v.k FROM nowhere, v WHERE true", "nowhere"),
+        ("UPDATE t SET b = 1, b = 2", "b = 2"),
+        ("DELETE FROM t AS x USING v AS y WHERE a = 1", "a = 1"),
+        ("DELETE FROM t WHERE b = 1 AND a", "a"),
+        ("DELETE FROM t AS x USING v x", "v x"),
+    ],
+)
+def test_an_error_of_a_write_blames_the_statements_own_text(text: str, blamed: str) -> None:
+    with pytest.raises(Error) as caught:
+        change(text)
+    assert caught.value.position == text.rindex(blamed) + 1
+
+
+def change(text: str) -> BoundChange:
+    (statement,) = parse(text)
+    if isinstance(statement, Update):
+        return bind_update(statement, T, Project())
+    assert isinstance(statement, Delete)
+    return bind_delete(statement, T, Project())
 
 
 def test_a_scalar_over_columns_blames_its_own_text() -> None:

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mz_dagster.sql import split
+from mz_dagster.sql import SqlText, split
+from mz_dagster.sql.body_parser import parse_body
 from mz_dagster.sql.errors import InvalidSyntax
 from mz_dagster.sql.lexer import TokenKind, fold, tokens_of
 
@@ -51,13 +52,36 @@ def test_semicolons_split_only_outside_quotes_comments_and_parentheses(text: str
 
 
 @pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (r"E'a\n\t\'\\''\z'", "a\n\t'\\'z"),
+        (r"e'\101\x42\u0043\U0001F600'", "ABC\U0001f600"),
+        (r"E'\xc3\xa9'", "\u00e9"),
+        ("E'it''s'", "it's"),
+        ("$$it's$$", "it's"),
+    ],
+)
+def test_a_literal_is_what_it_stands_for_also_within_a_query(text: str, value: str) -> None:
+    (token, _) = tokens_of(text)
+    assert (token.kind, token.value, token.end) == (TokenKind.STRING, value, len(text))
+    body = parse_body(SqlText(f"SELECT {text}, b"))
+    first, second = body.root.expressions
+    assert first.this == value
+    assert body.position(second) == len(text) + 10
+
+
+@pytest.mark.parametrize(
     ("text", "position", "message"),
     [
         ("SELECT 'a", 8, "unterminated quoted string"),
         ('SELECT "a', 8, "unterminated quoted identifier"),
         ("SELECT /* a", 8, "unterminated /* comment"),
         ("SELECT $x$ a", 8, "unterminated dollar-quoted string"),
-        ("SELECT E'a'", 8, "string literals of the form"),
+        ("SELECT B'1'", 8, "string literals of the form"),
+        ("SELECT E'a\\'", 9, "unterminated quoted string"),
+        (r"SELECT E'\u12'", 8, "a character is"),
+        (r"SELECT E'\377'", 8, "invalid escape"),
+        (r"SELECT E'a\000'", 8, "no zero byte"),
         ("SELECT 1a", 8, "trailing junk"),
         ('SELECT ""', 8, "zero-length delimited identifier"),
     ],
@@ -67,3 +91,42 @@ def test_what_does_not_end_is_an_error_at_its_start(text: str, position: int, me
         tokens_of(text)
     assert caught.value.position == position
     assert message in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "symbols"),
+    [
+        ("a->>-1", ["->>", "-"]),
+        ("a#>>b #- c", ["#>>", "#-"]),
+        ("a||-b", ["||-"]),
+        ("2*-1+-3", ["*", "-", "+", "-"]),
+        ("a=-1", ["=", "-"]),
+        ("a!~*b", ["!~*"]),
+        ("a <@/* b */c", ["<@"]),
+        ("a<--b", ["<"]),
+        ("f(a=>1)", ["(", "=>", ")"]),
+        ("a == b", ["=="]),
+    ],
+)
+def test_operators_are_as_long_as_those_of_postgres(text: str, symbols: list[str]) -> None:
+    assert [token.value for token in tokens_of(text) if token.kind is TokenKind.SYMBOL] == symbols
+
+
+@pytest.mark.parametrize(
+    ("text", "operators", "parameters"),
+    [
+        ("j ? 'a' AND b = ?", ["?"], 1),
+        ("j ? ?", ["?"], 1),
+        ("f(j) ?| x OR y[1] ?& ?", ["?|", "?&"], 1),
+        ("j @? 'p'", ["@?"], 0),
+        ("a IN (?, ?) AND b BETWEEN ? AND ?", [], 4),
+        ("SELECT ? LIMIT ? OFFSET ?", [], 3),
+        ("a=?||?", [], 2),
+        ("OVER (GROUPS ? PRECEDING) AT TIME ZONE ?", [], 2),
+        ("CASE ? WHEN ? THEN ? ELSE ? END ? 'k'", ["?"], 4),
+    ],
+)
+def test_a_question_mark_behind_an_operand_is_an_operator(text: str, operators: list[str], parameters: int) -> None:
+    tokens = tokens_of(text)
+    assert [one.value for one in tokens if one.kind is TokenKind.SYMBOL and "?" in one.value] == operators
+    assert sum(one.kind is TokenKind.PARAMETER for one in tokens) == parameters

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import functions as sf
 
 from mz_dagster.errors import OperationalError, ProgrammingError
 from mz_dagster.storage.spark import (
@@ -203,6 +204,30 @@ def test_call_that_starts_its_work_after_its_deadline_is_interrupted_then(
         call_with_deadline(session, slow_to_begin, 0.2)
     assert ended.wait(60), "nobody waits for it, and it holds the server's cores"
     assert _answers(session)
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(400)
+def test_the_parent_of_python_workers_ends_when_it_has_none_and_comes_back(
+    config: SparkConfig, server: ServerInfo
+) -> None:
+    session = open_session(config)
+
+    def parent(_: int) -> int:
+        return os.getppid()
+
+    asked = session.range(1).select(sf.udf(parent, "int", useArrow=True)("id"))
+
+    def answer() -> int:
+        return int(call_with_deadline(session, lambda: asked.collect()[0][0], 120.0))
+
+    first = answer()
+    assert answer() == first
+    end = time.monotonic() + 240
+    while Path(f"/proc/{first}").exists():
+        assert time.monotonic() < end, "it is still there, four minutes after its last work"
+        time.sleep(1)
+    assert answer() != first
 
 
 def _answers(session: SparkSession) -> bool:

@@ -6,20 +6,31 @@ It never raises, whatever the row and although sessions run in ANSI mode; a fail
 
 - `emitter.py`: the walk over a scalar, `If` and the functions that are not strict.
 - `emitted.py`: the records and the registry of strict functions.
-- `arithmetic.py`, `numeric.py`, `comparison.py`, `text.py`, `like.py`, `moment.py`, `text_casts.py`: the functions.
+- `arithmetic.py`, `numeric.py`, `bits.py`, `comparison.py`, `text.py`, `strings.py`, `like.py`, `moment.py`,
+  `text_casts.py`: the functions.
+- `jsonb.py`: casts from and to jsonb.
+- `array.py`, `record.py`, `series.py`: arrays, records, generate_series.
 - `pure.py`: functions that run in Python.
-- `accumulation.py`, `float_sum.py`: those that only a plan's lowering calls.
+- `accumulation.py`, `float_sum.py`, `elements.py`: those that only plans call.
 """
 
 from mz_dagster.compute.scalar import (  # noqa: F401
     accumulation,
     arithmetic,
+    array,
+    bits,
     comparison,
+    elements,
     float_sum,
+    interval,
+    jsonb,
     like,
     moment,
     numeric,
     pure,
+    record,
+    series,
+    strings,
     text,
     text_casts,
 )

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
-from mz_dagster.compute.scalar.emitted import Invocation, Outcome, decimal, failing, strict
+from mz_dagster.compute.scalar.emitted import Invocation, Outcome, decimal, failing, strict, try_cast
 from mz_dagster.compute.scalar.numeric import NUMERIC_OVERFLOW, rounded
 
 if TYPE_CHECKING:
@@ -42,6 +42,12 @@ def _unsigned_zero(invocation: Invocation) -> Outcome:
     (value,) = invocation.values
     zero = sf.lit(0.0).cast("float" if invocation.function.endswith("4") else "double")
     return sf.when(value == 0, zero).otherwise(value), None
+
+
+@strict("widened_numeric")
+def _widened(invocation: Invocation) -> Outcome:
+    (value,) = invocation.values
+    return try_cast(value, f"decimal(38,{invocation.type.scale})"), None
 
 
 @strict("low_part_numeric", heavy=True)

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 _NAMES = ("eq", "ne", "lt", "le", "gt", "ge")
-_PLAIN = ("bool", "int2", "int4", "int8", "text", "date", "timestamp", "timestamptz", "mz_timestamp")
+_PLAIN = (
+    *("bool", "int2", "int4", "int8", "text", "bpchar", "uuid", "bytea"),
+    *("date", "timestamp", "timestamptz", "mz_timestamp"),
+)
 _MIRRORED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
 

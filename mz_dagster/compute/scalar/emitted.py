@@ -76,6 +76,9 @@ Implementation = Callable[[Invocation], Outcome]
 #: The strict implementations: NULL where an argument is, without an error.
 STRICT: dict[str, Implementation] = {}
 
+#: The implementations that see NULLs, and errors as NULLs: where an argument fails, their value does not count.
+LENIENT: dict[str, Implementation] = {}
+
 #: Those whose expression mentions an argument many times, so that the argument had better be a column.
 HEAVY: set[str] = set()
 
@@ -88,6 +91,16 @@ def strict(*names: str, heavy: bool = False) -> Callable[[Implementation], Imple
             STRICT[name] = implementation
             if heavy:
                 HEAVY.add(name)
+        return implementation
+
+    return register
+
+
+def lenient(*names: str) -> Callable[[Implementation], Implementation]:
+    """Registers the decorated function as the implementation of `names`, which see NULLs."""
+
+    def register(implementation: Implementation) -> Implementation:
+        LENIENT.update(dict.fromkeys(names, implementation))
         return implementation
 
     return register

@@ -24,8 +24,10 @@ from typing import TYPE_CHECKING, assert_never
 from pyspark.sql import functions as sf
 
 from mz_dagster.compute.frame import spark_type
-from mz_dagster.compute.scalar.emitted import HEAVY, STRICT, Emitted, Invocation, all_present, leftmost
+from mz_dagster.compute.scalar.emitted import HEAVY, LENIENT, STRICT, Emitted, Invocation, all_present, leftmost
+from mz_dagster.compute.scalar.interval import lengths_of
 from mz_dagster.errors import InternalError
+from mz_dagster.plan.functions.casts import short_name
 from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery, walk
 from mz_dagster.plan.types import Kind, ScalarType
 from mz_dagster.plan.values import to_stored
@@ -147,7 +149,12 @@ class Emitter:
             return [one.value for one in shared]
 
         invocation = Invocation(scalar.function, scalar.arguments, arguments, scalar.type, share)
-        value, own = STRICT[scalar.function](invocation)
+        if scalar.function in LENIENT:
+            value, own = LENIENT[scalar.function](invocation)
+            failed = leftmost([argument.error for argument in arguments])
+            value = value if failed is None else sf.when(failed.isNull(), value)
+        else:
+            value, own = STRICT[scalar.function](invocation)
         error = leftmost([*(argument.error for argument in arguments), own])
         return Emitted(value, error, size if error is None else 3 * size, level)
 
@@ -185,6 +192,16 @@ def literal(scalar: Literal) -> Column:
             return moment.cast("timestamp_ntz") if type_.kind is Kind.TIMESTAMP else moment
         case Kind.FLOAT8:
             return sf.lit(float(value))  # type: ignore[arg-type]
+        case Kind.ARRAY:
+            assert isinstance(value, tuple)
+            assert type_.element is not None
+            elements = [literal(Literal(one, type_.element)) for one in value]
+            return sf.array(*elements).cast(spark_type(type_))
+        case Kind.RECORD:
+            assert isinstance(value, tuple)
+            fields = zip(value, type_.fields, strict=True)
+            cells = [literal(Literal(one, field)).alias(f"f{i}") for i, (one, (_, field)) in enumerate(fields, 1)]
+            return sf.struct(*cells).cast(spark_type(type_))
         case Kind.INTERVAL:
             parts = to_stored(value, type_)
             return sf.struct(*(sf.lit(part).alias(name) for name, part in parts.items())).cast(spark_type(type_))
@@ -234,13 +251,13 @@ def _test(scalar: Call, arguments: Sequence[Emitted]) -> tuple[Column, Column | 
 
 def _distinct(scalar: Call, arguments: Sequence[Emitted]) -> tuple[Column, Column | None]:
     left, right = (argument.value for argument in arguments)
-    if scalar.arguments[0].type == scalar.arguments[1].type:
+    type_ = scalar.arguments[0].type
+    if type_ == scalar.arguments[1].type and type_.kind not in (Kind.INTERVAL, Kind.JSONB):
         same = left.eqNullSafe(right)
-    else:  # numerics of different scales
-        invocation = Invocation(
-            "eq_numeric", scalar.arguments, tuple(arguments), scalar.type, lambda *columns: [*columns]
-        )
-        equal, _ = STRICT["eq_numeric"](invocation)
+    else:  # numerics of different scales, or what is equal in several representations
+        name = f"eq_{short_name(type_.kind)}"
+        invocation = Invocation(name, scalar.arguments, tuple(arguments), scalar.type, lambda *columns: [*columns])
+        equal, _ = STRICT[name](invocation)
         same = sf.coalesce(equal, ~all_present([left]) & ~all_present([right]))
     return _unless_failing(~same if scalar.function == "is_distinct_from" else same, arguments)
 
@@ -265,8 +282,29 @@ def _extreme(scalar: Call, arguments: Sequence[Emitted]) -> tuple[Column, Column
     values = [argument.value for argument in arguments]
     if len(values) == 1:
         return _unless_failing(values[0], arguments)
-    value = sf.greatest(*values) if scalar.function == "greatest" else sf.least(*values)
-    return _unless_failing(value, arguments)
+    extreme = sf.greatest if scalar.function == "greatest" else sf.least
+    if scalar.type.kind is Kind.ARRAY:
+        ordered = [_behind_order(value) for value in values]
+        return _unless_failing(extreme(*ordered).getField("value"), arguments)
+    if scalar.type.kind is not Kind.INTERVAL:
+        return _unless_failing(extreme(*values), arguments)
+    # Ordered by length; of equal ones the first.
+    ranks = range(len(values))[:: -1 if scalar.function == "greatest" else 1]
+    ordered = [_ranked(value, rank) for value, rank in zip(values, ranks, strict=True)]
+    return _unless_failing(extreme(*ordered).getField("value"), arguments)
+
+
+def _behind_order(array: Column) -> Column:
+    """Returns an array behind what orders it, in which NULL is last among its elements; NULL if it is."""
+    order = sf.transform(array, lambda one: sf.struct(one.isNull().alias("f1"), one.alias("f2")))
+    return sf.when(array.isNotNull(), sf.struct(order.alias("order"), array.alias("value")))
+
+
+def _ranked(span: Column, rank: int) -> Column:
+    """Returns an interval behind what orders it, and its rank among equal ones; NULL if it is."""
+    days, clock = lengths_of(span)
+    ordered = sf.struct(days.alias("days"), clock.alias("clock"), sf.lit(rank).alias("rank"), span.alias("value"))
+    return sf.when(span.isNotNull(), ordered)
 
 
 def _concat(scalar: Call, arguments: Sequence[Emitted]) -> tuple[Column, Column | None]:
@@ -298,4 +336,4 @@ _LAZY = {
 
 def emittable() -> frozenset[str]:
     """Returns the names of all functions that can be emitted."""
-    return frozenset(_LAZY) | frozenset(STRICT)
+    return frozenset(_LAZY) | frozenset(STRICT) | frozenset(LENIENT)

@@ -8,18 +8,21 @@ refused here, so that nothing above or below needs a fallback. It evaluates noth
 - `signature.py`: the records.
 - `table.py`: the implementations and overloads, with the rule for numeric scales.
 - `casts.py`: the matrix of casts, `common_type`.
-- `resolution.py`: overload resolution.
+- `resolution.py`: overload resolution; `polymorphic.py`: that of functions over arrays.
 - `literals.py`: reading a literal's text.
+- `pure/`: implementations in plain Python; `plain.py`: these over literals.
 """
 
 from mz_dagster.plan.functions.casts import CastContext, cast, common_type, literal_scale
-from mz_dagster.plan.functions.literals import literal_of, numeric_literal
+from mz_dagster.plan.functions.literals import interval_literal, literal_of, numeric_literal
+from mz_dagster.plan.functions.polymorphic import POLYMORPHIC
 from mz_dagster.plan.functions.resolution import (
     resolve_date_part,
     resolve_date_trunc,
     resolve_extract,
     resolve_function,
     resolve_operator,
+    resolve_table_function,
 )
 from mz_dagster.plan.functions.signature import (
     UNKNOWN,
@@ -33,12 +36,16 @@ from mz_dagster.plan.functions.signature import (
     Unknown,
     type_name,
 )
-from mz_dagster.plan.functions.table import FUNCTIONS, INTERNAL_FUNCTIONS, OVERLOADS
+from mz_dagster.plan.functions.table import FUNCTIONS, INTERNAL_FUNCTIONS, OVERLOADS, TABLE_OVERLOADS
+from mz_dagster.plan.functions.tables.sets import SET_COLUMNS
 
 __all__ = [
     "FUNCTIONS",
     "INTERNAL_FUNCTIONS",
     "OVERLOADS",
+    "POLYMORPHIC",
+    "SET_COLUMNS",
+    "TABLE_OVERLOADS",
     "UNKNOWN",
     "ArgumentType",
     "Cast",
@@ -51,6 +58,7 @@ __all__ = [
     "Unknown",
     "cast",
     "common_type",
+    "interval_literal",
     "literal_of",
     "literal_scale",
     "numeric_literal",
@@ -59,5 +67,6 @@ __all__ = [
     "resolve_extract",
     "resolve_function",
     "resolve_operator",
+    "resolve_table_function",
     "type_name",
 ]

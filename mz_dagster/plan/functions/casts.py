@@ -1,8 +1,7 @@
 """The casts, each with the context in which it applies by itself.
 
 Owns PostgreSQL's matrix of casts between the kinds we have. A cast that we cannot compute exactly as PostgreSQL 15
-does is not in it: a `real` to text (Java 17's digits are not the shortest), a floating-point number to numeric (C's
-`%.15g` rounds the exact binary value; Spark has no access to it).
+does is not in it.
 
 Numeric: the target's scale is fixed when bound. A value that does not fit `numeric(38, s)` is `22003 numeric field
 overflow`, as for PostgreSQL's `numeric(38, s)`.
@@ -13,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import IntEnum
 
-from mz_dagster.plan.functions.signature import ArgumentType, Cast, Failure, Unknown, type_name
-from mz_dagster.plan.types import TEXT, Kind, ScalarType
+from mz_dagster.plan.functions.signature import ArgumentType, Cast, Failure, Unknown, kind_name, type_name
+from mz_dagster.plan.types import TEXT, Kind, ScalarType, array_of
 
 
 class CastContext(IntEnum):
@@ -50,6 +49,9 @@ CASTS: dict[tuple[Kind, Kind], tuple[CastContext, bool]] = {
     (_K.FLOAT4, _K.INT4): (_A, True),
     (_K.FLOAT4, _K.INT8): (_A, True),
     (_K.FLOAT4, _K.FLOAT8): (_I, False),
+    (_K.FLOAT4, _K.NUMERIC): (_A, True),
+    (_K.FLOAT4, _K.TEXT): (_A, False),
+    (_K.FLOAT8, _K.NUMERIC): (_A, True),
     (_K.FLOAT8, _K.INT2): (_A, True),
     (_K.FLOAT8, _K.INT4): (_A, True),
     (_K.FLOAT8, _K.INT8): (_A, True),
@@ -88,6 +90,33 @@ CASTS: dict[tuple[Kind, Kind], tuple[CastContext, bool]] = {
     (_K.TEXT, _K.TIMESTAMP): (_E, True),
     (_K.TEXT, _K.TIMESTAMPTZ): (_E, True),
     (_K.TEXT, _K.MZ_TIMESTAMP): (_A, True),
+    (_K.TIME, _K.INTERVAL): (_I, False),
+    (_K.INTERVAL, _K.TIME): (_A, False),
+    (_K.TIMESTAMP, _K.TIME): (_A, False),
+    (_K.TIMESTAMPTZ, _K.TIME): (_A, False),
+    (_K.TIME, _K.TEXT): (_A, False),
+    (_K.INTERVAL, _K.TEXT): (_A, False),
+    (_K.TEXT, _K.TIME): (_E, True),
+    (_K.TEXT, _K.INTERVAL): (_E, True),
+    # What a string longer than its type becomes is decided by the context: see `_to_length`.
+    (_K.TEXT, _K.VARCHAR): (_I, False),
+    (_K.TEXT, _K.CHAR): (_I, False),
+    (_K.VARCHAR, _K.TEXT): (_I, False),
+    (_K.VARCHAR, _K.VARCHAR): (_I, False),
+    (_K.VARCHAR, _K.CHAR): (_I, False),
+    (_K.CHAR, _K.TEXT): (_I, False),
+    (_K.CHAR, _K.VARCHAR): (_I, False),
+    (_K.CHAR, _K.CHAR): (_I, False),
+    (_K.TEXT, _K.UUID): (_E, True),
+    (_K.UUID, _K.TEXT): (_A, False),
+    (_K.TEXT, _K.BYTEA): (_E, True),
+    (_K.BYTEA, _K.TEXT): (_A, False),
+    (_K.TEXT, _K.JSONB): (_E, True),
+    (_K.JSONB, _K.TEXT): (_A, False),
+    (_K.JSONB, _K.BOOL): (_E, True),
+    (_K.JSONB, _K.INT2): (_E, True),
+    (_K.JSONB, _K.INT4): (_E, True),
+    (_K.JSONB, _K.INT8): (_E, True),
     # mz_timestamp is Materialize's: other kinds become one by themselves, so that `mz_now()` compares with them.
     (_K.INT4, _K.MZ_TIMESTAMP): (_I, True),
     (_K.INT8, _K.MZ_TIMESTAMP): (_I, True),
@@ -97,13 +126,6 @@ CASTS: dict[tuple[Kind, Kind], tuple[CastContext, bool]] = {
     (_K.TIMESTAMPTZ, _K.MZ_TIMESTAMP): (_I, True),
     (_K.MZ_TIMESTAMP, _K.TIMESTAMP): (_A, True),
     (_K.MZ_TIMESTAMP, _K.TIMESTAMPTZ): (_A, True),
-}
-
-#: PostgreSQL has these; we refuse them, with the reason.
-REFUSED_CASTS: dict[tuple[Kind, Kind], str] = {
-    (_K.FLOAT4, _K.TEXT): "the shortest digits of a floating-point number cannot be computed exactly here",
-    (_K.FLOAT4, _K.NUMERIC): "the decimal digits of a floating-point number cannot be computed exactly here",
-    (_K.FLOAT8, _K.NUMERIC): "the decimal digits of a floating-point number cannot be computed exactly here",
 }
 
 _NAMES = {
@@ -154,16 +176,19 @@ def cast(source: ScalarType, target: ScalarType, context: CastContext = CastCont
     """
     if source == target:
         return Cast("", source, target, False)
+    if source.kind is Kind.JSONB and target.kind in _OF_JSON_NUMBERS and context is CastContext.EXPLICIT:
+        number = Cast(f"jsonb_number_{_NAMES[target.kind]}", source, TEXT, True)
+        return Cast(f"cast_text_to_{_NAMES[target.kind]}", source, target, True, number)
+    if Kind.ARRAY in (source.kind, target.kind) or Kind.RECORD in (source.kind, target.kind):
+        return _composite(source, target, context)
     pair = (source.kind, target.kind)
-    if pair in REFUSED_CASTS:
-        return Failure(
-            "0A000",
-            f"casting type {type_name(source)} to {type_name(target)} is not supported",
-            f"What would be computed differs from PostgreSQL: {REFUSED_CASTS[pair]}.",
-        )
+    if pair not in CASTS and not {source.kind, target.kind}.isdisjoint(_LIMITED):
+        return _through_text(source, target, context)
     known = CASTS.get(pair)
     if known is None or known[0] > context:
-        return Failure("42846", f"cannot cast type {type_name(source)} to {type_name(target)}")
+        return _no_cast(source, target)
+    if target.kind in _LIMITED:
+        return _to_length(source, target, context)
     fallible = known[1]
     if target.kind is Kind.NUMERIC:
         if source.kind in _INTEGER_DIGITS:
@@ -172,6 +197,68 @@ def cast(source: ScalarType, target: ScalarType, context: CastContext = CastCont
             # A smaller scale can overflow too: 38 nines, rounded up.
             fallible = True
     return Cast(f"cast_{_NAMES[source.kind]}_to_{_NAMES[target.kind]}", source, target, fallible)
+
+
+#: What a number of jsonb is read as by its text.
+_OF_JSON_NUMBERS = frozenset({Kind.FLOAT4, Kind.FLOAT8, Kind.NUMERIC})
+
+
+def _composite(source: ScalarType, target: ScalarType, context: CastContext) -> Cast | Failure:
+    """Returns the cast of an array or record: element by element, or by way of the text that it is shown as."""
+    if source.element is not None and target.element is not None:
+        one = cast(source.element, target.element, context)
+        if isinstance(one, Failure):
+            return one if one.sqlstate == "0A000" else _no_cast(source, target)
+        return Cast("cast_elements" if one.function else "", source, target, one.fallible)
+    texts = array_of(TEXT)
+    if target == TEXT and context is not CastContext.IMPLICIT:
+        for part in (*(type_ for _, type_ in source.fields), *((source.element,) if source.element else ())):
+            shown = cast(part, TEXT)
+            if isinstance(shown, Failure):
+                return shown
+        shape = "array" if source.element is not None else "record"
+        parts = Cast(f"{shape}_output", source, texts, False)
+        return Cast(f"{shape}_text", source, target, False, parts)
+    if source == TEXT and target.element is not None and context is CastContext.EXPLICIT:
+        read = Cast("array_elements_of_text", source, texts, True)
+        if target == texts:
+            return read
+        return Cast("cast_elements", source, target, True, read)
+    return _no_cast(source, target)
+
+
+#: The strings that know how long they may be.
+_LIMITED = frozenset({Kind.VARCHAR, Kind.CHAR})
+
+
+def _to_length(source: ScalarType, target: ScalarType, context: CastContext) -> Cast:
+    """Returns the cast of a string: one written in the query cuts off what is too long, any other refuses it."""
+    if source.kind is Kind.CHAR and not target.length:
+        return Cast("", source, target, False)
+    fits = not target.length or 0 < source.length <= target.length
+    fallible = context is not CastContext.EXPLICIT and not fits
+    prefix = "assign" if fallible else "cast"
+    return Cast(f"{prefix}_{_NAMES[source.kind]}_to_{_NAMES[target.kind]}", source, target, fallible)
+
+
+def _through_text(source: ScalarType, target: ScalarType, context: CastContext) -> Cast | Failure:
+    """Returns the cast between a string with a length and another kind: by the text that PostgreSQL shows."""
+    if source.kind is Kind.CHAR:
+        shown: Cast | Failure = Cast("output_bpchar", source, TEXT, False)
+    else:
+        shown = cast(source, TEXT, context)
+    read = cast(TEXT, target, context)
+    for one in (shown, read):
+        if isinstance(one, Failure):
+            return one if one.sqlstate == "0A000" else _no_cast(source, target)
+    assert isinstance(shown, Cast)
+    assert isinstance(read, Cast)
+    first = None if source.kind is Kind.VARCHAR else shown
+    return Cast(read.function, source, target, shown.fallible or read.fallible, first)
+
+
+def _no_cast(source: ScalarType, target: ScalarType) -> Failure:
+    return Failure("42846", f"cannot cast type {type_name(source)} to {type_name(target)}")
 
 
 def implicitly_castable(source: Kind, target: Kind) -> bool:
@@ -192,13 +279,20 @@ CATEGORY: dict[Kind, str] = {
     Kind.FLOAT8: "N",
     Kind.NUMERIC: "N",
     Kind.TEXT: "S",
+    Kind.VARCHAR: "S",
+    Kind.CHAR: "S",
+    Kind.UUID: "U",
+    Kind.BYTEA: "U",
+    Kind.JSONB: "U",
     Kind.DATE: "D",
     Kind.TIMESTAMP: "D",
     Kind.TIMESTAMPTZ: "D",
+    Kind.TIME: "D",
+    Kind.INTERVAL: "T",
     Kind.MZ_TIMESTAMP: "U",
     Kind.ARRAY: "A",
 }
-PREFERRED: frozenset[Kind] = frozenset({Kind.BOOL, Kind.FLOAT8, Kind.TEXT, Kind.TIMESTAMPTZ})
+PREFERRED: frozenset[Kind] = frozenset({Kind.BOOL, Kind.FLOAT8, Kind.TEXT, Kind.TIMESTAMPTZ, Kind.INTERVAL})
 
 
 def common_type(types: Sequence[ArgumentType], context: str = "CASE") -> ScalarType | Failure:
@@ -221,31 +315,56 @@ def common_type(types: Sequence[ArgumentType], context: str = "CASE") -> ScalarT
     decided = [one for one in types if not isinstance(one, Unknown)]
     if not decided:
         return TEXT
-    if any(one.kind is Kind.ARRAY for one in decided):
-        other = next((one for one in decided if one != decided[0]), None)
-        if other is None:
-            return decided[0]
-        if all(one.kind is Kind.ARRAY for one in (decided[0], other)):
-            return Failure("42846", f"{context} could not convert type {type_name(other)} to {type_name(decided[0])}")
-        return Failure("42804", f"{context} types {type_name(decided[0])} and {type_name(other)} cannot be matched")
+    if any(one.kind in (Kind.ARRAY, Kind.RECORD) for one in decided):
+        return _common_composite(decided, context)
     kind = decided[0].kind
     for one in decided[1:]:
         if one.kind is kind:
             continue
         if CATEGORY[one.kind] != CATEGORY[kind]:
-            return Failure(
-                "42804", f"{context} types {type_name(ScalarType(kind))} and {type_name(one)} cannot be matched"
-            )
+            return Failure("42804", f"{context} types {kind_name(kind)} and {type_name(one)} cannot be matched")
         if kind not in PREFERRED and implicitly_castable(kind, one.kind) and not implicitly_castable(one.kind, kind):
             kind = one.kind
     for one in decided:
         if not implicitly_castable(one.kind, kind):
-            return Failure(
-                "42846", f"{context} could not convert type {type_name(one)} to {type_name(ScalarType(kind))}"
-            )
+            return Failure("42846", f"{context} could not convert type {type_name(one)} to {kind_name(kind)}")
+    if kind in _LIMITED:
+        return _common_string(kind, types, decided, context)
     if kind is not Kind.NUMERIC:
         return ScalarType(kind)
     return ScalarType(kind, max(numeric_scale(one) for one in types))
+
+
+def _common_composite(decided: Sequence[ScalarType], context: str) -> ScalarType | Failure:
+    """Returns the type of arrays of one type, or of records; numerics of different scales are one type."""
+    first = decided[0]
+    other = next((one for one in decided if one != first), None)
+    if other is None:
+        return first
+    kinds = {one.element.kind if one.element is not None else None for one in decided}
+    if kinds == {Kind.NUMERIC}:
+        scale = max(one.element.scale for one in decided if one.element is not None)
+        return array_of(ScalarType(Kind.NUMERIC, scale))
+    if first.kind is other.kind is Kind.ARRAY:
+        return Failure("42846", f"{context} could not convert type {type_name(other)} to {type_name(first)}")
+    return Failure("42804", f"{context} types {type_name(first)} and {type_name(other)} cannot be matched")
+
+
+def _common_string(
+    kind: Kind, types: Sequence[ArgumentType], decided: Sequence[ScalarType], context: str
+) -> ScalarType | Failure:
+    """Returns the type of strings of one length, and else text; blanks at the end of a `char(n)` must not get lost."""
+    one = decided[0]
+    texts = [type_.text for type_ in types if isinstance(type_, Unknown) and type_.text is not None]
+    if kind is Kind.VARCHAR:
+        return one if all(type_ == one for type_ in types) else TEXT
+    if all(type_ == one for type_ in decided) and all(len(text) == one.length for text in texts):
+        return one
+    return Failure(
+        "0A000",
+        f"{context} of character types of different lengths is not supported",
+        f"In PostgreSQL each value keeps blanks of its own at the end. Cast to text, or to {one}.",
+    )
 
 
 def numeric_scale(type_: ArgumentType) -> int:

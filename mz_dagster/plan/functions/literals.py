@@ -1,9 +1,9 @@
 """Reading a literal's text as a type.
 
 Owns the Python side of the casts from text, for literals and constants; `compute/scalar` has the Spark side, and both
-accept the same texts and spell the same errors. Dates and timestamps are read in ISO form only (`YYYY-MM-DD`,
-time `HH:MM[:SS[.ffffff]]`, zone `Z`, `UTC` or an offset), a part of what PostgreSQL reads; there is no `infinity`, no
-NaN of kind numeric, and no year beyond 9999.
+accept the same texts and spell the same errors. Dates, times and timestamps are read in ISO form only (`YYYY-MM-DD`,
+time `HH:MM[:SS[.ffffff]]`, zone `Z`, `UTC` or an offset), a part of what PostgreSQL reads, intervals in all of its
+forms; there is no `infinity`, no NaN of kind numeric, and no year beyond 9999.
 """
 
 from __future__ import annotations
@@ -11,12 +11,19 @@ from __future__ import annotations
 import math
 import re
 import struct
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from uuid import UUID
 
+from mz_dagster.plan.functions.plain import from_plain
+from mz_dagster.plan.functions.pure import SqlFailure, arrays, jsonb, strings
+from mz_dagster.plan.functions.pure.interval_text import interval_of
+from mz_dagster.plan.functions.pure.moment import time_of_text
 from mz_dagster.plan.functions.signature import Failure
 from mz_dagster.plan.scalar import Literal
-from mz_dagster.plan.types import Kind, ScalarType
+from mz_dagster.plan.types import INTERVAL, Kind, ScalarType
+from mz_dagster.plan.values import Interval
 
 #: PostgreSQL's isspace in the C locale, for regular expressions of Python and Java alike.
 SPACE = r"[ \t\n\x0B\f\r]"
@@ -36,8 +43,10 @@ _EXACT = Context(prec=200)
 _FLOAT4_OVERFLOW = Decimal(2**128 - 2**103)
 
 
-def literal_of(text: str | None, type_: ScalarType) -> Literal | Failure:
+def literal_of(text: str | None, type_: ScalarType, *, assigned: bool = False) -> Literal | Failure:
     """Returns the literal of type `type_` that `text` spells (None is NULL), or PostgreSQL's error.
+
+    What is too long for a string of limited length is cut off, as by a cast; if it is `assigned` to a column, an error.
 
     Example:
         >>> from mz_dagster.plan.types import INT4, numeric
@@ -53,6 +62,18 @@ def literal_of(text: str | None, type_: ScalarType) -> Literal | Failure:
     match type_.kind:
         case Kind.TEXT:
             return Literal(text, type_)
+        case Kind.VARCHAR | Kind.CHAR:
+            return _string(text, type_, assigned=assigned)
+        case Kind.UUID:
+            return _pure(lambda: Literal(UUID(strings.uuid_of(text)), type_))
+        case Kind.BYTEA:
+            return _pure(lambda: Literal(strings.bytea_of(text), type_))
+        case Kind.TIME:
+            return _pure(lambda: Literal(from_plain(time_of_text(text), type_), type_))
+        case Kind.INTERVAL:
+            return _pure(lambda: Literal(Interval(*interval_of(text)), type_))
+        case Kind.JSONB:
+            return _pure(lambda: Literal(jsonb.parsed(text), type_))
         case Kind.BOOL:
             word = text.strip(" \t\n\v\f\r").lower()
             if word in TRUE_WORDS or word in FALSE_WORDS:
@@ -77,9 +98,31 @@ def literal_of(text: str | None, type_: ScalarType) -> Literal | Failure:
             moment = _moment(text, "timestamp with time zone", with_zone=True)
             return moment if isinstance(moment, Failure) else Literal(moment.replace(tzinfo=UTC), type_)
         case Kind.ARRAY:
-            return Failure("0A000", "array literals are not supported", "Arrays are what array_agg returns.")
+            return _array(text, type_)
         case _:
             return Failure("0A000", f"literals of type {type_} are not supported")
+
+
+def interval_literal(text: str, fields: str, precision: int | None) -> Literal | Failure:
+    """Returns the literal of `INTERVAL 'text' fields(precision)`; see `interval_of`."""
+    return _pure(lambda: Literal(Interval(*interval_of(text, fields, precision)), INTERVAL))
+
+
+def _array(text: str, type_: ScalarType) -> Literal | Failure:
+    assert type_.element is not None
+    try:
+        texts = arrays.elements_of(text)
+    except SqlFailure as failure:
+        sqlstate, _, message = str(failure).partition(" ")
+        hint = "Arrays have one dimension here, and are counted from 1." if sqlstate == "0A000" else None
+        return Failure(sqlstate, message, hint)
+    cells: list[object] = []
+    for one in texts:
+        cell = literal_of(one, type_.element)
+        if isinstance(cell, Failure):
+            return cell
+        cells.append(cell.value)
+    return Literal(tuple(cells), type_)
 
 
 def numeric_literal(text: str) -> Literal | Failure:
@@ -102,6 +145,23 @@ def numeric_literal(text: str) -> Literal | Failure:
 def invalid_syntax(type_: str, text: str) -> Failure:
     """Returns PostgreSQL's error for a text that spells no value of the type."""
     return Failure("22P02", f'invalid input syntax for type {type_}: "{text}"')
+
+
+def _string(text: str, type_: ScalarType, *, assigned: bool) -> Literal | Failure:
+    beyond = text[type_.length :] if type_.length else ""
+    if assigned and beyond.strip(" "):
+        return Failure("22001", f"value too long for type {type_}")
+    kept = text[: type_.length] if type_.length else text
+    return Literal(kept.rstrip(" ") if type_.kind is Kind.CHAR else kept, type_)
+
+
+def _pure(read: Callable[[], Literal]) -> Literal | Failure:
+    """Returns what a function of `pure` makes of a literal's text, or its failure."""
+    try:
+        return read()
+    except SqlFailure as failure:
+        sqlstate, _, message = str(failure).partition(" ")
+        return Failure(sqlstate, message)
 
 
 def _integer(text: str, type_: ScalarType) -> Literal | Failure:

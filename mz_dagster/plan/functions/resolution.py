@@ -7,7 +7,7 @@ Nothing here raises for a user's mistake: the outcome is a `Resolved` or a `Fail
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from mz_dagster.plan.functions.casts import (
     CATEGORY,
@@ -17,7 +17,9 @@ from mz_dagster.plan.functions.casts import (
     common_type,
     implicitly_castable,
     numeric_scale,
+    short_name,
 )
+from mz_dagster.plan.functions.polymorphic import has_order, resolve_polymorphic
 from mz_dagster.plan.functions.signature import (
     ArgumentType,
     Cast,
@@ -31,12 +33,13 @@ from mz_dagster.plan.functions.signature import (
 from mz_dagster.plan.functions.table import (
     EXTRACT_FIELDS,
     FUNCTIONS,
-    OPERATORS,
     OVERLOADS,
+    TABLE_OVERLOADS,
     TRUNC_UNITS,
     field_name,
 )
-from mz_dagster.plan.types import BOOL, FLOAT8, TEXT, TIMESTAMPTZ, Kind, ScalarType, numeric
+from mz_dagster.plan.functions.tables.moments import DATE_PARTS, INTERVAL_FIELDS, INTERVAL_UNITS, TIME_FIELDS
+from mz_dagster.plan.types import BOOL, FLOAT8, INTERVAL, TEXT, TIMESTAMPTZ, Kind, ScalarType, array_of, numeric
 
 _CASTS_HINT = "You might need to add explicit type casts."
 _TESTS = {
@@ -49,7 +52,10 @@ _TESTS = {
     "is false": "is_false",
     "is not false": "is_not_false",
 }
+_MOMENTS = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
 _VARIADIC = ("coalesce", "greatest", "least")
+#: Kinds whose values concat() shows otherwise than the cast to text does.
+_OUTPUTS = {Kind.BOOL: "output_bool", Kind.CHAR: "output_bpchar"}
 
 
 def resolve_operator(
@@ -81,8 +87,6 @@ def resolve_operator(
         return _coerced(name.replace(" ", "_"), arguments, equal.argument_types, BOOL)
     if name == "+" and len(arguments) == 1:
         return _unary_plus(arguments[0])
-    if name in ("+", "-") and len(arguments) == 2 and _date_and_unknown(name, arguments):
-        return Failure("0A000", "there is no interval type", "Add whole days to a date: d + 90, or d + '90 days'.")
     unary_minus = name == "-" and len(arguments) == 1
     if (name in ("*", "/") or unary_minus) and all(isinstance(one, Unknown) for one in arguments):
         # PostgreSQL has these of geometric types, intervals and money, too.
@@ -111,6 +115,10 @@ def resolve_function(
         type_ = common_type(arguments, sql_name.upper())
         if isinstance(type_, Failure):
             return type_
+        if type_.kind is Kind.JSONB and sql_name != "coalesce":
+            return Failure("0A000", f"{sql_name} of jsonb is not supported", "Write CASE WHEN a < b THEN a ELSE b END.")
+        if not has_order(type_) and sql_name != "coalesce":
+            return Failure("0A000", f"{sql_name} of {type_name(type_)} is not supported", "Compare fields or elements.")
         return _coerced(sql_name, arguments, [type_] * len(arguments), type_)
     if sql_name in ("concat", "concat_ws"):
         return _concat(sql_name, arguments)
@@ -128,29 +136,42 @@ def resolve_extract(field: str, argument: ArgumentType) -> Resolved | Failure:
     name = field_name(field)
     if isinstance(argument, Unknown):
         return Failure("42725", "function pg_catalog.extract(unknown, unknown) is not unique", _CASTS_HINT)
-    if argument.kind not in (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
+    fields = _fields_of(argument.kind)
+    if not fields:
         return Failure("42883", f"function pg_catalog.extract(unknown, {type_name(argument)}) does not exist")
-    if name not in EXTRACT_FIELDS:
-        if name in ("julian",):
+    if name not in fields:
+        if name == "julian" and argument.kind in _MOMENTS:
             return Failure("0A000", f'unit "{field}" is not supported')
+        if name in EXTRACT_FIELDS or name == "julian":
+            return Failure("0A000", f'unit "{field}" not supported for type {type_name(argument)}')
         return Failure("22023", f'unit "{field}" not recognized for type {type_name(argument)}')
-    kinds, scale = EXTRACT_FIELDS[name]
-    if argument.kind not in kinds:
-        return Failure("0A000", f'unit "{field}" not supported for type {type_name(argument)}')
+    scale = fields[name]
     if name == "epoch" and argument.kind is Kind.DATE:
         scale = 0
-    function = FUNCTIONS[f"extract_{name}_{_short(argument)}"]
+    function = FUNCTIONS[f"extract_{name}_{short_name(argument.kind)}"]
     return Resolved(function, (argument,), numeric(scale), (None,))
+
+
+def _fields_of(kind: Kind) -> Mapping[str, int]:
+    """Returns the fields that `extract` knows of a kind, each with the scale of its values."""
+    if kind is Kind.TIME:
+        return TIME_FIELDS
+    if kind is Kind.INTERVAL:
+        return INTERVAL_FIELDS
+    return {name: scale for name, (kinds, scale) in EXTRACT_FIELDS.items() if kind in kinds}
 
 
 def resolve_date_part(field: str, argument: ArgumentType) -> tuple[Resolved, Cast] | Failure:
     """Returns what `date_part(field, argument)` means: an extract, and the cast of its result to double precision.
 
-    PostgreSQL's `date_part` of a date reads it as a timestamp. Fields with a fraction are refused: PostgreSQL reckons
-    them in floating point, step by step, and the last digit would differ.
+    PostgreSQL's `date_part` of a date reads it as a timestamp. Fields with a fraction have implementations of their
+    own, which return doubles: PostgreSQL reckons them in floating point, step by step.
     """
-    if field_name(field) in ("epoch", "second", "milliseconds"):
-        return Failure("0A000", f'date_part of "{field}" is not supported', "Use extract, which is exact.")
+    name = field_name(field)
+    if name in DATE_PARTS and isinstance(argument, ScalarType) and _fields_of(argument.kind):
+        target = ScalarType(Kind.TIMESTAMP) if argument.kind is Kind.DATE else argument
+        own = _coerced(f"date_part_{name}_{short_name(target.kind)}", [argument], [target], FLOAT8)
+        return own if isinstance(own, Failure) else (own, Cast("", FLOAT8, FLOAT8, False))
     if isinstance(argument, ScalarType) and argument.kind is Kind.DATE:
         resolved = resolve_extract(field, ScalarType(Kind.TIMESTAMP))
         if isinstance(resolved, Failure):
@@ -170,35 +191,28 @@ def resolve_date_part(field: str, argument: ArgumentType) -> tuple[Resolved, Cas
 def resolve_date_trunc(unit: str, argument: ArgumentType) -> Resolved | Failure:
     """Returns what `date_trunc(unit, argument)` means; a date is read as a timestamptz, as in PostgreSQL."""
     name = field_name(unit)
-    if isinstance(argument, ScalarType) and argument.kind not in (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
+    kind = argument.kind if isinstance(argument, ScalarType) else Kind.DATE
+    if kind not in (*_MOMENTS, Kind.TIME, Kind.INTERVAL):
         return Failure("42883", f"function date_trunc(unknown, {type_name(argument)}) does not exist")
-    target = argument if isinstance(argument, ScalarType) and argument.kind is not Kind.DATE else TIMESTAMPTZ
-    if name not in TRUNC_UNITS:
+    target = TIMESTAMPTZ if kind is Kind.DATE else INTERVAL if kind is Kind.TIME else ScalarType(kind)
+    units: Collection[str] = INTERVAL_UNITS if target == INTERVAL else TRUNC_UNITS
+    if name == "week" and target == INTERVAL:
+        return Failure("0A000", f'unit "{unit}" not supported for type interval', "Months have fractions of weeks.")
+    if name not in units:
         state = "0A000" if name in EXTRACT_FIELDS else "22023"
         word = "not supported" if name in EXTRACT_FIELDS else "not recognized"
         return Failure(state, f'unit "{unit}" {word} for type {type_name(target)}')
-    return _coerced(f"date_trunc_{name}_{_short(target)}", [argument], [target], target)
-
-
-def _short(type_: ScalarType) -> str:
-    return {Kind.DATE: "date", Kind.TIMESTAMP: "timestamp", Kind.TIMESTAMPTZ: "timestamptz"}[type_.kind]
+    return _coerced(f"date_trunc_{name}_{short_name(target.kind)}", [argument], [target], target)
 
 
 def _unary_plus(argument: ArgumentType) -> Resolved | Failure:
+    if argument == INTERVAL:
+        return _no_match("+", [argument])
     negated = _resolve("-", [argument], ())
     if isinstance(negated, Failure):
         return Failure(negated.sqlstate, negated.message.replace("- ", "+ ", 1), negated.hint)
     type_ = negated.result_type
     return _coerced("coalesce", [argument], [type_], type_)
-
-
-def _date_and_unknown(name: str, arguments: Sequence[ArgumentType]) -> bool:
-    """Tells `date + '1'`, which in PostgreSQL adds an interval; `date - '...'` subtracts a date, as here."""
-    kinds = [one.kind if isinstance(one, ScalarType) else None for one in arguments]
-    dated = {Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ} & set(kinds)
-    if not dated or None not in kinds:
-        return False
-    return name == "+"
 
 
 def _concat(sql_name: str, arguments: Sequence[ArgumentType]) -> Resolved | Failure:
@@ -207,8 +221,9 @@ def _concat(sql_name: str, arguments: Sequence[ArgumentType]) -> Resolved | Fail
         return _no_match(sql_name, arguments)
     casts: list[Cast | None] = []
     for argument in arguments:
-        if isinstance(argument, ScalarType) and argument.kind is Kind.BOOL:
-            casts.append(Cast("output_bool", argument, TEXT, False))
+        output = _OUTPUTS.get(argument.kind) if isinstance(argument, ScalarType) else None
+        if output is not None and isinstance(argument, ScalarType):
+            casts.append(Cast(output, argument, TEXT, False))
             continue
         found = None if isinstance(argument, Unknown) else cast(argument, TEXT, CastContext.ASSIGNMENT)
         if isinstance(found, Failure):
@@ -235,8 +250,33 @@ def _coerced(
     return Resolved(FUNCTIONS[implementation], tuple(targets), result, tuple(casts))
 
 
-def _resolve(sql_name: str, arguments: Sequence[ArgumentType], literals: Sequence[object]) -> Resolved | Failure:
-    candidates = [one for one in OVERLOADS.get(sql_name, ()) if len(one.signature) == len(arguments)]
+def resolve_table_function(
+    sql_name: str, arguments: Sequence[ArgumentType], literals: Sequence[object] = ()
+) -> Resolved | Failure:
+    """Returns what a call of a function that returns rows means: the one that returns them as an array.
+
+    Example:
+        >>> from mz_dagster.plan.types import INT4, INT8
+        >>> str(resolve_table_function("generate_series", [INT4, INT8]).result_type)
+        'bigint[]'
+    """
+    return _resolve(sql_name, arguments, literals, TABLE_OVERLOADS)
+
+
+def _resolve(
+    sql_name: str,
+    arguments: Sequence[ArgumentType],
+    literals: Sequence[object],
+    overloads: Mapping[str, Sequence[Overload]] = OVERLOADS,
+) -> Resolved | Failure:
+    polymorphic = resolve_polymorphic(sql_name, arguments, FUNCTIONS)
+    if polymorphic is not None:
+        return polymorphic
+    candidates = [
+        one
+        for one in overloads.get(sql_name, ())
+        if len(one.signature) == len(arguments) and _takes_arrays(one, arguments)
+    ]
     chosen = choose(candidates, arguments)
     if chosen is None:
         return _no_match(sql_name, arguments)
@@ -248,23 +288,52 @@ def _resolve(sql_name: str, arguments: Sequence[ArgumentType], literals: Sequenc
         shown = _shown(sql_name, arguments if arrays else [ScalarType(kind) for kind in chosen.signature])
         return Failure("0A000", f"{shown} is not supported", f"{chosen.refused[0].upper()}{chosen.refused[1:]}.")
     function = FUNCTIONS[chosen.implementation]
-    targets = [
-        ScalarType(kind, numeric_scale(argument)) if kind is Kind.NUMERIC else ScalarType(kind)
-        for kind, argument in zip(function.arguments, arguments, strict=True)
-    ]
+    targets = [_target(kind, argument) for kind, argument in zip(function.arguments, arguments, strict=True)]
     result = _result_type(chosen, targets, literals)
     if isinstance(result, Failure):
         return result
     casts: list[Cast | None] = []
-    for argument, target in zip(arguments, targets, strict=True):
-        found = None if isinstance(argument, Unknown) else cast(argument, target, CastContext.ASSIGNMENT)
+    for argument, target, declared in zip(arguments, targets, chosen.signature, strict=True):
+        found = None if isinstance(argument, Unknown) else _argument_cast(argument, target, declared)
         if isinstance(found, Failure):
             return found
         casts.append(found if found is not None and found.function else None)
     return Resolved(function, tuple(targets), result, tuple(casts))
 
 
+def _takes_arrays(overload: Overload, arguments: Sequence[ArgumentType]) -> bool:
+    """Returns whether all arrays among the arguments are of strings where the overload has an array."""
+    return all(
+        kind is not Kind.ARRAY
+        or not isinstance(one, ScalarType)
+        or one.element is None
+        or one.element.kind in (Kind.TEXT, Kind.VARCHAR)
+        for kind, one in zip(overload.signature, arguments, strict=True)
+    )
+
+
+def _target(kind: Kind, argument: ArgumentType) -> ScalarType:
+    """Returns the type that an argument becomes; what an overload takes as an array is one of text."""
+    match kind:
+        case Kind.NUMERIC:
+            return numeric(numeric_scale(argument))
+        case Kind.ARRAY:
+            return array_of(TEXT)
+        case _:
+            return ScalarType(kind)
+
+
+def _argument_cast(argument: ScalarType, target: ScalarType, declared: Kind) -> Cast | Failure | None:
+    if target.kind is Kind.TEXT and argument.kind in (Kind.VARCHAR, Kind.CHAR):
+        # They are stored as the text that they become; only an overload of char(n) sees the blanks at its end.
+        padded = declared is Kind.CHAR and argument.kind is Kind.CHAR
+        return Cast("output_bpchar", argument, target, False) if padded else None
+    return cast(argument, target, CastContext.ASSIGNMENT)
+
+
 def _result_type(overload: Overload, targets: Sequence[ScalarType], literals: Sequence[object]) -> ScalarType | Failure:
+    if overload.result is not None:
+        return overload.result(targets)
     kind = FUNCTIONS[overload.implementation].result
     assert kind is not None
     if kind is not Kind.NUMERIC:
@@ -362,7 +431,7 @@ def _by_category(overloads: list[Overload], kinds: Sequence[Kind | None]) -> lis
 def _shown(sql_name: str, arguments: Sequence[ArgumentType]) -> str:
     names = [type_name(one) for one in arguments]
     symbol = {"like": "~~", "not like": "!~~", "ilike": "~~*", "not ilike": "!~~*"}.get(sql_name, sql_name)
-    if symbol not in OPERATORS:
+    if symbol[0].isalpha() or symbol[0] == "_":
         return f"function {sql_name}({', '.join(names)})"
     return f"operator {names[0]} {symbol} {names[1]}" if len(names) == 2 else f"operator {symbol} {names[0]}"
 

@@ -61,6 +61,7 @@ class Nullability(Enum):
     IF_ALL_ARGUMENTS = "if all arguments are"
     IF_FIRST_ARGUMENT = "if the first argument is"
     NEVER = "never"
+    ALWAYS = "always"
 
     def of(self, arguments: Sequence[bool]) -> bool:
         """Returns whether the result may be NULL, given which arguments may be."""
@@ -73,10 +74,16 @@ class Nullability(Enum):
                 return arguments[0]
             case Nullability.NEVER:
                 return False
+            case Nullability.ALWAYS:
+                return True
 
 
 #: From the argument types and the literal arguments' values, the result's scale, or why there is none.
 ScaleRule = Callable[[Sequence[ScalarType], Sequence[object]], "int | Failure"]
+
+
+#: From the argument types the result's type, where it is more than a kind: the element type of an array, for example.
+TypeRule = Callable[[Sequence[ScalarType]], ScalarType]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +118,7 @@ class Overload:
         scale: For a numeric result.
         refused: If not empty, why this overload, which PostgreSQL has, is not offered. It takes part in the
             resolution all the same: a call must not silently mean another function.
+        result: The result's type, where the implementation's kind and `scale` do not say it.
     """
 
     sql_name: str
@@ -118,6 +126,7 @@ class Overload:
     implementation: str
     scale: ScaleRule | None = None
     refused: str = ""
+    result: TypeRule | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +138,14 @@ class Cast:
         source: The type cast from.
         target: The type cast to.
         fallible: True if it can fail.
+        first: The cast to text that comes before, if this is one of its text; its function is not empty.
     """
 
     function: str
     source: ScalarType
     target: ScalarType
     fallible: bool
+    first: Cast | None = None
 
     def apply(self, scalar: Scalar) -> Scalar:
         """Returns `scalar`, of type `source`, as one of type `target`."""
@@ -142,7 +153,8 @@ class Cast:
             return scalar
         if isinstance(scalar, Literal) and scalar.value is None:
             return Literal(None, self.target)
-        return Call(self.function, (scalar,), self.target, scalar.nullable)
+        operand = scalar if self.first is None else self.first.apply(scalar)
+        return Call(self.function, (operand,), self.target, scalar.nullable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +208,11 @@ class Resolved:
         return Call(self.function.name, tuple(ready), self.result_type, nullable)
 
 
-_LONG_NAMES = {Kind.TIMESTAMP: "timestamp without time zone", Kind.TIMESTAMPTZ: "timestamp with time zone"}
+_LONG_NAMES = {
+    Kind.TIME: "time without time zone",
+    Kind.TIMESTAMP: "timestamp without time zone",
+    Kind.TIMESTAMPTZ: "timestamp with time zone",
+}
 
 
 def type_name(type_: ArgumentType) -> str:
@@ -205,7 +221,12 @@ def type_name(type_: ArgumentType) -> str:
         return "unknown"
     if type_.element is not None:
         return f"{type_name(type_.element)}[]"
-    return _LONG_NAMES.get(type_.kind, type_.kind.value)
+    return kind_name(type_.kind)
+
+
+def kind_name(kind: Kind) -> str:
+    """Returns the name of a kind of types as PostgreSQL's messages spell it."""
+    return _LONG_NAMES.get(kind, kind.value)
 
 
 def default_type(type_: ArgumentType) -> ScalarType:

@@ -17,9 +17,13 @@ significant ones, `select_div_scale`), as far as the scale holds them |
 | `round(x, n)`, `trunc(x, n)` | n (0 if negative), which must be a literal; `round(x)`, `trunc`, `ceil`, `floor`: 0 |
 | unary `-`, `abs` | the argument's |
 
-Narrower than PostgreSQL: dates and timestamps range from 0001-01-01 to 9999-12-31; a quotient of numerics has at most
-17 digits before the point and its divisor at most 37 digits in all; `repeat`, `lpad` and `rpad` make at most 16 MB of
-text. What is beyond is an error with PostgreSQL's code for the like.
+Narrower than PostgreSQL: dates and timestamps range from 0001-01-01 to 9999-12-31, and a time is before 24:00; where an
+interval of PostgreSQL wraps around, it is out of range; time zones have IANA names, by the machine's database, or are
+intervals; texts of moments are in ISO form, so there is no `to_date`; an interval has no calendar in `to_char`; a
+quotient of numerics has at most 17 digits before the point and its divisor at most 37 digits in all; `repeat`, `lpad`
+and `rpad` make at most 16 MB of text. What is beyond is an error with PostgreSQL's code for the like. `char(n)`s of
+different lengths have no common type; `pure/regexp_syntax.py` and `pure/number_templates.py` say which patterns and
+templates are refused.
 """
 
 from __future__ import annotations
@@ -28,6 +32,10 @@ from collections.abc import Iterator, Sequence
 
 from mz_dagster.plan.functions.casts import CASTS, short_name
 from mz_dagster.plan.functions.signature import Failure, Function, Nullability, Overload, ScaleRule
+from mz_dagster.plan.functions.tables import aggregates, jsonb, moments, set_overloads
+from mz_dagster.plan.functions.tables import functions as functions_of_areas
+from mz_dagster.plan.functions.tables import overloads as overloads_of_areas
+from mz_dagster.plan.functions.tables.comparing import COMPARISONS
 from mz_dagster.plan.types import Kind, ScalarType
 
 _B, _I2, _I4, _I8 = Kind.BOOL, Kind.INT2, Kind.INT4, Kind.INT8
@@ -35,12 +43,9 @@ _F4, _F8, _N, _T = Kind.FLOAT4, Kind.FLOAT8, Kind.NUMERIC, Kind.TEXT
 _ARRAY = Kind.ARRAY
 _D, _TS, _TZ, _MZ = Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.MZ_TIMESTAMP
 
-COMPARISONS = {"=": "eq", "<>": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 _INTEGERS = (_I2, _I4, _I8)
 #: The kinds whose values compare by operators of their own.
 _SCALAR_KINDS: tuple[Kind, ...] = (_B, *_INTEGERS, _F4, _F8, _N, _T, _D, _TS, _TZ, _MZ)
-_INEXACT = "its last digit depends on the C library"
-_NO_INTERVAL = "there is no interval type"
 
 #: Functions of any arguments, built by the binder without a lookup: (name, result, fallible, nullability).
 GENERIC: dict[str, tuple[Kind | None, bool, Nullability]] = {
@@ -191,12 +196,20 @@ _INTERNAL = (
     Function("multiplicity_int8", (_I8,), _I8, fallible=True),
     Function("unsigned_zero_float4", (_F4,), _F4),
     Function("unsigned_zero_float8", (_F8,), _F8),
+    # Likewise within an array or record; what arrays are ordered by.
+    Function("unsigned_zeros", (), None),
+    Function("order_array", (_ARRAY,), _ARRAY),
     Function("high_part_numeric", (_N,), _N),
     Function("low_part_numeric", (_N,), _N),
     Function("whole_numeric", (_N, _N), _N, fallible=True),
+    # The value at a greater scale, NULL where it has too many digits for that; see `plan/equality.py`.
+    Function("widened_numeric", (_N,), _N, nullability=Nullability.ALWAYS),
     Function("limb_float8", (_F8,), _I4),
     Function("digit_float8", (_F8, _I4), _I8),
     Function("whole_float8", (_ARRAY,) * 5, _F8, fallible=True),
+    *moments.INTERNAL,
+    *jsonb.INTERNAL,
+    *aggregates.functions(),
 )
 INTERNAL_FUNCTIONS = frozenset(one.name for one in _INTERNAL)
 
@@ -244,6 +257,7 @@ def _functions() -> Iterator[Function]:
     # How concat() spells a boolean, unlike the cast.
     yield Function("output_bool", (_B,), _T)
     yield from _INTERNAL
+    yield from functions_of_areas()
 
 
 def _text_functions() -> Iterator[Function]:
@@ -297,9 +311,8 @@ def _overloads() -> Iterator[Overload]:
     yield from _arithmetic()
     yield from _rounding()
     yield from _texts()
+    yield from overloads_of_areas()
     yield Overload("not", (_B,), "not")
-    for kind in (_TS, _TZ):
-        yield Overload("-", (kind, kind), "", refused=_NO_INTERVAL)
     yield Overload("+", (_D, _I4), "add_date_int4")
     yield Overload("+", (_I4, _D), "add_int4_date")
     yield Overload("-", (_D, _I4), "subtract_date_int4")
@@ -353,13 +366,6 @@ def _rounding() -> Iterator[Overload]:
     yield Overload("round", (_N, _I4), "round_numeric_int4", _literal_scale)
     yield Overload("trunc", (_N, _I4), "trunc_numeric_int4", _literal_scale)
     yield Overload("sqrt", (_F8,), "sqrt_float8")
-    yield Overload("sqrt", (_N,), "", refused="its digits are not computed here")
-    for name in ("power", "pow", "^"):
-        yield Overload(name, (_F8, _F8), "", refused=_INEXACT)
-        yield Overload(name, (_N, _N), "", refused="its digits are not computed here")
-    for name in ("exp", "ln", "log"):
-        yield Overload(name, (_F8,), "", refused=_INEXACT)
-        yield Overload(name, (_N,), "", refused="its digits are not computed here")
 
 
 #: SQL name -> implementations, each of which is an overload with its own arguments as signature.
@@ -410,7 +416,6 @@ def _texts() -> Iterator[Overload]:
     for sql_name, implementations in _TEXT_NAMES.items():
         for implementation in implementations:
             yield Overload(sql_name, FUNCTIONS[implementation].arguments, implementation)
-    yield Overload("substring", (_T, _T), "", refused="regular expressions are not supported")
     for kind in _SCALAR_KINDS:
         # PostgreSQL's text || anynonarray and anynonarray || text.
         if kind is not _T:
@@ -422,5 +427,7 @@ OVERLOADS: dict[str, tuple[Overload, ...]] = {}
 for _overload in _overloads():
     OVERLOADS[_overload.sql_name] = (*OVERLOADS.get(_overload.sql_name, ()), _overload)
 
-#: What is an operator by its spelling, for the wording of errors.
-OPERATORS = frozenset({*COMPARISONS, "+", "-", "*", "/", "%", "@", "||", "^", "^@", "~~", "!~~", "~~*", "!~~*"})
+#: The functions that return rows, as arrays of them.
+TABLE_OVERLOADS: dict[str, tuple[Overload, ...]] = {}
+for _overload in set_overloads():
+    TABLE_OVERLOADS[_overload.sql_name] = (*TABLE_OVERLOADS.get(_overload.sql_name, ()), _overload)

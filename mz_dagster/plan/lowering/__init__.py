@@ -2,19 +2,28 @@
 
 Owns how maps, filters and projections fuse into one `MapFilterProject`, in which order a delta join looks up its
 inputs, which state operators make an aggregation, and what is kept as an arrangement. In a maintained plan that
-is the output of every state operator, and every input of a join whose history cannot be read from shards: each
-becomes a collection of its own, `arrangement:N`. Plans that are equal become one arrangement. In a snapshot plan, which
-runs once, all operators stand in place.
+is the output of every state operator, every input of a join whose history cannot be read from shards, and what
+several collections read: each becomes a collection of its own, `arrangement:N`. Plans that are equal become one
+arrangement. In a snapshot plan, which runs once, all operators stand in place, but for what is read several times:
+that is `shared:N`.
 
 - `lowering.py`: the walk, and the arrangements.
 - `fusion.py`: runs of linear operators.
-- `lookup_order.py`: joins.
+- `lookup_order.py`: joins, anew for each step by the sizes that their inputs have then.
+- `needless.py`: arrangements that save nothing.
 - `reduce.py`: aggregation by kind, and the join that puts the kinds together.
 - `staged.py`: what stands below and above tournaments.
 """
 
-from mz_dagster.plan.lowering.lookup_order import lookup_order
+from mz_dagster.plan.lowering.lookup_order import lookup_order, ordered_by_size, snapshot_ordered_by_size
 from mz_dagster.plan.lowering.lowering import lower_to_maintained_plan, lower_to_snapshot_plan
 from mz_dagster.plan.lowering.reduce import high_part_type
 
-__all__ = ["high_part_type", "lookup_order", "lower_to_maintained_plan", "lower_to_snapshot_plan"]
+__all__ = [
+    "high_part_type",
+    "lookup_order",
+    "lower_to_maintained_plan",
+    "lower_to_snapshot_plan",
+    "ordered_by_size",
+    "snapshot_ordered_by_size",
+]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from mz_dagster.errors import InternalError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.lowering.fusion import fused, linear_over, selected
 from mz_dagster.plan.lowering.lookup_order import lookup_order
+from mz_dagster.plan.lowering.needless import without_needless
 from mz_dagster.plan.lowering.reduce import comparable, lowered_reduce
 from mz_dagster.plan.lowering.staged import ONE_STAGE, Stages, buckets_for, results_of, staged, state_key
 from mz_dagster.plan.physical import (
@@ -19,22 +20,28 @@ from mz_dagster.plan.physical import (
     DeltaJoin,
     MaintainedPlan,
     NegateAll,
+    OperatorKind,
     Physical,
     ReadCollection,
     Repeat,
+    SharedPlan,
+    SnapshotPlan,
     Staged,
     StateOperator,
     TemporalState,
     TopRows,
     UnionAll,
+    Unnest,
     Windowed,
+    identity,
+    operator_kind,
     physical_inputs,
-    without_names,
 )
 from mz_dagster.plan.relation import (
     Constant,
     DependentJoin,
     Filter,
+    FlatMap,
     Get,
     Join,
     Let,
@@ -49,6 +56,7 @@ from mz_dagster.plan.relation import (
     TopK,
     Union,
     Window,
+    inputs_of,
 )
 from mz_dagster.plan.rewriting import reference
 from mz_dagster.plan.scalar import Call, ColumnRef, Literal
@@ -58,29 +66,37 @@ from mz_dagster.plan.types import BOOL, INT8, MZ_TIMESTAMP, Column, RelationType
 def lower_to_maintained_plan(relation: Relation, names: tuple[str, ...]) -> MaintainedPlan:
     """Returns the plan by which `relation` is maintained, with output columns called `names`.
 
-    Precondition: `relation` has no `Let`, which `optimize` sees to, and no subqueries, which `decorrelate` does.
+    Precondition: `relation` has no subqueries, which `decorrelate` sees to, and no two `Let`s of the same id, which
+    `optimize` does.
 
     Cost: an arrangement costs one more write per step in which it changes.
     """
     lowering = _Lowering(arranges=True)
     output = lowering.lowered(relation)
-    return MaintainedPlan(tuple(lowering.arrangements), output, relation.relation_type.with_names(names))
+    arrangements, output = without_needless(lowering.arrangements, lowering.for_sharing, output)
+    return MaintainedPlan(arrangements, output, relation.relation_type.with_names(names))
 
 
-def lower_to_snapshot_plan(relation: Relation) -> Physical:
+def lower_to_snapshot_plan(relation: Relation) -> SnapshotPlan:
     """Returns the plan by which `relation` is computed once, at one time: operators may stand below any others.
 
     A group is recomputed as a whole, in one stage. Inputs that never retract get no operator of their own kind: what
     arrives at one time need not be consolidated, so it may retract.
     """
-    return _Lowering(arranges=False).lowered(relation)
+    lowering = _Lowering(arranges=False)
+    output = lowering.lowered(relation)
+    return SnapshotPlan(tuple(lowering.shared), output)
 
 
 @dataclass(slots=True)
 class _Lowering:
     arranges: bool
     arrangements: list[Arrangement] = field(default_factory=list)
-    _known: dict[tuple[object, ...], ReadCollection] = field(default_factory=dict)
+    shared: list[SharedPlan] = field(default_factory=list)
+    #: The arrangements that are there only because a plan occurs several times.
+    for_sharing: set[GlobalId] = field(default_factory=set)
+    _local: dict[GlobalId, Physical] = field(default_factory=dict)
+    _known: dict[object, ReadCollection] = field(default_factory=dict)
 
     def lowered(self, relation: Relation) -> Physical:
         """Returns the physical plan of `relation`."""
@@ -89,6 +105,8 @@ class _Lowering:
 
     def _operator(self, relation: Relation) -> Physical:
         match relation:
+            case Get() if relation.id in self._local:
+                return self._local[relation.id]
             case Get():
                 return ReadCollection(relation.id, relation.relation_type, relation.name)
             case Constant():
@@ -111,19 +129,44 @@ class _Lowering:
                 return self._temporal(relation)
             case RepeatRow():
                 return Repeat(self.lowered(relation.input), relation.count, relation.relation_type)
-            case Map() | Filter() | Project() | Let() | DependentJoin():
+            case FlatMap():
+                below = self.lowered(relation.input)
+                return Unnest(below, relation.arrays, relation.ordinality, relation.relation_type)
+            case Let():
+                value = self.lowered(relation.value)
+                self._local[relation.id] = self.several(value, lookup_key(relation))
+                return self.lowered(relation.body)
+            case Map() | Filter() | Project() | DependentJoin():
                 raise InternalError(f"{type(relation).__name__} cannot be lowered by itself")
             case _:
                 assert_never(relation)
 
+    def several(self, plan: Physical, key: tuple[int, ...] = ()) -> Physical:
+        """Returns what several read, by `key`, instead of `plan`; `plan` itself, if it is cheap to compute again."""
+        if _is_cheap(plan):
+            return plan
+        if not self.arranges:
+            return self._cut_off(plan)
+        kept = len(self.arrangements)
+        read = self._arranged(plan, key or default_key(plan.relation_type))
+        self.for_sharing |= {one.id for one in self.arrangements[kept:]}
+        return read
+
+    def _cut_off(self, plan: Physical) -> ReadCollection:
+        one = SharedPlan(GlobalId(f"shared:{len(self.shared) + 1}"), plan)
+        self.shared.append(one)
+        return ReadCollection(one.id, plan.relation_type, str(one.id))
+
     def _join(self, relation: Join) -> Physical:
         inputs = [self.lowered(one) for one in relation.inputs]
-        if self.arranges:
-            inputs = [
-                self._arranged(one, _join_key(relation, i)) if _has_join(one) else one for i, one in enumerate(inputs)
-            ]
-        orders = tuple(lookup_order(relation, i) for i in range(len(inputs)))
-        return DeltaJoin(tuple(inputs), relation.equivalences, orders, relation.relation_type, relation.null_safe)
+        # At one time an input is read twice: for its rows and for its errors.
+        for i, one in enumerate(inputs):
+            if _has_join(one):
+                inputs[i] = self._arranged(one, _join_key(relation, i)) if self.arranges else self._cut_off(one)
+        # Rows are looked up by representation, so equal values need the same one.
+        classes = tuple(tuple(comparable(scalar) for scalar in one) for one in relation.equivalences)
+        join = DeltaJoin(tuple(inputs), classes, (), relation.relation_type, relation.null_safe)
+        return replace(join, orders=tuple(lookup_order(join, i) for i in range(len(inputs))))
 
     def _threshold(self, relation: Threshold) -> Physical:
         columns = relation.relation_type.columns
@@ -178,7 +221,7 @@ class _Lowering:
     def kept(self, node: StateOperator) -> Physical:
         """Returns what reads the output of `node`: its arrangement, or the operator itself in a plan that runs once."""
         if not self.arranges:
-            return node
+            return replace(node, once=True) if isinstance(node, Staged) else node
         match node:
             case Accumulate():
                 return self._arranged(node, tuple(range(node.key_arity)))
@@ -190,23 +233,37 @@ class _Lowering:
                 assert_never(node)
 
     def _arranged(self, plan: Physical, key: tuple[int, ...]) -> ReadCollection:
-        nameless = without_names(plan)
-        # Equality does not tell 0.0 from -0.0.
-        identity = (nameless, *(match[0] for match in _ZEROS.finditer(repr(nameless))))
-        if identity not in self._known:
+        known = identity(plan)
+        if known not in self._known:
             id = GlobalId(f"arrangement:{len(self.arrangements) + 1}")
             relation_type = with_unique_names(plan.relation_type)
             self.arrangements.append(Arrangement(id, plan, relation_type, key))
-            self._known[identity] = ReadCollection(id, relation_type, str(id))
-        return self._known[identity]
+            self._known[known] = ReadCollection(id, relation_type, str(id))
+        return self._known[known]
 
 
-_ZEROS = re.compile(r"value=-?0\.0\b")
+#: Of how many operators a shared subplan may consist to be computed for each of its uses.
+_CHEAP = 16
 
 
 def default_key(relation_type: RelationType) -> tuple[int, ...]:
     """Returns the key of an arrangement that names none: the smallest unique key, else all columns."""
     return smallest_key(relation_type.keys) or tuple(range(relation_type.arity))
+
+
+def lookup_key(let: Let) -> tuple[int, ...]:
+    """Returns the columns by which the first join looks up the value of `let`; none if no join does."""
+
+    def found(relation: Relation) -> tuple[int, ...]:
+        if isinstance(relation, Join):
+            for index, one in enumerate(relation.inputs):
+                base, mfp = fused(one)
+                if isinstance(base, Get) and base.id == let.id:
+                    places = {mfp.projection[position] for position in _join_key(relation, index)}
+                    return tuple(sorted(place for place in places if place < mfp.arity))
+        return next(filter(None, map(found, inputs_of(relation))), ())
+
+    return found(let.body)
 
 
 def _join_key(join: Join, index: int) -> tuple[int, ...]:
@@ -222,6 +279,19 @@ def _join_key(join: Join, index: int) -> tuple[int, ...]:
         }
     )
     return tuple(key) or default_key(relation_type)
+
+
+def _is_cheap(plan: Physical) -> bool:
+    """Returns whether what is shared may as well be computed for each of its uses."""
+    operators = list(_operators(plan))
+    keyed = sum(operator_kind(one) is OperatorKind.KEYED for one in operators)
+    return len(operators) <= _CHEAP and keyed <= 1 and not _has_join(plan)
+
+
+def _operators(plan: Physical) -> Iterator[Physical]:
+    yield plan
+    for one in physical_inputs(plan):
+        yield from _operators(one)
 
 
 def _has_join(plan: Physical) -> bool:

@@ -3,9 +3,10 @@
 - *accumulable*: `count`, `sum`: an `Accumulate` whose contributions are computed below it, and from whose sums the
   results are computed above;
 - *distinct*: `count`, `sum` of distinct values: an `Accumulate` over the rows of another that has the value in its key;
-- *sums of floats*: an `Accumulate` of each value's digits, by group and place, and over its rows, a few dozen for each
-  group, a `Staged` with `Gathered` that puts them together; see `compute/scalar/float_sum.py`;
-- *hierarchical*: `min`, `max`: a `Staged` with `Extremes`;
+- *sums of floats*, and of products of two, all of them in one part: an `Accumulate` of each value's digits, by group,
+  term and place, and over its rows, a few dozen for each group and term, a `Staged` with `Gathered` that puts them
+  together; see `compute/scalar/float_sum.py` and `functions/pure/sums.py`;
+- *hierarchical*: `min`, `max`, `bit_and`, `bit_or`, `bit_xor`: a `Staged` with `Extremes`;
 - *basic*: `array_agg`, `string_agg`: a `Staged` with `Gathered`, over distinct rows if it is DISTINCT.
 
 Each part has one row for each group that has rows, whatever is NULL or filtered out in them: rows never leave a part's
@@ -26,13 +27,26 @@ from typing import Protocol
 
 from mz_dagster.errors import InternalError
 from mz_dagster.plan.functions import Failure, cast
+from mz_dagster.plan.functions.pure.sums import PRODUCT_DIGITS
 from mz_dagster.plan.lowering.fusion import selected
 from mz_dagster.plan.lowering.staged import ONE_STAGE, Stages, results_of, staged
-from mz_dagster.plan.physical import Accumulate, DeltaJoin, Extremes, Gathered, Physical, StateOperator
+from mz_dagster.plan.physical import Accumulate, DeltaJoin, Extremes, Gathered, Physical, StateOperator, Unnest
 from mz_dagster.plan.relation import Aggregate, AggregateFunction, ColumnOrder, Reduce
 from mz_dagster.plan.rewriting import reference
 from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, Scalar
-from mz_dagster.plan.types import BOOL, FLOAT8, INT4, INT8, Column, Kind, RelationType, ScalarType, array_of, numeric
+from mz_dagster.plan.types import (
+    BOOL,
+    FLOAT8,
+    INT4,
+    INT8,
+    TEXT,
+    Column,
+    Kind,
+    RelationType,
+    ScalarType,
+    array_of,
+    numeric,
+)
 
 
 class States(Protocol):
@@ -42,6 +56,10 @@ class States(Protocol):
         """Returns what reads the operator's output: the operator itself, or the arrangement that it has become."""
         ...
 
+    def several(self, plan: Physical) -> Physical:
+        """Returns what several operators are to read instead of `plan`: the plan itself, or where it is kept."""
+        ...
+
     def stages(self, group_size: int | None, monotonic: bool) -> Stages:
         """Returns the stages for groups of that size over an input that may be monotonic."""
         ...
@@ -49,6 +67,7 @@ class States(Protocol):
 
 _SUMMED = (AggregateFunction.COUNT, AggregateFunction.SUM)
 _EXTREME = (AggregateFunction.MIN, AggregateFunction.MAX)
+_BITWISE = (AggregateFunction.BIT_AND, AggregateFunction.BIT_OR, AggregateFunction.BIT_XOR)
 _ZERO = Literal(0, INT8)
 #: How many digits `digit_float8` makes of a number, and the limb of a row without one.
 FLOAT_DIGITS = 4
@@ -66,16 +85,25 @@ def lowered_reduce(relation: Reduce, below: Physical, states: States) -> Physica
     for number, one in enumerate(relation.aggregates):
         values: object = (one.arguments, one.filter) if one.distinct else None
         part: _Part
-        if one.function is AggregateFunction.SUM and one.type.kind in (Kind.FLOAT4, Kind.FLOAT8):
-            part, values = group.float_sums, (one.arguments, one.filter, one.distinct)
+        if one.function is AggregateFunction.EXACT_SUM or (
+            one.function is AggregateFunction.SUM and one.type.kind in (Kind.FLOAT4, Kind.FLOAT8)
+        ):
+            part = _Group.float_sums
+            if one.distinct:
+                # Of x and of x * x the same rows are distinct.
+                values = (frozenset(one.arguments), one.filter)
         elif one.function in _SUMMED:
-            part = group.distinct if one.distinct else group.accumulable
-        elif one.function in _EXTREME:
-            part, values = group.hierarchical, None
+            part = _Group.distinct if one.distinct else _Group.accumulable
+        elif one.function in (*_EXTREME, *_BITWISE):
+            # What is there twice counts once, but for bit_xor.
+            distinct = one.distinct and one.function is AggregateFunction.BIT_XOR
+            part, values = (_Group.hierarchical_distinct, values) if distinct else (_Group.hierarchical, None)
         else:
-            part = group.basic_distinct if one.distinct else group.basic
+            part = _Group.basic_distinct if one.distinct else _Group.basic
         kinds.setdefault((part.__name__, values), (part, []))[1].append(number)
-    parts = [(part(numbers), numbers) for part, numbers in kinds.values()]
+    if len(kinds) > 1:
+        group = replace(group, below=states.several(below))
+    parts = [(part(group, numbers), numbers) for part, numbers in kinds.values()]
     return _together(relation, parts)
 
 
@@ -84,7 +112,7 @@ def high_part_type(scale: int) -> ScalarType:
     return numeric(max(0, scale - 19))
 
 
-_Part = Callable[[Sequence[int]], Physical]
+_Part = Callable[["_Group", Sequence[int]], Physical]
 
 
 def _together(relation: Reduce, parts: Sequence[tuple[Physical, Sequence[int]]]) -> Physical:
@@ -141,53 +169,119 @@ class _Group:
         return self.summed(rows, keys, results, self._type(numbers))
 
     def float_sums(self, numbers: Sequence[int]) -> Physical:
-        """Returns the sum of one argument, a floating-point number."""
-        one = self._of(numbers[0])
-        value = self._value(one)
-        if value is None:
-            raise InternalError("a sum without an argument")
+        """Returns sums of floating-point numbers and of products of two; of distinct ones, those of one set of them."""
+        factors = [
+            [self._filtered(self._of(number), reference(self.columns, position)) for position in one.arguments]
+            for number, one in ((number, self._of(number)) for number in numbers)
+        ]
         below, keys = self.below, self.keys
-        if one.distinct:
-            below = self._distinct_rows([value])
-            *kept, value = (reference(below.relation_type, position) for position in range(len(keys) + 1))
-            keys = list(kept)
-        rows = self._digits(below, keys, _cast(value, FLOAT8))
-        arity, width = len(keys), rows.relation_type.arity
-        order = (ColumnOrder(arity, False, False),)
-        lists = tuple(array_of(column.type) for column in rows.relation_type.columns[arity:])
-        gathered = Gathered(
-            tuple(
-                Aggregate(AggregateFunction.ARRAY_AGG, (arity + i,), type_, order=order)
-                for i, type_ in enumerate(lists)
-            )
-        )
-        results = tuple(Column(f"list_{i}", type_) for i, type_ in enumerate(lists))
-        node = staged(rows, range(arity), gathered, ONE_STAGE, results)
-        found = RelationType((*rows.relation_type.columns[:arity], *results))
-        places = [*range(arity), *range(width, width + len(lists))]
-        listed = results_of(node, self.states.kept(node), places, found)
-        parts = tuple(reference(found, arity + i) for i in range(len(lists)))
-        whole = _cast(Call("whole_float8", parts, FLOAT8), one.type)
-        group = [reference(found, position) for position in range(arity)]
-        return selected(listed, [], [*group, *(whole for _ in numbers)], self._type(numbers))
+        if self._of(numbers[0]).distinct:
+            values = list(dict.fromkeys(value for one in factors for value in one))
+            below = self._distinct_rows(values)
+            keys = [reference(below.relation_type, position) for position in range(len(keys))]
+            distinct = {value: reference(below.relation_type, len(keys) + i) for i, value in enumerate(values)}
+            factors = [[distinct[value] for value in one] for one in factors]
+        products = [tuple(_cast(value, FLOAT8) for value in one) for one in factors]
+        terms = list(dict.fromkeys(products))
+        found, lists = self._digit_lists(below, keys, [_digits_of(*one) for one in terms])
+        wholes: list[Scalar] = []
+        for number, product in zip(numbers, products, strict=True):
+            one, parts = self._of(number), lists[terms.index(product)]
+            if one.function is AggregateFunction.EXACT_SUM:
+                name = "exact_sum_float8" if len(product) == 1 else "exact_product_sum_float8"
+                wholes.append(Call(name, parts, TEXT))
+            else:
+                wholes.append(_cast(Call("whole_float8", parts, FLOAT8), one.type))
+        group = [reference(found.relation_type, position) for position in range(len(keys))]
+        return selected(found, [], [*group, *wholes], self._type(numbers))
 
-    def _digits(self, below: Physical, keys: Sequence[Scalar], value: Scalar) -> Physical:
-        """Returns for each group and each place at which values of it have their lowest digits: the digits' sums."""
-        present = Call("is_not_null", (value,), BOOL, False)
-        limb = If(present, Call("limb_float8", (value,), INT4, value.nullable), Literal(NO_VALUE, INT4))
-        places = (Call("digit_float8", (value, Literal(i, INT4)), INT8, value.nullable) for i in range(FLOAT_DIGITS))
+    def _digit_lists(
+        self, below: Physical, keys: Sequence[Scalar], terms: Sequence[_Digits]
+    ) -> tuple[Physical, list[tuple[Scalar, ...]]]:
+        """Returns what has a row for each group, and for each term the lists of its limbs and of its digits' sums."""
+        rows = self._digits(below, keys, terms)
+        arity, several = len(keys), len(terms) > 1
+        limb, order = arity + several, (ColumnOrder(arity + several, False, False),)
+        if several:
+            # Of which term a row is, for the aggregates' filters.
+            term = reference(rows.relation_type, arity)
+            tests = [Call("eq_int8", (term, Literal(i + 1, INT8)), BOOL, False) for i in range(len(terms))]
+            columns = rows.relation_type.columns
+            own = [reference(rows.relation_type, position) for position in range(len(columns))]
+            flags = (Column(f"is_{i}", BOOL, False) for i in range(len(terms)))
+            rows = selected(rows, [], [*own, *tests], RelationType((*columns, *flags)))
+        types, width = rows.relation_type.columns, rows.relation_type.arity
+        aggregates = [
+            Aggregate(
+                AggregateFunction.ARRAY_AGG,
+                (limb + place,),
+                array_of(types[limb + place].type),
+                filter=width - len(terms) + i if several else None,
+                order=order,
+            )
+            for i, one in enumerate(terms)
+            for place in range(1 + len(one.digits))
+        ]
+        results = tuple(Column(f"list_{i}", one.type) for i, one in enumerate(aggregates))
+        node = staged(rows, range(arity), Gathered(tuple(aggregates)), ONE_STAGE, results)
+        found = RelationType((*types[:arity], *results))
+        places = [*range(arity), *range(width, width + len(results))]
+        listed = results_of(node, self.states.kept(node), places, found)
+        made = iter(reference(found, arity + i) for i in range(len(results)))
+        return listed, [tuple(next(made) for _ in range(1 + len(one.digits))) for one in terms]
+
+    def _digits(self, below: Physical, keys: Sequence[Scalar], terms: Sequence[_Digits]) -> Physical:
+        """Returns for each group, term and place at which values of it have their lowest digits the digits' sums.
+
+        Of several terms each row becomes one for each of them, so that they share one state.
+        """
+        group = self.relation.relation_type.columns[: len(keys)]
+        width = max(len(one.digits) for one in terms)
+        limbs = [one.limb for one in terms]
+        digits = [[one.digits[i] if i < len(one.digits) else _ZERO for one in terms] for i in range(width)]
+        key: tuple[Column, ...] = (*group, Column("limb", INT4, False))
+        if len(terms) > 1:
+            listed = [Call("array", tuple(limbs), array_of(INT4), False)]
+            listed += [Call("array", tuple(one), array_of(INT8), False) for one in digits]
+            lists = (Column(f"list_{i}", one.type, False) for i, one in enumerate(listed))
+            row = selected(below, [], [*keys, *listed], RelationType((*group, *lists)))
+            elements = (Column(f"digit_{i}", INT8) for i in range(width))
+            term = Column("term", INT8, False)
+            unnested = RelationType((*group, Column("limb", INT4), *elements, term))
+            below = Unnest(row, len(listed), True, unnested)
+            own = [reference(unnested, position) for position in range(unnested.arity)]
+            keys = [*own[: len(keys)], own[-1]]
+            limbs, digits = [own[len(group)]], [[one] for one in own[len(group) + 1 : -1]]
+            key = (*group, term, Column("limb", INT4, False))
+        limb = Call("coalesce", (limbs[0], Literal(NO_VALUE, INT4)), INT4, False)
         sums = _Sums(len(keys) + 1)
-        totals = [sums.added(_or_zero(digit)) for digit in places]
-        added = (Column("limb", INT4, False), *(Column(f"digit_{i}", INT8, False) for i in range(FLOAT_DIGITS)))
-        columns = RelationType((*self.relation.relation_type.columns[: len(keys)], *added))
-        return self._accumulated(below, [*keys, limb], sums, totals, columns)
+        totals = [sums.added(_or_zero(one)) for (one,) in digits]
+        added = (Column(f"digit_{i}", INT8, False) for i in range(width))
+        return self._accumulated(below, [*keys, limb], sums, totals, RelationType((*key, *added)))
 
     def hierarchical(self, numbers: Sequence[int]) -> Physical:
         """Returns least and greatest values."""
         wanted = [(self._of(number).function, self._value(self._of(number))) for number in numbers]
         columns = list(dict.fromkeys(wanted))
         below = self._rows([value for _, value in columns if value is not None])
-        function = Extremes(tuple(one is AggregateFunction.MAX for one, _ in columns))
+        return self._extremes(below, numbers, wanted, columns)
+
+    def hierarchical_distinct(self, numbers: Sequence[int]) -> Physical:
+        """Returns what the bits of the distinct values of one argument come to."""
+        wanted = [(self._of(number).function, self._value(self._of(number))) for number in numbers]
+        columns = wanted[:1]
+        below = self._distinct_rows([value for _, value in columns if value is not None])
+        return self._extremes(below, numbers, wanted, columns)
+
+    def _extremes(
+        self,
+        below: Physical,
+        numbers: Sequence[int],
+        wanted: Sequence[tuple[AggregateFunction, Scalar | None]],
+        columns: Sequence[tuple[AggregateFunction, Scalar | None]],
+    ) -> Physical:
+        """Returns the `wanted` of the rows `below`, which have the group and `columns`."""
+        function = Extremes(tuple(one for one, _ in columns))
         arity = len(self.relation.key)
         stages = self.states.stages(self.relation.group_size, self.columns.monotonic)
         node = staged(below, range(arity), function, stages)
@@ -290,10 +384,14 @@ class _Group:
             value = reference(self.columns, aggregate.arguments[0])
             if aggregate.function in _EXTREME:
                 value = comparable(value)
+        elif aggregate.filter is not None:
+            value = Literal(1, INT8)
+        return None if value is None else self._filtered(aggregate, value)
+
+    def _filtered(self, aggregate: Aggregate, value: Scalar) -> Scalar:
         if aggregate.filter is None:
             return value
-        then = Literal(1, INT8) if value is None else value
-        return If(reference(self.columns, aggregate.filter), then, Literal(None, then.type))
+        return If(reference(self.columns, aggregate.filter), value, Literal(None, value.type))
 
 
 @dataclass(slots=True)
@@ -353,12 +451,47 @@ class _Sums:
                 raise InternalError(f"sums of {value.type} cannot be accumulated")
 
 
+@dataclass(frozen=True, slots=True)
+class _Digits:
+    """Is a double, or a product of two, taken apart: the place of its lowest digit, and the digits from there on."""
+
+    limb: Scalar
+    digits: tuple[Scalar, ...]
+
+
+def _digits_of(value: Scalar, factor: Scalar | None = None) -> _Digits:
+    if factor is None:
+        places = (Literal(i, INT4) for i in range(FLOAT_DIGITS))
+        digits = (Call("digit_float8", (value, place), INT8, value.nullable) for place in places)
+        return _Digits(Call("limb_float8", (value,), INT4, value.nullable), tuple(digits))
+    found = Call("product_digits_float8", (value, factor), array_of(INT8))
+    lowest, *others = (Call("array_subscript", (found, Literal(i + 1, INT4)), INT8) for i in range(PRODUCT_DIGITS + 1))
+    return _Digits(_cast(lowest, INT4), tuple(others))
+
+
+#: What makes one value of all equal ones, by kind.
+_COMPARABLE = {
+    Kind.FLOAT4: "unsigned_zero_float4",
+    Kind.FLOAT8: "unsigned_zero_float8",
+    Kind.INTERVAL: "comparable_interval",
+    Kind.JSONB: "comparable_jsonb",
+}
+
+
 def comparable(value: Scalar) -> Scalar:
-    """Returns `value` with one zero, if it is a floating-point number."""
+    """Returns `value` with one zero, if it is a floating-point number or holds some."""
     name = {Kind.FLOAT4: "unsigned_zero_float4", Kind.FLOAT8: "unsigned_zero_float8"}.get(value.type.kind)
+    if name is None and holds_floats(value.type):
+        name = "unsigned_zeros"
     if name is None or (isinstance(value, Call) and value.function == name):
         return value
     return Call(name, (value,), value.type, value.nullable)
+
+
+def holds_floats(type_: ScalarType) -> bool:
+    """Returns whether values of an array or record type have floating-point numbers in them."""
+    parts = [one for _, one in type_.fields] + ([] if type_.element is None else [type_.element])
+    return any(one.kind in (Kind.FLOAT4, Kind.FLOAT8) or holds_floats(one) for one in parts)
 
 
 def _multiplicity(count: Scalar) -> Scalar:

@@ -5,6 +5,7 @@ may move, and one that a legal order of evaluation would not meet may vanish; bu
 never overtakes one that stood before it, so that guards keep guarding. The order is in `plan/optimize.py`.
 """
 
+from mz_dagster.plan.transform.comparable_columns import comparable_columns
 from mz_dagster.plan.transform.demand import demand
 from mz_dagster.plan.transform.flatten_joins import flatten_joins
 from mz_dagster.plan.transform.flatten_unions import flatten_unions
@@ -12,13 +13,16 @@ from mz_dagster.plan.transform.fold_constants import fold_constants
 from mz_dagster.plan.transform.fuse_filters import fuse_filters
 from mz_dagster.plan.transform.fuse_maps import fuse_maps
 from mz_dagster.plan.transform.fuse_projects import fuse_projects
-from mz_dagster.plan.transform.inline_lets import inline_lets
 from mz_dagster.plan.transform.join_equivalences import join_equivalences
+from mz_dagster.plan.transform.null_rejection import null_rejection
 from mz_dagster.plan.transform.push_predicates import push_predicates
 from mz_dagster.plan.transform.reduce_elision import reduce_elision
+from mz_dagster.plan.transform.share_subplans import share_subplans
+from mz_dagster.plan.transform.split_disjunctions import split_disjunctions
 from mz_dagster.plan.transform.temporal_filters import temporal_filters
 
 __all__ = [
+    "comparable_columns",
     "demand",
     "flatten_joins",
     "flatten_unions",
@@ -26,9 +30,11 @@ __all__ = [
     "fuse_filters",
     "fuse_maps",
     "fuse_projects",
-    "inline_lets",
     "join_equivalences",
+    "null_rejection",
     "push_predicates",
     "reduce_elision",
+    "share_subplans",
+    "split_disjunctions",
     "temporal_filters",
 ]

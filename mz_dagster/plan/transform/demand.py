@@ -1,19 +1,26 @@
 """Columns that nothing reads are dropped as early as possible: reads and joins carry only what is needed.
 
-So are aggregates and window functions. What goes by the whole row keeps its input as wide as it is: `Threshold`, the
-ties of `TopK` and of `Window`.
+So are aggregates and window functions. A shared subplan has the columns that any of its uses needs. What goes by the
+whole row keeps its input as wide as it is: `Threshold`. So it is with the ties of `TopK` and `Window`, as far as there
+can be ties and the columns decide them.
+
+Precondition: no two `Let`s bind the same id, which `share_subplans` sees to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
+from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.relation import (
+    ColumnOrder,
     Constant,
     DependentJoin,
     Filter,
+    FlatMap,
+    FrameUnit,
     Get,
     Join,
     Let,
@@ -28,137 +35,239 @@ from mz_dagster.plan.relation import (
     TopK,
     Union,
     Window,
+    WindowFunction,
 )
-from mz_dagster.plan.rewriting import moved, projected_to
+from mz_dagster.plan.rewriting import bottom_up, moved, projected_to
 from mz_dagster.plan.scalar import Scalar, columns_of
 
 
 def demand(relation: Relation) -> Relation:
     """Returns `relation` with each operator's inputs narrowed to the columns that are needed above."""
-    return _narrowed(relation, frozenset(range(relation.relation_type.arity)))
+    return _Narrowing().whole(relation)
 
 
 def _read(scalars: Iterable[Scalar]) -> frozenset[int]:
     return frozenset().union(*(columns_of(one) for one in scalars))
 
 
-def _narrowed(relation: Relation, needed: frozenset[int]) -> Relation:
-    """Returns the columns `needed` of `relation`, in their order."""
-    kept = sorted(needed)
-    match relation:
-        case Get() | Constant():
-            return projected_to(relation, kept)
-        case Let():
-            return projected_to(Let(relation.id, demand(relation.value), demand(relation.body)), kept)
-        case Negate():
-            return Negate(_narrowed(relation.input, needed))
-        case Union():
-            return Union(tuple(_narrowed(one, needed) for one in relation.inputs))
-        case Project():
-            below = frozenset(relation.positions[one] for one in kept)
-            places = {old: new for new, old in enumerate(sorted(below))}
-            return projected_to(_narrowed(relation.input, below), [places[relation.positions[one]] for one in kept])
-        case Filter():
-            below = needed | _read(relation.predicates)
-            places = {old: new for new, old in enumerate(sorted(below))}
-            predicates = tuple(moved(one, places) for one in relation.predicates)
-            return projected_to(Filter(_narrowed(relation.input, below), predicates), [places[one] for one in kept])
-        case Map():
-            return _narrowed_map(relation, kept)
-        case Join():
-            return _narrowed_join(relation, kept)
-        case Reduce():
-            return _narrowed_reduce(relation, kept)
-        case TemporalFilter():
-            below = needed | _read((*relation.lower, *relation.upper))
-            places = {old: new for new, old in enumerate(sorted(below))}
-            lower = tuple(moved(one, places) for one in relation.lower)
-            upper = tuple(moved(one, places) for one in relation.upper)
-            narrow = TemporalFilter(_narrowed(relation.input, below), lower, upper)
-            return projected_to(narrow, [places[one] for one in kept])
-        case RepeatRow():
-            return _narrowed_repeat(relation, kept)
-        case TopK():
-            return projected_to(replace(relation, input=demand(relation.input)), kept)
-        case Window():
-            return _narrowed_window(relation, kept)
-        case Threshold():
-            return projected_to(Threshold(demand(relation.input)), kept)
-        case DependentJoin():
-            return projected_to(relation, kept)
-        case _:
-            assert_never(relation)
+@dataclass(slots=True)
+class _Narrowing:
+    """Narrows a plan.
 
-
-def _narrowed_reduce(relation: Reduce, kept: list[int]) -> Relation:
-    """Returns the columns `kept` of a reduction without the aggregates that nobody reads.
-
-    One group of everything keeps its aggregates if nothing but its row is needed: that is the test for the default
-    row, and the same reduction is there for the row itself.
+    Attributes:
+        uses: For each shared subplan around, the columns that its uses need so far.
     """
-    arity = len(relation.key)
-    used = [i for i in range(len(relation.aggregates)) if arity + i in kept]
-    if not relation.key and not used:
-        used = list(range(len(relation.aggregates)))
-    below = frozenset(relation.key).union(*(relation.aggregates[i].positions for i in used))
-    places = {old: new for new, old in enumerate(sorted(below))}
-    narrow = Reduce(
-        _narrowed(relation.input, below),
-        tuple(places[one] for one in relation.key),
-        tuple(relation.aggregates[i].moved(places) for i in used),
-        tuple(relation.names[i] for i in used),
-        relation.group_size,
-    )
-    columns = {position: position for position in range(arity)} | {arity + i: arity + new for new, i in enumerate(used)}
-    return projected_to(narrow, [columns[one] for one in kept])
+
+    uses: dict[GlobalId, frozenset[int]] = field(default_factory=dict)
+
+    def whole(self, relation: Relation) -> Relation:
+        """Returns all columns of `relation`."""
+        return self.narrowed(relation, frozenset(range(relation.relation_type.arity)))
+
+    def narrowed(self, relation: Relation, needed: frozenset[int]) -> Relation:
+        """Returns the columns `needed` of `relation`, in their order."""
+        kept = sorted(needed)
+        match relation:
+            case Get() | Constant():
+                if isinstance(relation, Get) and relation.id in self.uses:
+                    self.uses[relation.id] |= needed
+                return projected_to(relation, kept)
+            case Let():
+                return self._narrowed_let(relation, needed)
+            case Negate():
+                return Negate(self.narrowed(relation.input, needed))
+            case Union():
+                inputs = tuple(self.narrowed(one, needed) for one in relation.inputs)
+                keys = (frozenset(kept.index(one) for one in key) for key in relation.keys if key <= needed)
+                return Union(inputs, frozenset(keys))
+            case Project():
+                below = frozenset(relation.positions[one] for one in kept)
+                places = {old: new for new, old in enumerate(sorted(below))}
+                return projected_to(
+                    self.narrowed(relation.input, below), [places[relation.positions[one]] for one in kept]
+                )
+            case Filter():
+                below = needed | _read(relation.predicates)
+                places = {old: new for new, old in enumerate(sorted(below))}
+                predicates = tuple(moved(one, places) for one in relation.predicates)
+                return projected_to(
+                    Filter(self.narrowed(relation.input, below), predicates), [places[one] for one in kept]
+                )
+            case Map():
+                return self._narrowed_map(relation, kept)
+            case Join():
+                return self._narrowed_join(relation, kept)
+            case Reduce():
+                return self._narrowed_reduce(relation, kept)
+            case TemporalFilter():
+                below = needed | _read((*relation.lower, *relation.upper))
+                places = {old: new for new, old in enumerate(sorted(below))}
+                lower = tuple(moved(one, places) for one in relation.lower)
+                upper = tuple(moved(one, places) for one in relation.upper)
+                narrow = TemporalFilter(self.narrowed(relation.input, below), lower, upper)
+                return projected_to(narrow, [places[one] for one in kept])
+            case RepeatRow():
+                return self._narrowed_repeat(relation, kept)
+            case FlatMap():
+                return self._narrowed_flat_map(relation, kept)
+            case TopK():
+                return self._narrowed_top(relation, kept)
+            case Window():
+                return self._narrowed_window(relation, kept)
+            case Threshold():
+                return projected_to(Threshold(self.whole(relation.input)), kept)
+            case DependentJoin():
+                return projected_to(relation, kept)
+            case _:
+                assert_never(relation)
+
+    def _narrowed_reduce(self, relation: Reduce, kept: list[int]) -> Relation:
+        """Returns the columns `kept` of a reduction without the aggregates that nobody reads.
+
+        One group of everything keeps its aggregates if nothing but its row is needed: that is the test for the default
+        row, and the same reduction is there for the row itself.
+        """
+        arity = len(relation.key)
+        used = [i for i in range(len(relation.aggregates)) if arity + i in kept]
+        if not relation.key and not used:
+            used = list(range(len(relation.aggregates)))
+        below = frozenset(relation.key).union(*(relation.aggregates[i].positions for i in used))
+        places = {old: new for new, old in enumerate(sorted(below))}
+        narrow = Reduce(
+            self.narrowed(relation.input, below),
+            tuple(places[one] for one in relation.key),
+            tuple(relation.aggregates[i].moved(places) for i in used),
+            tuple(relation.names[i] for i in used),
+            relation.group_size,
+        )
+        columns = {position: position for position in range(arity)} | {
+            arity + i: arity + new for new, i in enumerate(used)
+        }
+        return projected_to(narrow, [columns[one] for one in kept])
+
+    def _narrowed_repeat(self, relation: RepeatRow, kept: list[int]) -> Relation:
+        # Position `count` is not among the columns above.
+        below = frozenset({relation.count} | {one if one < relation.count else one + 1 for one in kept})
+        narrow = sorted(below)
+        return RepeatRow(self.narrowed(relation.input, below), narrow.index(relation.count))
+
+    def _narrowed_flat_map(self, relation: FlatMap, kept: list[int]) -> Relation:
+        """Returns the columns `kept` of table functions, all of which decide how many rows there are."""
+        arity = relation.input.relation_type.arity
+        arrays = range(arity - relation.arrays, arity)
+        below = frozenset(kept).union(arrays) - {arity}
+        places = {old: new for new, old in enumerate(sorted(below))}
+        narrow = FlatMap(self.narrowed(relation.input, below), relation.arrays, arity in kept)
+        return projected_to(narrow, [places.get(one, len(places)) for one in kept])
+
+    def _narrowed_top(self, relation: TopK, kept: list[int]) -> Relation:
+        given = frozenset(relation.group) | {one.position for one in relation.order}
+        below = _deciding(given, frozenset(kept), relation.input.relation_type.keys)
+        places = {old: new for new, old in enumerate(sorted(below))}
+        narrow = replace(
+            relation,
+            input=self.narrowed(relation.input, below),
+            group=tuple(places[one] for one in relation.group),
+            order=_moved_order(relation.order, places),
+        )
+        return projected_to(narrow, [places[one] for one in kept])
+
+    def _narrowed_window(self, relation: Window, kept: list[int]) -> Relation:
+        """Returns the columns `kept` of a window without the functions that nobody reads."""
+        arity = relation.input.relation_type.arity
+        used = [i for i in range(len(relation.functions)) if arity + i in kept]
+        own = frozenset(one for one in kept if one < arity)
+        if not used:
+            return projected_to(self.narrowed(relation.input, own), [sorted(own).index(one) for one in kept])
+        functions = [relation.functions[i] for i in used]
+        given = frozenset(relation.partition) | {one.position for one in relation.order}
+        needed = own.union(given, *(one.positions for one in functions))
+        if any(_tells_peers_apart(one) for one in functions):
+            needed = _deciding(given, needed, relation.input.relation_type.keys)
+        places = {old: new for new, old in enumerate(sorted(needed))}
+        narrow = replace(
+            relation,
+            input=self.narrowed(relation.input, needed),
+            partition=tuple(places[one] for one in relation.partition),
+            order=_moved_order(relation.order, places),
+            functions=tuple(one.moved(places) for one in functions),
+            names=tuple(relation.names[i] for i in used),
+        )
+        places |= {arity + i: len(needed) + new for new, i in enumerate(used)}
+        return projected_to(narrow, [places[one] for one in kept])
+
+    def _narrowed_map(self, relation: Map, kept: list[int]) -> Relation:
+        arity = relation.input.relation_type.arity
+        needed = set(kept)
+        for i in reversed(range(len(relation.scalars))):
+            if arity + i in needed:
+                needed |= columns_of(relation.scalars[i])
+        below = frozenset(one for one in needed if one < arity)
+        used = [i for i in range(len(relation.scalars)) if arity + i in needed]
+        places = {old: new for new, old in enumerate(sorted(below))}
+        places |= {arity + i: len(below) + new for new, i in enumerate(used)}
+        narrow = self.narrowed(relation.input, below)
+        if used:
+            scalars = tuple(moved(relation.scalars[i], places) for i in used)
+            narrow = Map(narrow, scalars, tuple(relation.names[i] for i in used))
+        return projected_to(narrow, [places[one] for one in kept])
+
+    def _narrowed_join(self, relation: Join, kept: list[int]) -> Relation:
+        needed = frozenset(kept) | _read(scalar for one in relation.equivalences for scalar in one)
+        inputs: list[Relation] = []
+        places: dict[int, int] = {}
+        for offset, one in zip(relation.offsets, relation.inputs, strict=True):
+            columns = frozenset(column for column in range(one.relation_type.arity) if offset + column in needed)
+            for column in sorted(columns):
+                places[offset + column] = len(places)
+            inputs.append(self.narrowed(one, columns))
+        equivalences = tuple(tuple(moved(scalar, places) for scalar in one) for one in relation.equivalences)
+        narrow = Join(tuple(inputs), equivalences, relation.null_safe)
+        return projected_to(narrow, [places[one] for one in kept])
+
+    def _narrowed_let(self, relation: Let, needed: frozenset[int]) -> Relation:
+        """Returns the columns `needed` of the body, over the columns that any use of the value needs."""
+        self.uses[relation.id] = frozenset()
+        body = self.narrowed(relation.body, needed)
+        used = self.uses.pop(relation.id)
+        value = self.narrowed(relation.value, used)
+        if len(used) < relation.value.relation_type.arity:
+            get = Get(relation.id, value.relation_type)
+            places = {old: new for new, old in enumerate(sorted(used))}
+            body = bottom_up(body, lambda one: _over(one, get, places))
+        return Let(relation.id, value, body)
 
 
-def _narrowed_repeat(relation: RepeatRow, kept: list[int]) -> Relation:
-    # Position `count` is not among the columns above.
-    below = frozenset({relation.count} | {one if one < relation.count else one + 1 for one in kept})
-    narrow = sorted(below)
-    return RepeatRow(_narrowed(relation.input, below), narrow.index(relation.count))
+def _over(relation: Relation, get: Get, places: Mapping[int, int]) -> Relation:
+    """Returns `relation` over the narrow form of a shared subplan, if it projects the wide one."""
+    if not isinstance(relation, Project) or not isinstance(relation.input, Get) or relation.input.id != get.id:
+        return relation
+    if relation.input.relation_type.arity == get.relation_type.arity:
+        return relation  # it is narrow already
+    return projected_to(get, [places[one] for one in relation.positions])
 
 
-def _narrowed_window(relation: Window, kept: list[int]) -> Relation:
-    """Returns the columns `kept` of a window; the input keeps its columns, since the whole row decides ties."""
-    arity = relation.input.relation_type.arity
-    used = [i for i in range(len(relation.functions)) if arity + i in kept]
-    below = demand(relation.input)
-    if not used:
-        return projected_to(below, kept)
-    functions = tuple(relation.functions[i] for i in used)
-    narrow = replace(relation, input=below, functions=functions, names=tuple(relation.names[i] for i in used))
-    places = {position: position for position in range(arity)} | {arity + i: arity + n for n, i in enumerate(used)}
-    return projected_to(narrow, [places[one] for one in kept])
+def _moved_order(order: Iterable[ColumnOrder], places: Mapping[int, int]) -> tuple[ColumnOrder, ...]:
+    return tuple(replace(one, position=places[one.position]) for one in order)
 
 
-def _narrowed_map(relation: Map, kept: list[int]) -> Relation:
-    arity = relation.input.relation_type.arity
-    needed = set(kept)
-    for i in reversed(range(len(relation.scalars))):
-        if arity + i in needed:
-            needed |= columns_of(relation.scalars[i])
-    below = frozenset(one for one in needed if one < arity)
-    used = [i for i in range(len(relation.scalars)) if arity + i in needed]
-    places = {old: new for new, old in enumerate(sorted(below))}
-    places |= {arity + i: len(below) + new for new, i in enumerate(used)}
-    narrow = _narrowed(relation.input, below)
-    if used:
-        scalars = tuple(moved(relation.scalars[i], places) for i in used)
-        narrow = Map(narrow, scalars, tuple(relation.names[i] for i in used))
-    return projected_to(narrow, [places[one] for one in kept])
+def _deciding(given: frozenset[int], needed: frozenset[int], keys: Iterable[frozenset[int]]) -> frozenset[int]:
+    """Returns the columns of which those decide whose values are equal in `given`, the whole row deciding ties.
+
+    Columns decide in their order. So all before one that is needed do, until what has decided has a unique key; those
+    behind the last one that is needed only tell rows apart that are equal above.
+    """
+    decided = set(given)
+    for position in range(max(needed - given, default=-1)):
+        if any(key <= decided for key in keys):
+            break
+        decided.add(position)
+    return frozenset(decided) | needed
 
 
-def _narrowed_join(relation: Join, kept: list[int]) -> Relation:
-    needed = frozenset(kept) | _read(scalar for one in relation.equivalences for scalar in one)
-    inputs: list[Relation] = []
-    places: dict[int, int] = {}
-    for offset, one in zip(relation.offsets, relation.inputs, strict=True):
-        columns = frozenset(column for column in range(one.relation_type.arity) if offset + column in needed)
-        for column in sorted(columns):
-            places[offset + column] = len(places)
-        inputs.append(_narrowed(one, columns))
-    equivalences = tuple(tuple(moved(scalar, places) for scalar in one) for one in relation.equivalences)
-    narrow = Join(tuple(inputs), equivalences, relation.null_safe)
-    return projected_to(narrow, [places[one] for one in kept])
+def _tells_peers_apart(function: WindowFunction) -> bool:
+    """Returns whether a window function's values differ between rows that its order says are equal."""
+    if function.name in ("rank", "dense_rank", "percent_rank", "cume_dist"):
+        return False
+    by_rows = function.frame is None or function.frame.unit is FrameUnit.ROWS
+    return by_rows or function.name not in ("count", "sum", "min", "max")

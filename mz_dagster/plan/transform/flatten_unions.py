@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mz_dagster.plan.relation import Relation, Union
 from mz_dagster.plan.rewriting import bottom_up
 
@@ -15,4 +17,4 @@ def _flat(relation: Relation) -> Relation:
     if not isinstance(relation, Union):
         return relation
     inputs = tuple(arm for one in relation.inputs for arm in (one.inputs if isinstance(one, Union) else (one,)))
-    return inputs[0] if len(inputs) == 1 else Union(inputs)
+    return inputs[0] if len(inputs) == 1 else replace(relation, inputs=inputs)

@@ -1,21 +1,28 @@
 """What is constant is computed now, as far as Python computes it exactly as SQL does.
 
-Owns: integers, sums and products of numerics, the epoch of a moment, booleans, NULL through strict functions, branches
-whose condition is known; filters that keep all or nothing; rows of constants under maps, projections, unions and joins;
-operators over no rows, and those that keep all rows or none. A function that is not in its table, or whose result would
-be an error, is left alone.
+Owns: integers, sums and products of numerics, comparisons of text, the epoch of a moment, functions in Python,
+booleans, NULL through strict functions, branches whose condition is known; dates compared with moments; filters that
+keep all or nothing; rows of constants under maps, projections, unions and joins; operators over no rows, and those
+that keep all rows or none. A function that is not in its table, or whose result would be an error, is left alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Context, Decimal
+from itertools import zip_longest
+from typing import Any
 
+from mz_dagster.plan.day_comparison import compared_by_day
 from mz_dagster.plan.functions import FUNCTIONS, Failure, literal_of
+from mz_dagster.plan.functions.plain import evaluated
+from mz_dagster.plan.functions.pure import PURE, SqlFailure
 from mz_dagster.plan.relation import (
     Constant,
     Filter,
+    FlatMap,
     Join,
     Map,
     Negate,
@@ -29,9 +36,19 @@ from mz_dagster.plan.relation import (
     Union,
     Window,
 )
-from mz_dagster.plan.rewriting import bottom_up, can_fail, empty, filtered, is_not_true, is_true, substituted
-from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery
-from mz_dagster.plan.types import BOOL, Column, Kind, RelationType, ScalarType
+from mz_dagster.plan.rewriting import (
+    bottom_up,
+    can_fail,
+    empty,
+    filtered,
+    is_not_true,
+    is_true,
+    moved,
+    projected_to,
+    substituted,
+)
+from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery, Value, columns_of
+from mz_dagster.plan.types import BOOL, INT8, Column, Kind, RelationType, ScalarType
 
 _LIMITS = {Kind.INT2: 2**15, Kind.INT4: 2**31, Kind.INT8: 2**63}
 _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
@@ -39,7 +56,7 @@ _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
     "subtract": lambda a, b: a - b,
     "multiply": lambda a, b: a * b,
 }
-_COMPARISONS: dict[str, Callable[[int, int], bool]] = {
+_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "eq": lambda a, b: a == b,
     "ne": lambda a, b: a != b,
     "lt": lambda a, b: a < b,
@@ -56,6 +73,8 @@ _EXACTLY: dict[str, Callable[[Decimal, Decimal], Decimal]] = {
     "subtract": _PRECISE.subtract,
     "multiply": _PRECISE.multiply,
 }
+#: So many rows of arrays are written out in a plan.
+_FEW_ROWS = 1000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -79,6 +98,8 @@ def _folded_relation(relation: Relation) -> Relation:
                 rows = tuple(tuple(row[i] for i in relation.positions) for row in relation.input.rows)
                 return Constant(rows, relation.relation_type)
             return relation
+        case FlatMap() if isinstance(relation.input, Constant):
+            return _unnested_rows(relation, relation.input)
         case Union():
             return _folded_union(relation)
         case Join():
@@ -91,7 +112,7 @@ def _folded_relation(relation: Relation) -> Relation:
             return relation.input
         case TemporalFilter() if any(_is_null(one) for one in (*relation.lower, *relation.upper)):
             return empty(relation.relation_type)
-        case Negate() | Reduce() | TopK() | Threshold() | Window() | TemporalFilter() | RepeatRow():
+        case Negate() | Reduce() | TopK() | Threshold() | Window() | TemporalFilter() | RepeatRow() | FlatMap():
             nothing = isinstance(relation.input, Constant) and not relation.input.rows
             return empty(relation.relation_type) if nothing else relation
         case _:
@@ -132,6 +153,20 @@ def _mapped_rows(relation: Map, below: Constant) -> Relation:
     return Constant(tuple(rows), relation.relation_type)
 
 
+def _unnested_rows(relation: FlatMap, below: Constant) -> Relation:
+    """Returns the rows that arrays as literals become, if these are few."""
+    kept = below.relation_type.arity - relation.arrays
+    columns = relation.relation_type.columns
+    rows: list[tuple[Literal, ...]] = []
+    for row in below.rows:
+        arrays = [one.value if isinstance(one.value, tuple) else () for one in row[kept:]]
+        for number, cells in enumerate(zip_longest(*arrays), 1):
+            elements = (Literal(cell, column.type) for cell, column in zip(cells, columns[kept:], strict=False))
+            numbers = (Literal(number, INT8),) if relation.ordinality else ()
+            rows.append((*row[:kept], *elements, *numbers))
+    return Constant(tuple(rows), relation.relation_type) if len(rows) <= _FEW_ROWS else relation
+
+
 def _folded_union(relation: Union) -> Relation:
     arms: list[Relation] = []
     rows: list[tuple[Literal, ...]] = []
@@ -150,31 +185,45 @@ def _folded_union(relation: Union) -> Relation:
         if not arms:
             return constant
         if sum(isinstance(one, Constant) for one in relation.inputs) > 1:
-            return Union((*arms, constant))
+            return replace(relation, inputs=(*arms, constant))
         return relation
-    return relation if len(arms) == len(relation.inputs) else _one_or_union(arms)
-
-
-def _one_or_union(arms: list[Relation]) -> Relation:
-    return arms[0] if len(arms) == 1 else Union(tuple(arms))
+    if len(arms) == len(relation.inputs):
+        return relation
+    return arms[0] if len(arms) == 1 else replace(relation, inputs=tuple(arms))
 
 
 def _folded_join(relation: Join) -> Relation:
     if any(isinstance(one, Constant) and not one.rows for one in relation.inputs):
         return empty(relation.relation_type)
-    units = [
-        i
+    offsets = relation.offsets
+    read = frozenset(column for one in relation.equivalences for scalar in one for column in columns_of(scalar))
+    units = {
+        i: one.rows[0]
         for i, one in enumerate(relation.inputs)
-        if isinstance(one, Constant) and not one.relation_type.columns and len(one.rows) == 1
-    ]
-    if not units:
+        if isinstance(one, Constant) and len(one.rows) == 1 and not read & _columns_of_input(relation, i)
+    }
+    if len(units) == len(relation.inputs):
+        del units[0]
+    rest = [i for i in range(len(relation.inputs)) if i not in units]
+    if not units or (len(rest) == 1 and relation.equivalences):
         return relation
-    inputs = tuple(one for i, one in enumerate(relation.inputs) if i not in units)
-    if not inputs:
-        return relation.inputs[0]
-    if len(inputs) > 1:
-        return Join(inputs, relation.equivalences, relation.null_safe)
-    return inputs[0] if not relation.equivalences else relation
+    places: dict[int, int] = {}
+    for i in (*rest, *units):
+        places |= {offsets[i] + k: len(places) + k for k in range(relation.inputs[i].relation_type.arity)}
+    below = relation.inputs[rest[0]]
+    if len(rest) > 1:
+        classes = tuple(tuple(moved(scalar, places) for scalar in one) for one in relation.equivalences)
+        below = Join(tuple(relation.inputs[i] for i in rest), classes, relation.null_safe)
+    cells = tuple(cell for row in units.values() for cell in row)
+    if cells:
+        names = tuple(column.name for i in units for column in relation.inputs[i].relation_type.columns)
+        below = _folded_relation(Map(below, cells, names))
+    return _folded_relation(projected_to(below, [places[i] for i in range(relation.relation_type.arity)]))
+
+
+def _columns_of_input(join: Join, index: int) -> frozenset[int]:
+    offset = join.offsets[index]
+    return frozenset(range(offset, offset + join.inputs[index].relation_type.arity))
 
 
 def fold_scalar(scalar: Scalar) -> Scalar:
@@ -215,11 +264,24 @@ def _folded_call(call: Call) -> Scalar:
     null_given = any(isinstance(one, Literal) and one.value is None for one in arguments)
     if function.strict and null_given and not any(can_fail(one) for one in arguments):
         return Literal(None, call.type)
+    if name == "array" and all(isinstance(one, Literal) for one in arguments):
+        return Literal(tuple(one.value for one in arguments if isinstance(one, Literal)), call.type)
     literals = [one for one in arguments if isinstance(one, Literal) and one.value is not None]
     if len(literals) != len(arguments):
-        return call
+        return compared_by_day(call)
+    if name.startswith("generate_series_int"):
+        return _series(call, [one.value for one in literals])
     folded = _value_of(name, literals, call.type)
     return call if folded is None else folded
+
+
+def _series(call: Call, values: list[Value]) -> Scalar:
+    """Returns the elements of a short series of integers."""
+    start, stop, step = ([one for one in values if isinstance(one, int)] + [1])[:3]
+    if step == 0:
+        return call
+    elements = range(start, stop + (1 if step > 0 else -1), step)
+    return Literal(tuple(elements), call.type) if len(elements) <= _FEW_ROWS else call
 
 
 def _folded_connector(call: Call) -> Scalar:
@@ -240,6 +302,8 @@ def _value_of(name: str, arguments: list[Literal], type_: ScalarType) -> Literal
     values = [one.value for one in arguments]
     if name == "not":
         return Literal(not values[0], BOOL)
+    if name in PURE and type_.kind not in (Kind.ARRAY, Kind.RECORD):
+        return _pure_value(name, arguments, type_)
     if name.startswith("cast_"):
         return _cast_value(arguments[0], type_)
     operation, _, suffix = name.rpartition("_")
@@ -248,6 +312,8 @@ def _value_of(name: str, arguments: list[Literal], type_: ScalarType) -> Literal
     if suffix == "numeric" and operation in _EXACTLY:
         left, right = (Decimal(one) for one in values if isinstance(one, int | Decimal))
         return _parsed(f"{_EXACTLY[operation](left, right):f}", type_)
+    if suffix == "text" and operation in _COMPARISONS:
+        return Literal(_COMPARISONS[operation](*values), BOOL)  # characters order as their UTF-8 bytes do
     if suffix not in _INTEGERS:
         return None
     numbers = [one for one in values if isinstance(one, int) and not isinstance(one, bool)]
@@ -259,6 +325,13 @@ def _value_of(name: str, arguments: list[Literal], type_: ScalarType) -> Literal
     elif len(numbers) == 1 and operation == "negate":
         result = -numbers[0]
     return _in_range(result, type_)
+
+
+def _pure_value(name: str, arguments: list[Literal], type_: ScalarType) -> Literal | None:
+    try:
+        return Literal(evaluated(name, [one.value for one in arguments], [one.type for one in arguments], type_), type_)
+    except SqlFailure:
+        return None
 
 
 def _in_range(value: int | None, type_: ScalarType) -> Literal | None:

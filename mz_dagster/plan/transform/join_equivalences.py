@@ -1,15 +1,17 @@
 """Equalities above a join become its equivalences, by which it looks rows up.
 
-A predicate `eq_*(s, t)` becomes one if `s` reads only one input and `t` only another, and both have one type; so does
-`is_not_distinct_from(s, t)`, in which NULL equals NULL. Classes that share a scalar are merged: `a = b` and `b = c` are
-one class of three, in which NULL equals NULL only if it does in each of those it is made of. A side that can fail is
-first computed in its input, so that the lookup itself cannot fail: its errors are then those of all the input's rows.
+A predicate `eq_*(s, t)` becomes one if `s` reads only one input and `t` only another, and both can be brought to one
+type (`plan/equality.py`); so does `is_not_distinct_from(s, t)`, in which NULL equals NULL. Classes that share a
+scalar are merged: `a = b` and `b = c` are one class of three, in which NULL equals NULL only if it does in each of
+those it is made of. A side that can fail is first computed in its input, so that the lookup itself cannot fail: its
+errors are then those of all the input's rows.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mz_dagster.plan.equality import equated, is_equality
 from mz_dagster.plan.relation import Filter, Join, Map, Relation, offsets_of
 from mz_dagster.plan.rewriting import (
     bottom_up,
@@ -36,11 +38,15 @@ def join_equivalences(relation: Relation) -> Relation:
 
 
 def _moved_in(relation: Relation) -> Relation:
+    if isinstance(relation, Join):
+        classes = [_Class(one, number in relation.null_safe) for number, one in enumerate(relation.equivalences)]
+        joined = _join(relation.inputs, classes)
+        return relation if joined == relation else joined
     if not isinstance(relation, Filter) or not isinstance(relation.input, Join):
         return relation
     join = relation.input
     predicates = [one for predicate in relation.predicates for one in conjuncts(predicate)]
-    equalities = [one for one in predicates if _is_equality(join, one)]
+    equalities = {one: sides for one in predicates if (sides := _equated(join, one)) is not None}
     if not equalities:
         return relation
     rest = [one for one in predicates if one not in equalities]
@@ -51,10 +57,9 @@ def _moved_in(relation: Relation) -> Relation:
     classes = [_Class(one, number in join.null_safe) for number, one in enumerate(join.equivalences)]
     inputs = list(join.inputs)
     added: dict[tuple[int, Scalar], int] = {}
-    for predicate in equalities:
-        assert isinstance(predicate, Call)
-        classes.append(_Class(predicate.arguments, predicate.function == "is_not_distinct_from"))
-        for side in predicate.arguments:
+    for predicate, sides in equalities.items():
+        classes.append(_Class(sides, not is_equality(predicate)))
+        for side in sides:
             if can_fail(side):
                 _compute_below(inputs, join, side, added)
     if not added:
@@ -96,16 +101,18 @@ def _with_computed(
     return projected_to(below, [places[i] for i in range(join.relation_type.arity)])
 
 
-def _is_equality(join: Join, predicate: Scalar) -> bool:
-    if not isinstance(predicate, Call) or len(predicate.arguments) != 2:
-        return False
-    if not predicate.function.startswith("eq_") and predicate.function != "is_not_distinct_from":
-        return False
-    left, right = predicate.arguments
+def _equated(join: Join, predicate: Scalar) -> tuple[Scalar, Scalar] | None:
+    """Returns what `predicate` says is equal, if its two sides are of two inputs."""
     if reads_now(predicate):
-        return False  # rows are looked up by what they hold, at any time
-    owners = _owner(join, left), _owner(join, right)
-    return left.type == right.type and None not in owners and owners[0] != owners[1]
+        return None  # rows are looked up by what they hold, at any time
+    sides = equated(predicate)
+    if isinstance(predicate, Call) and predicate.function == "is_not_distinct_from":
+        left, right = predicate.arguments
+        sides = (left, right) if left.type == right.type else None
+    if sides is None:
+        return None
+    owners = [_owner(join, side) for side in sides]
+    return sides if None not in owners and owners[0] != owners[1] else None
 
 
 def _owner(join: Join, scalar: Scalar) -> int | None:
@@ -124,6 +131,8 @@ def _join(inputs: tuple[Relation, ...], classes: list[_Class]) -> Join:
         touching = [other for other in merged if set(other.scalars) & set(one.scalars)]
         rest = [other for other in merged if other not in touching]
         together = tuple(dict.fromkeys(scalar for each in (*touching, one) for scalar in each.scalars))
-        merged = [*rest, _Class(together, all(each.null_safe for each in (*touching, one)))]
-    null_safe = frozenset(number for number, one in enumerate(merged) if one.null_safe)
-    return Join(inputs, tuple(one.scalars for one in merged), null_safe)
+        # NULL equals none of what is never NULL.
+        null_safe = all(each.null_safe for each in (*touching, one)) and all(each.nullable for each in together)
+        merged = [*rest, _Class(together, null_safe)]
+    safe = frozenset(number for number, one in enumerate(merged) if one.null_safe)
+    return Join(inputs, tuple(one.scalars for one in merged), safe)

@@ -7,16 +7,24 @@ a threshold. What compares with `mz_now()` does not: above there are fewer rows 
 A predicate that can fail never overtakes one before it that stays behind, and never enters an input of a join:
 there it would meet rows that the join drops. But a comparison of `mz_now()` does, although the cast of its other side
 can fail: it bounds how long the input's rows are kept.
+
+Into a shared subplan go those predicates that cannot fail and that all of its uses have.
+
+Precondition: no two `Let`s bind the same id, which `share_subplans` sees to.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
+from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.relation import (
     Filter,
+    FlatMap,
+    Get,
     Join,
+    Let,
     Map,
     Negate,
     Project,
@@ -30,97 +38,133 @@ from mz_dagster.plan.relation import (
     Window,
     inputs_of,
 )
-from mz_dagster.plan.rewriting import can_fail, filtered, moved, shifted, substituted, with_inputs
+from mz_dagster.plan.rewriting import bottom_up, can_fail, filtered, moved, shifted, substituted, with_inputs
 from mz_dagster.plan.scalar import Scalar, columns_of, reads_now
 from mz_dagster.plan.transform.temporal_filters import is_temporal
 
 
 def push_predicates(relation: Relation) -> Relation:
     """Returns `relation` with each predicate as far down as it may go."""
-    return _pushed(relation, ())
+    return _Pushing().pushed(relation, ())
 
 
-def _pushed(relation: Relation, predicates: Sequence[Scalar]) -> Relation:
-    """Returns `Filter predicates relation`, pushed down."""
-    match relation:
-        case Filter():
-            return _pushed(relation.input, (*relation.predicates, *predicates))
-        case Project():
-            places = dict(enumerate(relation.positions))
-            below = _pushed(relation.input, [moved(one, places) for one in predicates])
-            return Project(below, relation.positions)
-        case Map():
-            return _through_map(relation, predicates)
-        case Negate() | Union():
-            return with_inputs(relation, [_pushed(one, predicates) for one in inputs_of(relation)])
-        case Join():
-            return _into_join(relation, predicates)
-        case TemporalFilter() | Threshold():
-            return _past(relation, predicates, dict(enumerate(range(relation.relation_type.arity))))
-        case RepeatRow():
-            columns = [one for one in range(relation.input.relation_type.arity) if one != relation.count]
-            return _past(relation, predicates, dict(enumerate(columns)))
-        case Reduce():
-            return _past(relation, predicates, dict(enumerate(relation.key)))
-        case TopK():
-            return _past(relation, predicates, {position: position for position in relation.group})
-        case Window():
-            return _past(relation, predicates, {position: position for position in relation.partition})
-        case _:
-            return filtered(with_inputs(relation, [_pushed(one, ()) for one in inputs_of(relation)]), predicates)
+@dataclass(slots=True)
+class _Pushing:
+    """Pushes predicates down a plan.
 
+    Attributes:
+        uses: For each shared subplan around, the predicates that stand directly above its uses so far.
+    """
 
-def _past(
-    relation: TemporalFilter | Threshold | RepeatRow | Reduce | TopK | Window,
-    predicates: Sequence[Scalar],
-    places: Mapping[int, int],
-) -> Relation:
-    """Returns `Filter predicates relation`; what reads only the columns in `places` is moved there, into its input."""
-    through: list[Scalar] = []
-    stays: list[Scalar] = []
-    for predicate in predicates:
-        columns = columns_of(predicate)
-        passes = columns and columns <= places.keys() and not can_fail(predicate) and not reads_now(predicate)
-        if passes:
-            through.append(moved(predicate, places))
-        else:
-            stays.append(predicate)
-    return filtered(replace(relation, input=_pushed(relation.input, through)), stays)
+    uses: dict[GlobalId, list[tuple[Scalar, ...]]] = field(default_factory=dict)
 
+    def pushed(self, relation: Relation, predicates: Sequence[Scalar]) -> Relation:
+        """Returns `Filter predicates relation`, pushed down."""
+        match relation:
+            case Filter():
+                return self.pushed(relation.input, (*relation.predicates, *predicates))
+            case Project():
+                places = dict(enumerate(relation.positions))
+                below = self.pushed(relation.input, [moved(one, places) for one in predicates])
+                return Project(below, relation.positions)
+            case Map():
+                return self._through_map(relation, predicates)
+            case Negate() | Union():
+                return with_inputs(relation, [self.pushed(one, predicates) for one in inputs_of(relation)])
+            case Join():
+                return self._into_join(relation, predicates)
+            case Let():
+                return self._into_let(relation, predicates)
+            case Get() if relation.id in self.uses:
+                self.uses[relation.id].append(tuple(predicates))
+                return filtered(relation, predicates)
+            case TemporalFilter() | Threshold():
+                return self._past(relation, predicates, dict(enumerate(range(relation.relation_type.arity))))
+            case RepeatRow():
+                columns = [one for one in range(relation.input.relation_type.arity) if one != relation.count]
+                return self._past(relation, predicates, dict(enumerate(columns)))
+            case FlatMap():
+                kept = range(relation.input.relation_type.arity - relation.arrays)
+                return self._past(relation, predicates, dict(enumerate(kept)))
+            case Reduce():
+                return self._past(relation, predicates, dict(enumerate(relation.key)))
+            case TopK():
+                return self._past(relation, predicates, {position: position for position in relation.group})
+            case Window():
+                return self._past(relation, predicates, {position: position for position in relation.partition})
+            case _:
+                return filtered(
+                    with_inputs(relation, [self.pushed(one, ()) for one in inputs_of(relation)]), predicates
+                )
 
-def _through_map(relation: Map, predicates: Sequence[Scalar]) -> Relation:
-    arity = relation.input.relation_type.arity
-    values: dict[int, Scalar] = {}
-    for i, scalar in enumerate(relation.scalars):
-        inlined = substituted(scalar, values)
-        if not can_fail(inlined) and all(position < arity for position in columns_of(inlined)):
-            values[arity + i] = inlined
-    through: list[Scalar] = []
-    stays: list[Scalar] = []
-    for predicate in predicates:
-        inlined = substituted(predicate, values)
-        below = all(position < arity for position in columns_of(inlined))
-        if below and not (stays and can_fail(inlined)):
-            through.append(inlined)
-        else:
-            stays.append(predicate)
-    return filtered(Map(_pushed(relation.input, through), relation.scalars, relation.names), stays)
+    def _past(
+        self,
+        relation: TemporalFilter | Threshold | RepeatRow | FlatMap | Reduce | TopK | Window,
+        predicates: Sequence[Scalar],
+        places: Mapping[int, int],
+    ) -> Relation:
+        """Returns `Filter predicates relation`; what reads only the columns in `places` moves there, into its input."""
+        through: list[Scalar] = []
+        stays: list[Scalar] = []
+        for predicate in predicates:
+            columns = columns_of(predicate)
+            passes = columns and columns <= places.keys() and not can_fail(predicate) and not reads_now(predicate)
+            if passes:
+                through.append(moved(predicate, places))
+            else:
+                stays.append(predicate)
+        return filtered(replace(relation, input=self.pushed(relation.input, through)), stays)
 
+    def _through_map(self, relation: Map, predicates: Sequence[Scalar]) -> Relation:
+        arity = relation.input.relation_type.arity
+        values: dict[int, Scalar] = {}
+        for i, scalar in enumerate(relation.scalars):
+            inlined = substituted(scalar, values)
+            if not can_fail(inlined) and all(position < arity for position in columns_of(inlined)):
+                values[arity + i] = inlined
+        through: list[Scalar] = []
+        stays: list[Scalar] = []
+        for predicate in predicates:
+            inlined = substituted(predicate, values)
+            below = all(position < arity for position in columns_of(inlined))
+            if below and not (stays and can_fail(inlined)):
+                through.append(inlined)
+            else:
+                stays.append(predicate)
+        return filtered(Map(self.pushed(relation.input, through), relation.scalars, relation.names), stays)
 
-def _into_join(relation: Join, predicates: Sequence[Scalar]) -> Relation:
-    offsets = relation.offsets
-    into: list[list[Scalar]] = [[] for _ in relation.inputs]
-    stays: list[Scalar] = []
-    for predicate in predicates:
-        columns = columns_of(predicate)
-        owners = [
-            i
-            for i, one in enumerate(relation.inputs)
-            if columns and columns <= set(range(offsets[i], offsets[i] + one.relation_type.arity))
+    def _into_join(self, relation: Join, predicates: Sequence[Scalar]) -> Relation:
+        offsets = relation.offsets
+        into: list[list[Scalar]] = [[] for _ in relation.inputs]
+        stays: list[Scalar] = []
+        for predicate in predicates:
+            columns = columns_of(predicate)
+            owners = [
+                i
+                for i, one in enumerate(relation.inputs)
+                if columns and columns <= set(range(offsets[i], offsets[i] + one.relation_type.arity))
+            ]
+            if owners and (not can_fail(predicate) or is_temporal(predicate)):
+                into[owners[0]].append(shifted(predicate, -offsets[owners[0]]))
+            else:
+                stays.append(predicate)
+        inputs = tuple(self.pushed(one, pushed) for one, pushed in zip(relation.inputs, into, strict=True))
+        return filtered(replace(relation, inputs=inputs), stays)
+
+    def _into_let(self, relation: Let, predicates: Sequence[Scalar]) -> Relation:
+        self.uses[relation.id] = []
+        body = self.pushed(relation.body, predicates)
+        first, *others = self.uses.pop(relation.id) or [()]
+        common = [
+            one for one in first if all(one in other for other in others) and not can_fail(one) and not reads_now(one)
         ]
-        if owners and (not can_fail(predicate) or is_temporal(predicate)):
-            into[owners[0]].append(shifted(predicate, -offsets[owners[0]]))
-        else:
-            stays.append(predicate)
-    inputs = tuple(_pushed(one, pushed) for one, pushed in zip(relation.inputs, into, strict=True))
-    return filtered(replace(relation, inputs=inputs), stays)
+        if common:
+            body = bottom_up(body, lambda one: _without(one, relation.id, common))
+        return Let(relation.id, self.pushed(relation.value, common), body)
+
+
+def _without(relation: Relation, id: GlobalId, predicates: Sequence[Scalar]) -> Relation:
+    """Returns `relation` without those of `predicates` by which it filters the shared subplan `id`."""
+    if not isinstance(relation, Filter) or not isinstance(relation.input, Get) or relation.input.id != id:
+        return relation
+    return filtered(relation.input, [one for one in relation.predicates if one not in predicates])

@@ -4,7 +4,7 @@
 
 So DISTINCT over what is distinct already vanishes, and with it a collection. Keys promise nothing where a multiplicity
 is negative: there the reduction is an error, and the row with that multiplicity is one when it is read.
-`array_agg` stays: there is no scalar that makes an array.
+`array_agg` and exact sums stay: no scalar makes one.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _of_one_row(aggregate: Aggregate, below: RelationType) -> Scalar | None:
     value: Scalar = reference(below, aggregate.arguments[0]) if aggregate.arguments else Literal(1, INT8)
     counts = value.nullable
     match aggregate.function:
-        case AggregateFunction.ARRAY_AGG:
+        case AggregateFunction.ARRAY_AGG | AggregateFunction.EXACT_SUM:
             return None
         case AggregateFunction.COUNT:
             present = Call("is_not_null", (value,), BOOL, False)
@@ -55,6 +55,8 @@ def _of_one_row(aggregate: Aggregate, below: RelationType) -> Scalar | None:
                 return None
             value = found.apply(value)
         case AggregateFunction.MIN | AggregateFunction.MAX | AggregateFunction.STRING_AGG:
+            pass
+        case AggregateFunction.BIT_AND | AggregateFunction.BIT_OR | AggregateFunction.BIT_XOR:
             pass
     if aggregate.filter is None:
         return value

@@ -16,6 +16,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F
 
 from mz_dagster.plan.types import Kind, ScalarType
+from mz_dagster.storage.source import in_python
 from mz_dagster.storage.spark.schema import spark_type
 
 #: What PostgreSQL's input functions skip at both ends, text excepted.
@@ -31,6 +32,9 @@ _DATE = r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
 _TIME = r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2}(\.[0-9]*)?)?"
 _ZONE = r"( ?(Z|z|UTC|utc|[+-][0-9]{1,2}(:?[0-9]{2})?))"
 
+_HEX_BYTES = r"\A\\x([ \t\n\r]*[0-9a-fA-F]{2})*[ \t\n\r]*\z"
+_ESCAPED_PART = r"(\\[0-3][0-7]{2}|\\\\|[^\\]+)"
+
 _TIMESTAMP = f"^{_DATE}([ T]{_TIME}{_ZONE}?)?$"
 
 
@@ -44,6 +48,14 @@ def decode(text: SparkColumn, type_: ScalarType) -> SparkColumn:
     match type_.kind:
         case Kind.TEXT:
             return text
+        case Kind.VARCHAR | Kind.CHAR:
+            return fitted(text, type_)
+        case Kind.UUID:
+            return _decode_uuid(text)
+        case Kind.BYTEA:
+            return _decode_bytea(text)
+        case Kind.JSONB | Kind.TIME | Kind.INTERVAL:
+            return in_python.read(text, type_.kind)
         case Kind.BOOL:
             lowered = F.lower(trimmed)
             return F.when(lowered.rlike("^(t|tr|tru|true|y|ye|yes|on|1)$"), F.lit(True)).when(
@@ -71,8 +83,14 @@ def why_not(text: SparkColumn, type_: ScalarType) -> SparkColumn:
     trimmed = _trimmed(text)
     kind, name = type_.kind, type_.kind.value
     match kind:
-        case Kind.TEXT | Kind.BOOL:
+        case Kind.TEXT | Kind.BOOL | Kind.UUID:
             return _invalid_syntax(text, name)
+        case Kind.BYTEA:
+            return F.lit("22P02 invalid input syntax for type bytea")
+        case Kind.JSONB | Kind.TIME | Kind.INTERVAL:
+            return in_python.why_unread(text, kind)
+        case Kind.VARCHAR | Kind.CHAR:
+            return F.lit(f"22001 value too long for type {type_}")
         case Kind.INT2 | Kind.INT4 | Kind.INT8 | Kind.MZ_TIMESTAMP:
             out_of_range = F.concat(F.lit("22003 value "), shown(text), F.lit(f" is out of range for type {name}"))
             return F.when(trimmed.rlike(_INTEGER), out_of_range).otherwise(_invalid_syntax(text, name))
@@ -96,6 +114,13 @@ def why_not(text: SparkColumn, type_: ScalarType) -> SparkColumn:
             raise TypeError(f"no source has columns of type {type_}")
 
 
+def fitted(text: SparkColumn, type_: ScalarType) -> SparkColumn:
+    """Returns a string as one of limited length, as it is stored; NULL if more than blanks would be cut off."""
+    kept = F.left(text, F.lit(type_.length))
+    fits = F.rtrim(kept, F.lit(" ")) == F.rtrim(text, F.lit(" "))
+    return F.when(fits, F.rtrim(kept, F.lit(" ")) if type_.kind is Kind.CHAR else kept)
+
+
 def shown(text: SparkColumn) -> SparkColumn:
     """Returns `text` quoted for a message, cut after 100 characters."""
     cut = F.when(F.length(text) > 100, F.concat(F.substring(text, 1, 100), F.lit("..."))).otherwise(text)
@@ -108,6 +133,28 @@ def _trimmed(text: SparkColumn) -> SparkColumn:
 
 def _invalid_syntax(text: SparkColumn, name: str, code: str = "22P02") -> SparkColumn:
     return F.concat(F.lit(f"{code} invalid input syntax for type {name}: "), shown(text))
+
+
+def _decode_uuid(text: SparkColumn) -> SparkColumn:
+    inner = F.when(text.rlike(r"^\{[^{}]*\}$"), F.regexp_replace(text, "[{}]", "")).otherwise(text)
+    digits = F.when(inner.rlike(r"\A([0-9a-fA-F]{4}-?){7}[0-9a-fA-F]{4}\z"), F.lower(F.replace(inner, F.lit("-"))))
+    parts = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
+    grouped = F.concat_ws("-", *(F.substring(digits, start, length) for start, length in parts))
+    return F.when(digits.isNotNull(), grouped)
+
+
+def _decode_bytea(text: SparkColumn) -> SparkColumn:
+    hexadecimal = F.when(text.rlike(_HEX_BYTES), F.regexp_replace(F.substring(text, 3, 1 << 30), "[ \t\n\r]", ""))
+    parts = F.transform(
+        F.regexp_extract_all(text, F.lit(_ESCAPED_PART), F.lit(1)),
+        lambda part: (
+            F.when(part == "\\\\", F.lit("5C"))
+            .when(part.startswith("\\"), F.lpad(F.conv(F.substring(part, 2, 3), 8, 16), 2, "0"))
+            .otherwise(F.hex(part))
+        ),
+    )
+    escaped = F.when(text.rlike(rf"\A({_ESCAPED_PART})*\z"), F.array_join(parts, ""))
+    return F.unhex(F.when(text.startswith("\\x"), hexadecimal).otherwise(escaped))
 
 
 def _decode_float(trimmed: SparkColumn, type_: ScalarType) -> SparkColumn:

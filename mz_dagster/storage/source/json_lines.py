@@ -19,9 +19,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from mz_dagster.plan.types import Column
+from mz_dagster.plan.types import Column, Kind
 from mz_dagster.storage.source.cells import PLACE, cell
 from mz_dagster.storage.source.decode import shown
+from mz_dagster.storage.source.in_python import member
 from mz_dagster.storage.source.text_lines import BAD_BYTES
 
 _STRICT = {"mode": "PERMISSIVE", "allowSingleQuotes": "false", "allowNonNumericNumbers": "false"}
@@ -42,7 +43,7 @@ def cells_of_rows(lines: DataFrame, columns: Sequence[Column]) -> DataFrame:
         F.lit(None).cast("string").alias("mz_value_malformed"),
         F.lit(False).alias("mz_null_key"),
         F.lit(False).alias("mz_deleted"),
-        *(_text(row.getField(column.name)).alias(cell(i)) for i, column in enumerate(columns)),
+        *(_cell(row, column).alias(cell(i)) for i, column in enumerate(columns)),
     )
 
 
@@ -81,13 +82,23 @@ def cells_of_upserts(lines: DataFrame, columns: Sequence[Column], key: Sequence[
         keyed.isNull().alias("mz_null_key"),
         valued.isNull().alias("mz_no_value"),
         *(
-            _text((keyed if column.name in key else valued).getField(column.name)).alias(cell(i))
+            (_cell(keyed, column, "key") if column.name in key else _cell(valued, column, "value")).alias(cell(i))
             for i, column in enumerate(columns)
         ),
     )
     return staged.withColumn("mz_deleted", F.col("mz_no_value") & F.col("mz_value_malformed").isNull()).drop(
         "mz_no_value"
     )
+
+
+def _cell(row: SparkColumn, column: Column, *path: str) -> SparkColumn:
+    """Returns the text of a column's member of `row`, which stands at `path` in the line.
+
+    Of a jsonb it is JSON, in which a string has its quotes; of any other type a string is its text.
+    """
+    if column.type.kind is Kind.JSONB:
+        return F.when(row.isNotNull(), member(F.col("mz_line"), *path, column.name))
+    return _text(row.getField(column.name))
 
 
 def _parse(lines: DataFrame, document: T.StructType) -> DataFrame:

@@ -20,6 +20,8 @@ from mz_dagster.plan.types import Kind, ScalarType
 from mz_dagster.storage.source.cells import PLACE, cell, relative_path, spark_path, with_tick
 from mz_dagster.storage.spark.schema import spark_type
 
+#: Kinds that a file holds as text, which is decoded as that of any other format.
+TEXTUAL = {Kind.VARCHAR, Kind.CHAR, Kind.UUID, Kind.JSONB}
 _RANGED = {Kind.INT2, Kind.INT4, Kind.INT8, Kind.NUMERIC}
 
 

@@ -6,16 +6,23 @@ of other widths, whose values are checked one by one when read.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mz_dagster.plan.types import Column, Kind
+from mz_dagster.plan.types import Column, Kind, ScalarType
 from mz_dagster.storage.source.errors import SourceUnreadable
 
 _INTEGER_KINDS = {Kind.INT2, Kind.INT4, Kind.INT8, Kind.MZ_TIMESTAMP, Kind.NUMERIC}
+
+#: How many of the integer types an array's elements may have.
+_WIDTH = {Kind.INT2: 2, Kind.INT4: 3, Kind.INT8: 4}
+_EXACT_KINDS = frozenset(
+    {Kind.BOOL, Kind.FLOAT4, Kind.FLOAT8, Kind.TEXT, Kind.BYTEA, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ}
+)
 
 #: Arrow's name of a readable type, and the Spark type by which Spark's own Parquet reader reads it.
 _SPARK_NAMES = {
@@ -31,6 +38,9 @@ _SPARK_NAMES = {
     "double": "double",
     "string": "string",
     "large_string": "string",
+    "binary": "binary",
+    "large_binary": "binary",
+    "string_view": "string",
     "date32[day]": "date",
 }
 
@@ -81,11 +91,17 @@ def _spark_name(type_: pa.DataType) -> str | None:
         return "timestamp_ntz" if type_.tz is None else "timestamp"
     if pa.types.is_decimal(type_) and type_.precision <= 38 and type_.scale >= 0:
         return f"decimal({type_.precision},{type_.scale})"
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        element = _spark_name(type_.value_type)
+        return None if element is None else f"array<{element}>"
     return _SPARK_NAMES.get(str(type_))
 
 
 def _fits(column: Column, name: str) -> bool:
     match column.type.kind:
+        case Kind.ARRAY:
+            element = name.removeprefix("array<").removesuffix(">")
+            return element != name and column.type.element is not None and _fits_element(column.type.element, element)
         case kind if kind in _INTEGER_KINDS:
             decimal = name.startswith("decimal") and kind is Kind.NUMERIC
             return decimal or name in ("tinyint", "smallint", "int", "bigint")
@@ -93,14 +109,34 @@ def _fits(column: Column, name: str) -> bool:
             return name in ("float", "double", "tinyint", "smallint", "int")
         case Kind.FLOAT4:
             return name in ("float", "tinyint", "smallint")
-        case Kind.TEXT:
+        case Kind.TEXT | Kind.VARCHAR | Kind.CHAR | Kind.UUID | Kind.JSONB:
             return name == "string"
+        case Kind.BYTEA:
+            return name == "binary"
         case Kind.TIMESTAMP:
             return name == "timestamp_ntz"
         case Kind.TIMESTAMPTZ:
             return name == "timestamp"
         case _:
             return bool(name == column.type.kind.value)
+
+
+def _fits_element(type_: ScalarType, name: str) -> bool:
+    """Returns whether every value of an accepted physical type is one of an array's element type: none is checked."""
+    match type_.kind:
+        case Kind.INT2 | Kind.INT4 | Kind.INT8:
+            widths = ("tinyint", "smallint", "int", "bigint")
+            return name in widths[: _WIDTH[type_.kind]]
+        case Kind.NUMERIC:
+            digits = re.fullmatch(r"decimal\((\d+),(\d+)\)", name)
+            if digits is None:
+                return False
+            precision, scale = map(int, digits.groups())
+            return scale <= type_.scale and precision - scale <= 38 - type_.scale
+        case kind if kind in _EXACT_KINDS:
+            return _fits(Column("", type_), name)
+        case _:
+            return False
 
 
 def _first_line(error: Exception) -> str:

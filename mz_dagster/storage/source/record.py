@@ -32,7 +32,7 @@ from mz_dagster.storage.source.csv_header import read_header
 from mz_dagster.storage.source.csv_lines import cells_of_fields
 from mz_dagster.storage.source.decode import decode, why_not
 from mz_dagster.storage.source.json_lines import cells_of_rows, cells_of_upserts
-from mz_dagster.storage.source.parquet_rows import cells_of_parquet, convert, why_not_converted
+from mz_dagster.storage.source.parquet_rows import TEXTUAL, cells_of_parquet, convert, why_not_converted
 from mz_dagster.storage.source.parquet_schema import read_schema
 from mz_dagster.storage.source.text_lines import read_lines
 from mz_dagster.storage.spark.schema import spark_type
@@ -83,20 +83,21 @@ def _cells(spark: SparkSession, source: FileSource, bindings: Sequence[Binding])
 
 def _records(cells: DataFrame, source: FileSource) -> DataFrame:
     columns, key = source.columns, source.key or ()
-    parquet, upsert = source.format == "parquet", source.key is not None
+    upsert = source.key is not None
+    typed = [source.format == "parquet" and column.type.kind not in TEXTUAL for column in columns]
     # Values and what is told from them stand in projections of their own: Spark then computes each value once, and does
     # not copy its expression to every place that asks whether it is NULL.
     decoded = cells.select(
         "*",
         *(
-            (convert if parquet else decode)(F.col(cell(i)), column.type).alias(f"mz_value_{i}")
+            (convert if typed[i] else decode)(F.col(cell(i)), column.type).alias(f"mz_value_{i}")
             for i, column in enumerate(columns)
         ),
     )
     faults = []
     for i, column in enumerate(columns):
         content, value = F.col(cell(i)), F.col(f"mz_value_{i}")
-        why = why_not_converted(column.type) if parquet else why_not(content, column.type)
+        why = why_not_converted(column.type) if typed[i] else why_not(content, column.type)
         fault = F.when(content.isNotNull() & value.isNull(), why)
         if not column.nullable or column.name in key:
             violated = F.lit(f'23502 null value in column "{column.name}" violates not-null constraint')
@@ -137,7 +138,7 @@ def _records(cells: DataFrame, source: FileSource) -> DataFrame:
             ),
         )
     )
-    unit = F.lit(f'", {"row" if parquet else "line"} ')
+    unit = F.lit(f'", {"row" if source.format == "parquet" else "line"} ')
     error = F.concat(
         message, F.lit(' (file "'), F.col("mz_path"), unit, F.col("mz_row").cast("string"), at_column, F.lit(")")
     )

@@ -7,6 +7,7 @@ answer, and no token is ever on a command line, in a log or in a `repr`.
 
 - `config.py`: what the user may choose, and the settings that exactness and speed need;
 - `launch.py`: Java, `SPARK_HOME`, and the files and command of a server;
+- `python_daemon.py`: the parent of the server's Python workers, run by Spark;
 - `process.py`: a process that can be told from a later one with the same pid;
 - `server.py`: `ensure_server`, `server_status`, `stop_server`;
 - `channel.py`: the gRPC channel with deadlines and a retry policy that gives up;

@@ -35,6 +35,7 @@ _LOST_TEXT = (
     "RESPONSE_ALREADY_RECEIVED",
     "NO_ACTIVE_SESSION",
     "closed channel",
+    "Channel closed",
     "RETRIES_EXCEEDED",
     "Cannot call methods on a stopped SparkContext",
 )

@@ -34,6 +34,9 @@ def _normal(column: Column, type_: ScalarType) -> Column:
     element = type_.element
     if element is not None and element.kind in (Kind.FLOAT4, Kind.FLOAT8):
         return sf.transform(column, lambda one: _normal(one, element))
+    if type_.fields:
+        parts = enumerate((one for _, one in type_.fields), 1)
+        return sf.struct(*(_normal(column.getField(f"f{i}"), one) for i, one in parts))
     if type_.kind not in (Kind.FLOAT4, Kind.FLOAT8):
         return column
     stored = spark_type(type_)

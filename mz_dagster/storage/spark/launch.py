@@ -118,6 +118,7 @@ def write_server_files(state_dir: Path, settings: Mapping[str, str], *, port: in
         "spark.connect.session.manager.defaultSessionTimeout": "24h",
         # The client's deadline for one stream rests on this: see channel.py.
         "spark.connect.execute.reattachable.senderMaxStreamDuration": "30s",
+        "spark.python.daemon.module": "mz_dagster.storage.spark.python_daemon",
     }
     settings = (
         fixed

@@ -14,11 +14,70 @@ Spark's workers get the code by value and may have nothing else. The binder call
 | uuid, jsonb | str: the canonical text |
 | array; record | list; tuple |
 
-- `registry`: `PURE`, `pure`, `SqlFailure`.
-- `floats`: the digits of floating-point numbers.
+- `registry`: `PURE`, `SCALED`, `pure`, `SqlFailure`.
+- `calendar`, `moment`, `interval`, `interval_text`, `fields`, `zones`, `templates`: dates, times, timestamps and
+  intervals.
+- `floats`: the digits of floating-point numbers; `transcendental`: their functions.
+- `decimals`: functions of numerics and integers; `number_templates`: `to_char` of numbers.
+- `texts`: functions of text; `strings`: uuid and bytea.
+- `regexp`, `similar`: regular expressions; `regexp_syntax` reads them, `regexp_match` matches them.
+- `jsonb`, `jsonb_operators`, `jsonb_functions`: the values of jsonb, and what is done with them.
+- `sums`, `statistics`, `ordered_sets`: what aggregates are computed by.
 """
 
-from mz_dagster.plan.functions.pure import floats
-from mz_dagster.plan.functions.pure.registry import PURE, SqlFailure, pure
+from mz_dagster.plan.functions.pure import (
+    arrays,
+    calendar,
+    decimals,
+    fields,
+    floats,
+    interval,
+    interval_text,
+    jsonb,
+    jsonb_functions,
+    jsonb_operators,
+    moment,
+    number_templates,
+    ordered_sets,
+    regexp,
+    series,
+    similar,
+    statistics,
+    strings,
+    sums,
+    templates,
+    texts,
+    transcendental,
+    zones,
+)
+from mz_dagster.plan.functions.pure.registry import PURE, SCALED, SqlFailure, pure
 
-__all__ = ["PURE", "SqlFailure", "floats", "pure"]
+__all__ = [
+    "PURE",
+    "SCALED",
+    "SqlFailure",
+    "arrays",
+    "calendar",
+    "decimals",
+    "fields",
+    "floats",
+    "interval",
+    "interval_text",
+    "jsonb",
+    "jsonb_functions",
+    "jsonb_operators",
+    "moment",
+    "number_templates",
+    "ordered_sets",
+    "pure",
+    "regexp",
+    "series",
+    "similar",
+    "statistics",
+    "strings",
+    "sums",
+    "templates",
+    "texts",
+    "transcendental",
+    "zones",
+]

@@ -18,12 +18,18 @@ class SqlFailure(Exception):
         super().__init__(f"{sqlstate} {message}")
 
 
-def pure(*names: str) -> Callable[[F], F]:
-    """Registers the decorated function as the implementation of `names`."""
+#: Those that take the scale of their result, a numeric, as a last argument.
+SCALED: set[str] = set()
+
+
+def pure(*names: str, scaled: bool = False) -> Callable[[F], F]:
+    """Registers the decorated function as the implementation of `names`; `scaled` as `SCALED` says."""
 
     def register(function: F) -> F:
         for name in names:
             PURE[name] = function
+            if scaled:
+                SCALED.add(name)
         return function
 
     return register

@@ -1,0 +1,52 @@
+"""The content of a plan at one time, its shared subplans computed once.
+
+A shared subplan is cut off from what reads it: Spark would otherwise repeat it, text and work, for each use, and for
+each use of what uses it. What is left on the server goes when nobody holds the frame any more.
+
+Cost: beyond the plan's own, a shared subplan's rows, kept on the executors.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from mz_dagster.compute.render import Read, Renderer
+from mz_dagster.formalism import GlobalId
+from mz_dagster.plan.physical import SnapshotPlan
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def snapshot(session: SparkSession, read: Read, plan: SnapshotPlan, as_of: int) -> DataFrame:
+    """Returns the content of `plan` at `as_of`, as updates at `as_of`; runs what is shared as far as shuffles go.
+
+    Args:
+        session: The session to run on.
+        read: Returns the updates of a collection with `lower <= time < upper`.
+        plan: What to compute.
+        as_of: When; every collection that is read must be readable there.
+    """
+    shared: dict[GlobalId, DataFrame] = {}
+
+    def read_or_shared(id: GlobalId, lower: int | None, upper: int) -> DataFrame:
+        return shared[id] if id in shared else read(id, lower, upper)
+
+    renderer = Renderer(session, read_or_shared)
+    for one in plan.shared:
+        shared[one.id] = _cut_off(session, renderer.snapshot(one.plan, as_of))
+    return renderer.snapshot(plan.output, as_of)
+
+
+def _cut_off(session: SparkSession, frame: DataFrame) -> DataFrame:
+    """Returns the rows of `frame` without how they came about.
+
+    By way of a view: the command that cuts a frame off cannot carry a deep plan, protobuf's parser giving up on it.
+    """
+    name = f"mz_shared_{uuid4().hex}"
+    frame.createOrReplaceTempView(name)
+    try:
+        return session.table(name).localCheckpoint(eager=False)
+    finally:
+        session.catalog.dropTempView(name)

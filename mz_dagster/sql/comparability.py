@@ -1,0 +1,91 @@
+"""Refuses to group, join or order by arrays and records whose equal values may look different.
+
+An interval or a jsonb alone is compared by a value that stands for all equal ones; within an array or a record it is
+not. Nor is there an order of records. Checked over the bound plan, subqueries included, before anything is added to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from mz_dagster.plan.functions import type_name
+from mz_dagster.plan.relation import Join, Reduce, Relation, Threshold, TopK, Window, inputs_of
+from mz_dagster.plan.rewriting import scalars_of
+from mz_dagster.plan.scalar import Subquery, walk
+from mz_dagster.plan.types import Kind, ScalarType
+from mz_dagster.sql.errors import UnsupportedForm
+
+_SEVERAL_FORMS = frozenset({Kind.INTERVAL, Kind.JSONB})
+
+
+def check_comparable(relation: Relation, position: int | None) -> None:
+    """Raises UnsupportedForm, at `position`, if the plan compares values that it cannot compare exactly."""
+    for one in _nodes(relation):
+        for type_ in _grouped(one):
+            if _is_inexact(type_):
+                raise _refusal("grouping or joining", type_, position)
+        check_order(_ordered(one), position)
+
+
+def check_order(types: Iterable[ScalarType], position: int | None) -> None:
+    """Raises UnsupportedForm, at `position`, if rows are ordered by values of a type that has no exact order here."""
+    for type_ in types:
+        if type_.kind is Kind.RECORD or _is_inexact(type_):
+            raise _refusal("ordering", type_, position)
+
+
+def _nodes(relation: Relation) -> Iterator[Relation]:
+    yield relation
+    for one in inputs_of(relation):
+        yield from _nodes(one)
+    for scalar in scalars_of(relation):
+        for part in walk(scalar):
+            if isinstance(part, Subquery):
+                yield from _nodes(part.relation)
+
+
+def _grouped(relation: Relation) -> Iterable[ScalarType]:
+    """Returns the types of what the operator itself compares for equality."""
+    match relation:
+        case Reduce():
+            distinct = (position for one in relation.aggregates if one.distinct for position in one.arguments)
+            return _types(relation.input, (*relation.key, *distinct))
+        case TopK():
+            return _types(relation.input, relation.group)
+        case Window():
+            return _types(relation.input, relation.partition)
+        case Threshold():
+            return _types(relation.input, range(relation.relation_type.arity))
+        case Join():
+            return (scalar.type for one in relation.equivalences for scalar in one)
+        case _:
+            return ()
+
+
+def _ordered(relation: Relation) -> Iterable[ScalarType]:
+    """Returns the types of what the operator itself orders rows by."""
+    match relation:
+        case Reduce():
+            return _types(relation.input, (key.position for one in relation.aggregates for key in one.order))
+        case TopK() | Window():
+            return _types(relation.input, (key.position for key in relation.order))
+        case _:
+            return ()
+
+
+def _types(relation: Relation, positions: Iterable[int]) -> list[ScalarType]:
+    return [relation.relation_type.columns[position].type for position in positions]
+
+
+def _is_inexact(type_: ScalarType) -> bool:
+    parts = [one for _, one in type_.fields] + ([] if type_.element is None else [type_.element])
+    return any(one.kind in _SEVERAL_FORMS or _is_inexact(one) for one in parts)
+
+
+def _refusal(what: str, type_: ScalarType, position: int | None) -> UnsupportedForm:
+    return UnsupportedForm(
+        f"{what} by values of type {type_name(type_)} is not supported",
+        detail="Equal values of it may be stored in different forms.",
+        hint="Compare their elements or fields, or cast them to text.",
+        position=position,
+    )

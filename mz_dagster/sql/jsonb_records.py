@@ -1,0 +1,87 @@
+"""Binds functions that make records of jsonb, whose columns are defined where they are called: `... AS t (a int)`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from mz_dagster.plan.functions import CastContext, Failure, cast
+from mz_dagster.plan.relation import FlatMap, Map, Relation
+from mz_dagster.plan.rewriting import projected_to, reference
+from mz_dagster.plan.scalar import Call, Literal, Scalar
+from mz_dagster.plan.semijoin import ONE_ROW
+from mz_dagster.plan.types import JSONB, TEXT, Kind, ScalarType, array_of
+from mz_dagster.sql.binding import name_of, only
+from mz_dagster.sql.cursor import Cursor
+from mz_dagster.sql.errors import DuplicateColumn, UndefinedFunction, error_of
+from mz_dagster.sql.lexer import TokenKind, tokens_of
+from mz_dagster.sql.type_names import column_type
+
+if TYPE_CHECKING:
+    from mz_dagster.sql.expressions import Expressions
+
+RECORD_FUNCTIONS = frozenset(("jsonb_to_record", "jsonb_to_recordset"))
+
+
+def bind_records(
+    binder: Expressions, call: exp.Anonymous, definitions: Sequence[exp.ColumnDef]
+) -> tuple[Relation, tuple[str, ...]]:
+    """Returns the rows of a call of one of `RECORD_FUNCTIONS`, and their columns' names.
+
+    Each column is the member of its name, read as its type from the member's text; null and what is not there are NULL.
+    """
+    body, name, nodes = binder.body, name_of(call.this), call.expressions
+    only(body, call, "this", "expressions", "name", what="this form of call")
+    if len(nodes) != 1:
+        raise UndefinedFunction(
+            f"function {name}() of {len(nodes)} arguments does not exist", position=body.position(call)
+        )
+    value = binder.as_type(binder.bind(nodes[0]), JSONB, nodes[0], f"argument 1 of {name}()")
+    relation: Relation
+    if name == "jsonb_to_record":
+        # Of NULL it is a row, too.
+        whole = Call("coalesce", (Call(name, (value,), JSONB), Literal("{}", JSONB)), JSONB, False)
+        relation = Map(ONE_ROW, (whole,), (name,))
+    else:
+        relation = FlatMap(Map(ONE_ROW, (Call(name, (value,), array_of(JSONB)),), (name,)), 1)
+    element = reference(relation.relation_type, 0)
+    names: list[str] = []
+    members: list[Scalar] = []
+    for one in definitions:
+        only(body, one, "this", "kind", what="this form of column definition")
+        if name_of(one.this) in names:
+            raise DuplicateColumn(
+                f'column name "{name_of(one.this)}" specified more than once', position=body.position(one)
+            )
+        names.append(name_of(one.this))
+        members.append(_member(binder, element, names[-1], one))
+    found = Map(relation, tuple(members), tuple(names))
+    return projected_to(found, range(1, 1 + len(members))), tuple(names)
+
+
+def _member(binder: Expressions, element: Scalar, name: str, definition: exp.ColumnDef) -> Scalar:
+    key, type_ = Literal(name, TEXT), _type(binder, definition)
+    if type_ == JSONB:
+        return Call("member_jsonb", (element, key), JSONB)
+    text = Call("get_text_jsonb_text", (element, key), TEXT)
+    # Unlike a cast, it does not cut off what is too long.
+    strings = (Kind.VARCHAR, Kind.CHAR)
+    found = cast(TEXT, type_, CastContext.ASSIGNMENT if type_.kind in strings else CastContext.EXPLICIT)
+    if type_.kind is Kind.ARRAY and not isinstance(found, Failure):
+        found = Failure("0A000", f"a column of type {type_} is not supported here", "Define it as jsonb.")
+    if isinstance(found, Failure):
+        raise error_of(found, binder.body.position(definition))
+    return found.apply(text)
+
+
+def _type(binder: Expressions, definition: exp.ColumnDef) -> ScalarType:
+    body, kind = binder.body, definition.args["kind"]
+    span = body.span(kind)
+    start = body.text.offset + (span[0] if span else 0)
+    cursor = Cursor(" " * max(start, 0) + body.source(kind), (), start + len(body.source(kind)))
+    cursor.tokens = tuple(one for one in tokens_of(cursor.source) if one.kind is not TokenKind.END)
+    type_ = column_type(cursor)
+    cursor.expects_end()
+    return type_

@@ -1,0 +1,210 @@
+"""Binds aggregates WITHIN GROUP: percentiles and the mode, over the values in order; ranks of a row that is not there.
+
+A percentile is an element of `array_agg(x ORDER BY x)`, without the NULLs. A rank counts the rows that come before the
+one that is asked for, which PostgreSQL calls hypothetical; so it is kept up to date by counts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mz_dagster.plan.functions import CastContext, Failure, Unknown, cast, common_type, type_name
+from mz_dagster.plan.functions.casts import short_name
+from mz_dagster.plan.scalar import Call, If, Literal, OuterColumn, Scalar, walk
+from mz_dagster.plan.types import BOOL, FLOAT8, INT4, INT8, INTERVAL, Kind, ScalarType, array_of
+from mz_dagster.sql.coercions import implicit
+from mz_dagster.sql.errors import DatatypeMismatch, UndefinedFunction, UnsupportedForm, error_of
+
+if TYPE_CHECKING:
+    from mz_dagster.sql.aggregates import Expansion
+
+PERCENTILES = ("percentile_cont", "percentile_disc")
+#: Those that exist WITHIN GROUP only; the ranks are window functions, too.
+ORDERED_SETS = (*PERCENTILES, "mode")
+RANKS = ("rank", "dense_rank", "percent_rank", "cume_dist")
+_NUMBERS = (Kind.INT2, Kind.INT4, Kind.INT8, Kind.NUMERIC, Kind.FLOAT4, Kind.FLOAT8)
+#: What PostgreSQL's percentiles between two neighbours take for intervals.
+_SPANS = (Kind.INTERVAL, Kind.TIME)
+#: Kinds of which equal values can look different.
+_EQUAL_OTHERWISE = (Kind.INTERVAL, Kind.JSONB, Kind.CHAR, Kind.RECORD, Kind.ARRAY)
+
+
+def ordered_set(expansion: Expansion) -> Scalar:
+    """Returns what an aggregate WITHIN GROUP means.
+
+    Args:
+        expansion: Of the call; its arguments are those before WITHIN GROUP, its order is the one behind it.
+    """
+    name = expansion.call.name
+    if name in RANKS:
+        return _rank(expansion)
+    direct = 0 if name == "mode" else 1
+    if name not in ORDERED_SETS or len(expansion.arguments) != direct or len(expansion.order) != 1:
+        raise _no_function(expansion)
+    return _mode(expansion) if name == "mode" else _percentile(expansion)
+
+
+def _mode(expansion: Expansion) -> Scalar:
+    type_ = expansion.order[0].scalar.type
+    if type_.kind in _EQUAL_OTHERWISE:
+        raise UnsupportedForm(
+            f"mode() of {type_name(type_)} is not supported",
+            detail="Values that are equal but look different would be counted apart.",
+            position=expansion.call.position,
+        )
+    values = _values(expansion, type_)
+    return _element(values, Call("mode_place_array", (values,), INT4))
+
+
+def _percentile(expansion: Expansion) -> Scalar:
+    type_, continuous = expansion.order[0].scalar.type, expansion.call.name == "percentile_cont"
+    fraction = _fraction(expansion, continuous=continuous)
+    if continuous:
+        if type_.kind not in (*_NUMBERS, *_SPANS):
+            raise _no_function(expansion)
+        type_ = INTERVAL if type_.kind in _SPANS else FLOAT8
+    if type_.kind is Kind.ARRAY:
+        raise UnsupportedForm(
+            f"{expansion.call.name}() of arrays is not supported",
+            detail="There are no arrays of several dimensions to hold them in their order.",
+            position=expansion.call.position,
+        )
+    values, several = _values(expansion, type_), fraction.type.kind is Kind.ARRAY
+    if several and continuous:
+        return Call(f"percentiles_{short_name(type_.kind)}", (values, fraction), array_of(type_))
+    count = expansion.count(expansion.order[0].scalar, distinct=False)
+    if several:
+        places = Call("percentile_places_float8", (fraction, count), array_of(INT4))
+        return Call("elements_array", (values, places), array_of(type_))
+    place = Call("percentile_place_float8", (fraction, count), INT4)
+    if not continuous:
+        return _element(values, place)
+    # Over nothing it is NULL, too, but the fraction is checked.
+    nothing = expansion.operator("is null", place)
+    return If(nothing, Literal(None, type_), Call(f"percentile_{short_name(type_.kind)}", (values, fraction), type_))
+
+
+def _fraction(expansion: Expansion, *, continuous: bool) -> Scalar:
+    """Returns the direct argument as a double or an array of doubles."""
+    found = expansion.arguments[0]
+    if isinstance(found, Unknown):
+        if not continuous and expansion.order[0].scalar.type.kind not in _NUMBERS:
+            hint = "Could not choose a best candidate function. You might need to add explicit type casts."
+            message = f"function {_shown(expansion)} is not unique"
+            raise error_of(Failure("42725", message, hint), expansion.call.position)
+        return expansion.typed(0, FLOAT8)
+    if found.type.kind not in (*_NUMBERS, Kind.ARRAY):
+        raise _no_function(expansion)
+    target = cast(found.type, array_of(FLOAT8) if found.type.kind is Kind.ARRAY else FLOAT8, CastContext.IMPLICIT)
+    if isinstance(target, Failure):
+        raise _no_function(expansion)
+    return target.apply(found)
+
+
+def _values(expansion: Expansion, type_: ScalarType) -> Scalar:
+    """Returns the group's values in order, without the NULLs."""
+    (key,) = expansion.order
+    value = expansion.guarded(implicit(key.scalar, type_))
+    present = expansion.operator("is not null", value) if value.nullable else None
+    return expansion.array(value, present, (key.over(value),))
+
+
+def _element(values: Scalar, place: Scalar) -> Scalar:
+    assert values.type.element is not None
+    return Call("array_subscript", (values, place), values.type.element)
+
+
+def _rank(expansion: Expansion) -> Scalar:
+    """Returns the rank that a row with the direct arguments would have."""
+    name, order = expansion.call.name, expansion.order
+    if len(expansion.arguments) != len(order):
+        raise _no_function(expansion)
+    before: Scalar = Literal(False, BOOL)
+    tied: Scalar = Literal(True, BOOL)
+    for i in reversed(range(len(order))):
+        value, given = _matched(expansion, i)
+        comes, same = _compared(expansion, i, value, given)
+        before = If(comes, Literal(True, BOOL), If(same, before, Literal(False, BOOL)))
+        tied = If(same, tied, Literal(False, BOOL))
+    one = Literal(1, INT8)
+    if name == "dense_rank":
+        return expansion.operator("+", _distinct_before(expansion, before), one)
+    if name == "rank":
+        return expansion.operator("+", _counted(expansion, before), one)
+    rows = implicit(_counted(expansion, Literal(True, BOOL)), FLOAT8)
+    if name == "cume_dist":
+        reached = expansion.operator("+", _counted(expansion, If(tied, Literal(True, BOOL), before)), one)
+        return expansion.operator("/", implicit(reached, FLOAT8), expansion.operator("+", rows, Literal(1.0, FLOAT8)))
+    share = expansion.operator("/", implicit(_counted(expansion, before), FLOAT8), rows)
+    return If(expansion.operator("=", rows, Literal(0.0, FLOAT8)), Literal(0.0, FLOAT8), share)
+
+
+def _matched(expansion: Expansion, i: int) -> tuple[Scalar, Scalar]:
+    """Returns the i-th key and the direct argument for it, in one type."""
+    key, found = expansion.order[i].scalar, expansion.arguments[i]
+    target = common_type([key.type, found if isinstance(found, Unknown) else found.type])
+    if isinstance(target, Failure):
+        shown = " and ".join(type_name(one) for one in (key.type, found if isinstance(found, Unknown) else found.type))
+        raise DatatypeMismatch(
+            f"WITHIN GROUP types {shown} cannot be matched", position=expansion.position_of_argument(i)
+        )
+    given = expansion.typed(i, target)
+    if any(not isinstance(part, Literal | Call | If | OuterColumn) for part in walk(given)):
+        raise UnsupportedForm(
+            f"{expansion.call.name}() of a row that depends on the group is not supported",
+            detail="The rows before it are counted as they come.",
+            hint="Give constants before WITHIN GROUP.",
+            position=expansion.position_of_argument(i),
+        )
+    return implicit(key, target), given
+
+
+def _compared(expansion: Expansion, i: int, value: Scalar, given: Scalar) -> tuple[Scalar, Scalar]:
+    """Returns whether a row's key comes before the given one, and whether they are the same."""
+    key = expansion.order[i]
+    comes: Scalar = expansion.operator(">" if key.descending else "<", value, given)
+    if given.nullable:
+        nothing = expansion.operator("is null", given)
+        comes = If(nothing, Literal(not key.nulls_first, BOOL), comes)
+    if value.nullable:
+        absent = expansion.operator("is null", value)
+        present = expansion.operator("is not null", given)
+        comes = If(absent, present if key.nulls_first else Literal(False, BOOL), comes)
+    return comes, expansion.operator("is not distinct from", value, given)
+
+
+def _counted(expansion: Expansion, condition: Scalar) -> Scalar:
+    """Returns how many rows there are for which `condition` is true."""
+    return expansion.count(If(condition, Literal(True, BOOL), Literal(None, BOOL)), distinct=False)
+
+
+def _distinct_before(expansion: Expansion, before: Scalar) -> Scalar:
+    """Returns how many different keys come before the given one."""
+    if len(expansion.order) > 1:
+        raise UnsupportedForm(
+            "dense_rank() WITHIN GROUP of several keys is not supported",
+            detail="Distinct values are counted of one column.",
+            position=expansion.call.position,
+        )
+    value, _ = _matched(expansion, 0)
+    different = expansion.count(If(before, value, Literal(None, value.type)), distinct=True)
+    if not value.nullable:
+        return different
+    absent = expansion.operator("is null", value)
+    nulls = _counted(expansion, If(absent, before, Literal(False, BOOL)))
+    some = If(expansion.operator(">", nulls, Literal(0, INT8)), Literal(1, INT8), Literal(0, INT8))
+    return expansion.operator("+", different, some)
+
+
+def _no_function(expansion: Expansion) -> UndefinedFunction:
+    return UndefinedFunction(
+        f"function {_shown(expansion)} does not exist",
+        hint="No function matches the given name and argument types. You might need to add explicit type casts.",
+        position=expansion.call.position,
+    )
+
+
+def _shown(expansion: Expansion) -> str:
+    types = [one if isinstance(one, Unknown) else one.type for one in expansion.arguments]
+    shown = ", ".join(type_name(one) for one in (*types, *(key.scalar.type for key in expansion.order)))
+    return f"{expansion.call.name}({shown})"

@@ -1,0 +1,163 @@
+"""What a parameter's Python value is in SQL: the literal that stands in the place of its `?`.
+
+| Python | SQL |
+|---|---|
+| `None`, `str` | an open literal, whose type its context decides, as that of NULL and of a quoted text |
+| `bool`, `int`, `float`, `Decimal` | boolean; integer, bigint or numeric, as it needs; double precision; numeric |
+| `date`, `time`, `datetime` | date, time; timestamp, or timestamptz if it has a zone |
+| `timedelta`, `Interval` | interval; a `timedelta` is days and microseconds |
+| `bytes`, `UUID` | bytea, uuid |
+| `dict` | jsonb |
+| `list` | an array of what its elements have in common; an open literal if it is empty or of None alone |
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from uuid import UUID
+
+from mz_dagster.plan.functions import UNKNOWN, Failure, Unknown, common_type, literal_of, numeric_literal
+from mz_dagster.plan.scalar import Literal, Value
+from mz_dagster.plan.types import (
+    BOOL,
+    BYTEA,
+    DATE,
+    FLOAT8,
+    INT4,
+    INT8,
+    INTERVAL,
+    JSONB,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    ScalarType,
+    array_of,
+    numeric,
+)
+from mz_dagster.plan.types import UUID as UUID_TYPE
+from mz_dagster.plan.values import Interval
+from mz_dagster.sql.errors import InvalidParameterValue, UnsupportedForm, error_of
+
+_MOST_DIGITS = 38
+
+
+def literal_of_value(value: object, position: int) -> Literal | Unknown:
+    """Returns the literal that a Python value is.
+
+    Raises:
+        UnsupportedForm: No SQL type holds it.
+    """
+    match value:
+        case None:
+            return UNKNOWN
+        case bool():
+            return Literal(value, BOOL)
+        case int():
+            return _integer(value, position)
+        case float():
+            return Literal(value, FLOAT8)
+        case Decimal():
+            return _numeric(value, position)
+        case str():
+            return Unknown(value)
+        case datetime():
+            if value.tzinfo is None:
+                return Literal(value, TIMESTAMP)
+            return Literal(value.astimezone(UTC), TIMESTAMPTZ)
+        case date():
+            return Literal(value, DATE)
+        case time() if value.tzinfo is None:
+            return Literal(value, TIME)
+        case timedelta():
+            return Literal(Interval(0, value.days, value.seconds * 1_000_000 + value.microseconds), INTERVAL)
+        case Interval():
+            return Literal(value, INTERVAL)
+        case bytes() | bytearray() | memoryview():
+            return Literal(bytes(value), BYTEA)
+        case UUID():
+            return Literal(value, UUID_TYPE)
+        case dict():
+            return _jsonb(value, position)
+        case list():
+            return _array(value, position)
+        case _:
+            raise UnsupportedForm(
+                f"a parameter of Python type {type(value).__name__} is not supported",
+                hint="Use None, bool, int, float, Decimal, str, bytes, date, time, datetime, timedelta, UUID, dict or "
+                "list.",
+                position=position,
+            )
+
+
+def negated_literal(literal: Literal) -> Literal:
+    """Returns the number with its sign turned, typed as PostgreSQL types `-2147483648`: by the signed value."""
+    value = literal.value
+    assert isinstance(value, int | Decimal)
+    if isinstance(value, int) or literal.type.scale == 0:
+        whole = -int(value)
+        if -(2**31) <= whole < 2**31 and literal.type != numeric(0):
+            return Literal(whole, INT4)
+        if -(2**63) <= whole < 2**63:
+            return Literal(whole, INT8)
+    return Literal(-Decimal(value), literal.type)
+
+
+def _integer(value: int, position: int) -> Literal:
+    found = numeric_literal(str(abs(value)))
+    if isinstance(found, Failure):
+        raise error_of(found, position)
+    return negated_literal(found) if value < 0 else found
+
+
+def _numeric(value: Decimal, position: int) -> Literal:
+    if not value.is_finite():
+        raise UnsupportedForm(
+            f"parameter {value} is not supported", hint="Numerics are finite; give a float.", position=position
+        )
+    _, digits, exponent = value.as_tuple()
+    scale = max(0, -int(exponent))
+    if scale > _MOST_DIGITS or len(digits) + max(0, int(exponent)) > _MOST_DIGITS:
+        raise UnsupportedForm(
+            f"a numeric parameter has more than {_MOST_DIGITS} digits",
+            hint="Round it, or give a float.",
+            position=position,
+        )
+    return Literal(value if int(exponent) <= 0 else Decimal(int(value)), numeric(scale))
+
+
+def _jsonb(value: dict[object, object], position: int) -> Literal:
+    try:
+        text = json.dumps(value, allow_nan=False, ensure_ascii=False)
+    except (TypeError, ValueError) as error:
+        raise InvalidParameterValue(
+            f"a parameter is not JSON: {error}", hint="Give a dict of JSON's own types, or its text.", position=position
+        ) from error
+    return _as(text, JSONB, position)
+
+
+def _array(values: Sequence[object], position: int) -> Literal | Unknown:
+    cells = [literal_of_value(one, position) for one in values]
+    if all(isinstance(one, Unknown) and one.text is None for one in cells):
+        return Unknown("{" + ",".join("NULL" for _ in cells) + "}")
+    element = common_type([one if isinstance(one, Unknown) else one.type for one in cells], "ARRAY")
+    if isinstance(element, Failure):
+        raise error_of(element, position)
+    elements = (one.text if isinstance(one, Unknown) else one.value for one in cells)
+    return Literal(tuple(_element(one, element, position) for one in elements), array_of(element))
+
+
+def _element(value: Value, type_: ScalarType, position: int) -> Value:
+    """Returns an element's value in the type of all: text is read, and numbers of several types become those of one."""
+    if isinstance(value, str | int | Decimal) and not isinstance(value, bool):
+        return _as(str(value), type_, position, "The elements of an array are of one type.").value
+    return value
+
+
+def _as(text: str, type_: ScalarType, position: int, hint: str | None = None) -> Literal:
+    found = literal_of(text, type_)
+    if isinstance(found, Failure):
+        raise error_of(found, position, hint=hint)
+    return found

@@ -1,0 +1,199 @@
+"""Binds functions that return rows: in FROM, and in the items of a SELECT.
+
+Owns PostgreSQL's rules for both. In FROM such a function may depend on what stands to its left, several may stand side
+by side in ROWS FROM, and WITH ORDINALITY numbers the rows. In the items of a SELECT all of them advance together, after
+groups and windows; where one has no rows any more it is NULL. Each is bound as a scalar that returns an array, and the
+plan is a `FlatMap` over these arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from mz_dagster.plan.functions import SET_COLUMNS, TABLE_OVERLOADS, Unknown, resolve_table_function, type_name
+from mz_dagster.plan.record import field as record_field
+from mz_dagster.plan.relation import FlatMap, Map, Relation
+from mz_dagster.plan.rewriting import projected_to, reference
+from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, Scalar, children, walk
+from mz_dagster.plan.semijoin import ONE_ROW
+from mz_dagster.plan.types import Kind
+from mz_dagster.sql.binding import name_of, only
+from mz_dagster.sql.body_parser import Body
+from mz_dagster.sql.errors import AmbiguousFunction, UndefinedFunction, UnsupportedForm
+from mz_dagster.sql.placeholders import SET_BASE, has_set
+from mz_dagster.sql.refusals import refusal_of_function
+
+if TYPE_CHECKING:
+    from mz_dagster.sql.expressions import Expressions
+    from mz_dagster.sql.ordering import OutputColumns
+
+_HINT = "Move the set-returning function into a LATERAL FROM item."
+
+
+@dataclass(slots=True)
+class SetCalls:
+    """Collects the functions that return rows in the items of one SELECT.
+
+    Attributes:
+        arrays: Each once; the placeholder of the i-th one's element is at `SET_BASE + i`.
+        names: Of the functions.
+        syntax: Where they stand, for errors.
+    """
+
+    arrays: list[Scalar] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    syntax: list[exp.Expr] = field(default_factory=list)
+
+    def column(self, array: Scalar, name: str, node: exp.Expr) -> ColumnRef:
+        """Returns the placeholder of the elements of `array`."""
+        if array not in self.arrays:
+            self.arrays.append(array)
+            self.names.append(name)
+            self.syntax.append(node)
+        assert array.type.element is not None
+        return ColumnRef(SET_BASE + self.arrays.index(array), array.type.element, True, name)
+
+
+def is_set_function(name: str) -> bool:
+    """Returns whether a function of that name returns rows."""
+    return name == "unnest" or name in TABLE_OVERLOADS
+
+
+def bind_set_item(binder: Expressions, node: exp.Anonymous) -> Scalar:
+    """Returns what stands for the rows of a function within an item of SELECT.
+
+    Raises:
+        UnsupportedForm: None may stand here.
+    """
+    position = binder.body.position(node)
+    sets = binder.sets
+    if sets is None:
+        raise UnsupportedForm(
+            f"set-returning functions are not allowed in {binder.clause}", hint=_HINT, position=position
+        )
+    name = name_of(node.this)
+    arrays = _arrays(binder, node)
+    if len(arrays) != 1:
+        raise UndefinedFunction(
+            f"function {name} of several arguments is not allowed in an item of SELECT",
+            hint="Write it into FROM.",
+            position=position,
+        )
+    array = arrays[0]
+    if has_set([array]):
+        raise UnsupportedForm(
+            "a set-returning function as an argument of another is not supported", hint=_HINT, position=position
+        )
+    return sets.column(array, name, node)
+
+
+def apply_sets(
+    body: Body, relation: Relation, sets: SetCalls, outputs: OutputColumns
+) -> tuple[Relation, dict[int, ColumnRef]]:
+    """Returns `relation` with the functions' rows beside its own, and the columns that replace the placeholders.
+
+    Raises:
+        UnsupportedForm: A function stands where whether it is evaluated depends on the data.
+    """
+    for item, node in zip(outputs.items, outputs.nodes, strict=True):
+        for one in () if isinstance(item, Unknown) else walk(item):
+            conditional = isinstance(one, If) or (isinstance(one, Call) and one.function == "coalesce")
+            if conditional and has_set(children(one)):
+                word = "CASE" if isinstance(one, If) else "COALESCE"
+                message = f"set-returning functions are not allowed in {word}"
+                raise UnsupportedForm(message, hint=_HINT, position=body.position(node))
+    arity = relation.relation_type.arity
+    flat = FlatMap(Map(relation, tuple(sets.arrays), tuple(sets.names)), len(sets.arrays))
+    return flat, {SET_BASE + i: reference(flat.relation_type, arity + i) for i in range(len(sets.arrays))}
+
+
+@dataclass(frozen=True, slots=True)
+class RowsFrom:
+    """Is the rows of functions in FROM.
+
+    Attributes:
+        relation: Its plan.
+        names: Of its columns.
+        scalar: Whether it is one function of one column that bears no name of its own: an alias then names that.
+        is_value: Whether its one column is its whole row.
+    """
+
+    relation: Relation
+    names: tuple[str, ...]
+    scalar: bool
+    is_value: bool
+
+
+def bind_rows_from(binder: Expressions, calls: Sequence[exp.Expr], *, ordinality: bool) -> RowsFrom:
+    """Returns the rows of functions side by side, as many as the longest has."""
+    arrays: list[Scalar] = []
+    names: list[str] = []
+    named: list[bool] = []
+    for call in calls:
+        name = "unnest" if isinstance(call, exp.Unnest) else name_of(call.this)
+        found = _arrays(binder, call)
+        arrays += found
+        names += [SET_COLUMNS.get(name, name)] * len(found)
+        named += [name in SET_COLUMNS] * len(found)
+    relation: Relation = FlatMap(Map(ONE_ROW, tuple(arrays), tuple(names)), len(arrays), ordinality)
+    records = any(column.type.kind is Kind.RECORD for column in relation.relation_type.columns)
+    scalar = len(arrays) == 1 and not named[0] and not records
+    if records:
+        relation, names = _with_fields(relation, names)
+    is_value = len(arrays) == 1 and not records and not ordinality
+    return RowsFrom(relation, (*names, *(("ordinality",) if ordinality else ())), scalar, is_value)
+
+
+def _with_fields(relation: Relation, names: Sequence[str]) -> tuple[Relation, list[str]]:
+    """Returns `relation` with its records' fields in their places, and the names of all columns but the ordinality."""
+    arity = relation.relation_type.arity
+    fields: list[Scalar] = []
+    positions: list[int] = []
+    shown: list[str] = []
+    for position, column in enumerate(relation.relation_type.columns):
+        if column.type.kind is not Kind.RECORD:
+            positions.append(position)
+            shown += names[position : position + 1]
+            continue
+        record = reference(relation.relation_type, position)
+        for number, (name, _) in enumerate(column.type.fields):
+            positions.append(arity + len(fields))
+            fields.append(record_field(record, number))
+            shown.append(name)
+    called = [name for column in relation.relation_type.columns for name, _ in column.type.fields]
+    return projected_to(Map(relation, tuple(fields), tuple(called)), positions), shown
+
+
+def _arrays(binder: Expressions, node: exp.Expr) -> list[Scalar]:
+    """Returns the arrays that a function's rows are: of `unnest` one for each argument, else one."""
+    body, position = binder.body, binder.body.position(node)
+    if isinstance(node, exp.Unnest):
+        only(body, node, "expressions", "alias", "offset")
+        return [_unnested(binder, one, position) for one in node.expressions]
+    if not isinstance(node, exp.Anonymous):
+        raise UnsupportedForm("this form in FROM is not supported", position=position)
+    only(body, node, "this", "expressions", "name", what="this form of call")
+    name = name_of(node.this)
+    if name == "unnest":
+        return [_unnested(binder, one, position) for one in node.expressions]
+    refused = refusal_of_function(body, node, name)
+    if refused is not None:
+        raise refused
+    arguments = [binder.bind(one) for one in node.expressions]
+    types = [one if isinstance(one, Unknown) else one.type for one in arguments]
+    literals = [one.value if isinstance(one, Literal) else None for one in arguments]
+    return [binder.applied(resolve_table_function(name, types, literals), arguments, position, node.expressions)]
+
+
+def _unnested(binder: Expressions, node: exp.Expr, position: int) -> Scalar:
+    bound = binder.bind(node)
+    if isinstance(bound, Unknown):
+        message = "function unnest(unknown) is not unique"
+        raise AmbiguousFunction(message, hint="You might need to add explicit type casts.", position=position)
+    if bound.type.kind is not Kind.ARRAY:
+        raise UndefinedFunction(f"function unnest({type_name(bound.type)}) does not exist", position=position)
+    return bound

@@ -1,0 +1,216 @@
+"""`INSERT`, `UPDATE`, `DELETE` and `COPY`: what they name, with the bodies cut out as text."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from mz_dagster.sql.cursor import Cursor
+from mz_dagster.sql.errors import InvalidParameterValue, InvalidSyntax
+from mz_dagster.sql.lexer import TokenKind
+from mz_dagster.sql.options import Common
+from mz_dagster.sql.statements import Assignment, Copy, CsvOptions, Delete, Insert, Name, SqlText, Update
+
+_QUERY_WORDS = ("select", "with", "values", "table")
+
+
+def parse_insert(cursor: Cursor, common: Common) -> Insert:
+    """Moves past `INSERT INTO table [(columns)] {query | DEFAULT VALUES} [RETURNING ...]`."""
+    cursor.expects("insert", "into")
+    table = cursor.name()
+    if cursor.sees("as"):
+        raise cursor.refuse("an alias of INSERT's target", "It could only be used by ON CONFLICT.")
+    columns: tuple[str, ...] = ()
+    if cursor.current.is_symbol("(") and not cursor.ahead(1).is_word(*_QUERY_WORDS):
+        columns = cursor.names_in_parentheses()
+    if cursor.sees("overriding"):
+        raise cursor.refuse("OVERRIDING", "Columns have no generated values.")
+    conflict = cursor.index_of("on", "conflict")
+    if conflict < len(cursor.tokens):
+        raise cursor.refuse("ON CONFLICT", "Tables have no unique keys.", None, cursor.tokens[conflict])
+    query: SqlText | None = None
+    if not cursor.accepts("default", "values"):
+        if not (cursor.current.is_symbol("(") or cursor.sees("|".join(_QUERY_WORDS))):
+            raise cursor.unexpected("a query")
+        query = cursor.text_until(cursor.index_of("returning"))
+    elif columns:
+        raise InvalidSyntax("syntax error: DEFAULT VALUES takes no list of columns", position=table.offset + 1)
+    return Insert(*common, table, columns, query, _returning(cursor))
+
+
+def parse_delete(cursor: Cursor, common: Common) -> Delete:
+    """Moves past `DELETE FROM table [alias] [USING ...] [WHERE ...] [RETURNING ...]`."""
+    cursor.expects("delete", "from")
+    table, target, alias = _target(cursor, "where", "using", "returning")
+    using = _until(cursor, "using", "where", "returning")
+    return Delete(*common, table, target, alias, using, _until(cursor, "where", "returning"), _returning(cursor))
+
+
+def parse_update(cursor: Cursor, common: Common) -> Update:
+    """Moves past `UPDATE table [alias] SET ... [FROM ...] [WHERE ...] [RETURNING ...]`."""
+    cursor.expects("update")
+    table, target, alias = _target(cursor, "set")
+    cursor.expects("set")
+    assignments = _assigned(cursor)
+    while cursor.accepts_symbol(","):
+        assignments += _assigned(cursor)
+    using = _until(cursor, "from", "where", "returning")
+    predicate = _until(cursor, "where", "returning")
+    return Update(*common, table, target, alias, tuple(assignments), using, predicate, _returning(cursor))
+
+
+def _target(cursor: Cursor, *clauses: str) -> tuple[Name, SqlText, str | None]:
+    if cursor.sees("only"):
+        raise cursor.refuse("ONLY", "Tables do not inherit.")
+    start = cursor.at
+    table = cursor.name()
+    alias = None
+    if cursor.accepts("as") or not (cursor.current.kind is TokenKind.END or cursor.sees("|".join(clauses))):
+        alias = cursor.identifier("an alias")
+    stop, cursor.at = cursor.at, start
+    return table, cursor.text_until(stop), alias
+
+
+def _until(cursor: Cursor, word: str, *ends: str) -> SqlText | None:
+    """Moves past a clause that begins with `word`, if it is there, to the first of `ends`; returns what it says."""
+    if not cursor.accepts(word):
+        return None
+    if cursor.sees("current", "of"):
+        raise cursor.refuse("WHERE CURRENT OF", "Cursors are those of the Python interface.")
+    return cursor.text_until(min(cursor.index_of(one) for one in ends))
+
+
+def _returning(cursor: Cursor) -> SqlText | None:
+    return cursor.text_until(len(cursor.tokens)) if cursor.accepts("returning") else None
+
+
+def _assigned(cursor: Cursor) -> list[Assignment]:
+    """Moves past `column = expression` or `(column, ...) = (expression, ...)`."""
+    opening = cursor.current
+    if not opening.is_symbol("("):
+        column = cursor.identifier("a column")
+        cursor.expects_symbol("=")
+        return [Assignment(column, opening.start, _value(cursor, _end_of_assignment(cursor)))]
+    columns = cursor.names_in_parentheses()
+    cursor.expects_symbol("=")
+    cursor.accepts("row")
+    if not cursor.current.is_symbol("(") or cursor.ahead(1).is_word(*_QUERY_WORDS):
+        raise cursor.refuse("SET of several columns to a query", "Each column is set by itself.",
+                            "Write SET a = (SELECT ...), b = (SELECT ...).")  # fmt: skip
+    cursor.expects_symbol("(")
+    values: list[SqlText | None] = []
+    while True:
+        values.append(_value(cursor, _end_of_item(cursor)))
+        if cursor.accepts_symbol(")"):
+            break
+        cursor.expects_symbol(",")
+    if len(values) != len(columns):
+        raise InvalidSyntax("number of columns does not match number of values", position=opening.start + 1)
+    return [Assignment(column, opening.start, value) for column, value in zip(columns, values, strict=True)]
+
+
+def _value(cursor: Cursor, stop: int) -> SqlText | None:
+    if stop == cursor.at + 1 and cursor.accepts("default"):
+        return None
+    return cursor.text_until(stop)
+
+
+def _end_of_item(cursor: Cursor) -> int:
+    depth = 0
+    for index in range(cursor.at, len(cursor.tokens)):
+        token = cursor.tokens[index]
+        if depth == 0 and token.is_symbol(",", ")"):
+            return index
+        depth += token.is_symbol("(", "[") - token.is_symbol(")", "]")
+    return len(cursor.tokens)
+
+
+def _end_of_assignment(cursor: Cursor) -> int:
+    depth, previous_distinct = 0, False
+    for index in range(cursor.at, len(cursor.tokens)):
+        token = cursor.tokens[index]
+        depth += token.is_symbol("(", "[") - token.is_symbol(")", "]")
+        ends = token.is_symbol(",") or token.is_word("where", "returning")
+        ends = ends or (token.is_word("from") and not previous_distinct)
+        if depth == 0 and ends:
+            return index
+        previous_distinct = token.is_word("distinct")
+    return len(cursor.tokens)
+
+
+def parse_copy(cursor: Cursor, common: Common) -> Copy:
+    """Moves past `COPY table [(columns)] FROM 'file' [WITH] (FORMAT CSV | PARQUET, ...)`."""
+    cursor.expects("copy")
+    if cursor.current.is_symbol("("):
+        raise cursor.refuse("COPY of a query", "COPY reads a file into a table.", "Fetch the rows with SELECT.")
+    table = cursor.name()
+    columns = cursor.names_in_parentheses() if cursor.current.is_symbol("(") else ()
+    if cursor.sees("to"):
+        raise cursor.refuse("COPY TO", "COPY reads a file into a table.", "Fetch the rows with SELECT.")
+    cursor.expects("from")
+    if cursor.sees("stdin|program"):
+        raise cursor.refuse(f"COPY FROM {cursor.current.value.upper()}", "COPY reads a file of the project.",
+                            "Name the file, or use executemany.")  # fmt: skip
+    path = cursor.string("a file")
+    cursor.accepts("with")
+    options = cursor.current
+    found = _copy_options(cursor)
+    format_ = found.pop("format", "")
+    if format_ == "parquet":
+        if found:
+            raise InvalidSyntax(f"COPY {min(found).upper()} requires FORMAT CSV", position=options.start + 1)
+        return Copy(*common, table, columns, path, None)
+    if format_ != "csv":
+        raise cursor.refuse("this format of COPY", "Formats are CSV and PARQUET.",
+                            "Write (FORMAT CSV) or (FORMAT PARQUET) behind the file.", options)  # fmt: skip
+    return Copy(*common, table, columns, path, _csv_options(found, options.start + 1))
+
+
+_COPY_OPTIONS = ("format", "header", "delimiter", "null", "quote", "escape")
+
+
+def _copy_options(cursor: Cursor) -> dict[str, str]:
+    found: dict[str, str] = {}
+    if not cursor.accepts_symbol("("):
+        return found
+    while True:
+        token = cursor.current
+        name = cursor.advance().value if cursor.sees("null") else cursor.identifier("an option")
+        if name in ("encoding", "force_null", "force_not_null", "force_quote", "freeze", "oids"):
+            raise cursor.refuse(f"COPY {name.upper()}", "Files are UTF-8, and read as they are.", None, token)
+        if name not in _COPY_OPTIONS:
+            raise InvalidSyntax(f'option "{name}" not recognized', position=token.start + 1)
+        if name in found:
+            raise InvalidSyntax("conflicting or redundant options", position=token.start + 1)
+        cursor.accepts_symbol("=")
+        if cursor.current.kind is TokenKind.STRING or not cursor.current.is_symbol(",", ")"):
+            found[name] = cursor.advance().value
+        else:
+            found[name] = "true"
+        if cursor.accepts_symbol(")"):
+            return found
+        cursor.expects_symbol(",")
+
+
+_HEADERS: dict[str, Literal["no", "skip", "match"]] = {
+    "true": "skip", "on": "skip", "1": "skip", "false": "no", "off": "no", "0": "no", "match": "match",
+}  # fmt: skip
+
+
+def _csv_options(found: dict[str, str], position: int) -> CsvOptions:
+    header = found.get("header", "false").lower()
+    if header not in _HEADERS:
+        raise InvalidSyntax('header requires a Boolean value or "match"', position=position)
+    quote = found.get("quote", '"')
+    options = CsvOptions(
+        _HEADERS[header], found.get("delimiter", ","), quote, found.get("escape", quote), found.get("null", "")
+    )
+    for name, value in (("delimiter", options.delimiter), ("quote", options.quote), ("escape", options.escape)):
+        if len(value.encode()) != 1:
+            raise InvalidSyntax(f"COPY {name} must be a single one-byte character", position=position)
+    if options.delimiter in "\r\n" or options.delimiter == options.quote:
+        raise InvalidParameterValue("COPY delimiter and quote must be different", position=position)
+    if any(one in options.null for one in (options.delimiter, options.quote, "\r", "\n")):
+        raise InvalidParameterValue(
+            "COPY null must hold neither the delimiter, nor the quote, nor a line break", position=position
+        )
+    return options

@@ -1,0 +1,147 @@
+"""Reads a CSV file as PostgreSQL's COPY does: into the stored columns of a table, or not at all.
+
+A quote opens and closes a quoted part anywhere in a field; in it the escape character takes a quote's or its own
+meaning away. A field that has no quoted part and equals the NULL string is NULL. All lines end alike. Memory: the whole
+file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+import pyarrow as pa
+
+from mz_dagster.plan.functions import Failure, literal_of
+from mz_dagster.plan.types import Column
+from mz_dagster.plan.values import to_stored
+from mz_dagster.storage.copy_errors import BadCopyFormat, BadCopyValue, FileUnreadable
+from mz_dagster.storage.local_shards import arrow_type
+
+Header = Literal["no", "skip", "match"]
+_Record = tuple[int, list[str | None]]
+
+
+def read_csv(
+    path: Path,
+    columns: Sequence[Column],
+    *,
+    header: Header = "no",
+    delimiter: str = ",",
+    quote: str = '"',
+    escape: str | None = None,
+    null: str = "",
+) -> list[pa.Array]:
+    """Returns the file's columns in their stored form.
+
+    Args:
+        path: The file, in UTF-8.
+        columns: The columns of the file, in order.
+        header: Whether its first line is one of names, which are read over or must be the columns'.
+        delimiter: What separates the fields of a line.
+        quote: What encloses a quoted part.
+        escape: What takes a quote's meaning away within such a part; by default another quote.
+        null: What an unquoted NULL looks like.
+
+    Raises:
+        FileUnreadable: It cannot be opened.
+        BadCopyFormat: It is not CSV, or a line has too few fields or too many.
+        BadCopyValue: A field does not spell a value of its column.
+    """
+    records = _records(_text(path), delimiter, quote, escape or quote, null)
+    if header != "no":
+        _, names = next(records, (1, [column.name for column in columns]))
+        if header == "match":
+            _check_names(names, columns)
+    cells: list[list[object]] = [[] for _ in columns]
+    for line, fields in records:
+        if len(fields) != len(columns):
+            if len(fields) > len(columns):
+                raise _malformed("extra data after last expected column", line)
+            raise _malformed(f'missing data for column "{columns[len(fields)].name}"', line)
+        for column, field, values in zip(columns, fields, cells, strict=True):
+            values.append(None if field is None else _stored(field, column, line))
+    return [pa.array(values, arrow_type(column.type)) for column, values in zip(columns, cells, strict=True)]
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode()
+    except OSError as error:
+        raise FileUnreadable(
+            f'could not open file "{path}" for reading: {error.strerror or error}',
+            hint="Name a file that this process can read; a path is relative to the project's folder.",
+        ) from error
+    except UnicodeDecodeError as error:
+        raise BadCopyFormat(
+            f'file "{path}" is not UTF-8', detail=f"Its byte {error.start + 1} is none of a character.",
+            hint="Recode the file.",
+        ) from error  # fmt: skip
+
+
+def _check_names(names: Sequence[str | None], columns: Sequence[Column]) -> None:
+    if len(names) != len(columns):
+        raise _malformed(
+            f"wrong number of fields in header line: field count is {len(names)}, expected {len(columns)}", 1
+        )
+    for number, (name, column) in enumerate(zip(names, columns, strict=True), start=1):
+        if name != column.name:
+            raise _malformed(
+                f'column name mismatch in header line field {number}: got "{name or ""}", expected "{column.name}"', 1
+            )
+
+
+def _records(text: str, delimiter: str, quote: str, escape: str, null: str) -> Iterator[_Record]:
+    """Yields each line's fields with the number at which the line begins."""
+    d, q, e = (re.escape(one) for one in (delimiter, quote, escape))
+    plain = re.compile(rf"([^{d}{q}\r\n]*)({d}|{q}|\r\n|\r|\n|\Z)")
+    # Possessive: what was escaped once is never tried as the closing quote.
+    quoted = re.compile(rf"((?:[^{q}]++|{q}{q})*+){q}" if e == q else rf"((?:[^{q}{e}]++|{e}[{q}{e}]|{e})*+){q}")
+    escaped = re.compile(rf"{e}([{q}{e}])")
+    at, line, begun = 0, 1, 1
+    line_end = ""
+    fields: list[str | None] = []
+    while at < len(text):
+        field, has_quotes = "", False
+        while True:
+            found = plain.match(text, at)
+            assert found is not None, "the last alternative matches at the end"
+            field, at, end = field + found[1], found.end(), found[2]
+            if end != quote:
+                break
+            inner = quoted.match(text, at)
+            if inner is None:
+                raise _malformed("unterminated CSV quoted field", begun)
+            has_quotes = True
+            field, at = field + escaped.sub(r"\1", inner[1]), inner.end()
+            line += inner[1].count("\n")
+        fields.append(None if field == null and not has_quotes else field)
+        if end == delimiter:
+            if at == len(text):  # the last line has no end, and its last field is empty
+                fields.append(None if null == "" else "")
+                yield begun, fields
+            continue
+        if end:
+            line_end = line_end or end
+            if end != line_end:
+                what = "newline" if end == "\n" else "carriage return"
+                raise _malformed(f"unquoted {what} found in data", line, "Use a quoted field to represent it.")
+        yield begun, fields
+        line += 1
+        fields, begun = [], line
+
+
+def _stored(text: str, column: Column, line: int) -> object:
+    found = literal_of(text, column.type, assigned=True)
+    if isinstance(found, Failure):
+        raise BadCopyValue(
+            found.message, code=found.sqlstate, detail=f'It stands in line {line}, column "{column.name}".',
+            hint=found.hint,
+        )  # fmt: skip
+    return to_stored(found.value, column.type)
+
+
+def _malformed(message: str, line: int, hint: str | None = None) -> BadCopyFormat:
+    return BadCopyFormat(message, detail=f"It is line {line} of the file.", hint=hint or "Nothing was written.")

@@ -1,0 +1,29 @@
+"""What can be wrong with a file that COPY reads: its form, or the values in it."""
+
+from __future__ import annotations
+
+from mz_dagster.errors import DataError, OperationalError
+
+
+class FileUnreadable(OperationalError):
+    """Reports a file that cannot be opened or is not of the format it was said to have; nothing was written."""
+
+    sqlstate = "58P01"
+
+
+class BadCopyFormat(DataError):
+    """Reports a line or column of a file that does not fit the table; nothing was written."""
+
+    sqlstate = "22P04"
+
+
+class BadCopyValue(DataError):
+    """Reports a value in a file that is none of its column's type; nothing was written.
+
+    Attributes:
+        code: PostgreSQL's code of the value's own error.
+    """
+
+    def __init__(self, message: str, *, code: str, detail: str, hint: str | None = None) -> None:
+        super().__init__(message, detail=detail, hint=hint or "Correct the file; nothing was written.")
+        self.code = code

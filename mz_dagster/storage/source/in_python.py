@@ -1,0 +1,71 @@
+"""Input functions that run in Python, on Spark's workers: those of `plan.functions.pure` for what Spark cannot read.
+
+A worker gets their code by value, as it does in `compute/scalar/pure.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pyspark import cloudpickle
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from mz_dagster.plan.functions import pure
+from mz_dagster.plan.types import INTERVAL, TIME, Kind
+from mz_dagster.storage.spark.schema import spark_type
+
+cloudpickle.register_pickle_by_value(pure)  # type: ignore[no-untyped-call]
+
+#: Kinds read in Python, with their input functions and what these return.
+_READERS: dict[Kind, tuple[str, T.DataType]] = {
+    Kind.JSONB: ("cast_text_to_jsonb", T.StringType()),
+    Kind.TIME: ("cast_text_to_time", spark_type(TIME)),
+    Kind.INTERVAL: ("cast_text_to_interval", spark_type(INTERVAL)),
+}
+
+
+def read(text: SparkColumn, kind: Kind) -> SparkColumn:
+    """Returns the value that `text` is of `kind`; NULL if it is none."""
+    reader, type_ = _reader(kind)
+
+    def value(cell: str | None) -> Any:
+        return reader(cell)[0]
+
+    return F.udf(value, type_, useArrow=True)(text)
+
+
+def why_unread(text: SparkColumn, kind: Kind) -> SparkColumn:
+    """Returns `<SQLSTATE> <message>`: why `text` is not read."""
+    reader, _ = _reader(kind)
+
+    def error(cell: str | None) -> str | None:
+        why: str | None = reader(cell)[1]
+        return why
+
+    return F.udf(error, T.StringType(), useArrow=True)(text)
+
+
+def _reader(kind: Kind) -> tuple[Callable[[str | None], tuple[Any, str | None]], T.DataType]:
+    name, type_ = _READERS[kind]
+    function, failure = pure.PURE[name], pure.SqlFailure
+
+    def total(cell: str | None) -> tuple[Any, str | None]:
+        try:
+            return (None if cell is None else function(cell)), None
+        except failure as error:
+            return None, str(error)
+
+    return total, type_
+
+
+def member(line: SparkColumn, *path: str) -> SparkColumn:
+    """Returns the text of a member of an object in JSON, by its path; NULL if it is null or not there."""
+    found = pure.jsonb.raw_member
+
+    def text(cell: str | None) -> str | None:
+        return None if cell is None else found(cell, path)
+
+    return F.udf(text, T.StringType(), useArrow=True)(line)

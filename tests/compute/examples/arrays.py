@@ -1,0 +1,199 @@
+"""Functions over arrays and records, and series of numbers, which here are arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mz_dagster.plan.functions import Cast, cast, resolve_table_function
+from mz_dagster.plan.record import field, record
+from mz_dagster.plan.scalar import Call, Literal
+from mz_dagster.plan.types import (
+    BOOL,
+    BYTEA,
+    DATE,
+    FLOAT4,
+    FLOAT8,
+    INT4,
+    INT8,
+    INTERVAL,
+    JSONB,
+    TEXT,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    UUID,
+    Kind,
+    ScalarType,
+    array_of,
+    numeric,
+)
+from tests.compute.examples.example import POOLS, Example, applied, casting, columns_of, function, operator
+
+_INTS = ["{}", "{1}", "{1,2,3}", "{3,2,1}", "{NULL}", "{1,NULL,3}", "{1,1}", "{-2147483648,2147483647}", "{2,NULL}"]
+_TEXTS = ["{}", "{a}", '{a,"b c",""}', '{NULL,"NULL"}', r'{"\"","\\","{}",","}', "{é,🐘}", "{a,a,b}", '{" a "}']
+_FLOATS = ["{}", "{0.1,-0}", "{0,NaN}", "{NULL,1e300}", "{NaN,NaN}", "{Infinity,-Infinity,1.5}"]
+POOLS["ints"] = (array_of(INT4), _INTS)
+POOLS["bigints"] = (array_of(INT8), ["{}", "{1,2}", "{9223372036854775807,NULL}"])
+POOLS["texts"] = (array_of(TEXT), _TEXTS)
+POOLS["floats"] = (array_of(FLOAT8), _FLOATS)
+POOLS["bools"] = (array_of(BOOL), ["{}", "{t,f}", "{NULL,t}"])
+POOLS["dates"] = (array_of(DATE), ["{}", "{2020-02-29,NULL}", "{0001-01-01,9999-12-31}"])
+POOLS["moments"] = (array_of(TIMESTAMP), ['{"2020-02-29 12:34:56.789",NULL}', "{0001-01-01}"])
+POOLS["prices"] = (array_of(numeric(2)), ["{}", "{1.50,-0.01}", "{NULL,7}"])
+POOLS["intervals"] = (array_of(INTERVAL), ['{"1 mon 2 days",NULL,-00:00:01.5}'])
+POOLS["uuids"] = (array_of(UUID), ["{00000000-0000-4000-8000-00000000000a,NULL}"])
+POOLS["byteas"] = (array_of(BYTEA), [r'{"\\x00ff",""}'])
+POOLS["jsonbs"] = (array_of(JSONB), [r'{"{\"b\": 1.50, \"a\": null}",1,NULL}'])
+POOLS["zoned"] = (array_of(TIMESTAMPTZ), ['{"2020-02-29 12:34:56+02",NULL}'])
+POOLS["clocks"] = (array_of(TIME), ["{12:34:56.7,NULL}"])
+POOLS["chars"] = (array_of(ScalarType(Kind.CHAR, length=3)), ["{a,abc,NULL}"])
+POOLS["reals"] = (array_of(FLOAT4), ["{0.1,1e10,NaN}"])
+POOLS["separator_text"] = (TEXT, ["", ",", "a", ", ", "\\E", "\\", ".", "é"])
+POOLS["few_int4"] = (INT4, ["-1", "0", "1", "2", "3", "2147483647", "-2147483648"])
+POOLS["split_text"] = (TEXT, ["", "a,b,,c", ",", "a, b", "é🐘,x", "a\\Eb", "a.b", "\\", "aaa", "a,b\\Ec"])
+POOLS["array_text"] = (
+    TEXT,
+    ["{}", " { } ", "{1,2}", "{ 1 , 2 }", "{1,}", "{,1}", "{", "}", "", "1,2", "{1}x", "{1} ", "{a}", "{NULL,null}",
+     '{"1"}', '{"1', "{1 2}", '{"NULL"}', "{\\1}", "{1\\", '{1"2"}', '{"a"b}', "{99999999999}"],
+)  # fmt: skip
+POOLS["step_int4"] = (INT4, ["1", "2", "-1", "-3", "0"])
+POOLS["near_int4"] = (INT4, ["-3", "0", "1", "4", "2147483647"])
+POOLS["end_int4"] = (INT4, ["-3", "0", "1", "4"])
+POOLS["far_int8"] = (INT8, ["9223372036854775805", "9223372036854775807", "-9223372036854775808"])
+POOLS["leap_int8"] = (INT8, ["9223372036854775807", "-9223372036854775807", "4611686018427387904", "0"])
+POOLS["n2near"] = (numeric(2), ["-1.50", "0", "2.25", "99999999999999999999999999999999999.99"])
+POOLS["n2step"] = (numeric(2), ["0.75", "-0.75", "99999999999999999999999999999999.00", "0"])
+_MOMENTS = ["2020-01-31 12:00:00", "2020-02-29 00:00:00", "2021-01-01 00:00:00"]
+POOLS["from_ts"] = (TIMESTAMP, _MOMENTS)
+POOLS["from_tz"] = (TIMESTAMPTZ, [f"{one}+00" for one in _MOMENTS])
+POOLS["step_interval"] = (
+    INTERVAL,
+    ["1 month", "-1 month", "30 days", "0", "1 day -24 hours", "1 year", "11 days 11:11:11.5"],
+)
+
+
+def examples() -> Iterator[Example]:
+    """Yields the examples of this area."""
+    yield from _operators()
+    yield from _functions()
+    yield from _quantified()
+    yield from _casts()
+    yield from _records()
+    yield from _series()
+
+
+def _operators() -> Iterator[Example]:
+    for pool in ("ints", "texts", "floats", "prices", "dates"):
+        for symbol in ("=", "<>", "<", "<=", ">", ">="):
+            yield operator(symbol, pool, pool)
+        for symbol in ("@>", "<@", "&&"):
+            yield operator(symbol, pool, pool)
+    yield function("greatest", "ints", "ints")
+    yield function("least", "floats", "floats")
+    yield operator("||", "ints", "ints")
+    yield operator("||", "ints", "int4")
+    yield operator("||", "text", "texts")
+    yield operator("||", "ints", "bigints")
+
+
+def _functions() -> Iterator[Example]:
+    for name in ("array_length", "array_upper", "array_lower"):
+        yield function(name, "ints", "few_int4")
+    for name in ("cardinality", "array_ndims", "array_dims"):
+        yield function(name, "ints")
+    yield function("array_append", "texts", "needle")
+    yield function("array_prepend", "needle", "texts")
+    yield function("array_cat", "texts", "texts")
+    for name in ("array_position", "array_positions", "array_remove"):
+        yield function(name, "texts", "needle")
+        yield function(name, "floats", "float8")
+    yield function("array_position", "ints", "few_int4", "few_int4")
+    yield function("array_replace", "ints", "few_int4", "few_int4")
+    yield function("trim_array", "ints", "few_int4")
+    yield function("array_to_string", "texts", "separator_text")
+    yield function("array_to_string", "bools", "separator_text", "needle")
+    yield function("array_to_string", "floats", "separator_text")
+    yield function("string_to_array", "split_text", "separator_text")
+    yield function("string_to_array", "split_text", "separator_text", "needle")
+    yield function("array_subscript", "ints", "few_int4", sql="({0})[{1}]")
+    yield function("array_slice", "ints", "few_int4", "few_int4", sql="({0})[{1}:{2}]")
+    for pools in (("few_int4", "few_int4"), ("float8",)):
+        columns = columns_of(pools)
+        made = Call("array", tuple(columns), array_of(columns[0].type), False)
+        yield Example(f"ARRAY[{', '.join(f'{{{i}}}' for i in range(len(pools)))}]", made, pools)
+
+
+def _quantified() -> Iterator[Example]:
+    for pools, symbol, name in (
+        (("few_int4", "ints"), "=", "eq_int4"),
+        (("few_int4", "ints"), "<", "lt_int4"),
+        (("few_int4", "ints"), "<>", "ne_int4"),
+        (("text", "texts"), "LIKE", "like_text"),
+    ):
+        for word, quantifier in (("ANY", "any_element"), ("ALL", "all_elements")):
+            call = Call(quantifier, (*columns_of(pools), Literal(name, TEXT)), BOOL)
+            yield Example(f"{{0}} {symbol} {word} ({{1}})", call, pools)
+
+
+def _casts() -> Iterator[Example]:
+    for pool in ("ints", "texts", "floats", "bools", "dates", "moments", "prices"):
+        yield casting(pool, TEXT)
+    for pool in ("intervals", "uuids", "byteas", "jsonbs", "zoned", "clocks", "chars", "reals"):
+        yield casting(pool, TEXT)
+    yield casting("reals", array_of(FLOAT8))
+    yield casting("texts", array_of(FLOAT8))
+    yield casting("ints", array_of(INT8))
+    yield casting("bigints", array_of(INT4))
+    yield casting("ints", array_of(TEXT))
+    yield casting("bools", array_of(TEXT))
+    yield casting("texts", array_of(INT4))
+    yield casting("prices", array_of(INT4))
+    yield casting("floats", array_of(TEXT))
+    yield casting("array_text", array_of(INT4))
+    yield casting("array_text", array_of(TEXT))
+
+
+def _records() -> Iterator[Example]:
+    for pools in (("few_int4", "text", "bool"), ("float8", "texts"), ("date", "n2")):
+        columns = columns_of(pools)
+        text = f"ROW({', '.join(f'{{{i}}}' for i in range(len(pools)))})"
+        shown = cast(record(columns).type, TEXT)
+        assert isinstance(shown, Cast)
+        yield Example(f"{text}::text", shown.apply(record(columns)), pools)
+    columns = columns_of(("few_int4", "text"))
+    pair = Call("array", (record(columns), record(columns)), array_of(record(columns).type), False)
+    nested = Call("array_subscript", (pair, Literal(2, INT4)), record(columns).type)
+    yield Example("(ARRAY[ROW({0}, {1}), ROW({0}, {1})])[2]", nested, ("few_int4", "text"))
+    yield Example("{1}", field(nested, 1), ("few_int4", "text"))
+
+
+def _series() -> Iterator[Example]:
+    yield from _counted("near_int4", "end_int4", "step_int4")
+    yield from _counted("end_int4", "near_int4")
+    yield from _counted("far_int8", "far_int8")
+    yield from _counted("far_int8", "far_int8", "leap_int8")
+    yield from _counted("n2near", "n2near", "n2step")
+    yield from _counted("n2step", "n2near")
+    for pool in ("from_ts", "from_tz"):
+        columns = columns_of((pool, pool, "step_interval"))
+        resolved = resolve_table_function("generate_series", [column.type for column in columns])
+        rows = "ARRAY(SELECT * FROM generate_series({0}, {1}, {2}))"
+        some = "{0} IS NOT NULL AND {1} IS NOT NULL AND {2} IS NOT NULL"
+        yield Example(f"CASE WHEN {some} THEN {rows} END", applied(resolved, columns), (pool, pool, "step_interval"))
+    columns = columns_of(("texts", "few_int4"))
+    resolved = resolve_table_function("generate_subscripts", [column.type for column in columns])
+    rows = "CASE WHEN {0} IS NOT NULL AND {1} IS NOT NULL THEN ARRAY(SELECT generate_subscripts({0}, {1})) END"
+    yield Example(rows, applied(resolved, columns), ("texts", "few_int4"))
+
+
+def _counted(*pools: str) -> Iterator[Example]:
+    """Yields the example of a series; of one that is too long for us only that it is so."""
+    columns = columns_of(pools)
+    resolved = resolve_table_function("generate_series", [column.type for column in columns])
+    arguments = [f"{{{i}}}" for i in range(len(pools))]
+    step = "nullif({2}, 0)" if len(pools) == 3 else "1"
+    refused = "error('54000', 'generate_series makes more than 10000000 rows')::text"
+    some = " AND ".join(f"{one} IS NOT NULL" for one in arguments)
+    rows = f"CASE WHEN {some} THEN ARRAY(SELECT * FROM generate_series({', '.join(arguments)}))::text END"
+    guarded = f"CASE WHEN ({{1}}::numeric - {{0}}::numeric) / {step} >= 10000000 THEN {refused} ELSE {rows} END"
+    yield Example(guarded, applied(resolved, columns), pools)

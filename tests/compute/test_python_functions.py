@@ -1,0 +1,55 @@
+"""Functions that run in Python: what Spark's workers get, and what they are given."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark import cloudpickle
+from pyspark.sql import functions as sf
+
+from mz_dagster.compute.frame import ensure_exact
+from mz_dagster.compute.scalar import Emitter
+from mz_dagster.compute.scalar.pure import on_worker
+from mz_dagster.plan.functions import FUNCTIONS
+from mz_dagster.plan.functions.pure import PURE
+from mz_dagster.plan.scalar import Call, ColumnRef
+from mz_dagster.plan.types import FLOAT8, TEXT
+from mz_dagster.storage.spark import call_with_deadline
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# What a worker has: Python and pyspark, and not us.
+_WORKER = """
+import pickle, sys
+class Nothing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("mz_dagster", "sqlglot", "dagster", "deltalake"):
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Nothing())
+functions = pickle.load(sys.stdin.buffer)
+print(len(functions), functions["cast_float8_to_text"](0.1))
+"""
+
+
+def test_a_worker_needs_nothing_of_ours() -> None:
+    functions = {name: on_worker(PURE[name], fallible=FUNCTIONS[name].fallible) for name in PURE}
+    code = cloudpickle.dumps(functions)  # type: ignore[no-untyped-call]
+    assert b"mz_dagster" in code, "by value, with the names of where it came from"
+    answer = subprocess.run([sys.executable, "-c", _WORKER], input=code, capture_output=True, timeout=60, check=False)
+    assert answer.stdout.decode().split()[0] == str(len(PURE)), answer.stderr.decode()
+
+
+def test_a_function_over_a_scan_of_files_gets_rows(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark 4.2 waits for ever for a function that it gives the scan's columns."""
+    ensure_exact(spark)
+    folder = str(tmp_path / "floats")
+    spark.range(5).select((sf.col("id") / 10).alias("x")).write.parquet(folder)
+    emitter = Emitter([sf.col("x")])
+    text = emitter.emit(Call("cast_float8_to_text", (ColumnRef(0, FLOAT8),), TEXT))
+    frame = emitter.stage(spark.read.parquet(folder)).groupBy(text.value.alias("t")).count()
+    rows = call_with_deadline(spark, frame.collect, 60)
+    assert sorted(row.t for row in rows) == ["0", "0.1", "0.2", "0.3", "0.4"]

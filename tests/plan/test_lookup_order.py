@@ -1,0 +1,77 @@
+"""The order in which a join looks up its inputs: by keys, and by sizes where they are known."""
+
+from mz_dagster.formalism import GlobalId
+from mz_dagster.plan import lower_to_maintained_plan, lower_to_snapshot_plan, optimize
+from mz_dagster.plan.lowering import ordered_by_size, snapshot_ordered_by_size
+from mz_dagster.plan.physical import DeltaJoin, Physical, collections_read, physical_inputs
+from mz_dagster.plan.relation import Filter, Get, Join, Project, Relation
+from mz_dagster.plan.rewriting import reference
+from mz_dagster.plan.scalar import Call, Literal
+from mz_dagster.plan.types import BOOL, INT4, Column, RelationType
+
+SIZES = {"customer": 150_000, "orders": 1_500_000, "supplier": 10_000, "nation": 25}
+
+
+def table(name: str, *columns: str, key: bool = False) -> Get:
+    keys = frozenset({frozenset({0})}) if key else frozenset[frozenset[int]]()
+    return Get(GlobalId(name), RelationType(tuple(Column(one, INT4, False) for one in columns), keys), name)
+
+
+CUSTOMER = table("customer", "custkey", "nationkey", key=True)
+ORDERS = table("orders", "orderkey", "custkey", key=True)
+SUPPLIER = table("supplier", "suppkey", "nationkey", key=True)
+NATION = table("nation", "nationkey", "name", key=True)
+
+
+def joined(inputs: tuple[Relation, ...], *classes: tuple[int, ...]) -> Join:
+    columns = RelationType(tuple(column for one in inputs for column in one.relation_type.columns))
+    return Join(inputs, tuple(tuple(reference(columns, position) for position in one) for one in classes))
+
+
+def joins(plan: Physical) -> list[DeltaJoin]:
+    found = [plan] if isinstance(plan, DeltaJoin) else []
+    return found + [join for one in physical_inputs(plan) for join in joins(one)]
+
+
+def orders_of(join: DeltaJoin) -> dict[str, list[str]]:
+    names = ["".join(collections_read(one)) for one in join.inputs]
+    return {names[i]: [names[j] for j in order] for i, order in enumerate(join.orders)}
+
+
+def test_without_sizes_unique_keys_come_first_and_cross_products_last() -> None:
+    other = table("other", "n")
+    relation = joined((other, SUPPLIER, CUSTOMER, NATION), (2, 6), (4, 6))
+    (join,) = joins(lower_to_maintained_plan(relation, tuple("abcdefg")).output)
+    assert orders_of(join)["customer"] == ["nation", "supplier", "other"]
+
+
+def test_sizes_tell_a_wide_lookup_from_a_narrow_one() -> None:
+    """All suppliers of a customer's nation are many; a customer's orders are few, and some do not pass the filter."""
+    placed = Filter(ORDERS, (Call("gt_int4", (reference(ORDERS.relation_type, 0), Literal(9, INT4)), BOOL, False),))
+    relation = joined((SUPPLIER, CUSTOMER, placed, NATION), (2, 5), (1, 3, 6))
+    plan = lower_to_maintained_plan(relation, tuple("abcdefgh")).output
+    (before,) = joins(plan)
+    assert orders_of(before)["customer"] == ["nation", "supplier", "orders"]
+    (join,) = joins(ordered_by_size(plan, SIZES.__getitem__))
+    assert orders_of(join)["customer"] == ["nation", "orders", "supplier"]
+    assert orders_of(join)["orders"] == ["customer", "nation", "supplier"]
+
+
+def test_a_snapshot_begins_where_the_fewest_rows_come_about() -> None:
+    only = Filter(NATION, (Call("eq_int4", (reference(NATION.relation_type, 1), Literal(7, INT4)), BOOL, False),))
+    relation = joined((ORDERS, CUSTOMER, only), (1, 2), (3, 4))
+    plan = snapshot_ordered_by_size(lower_to_snapshot_plan(relation), SIZES.__getitem__)
+    (join,) = joins(plan.output)
+    assert join.first == 2
+    assert orders_of(join)["nation"] == ["customer", "orders"]
+
+
+def test_the_size_of_a_shared_subplan_is_estimated() -> None:
+    shared = joined((CUSTOMER, NATION), (1, 2))
+    pairs = joined((Project(shared, (0, 1)), Project(shared, (1, 0)), ORDERS), (0, 3), (5, 1))
+    plan = lower_to_snapshot_plan(optimize(pairs))
+    assert [one.id for one in plan.shared] == ["shared:1"]
+    ordered = snapshot_ordered_by_size(plan, SIZES.__getitem__)
+    (inner,), (outer,) = joins(ordered.shared[0].plan), joins(ordered.output)
+    assert inner.first == 1
+    assert orders_of(outer)["orders"] == ["shared:1", "shared:1"]

@@ -1,0 +1,122 @@
+"""Queries over jsonb say what PostgreSQL 15 says; equal values of several representations count as equal everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.postgres_server import Postgres, running_postgres
+from tests.sql.against_postgres import differences, script, tables
+
+#: Values of all types; equal ones of several representations, NULLs and duplicates.
+_Q = (
+    "(VALUES (1, '1.0'::jsonb), (2, '1.00'), (3, '[1, {\"a\": 2.50}]'), (4, '[1.0, {\"a\": 2.5}]'), (5, NULL),"
+    " (6, 'null'), (7, '{}'), (8, '[]'), (9, '\"b\"'), (10, '\"aa\"'), (11, NULL), (12, '{\"b\": 1, \"aa\": [2, 3]}'),"
+    " (13, 'true'), (14, '10'), (15, '-3e2'), (16, '[]')) AS q (i, j)"
+)
+#: A document for each row of a table.
+_D = (
+    "(SELECT id, a, jsonb_build_object('a', a, 'tags', jsonb_build_array(b, c, d), 'x', jsonb_build_object('e', e))"
+    " AS j FROM t) AS m"
+)
+
+QUERIES = [
+    # Operators and their precedence.
+    "SELECT (j -> 'a')::text, j ->> 'a', j -> 'tags' ->> 1, j #>> '{x,e}', (j #> '{tags,-1}')::text FROM " + _D,
+    "SELECT j ->> 'a' || j ->> 'a', j -> 'a' = '1', j @> '{\"a\": 1}' OR j ? 'b', NOT j ? 'a' FROM " + _D,
+    "SELECT upper(j #>> '{tags,1}'), coalesce(j -> 'no', j -> 'a')::text, length((j -> 'tags')::text) FROM " + _D,
+    "SELECT (j - 'tags' || '{\"b\": [1]}')::text, (j #- '{tags,0}')::text, j ?| '{b,x}', j ?& '{a,x}' FROM " + _D,
+    "SELECT j['tags'][1]::text, j['x']['e'] = to_jsonb(e) FROM " + _D + " JOIN t USING (id)",
+    "SELECT (j ->> 'a')::int + 1, (j -> 'a')::int, (j['a'])::numeric(10, 2) FROM " + _D + " WHERE a > 0",
+    "SELECT id FROM " + _D + " WHERE j -> 'a' > '1' AND (j -> 'tags' -> 0) IS NOT NULL",
+    "SELECT jsonb_typeof(j -> 'a'), jsonb_array_length(j -> 'tags'), jsonb_strip_nulls(j)::text FROM " + _D,
+    "SELECT jsonb_set(j, '{tags,1}', to_jsonb(id))::text, jsonb_insert(j, '{tags,0}', 'true')::text FROM " + _D,
+    "SELECT jsonb_pretty(j), jsonb_extract_path_text(j, 'x', 'e'), jsonb_extract_path(j, 'tags', '0')::text FROM " + _D,
+    "SELECT jsonb_contains(j, '{\"a\": 1}'), jsonb_contained('{}', j), jsonb_exists(j, 'a') FROM " + _D,
+    "SELECT jsonb_exists_any(j, '{a}'), jsonb_exists_all(j, '{a,b}'), jsonb_concat(j, '[]')::text FROM " + _D,
+    "SELECT jsonb_delete_path(j, '{x,e}')::text FROM " + _D,
+    "SELECT jsonb_delete(j, 'a')::text, jsonb_delete(j -> 'tags', 1)::text FROM " + _D,
+    "SELECT to_jsonb(t)::text FROM t",
+    "SELECT jsonb_build_object('r', ROW(a, c), 'list', ARRAY[a, b], c, d)::text FROM t WHERE c IS NOT NULL",
+    "SELECT jsonb_build_object(c, 1)::text FROM t",
+    "SELECT jsonb_object(ARRAY['a', c])::text FROM t",
+    "SELECT (c::jsonb)::text FROM t WHERE c <> ''",
+    "SELECT '{\"a\"' || ': 1}', ('{\"a\"' || ': 1}')::jsonb::text",
+    # Equal values.
+    "SELECT count(*), min(i) FROM " + _Q + " GROUP BY j",
+    "SELECT count(DISTINCT j), count(j) FROM " + _Q,
+    "SELECT count(*) FROM (SELECT DISTINCT j FROM " + _Q + ") AS d",
+    "SELECT j::text FROM (SELECT DISTINCT j FROM " + _Q + " WHERE i IN (2, 3, 9)) AS d",
+    "SELECT j::text, count(*) FROM " + _Q + " WHERE i NOT IN (1, 4) GROUP BY j",
+    "SELECT DISTINCT ON (j) i FROM " + _Q + " ORDER BY j, i DESC",
+    "SELECT i FROM " + _Q + " ORDER BY j, i",
+    "SELECT i, j::text FROM " + _Q + " ORDER BY j DESC NULLS LAST, i",
+    "SELECT i FROM (SELECT i FROM " + _Q + " ORDER BY j DESC, i LIMIT 5) AS d",
+    "SELECT i, rank() OVER (ORDER BY j DESC), count(*) OVER (PARTITION BY j) FROM " + _Q,
+    "SELECT i, lag(j) OVER (ORDER BY i) = j FROM " + _Q,
+    "SELECT array_agg(i ORDER BY j, i) FROM " + _Q,
+    "SELECT p.i, q.i FROM " + _Q + " JOIN " + _Q.replace(" q ", " p ") + " ON p.j = q.j",
+    "SELECT p.i, q.i FROM " + _Q + " FULL JOIN " + _Q.replace(" q ", " p ") + " ON p.j = q.j AND p.i < q.i",
+    "SELECT i FROM " + _Q + " WHERE j IN (SELECT w.j FROM " + _Q.replace(" q ", " w ") + " WHERE w.i IN (2, 4))",
+    "SELECT i, j IN ('1', '[]'), j = ANY (VALUES ('10.0'::jsonb)), j > ALL (SELECT '\"a\"'::jsonb) FROM " + _Q,
+    "SELECT count(*) FROM (SELECT j FROM " + _Q + " EXCEPT SELECT '1'::jsonb) AS d",
+    "SELECT count(*) FROM (SELECT j FROM " + _Q + " INTERSECT ALL SELECT '[]'::jsonb) AS d",
+    "SELECT count(*) FROM (SELECT j FROM " + _Q + " INTERSECT ALL SELECT '1'::jsonb) AS d",
+    "SELECT i, j IS DISTINCT FROM '1', nullif(j, '1') IS NULL, j BETWEEN 'null' AND '99' FROM " + _Q,
+    "SELECT CASE j WHEN '1' THEN 'one' WHEN '[]' THEN 'none' END, jsonb_typeof(j) FROM " + _Q,
+    # Aggregates.
+    "SELECT jsonb_agg(j ORDER BY i)::text, jsonb_agg(i ORDER BY i DESC)::text FROM " + _Q,
+    "SELECT f, jsonb_agg(c ORDER BY id)::text, jsonb_agg(DISTINCT b)::text FROM t GROUP BY f",
+    "SELECT jsonb_agg(a ORDER BY id) FILTER (WHERE a > 0)::text, jsonb_agg(a) FILTER (WHERE a > 90) IS NULL FROM t",
+    "SELECT jsonb_object_agg(id, c)::text, jsonb_object_agg(coalesce(c, '-'), id ORDER BY id)::text FROM t",
+    "SELECT jsonb_object_agg(c, id) FROM t",
+    "SELECT jsonb_agg(x ORDER BY x.a, x.k, x.c)::text FROM v AS x",
+    "SELECT jsonb_agg(a)::text FROM z",
+    # Functions that return rows.
+    "SELECT id, n, x::text FROM " + _D + ", jsonb_array_elements(j -> 'tags') WITH ORDINALITY AS e (x, n)",
+    "SELECT id, key, value::text FROM " + _D + ", LATERAL jsonb_each(j)",
+    "SELECT id, k FROM " + _D + " CROSS JOIN jsonb_object_keys(j -> 'x') AS k WHERE j @> '{\"a\": 1}'",
+    "SELECT e.key, count(*), max(e.value) FROM " + _D + " CROSS JOIN jsonb_each_text(j) AS e GROUP BY e.key",
+    "SELECT id, jsonb_array_elements_text(j -> 'tags') FROM " + _D,
+    "SELECT id, (SELECT count(*) FROM jsonb_array_elements(j -> 'tags') AS e WHERE e.value <> 'null') FROM " + _D,
+    "SELECT * FROM jsonb_array_elements('{}')",
+    "SELECT id, r.a, e, x::text FROM " + _D + ", jsonb_to_record(j || j -> 'x') AS r (a int, e text, no int, x jsonb)",
+    "SELECT * FROM jsonb_to_recordset('[{\"a\": 1.005, \"b\": \"x\"}, {\"b\": null, \"A\": 2}]')"
+    " AS r (b text, a numeric(38,2), \"A\" integer)",
+    "SELECT a FROM " + _Q + " CROSS JOIN LATERAL jsonb_to_record(CASE WHEN i = 12 THEN j END) AS (b int, a text)",
+    "SELECT * FROM jsonb_to_recordset('[1]') AS r (a int)",
+    "SELECT * FROM jsonb_to_record('[]') AS r (a int)",
+    "SELECT * FROM jsonb_to_record('{}') AS r (a, b)",
+    "SELECT * FROM jsonb_each('{}') AS r (a text, b text)",
+    "SELECT * FROM jsonb_to_recordset('[]') WITH ORDINALITY AS r (a int)",
+    # Errors.
+    "SELECT (j -> 'tags')::int FROM " + _D,
+    "SELECT jsonb_array_length(j) FROM " + _D,
+    "SELECT j - 1 FROM " + _D,
+    "SELECT j -> 1.5 FROM " + _D,
+    "SELECT j #> ARRAY[1] FROM " + _D,
+    "SELECT j['a':'b'] FROM " + _D,
+    "SELECT j[1.5] FROM " + _D,
+    "SELECT min(j) FROM " + _D,
+    "SELECT sum(j) FROM " + _D,
+    "SELECT j + 1 FROM " + _D,
+    "SELECT jsonb_build_object('a') FROM t",
+    "SELECT to_jsonb('a')",
+    "SELECT '{'::jsonb",
+    "SELECT j = 'x' FROM " + _D,
+    "SELECT a::jsonb FROM t",
+    "SELECT CASE WHEN a = 1 THEN j ELSE 1 END FROM " + _D,
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Postgres]:
+    with running_postgres() as server:
+        yield server
+
+
+def test_queries_over_jsonb_say_what_postgres_says(postgres: Postgres) -> None:
+    data = tables(3)
+    postgres.run(script(data))
+    assert not (found := differences(postgres, data, QUERIES)), "\n".join(found)
