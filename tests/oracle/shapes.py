@@ -43,6 +43,7 @@ class Shapes:
             "set operation": (3, self._set_operation),
             "subquery": (5, self._with_subqueries),
             "lateral": (2, self._lateral),
+            "table function": (2, self._table_function),
         }
 
     def query(self) -> Query:
@@ -285,6 +286,40 @@ class Shapes:
                        scope.temporal or inner.temporal)  # fmt: skip
         return self._made(f"SELECT {', '.join(f'{s} AS c{i}' for i, s in enumerate(joined.spelled))} FROM {join}",
                           self._all(joined), joined)  # fmt: skip
+
+    def _table_function(self) -> Query:
+        """Returns rows beside what a function makes of them."""
+        source, scope = self._source, self._scope(2, "t")
+        call, column = self._set_of(scope)
+        ordinality = source.random() < 0.4
+        added = (column, Column("o", "bigint", 100)) if ordinality else (column,)
+        names = ", ".join(one.name for one in added)
+        item = f"{call}{' WITH ORDINALITY' if ordinality else ''} AS f ({names})"
+        text = source.choice(
+            (f"{scope.text} CROSS JOIN LATERAL {item}", f"{scope.text} LEFT JOIN LATERAL {item} ON true")
+        )
+        spelled = (*scope.spelled, *(f"f.{one.name}" for one in added))
+        joined = Scope(text, spelled, (*scope.columns, *added), True, scope.temporal)
+        items = [*self._items(joined, 2), Expr(f"⟦{len(scope.columns)}⟧", column.type, column.bound)]
+        listed = ", ".join(f"{joined.spell(one)} AS c{i}" for i, one in enumerate(items))
+        return self._made(f"SELECT {listed} FROM {text}{self._where(joined)}", items, joined)
+
+    def _set_of(self, scope: Scope) -> tuple[str, Column]:
+        """Returns a call that makes rows of a row, and their column."""
+        source, calls = self._source, [("generate_series(1, 3)", Column("e", "integer"))]
+        for spelled, one in zip(scope.spelled, scope.columns, strict=True):
+            match one.type:
+                case "integer":
+                    calls.append((f"generate_series({spelled} % 3, 2)", Column("e", "integer")))
+                case "text":
+                    calls.append((f"string_to_table({spelled}, 'a')", Column("e", "text")))
+                    calls.append((f"regexp_split_to_table({spelled}, '[ab]')", Column("e", "text")))
+                case "integer[]" | "text[]":
+                    calls += [(f"unnest({spelled})", Column("e", one.type[:-2]))] * 3
+                case "jsonb":
+                    array = f"CASE jsonb_typeof({spelled}) WHEN 'array' THEN {spelled} END"
+                    calls += [(f"jsonb_array_elements({array})", Column("e", "jsonb"))] * 2
+        return source.choice(calls)
 
     def _all(self, scope: Scope) -> list[Expr]:
         return [Expr(f"⟦{i}⟧", one.type, one.bound) for i, one in enumerate(scope.columns)]

@@ -30,21 +30,20 @@ def live(seeds: Sequence[int], folder: Path, spark: SparkConfig, server: Postgre
     return total
 
 
-@pytest.mark.deep
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(600)
 def test_views_are_their_queries_at_every_time(tmp_path: Path, spark_config: SparkConfig, server: Postgres) -> None:
-    total = live(FEW, tmp_path, spark_config, server, views=6, writes=8)
+    total = live(FEW, tmp_path, spark_config, server, views=6, writes=6)
     print(total)
-    total.check(arrangements=False)
+    total.check(covers=False)
 
 
 @pytest.mark.deep
-@pytest.mark.timeout(7200)
+@pytest.mark.timeout(36000)
 def test_views_are_their_queries_in_many_worlds(tmp_path: Path, spark_config: SparkConfig, server: Postgres) -> None:
-    total = live(range(1000, 1025), tmp_path, spark_config, server, views=8, writes=10)
+    total = live(range(1000, 1100), tmp_path, spark_config, server, views=16, writes=10)
     print(total)
     total.check()
 
 
-#: Worlds that together exercise every operator, errors and restarts.
-FEW = (2, 3, 4)
+#: A small fixed set; that every kind of operator was exercised is asked of the many.
+FEW = (1, 2)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from docs import functions
 from mz_dagster.plan.functions import (
     FUNCTIONS,
     OVERLOADS,
@@ -223,3 +224,7 @@ def test_null_is_null_of_any_type() -> None:
         literal = literal_of(None, type_)
         assert not isinstance(literal, Failure)
         assert (literal.value, literal.type) == (None, type_)
+
+
+def test_the_reference_of_functions_is_what_the_table_says() -> None:
+    assert functions.PAGE.read_text(encoding="utf-8") == functions.page(), "run: python -m docs.functions"

@@ -172,13 +172,18 @@ def test_session_is_utc_ansi_and_delta(config: SparkConfig, server: ServerInfo) 
     assert session.conf.get("spark.sql.catalogImplementation") == "in-memory"
 
 
+#: Of one stage: what Spark runs before the last one it submits by the way, and an interruption that comes just then
+#: leaves it running, without the operation that it belonged to.
+ENDLESS = "SELECT id FROM range(100000000000) WHERE hash(id, 1) = 7 AND id < 0"
+
+
 def test_call_beyond_its_deadline_is_given_up_and_interrupted(config: SparkConfig, server: ServerInfo) -> None:
     session = open_session(config)
     start = time.monotonic()
     with pytest.raises(OperationalError, match="did not answer in time") as raised:
         call_with_deadline(
             session,
-            lambda: session.sql("SELECT count(*) FROM range(100000000000) WHERE hash(id, 1) = 7").collect(),
+            lambda: session.sql(ENDLESS).collect(),
             1.0,
             writing=True,
         )
@@ -196,7 +201,7 @@ def test_call_that_starts_its_work_after_its_deadline_is_interrupted_then(
     def slow_to_begin() -> None:
         time.sleep(3)
         try:
-            session.sql("SELECT count(*) FROM range(100000000000) WHERE hash(id, 2) = 7").collect()
+            session.sql(ENDLESS).collect()
         finally:
             ended.set()
 

@@ -31,6 +31,7 @@ from mz_dagster.plan.types import (
 from mz_dagster.storage.spark import SparkConfig, call_with_deadline, open_session
 from mz_dagster.storage.spark.deadline import is_lost, reporting_lost_spark
 from mz_dagster.storage.spark_shards import update_schema
+from tests.conftest import STATE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -134,6 +135,7 @@ def test_server_of_a_killed_test_run_is_stopped(tmp_path: Path) -> None:
     )
     (tmp_path / "tmp").mkdir()
     environment = os.environ | {"PYTHONPATH": str(REPOSITORY), "TMPDIR": str(tmp_path / "tmp")}
+    environment.pop(STATE, None)  # else it takes the server of this run for one that is to outlive it
     conftest = (REPOSITORY / "tests" / "conftest.py").read_text()
     (tmp_path / "conftest.py").write_text(
         conftest.replace("Path(__file__).resolve().parents[1]", f"Path({str(REPOSITORY)!r})")

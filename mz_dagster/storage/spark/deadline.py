@@ -95,8 +95,8 @@ def call_with_deadline(
     """Returns `call()`, made in a thread of its own and given up after `seconds`.
 
     What the call started on the server is interrupted when it is given up, and so is what it starts later: a call that
-    is slow to begin must not hold the server's cores for nobody. Its thread is abandoned, and ends when the client's
-    own deadlines do.
+    is slow to begin must not hold the server's cores for nobody. (Spark 4.2 may leave a stage running that it was just
+    submitting.) Its thread is abandoned, and ends when the client's own deadlines do.
 
     Args:
         session: The session `call` uses, whose jobs are interrupted at the deadline; None if there is nothing

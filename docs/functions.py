@@ -1,0 +1,98 @@
+"""Writes `functions.md`, the reference of operators and functions, from the table: `python -m docs.functions`.
+
+A test holds that the page is what the table says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from mz_dagster.plan.functions import FUNCTIONS, OVERLOADS
+from mz_dagster.plan.functions.polymorphic import POLYMORPHIC, Pseudo
+from mz_dagster.plan.functions.signature import Overload
+from mz_dagster.plan.functions.tables import set_overloads
+from mz_dagster.plan.types import Kind, ScalarType
+
+PAGE = Path(__file__).with_name("functions.md")
+
+_HEAD = """\
+# Operators and functions
+
+Made from the table of functions by `python -m docs.functions`; what is not here is refused when a query is bound, with
+its position. Each returns what PostgreSQL 15 returns, value or error, in UTC and with C collation. Arguments are cast
+as in PostgreSQL: `smallint` fits where `integer` is named. A `numeric` result has a scale that is fixed when the query
+is bound, and 38 digits in all.
+
+Beside these there are forms with a syntax of their own: `AND`, `OR`, `NOT`, `IS [NOT] NULL | TRUE | FALSE | UNKNOWN |
+DISTINCT FROM`, `BETWEEN`, `IN`, `ANY`, `ALL`, `EXISTS`, `CASE`, `CAST`, `coalesce`, `nullif`, `greatest`, `least`,
+`concat`, `concat_ws`, `format`, `extract`, `date_part`, `date_trunc`, `AT TIME ZONE`, `OVERLAPS`, `ROW`, `ARRAY`,
+subscripts and slices, `jsonb_build_array`, `jsonb_build_object`, `to_jsonb`, and `mz_now()`.
+
+Aggregates: `count`, `sum`, `avg`, `min`, `max`, `bool_and`, `every`, `bool_or`, `bit_and`, `bit_or`, `bit_xor`,
+`variance`, `var_pop`, `var_samp`, `stddev`, `stddev_pop`, `stddev_samp`, `corr`, `covar_pop`, `covar_samp`, `regr_*`,
+`array_agg`, `string_agg`, `jsonb_agg`, `jsonb_object_agg`; `WITHIN GROUP`: `percentile_cont`, `percentile_disc`,
+`mode`, `rank`, `dense_rank`, `percent_rank`, `cume_dist`. As window functions besides: `row_number`, `rank`,
+`dense_rank`, `percent_rank`, `cume_dist`, `ntile`, `lag`, `lead`, `first_value`, `last_value`, `nth_value`.
+
+`exp`, `ln`, `power` and the trigonometric functions of floats are the C library's, as PostgreSQL's are: their last
+digit is the same wherever the library is.
+"""
+_ROWS = """\
+In `FROM`, also after `LATERAL`, in `ROWS FROM` and `WITH ORDINALITY`, and in the list of a `SELECT`; besides these
+`unnest` of one or several arrays, `generate_subscripts`, `jsonb_to_record` and `jsonb_to_recordset`.
+"""
+
+
+def page() -> str:
+    """Returns the text of the page."""
+    operators, functions = dict[str, list[str]](), dict[str, list[str]]()
+    for name, lines in _calls():
+        (functions if name.replace("_", "a").isalnum() else operators).setdefault(name, []).extend(lines)
+    rows = dict[str, list[str]]()
+    for one in set_overloads():
+        rows.setdefault(one.sql_name, []).append(_line(one))
+    parts = [_HEAD, "## Operators\n", *_table(operators), "\n## Functions\n", *_table(functions)]
+    parts += ["\n## Functions that return rows\n", _ROWS, *_table(rows)]
+    return "\n".join(parts) + "\n"
+
+
+def _calls() -> Iterator[tuple[str, list[str]]]:
+    for name, overloads in sorted(OVERLOADS.items()):
+        yield name, [_line(one) for one in overloads]
+    for name, calls in sorted(POLYMORPHIC.items()):
+        yield name, [f"{_listed(map(_named, arguments))} → {_named(result)}" for _, arguments, result in calls]
+
+
+def _line(one: Overload) -> str:
+    arguments = _listed(kind.value for kind in one.signature)
+    if one.refused:
+        return f"{arguments}: refused, {one.refused}"
+    result = FUNCTIONS[one.implementation].result
+    return f"{arguments} → {'the same type' if result is None else result.value}"
+
+
+def _listed(kinds: Iterable[str]) -> str:
+    return f"({', '.join(kinds)})"
+
+
+def _named(type_: Pseudo | ScalarType) -> str:
+    match type_:
+        case Pseudo.ARRAY:
+            return "array"
+        case Pseudo.ELEMENT:
+            return "element"
+        case _:
+            return str(type_) if type_.kind is not Kind.NUMERIC else Kind.NUMERIC.value
+
+
+def _table(calls: dict[str, list[str]]) -> Iterator[str]:
+    yield "| name | arguments and result |"
+    yield "|---|---|"
+    for name, lines in sorted(calls.items()):
+        shown = name.replace("|", "\\|")
+        yield f"| `{shown}` | {'<br>'.join(dict.fromkeys(lines))} |"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
