@@ -32,7 +32,8 @@ META = (TIME, DIFF, ERROR)
 #: shared columns takes the analyzer an iteration or two. Constraints are not inferred from expressions: Catalyst
 #: substitutes aliases into each other for that, which takes minutes where large ones stand above a join. A Python
 #: function gets rows, not the columns of a Parquet scan: Spark 4.2 then writes its worker a header that the worker does
-#: not expect, and both wait for ever.
+#: not expect, and both wait for ever. A name is a column of the input, and never one of the same SELECT, to which
+#: Spark binds it first in the body of a lambda.
 REQUIRED_CONF = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
@@ -40,6 +41,7 @@ REQUIRED_CONF = {
     "spark.sql.analyzer.maxIterations": "1000",
     "spark.sql.constraintPropagation.enabled": "false",
     "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
+    "spark.sql.lateralColumnAlias.enableImplicitResolution": "false",
 }
 
 _exact: WeakSet[SparkSession] = WeakSet()
