@@ -2,8 +2,8 @@
 
 Owns arguments, what is printed, and exit codes: 0 if the command did what it says, 1 if it failed (the
 error, its detail and its hint go to standard error), 2 if the arguments are wrong, 3 if `plan --check` found changes,
-130 if interrupted. Every command but `sql` and `init` needs a project: the folder named by `--project`, or the nearest
-folder above the current one that holds an `mz.toml`; `sql` makes any folder an embedded project, as
+130 if interrupted. Every command but `sql`, `init` and `restore` needs a project: the folder named by `--project`, or
+the nearest folder above the current one that holds an `mz.toml`; `sql` makes any folder an embedded project, as
 `mz_dagster.connect` does.
 
 It decides nothing: each command is a call of the adapter or of the orchestration.
@@ -90,6 +90,23 @@ def _parser() -> argparse.ArgumentParser:
 
     compact = commands.add_parser("compact", help="forget history that retention allows to, merge batches and sweep")
     compact.set_defaults(command=_compact)
+
+    backup = commands.add_parser("backup", help="copy the project to a folder, as it is now, while everything runs")
+    backup.add_argument("target", type=Path, help="an empty folder, or one to be made, outside of the project")
+    backup.set_defaults(command=_backup)
+
+    restore = commands.add_parser("restore", help="make a project from a backup")
+    restore.add_argument("source", type=Path, help="the backup")
+    restore.add_argument("folder", type=Path, help="the project's folder: an empty one, or one to be made")
+    restore.add_argument("--catalog", metavar="URL", help="a database for its catalog (default: SQLite in the project)")
+    restore.set_defaults(command=_restore)
+
+    doctor = commands.add_parser("doctor", help="check every invariant of the project; exit with 1 if one is broken")
+    doctor.add_argument(
+        "--deep", action="store_true", help="read every row, and hash every file that a source has read"
+    )
+    doctor.add_argument("--repair", action="store_true", help="repair what is safe to repair, and check again")
+    doctor.set_defaults(command=_doctor)
 
     explain = commands.add_parser("explain", help="show how a view or a query is maintained")
     explain.add_argument("target", help="the name of a view, or a query")
@@ -416,6 +433,47 @@ def _apply(options: argparse.Namespace) -> int:
     if applied.orphaned:
         print(f"no file defines any more: {', '.join(applied.orphaned)} (apply --drop drops them)")
     return 0
+
+
+def _backup(options: argparse.Namespace) -> int:
+    from mz_dagster.adapter.backup import backup
+
+    made = backup(_project(options), options.target, progress=_print_line)
+    print(f"backed up {made.project}: {len(made.files)} files, {made.bytes} bytes in {options.target}")
+    if made.left_out:
+        print(f"left out, because secret or of this place: {', '.join(made.left_out)}")
+    return 0
+
+
+def _restore(options: argparse.Namespace) -> int:
+    from mz_dagster.adapter.backup import restore
+
+    made = restore(options.source, options.folder, catalog_url=options.catalog, progress=_print_line)
+    print(f"restored {made.manifest.project} in {made.root}")
+    missing = [one for one in made.manifest.left_out if one != "catalog.url"]
+    if missing:
+        print(f"set in mz.toml what the backup does not hold: {', '.join(missing)}")
+    return 0
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from mz_dagster.adapter.doctor import examine
+
+    root = options.project if options.project is not None else _nearest_project(Path.cwd())
+    found = examine(root, deep=options.deep, repair=options.repair, progress=_print_line)
+    for line in found.repaired:
+        print(f"repair: {line}")
+    for one in found.findings:
+        print(one)
+    print("healthy" if found.healthy else "broken")
+    return 0 if found.healthy else 1
+
+
+def _nearest_project(start: Path) -> Path:
+    """Returns the nearest folder that holds settings, even ones that cannot be read; `start` if there is none."""
+    from mz_dagster.adapter.project import SETTINGS_FILE
+
+    return next((one for one in (start, *start.parents) if (one / SETTINGS_FILE).exists()), start)
 
 
 def _spark(options: argparse.Namespace) -> int:

@@ -6,13 +6,17 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from mz_dagster.errors import Error
 from mz_dagster.storage.spark import SparkConfig, close_sessions, ensure_server, open_session, warm_up
+from tests.postgres_server import Postgres, running_postgres
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,19 +60,36 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts the fast tests first: those that need no Spark. Of the others, the long ones first: no worker ends late."""
+    """Puts the fast files first: those that need no Spark. Of the others, the long ones first: no worker ends late."""
+    need_spark = {item.path for item in items if _needs_spark(item)}
+    long = {item.path for item in items if item.get_closest_marker("timeout")}
+    items.sort(key=lambda item: (item.path in need_spark, item.path not in long))
 
-    def place(item: pytest.Item) -> tuple[bool, bool]:
-        return "spark_config" in getattr(item, "fixturenames", ()), item.get_closest_marker("timeout") is None
 
-    items.sort(key=place)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Starts the server while those tests run that need none."""
+    if any(map(_needs_spark, session.items)) and not session.config.option.collectonly:
+        threading.Thread(target=_start_server, daemon=True).start()
+
+
+def _start_server() -> None:
+    with suppress(Error):  # told by the first test that needs it
+        ensure_server(_config())
+
+
+def _needs_spark(item: pytest.Item) -> bool:
+    return "spark_config" in getattr(item, "fixturenames", ()) or item.name.endswith("[spark]")
+
+
+def _config() -> SparkConfig:
+    return SparkConfig(state_dir=Path(os.environ[STATE]), driver_memory="3g")
 
 
 @pytest.fixture(scope="session")
 def spark_config() -> Iterator[SparkConfig]:
     """The configuration of this test run's own server, which is started by whoever needs it first."""
     try:
-        yield SparkConfig(state_dir=Path(os.environ[STATE]), driver_memory="3g")
+        yield _config()
     finally:
         close_sessions()
 
@@ -80,3 +101,16 @@ def spark(spark_config: SparkConfig) -> SparkSession:
     session = open_session(spark_config)
     warm_up(session)
     return session
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Postgres]:
+    """The one PostgreSQL of this worker."""
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def postgres(postgres_server: Postgres) -> Postgres:
+    """PostgreSQL with an empty database for this file."""
+    return postgres_server.new_database()

@@ -14,10 +14,16 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg.types.string import TextLoader
 
 INSTALL = "apt-get install postgresql-15 postgresql-client-15"
+_numbers = count()
 _DEBIAN = Path("/usr/lib/postgresql/15/bin")
 _TRY = """
 CREATE FUNCTION attempt(expression text) RETURNS text LANGUAGE plpgsql AS $f$
@@ -43,11 +49,13 @@ class Postgres:
         socket_dir: The folder of its socket.
         psql: The client's path.
         user: The superuser's name.
+        database: The database that scripts run in.
     """
 
     socket_dir: Path
     psql: str
     user: str
+    database: str = "template1"
 
     def run(self, script: str) -> str:
         """Returns what psql prints for a script, unaligned and without headers; an error raises."""
@@ -62,7 +70,7 @@ class Postgres:
                 "-U",
                 self.user,
                 "-d",
-                "postgres",
+                self.database,
             ],
             input=script,
             env=os.environ | {"PGTZ": "UTC", "PGCLIENTENCODING": "UTF8"},
@@ -74,6 +82,37 @@ class Postgres:
         if done.returncode:
             raise AssertionError(f"psql: {done.stderr[:2000]}")
         return done.stdout
+
+    def new_database(self) -> Postgres:
+        """Makes an empty database and returns the same server with it."""
+        made = replace(self, database=f"test{next(_numbers)}")
+        self.run(f"CREATE DATABASE {made.database}")
+        return made
+
+    def start(self) -> None:
+        """Starts the server, with its files below the folder of its socket; waits until it answers."""
+        options = f"-k {self.socket_dir} -c listen_addresses= -c fsync=off -c jit=off -c timezone=UTC"
+        log = str(self.socket_dir / "log")
+        self._pg_ctl("-l", log, "-o", f"{options} -c max_connections=20", "-w", "-t", "60", "start")
+
+    def stop(self) -> None:
+        """Stops the server as a crash would."""
+        self._pg_ctl("-m", "immediate", "-w", "stop")
+
+    def _pg_ctl(self, *arguments: str) -> None:
+        # Without pipes, which a server that it starts would hold open.
+        command = [*_unprivileged(), _program("pg_ctl"), "-D", str(self.socket_dir / "data"), *arguments]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=120, cwd=self.socket_dir)
+
+    def connect(self) -> psycopg.Connection[tuple[Any, ...]]:
+        """Opens a connection on which each statement is a transaction; intervals and jsonb come as PostgreSQL's text.
+
+        psycopg would make a timedelta of an interval, which has no months, and Python's numbers of jsonb's.
+        """
+        connection = psycopg.connect(host=str(self.socket_dir), user=self.user, dbname=self.database, autocommit=True)
+        for name in ("interval", "jsonb"):
+            connection.adapters.register_loader(name, TextLoader)
+        return connection
 
     def attempt(self, expressions: Sequence[str]) -> list[str | None]:
         """Returns for each expression `=` and its value as text, `!` and SQLSTATE and message, or None for NULL."""
@@ -114,8 +153,8 @@ def _unprivileged() -> list[str]:
 
 @contextmanager
 def running_postgres() -> Iterator[Postgres]:
-    """Runs a server for the duration of the block."""
-    initdb, pg_ctl, psql = _program("initdb"), _program("pg_ctl"), _program("psql")
+    """Runs a server for the duration of the block; yields an empty database of it."""
+    initdb, psql = _program("initdb"), _program("psql")
     as_user = _unprivileged()
     # A socket's path may have 107 characters: pytest's folders are too deep.
     folder = Path(tempfile.mkdtemp(prefix="mz-pg-"))
@@ -128,24 +167,16 @@ def running_postgres() -> Iterator[Postgres]:
             [*as_user, initdb, "-D", str(data), "-U", "referee", "-E", "UTF8", "--locale=C", "-A", "trust", "-N"],
             **quiet,  # type: ignore[call-overload]
         )
-        options = f"-k {folder} -c listen_addresses= -c fsync=off -c jit=off -c timezone=UTC -c max_connections=20"
-        log = folder / "log"
-        subprocess.run(
-            [*as_user, pg_ctl, "-D", str(data), "-l", str(log), "-o", options, "-w", "-t", "60", "start"],
-            **(quiet | {"capture_output": False, "stdout": subprocess.DEVNULL}),  # type: ignore[call-overload]
-        )
         server = Postgres(folder, psql, "referee")
+        server.start()
         try:
             version = server.run("SHOW server_version")
             if not version.startswith("15"):
                 raise PostgresMissing(f"the referee is PostgreSQL 15, not {version.strip()}; on Debian: {INSTALL}")
-            server.run(_TRY)
-            yield server
+            server.run(_TRY)  # of which all others are copies
+            yield server.new_database()
         finally:
-            subprocess.run(
-                [*as_user, pg_ctl, "-D", str(data), "-m", "immediate", "-w", "stop"],
-                **quiet,  # type: ignore[call-overload]
-            )
+            server.stop()
     finally:
         deadline = time.monotonic() + 5
         while folder.exists() and time.monotonic() < deadline:

@@ -14,9 +14,12 @@ In the order of import:
 - `engine`: poll, step, reach, compact.
 - `timestamps`, `names`, `peeks`: at which time a statement reads, what its names denote, and what it reads.
 - `dml`, `writes`, `ddl`, `create_sql`, `shows`: INSERT, UPDATE, DELETE and COPY; definitions; lists of them.
+- `maintain`: views by right of capabilities.
 - `session`, `connection`: statements in, results out; PEP 249.
 - `samples`, `audit`: a look at what was written; a view against its recomputation.
 - `reading`: a collection at a time as a Spark DataFrame.
+- `settings_text`, `manifest`, `backup`: a consistent copy of a project while everything runs, and a project from it.
+- `doctor`: every invariant of a project checked, each break explained, and repaired if that is safe.
 
 It plans nothing itself, renders nothing and writes no batch but a table's.
 """
@@ -26,6 +29,7 @@ from mz_dagster.adapter.change_cost import ChangeCost, Hydration, preview_change
 from mz_dagster.adapter.change_plan import Action, Change, ChangePlan, OrphanStillRead
 from mz_dagster.adapter.connection import Connection, Cursor, connect
 from mz_dagster.adapter.engine import Engine, Poll, SecondRunner
+from mz_dagster.adapter.maintain import maintain_view
 from mz_dagster.adapter.project import BadSettings, NoProject, Project
 from mz_dagster.adapter.project_files import BadProjectFile, ProjectObject, load_objects
 from mz_dagster.adapter.reading import read
@@ -65,6 +69,7 @@ __all__ = [
     "errors_at",
     "errors_written",
     "load_objects",
+    "maintain_view",
     "negative_rows",
     "preview_changes",
     "read",

@@ -13,7 +13,7 @@ An optimizer may move an error, so of the error parts it only counts whether bot
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +28,7 @@ from mz_dagster.formalism import GlobalId
 from mz_dagster.plan import gets_of, lower_to_snapshot_plan, optimize
 from mz_dagster.plan.reading_time import at_time
 from mz_dagster.plan.relation import Get, Relation
+from mz_dagster.plan.scalar import Scalar
 from mz_dagster.plan.types import RelationType
 from mz_dagster.storage.read import check_readable, leased, overlapping
 from mz_dagster.storage.shards import DIFF, ERROR
@@ -133,8 +134,8 @@ class _Contents:
         """The collection's batches that matter at the time."""
         return overlapping(self.lease.snapshots[id].batches, None, self.time + 1)
 
-    def read(self, id: GlobalId, lower: int | None, upper: int) -> Any:
-        """The collection's updates with `lower <= time < upper`, on Spark."""
+    def read(self, id: GlobalId, lower: int | None, upper: int, where: Sequence[Scalar] = ()) -> Any:
+        """The collection's updates with `lower <= time < upper`, on Spark: all, since an audit trusts no statistics."""
         batches = overlapping(self.lease.snapshots[id].batches, lower, upper)
         return self.engine.spark.open()[1].read(self.rows[id], batches, lower=lower, upper=upper)
 

@@ -49,6 +49,9 @@ SMALL = 100_000
 
 _APPLY_TRIES = 5
 
+_BEHIND_MS = 1000
+"""Up to how far behind a timeline a clock is nothing to speak of."""
+
 
 class SecondRunner(OperationalError):
     """Reports that another runner leads the timeline; nothing was done."""
@@ -261,6 +264,9 @@ class Engine:
         return not self.unsealed_ticks(graph.timeline) and any(due is not None and due <= now for due in dues)
 
     def _nothing_new(self, graph: Graph, now: int, read_ts: int, held: Leadership | None) -> Poll:
+        if now < read_ts - _BEHIND_MS and not self._has_feed_clock(graph.timeline):
+            behind = f"the clock is {(read_ts - now) // 1000} s behind times that were given already"
+            return Poll(None, 0, f"nothing new; {behind}: those that follow are counted one by one until it catches up")
         if now <= read_ts or self.unsealed_ticks(graph.timeline):
             return Poll(None, 0, "nothing new")
         with self._try_lead(graph.timeline, held) as lead:
@@ -273,7 +279,8 @@ class Engine:
 
     def unsealed_ticks(self, timeline: str) -> tuple[int, ...]:
         """Returns the minted ticks at which some collection of the timeline cannot be read yet, ascending."""
-        rows = self.catalog.collections(timeline)
+        others = {one.id for one in self.catalog.objects("collection")}  # those that no step moves
+        rows = [row for row in self.catalog.collections(timeline) if row.id not in others]
         lowest = min((row.upper.only for row in rows if not row.upper.is_empty), default=None)
         return () if lowest is None else self.catalog.ticks(timeline, lower=lowest)
 
@@ -382,6 +389,7 @@ class Engine:
             moved = self.catalog.allow_compaction(timeline.name, retention_ms=self.project.retention_ms)
             if moved:
                 yield f"timeline {timeline.name}: since of {len(moved)} collections moved"
+            self.catalog.forget_ticks(timeline.name)
         failures: dict[str, Error] = {}
         rows_read = 0
         until = None if max_seconds is None else self.clock.monotonic_ms() + max_seconds * 1000

@@ -15,9 +15,7 @@ from mz_dagster.formalism import Antichain, GlobalId
 from mz_dagster.plan.relation import Constant
 from mz_dagster.plan.resolver import Item
 from mz_dagster.plan.scalar import Literal, Value
-from mz_dagster.plan.types import INT8, TEXT, Column, RelationType
-
-SCHEMAS = ("mz_catalog", "mz_internal")
+from mz_dagster.plan.types import BOOL, INT8, TEXT, Column, RelationType
 
 Row = tuple[Value, ...]
 
@@ -92,6 +90,11 @@ def _shards(catalog: Catalog) -> Iterable[Row]:
         )
 
 
+def _capabilities(catalog: Catalog) -> Iterable[Row]:
+    for one in catalog.capabilities():
+        yield (one.label, one.collection, one.right, _time(one.frontier), one.holder, one.until_ms, one.is_live)
+
+
 def _ticks(catalog: Catalog) -> Iterable[Row]:
     for timeline in catalog.timelines():
         for tick in catalog.ticks(timeline.name):
@@ -145,6 +148,20 @@ RELATIONS: tuple[Relation, ...] = (
             _int("bytes"),
         ),
         _shards,
+    ),
+    Relation(
+        "mz_internal",
+        "mz_capabilities",
+        (
+            _text("capability", True),
+            _text("object_id"),
+            _text("kind"),
+            _int("frontier", True),
+            _text("holder"),
+            _int("expires_at", True),
+            Column("live", BOOL, nullable=False),
+        ),
+        _capabilities,
     ),
     Relation("mz_internal", "mz_ticks", (_text("timeline"), _int("tick")), _ticks),
 )

@@ -22,7 +22,7 @@ from mz_dagster.plan.physical import ConstantRows, Linear, Physical, ReadCollect
 from mz_dagster.plan.reading_time import at_time, depends_on_time
 from mz_dagster.plan.relation import Get, Relation
 from mz_dagster.plan.rewriting import bottom_up, gets_of
-from mz_dagster.plan.scalar import Literal
+from mz_dagster.plan.scalar import Literal, Scalar
 from mz_dagster.storage.read import ReadBeforeSince, check_readable, leased, overlapping
 
 Row = tuple[Any, ...]
@@ -129,8 +129,9 @@ class Peeks:
                 return self._read_here(by_id[leaf.id], cells, listed[leaf.id], time)
             session, shards = engine.spark.open()
 
-            def read(id: GlobalId, lower: int | None, upper: int) -> Any:
-                return shards.read(by_id[id], overlapping(listed[id], lower, upper), lower=lower, upper=upper)
+            def read(id: GlobalId, lower: int | None, upper: int, where: Sequence[Scalar]) -> Any:
+                batches = overlapping(listed[id], lower, upper)
+                return shards.read(by_id[id], batches, lower=lower, upper=upper, where=where)
 
             plan = snapshot_ordered_by_size(plan, lambda id: sum(batch.stats.rows for batch in listed[id]))
             return peek(session, read, plan, time)

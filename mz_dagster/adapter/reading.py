@@ -21,8 +21,9 @@ from mz_dagster.storage.read import leased
 def read(spark: Any, name: str, as_of: int | None = None, *, project: str | Path | None = None) -> Any:
     """Returns the rows of a source, table, materialized view or index at a time, as a DataFrame.
 
-    Each row is there as often as its multiplicity says. The batches it reads are leased until the frame is garbage
-    collected, so it stays right while the collection is stepped and compacted.
+    Each row is there as often as its multiplicity says. The batches it reads are leased until the frame, and over Spark
+    Connect every frame that was made of it, is garbage collected: it stays right while the collection is stepped and
+    compacted. With a classic session keep the frame itself for as long as one that was made of it is used.
 
     Args:
         spark: The session to read with; it needs Delta Lake and must see the project's folder.
@@ -45,5 +46,6 @@ def read(spark: Any, name: str, as_of: int | None = None, *, project: str | Path
             engine.reach(row.timeline, time, frozenset({row.id}))
         lease = stack.enter_context(leased(engine.catalog, [row.id], holder=engine.holder))
         frame = rows_frame(spark, found.state, row, lease.snapshots[row.id], time)
-        weakref.finalize(frame, stack.pop_all().close)
+        # A frame that is made of another one refers to its plan, not to it; a classic one has its plan in the JVM.
+        weakref.finalize(getattr(frame, "_plan", frame), stack.pop_all().close)
     return frame

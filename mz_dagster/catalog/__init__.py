@@ -19,23 +19,29 @@ In the order of import:
 - `schema`, `database`, `migrations/`, `upgrade`: tables, transactions, and how a database gets the tables;
 - `timelines`, `ticks`: lattices, the oracle, the writer's lease; ticks and bindings;
 - `frontiers`: since and upper, retention, logical compaction;
-- `batches`, `leases`, `listings`, `sweeping`: the life of a batch;
-- `capabilities`: read rights for sessions;
 - `reachability`, `objects`: definitions and names;
+- `batches`, `listings`, `sweeping`: the life of a batch;
+- `capabilities`, `appends`, `maintaining`: rights to read and to write, and what is written and computed by right of
+  tokens;
+- `leases`: what is being read;
+- `records`, `repairs`: its rows as they are, and copies of them; what may be mended in them;
 - `catalog`: all of it in one class.
 
 It does not read or write shards, parse SQL, or know what an object's definition means.
 """
 
+from mz_dagster.catalog.batches import interval_of
 from mz_dagster.catalog.catalog import Catalog
 from mz_dagster.catalog.errors import (
     CapabilityExpired,
     CatalogBusy,
+    CatalogTaken,
     CatalogTooNew,
     CatalogTooOld,
     CatalogUnavailable,
     FileAlreadyBound,
     FrontierNotHeld,
+    InputNotHeld,
     NameTaken,
     SinceBehindInput,
     StillNeeded,
@@ -47,6 +53,7 @@ from mz_dagster.catalog.errors import (
     UnknownWriter,
     UpperBeyondInput,
     WrongDefinition,
+    WrongRight,
     WrongSeal,
 )
 from mz_dagster.catalog.rows import (
@@ -59,6 +66,8 @@ from mz_dagster.catalog.rows import (
     BatchStats,
     Binding,
     BoundFile,
+    Capability,
+    CapabilityRow,
     CollectionRow,
     Keys,
     Leadership,
@@ -79,6 +88,7 @@ from mz_dagster.catalog.rows import (
     TickMoved,
     TimelineRow,
     UpperMismatch,
+    WriteCapability,
     WriterId,
 )
 
@@ -92,15 +102,19 @@ __all__ = [
     "BatchStats",
     "Binding",
     "BoundFile",
+    "Capability",
     "CapabilityExpired",
+    "CapabilityRow",
     "Catalog",
     "CatalogBusy",
+    "CatalogTaken",
     "CatalogTooNew",
     "CatalogTooOld",
     "CatalogUnavailable",
     "CollectionRow",
     "FileAlreadyBound",
     "FrontierNotHeld",
+    "InputNotHeld",
     "Keys",
     "Leadership",
     "LeadershipLost",
@@ -130,7 +144,10 @@ __all__ = [
     "UnknownWriter",
     "UpperBeyondInput",
     "UpperMismatch",
+    "WriteCapability",
     "WriterId",
     "WrongDefinition",
+    "WrongRight",
     "WrongSeal",
+    "interval_of",
 ]

@@ -20,14 +20,15 @@ Nothing here depends on a clock: a writer's lease only tells the sweep when to t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import Any, cast
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from mz_dagster.catalog.codec import frontier_of, frontier_text
 from mz_dagster.catalog.database import Transactions, next_ids
-from mz_dagster.catalog.errors import UnknownObject, UnknownWriter, UpperBeyondInput, WrongSeal
-from mz_dagster.catalog.frontiers import frontiers, row_lattice, set_failures, set_next_dues
+from mz_dagster.catalog.errors import UnknownObject, UnknownWriter, WrongSeal
+from mz_dagster.catalog.frontiers import check_inputs, frontiers, row_lattice, set_failures, set_next_dues
 from mz_dagster.catalog.rows import (
     NO_ROWS,
     Batch,
@@ -45,7 +46,7 @@ from mz_dagster.catalog.rows import (
     UpperMismatch,
     WriterId,
 )
-from mz_dagster.catalog.schema import BATCH, COLLECTION, HOLD, TIMELINE, WRITER
+from mz_dagster.catalog.schema import BATCH, COLLECTION, OBJECT, TIMELINE, WRITER
 from mz_dagster.catalog.timelines import advance_oracle, leads
 from mz_dagster.fail_point import fail_point
 from mz_dagster.formalism import Antichain, GlobalId, IntegerTimes
@@ -53,7 +54,7 @@ from mz_dagster.formalism import Antichain, GlobalId, IntegerTimes
 Refusal = UpperMismatch | BatchNotWriting | LeadershipLost | LostRace
 
 
-class _Refused(Exception):
+class Refused(Exception):
     """Carries an expected outcome out of a transaction, which it rolls back."""
 
     def __init__(self, outcome: Refusal) -> None:
@@ -73,8 +74,14 @@ def batch_of(row: Any, lattice: IntegerTimes) -> Batch:
 
 
 def batch_order(batch: Batch) -> tuple[Any, ...]:
-    """Returns the key that sorts batches by lower."""
-    return batch.lower.elements
+    """Returns the key that sorts batches by lower, those of one lower by age."""
+    return batch.lower.elements, batch.id
+
+
+def interval_of(batches: Sequence[Batch]) -> tuple[Antichain[int], Antichain[int]]:
+    """Returns the least interval that holds those of all the batches; those that several writers append may overlap."""
+    lowers, uppers = [one.lower for one in batches], [one.upper for one in batches]
+    return reduce(Antichain.meet, lowers), reduce(Antichain.join, uppers)
 
 
 class Batches(Transactions):
@@ -171,7 +178,7 @@ class Batches(Transactions):
 
         Raises:
             WrongSeal: The seals could not be right in any state: an upper that does not advance, two seals of one
-                collection, a batch of another collection or interval.
+                collection, a batch of another collection or interval, a collection that is written by capabilities.
             UpperBeyondInput: An output's upper would pass an input's (constraint W).
             UnknownObject: There is no such collection.
         """
@@ -179,16 +186,16 @@ class Batches(Transactions):
         try:
             with self._database.write() as connection:
                 if leadership is not None and not leads(connection, leadership):
-                    raise _Refused(LeadershipLost(leadership.timeline, leadership.epoch))
+                    raise Refused(LeadershipLost(leadership.timeline, leadership.epoch))
                 _advance_uppers(connection, seals)
-                _make_live(connection, seals)
-                _check_inputs(connection, seals)
+                make_live(connection, seals)
+                check_inputs(connection, {one.collection: one.upper for one in seals})
                 set_failures(connection, failures or {})
                 set_next_dues(connection, dues or {})
                 if apply is not None:
                     advance_oracle(connection, *apply)
                 fail_point("seal.in_transaction")
-        except _Refused as refused:
+        except Refused as refused:
             return cast(UpperMismatch | BatchNotWriting | LeadershipLost, refused.outcome)
         fail_point("seal.sealed")
         return Sealed(tuple(one.collection for one in seals))
@@ -210,14 +217,14 @@ class Batches(Transactions):
                 live = _live(connection, collection)
                 positions = [position for position, batch in enumerate(live) if batch.id in wanted]
                 if not parts or len(positions) != len(wanted) or positions[-1] - positions[0] + 1 != len(positions):
-                    raise _Refused(LostRace(tuple(parts)))
+                    raise Refused(LostRace(tuple(parts)))
                 row = _writing(connection, merged)
-                lower, upper = live[positions[0]].lower, live[positions[-1]].upper
+                lower, upper = interval_of([live[position] for position in positions])
                 if (row.collection, row.lower, row.upper) != (collection, frontier_text(lower), frontier_text(upper)):
                     raise WrongSeal(f"batch {merged} was not reserved for the interval of its parts")
                 _set_state(connection, parts, BatchState.LIVE, BatchState.REPLACED)
                 _finish(connection, {merged: stats})
-        except _Refused as refused:
+        except Refused as refused:
             return cast(LostRace | BatchNotWriting, refused.outcome)
         return Replaced(merged)
 
@@ -265,12 +272,16 @@ def _check(seals: Sequence[Seal]) -> None:
 
 
 def _advance_uppers(connection: Connection, seals: Sequence[Seal]) -> None:
-    found = frontiers(connection, [one.collection for one in seals])
+    ids = [one.collection for one in seals]
+    found = frontiers(connection, ids)
+    by_capability = select(OBJECT.c.id).where(OBJECT.c.id.in_(ids), OBJECT.c.kind == "collection").limit(1)
+    if (id := connection.execute(by_capability).scalar_one_or_none()) is not None:
+        raise WrongSeal(f'"{id}" is written through its write capabilities only', hint="Append with one of them.")
     for one in seals:
         if one.collection not in found:
             raise UnknownObject(one.collection)
         if found[one.collection][1] != one.lower:
-            raise _Refused(UpperMismatch(one.collection, one.lower, found[one.collection][1]))
+            raise Refused(UpperMismatch(one.collection, one.lower, found[one.collection][1]))
     if seals:
         moved = connection.execute(
             update(COLLECTION).where(
@@ -288,7 +299,8 @@ def _advance_uppers(connection: Connection, seals: Sequence[Seal]) -> None:
         assert moved.rowcount in (-1, len(seals)), "a collection changed under the write lock"
 
 
-def _make_live(connection: Connection, seals: Sequence[Seal]) -> None:
+def make_live(connection: Connection, seals: Sequence[Seal]) -> None:
+    """Makes the seals' batches live."""
     stats: dict[BatchId, BatchStats] = {}
     for one in seals:
         if one.batch is None or one.stats is None:
@@ -307,29 +319,10 @@ def _make_live(connection: Connection, seals: Sequence[Seal]) -> None:
     _finish(connection, stats)
 
 
-def _check_inputs(connection: Connection, seals: Sequence[Seal]) -> None:
-    """Holds constraint W: an output's upper is not beyond the upper of any of its inputs."""
-    uppers = {one.collection: one.upper for one in seals}
-    query = (
-        select(HOLD.c.output, HOLD.c.input, COLLECTION.c.upper, TIMELINE.c.lattice)
-        .join(COLLECTION, COLLECTION.c.id == HOLD.c.input)
-        .outerjoin(TIMELINE, TIMELINE.c.name == COLLECTION.c.timeline)
-        .where(HOLD.c.output.in_(list(uppers)))
-    )
-    for row in connection.execute(query):
-        upper = frontier_of(row_lattice(row), row.upper)
-        # A dropped or closed input has the upper {}, which nothing passes.
-        if not uppers[row.output] <= upper:
-            raise UpperBeyondInput(
-                f'the upper of "{row.output}" would pass that of its input "{row.input}"',
-                detail=f"From {uppers[row.output]} one cannot see beyond {upper}.",
-            )
-
-
 def _writing(connection: Connection, batch: BatchId) -> Any:
     row = connection.execute(select(BATCH).where(BATCH.c.id == batch)).one_or_none()
     if row is None or row.state != BatchState.WRITING.value:
-        raise _Refused(BatchNotWriting(batch, None if row is None else BatchState(row.state)))
+        raise Refused(BatchNotWriting(batch, None if row is None else BatchState(row.state)))
     return row
 
 

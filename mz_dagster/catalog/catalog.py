@@ -6,13 +6,16 @@ from types import TracebackType
 
 from sqlalchemy import select
 
+from mz_dagster.catalog.appends import Appends
 from mz_dagster.catalog.batches import Batches
-from mz_dagster.catalog.capabilities import Capabilities
 from mz_dagster.catalog.database import Database, is_missing
 from mz_dagster.catalog.frontiers import Frontiers
 from mz_dagster.catalog.leases import Leases
 from mz_dagster.catalog.listings import Listings
+from mz_dagster.catalog.maintaining import Maintaining
 from mz_dagster.catalog.objects import Objects
+from mz_dagster.catalog.records import Records
+from mz_dagster.catalog.repairs import Repairs
 from mz_dagster.catalog.schema import PROJECT
 from mz_dagster.catalog.sweeping import Sweeping
 from mz_dagster.catalog.ticks import Ticks
@@ -21,7 +24,9 @@ from mz_dagster.catalog.upgrade import is_made, upgrade
 from mz_dagster.clock import SYSTEM_CLOCK, Clock
 
 
-class Catalog(Timelines, Ticks, Objects, Frontiers, Batches, Leases, Listings, Capabilities, Sweeping):
+class Catalog(
+    Timelines, Ticks, Objects, Frontiers, Batches, Leases, Listings, Appends, Maintaining, Sweeping, Records, Repairs
+):
     """Is a project's durable state and its only point of consensus.
 
     Every method is one transaction and durable when it returns. One instance may be shared by threads, one database

@@ -5,6 +5,9 @@ committed state that no other writer changes before it ends, so what it checks s
 commits; in SQLite by `BEGIN IMMEDIATE`, in PostgreSQL by locking the one row of `project` first. Writers
 queue; a wait is bounded by `WAIT_MS`. When a write returns it is on disk (WAL, `synchronous=FULL`).
 
+A PostgreSQL that answered before and is away, since it is restarted for example, is waited for where a transaction
+begins, up to `AWAY_MS`: nothing has happened yet, so trying again is safe. A transaction that it is lost in fails.
+
 Every write passes the fail points `catalog.before_commit` and `catalog.committed`, so that a crash test
 can kill a process around each one. An exception in a write rolls it back.
 """
@@ -13,13 +16,14 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, select, update
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.exc import OperationalError as UnreachableDatabase
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import ConnectionPoolEntry
 
@@ -32,7 +36,23 @@ from mz_dagster.fail_point import fail_point
 WAIT_MS = 30_000
 """How long a write waits for the writers before it, in milliseconds."""
 
+AWAY_MS = 90_000
+"""For how long the beginning of a transaction waits for a server that is away, in milliseconds."""
+
+_AGAIN_S = 0.25
 _LOCK_NOT_AVAILABLE = "55P03"  # PostgreSQL's SQLSTATE of a lock timeout
+_GOING_OR_COMING = ("57P01", "57P02", "57P03")  # and those of a server that is stopped, crashed or is starting
+
+_LOOK = "Check that the database is there, intact, and can be written."
+_WHAT_TO_DO = {
+    "disk is full": "Free space on the disk of the catalog, then try again.",
+    "No space left": "Free space on the disk of the catalog, then try again.",
+    "disk I/O error": "Check that the disk of the catalog works and has free space, then try again.",
+    "readonly": "Make the catalog's file and its folder writable, then try again.",
+    "malformed": 'Its file is damaged: restore the project from a backup ("mz-dagster restore").',
+    "not a database": "Check that the database is there: the file is damaged, or none of a catalog.",
+}
+"""What to do about the errors of databases that contain these words."""
 
 
 class Database:
@@ -55,16 +75,14 @@ class Database:
         self.clock = clock
         self.is_sqlite = self.engine.dialect.name == "sqlite"
         self._write_turn = threading.Lock()
+        self._has_answered = False
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """Yields a connection in a transaction that sees one committed state and writes nothing."""
-        options = {} if self.is_sqlite else {"isolation_level": "REPEATABLE READ"}
-        with _told_apart(), self.engine.connect() as raw:
-            connection = raw.execution_options(**options) if options else raw
-            with connection.begin() as transaction:
-                yield connection
-                transaction.rollback()
+        with _told_apart(), self._begun(self._begin_read) as connection:
+            yield connection
+            connection.rollback()
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
@@ -74,26 +92,12 @@ class Database:
             CatalogBusy: The writers before it took too long.
             CatalogUnavailable: The database failed; `may_have_taken_effect` says whether it may have committed.
         """
-        # In one process a lock gives writers their turns; SQLite's own busy handler only polls.
-        if not self._write_turn.acquire(timeout=WAIT_MS / 1000):
-            raise _busy()
-        try:
-            with _told_apart(), self.engine.connect() as connection:
-                connection = connection.execution_options(mz_begin="BEGIN IMMEDIATE")
-                transaction = connection.begin()
-                try:
-                    if not self.is_sqlite:
-                        connection.execute(select(PROJECT.c.id).with_for_update())
-                    yield connection
-                except BaseException:
-                    transaction.rollback()
-                    raise
-                fail_point("catalog.before_commit")
-                with _committing():
-                    transaction.commit()
-                fail_point("catalog.committed")
-        finally:
-            self._write_turn.release()
+        with _told_apart(), self._begun(self._begin_write) as connection:
+            yield connection
+            fail_point("catalog.before_commit")
+            with _committing():
+                connection.commit()
+            fail_point("catalog.committed")
 
     @contextmanager
     def migrate(self) -> Iterator[Connection]:
@@ -106,6 +110,45 @@ class Database:
     def close(self) -> None:
         """Closes all connections."""
         self.engine.dispose()
+
+    @contextmanager
+    def _begun(self, begin: Callable[[ExitStack], Connection]) -> Iterator[Connection]:
+        """Yields what `begin` returns; what it entered is left at the end, and what was not committed rolled back.
+
+        If the server is away, `begin` is tried again.
+        """
+        until = self.clock.monotonic_ms() + AWAY_MS
+        while True:
+            with ExitStack() as entered:
+                try:
+                    connection = begin(entered)
+                except DBAPIError as error:
+                    may_return = self._has_answered and _is_away(error)
+                    if not may_return or self.clock.monotonic_ms() >= until:
+                        raise
+                else:
+                    self._has_answered = True
+                    yield connection
+                    return
+            self.clock.sleep(_AGAIN_S)
+
+    def _begin_read(self, entered: ExitStack) -> Connection:
+        connection = entered.enter_context(self.engine.connect())
+        if not self.is_sqlite:
+            connection = connection.execution_options(isolation_level="REPEATABLE READ")
+        connection.begin()
+        return connection
+
+    def _begin_write(self, entered: ExitStack) -> Connection:
+        # In one process a lock gives writers their turns; SQLite's own busy handler only polls.
+        if not self._write_turn.acquire(timeout=WAIT_MS / 1000):
+            raise _busy()
+        entered.callback(self._write_turn.release)
+        connection = entered.enter_context(self.engine.connect()).execution_options(mz_begin="BEGIN IMMEDIATE")
+        connection.begin()
+        if not self.is_sqlite:
+            connection.execute(select(PROJECT.c.id).with_for_update())
+        return connection
 
 
 class Transactions:
@@ -229,8 +272,7 @@ def _told_apart() -> Iterator[None]:
         if getattr(cause, "sqlstate", None) == _LOCK_NOT_AVAILABLE:
             raise _busy() from error
         raise CatalogUnavailable(
-            f"the catalog's database failed: {cause}",
-            hint="Check that the database is there, intact, and can be written.",
+            f"the catalog's database failed: {_first_line(cause)}", hint=f"{_what_to_do(cause)} Nothing was changed."
         ) from error
     except PoolTimeout as error:
         raise _busy() from error
@@ -242,7 +284,25 @@ def _committing() -> Iterator[None]:
         yield
     except DBAPIError as error:
         raise CatalogUnavailable(
-            f"the catalog's database failed in a commit: {error.orig}",
-            hint="Look at the state before trying again: the transaction may have taken effect.",
+            f"the catalog's database failed in a commit: {_first_line(error.orig)}",
+            hint=f"{_what_to_do(error.orig)} Look at the state before trying again: the transaction may have taken "
+            "effect.",
             may_have_taken_effect=True,
         ) from error
+
+
+def _is_away(error: DBAPIError) -> bool:
+    """Returns whether a server cannot be reached, shuts down or starts; what has no server is never away."""
+    sqlstate = getattr(error.orig, "sqlstate", "")  # psycopg has None where it got no answer at all
+    return isinstance(error, UnreachableDatabase) and (
+        sqlstate is None or sqlstate.startswith("08") or sqlstate in _GOING_OR_COMING
+    )
+
+
+def _first_line(error: BaseException | None) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+def _what_to_do(error: BaseException | None) -> str:
+    text = str(error)
+    return next((todo for part, todo in _WHAT_TO_DO.items() if part in text), _LOOK)

@@ -109,12 +109,21 @@ class UnknownCapability(ProgrammingError):
 
     sqlstate = "28000"
 
-    def __init__(self) -> None:
+    def __init__(self, label: str) -> None:
         super().__init__(
-            "no such capability",
-            detail="It was dropped, or it was never handed out.",
+            f'no capability "{label}"',
+            detail="It was dropped, by itself or with its collection, it ended at {}, or it was never handed out.",
             hint="Acquire a new one.",
         )
+
+
+class WrongRight(ProgrammingError):
+    """Reports a capability that grants reading where one that grants writing is needed, or the other way round."""
+
+    sqlstate = "28000"
+
+    def __init__(self, label: str, *, needed: str) -> None:
+        super().__init__(f'capability "{label}" grants no right to {needed}', hint=f"Use a {needed} capability.")
 
 
 class CapabilityExpired(ProgrammingError):
@@ -122,14 +131,30 @@ class CapabilityExpired(ProgrammingError):
 
     sqlstate = "28000"
 
-    def __init__(self) -> None:
-        super().__init__("the capability has expired", hint="Acquire a new one, and renew it before its lease ends.")
+    def __init__(self, label: str) -> None:
+        super().__init__(
+            f'capability "{label}" has expired',
+            detail="It holds nothing back any more.",
+            hint="Acquire a new one, and renew it before its lease ends.",
+        )
 
 
 class FrontierNotHeld(ProgrammingError):
     """Reports a frontier that a capability cannot be acquired at or downgraded to."""
 
     sqlstate = "22023"
+
+
+class InputNotHeld(ProgrammingError):
+    """Reports a view that reads a collection on which no read capability was presented."""
+
+    sqlstate = "28000"
+
+    def __init__(self, id: str) -> None:
+        super().__init__(
+            f'no capability to read "{id}", from which the view is computed',
+            hint=f'Acquire capabilities on "{id}", and present that to read with the others.',
+        )
 
 
 class CatalogUnavailable(OperationalError):
@@ -142,6 +167,19 @@ class CatalogBusy(OperationalError):
     """Reports that another process held the catalog's write lock for too long; nothing happened."""
 
     sqlstate = "55P03"
+
+
+class CatalogTaken(ProgrammingError):
+    """Reports that a backup cannot be restored into a catalog, because that holds something already."""
+
+    sqlstate = "55000"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the catalog is not empty",
+            detail="It holds timelines or objects, which a restore would mix with those of the backup.",
+            hint="Name a database that holds no catalog yet.",
+        )
 
 
 class CatalogTooOld(ProgrammingError):

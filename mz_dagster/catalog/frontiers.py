@@ -1,7 +1,7 @@
 """Collections: the TVC map from GlobalIds to since, upper and shard, and logical compaction.
 
-Frontiers only advance. `upper` moves in `batches` by a seal; `since` moves here, to what retention and
-capabilities allow:
+Frontiers only advance. `upper` moves in `batches` by a seal, or where write capabilities hold it by `settle_upper`;
+`since` moves here, to what retention and capabilities allow:
 
     since'(c) = join(since(c), meet of
         { upper(c) - 1 - retention(c) }
@@ -9,7 +9,8 @@ capabilities allow:
         { since'(o), upper(o) - 1  for each output o computed from c })
 
 so outputs are visited before their inputs. A closed collection (`upper = {}`) no longer moves by retention,
-and a dropped output (`since = {}`) holds nothing.
+and a dropped output (`since = {}`) holds nothing. A `collection` without a retention of its own has none: its read
+capabilities decide, and without any its since stays.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from functools import reduce
 from graphlib import TopologicalSorter
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, or_, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, or_, select, update
 
 from mz_dagster.catalog.codec import LATTICES, columns_of, frontier_of, frontier_text, keys_of
 from mz_dagster.catalog.database import Transactions
-from mz_dagster.catalog.errors import UnknownObject
+from mz_dagster.catalog.errors import UnknownObject, UpperBeyondInput
 from mz_dagster.catalog.rows import CollectionRow
 from mz_dagster.catalog.schema import CAPABILITY, COLLECTION, HOLD, OBJECT, TIMELINE
 from mz_dagster.catalog.timelines import timeline_row
@@ -130,6 +131,8 @@ class Frontiers(Transactions):
     def allow_compaction(self, timeline: str, *, retention_ms: int | None = None) -> Mapping[GlobalId, Antichain[int]]:
         """Advances the since of every collection of a timeline as far as retention and capabilities allow.
 
+        An upper that only expired write capabilities held back moves, too.
+
         Args:
             timeline: The timeline.
             retention_ms: How much history a collection without a retention of its own keeps; None keeps all.
@@ -140,7 +143,12 @@ class Frontiers(Transactions):
         now = self._now_ms()
         with self._database.write() as connection:
             lattice = LATTICES[str(timeline_row(connection, timeline).lattice)]
-            query = collections_query().where(COLLECTION.c.timeline == timeline, OBJECT.c.dropped.is_(False))
+            undropped = COLLECTION.c.timeline == timeline, OBJECT.c.dropped.is_(False)
+            kinds = select(COLLECTION.c.id).join(OBJECT, OBJECT.c.id == COLLECTION.c.id)
+            by_capability = set(connection.execute(kinds.where(*undropped, OBJECT.c.kind == "collection")).scalars())
+            for id in by_capability:
+                settle_upper(connection, id, now)
+            query = collections_query().where(*undropped)
             rows = {row.id: row for row in map(collection_of, connection.execute(query))}
             held = _held(connection, lattice, rows, now)
             moved: dict[GlobalId, Antichain[int]] = {}
@@ -151,12 +159,17 @@ class Frontiers(Transactions):
             for id in TopologicalSorter(outputs).static_order():
                 row = rows[id]
                 retention = row.retention_ms if row.retention_ms is not None else retention_ms
-                if retention is None or row.upper.is_empty:
+                limits = list(held.get(id, ()))
+                if id in by_capability and row.retention_ms is None:
+                    if not limits:
+                        continue  # who comes next finds what there was
+                elif retention is None or row.upper.is_empty:
                     continue
-                limits = [_before(row.upper, 1 + retention), *held.get(id, ())]
+                else:
+                    limits.append(before(row.upper, 1 + retention))
                 for output in outputs[id]:
                     limits.append(moved.get(output, rows[output].since))
-                    limits.append(_before(rows[output].upper, 1))
+                    limits.append(before(rows[output].upper, 1))
                 since = row.since.join(reduce(lambda left, right: left.meet(right), limits))
                 if since != row.since:
                     moved[id] = since
@@ -166,6 +179,65 @@ class Frontiers(Transactions):
                     [{"the_id": id, "since": frontier_text(since)} for id, since in moved.items()],
                 )
             return moved
+
+
+def check_inputs(connection: Connection, uppers: Mapping[GlobalId, Antichain[int]]) -> None:
+    """Holds constraint W: an output's upper is not beyond the upper of any of its inputs.
+
+    Raises:
+        UpperBeyondInput: One of these would be.
+    """
+    query = (
+        select(HOLD.c.output, HOLD.c.input, COLLECTION.c.upper, TIMELINE.c.lattice)
+        .join(COLLECTION, COLLECTION.c.id == HOLD.c.input)
+        .outerjoin(TIMELINE, TIMELINE.c.name == COLLECTION.c.timeline)
+        .where(HOLD.c.output.in_(list(uppers)))
+    )
+    for row in connection.execute(query):
+        upper = frontier_of(row_lattice(row), row.upper)
+        # A dropped or closed input has the upper {}, which nothing passes.
+        if not uppers[row.output] <= upper:
+            raise UpperBeyondInput(
+                f'the upper of "{row.output}" would pass that of its input "{row.input}"',
+                detail=f"From {uppers[row.output]} one cannot see beyond {upper}.",
+            )
+
+
+def settle_upper(connection: Connection, collection: GlobalId, now: int, *, may_end: bool = False) -> None:
+    """Moves the upper of what is written by capabilities to the meet of the live ones.
+
+    Args:
+        connection: A transaction that writes.
+        collection: Any collection; one that the engine writes stays as it is.
+        now: The clock's time.
+        may_end: Whether the collection is complete if there is none.
+
+    Raises:
+        UpperBeyondInput: It is computed from others, and would pass an upper of theirs (constraint W).
+    """
+    if not is_written_by_capability(connection, collection):
+        return
+    _, upper = frontiers(connection, [collection])[collection]
+    capability = CAPABILITY.c
+    query = select(capability.frontier).where(capability.collection == collection, capability.writes, is_live(now))
+    held = [frontier_of(upper.lattice, text) for text in connection.execute(query).scalars()]  # type: ignore[arg-type]
+    if not held and not may_end:
+        return
+    moved = upper.join(reduce(lambda left, right: left.meet(right), held, Antichain.empty(upper.lattice)))
+    if moved != upper:
+        connection.execute(update(COLLECTION).where(COLLECTION.c.id == collection).values(upper=frontier_text(moved)))
+        check_inputs(connection, {collection: moved})
+
+
+def is_written_by_capability(connection: Connection, collection: GlobalId) -> bool:
+    """Returns whether a collection is no source, table or view, which the engine writes."""
+    kind: str = connection.execute(select(OBJECT.c.kind).where(OBJECT.c.id == collection)).scalar_one()
+    return kind == "collection"
+
+
+def is_live(now: int) -> ColumnElement[bool]:
+    """Returns the condition that a capability has not expired."""
+    return or_(CAPABILITY.c.until_ms.is_(None), CAPABILITY.c.until_ms > now)
 
 
 def set_failures(connection: Connection, failures: Mapping[GlobalId, str | None]) -> None:
@@ -191,9 +263,7 @@ def _held(
 ) -> dict[GlobalId, list[Antichain[int]]]:
     """Returns the frontiers of the live read capabilities on the collections."""
     capability = CAPABILITY.c
-    query = select(capability.collection, capability.frontier).where(
-        or_(capability.until_ms.is_(None), capability.until_ms > now)
-    )
+    query = select(capability.collection, capability.frontier).where(~capability.writes, is_live(now))
     held: dict[GlobalId, list[Antichain[int]]] = {}
     for row in connection.execute(query):
         if row.collection in rows:
@@ -201,6 +271,6 @@ def _held(
     return held
 
 
-def _before(upper: Antichain[int], distance: int) -> Antichain[int]:
+def before(upper: Antichain[int], distance: int) -> Antichain[int]:
     """Returns the frontier `distance` before an upper, not before the first time; `{}` before `{}`."""
     return Antichain.of(upper.lattice, *(max(upper.lattice.minimum, time - distance) for time in upper))

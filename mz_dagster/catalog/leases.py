@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, delete, insert, or_, select, update
 
 from mz_dagster.catalog.batches import batch_of, batch_order
+from mz_dagster.catalog.capabilities import needing_read, validated
 from mz_dagster.catalog.database import Transactions, next_ids
-from mz_dagster.catalog.errors import UnknownLease, UnknownObject
+from mz_dagster.catalog.errors import UnknownLease, UnknownObject, WrongRight
 from mz_dagster.catalog.frontiers import frontiers
 from mz_dagster.catalog.rows import Batch, BatchState, Lease, ListedBatches
 from mz_dagster.catalog.schema import BATCH, LEASE, LEASED_BATCH
@@ -23,18 +24,28 @@ from mz_dagster.formalism import GlobalId
 class Leases(Transactions):
     """Is the part of the catalog that lets reads be exact while shards are compacted and swept."""
 
-    def lease(self, collections: Sequence[GlobalId], holder: str, ttl_ms: int) -> Lease:
+    def lease(
+        self, collections: Sequence[GlobalId], holder: str, ttl_ms: int, *, capability: str | None = None
+    ) -> Lease:
         """Lists the live batches of collections and keeps them from being swept.
 
         Args:
             collections: What will be read.
             holder: Who reads, in words that help to find it.
             ttl_ms: How long the lease lasts unless renewed, in milliseconds.
+            capability: The token by whose right they are read, if it is to be validated.
 
         Raises:
+            UnknownCapability: The token denotes nothing.
+            CapabilityExpired: Its lease ran out.
+            WrongRight: It grants writing, or is on another collection.
             UnknownObject: A collection does not exist. A dropped one has empty frontiers and no batches.
         """
         with self._database.write() as connection:
+            if capability is not None:
+                held = needing_read(validated(connection, capability, self._now_ms()))
+                if set(collections) != {held.collection}:
+                    raise WrongRight(held.label, needed="read")
             found = frontiers(connection, collections)
             listed: dict[GlobalId, list[Batch]] = {}
             for id in collections:

@@ -59,15 +59,15 @@ class Objects(Transactions):
             SinceBehindInput: An object would be readable where one of its inputs is not (constraint R).
             WrongDefinition: A description contradicts itself.
         """
-        _check(created)
+        check_new(created)
         with self._database.write() as connection:
             for id in dropped:
                 _undropped(connection, id)
             connection.execute(delete(NAME).where(NAME.c.object.in_(list(dropped))))
-            ids = _create(connection, created)
+            ids = create_rows(connection, created)
             if dropped:
                 entries = _entries(connection)
-                _drop(connection, entries.keys() - needed(entries, dropped))
+                drop_rows(connection, entries.keys() - needed(entries, dropped))
             return tuple(_object(connection, id) for id in ids)
 
     def drop_object(self, id: GlobalId, cascade: bool = False) -> tuple[GlobalId, ...]:
@@ -101,7 +101,7 @@ class Objects(Transactions):
             connection.execute(delete(NAME).where(NAME.c.object.in_(list(doomed))))
             entries = _entries(connection)
             gone = entries.keys() - needed(entries, doomed)
-            _drop(connection, gone)
+            drop_rows(connection, gone)
             return tuple(sorted(gone))
 
     def rename_object(self, id: GlobalId, name: str) -> None:
@@ -163,7 +163,12 @@ class Objects(Transactions):
             return tuple(GlobalId(one) for one in connection.execute(query.add_columns(OBJECT.c.sequence)).scalars())
 
 
-def _check(new: Sequence[NewObject]) -> None:
+def check_new(new: Sequence[NewObject]) -> None:
+    """Refuses descriptions that contradict themselves.
+
+    Raises:
+        WrongDefinition: One does.
+    """
     for position, one in enumerate(new):
         if one.kind not in KINDS:
             raise WrongDefinition(f'no kind of object "{one.kind}"', hint=f"Use one of {', '.join(KINDS)}.")
@@ -178,8 +183,11 @@ def _check(new: Sequence[NewObject]) -> None:
             )
 
 
-def _create(connection: Connection, new: Sequence[NewObject]) -> list[GlobalId]:
-    sequence = next_ids(connection, "object", len(new))
+def create_rows(
+    connection: Connection, new: Sequence[NewObject], sequence: Sequence[int] | None = None
+) -> list[GlobalId]:
+    """Creates objects and returns their ids, made of fresh numbers or of some that were handed out for them before."""
+    sequence = next_ids(connection, "object", len(new)) if sequence is None else sequence
     ids = [
         GlobalId(f"{'s' if one.kind == 'source' else 'u'}{number}") for number, one in zip(sequence, new, strict=True)
     ]
@@ -267,7 +275,8 @@ def _hold_inputs(connection: Connection, ids: Sequence[GlobalId], new: Sequence[
     connection.execute(insert(HOLD), [{"output": output, "input": input} for output, input in sorted(edges)])
 
 
-def _drop(connection: Connection, ids: Iterable[GlobalId]) -> None:
+def drop_rows(connection: Connection, ids: Iterable[GlobalId]) -> None:
+    """Drops objects that nothing needs, with their names, holds and capabilities."""
     gone = [{"the_id": id} for id in sorted(ids)]
     if not gone:
         return

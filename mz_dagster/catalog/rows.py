@@ -7,6 +7,7 @@ rule is an exception. Nothing here reads or writes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -21,8 +22,8 @@ BatchId = NewType("BatchId", int)
 WriterId = NewType("WriterId", int)
 """Names a process's lease to write batches."""
 
-KINDS = ("source", "table", "view", "materialized view", "index", "arrangement")
-"""What an object can be."""
+KINDS = ("source", "table", "view", "materialized view", "index", "arrangement", "collection")
+"""What an object can be; a `collection` has no SQL: it is written through capabilities, and by nothing else."""
 
 Keys = frozenset[frozenset[int]]
 """Sets of column positions that are each unique at every time."""
@@ -377,13 +378,13 @@ class Led:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadCapability:
-    """Is a durable right that holds a collection's since back.
+class _Capability:
+    """Is what every capability has.
 
     Attributes:
         token: The unguessable bearer id; the catalog keeps only its hash.
         collection: The collection.
-        frontier: Where it holds since back.
+        frontier: Where it holds a frontier of the collection back; `{}` if it grants nothing.
         until_ms: When it expires unless renewed; None for never.
     """
 
@@ -391,3 +392,55 @@ class ReadCapability:
     collection: GlobalId
     frontier: Antichain[int]
     until_ms: int | None
+
+    @property
+    def label(self) -> str:
+        """What it may be called before people: the part of the token that is no secret."""
+        return capability_label(self.token)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadCapability(_Capability):
+    """Is a durable right that holds a collection's since back: it can be read at every time beyond the frontier."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteCapability(_Capability):
+    """Is a durable right that holds a collection's upper back: it may be appended to at times beyond the frontier."""
+
+
+Capability = ReadCapability | WriteCapability
+
+
+def capability_label(token: str) -> str:
+    """Returns what a token may be called before people: never more than its number.
+
+    Example:
+        >>> capability_label("r12.c2VjcmV0"), capability_label("c2VjcmV0")
+        ('r12', '?')
+    """
+    head = token.partition(".")[0]
+    return head if re.fullmatch(r"[rw]\d{1,18}", head) else "?"
+
+
+@dataclass(frozen=True, slots=True)
+class CapabilityRow:
+    """Is what may be shown of a capability.
+
+    Attributes:
+        label: Its number, `r12` or `w12`; None for what the catalog's objects hold on each other, which has no token.
+        collection: The collection that it is on.
+        right: `read` or `write`.
+        frontier: Where it holds since or upper back.
+        holder: Who asked for it and for what, in words; the id of the object that holds it, if it has no token.
+        until_ms: When it expires unless renewed; None for never.
+        is_live: Whether it still holds anything back.
+    """
+
+    label: str | None
+    collection: GlobalId
+    right: str
+    frontier: Antichain[int]
+    holder: str
+    until_ms: int | None
+    is_live: bool

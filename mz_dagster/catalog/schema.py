@@ -6,7 +6,7 @@ must never be reused comes from `counter`. Only types that SQLite and PostgreSQL
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Index, Integer, MetaData, Table, Text
+from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Index, Integer, MetaData, Table, Text, false
 
 METADATA = MetaData(
     naming_convention={
@@ -183,10 +183,11 @@ CAPABILITY = Table(
     METADATA,
     Column("id", BigInteger, primary_key=True, autoincrement=False),
     Column("token_hash", Text, nullable=False),
+    Column("writes", Boolean, nullable=False, server_default=false()),
     Column("collection", Text, ForeignKey("collection.id"), nullable=False),
     Column("frontier", Text, nullable=False),
     Column("holder", Text, nullable=False),
     Column("until_ms", BigInteger),
     Index("ix_capability_collection", "collection"),
 )
-"""Read capabilities of sessions and subscribers."""
+"""Capabilities of sessions, subscribers and whoever else presents their tokens: to read, or to write."""

@@ -5,7 +5,8 @@ no live lease, or `dead` and not yet forgotten. Declaring it `dead` checks that 
 does it; from then on no seal can make it live and no lease can list it (only live batches are listed), so
 its rows can be deleted without haste, as often as it takes, and only then is it forgotten.
 
-Writers and leases that have run out are removed once nothing refers to them.
+Writers and leases that have run out are removed once nothing refers to them. One that ends further away than anybody
+gives is of a clock that was ahead, and is shortened, so that what crashed then does not keep garbage for ever.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ PORTION = 500
 
 GRACE_MS = 86_400_000
 """How long an expired lease or capability is remembered: so that its use says what became of it."""
+
+LONGEST_MS = 86_400_000
+"""The longest that a lease to read or to write batches lasts without being renewed."""
 
 
 class Sweeping(Transactions):
@@ -66,6 +70,9 @@ class Sweeping(Transactions):
         with self._database.write() as connection:
             for portion in _portions(ids):
                 connection.execute(delete(BATCH).where(BATCH.c.id.in_(portion), BATCH.c.state == BatchState.DEAD.value))
+            for lease in (LEASE, WRITER):
+                latest = moment + LONGEST_MS
+                connection.execute(update(lease).where(lease.c.until_ms > latest).values(until_ms=latest))
             over = LEASE.c.until_ms <= moment - GRACE_MS
             connection.execute(delete(LEASED_BATCH).where(LEASED_BATCH.c.lease.in_(select(LEASE.c.id).where(over))))
             connection.execute(delete(LEASE).where(over))

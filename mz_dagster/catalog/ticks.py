@@ -1,7 +1,8 @@
 """Ticks and bindings: at which times a timeline closes, and what each source contains there.
 
 A tick and the bindings that belong to it are minted in one transaction, so that whoever sees the tick
-sees what every source gained by it. Ticks only grow; a file is bound at most once per source.
+sees what every source gained by it. Ticks only grow; a file is bound at most once per source, and for good. A tick at
+which nothing can be read any more is forgotten, so there are never more than retention keeps.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import Connection, delete, func, insert, select
 
+from mz_dagster.catalog.codec import frontier_of
 from mz_dagster.catalog.database import Transactions
 from mz_dagster.catalog.errors import FileAlreadyBound
 from mz_dagster.catalog.rows import Binding, BoundFile, Minted, TickMoved
-from mz_dagster.catalog.schema import BOUND_FILE, TICK
-from mz_dagster.catalog.timelines import advance_oracle, timeline_row
+from mz_dagster.catalog.schema import BOUND_FILE, COLLECTION, TICK
+from mz_dagster.catalog.timelines import advance_oracle, lattice_of, timeline_row
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.fail_point import fail_point
 from mz_dagster.formalism import GlobalId
@@ -78,6 +80,16 @@ class Ticks(Transactions):
         with self._database.read() as connection:
             timeline_row(connection, timeline)
             return tuple(reversed(connection.execute(query).scalars().all()))
+
+    def forget_ticks(self, timeline: str) -> int:
+        """Removes the ticks before every since of the timeline, but never its last one; returns how many they were."""
+        with self._database.write() as connection:
+            last = _last_tick(connection, timeline)
+            sinces = select(COLLECTION.c.since).where(COLLECTION.c.timeline == timeline)
+            lattice = lattice_of(connection, timeline)
+            times = [time for text in connection.execute(sinces).scalars() for time in frontier_of(lattice, text)]
+            kept = min([*times, last or 0])
+            return connection.execute(delete(TICK).where(TICK.c.timeline == timeline, TICK.c.tick < kept)).rowcount
 
     def last_tick(self, timeline: str) -> int | None:
         """Returns the last tick of a timeline, or None."""

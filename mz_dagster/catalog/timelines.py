@@ -9,6 +9,10 @@ The oracle of a timeline keeps two timestamps, `read_ts <= write_ts`, that only 
 
 The writer's lease elects one leader per timeline. Its epoch grows with every new holder; a seal under an
 older epoch fails, whatever the clocks say.
+
+A clock that was set back finds leases that end far in the future. Nobody who renews a lease gives it for longer than
+its `ttl_ms`, so whoever meets one that lasts longer than that from now shortens it: a leader that lives renews it long
+before it ends, and one that crashed keeps nobody waiting for longer than ever.
 """
 
 from __future__ import annotations
@@ -57,6 +61,14 @@ def leads(connection: Connection, leadership: Leadership) -> bool:
     """Returns whether nobody has led the timeline since this leadership was won, and it was not resigned."""
     row = timeline_row(connection, leadership.timeline)
     return bool(row.epoch == leadership.epoch and row.holder == leadership.holder)
+
+
+def _shortened(connection: Connection, row: Any, until_ms: int) -> Led:
+    """Returns who has the lease in a timeline's row, which ends at `until_ms` at the latest from now on."""
+    if row.until_ms <= until_ms:
+        return Led(row.name, row.holder, row.until_ms)
+    connection.execute(update(TIMELINE).where(TIMELINE.c.name == row.name).values(until_ms=until_ms))
+    return Led(row.name, row.holder, until_ms)
 
 
 class Timelines(Transactions):
@@ -111,13 +123,13 @@ class Timelines(Transactions):
         Args:
             timeline: The timeline to write.
             holder: Who asks, in words that help to find it.
-            ttl_ms: How long the lease lasts unless renewed, in milliseconds.
+            ttl_ms: How long the lease lasts unless renewed, in milliseconds; the same for all who write the timeline.
         """
         now = self._now_ms()
         with self._database.write() as connection:
             row = timeline_row(connection, timeline)
             if row.holder is not None and row.until_ms > now:
-                return Led(timeline, row.holder, row.until_ms)
+                return _shortened(connection, row, now + ttl_ms)
             connection.execute(
                 update(TIMELINE)
                 .where(TIMELINE.c.name == timeline)
@@ -125,12 +137,28 @@ class Timelines(Transactions):
             )
             return Leadership(timeline, row.epoch + 1, holder)
 
-    def leader(self, timeline: str) -> Led | None:
-        """Returns who leads a timeline by a live lease, or None."""
+    def leader(self, timeline: str, ttl_ms: int) -> Led | None:
+        """Returns who leads a timeline by a live lease, or None.
+
+        Args:
+            timeline: The timeline.
+            ttl_ms: How long a lease of the timeline lasts, in milliseconds.
+        """
         now = self._now_ms()
         with self._database.read() as connection:
             row = timeline_row(connection, timeline)
-            return Led(timeline, row.holder, row.until_ms) if row.holder is not None and row.until_ms > now else None
+        if row.holder is None or row.until_ms <= now:
+            return None
+        if row.until_ms <= now + ttl_ms:
+            return Led(timeline, row.holder, row.until_ms)
+        with self._database.write() as connection:
+            row = timeline_row(connection, timeline)
+            return None if row.holder is None else _shortened(connection, row, now + ttl_ms)
+
+    def is_leading(self, leadership: Leadership) -> bool:
+        """Returns whether nobody has led the timeline since this leadership was won, so that a seal under it can be."""
+        with self._database.read() as connection:
+            return leads(connection, leadership)
 
     def renew_leadership(self, leadership: Leadership, ttl_ms: int) -> Leadership | LeadershipLost:
         """Extends the lease, even one that has run out, unless somebody else has taken it since."""

@@ -15,7 +15,7 @@ from mz_dagster.catalog.database import Database
 from mz_dagster.catalog.errors import CatalogTooNew, CatalogTooOld
 from mz_dagster.catalog.schema import COUNTER, PROJECT
 
-HEAD = "0002"
+HEAD = "0003"
 """The newest migration in `migrations/versions`; a test compares the two."""
 
 COUNTERS = ("object", "batch", "writer", "lease", "capability")

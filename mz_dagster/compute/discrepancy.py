@@ -12,7 +12,6 @@ examples.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ from pyspark.sql import functions as sf
 
 from mz_dagster.compute.consolidate import consolidate
 from mz_dagster.compute.frame import DIFF, ERROR, META, TIME, by_position, columns_at, positional, with_positions
+from mz_dagster.compute.render import Read
 from mz_dagster.compute.snapshot import snapshot
 from mz_dagster.compute.union import union
 from mz_dagster.formalism import GlobalId
@@ -71,7 +71,7 @@ class Discrepancy:
 
 def discrepancy(
     session: SparkSession,
-    read: Callable[[GlobalId, int | None, int], DataFrame],
+    read: Read,
     plan: SnapshotPlan,
     collection: tuple[GlobalId, RelationType],
     as_of: int,
@@ -118,12 +118,10 @@ def negative_multiplicities(frame: DataFrame, columns: RelationType, *, share: f
         return Rows(-lacking, _examples(total, sf.col(DIFF) < 0, examples) if lacking else ())
 
 
-def content(
-    read: Callable[[GlobalId, int | None, int], DataFrame], collection: tuple[GlobalId, RelationType], as_of: int
-) -> DataFrame:
+def content(read: Read, collection: tuple[GlobalId, RelationType], as_of: int) -> DataFrame:
     """Returns a collection's content at `as_of`, not consolidated, by the operators' names."""
     id, columns = collection
-    return with_positions(read(id, None, as_of + 1), columns).withColumn(TIME, sf.lit(as_of).cast("bigint"))
+    return with_positions(read(id, None, as_of + 1, ()), columns).withColumn(TIME, sf.lit(as_of).cast("bigint"))
 
 
 def _is_row() -> Column:

@@ -36,6 +36,7 @@ from mz_dagster.plan.physical import (
     UnionAll,
     Unnest,
 )
+from mz_dagster.plan.scalar import Scalar
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -59,7 +60,7 @@ class Histories:
 
     Args:
         session: Where constants live.
-        read: Reads all of a collection's updates with `lower <= time < upper`.
+        read: Reads a collection's updates with `lower <= time < upper`; those that fail predicates may be missing.
         upper: The end of the interval.
         reads: Prunes lookups by key; None to read everything.
     """
@@ -67,7 +68,7 @@ class Histories:
     def __init__(
         self,
         session: SparkSession,
-        read: Callable[[GlobalId, int | None, int], DataFrame],
+        read: Callable[[GlobalId, int | None, int, Sequence[Scalar]], DataFrame],
         upper: int,
         reads: StepReads | None = None,
     ) -> None:
@@ -81,8 +82,8 @@ class Histories:
         match node:
             case ReadCollection():
                 if keys is None or self._reads is None:
-                    return with_positions(self._read(node.id, None, self._upper), node.relation_type)
-                found = self._reads.lookup(node.id, self._upper, keys.frame, keys.by_position)
+                    return with_positions(self._read(node.id, None, self._upper, node.where), node.relation_type)
+                found = self._reads.lookup(node.id, self._upper, keys.frame, keys.by_position, node.where)
                 return with_positions(found, node.relation_type)
             case ConstantRows():
                 return constant(self._session, node)

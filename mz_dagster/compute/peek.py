@@ -6,19 +6,19 @@ error: an error part that does not sum to zero is raised, and so is a multiplici
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pyspark.sql import Column as SparkColumn
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from mz_dagster.compute.consolidate import consolidate
 from mz_dagster.compute.frame import DIFF, ERROR, META, by_position, positional
+from mz_dagster.compute.render import Read
 from mz_dagster.compute.snapshot import snapshot
 from mz_dagster.errors import DataError
-from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import SnapshotPlan
 from mz_dagster.plan.scalar import Value
 from mz_dagster.plan.types import Column, Kind, ScalarType
@@ -26,7 +26,6 @@ from mz_dagster.plan.values import from_stored
 from mz_dagster.storage.spark import reporting_lost_spark
 
 Row = tuple[Value, ...]
-Read = Callable[[GlobalId, int | None, int], DataFrame]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

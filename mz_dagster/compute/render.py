@@ -12,7 +12,7 @@ updates before a time, as the lookups of a join need them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, assert_never
 
 from pyspark.sql import functions as sf
@@ -50,13 +50,15 @@ from mz_dagster.plan.physical import (
     identity,
     physical_inputs,
 )
+from mz_dagster.plan.scalar import Scalar
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 #: Returns the updates of a collection with `lower <= time < upper`, None being no bound: its shard's data columns under
-#: their names, then `mz_timestamp`, `mz_diff` and `mz_error`.
-Read = Callable[[GlobalId, int | None, int], "DataFrame"]
+#: their names, then `mz_timestamp`, `mz_diff` and `mz_error`. Rows that fail the predicates, which are over the
+#: collection's columns, may be missing.
+Read = Callable[[GlobalId, int | None, int, Sequence[Scalar]], "DataFrame"]
 #: Tells whether a collection is known to have no updates in the interval of the step.
 IsEmpty = Callable[[GlobalId], bool]
 #: Tells whether a collection's updates in the interval of the step are few enough to be broadcast.
@@ -133,7 +135,7 @@ class Renderer:
             return joined
         match node:
             case ReadCollection():
-                frame = with_positions(self._read(node.id, None, as_of + 1), node.relation_type)
+                frame = with_positions(self._read(node.id, None, as_of + 1, node.where), node.relation_type)
                 return frame.withColumn(TIME, sf.lit(as_of).cast("bigint"))
             case ConstantRows():
                 return constant(self._session, node, as_of)
@@ -160,9 +162,9 @@ class Renderer:
     def _updates(self, node: Physical, lower: int, upper: int, is_empty: IsEmpty) -> DataFrame | None:
         match node:
             case ReadCollection():
-                if is_empty(node.id):
+                if is_empty(node.id) or (self._reads is not None and self._reads.skips_all(node, lower, upper)):
                     return None
-                return with_positions(self._read(node.id, lower, upper), node.relation_type)
+                return with_positions(self._read(node.id, lower, upper, node.where), node.relation_type)
             case ConstantRows():
                 present = lower <= FIRST_TIME < upper and node.rows
                 return constant(self._session, node) if present else None

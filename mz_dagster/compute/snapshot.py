@@ -8,12 +8,14 @@ Cost: beyond the plan's own, a shared subplan's rows, kept on the executors.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from mz_dagster.compute.render import Read, Renderer
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import SnapshotPlan
+from mz_dagster.plan.scalar import Scalar
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,8 +32,8 @@ def snapshot(session: SparkSession, read: Read, plan: SnapshotPlan, as_of: int) 
     """
     shared: dict[GlobalId, DataFrame] = {}
 
-    def read_or_shared(id: GlobalId, lower: int | None, upper: int) -> DataFrame:
-        return shared[id] if id in shared else read(id, lower, upper)
+    def read_or_shared(id: GlobalId, lower: int | None, upper: int, where: Sequence[Scalar]) -> DataFrame:
+        return shared[id] if id in shared else read(id, lower, upper, where)
 
     renderer = Renderer(session, read_or_shared)
     for one in plan.shared:

@@ -18,7 +18,8 @@ How it goes:
    behind with it; nobody else waits.
 
 A crash anywhere before 4 leaves batches that no list names. Leadership is validated by the sealing
-transaction, so a step that was paused past its lease cannot seal over its successor.
+transaction, so a step that was paused past its lease cannot seal over its successor; it is looked at before each
+collection, too, so that such a step does no more work than it must.
 
 *Hydration.* A collection whose upper is still its since has no output yet: its output at `since` is the plan's
 result over the inputs as of then, and from there on it steps like any other, in the same run.
@@ -42,12 +43,14 @@ from mz_dagster.catalog import (
     NO_ROWS,
     Batch,
     BatchId,
+    BatchNotWriting,
     BatchState,
     BatchStats,
     Binding,
     Catalog,
     CollectionRow,
     Leadership,
+    LeadershipLost,
     Seal,
     Sealed,
     UpperMismatch,
@@ -299,7 +302,7 @@ class Stepper:
         if len(run.done) < len(graph.nodes):
             with BatchWriter(self._catalog, holder=self._holder, ttl_ms=self._lease_ms) as writer:
                 with self._leased(run):
-                    self._pass_working(run, writer, progress)
+                    self._pass_working(run, leadership, writer, progress)
                 # Leaving the lease told whether all that was read was there; only then may it be sealed.
                 self._seal(run, leadership, progress)
         else:
@@ -381,8 +384,12 @@ class Stepper:
                 run.batches[id] = list(listed.batches)
             yield
 
-    def _pass_working(self, run: _Run, writer: BatchWriter, progress: Progress) -> None:
-        """Computes and writes all that is left, each collection as soon as its inputs are done."""
+    def _pass_working(self, run: _Run, leadership: Leadership | None, writer: BatchWriter, progress: Progress) -> None:
+        """Computes and writes all that is left, each collection as soon as its inputs are done.
+
+        Raises:
+            StepLost: Another took the lead, so that nothing of this could be sealed.
+        """
         working = [node for node in run.graph if node.id not in run.done]
         futures: dict[GlobalId, Future[None]] = {}
 
@@ -390,6 +397,8 @@ class Stepper:
             for input in node.inputs:
                 if input in futures:
                     futures[input].result()
+            if leadership is not None and not self._catalog.is_leading(leadership):
+                raise _lost(run, f"the lead of epoch {leadership.epoch} is over")
             run.done[node.id] = self._advance(run, node, writer, progress)
 
         with ThreadPoolExecutor(self._parallelism, thread_name_prefix="mz-step") as pool:
@@ -607,13 +616,19 @@ class Stepper:
                 return
             case UpperMismatch():
                 fact = f'collection "{sealed.collection}" is at {sealed.found}, not at {sealed.expected}'
-            case _:
-                fact = str(sealed)
-        raise StepLost(
-            f"another runner interfered with the step to {run.tick}",
-            detail=f"{fact}.",
-            hint="Nothing was lost: run again; it goes on from where the other runner is.",
-        )
+            case LeadershipLost():
+                fact = f"the lead of epoch {sealed.epoch} is over"
+            case BatchNotWriting():
+                fact = f"batch {sealed.batch} was swept"
+        raise _lost(run, fact)
+
+
+def _lost(run: _Run, fact: str) -> StepLost:
+    return StepLost(
+        f"another runner interfered with the step to {run.tick}",
+        detail=f"{fact[:1].upper()}{fact[1:]}.",
+        hint="Nothing was lost: run again; it goes on from where the other runner is.",
+    )
 
 
 def _at(like: Antichain[int], time: int) -> Antichain[int]:
@@ -689,6 +704,8 @@ def _as_failure(node: Node, error: Exception) -> DatabaseError:
     return OperationalError(
         f'Spark could not compute "{node.name}": {text[0] if text else type(error).__name__}',
         detail="The whole error is in the log of level INFO.",
-        hint='If Spark is gone, the next run starts it again; "mz-dagster spark status" tells.',
+        hint="Free space where the shards are, and where Spark keeps its temporary files; then run again."
+        if "No space left" in str(error)
+        else 'If Spark is gone, the next run starts it again; "mz-dagster spark status" tells.',
         may_have_taken_effect=False,
     )

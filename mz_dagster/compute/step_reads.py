@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING
 
 from mz_dagster.catalog import Batch, CollectionRow
 from mz_dagster.formalism import GlobalId
+from mz_dagster.plan.physical import ReadCollection
+from mz_dagster.plan.scalar import Scalar
 from mz_dagster.storage.clustering import Touched, may_hold, moduli
 from mz_dagster.storage.shards import Shards, StoredFile
 from mz_dagster.storage.spark.hashing import hash_modulo
@@ -53,7 +55,7 @@ class StepReads:
         self._shards = shards
         self._rows = rows
         self._listed = listed
-        self._files: dict[tuple[Batch, ...], tuple[StoredFile, ...]] = {}
+        self._files: dict[tuple[tuple[Batch, ...], tuple[Scalar, ...]], tuple[StoredFile, ...]] = {}
         self._shared: list[DataFrame] = []
         self.rows_read = 0
 
@@ -67,11 +69,20 @@ class StepReads:
             with suppress(Exception):  # it goes with its session at the latest; the step has its own errors to tell
                 frame.unpersist()
 
-    def read(self, id: GlobalId, lower: int | None, upper: int) -> DataFrame:
-        """Returns the updates of a collection with `lower <= time < upper`, under its columns' own names."""
-        batches = self._listed(id, lower, upper)
-        self.rows_read += sum(batch.stats.rows for batch in batches)
-        return self._shards.read(self._rows[id], batches, lower=lower, upper=upper)
+    def read(self, id: GlobalId, lower: int | None, upper: int, where: Sequence[Scalar] = ()) -> DataFrame:
+        """Returns the updates of a collection with `lower <= time < upper`, under its columns' own names.
+
+        Those that fail the predicates `where`, over the collection's columns, may be missing.
+        """
+        row, batches = self._rows[id], self._listed(id, lower, upper)
+        read = self._stored(row, batches, where) if where else [batch.stats for batch in batches]
+        self.rows_read += sum(one.rows for one in read)
+        return self._shards.read(row, batches, lower=lower, upper=upper, where=where)
+
+    def skips_all(self, read: ReadCollection, lower: int, upper: int) -> bool:
+        """Returns whether storage tells that no update with `lower <= time < upper` passes what is asked; no job."""
+        batches = self._listed(read.id, lower, upper)
+        return bool(read.where) and not self._stored(self._rows[read.id], batches, read.where)
 
     def span(self, id: GlobalId, upper: int) -> tuple[int, int] | None:
         """Returns bounds of the times of a collection's updates before `upper`, None if there are none; no job."""
@@ -84,7 +95,14 @@ class StepReads:
         """Returns whether a lookup by the columns at `positions`, before `upper`, is worth pruning; no job."""
         return bool(self._prunable(id, upper, positions))
 
-    def lookup(self, id: GlobalId, upper: int, keys: DataFrame, by_position: Mapping[int, Column]) -> DataFrame:
+    def lookup(
+        self,
+        id: GlobalId,
+        upper: int,
+        keys: DataFrame,
+        by_position: Mapping[int, Column],
+        where: Sequence[Scalar] = (),
+    ) -> DataFrame:
         """Returns the updates of a collection before `upper`, of which those of other keys may be missing.
 
         Runs a job over `keys` if that is worth it.
@@ -95,17 +113,18 @@ class StepReads:
             keys: A frame, a row for each key, which may repeat.
             by_position: For positions of the collection's columns: the column of `keys` that they must equal, NULL
                 being equal to NULL.
+            where: As in `read`.
         """
         wanted = self._prunable(id, upper, tuple(by_position))
         if not wanted:
-            return self.read(id, None, upper)
+            return self.read(id, None, upper, where)
         row, batches = self._rows[id], self._listed(id, None, upper)
         touched = [
             Touched(key, modulus, self._hashes(row, keys, [by_position[position] for position in key], key, modulus))
             for key, modulus in wanted.items()
         ]
-        self.rows_read += sum(one.rows for one in self._stored(row, batches) if may_hold(one.bucket, touched))
-        return self._shards.read(row, batches, upper=upper, touched=touched)
+        self.rows_read += sum(one.rows for one in self._stored(row, batches, where) if may_hold(one.bucket, touched))
+        return self._shards.read(row, batches, upper=upper, touched=touched, where=where)
 
     def shared(self, frame: DataFrame) -> DataFrame:
         """Returns the frame, computed only once however often it is used, until the end of the block."""
@@ -128,11 +147,13 @@ class StepReads:
         )
         return found if saved > WORTH_ROWS else {}
 
-    def _stored(self, row: CollectionRow, batches: Sequence[Batch]) -> tuple[StoredFile, ...]:
-        listed = tuple(batches)
-        if listed not in self._files:
-            self._files[listed] = self._shards.files(row, listed)
-        return self._files[listed]
+    def _stored(
+        self, row: CollectionRow, batches: Sequence[Batch], where: Sequence[Scalar] = ()
+    ) -> tuple[StoredFile, ...]:
+        asked = tuple(batches), tuple(where)
+        if asked not in self._files:
+            self._files[asked] = self._shards.files(row, batches, where=where)
+        return self._files[asked]
 
     def _hashes(
         self, row: CollectionRow, keys: DataFrame, columns: Sequence[Column], key: tuple[int, ...], modulus: int

@@ -127,7 +127,7 @@ def _evaluate(context: dg.SensorEvaluationContext, engine: Engine, timeline: str
     specs = asset_specs(context.repository_def, engine, timeline)
     # Frontiers before runs: what a run had sealed when it is found to be over, it has also recorded.
     assets = asset_rows(engine, specs)
-    leader = engine.catalog.leader(timeline)
+    leader = engine.catalog.leader(timeline, engine.project.lease_ms)
     if leader is not None and is_over(instance, leader):
         context.log.warning(f"{leader.holder} is over and still leads: its worker was killed, so its lease is ended")
         engine.catalog.depose(leader)

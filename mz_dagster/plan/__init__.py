@@ -8,7 +8,7 @@ only what computing them costs; it may move errors.
 - `types`, `scalar`, `relation`: the logical plan.
 - `resolver`: the protocol by which the binder turns names into things.
 - `representations`: kinds whose equal values have several representations.
-- `day_comparison`: dates compared with moments.
+- `day_comparison`: dates compared with moments. `bounding`: predicates by which storage skips files.
 - `rewriting`: walking and rebuilding plans.
 - `semijoin`, `outer_join`: those joins, spelled in the algebra. `record`: rows as one value.
 - `decorrelate`: subqueries and lateral joins become plain relations; with `dependence`, `domain`, `row_count`,

@@ -23,7 +23,7 @@ A lateral relation of linear operators over the one row, as table functions are,
 
 The domain is of the arguments of all rows that ask, or of more where that is cheaper (`domain.py`), which is allowed
 where a subquery may be asked early: in a filter, if it is no error for several rows. Memberships of one filter that ask
-for the same arguments have one domain.
+for the same arguments have one domain; if one of them is not negated, they are counted together and looked up once.
 
 Cost: a distinct of the arguments for each subquery, and the joins with it. A test `IN` of one column that may be NULL
 on either side costs two lookups more; other tests that may be NULL compare each row of the domain with each row of the
@@ -95,7 +95,16 @@ from mz_dagster.plan.scalar import (
     substitute,
     walk,
 )
-from mz_dagster.plan.semijoin import ONE_ROW, LocalId, Sharing, distinct_of, minus, semijoin, with_scalars
+from mz_dagster.plan.semijoin import (
+    ONE_ROW,
+    LocalId,
+    Sharing,
+    distinct_of,
+    minus,
+    semijoin,
+    with_literals,
+    with_scalars,
+)
 from mz_dagster.plan.tied_subquery import compared, tied_subquery
 from mz_dagster.plan.types import BOOL, INT8, TEXT
 
@@ -272,15 +281,16 @@ class _Decorrelation:
         """Returns the rows of `below` that pass; the predicates may have subqueries."""
         parts = [one for predicate in predicates for one in conjuncts(predicate)]
         below = filtered(below, [one for one in parts if not _asks((one,))])
-        rest: list[Scalar] = []
+        rest = [one for one in parts if _asks((one,)) and _membership(one) is None]
+        memberships = [membership for one in parts if (membership := _membership(one)) is not None]
         sharing = Sharing(self.local_id)
+        together = _asked_together(memberships)
+        if together:
+            below = self._passing(sharing.shared(below), together)
         asking: Relation | None = None
-        for one in parts:
-            membership = _membership(one)
-            if membership is None:
-                rest += [one] if _asks((one,)) else []
+        for subquery, negated in memberships:
+            if (subquery, negated) in together:
                 continue
-            subquery, negated = membership
             below = sharing.shared(below)
             if asking is None and tied_subquery(subquery) is None:
                 asking = below
@@ -317,6 +327,34 @@ class _Decorrelation:
         keys = distinct_of(rows, _references(rows, range(len(asked.places))))
         found = semijoin(asked.outer, _references(asked.outer, asked.places), keys, null_safe=True)
         return sharing.bound(projected_to(found, range(arity)))
+
+    def _passing(self, below: Relation, memberships: Sequence[tuple[Subquery, bool]]) -> Relation:
+        """Returns the rows of `below` that have, or with True have not, something in each of the subqueries.
+
+        They are `_asked_together`, so one count for each row of the domain tells of all.
+        """
+        sharing = Sharing(self.local_id)
+        found: list[Relation] = []
+        counts: list[Aggregate] = []
+        conditions: list[Scalar] = []
+        for number, (subquery, negated) in enumerate(memberships):
+            asked = _Asked.of(subquery.relation, subquery.test, below, subquery.arguments, sharing)
+            by = len(asked.places)
+            rows = self.applied(asked.relation, asked.domain, {})
+            if asked.test is not None:
+                rows = Filter(rows, self._over((asked.test,), asked.domain))
+            flags = [Literal(True if number == one else None, BOOL) for one in range(len(memberships))]
+            found.append(
+                with_literals(projected_to(rows, range(by)), flags, [f"in_{n + 1}" for n in range(len(flags))])
+            )
+            counts.append(Aggregate(AggregateFunction.COUNT, (by + number,), INT8))
+            count = ColumnRef(by + number, INT8, False, f"rows_{number + 1}")
+            conditions.append(Call("eq_int8" if negated else "gt_int8", (count, Literal(0, INT8)), BOOL, False))
+        names = tuple(f"rows_{number + 1}" for number in range(len(counts)))
+        counted = Reduce(Union(tuple(found)), tuple(range(by)), tuple(counts), names)
+        keys = projected_to(Filter(counted, tuple(conditions)), range(by))
+        passing = semijoin(asked.outer, _references(asked.outer, asked.places), keys, null_safe=True)
+        return sharing.bound(projected_to(passing, range(below.relation_type.arity)))
 
     def _beside(self, left: Relation, right: Relation, arguments: Sequence[Scalar]) -> Relation:
         """Returns each row of `left`, which is plain, beside the rows that `right` has for it."""
@@ -590,6 +628,33 @@ def _membership(predicate: Scalar) -> tuple[Subquery, bool] | None:
             if subquery.kind is not SubqueryKind.SCALAR and not subquery.nullable:
                 return subquery, True
     return None
+
+
+def _asked_together(memberships: Sequence[tuple[Subquery, bool]]) -> list[tuple[Subquery, bool]]:
+    """Returns those that are asked for the same arguments, by a domain, with one not negated; none if it is one alone.
+
+    A row of the domain for which none of them has anything does not pass then, so it need not be counted.
+    """
+    for first, negated in memberships:
+        alike = [
+            (one, other)
+            for one, other in memberships
+            if one.arguments == first.arguments
+            and one.arguments
+            and _used(one) == _used(first)
+            and tied_subquery(one) is None
+            and not _has_several(one)
+            and not _asks(one.arguments)
+        ]
+        if not negated and len(alike) > 1:
+            return alike
+    return []
+
+
+def _used(subquery: Subquery) -> frozenset[int]:
+    """Returns the numbers of the arguments that a subquery reads."""
+    tested = frozenset[int]() if subquery.test is None else outer_columns(subquery.test)
+    return free_columns(subquery.relation) | tested
 
 
 def _has_several(subquery: Subquery) -> bool:

@@ -63,7 +63,7 @@ def domain_source(
 
 
 def _owner(join: Join, positions: Sequence[int]) -> int | None:
-    owners = {max(i for i, offset in enumerate(join.offsets) if offset <= one) for one in positions}
+    owners = {join.owner(one) for one in positions}
     return owners.pop() if len(owners) == 1 else None
 
 

@@ -321,7 +321,8 @@ def _physical(plan: Physical, depth: int) -> list[str]:
     lines: list[str] = []
     match plan:
         case ReadCollection():
-            lines.append(f"{pad}Read {plan.name or plan.id} ({plan.id}) {about}")
+            skipping = f" skipping files by {' and '.join(map(explain_scalar, plan.where))}" if plan.where else ""
+            lines.append(f"{pad}Read {plan.name or plan.id} ({plan.id}){skipping} {about}")
         case ConstantRows():
             lines.append(f"{pad}Constant {_rows(plan.rows)} {about}")
         case Linear():

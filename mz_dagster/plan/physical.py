@@ -1,6 +1,6 @@
 """The physical plan: what the renderer runs.
 
-A tree of frozen nodes, each naming the operator in `compute/` that renders it. `lowering.py` makes it
+A tree of frozen nodes, each naming the operator in `compute/` that renders it. `lowering/` makes it
 from the logical plan. Whatever must be looked up by a later step (an input of a join that is itself a
 join, for example) or is the state of a keyed operator becomes an *arrangement*: a collection of its own, owned by the
 object, with its own shard and frontiers, so that the operators above read it like any other collection.
@@ -8,15 +8,14 @@ object, with its own shard and frontiers, so that the operators above read it li
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from typing import assert_never, cast
 
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.relation import Aggregate, AggregateFunction, ColumnOrder, WindowFunction
-from mz_dagster.plan.scalar import ColumnRef, Literal, Scalar
+from mz_dagster.plan.scalar import ColumnRef, Literal, Scalar, signs_of_zeros
 from mz_dagster.plan.types import RelationType
 
 
@@ -60,11 +59,14 @@ class ReadCollection:
         id: A GlobalId, or `arrangement:N` for the N-th arrangement of the same maintained plan.
         relation_type: Of the collection itself.
         name: For EXPLAIN.
+        where: Predicates that what reads it asks of each row: storage skips the files in which none passes. They do not
+            decide the rows that the plan has.
     """
 
     id: GlobalId
     relation_type: RelationType
     name: str = ""
+    where: tuple[Scalar, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,10 +389,7 @@ def identity(node: Physical) -> object:
     Names do not count; the sign of a zero, which equality does not tell, does.
     """
     nameless = without_names(node)
-    return nameless, *(match[0] for match in _ZEROS.finditer(repr(nameless)))
-
-
-_ZEROS = re.compile(r"value=-?0\.0\b")
+    return nameless, signs_of_zeros(nameless)
 
 
 def _without_names(value: object) -> object:

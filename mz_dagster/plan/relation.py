@@ -8,6 +8,7 @@ Columns are referred to by position. `Let` binds a shared subplan to a name of i
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -131,6 +132,10 @@ class Join:
         """The position of each input's first column."""
         return offsets_of(self.inputs)
 
+    def owner(self, position: int) -> int:
+        """Returns the number of the input that has the column at `position`."""
+        return bisect_right(self.offsets, position) - 1
+
 
 @dataclass(frozen=True, slots=True)
 class Negate:
@@ -192,6 +197,10 @@ class ColumnOrder:
     descending: bool
     nulls_first: bool
 
+    def moved(self, places: Mapping[int, int]) -> ColumnOrder:
+        """Returns the key with its column at the place that `places` gives it."""
+        return replace(self, position=places[self.position])
+
 
 class AggregateFunction(Enum):
     """Names the aggregates of the algebra; the binder makes all others of these and scalars.
@@ -251,7 +260,7 @@ class Aggregate:
             self,
             arguments=tuple(places[position] for position in self.arguments),
             filter=None if self.filter is None else places[self.filter],
-            order=tuple(replace(one, position=places[one.position]) for one in self.order),
+            order=tuple(one.moved(places) for one in self.order),
         )
 
 

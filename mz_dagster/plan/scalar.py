@@ -8,6 +8,7 @@ arguments; which error wins when several fail is the leftmost argument's.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time
@@ -53,7 +54,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Is the application of a function of the table in `plan/functions.py`.
+    """Is the application of a function of the table in `plan/functions/table.py`.
 
     Attributes:
         function: The unique name of one implementation, `add_int4` for example, not the SQL name.
@@ -191,6 +192,22 @@ def is_now(scalar: Scalar) -> bool:
 def reads_now(scalar: Scalar) -> bool:
     """Returns whether the value of `scalar` depends on the time at which it is looked at."""
     return any(is_now(one) for one in walk(scalar))
+
+
+#: Floating-point numbers that are zero, in the `repr` of a plan.
+_ZEROS = re.compile(r"(?<![\w.])-?0\.0\b")
+
+
+def signs_of_zeros(plan: object) -> tuple[str, ...]:
+    """Returns what equality of plans or scalars leaves out: the signs of the zeros among their literals.
+
+    Example:
+        >>> from mz_dagster.plan.types import FLOAT8
+        >>> zero, negative = Literal(0.0, FLOAT8), Literal(-0.0, FLOAT8)
+        >>> zero == negative, signs_of_zeros(zero) == signs_of_zeros(negative)
+        (True, False)
+    """
+    return tuple(_ZEROS.findall(repr(plan)))
 
 
 def columns_of(scalar: Scalar) -> frozenset[int]:

@@ -6,7 +6,7 @@ choice must be exact: a type whose values Spark cannot hold exactly is refused w
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -78,6 +78,15 @@ class ScalarType:
             raise ValueError(f"{self.kind.value} has no length")
         if self.fields and self.kind is not Kind.RECORD:
             raise ValueError("a record has fields, and nothing else has")
+
+    @property
+    def parts(self) -> tuple[ScalarType, ...]:
+        """The types of an array's elements, or of a record's fields in order; none for all other kinds."""
+        return tuple(one for _, one in self.fields) if self.element is None else (self.element,)
+
+    def holds(self, kinds: Container[Kind]) -> bool:
+        """Returns whether an array or record has values of one of `kinds` in it, at whatever depth."""
+        return any(one.kind in kinds or one.holds(kinds) for one in self.parts)
 
     def __str__(self) -> str:
         if self.element is not None:

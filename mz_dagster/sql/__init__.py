@@ -7,12 +7,17 @@ has no exact plan is refused with its reason. PostgreSQL's semantics decide.
 - `lexer`: tokens and statements of a text. `cursor`: walking over tokens.
 - `statements`: the statements, as data. `statement_parser`, `source_statement`, `table_statement`,
   `write_statements`, `options`, `type_names`: the grammar.
-- `body_parser`: query bodies to syntax trees; the only file that runs sqlglot.
-- `binding`, `scope`, `expressions`, `calls`, `from_clause`, `query`, `finishing`, `output_names`, `refusals`: the
-  binder; `binder` has its entrances, and `writes` those of INSERT, UPDATE and DELETE, each of which is a query that
-  is `composed` of its parts. `parameters`: what a Python value is in SQL.
-- `set_functions`, `row_values`, `array_forms`, `comparability`: functions that return rows, rows as values, arrays, and
-  what of them cannot be compared.
+- `body_parser`: query bodies to syntax trees; the only file that runs sqlglot. `hints`: what is cut out before.
+- `binder`: the binder's entrances; `writes` has those of INSERT, UPDATE and DELETE, each of which is a query that is
+  `composed` of its parts. `binding`: what one statement carries along; `parameters`: what a Python value is in SQL.
+- `query`, `select`, `from_clause`, `set_operations`, `ordering`, `finishing`, `pending`, `output_names`: queries and
+  their clauses. `scope`, `enclosing`: what a name means, here and in the queries around.
+- `grouping`, `grouping_sets`, `aggregates`, `interval_aggregates`, `jsonb_aggregates`, `statistics`, `ordered_sets`,
+  `windows`: groups and windows, whose calls are `placeholders` until their stage is bound.
+- `expressions`: the forms of expression, with `coercions`, `subqueries`, `row_values`, `array_forms` and `moments`.
+- `calls`, `text_calls`, `moment_calls`, `jsonb_calls`: functions; `set_functions`, `jsonb_records`: those that return
+  rows.
+- `refusals`, `comparability`: what has no exact plan.
 - `errors`: what can be wrong, with SQLSTATEs.
 
 It does not resolve names itself (a `Resolver` does), optimize, or run anything.

@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from mz_dagster.plan.functions import Failure, Unknown, type_name
+from mz_dagster.errors import Error
+from mz_dagster.plan.functions import ArgumentType, Unknown, ambiguous, no_match, type_name
 from mz_dagster.plan.relation import AggregateFunction
 from mz_dagster.plan.representations import REPRESENTATIONS
 from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, walk
 from mz_dagster.plan.types import BOOL, BYTEA, FLOAT8, INT4, INT8, INTERVAL, TEXT, Kind, ScalarType, array_of, numeric
-from mz_dagster.sql.binding import Bound, name_of, only
+from mz_dagster.sql.binding import Bound, argument_type, name_of, only
 from mz_dagster.sql.coercions import explicit, implicit
 from mz_dagster.sql.errors import (
     GroupingError,
     InvalidColumnReference,
     InvalidSyntax,
     TooMany,
-    UndefinedFunction,
     UnsupportedForm,
     WindowingError,
     WrongObjectKind,
@@ -58,8 +58,6 @@ AGGREGATES = frozenset(
 )
 #: Those of two arguments.
 _OF_TWO = ("string_agg", "jsonb_object_agg", *REGRESSIONS)
-_CASTS_HINT = "No function matches the given name and argument types. You might need to add explicit type casts."
-
 #: How many keys one GROUPING may ask for: the bits of an integer without its sign.
 _MOST_GROUPED = 31
 
@@ -180,6 +178,12 @@ class Core:
         """False for a count only."""
         return self.function is not AggregateFunction.COUNT
 
+    @property
+    def is_unordered(self) -> bool:
+        """True if its result depends on the order of the rows, and no order is asked for."""
+        listed = self.function in (AggregateFunction.ARRAY_AGG, AggregateFunction.STRING_AGG)
+        return listed and not self.distinct and not self.order
+
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
@@ -241,6 +245,8 @@ def bind_aggregate(binder: Expressions, call: CallSyntax) -> Scalar:
 
     def sink(core: Core) -> ColumnRef:
         cores.append(core)
+        if core.is_unordered:
+            binder.binding.order_reader = f"{call.name}()"
         return calls.column(core)
 
     result = expand(inner, call, sink)
@@ -302,12 +308,12 @@ def expand(binder: Expressions, call: CallSyntax, sink: Sink) -> Scalar:
         sink: Where the cores go.
     """
     if call.star and call.name != "count":
-        raise _no_function(call, ())
+        raise no_function(call, ())
     if not call.star and not call.arguments and not call.within:
         if call.name == "count":
             message = "count(*) must be used to call a parameterless aggregate function"
             raise WrongObjectKind(message, position=call.position)
-        raise _no_function(call, ())
+        raise no_function(call, ())
     arguments = [binder.bind(one) for one in call.arguments]
     order = sort_keys(binder, call.order)
     condition = None
@@ -375,12 +381,12 @@ class Expansion:
                 return self._string_agg()
 
     @property
-    def types(self) -> list[ScalarType | Unknown]:
+    def types(self) -> list[ArgumentType]:
         """The arguments' types."""
-        return [one if isinstance(one, Unknown) else one.type for one in self.arguments]
+        return [argument_type(one) for one in self.arguments]
 
-    def _no_function(self) -> UndefinedFunction:
-        return _no_function(self.call, self.types)
+    def _no_function(self) -> Error:
+        return no_function(self.call, self.types)
 
     def _one_of(self, kinds: Sequence[Kind]) -> Scalar:
         """Returns the one argument, by whose kind one of several functions is chosen, if it is one of `kinds`."""
@@ -420,15 +426,13 @@ class Expansion:
         """Returns the i-th argument, cast to `target` if there is one."""
         return self.binder.as_type(self.arguments[i], target, self.call.arguments[i])
 
-    def _known(self, type_: ScalarType | Unknown) -> ScalarType:
+    def _known(self, type_: ArgumentType) -> ScalarType:
         """Returns the argument's type, by which one of several functions is chosen."""
         if isinstance(type_, Unknown):
-            shown = f"function {self.call.name}(unknown) is not unique"
-            hint = "Could not choose a best candidate function. You might need to add explicit type casts."
-            raise error_of(Failure("42725", shown, hint), self.call.position)
+            raise error_of(ambiguous(self.call.name, [type_]), self.call.position)
         return type_
 
-    def _is_interval(self, type_: ScalarType | Unknown) -> bool:
+    def _is_interval(self, type_: ArgumentType) -> bool:
         """Tells intervals, and times where PostgreSQL adds them up as intervals."""
         kinds = (Kind.INTERVAL, Kind.TIME) if self.call.name in ("sum", "avg") else (Kind.INTERVAL,)
         return not isinstance(type_, Unknown) and type_.kind in kinds
@@ -582,6 +586,6 @@ def is_array(type_: ScalarType) -> bool:
     return type_.kind is Kind.ARRAY
 
 
-def _no_function(call: CallSyntax, types: Sequence[ScalarType | Unknown]) -> UndefinedFunction:
-    shown = ", ".join(type_name(one) for one in types)
-    return UndefinedFunction(f"function {call.name}({shown}) does not exist", hint=_CASTS_HINT, position=call.position)
+def no_function(call: CallSyntax, types: Sequence[ArgumentType]) -> Error:
+    """Returns the error that says that no function of the call's name takes these arguments."""
+    return error_of(no_match(call.name, types), call.position)

@@ -11,7 +11,7 @@ from mz_dagster.plan.functions import Failure, Unknown, common_type, resolve_fun
 from mz_dagster.plan.functions.pure import PURE
 from mz_dagster.plan.scalar import Call, ColumnRef, Literal, Scalar
 from mz_dagster.plan.types import BOOL, INT4, TEXT, Kind, ScalarType, array_of
-from mz_dagster.sql.binding import Bound, only
+from mz_dagster.sql.binding import Bound, argument_type, only, unwrapped
 from mz_dagster.sql.errors import DatatypeMismatch, IndeterminateDatatype, UnsupportedForm, WrongObjectKind, error_of
 from mz_dagster.sql.jsonb_calls import bind_subscripts
 
@@ -40,7 +40,7 @@ def bind_array(binder: Expressions, node: exp.Array, target: ScalarType | None =
         raise _several_dimensions(position)
     element = None if target is None else target.element
     if element is None:
-        found = common_type([one if isinstance(one, Unknown) else one.type for one in bounds], "ARRAY")
+        found = common_type([argument_type(one) for one in bounds], "ARRAY")
         if isinstance(found, Failure):
             raise error_of(found, position)
         element = found
@@ -106,9 +106,7 @@ def bind_quantified_array(
     inner = unwrapped(right)
     if isinstance(inner, exp.Array) and inner.expressions:
         tests = [binder.operator(symbol, [value, binder.bind(one)], position, [left, one]) for one in inner.expressions]
-        if len(tests) == 1:
-            return tests[0]
-        return binder.operator("and" if every else "or", tests, position)
+        return binder.connected("and" if every else "or", tests, position)
     bound = binder.bind(right)
     if isinstance(bound, Unknown):
         element = TEXT if isinstance(value, Unknown) else value.type
@@ -124,7 +122,7 @@ def bind_quantified_array(
         tests = [binder.operator(symbol, [value, one], position) for one in elements]
         if not tests:
             return Literal(every, BOOL)
-        return tests[0] if len(tests) == 1 else binder.operator("and" if every else "or", tests, position)
+        return binder.connected("and" if every else "or", tests, position)
     if not isinstance(sample, Call) or len(sample.arguments) != 2 or sample.function in PURE:
         raise UnsupportedForm(
             f"operator {symbol} with ANY or ALL of an array of {type_name(element)} is not supported",
@@ -135,13 +133,6 @@ def bind_quantified_array(
     array = binder.cast_to(bound, array_of(second.type), right)
     quantifier = "all_elements" if every else "any_element"
     return Call(quantifier, (first, array, Literal(sample.function, TEXT)), BOOL)
-
-
-def unwrapped(node: exp.Expr) -> exp.Expr:
-    """Returns what stands in parentheses."""
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return node
 
 
 def _several_dimensions(position: int) -> UnsupportedForm:

@@ -34,7 +34,8 @@ from mz_dagster.sql.errors import (
 )
 from mz_dagster.sql.expressions import Expressions
 from mz_dagster.sql.finishing import RowSetFinishing
-from mz_dagster.sql.query import Pending, Queries, with_lets
+from mz_dagster.sql.pending import Pending
+from mz_dagster.sql.query import Queries, with_lets
 from mz_dagster.sql.scope import Scope
 from mz_dagster.sql.statements import AsOf, Name, SqlText
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from sqlglot import exp
 
 from mz_dagster.formalism import GlobalId
-from mz_dagster.plan.functions import Unknown
+from mz_dagster.plan.functions import ArgumentType, Unknown
 from mz_dagster.plan.reading_time import with_position
 from mz_dagster.plan.relation import ColumnOrder, Get, Relation
 from mz_dagster.plan.resolver import Item, Resolver
@@ -78,6 +78,8 @@ class Binding:
         locals: How many local ids were given out.
         lets: The CTEs, in the order in which each may read those before it.
         enclosing: The rows around the query that is bound now, innermost last.
+        lost_order: The position of an ORDER BY without effect: what reads the rows of its query gets them in no order.
+        order_reader: What goes by the order of the rows that it reads, since it has no ORDER BY of its own.
         bind_query: Binds a subquery of an expression at this place; None where there is no query around it.
         bind_ordered: Binds one whose order counts; None likewise.
     """
@@ -92,6 +94,8 @@ class Binding:
     locals: int = 0
     lets: list[tuple[GlobalId, Relation]] = field(default_factory=list)
     enclosing: list[Enclosing] = field(default_factory=list)
+    lost_order: int | None = None
+    order_reader: str | None = None
     bind_query: Callable[[exp.Expr], Relation] | None = None
     bind_ordered: Callable[[exp.Expr], OrderedRows] | None = None
 
@@ -151,6 +155,16 @@ class Binding:
         # What is wrong with its mz_now() is wrong where it is named: its own text is another one.
         return with_position(item.expansion, position), item.relation_type.names
 
+    def check_order(self) -> None:
+        """Raises UnsupportedForm if something would go by an order that is lost: nothing is ever dropped silently."""
+        if self.lost_order is not None and self.order_reader is not None:
+            raise UnsupportedForm(
+                f"ORDER BY in a subquery is not supported beside {self.order_reader} without an order",
+                detail="The rows that a query reads have no order.",
+                hint=f"Write the order where it counts: with {self.order_reader}.",
+                position=self.lost_order,
+            )
+
     def parameter(self, index: int, position: int) -> Bound:
         """Returns the value of the `?` with that number, as a literal."""
         if index >= len(self.parameters):
@@ -163,12 +177,24 @@ class Binding:
         return literal_of_value(self.parameters[index], position)
 
 
+def argument_type(bound: Bound) -> ArgumentType:
+    """Returns the type by which a call is resolved."""
+    return bound if isinstance(bound, Unknown) else bound.type
+
+
 def name_of(node: exp.Expr | str | None) -> str:
     """Returns an identifier folded as SQL folds it."""
     if isinstance(node, exp.Identifier):
         text: str = node.this
         return text if node.args.get("quoted") else fold(text)
     return fold(str(node)) if isinstance(node, str) else ""
+
+
+def unwrapped(node: exp.Expr) -> exp.Expr:
+    """Returns what stands in parentheses, or `node` itself."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
 
 
 def only(body: Body, node: exp.Expr, *expected: str, what: str = "this clause", reason: str | None = None) -> None:

@@ -46,6 +46,8 @@ _OTHER_OPERATOR = TokenType.LLRR_ARROW
 #: Operators with a place of their own in the grammar.
 _ORDINARY = frozenset(("+", "-", "*", "/", "%", "^", "<", ">", "=", "<=", ">=", "<>", "!=", "||"))
 _OPERATOR_CHARACTERS = frozenset("+-*/<>=~!@#%^&|`?")
+#: The predicates that have a NOT of their own.
+_NEGATED_INSIDE = (exp.Like, exp.ILike, exp.SimilarTo, exp.Between, exp.In)
 
 
 class _Parser(MaterializeParser):
@@ -97,6 +99,14 @@ class _Parser(MaterializeParser):
                 return field
         return ""
 
+    def _negate_range(self, this: Any = None) -> Any:
+        """Returns a predicate with NOT behind its left operand, where `x NOT NULL` is none."""
+        predicate = this.this if isinstance(this, exp.Escape) else this
+        if not isinstance(predicate, _NEGATED_INSIDE):
+            found = next(one for one in reversed(self._tokens[: self._index]) if one.token_type is TokenType.NOT)
+            raise _Misplaced(found, "NOT stands before LIKE, ILIKE, SIMILAR TO, BETWEEN and IN; write IS NOT NULL.")
+        return super()._negate_range(this)
+
     # A grouping set is any expression; sqlglot's own stop at predicates (IS NULL, LIKE).
     def _parse_grouping_set(self) -> Any:
         return self._parse_grouping_sets() or self._parse_cube_or_rollup() or self._parse_disjunction()
@@ -109,6 +119,13 @@ class _Parser(MaterializeParser):
         return self.expression(
             kind(expressions=[] if with_prefix else self._parse_wrapped_csv(self._parse_disjunction))
         )
+
+    def _parse_join(self, *args: Any, **kwargs: Any) -> Any:
+        """Returns a join, whose `alias` is the name of the columns of USING."""
+        join = super()._parse_join(*args, **kwargs)
+        if join is not None and join.args.get("using") and self._match(TokenType.ALIAS):
+            join.set("alias", self._parse_id_var())
+        return join
 
     # A VALUES list stays one where a query may stand, too.
     def _values_to_select(self, values: exp.Values) -> Any:
@@ -143,10 +160,12 @@ class _Parser(MaterializeParser):
         return left
 
 
-class _Refused(Exception):
-    def __init__(self, message: str, offset: int, reason: str) -> None:
-        super().__init__(message)
-        self.message, self.offset, self.reason = message, offset, reason
+class _Misplaced(Exception):
+    """Reports a token that sqlglot takes where PostgreSQL has no place for it."""
+
+    def __init__(self, token: TheirToken, hint: str) -> None:
+        super().__init__(hint)
+        self.token, self.hint = token, hint
 
 
 def _with_span(parser: Any, parse: Any, *args: Any, **kwargs: Any) -> Any:
@@ -338,10 +357,8 @@ def _parse(text: SqlText, sql: str) -> Body:
     sys.setrecursionlimit(max(sys.getrecursionlimit(), _RECURSION_LIMIT))
     try:
         trees = parser.parse(_with_operators(tokens, theirs), sql)
-    except _Refused as refused:
-        raise UnsupportedForm(
-            refused.message, detail=refused.reason, position=text.offset + refused.offset + 1
-        ) from None
+    except _Misplaced as found:
+        raise _syntax_error(text, sql, tokens, found.token.start, found.hint) from None
     except ParseError:
         current = parser._curr
         raise _syntax_error(text, sql, tokens, current.start if current else None) from None
@@ -373,11 +390,13 @@ def _with_plain_literals(sql: str) -> str:
     return sql
 
 
-def _syntax_error(text: SqlText, sql: str, tokens: tuple[Token, ...], offset: int | None) -> InvalidSyntax:
+def _syntax_error(
+    text: SqlText, sql: str, tokens: tuple[Token, ...], offset: int | None, hint: str | None = None
+) -> InvalidSyntax:
     for token in tokens:
         if offset is not None and token.start == offset and token.kind is not TokenKind.END:
             near = sql[token.start : token.end]
-            return InvalidSyntax(f'syntax error at or near "{near}"', position=text.offset + offset + 1)
+            return InvalidSyntax(f'syntax error at or near "{near}"', hint=hint, position=text.offset + offset + 1)
     return InvalidSyntax("syntax error at end of input", position=text.offset + len(sql) + 1)
 
 

@@ -22,7 +22,7 @@ from mz_dagster.plan.rewriting import can_fail
 from mz_dagster.plan.scalar import Call, If, Literal, Scalar, now
 from mz_dagster.plan.types import TEXT, TIMESTAMPTZ, Kind, ScalarType
 from mz_dagster.sql.aggregates import AGGREGATES, bind_aggregate, bind_grouping, call_syntax
-from mz_dagster.sql.binding import Bound, name_of, only
+from mz_dagster.sql.binding import Bound, argument_type, name_of, only
 from mz_dagster.sql.errors import UndefinedFunction, UnsupportedForm, WrongObjectKind, error_of, suggestion
 from mz_dagster.sql.jsonb_calls import JSONB_CALLS, bind_jsonb_call
 from mz_dagster.sql.moment_calls import bind_at_time_zone, bind_make_interval
@@ -39,7 +39,6 @@ _SPECIAL = ("coalesce", "greatest", "least", "nullif", "concat", "concat_ws", "e
 _READING_TIME = ("mz_now", "mz_logical_timestamp")
 #: The time of the statement.
 _CLOCK = ("now", "transaction_timestamp", "statement_timestamp")
-_TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
 
 
 def bind_call(binder: Expressions, node: exp.Expr) -> Bound:
@@ -55,9 +54,8 @@ def bind_call(binder: Expressions, node: exp.Expr) -> Bound:
             return _call(binder, "substring", [node.this, *start, *length], position)
         case exp.Trim():
             only(body, node, "this", "position", "expression", what="this form of TRIM")
-            name = _TRIMS.get(str(node.args.get("position")), "btrim")
             characters = [node.expression] if node.args.get("expression") is not None else []
-            return _call(binder, name, [node.this, *characters], position)
+            return _call(binder, trim_name(node), [node.this, *characters], position)
         case exp.StrPosition():
             only(body, node, "this", "substr", what="this form of POSITION")
             return _call(binder, "position", [node.this, node.args["substr"]], position)
@@ -76,6 +74,11 @@ def bind_call(binder: Expressions, node: exp.Expr) -> Bound:
             return _named(binder, node, position)
         case _:
             raise refusal_of(body, node)
+
+
+def trim_name(node: exp.Trim) -> str:
+    """Returns the name of the function that a form of TRIM is."""
+    return {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position")), "btrim")
 
 
 def _modified(binder: Expressions, node: exp.Expr, position: int) -> Bound:
@@ -146,7 +149,7 @@ def _clock(binder: Expressions, node: exp.Expr) -> Bound:
 
 def _call(binder: Expressions, name: str, nodes: Sequence[exp.Expr], position: int) -> Scalar:
     arguments = [binder.bind(one) for one in nodes]
-    types = [one if isinstance(one, Unknown) else one.type for one in arguments]
+    types = [argument_type(one) for one in arguments]
     if name not in OVERLOADS and name not in _SPECIAL and name not in POLYMORPHIC:
         shown = ", ".join(type_name(one) for one in types)
         every = (*OVERLOADS, *_SPECIAL, *TEXT_CALLS, *JSONB_CALLS)
@@ -154,7 +157,9 @@ def _call(binder: Expressions, name: str, nodes: Sequence[exp.Expr], position: i
         raise UndefinedFunction(
             f"function {name}({shown}) does not exist", hint=suggestion(name, names), position=position
         )
-    literals = [one.value if isinstance(one, Literal) else None for one in arguments]
+    literals = [
+        one.text if isinstance(one, Unknown) else one.value if isinstance(one, Literal) else None for one in arguments
+    ]
     return binder.applied(resolve_function(name, types, literals), arguments, position, nodes)
 
 
@@ -212,7 +217,7 @@ def _dated(binder: Expressions, name: str, nodes: Sequence[exp.Expr], position: 
             position=binder.body.position(nodes[0]),
         )
     argument = binder.bind(nodes[1])
-    type_ = argument if isinstance(argument, Unknown) else argument.type
+    type_ = argument_type(argument)
     if name == "date_trunc":
         return binder.applied(resolve_date_trunc(field.text, type_), [argument], position)
     found = resolve_date_part(field.text, type_)
@@ -224,5 +229,4 @@ def _dated(binder: Expressions, name: str, nodes: Sequence[exp.Expr], position: 
 
 def _extract(binder: Expressions, field: str, node: exp.Expr, position: int) -> Bound:
     argument = binder.bind(node)
-    type_ = argument if isinstance(argument, Unknown) else argument.type
-    return binder.applied(resolve_extract(field.lower(), type_), [argument], position)
+    return binder.applied(resolve_extract(field.lower(), argument_type(argument)), [argument], position)

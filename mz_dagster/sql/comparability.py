@@ -10,19 +10,18 @@ from collections.abc import Iterable, Iterator
 
 from mz_dagster.plan.functions import type_name
 from mz_dagster.plan.relation import Join, Reduce, Relation, Threshold, TopK, Window, inputs_of
+from mz_dagster.plan.representations import REPRESENTATIONS
 from mz_dagster.plan.rewriting import scalars_of
 from mz_dagster.plan.scalar import Subquery, walk
 from mz_dagster.plan.types import Kind, ScalarType
 from mz_dagster.sql.errors import UnsupportedForm
-
-_SEVERAL_FORMS = frozenset({Kind.INTERVAL, Kind.JSONB})
 
 
 def check_comparable(relation: Relation, position: int | None) -> None:
     """Raises UnsupportedForm, at `position`, if the plan compares values that it cannot compare exactly."""
     for one in _nodes(relation):
         for type_ in _grouped(one):
-            if _is_inexact(type_):
+            if type_.holds(REPRESENTATIONS):
                 raise _refusal("grouping or joining", type_, position)
         check_order(_ordered(one), position)
 
@@ -30,7 +29,7 @@ def check_comparable(relation: Relation, position: int | None) -> None:
 def check_order(types: Iterable[ScalarType], position: int | None) -> None:
     """Raises UnsupportedForm, at `position`, if rows are ordered by values of a type that has no exact order here."""
     for type_ in types:
-        if type_.kind is Kind.RECORD or _is_inexact(type_):
+        if type_.kind is Kind.RECORD or type_.holds(REPRESENTATIONS):
             raise _refusal("ordering", type_, position)
 
 
@@ -75,11 +74,6 @@ def _ordered(relation: Relation) -> Iterable[ScalarType]:
 
 def _types(relation: Relation, positions: Iterable[int]) -> list[ScalarType]:
     return [relation.relation_type.columns[position].type for position in positions]
-
-
-def _is_inexact(type_: ScalarType) -> bool:
-    parts = [one for _, one in type_.fields] + ([] if type_.element is None else [type_.element])
-    return any(one.kind in _SEVERAL_FORMS or _is_inexact(one) for one in parts)
 
 
 def _refusal(what: str, type_: ScalarType, position: int | None) -> UnsupportedForm:

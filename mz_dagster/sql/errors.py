@@ -172,6 +172,18 @@ class DatetimeOutOfRange(DataError):
     sqlstate = "22008"
 
 
+class TimeZoneOutOfRange(DataError):
+    """Reports a literal with an offset that no time zone can have."""
+
+    sqlstate = "22009"
+
+
+class UntranslatableCharacter(DataError):
+    """Reports a literal with an escaped character that no text can have."""
+
+    sqlstate = "22P05"
+
+
 class IntervalOutOfRange(DataError):
     """Reports a literal with a field that no interval can have."""
 
@@ -221,6 +233,7 @@ class UnsupportedForm(NotSupportedError):
 _BY_SQLSTATE: dict[str, type[DataError] | type[ProgrammingError] | type[NotSupportedError]] = {
     one.sqlstate: one
     for one in (
+        InvalidSyntax,
         UndefinedFunction,
         AmbiguousFunction,
         DatatypeMismatch,
@@ -230,6 +243,8 @@ _BY_SQLSTATE: dict[str, type[DataError] | type[ProgrammingError] | type[NotSuppo
         ValueOutOfRange,
         InvalidDatetimeFormat,
         DatetimeOutOfRange,
+        TimeZoneOutOfRange,
+        UntranslatableCharacter,
         IntervalOutOfRange,
         InvalidParameterValue,
         UnsupportedForm,

@@ -25,12 +25,11 @@ from mz_dagster.plan.functions import (
     resolve_operator,
     type_name,
 )
-from mz_dagster.plan.functions.signature import ArgumentType
 from mz_dagster.plan.scalar import If, Literal, Scalar
 from mz_dagster.plan.types import BOOL, FLOAT8, TEXT, Kind, ScalarType, array_of, numeric
 from mz_dagster.sql.aggregates import AggregateCalls
-from mz_dagster.sql.array_forms import bind_array, bind_bracket, unwrapped
-from mz_dagster.sql.binding import Binding, Bound, name_of, only
+from mz_dagster.sql.array_forms import bind_array, bind_bracket
+from mz_dagster.sql.binding import Binding, Bound, argument_type, name_of, only, unwrapped
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.calls import bind_call
 from mz_dagster.sql.enclosing import named
@@ -38,7 +37,6 @@ from mz_dagster.sql.errors import (
     CannotCoerce,
     DatatypeMismatch,
     InvalidSyntax,
-    UndefinedColumn,
     UndefinedFunction,
     UnsupportedForm,
     error_of,
@@ -200,6 +198,10 @@ class Expressions:
         resolved = resolve_operator(symbol, [argument_type(one) for one in arguments], literals)
         return self.applied(resolved, arguments, position, nodes)
 
+    def connected(self, word: str, tests: Sequence[Scalar], position: int) -> Scalar:
+        """Returns the tests, of which there is one at least, connected by `and` or `or`."""
+        return tests[0] if len(tests) == 1 else self.operator(word, tests, position)
+
     def applied(
         self,
         resolved: Resolved | Failure,
@@ -249,7 +251,7 @@ class Expressions:
         position = self.body.position(node)
         if isinstance(node.this, exp.Star):
             raise InvalidSyntax('"*" is not allowed here', position=position)
-        refused = refusal_of_bare_name(self.body, node)
+        refused = _refusal_of_bare_name(self.body, node)
         if refused is not None:
             raise refused
         if node.args.get("db") is not None or node.args.get("catalog") is not None:
@@ -410,7 +412,7 @@ class Expressions:
         for item_node, item in zip(nodes[1:], items, strict=True):
             right = item if isinstance(shared, Failure) else self.as_type(item, shared, item_node, "IN")
             tests.append(self.operator("=", [left, right], position, [node.this, item_node]))
-        return tests[0] if len(tests) == 1 else self.operator("or", tests, position)
+        return self.connected("or", tests, position)
 
     def _row_between(self, node: exp.Between, position: int) -> Bound:
         rows = [[bound for bound, _ in bind_row(self, node.args[part])] for part in ("this", "low", "high")]
@@ -425,7 +427,7 @@ class Expressions:
             if row_nodes(one) is None:
                 raise refusal_of(self.body, one)
             tests.append(row_comparison(self, "=", left, [bound for bound, _ in bind_row(self, one)], position))
-        return tests[0] if len(tests) == 1 else self.operator("or", tests, position)
+        return self.connected("or", tests, position)
 
     def _case(self, node: exp.Case) -> Bound:
         only(self.body, node, "this", "ifs", "default")
@@ -551,12 +553,7 @@ class Expressions:
         return bind_call(self, node)
 
 
-def argument_type(bound: Bound) -> ArgumentType:
-    """Returns the type by which a call is resolved."""
-    return bound if isinstance(bound, Unknown) else bound.type
-
-
-def refusal_of_bare_name(body: Body, node: exp.Column) -> UndefinedColumn | UnsupportedForm | None:
+def _refusal_of_bare_name(body: Body, node: exp.Column) -> UnsupportedForm | None:
     """Returns the error for words that PostgreSQL reads as functions without parentheses, or None."""
     if node.args.get("table") is not None or not isinstance(node.this, exp.Identifier) or node.this.args.get("quoted"):
         return None

@@ -30,11 +30,6 @@ class RowSetFinishing:
     offset: int
     project: tuple[int, ...]
 
-    @property
-    def is_trivial(self) -> bool:
-        """True if it changes nothing."""
-        return not self.order and self.limit is None and self.offset == 0
-
 
 def ordered_rows(rows: Sequence[tuple[object, ...]], finishing: RowSetFinishing) -> list[tuple[object, ...]]:
     """Returns `rows` as `finishing` hands them out; text sorts by bytes, NaN above all numbers.

@@ -130,7 +130,7 @@ class FromBinder:
             raise UnsupportedForm(
                 f"{what} is not supported", detail="PostgreSQL has no such join.", hint=_JOINS, position=position
             )
-        only(self.body, join, "this", "kind", "side", "method", "on", "using", what="this form of JOIN")
+        only(self.body, join, "this", "kind", "side", "method", "on", "using", "alias", what="this form of JOIN")
         self._check_join(join, side, kind, method, position)
         keeps = _KEEPS[side]
         row = Enclosing(left.scope, visible=False, outer_joined=keeps[1])
@@ -156,7 +156,7 @@ class FromBinder:
         lefts = left.scope.nullable() if keeps[1] else left.scope
         rights = right.scope.nullable() if keeps[0] else right.scope
         scope = lefts.beside(rights, by, position)
-        return self._with_merged(relation, scope, merged) if names else Source(relation, scope)
+        return self._with_merged(relation, scope, merged, join.args.get("alias")) if names else Source(relation, scope)
 
     def _check_join(self, join: exp.Join, side: str, kind: str, method: str, position: int) -> None:
         conditions = [one for one in ("on", "using") if join.args.get(one)]
@@ -230,8 +230,8 @@ class FromBinder:
             merged.append(_Merged(name, predicate, value))
         return merged
 
-    def _with_merged(self, relation: Relation, scope: Scope, merged: list[_Merged]) -> Source:
-        """Returns the join with a column for each merged pair, which stands before all others."""
+    def _with_merged(self, relation: Relation, scope: Scope, merged: list[_Merged], alias: exp.Expr | None) -> Source:
+        """Returns the join with a column for each merged pair, which stands before all others and has an `alias`."""
         columns: list[ScopeColumn] = []
         for one in merged:
             if isinstance(one.value, ColumnRef):
@@ -242,7 +242,11 @@ class FromBinder:
             columns.append(ScopeColumn(one.name, place, one.value.type, one.value.nullable))
         names = {one.name for one in merged}
         rest = (column for column in scope.visible if column.name not in names)
-        return Source(relation, Scope(scope.tables, (*columns, *rest)))
+        found = Scope(scope.tables, (*columns, *rest))
+        if alias is None:
+            return Source(relation, found)
+        self.body.check_name(alias, alias=True)
+        return Source(relation, found.with_table(name_of(alias), columns, self.body.position(alias)))
 
     def _using_side(self, side: Source, name: str, which: str, position: int) -> ScopeColumn:
         found = [column for column in side.scope.visible if column.name == name]

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from mz_dagster.plan.functions import Unknown
+from mz_dagster.plan.functions import FUNCTIONS, Unknown
 from mz_dagster.plan.relation import (
     Aggregate,
     AggregateFunction,
@@ -181,7 +181,10 @@ class Grouped:
                 parts = (scalar.condition, scalar.then, scalar.otherwise)
                 return If(*(self._rewritten(one) for one in parts))
             case Call():
-                return replace(scalar, arguments=tuple(self._rewritten(one) for one in scalar.arguments))
+                arguments = tuple(self._rewritten(one) for one in scalar.arguments)
+                # A key that a grouping leaves out is NULL there.
+                lets_null = FUNCTIONS[scalar.function].nullability.of([one.nullable for one in arguments])
+                return replace(scalar, arguments=arguments, nullable=scalar.nullable or lets_null)
             case Subquery():
                 try:
                     return replace(scalar, arguments=tuple(self._rewritten(one) for one in scalar.arguments))

@@ -17,7 +17,7 @@ from sqlglot import exp
 from mz_dagster.plan.functions import Unknown, resolve_function, type_name
 from mz_dagster.plan.scalar import If, Literal, Scalar
 from mz_dagster.plan.types import FLOAT8, INT4, INTERVAL, TEXT, Kind
-from mz_dagster.sql.binding import Bound, name_of
+from mz_dagster.sql.binding import Bound, argument_type, name_of
 from mz_dagster.sql.errors import InvalidParameterValue, InvalidSyntax, UndefinedFunction, UnsupportedForm
 
 if TYPE_CHECKING:
@@ -43,12 +43,12 @@ def bind_make_interval(binder: Expressions, nodes: Sequence[exp.Expr], position:
             raise InvalidSyntax("positional argument cannot follow named argument", position=binder.body.position(node))
         if name not in _PARTS or name in given:
             bound = binder.bind(value)
-            shown = type_name(bound if isinstance(bound, Unknown) else bound.type)
+            shown = type_name(argument_type(bound))
             raise UndefinedFunction(f"function make_interval({name} => {shown}) does not exist", position=position)
         given[name] = binder.bind(value)
     zeros = {name: Literal(0.0, FLOAT8) if name == "secs" else Literal(0, INT4) for name in _PARTS}
     arguments = [given.get(name, zeros[name]) for name in _PARTS]
-    types = [one if isinstance(one, Unknown) else one.type for one in arguments]
+    types = [argument_type(one) for one in arguments]
     return binder.applied(resolve_function("make_interval", types), arguments, position)
 
 
@@ -120,7 +120,7 @@ def bind_at_time_zone(binder: Expressions, zone: exp.Expr, operand: exp.Expr, po
                 position=binder.body.position(zone),
             )
         named = Literal(_zone_name(text, binder.body.position(zone)), TEXT)
-    types = [named.type, bound if isinstance(bound, Unknown) else bound.type]
+    types = [named.type, argument_type(bound)]
     return binder.applied(resolve_function("timezone", types), [named, bound], position, [zone, operand])
 
 

@@ -8,12 +8,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mz_dagster.plan.functions import CastContext, Failure, Unknown, cast, common_type, type_name
+from mz_dagster.errors import Error
+from mz_dagster.plan.functions import (
+    ArgumentType,
+    CastContext,
+    Failure,
+    Unknown,
+    ambiguous,
+    cast,
+    common_type,
+    no_match,
+    type_name,
+)
 from mz_dagster.plan.functions.casts import short_name
 from mz_dagster.plan.scalar import Call, If, Literal, OuterColumn, Scalar, walk
 from mz_dagster.plan.types import BOOL, FLOAT8, INT4, INT8, INTERVAL, Kind, ScalarType, array_of
+from mz_dagster.sql.binding import argument_type
 from mz_dagster.sql.coercions import implicit
-from mz_dagster.sql.errors import DatatypeMismatch, UndefinedFunction, UnsupportedForm, error_of
+from mz_dagster.sql.errors import DatatypeMismatch, UnsupportedForm, error_of
 
 if TYPE_CHECKING:
     from mz_dagster.sql.aggregates import Expansion
@@ -89,9 +101,7 @@ def _fraction(expansion: Expansion, *, continuous: bool) -> Scalar:
     found = expansion.arguments[0]
     if isinstance(found, Unknown):
         if not continuous and expansion.order[0].scalar.type.kind not in _NUMBERS:
-            hint = "Could not choose a best candidate function. You might need to add explicit type casts."
-            message = f"function {_shown(expansion)} is not unique"
-            raise error_of(Failure("42725", message, hint), expansion.call.position)
+            raise error_of(ambiguous(expansion.call.name, _types(expansion)), expansion.call.position)
         return expansion.typed(0, FLOAT8)
     if found.type.kind not in (*_NUMBERS, Kind.ARRAY):
         raise _no_function(expansion)
@@ -142,9 +152,9 @@ def _rank(expansion: Expansion) -> Scalar:
 def _matched(expansion: Expansion, i: int) -> tuple[Scalar, Scalar]:
     """Returns the i-th key and the direct argument for it, in one type."""
     key, found = expansion.order[i].scalar, expansion.arguments[i]
-    target = common_type([key.type, found if isinstance(found, Unknown) else found.type])
+    target = common_type([key.type, argument_type(found)])
     if isinstance(target, Failure):
-        shown = " and ".join(type_name(one) for one in (key.type, found if isinstance(found, Unknown) else found.type))
+        shown = " and ".join(type_name(one) for one in (key.type, argument_type(found)))
         raise DatatypeMismatch(
             f"WITHIN GROUP types {shown} cannot be matched", position=expansion.position_of_argument(i)
         )
@@ -196,15 +206,10 @@ def _distinct_before(expansion: Expansion, before: Scalar) -> Scalar:
     return expansion.operator("+", different, some)
 
 
-def _no_function(expansion: Expansion) -> UndefinedFunction:
-    return UndefinedFunction(
-        f"function {_shown(expansion)} does not exist",
-        hint="No function matches the given name and argument types. You might need to add explicit type casts.",
-        position=expansion.call.position,
-    )
+def _no_function(expansion: Expansion) -> Error:
+    return error_of(no_match(expansion.call.name, _types(expansion)), expansion.call.position)
 
 
-def _shown(expansion: Expansion) -> str:
-    types = [one if isinstance(one, Unknown) else one.type for one in expansion.arguments]
-    shown = ", ".join(type_name(one) for one in (*types, *(key.scalar.type for key in expansion.order)))
-    return f"{expansion.call.name}({shown})"
+def _types(expansion: Expansion) -> list[ArgumentType]:
+    """Returns the types of the direct arguments, then those of the order's keys."""
+    return [*expansion.types, *(key.scalar.type for key in expansion.order)]

@@ -15,7 +15,7 @@ from mz_dagster.plan.functions import Unknown
 from mz_dagster.plan.relation import ColumnOrder
 from mz_dagster.plan.scalar import ColumnRef, Literal, Scalar
 from mz_dagster.plan.types import INT8
-from mz_dagster.sql.binding import Binding, Bound, name_of, only
+from mz_dagster.sql.binding import Binding, Bound, name_of, only, unwrapped
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.errors import (
     AmbiguousColumn,
@@ -100,8 +100,7 @@ class OutputColumns:
 
     def place(self, node: exp.Expr, clause: str) -> int:
         """Returns which column `node` means in ORDER BY or DISTINCT ON."""
-        while isinstance(node, exp.Paren):
-            node = node.this
+        node = unwrapped(node)
         position = self.body.position(node)
         ordinal = ordinal_of(self.body, node, clause)
         if ordinal is not None:

@@ -7,9 +7,8 @@ from sqlglot import exp
 from mz_dagster.plan.functions.casts import short_name
 from mz_dagster.sql.binding import name_of
 from mz_dagster.sql.body_parser import Body
+from mz_dagster.sql.calls import trim_name
 from mz_dagster.sql.type_names import type_name_of
-
-_TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
 
 
 def output_name(body: Body, node: exp.Expr) -> str:
@@ -48,7 +47,7 @@ def _figure(body: Body, node: exp.Expr | None) -> tuple[str | None, int]:
         case exp.StrPosition():
             return "position", 2
         case exp.Trim():
-            return _TRIMS.get(str(node.args.get("position")), "btrim"), 2
+            return trim_name(node), 2
         case exp.Case():
             name, strength = _figure(body, node.args.get("default"))
             return (name, strength) if strength > 1 else ("case", 1)

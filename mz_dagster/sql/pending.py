@@ -17,10 +17,9 @@ from mz_dagster.plan.relation import ColumnOrder, Constant, Map, Project, Relati
 from mz_dagster.plan.scalar import ColumnRef, Literal, Scalar
 from mz_dagster.plan.semijoin import ONE_ROW
 from mz_dagster.plan.types import Column, RelationType, ScalarType
-from mz_dagster.sql.binding import Bound
+from mz_dagster.sql.binding import Bound, argument_type
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.errors import DatatypeMismatch, error_of
-from mz_dagster.sql.expressions import argument_type
 
 
 @dataclass(slots=True)

@@ -21,7 +21,7 @@ from mz_dagster.sql.errors import DuplicateAlias, InvalidColumnReference, Invali
 from mz_dagster.sql.expressions import Expressions
 from mz_dagster.sql.from_clause import FromBinder
 from mz_dagster.sql.ordering import TAIL, OutputColumns, Tail, limit_of, offset_of
-from mz_dagster.sql.pending import Pending, projected
+from mz_dagster.sql.pending import Pending
 from mz_dagster.sql.scope import Scope
 from mz_dagster.sql.select import SelectBinder, check_clauses
 from mz_dagster.sql.set_operations import combined
@@ -54,8 +54,8 @@ class Queries:
             node: Its syntax.
             tables: The CTEs in scope.
             finishing: Whether its order, limit and offset are left to the caller; else they are part of the plan.
-            drops_order: Whether an order without a limit is left out, since its rows become a collection; else it is
-                refused: what is around it could be taken to see it.
+            drops_order: Whether its rows become a collection, so that nothing reads them in their order; an order
+                without a limit has no effect either way.
             tail: What follows the parentheses around `node`.
         """
         tail = (tail or Tail()).around(self.body, node)
@@ -79,16 +79,14 @@ class Queries:
                 raise UnsupportedForm("this form of query is not supported", position=self.body.position(node))
         pending.limit = limit_of(self.binding, self.body, tail.limit)
         pending.offset = offset_of(self.binding, self.body, tail.offset)
+        cut = pending.limit is not None or pending.offset > 0
+        by_order = cut or pending.ordered_distinct
+        if by_order and tail.order is None:
+            self.binding.order_reader = "LIMIT" if cut else "DISTINCT ON"
         if finishing:
             return pending
-        in_vain = pending.limit is None and pending.offset == 0 and not pending.ordered_distinct
-        if tail.order is not None and in_vain and not drops_order:
-            raise UnsupportedForm(
-                "ORDER BY here is not supported",
-                detail="The rows that a query reads have no order; only a one-off SELECT orders its result.",
-                hint="Add LIMIT, order the outermost SELECT, or write the order into array_agg or string_agg.",
-                position=self.body.position(tail.order),
-            )
+        if tail.order is not None and not (by_order or drops_order):
+            self.binding.lost_order = self.body.position(tail.order)
         return pending.limited()
 
     def derived(self, node: exp.Expr, around: FromBinder) -> tuple[Relation, tuple[str, ...]]:
@@ -189,13 +187,12 @@ def with_lets(relation: Relation, binding: Binding, position: int | None = None)
     """Returns `relation` within the bindings of all CTEs, outermost first, without subqueries.
 
     Raises:
-        UnsupportedForm: It compares values that cannot be compared exactly; blamed at `position`.
+        UnsupportedForm: It compares values that cannot be compared exactly, blamed at `position`; or an order that has
+            no effect may be missed.
     """
+    binding.check_order()
     for part in (relation, *(value for _, value in binding.lets)):
         check_comparable(part, position)
     for identity, value in reversed(binding.lets):
         relation = Let(identity, value, relation)
     return decorrelate(relation, binding.local_id)
-
-
-__all__ = ["Pending", "Queries", "projected", "with_lets"]

@@ -17,7 +17,7 @@ from mz_dagster.plan.functions import Unknown
 from mz_dagster.plan.record import field, record
 from mz_dagster.plan.scalar import Call, If, Literal, Scalar
 from mz_dagster.plan.types import BOOL, Kind
-from mz_dagster.sql.binding import Bound, name_of
+from mz_dagster.sql.binding import Bound, name_of, unwrapped
 from mz_dagster.sql.enclosing import all_named
 from mz_dagster.sql.errors import (
     DatatypeMismatch,
@@ -36,8 +36,7 @@ Compare = Callable[[str, Bound, Bound], Scalar]
 
 def row_nodes(node: exp.Expr) -> list[exp.Expr] | None:
     """Returns the values of a row as written, `(a, b)` or `ROW(a, b)`; None if `node` is none."""
-    while isinstance(node, exp.Paren):
-        node = node.this
+    node = unwrapped(node)
     if isinstance(node, exp.Tuple) or (isinstance(node, exp.Anonymous) and name_of(node.this) == "row"):
         return list(node.expressions)
     return None
@@ -117,8 +116,7 @@ def _of_query(binder: Expressions, node: exp.Expr, width: int) -> list[Bound] | 
     """Returns the columns of the one row of a subquery, compared with a row; None if `node` is none."""
     from mz_dagster.sql.subqueries import bind_row_subquery, is_query  # local: it compares rows as well
 
-    while isinstance(node, exp.Paren):
-        node = node.this
+    node = unwrapped(node)
     return list(bind_row_subquery(binder, node, width)) if is_query(node) else None
 
 

@@ -6,6 +6,7 @@ in the relation of that name, and a name that two relations offer is ambiguous.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mz_dagster.plan.scalar import ColumnRef
@@ -84,14 +85,21 @@ class Scope:
         Raises:
             DuplicateAlias: Both have a relation of one name; blamed at `position`.
         """
-        taken = {table.name for table in self.tables if table.name is not None}
         for table in right.tables:
-            if table.name in taken:
-                raise DuplicateAlias(f'table name "{table.name}" specified more than once', position=position)
+            self._check_untaken(table.name, position)
         return Scope(
             self.tables + tuple(table.shifted(by) for table in right.tables),
             self.visible + tuple(column.shifted(by) for column in right.visible),
         )
+
+    def with_table(self, name: str, columns: Sequence[ScopeColumn], position: int) -> Scope:
+        """Returns the scope with one more name by which these of its columns can be qualified.
+
+        Raises:
+            DuplicateAlias: A relation has the name; blamed at `position`.
+        """
+        self._check_untaken(name, position)
+        return replace(self, tables=(*self.tables, ScopeTable(name, tuple(columns))))
 
     def nullable(self) -> Scope:
         """Returns the scope of the side of an outer join that NULLs may stand for."""
@@ -148,6 +156,10 @@ class Scope:
             hint = suggestion(name, [column.name for column in self.table(table, position).columns])
             raise UndefinedColumn(f"column {table}.{name} does not exist", hint=hint, position=position)
         return found[0]
+
+    def _check_untaken(self, name: str | None, position: int) -> None:
+        if name is not None and any(table.name == name for table in self.tables):
+            raise DuplicateAlias(f'table name "{name}" specified more than once', position=position)
 
     def table(self, name: str, position: int) -> ScopeTable:
         """Returns the relation that `name` qualifies by."""

@@ -52,7 +52,6 @@ class SelectBinder:
 
     def bind(self, node: exp.Select, relation: Relation, order: exp.Expr | None) -> Pending:
         """Returns the SELECT over `relation`, its rows in the order of the ORDER BY clause `order`."""
-        check_clauses(self.body, node)
         sizes = self.body.group_sizes(node)
         aggregates, windows, sets = AggregateCalls(), WindowCalls(), SetCalls()
         where = node.args.get("where")

@@ -21,7 +21,7 @@ from mz_dagster.plan.rewriting import projected_to, reference
 from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, Scalar, children, walk
 from mz_dagster.plan.semijoin import ONE_ROW
 from mz_dagster.plan.types import Kind
-from mz_dagster.sql.binding import name_of, only
+from mz_dagster.sql.binding import argument_type, name_of, only
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.errors import AmbiguousFunction, UndefinedFunction, UnsupportedForm
 from mz_dagster.sql.placeholders import SET_BASE, has_set
@@ -184,7 +184,7 @@ def _arrays(binder: Expressions, node: exp.Expr) -> list[Scalar]:
     if refused is not None:
         raise refused
     arguments = [binder.bind(one) for one in node.expressions]
-    types = [one if isinstance(one, Unknown) else one.type for one in arguments]
+    types = [argument_type(one) for one in arguments]
     literals = [one.value if isinstance(one, Literal) else None for one in arguments]
     return [binder.applied(resolve_table_function(name, types, literals), arguments, position, node.expressions)]
 

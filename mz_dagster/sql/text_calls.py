@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mz_dagster.plan.functions import Unknown, resolve_function
+from mz_dagster.plan.functions import resolve_function
 from mz_dagster.plan.scalar import Call, If, Literal, Scalar
 from mz_dagster.plan.types import BOOL, INT4, TEXT, array_of
-from mz_dagster.sql.binding import Bound
+from mz_dagster.sql.binding import Bound, argument_type
 from mz_dagster.sql.errors import UndefinedFunction
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def _texts(binder: Expressions, arguments: Sequence[Bound], position: int) -> tu
     """Returns the texts of the arguments, as `concat` shows them."""
     if not arguments:
         return ()
-    types = [one if isinstance(one, Unknown) else one.type for one in arguments]
+    types = [argument_type(one) for one in arguments]
     call = binder.applied(resolve_function("concat", types), arguments, position)
     assert isinstance(call, Call)
     return call.arguments

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from mz_dagster.errors import Error
 from mz_dagster.plan.functions import CastContext, Failure, Unknown, cast, common_type, literal_of, type_name
 from mz_dagster.plan.functions.pure.interval import length
 from mz_dagster.plan.relation import (
@@ -42,28 +43,30 @@ from mz_dagster.sql.aggregates import (
     SortKey,
     call_syntax,
     expand,
+    no_function,
     sort_keys,
     window_not_allowed,
 )
-from mz_dagster.sql.binding import Bound, name_of, only
+from mz_dagster.sql.binding import Bound, argument_type, name_of, only
 from mz_dagster.sql.errors import (
     DatatypeMismatch,
     InvalidColumnReference,
     InvalidFrameOffset,
     NullFrameOffset,
-    UndefinedFunction,
     UndefinedWindow,
     UnsupportedForm,
     WindowingError,
     WrongObjectKind,
     error_of,
 )
+from mz_dagster.sql.jsonb_aggregates import JSONB_AGGREGATES
+from mz_dagster.sql.ordered_sets import RANKS
 from mz_dagster.sql.placeholders import WINDOW_BASE
 
 if TYPE_CHECKING:
     from mz_dagster.sql.expressions import Expressions
 
-#: The functions that are not aggregates: how many arguments each takes, and its result, if that is fixed.
+#: The functions that are not aggregates: how many arguments each takes, and its result, if not its first argument's.
 _FUNCTIONS: dict[str, tuple[range, ScalarType | None]] = {
     "row_number": (range(1), INT8),
     "rank": (range(1), INT8),
@@ -80,7 +83,8 @@ _FUNCTIONS: dict[str, tuple[range, ScalarType | None]] = {
 WINDOW_FUNCTIONS = frozenset(_FUNCTIONS)
 _IGNORING_NULLS = ("lag", "lead", "first_value", "last_value", "nth_value")
 _FRAMED = ("first_value", "last_value", "nth_value")
-_CASTS_HINT = "No function matches the given name and argument types. You might need to add explicit type casts."
+#: Those that over a whole partition without an order have one value.
+_OF_PEERS = (AGGREGATES - {"array_agg", "string_agg", *JSONB_AGGREGATES}).union(RANKS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +128,11 @@ class WindowCalls:
     """Collects the window functions of one SELECT.
 
     Attributes:
-        nodes: The WINDOW clause's definitions, by name.
         calls: Each once; the placeholder of the i-th is at `WINDOW_BASE + i`.
         syntax: For each of `calls` where it stands, for errors.
-        named: The bound definitions.
+        named: The definitions of the WINDOW clause.
     """
 
-    nodes: dict[str, exp.Expr] = field(default_factory=dict)
     calls: list[WindowCall] = field(default_factory=list)
     syntax: list[exp.Expr] = field(default_factory=list)
     named: dict[str, WindowSpec] = field(default_factory=dict)
@@ -179,6 +181,8 @@ def bind_window(binder: Expressions, node: exp.Window) -> Scalar:
     if call.order:
         raise UnsupportedForm("aggregate ORDER BY is not implemented for window functions", position=position)
     spec = _over(inner, windows, node)
+    if not spec.order and (spec.frame is not None or call.name not in _OF_PEERS):
+        binder.binding.order_reader = f"{call.name}() OVER"
     if call.name in WINDOW_FUNCTIONS:
         return windows.column(_function(inner, call, spec), node)
     if call.ignore_nulls:
@@ -258,23 +262,16 @@ def _function(binder: Expressions, call: CallSyntax, spec: WindowSpec) -> Window
     arguments = [binder.bind(one) for one in call.arguments]
     if call.star or len(arguments) not in counts:
         raise _no_match(call, arguments)
-    scalars: tuple[Scalar, ...]
+    scalars: tuple[Scalar, ...] = ()
     if name in ("lag", "lead"):
         scalars = _offset_arguments(binder, call, arguments)
-        fixed = scalars[0].type
     elif name == "ntile":
         scalars = (_integer(binder, call, arguments, 0),)
-        fixed = INT4
     elif name in _FRAMED:
         value = binder.as_type(arguments[0], None, call.arguments[0])
         scalars = (value,) if name != "nth_value" else (value, _integer(binder, call, arguments, 1))
-        fixed = value.type
-    else:
-        assert result is not None
-        scalars, fixed = (), result
-    nullable = bool(scalars)
     frame = spec.framed() if name in _FRAMED else None
-    return WindowCall(spec, name, scalars, fixed, nullable, frame, call.ignore_nulls)
+    return WindowCall(spec, name, scalars, result or scalars[0].type, bool(scalars), frame, call.ignore_nulls)
 
 
 def _offset_arguments(binder: Expressions, call: CallSyntax, arguments: list[Bound]) -> tuple[Scalar, ...]:
@@ -284,7 +281,7 @@ def _offset_arguments(binder: Expressions, call: CallSyntax, arguments: list[Bou
         value = binder.as_type(arguments[0], None, call.arguments[0])
         return (value,) if len(arguments) == 1 else (value, _integer(binder, call, arguments, 1))
     pair = [arguments[0], arguments[2]]
-    target = common_type([one if isinstance(one, Unknown) else one.type for one in pair])
+    target = common_type([argument_type(one) for one in pair])
     if isinstance(target, Failure):
         raise _no_match(call, arguments)
     nodes = (call.arguments[0], call.arguments[2])
@@ -299,9 +296,8 @@ def _integer(binder: Expressions, call: CallSyntax, arguments: list[Bound], i: i
     return binder.as_type(bound, INT4, call.arguments[i])
 
 
-def _no_match(call: CallSyntax, arguments: Sequence[Bound]) -> UndefinedFunction:
-    shown = ", ".join(type_name(one if isinstance(one, Unknown) else one.type) for one in arguments)
-    return UndefinedFunction(f"function {call.name}({shown}) does not exist", hint=_CASTS_HINT, position=call.position)
+def _no_match(call: CallSyntax, arguments: Sequence[Bound]) -> Error:
+    return no_function(call, [argument_type(one) for one in arguments])
 
 
 def _over(binder: Expressions, windows: WindowCalls, node: exp.Window) -> WindowSpec:

@@ -36,7 +36,8 @@ from mz_dagster.sql.errors import (
 )
 from mz_dagster.sql.expressions import Expressions
 from mz_dagster.sql.from_clause import FromBinder, Source
-from mz_dagster.sql.query import Queries, projected, with_lets
+from mz_dagster.sql.pending import projected
+from mz_dagster.sql.query import Queries, with_lets
 from mz_dagster.sql.statements import Delete, Insert, Name, SqlText, Update
 
 
@@ -104,7 +105,7 @@ def bind_insert_many(
         binding = Binding(resolver, params, clock)
         relation: Relation = ONE_ROW
         if body is not None:
-            pending = Queries(binding, body).bind(body.root, {})
+            pending = Queries(binding, body).bind(body.root, {}, drops_order=True)
             given = len(pending.names)
             if given > len(places):
                 raise InvalidSyntax("INSERT has more expressions than target columns", position=position)

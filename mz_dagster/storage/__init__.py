@@ -11,18 +11,22 @@ them all is an error, never fewer rows.
 Files, in the order of import:
 
 - `clustering`: how large batches are laid out by key, so that a lookup of few keys reads few rows;
+- `skipping`: which files need not be read, because no row of theirs passes a predicate;
 - `shards`: the protocol that both implementations keep, the physical schema, and the errors of reading;
 - `batch_stats`: what a batch holds, from Delta's own metadata;
 - `local_shards`: the implementation in process, on `deltalake` and pyarrow;
 - `spark_shards`: the implementation on Spark;
 - `renewal`: keeps leases alive while their holder works;
 - `append`, `read`, `compact`, `sweep`: the protocols over a catalog and any shards;
+- `subscribe`, `api`: the commands by which a collection is made, written and read by right of capabilities;
+- `shard_copy`, `table_log`: copies of shards for backups; a table's log entry by entry, and made anew;
 - `copy_csv`, `copy_parquet`: a file that COPY reads, as the stored columns of a table.
 
 It does not choose timestamps, plan queries or decide when to run: `compute`, `adapter` and `orchestration` do.
 The front door imports no Spark; `spark`, `spark_shards`, `source` and `envelope` have doors of their own.
 """
 
+from mz_dagster.storage.api import AppendLost, CollectionStatus, Description, Storage
 from mz_dagster.storage.append import LEASE_MS, BatchWriter, compare_and_append
 from mz_dagster.storage.compact import Merge, choose_merge, compact, sort_key
 from mz_dagster.storage.local_shards import LocalShards, arrow_type, update_schema, update_table
@@ -38,22 +42,32 @@ from mz_dagster.storage.read import (
 )
 from mz_dagster.storage.renewal import Renewal
 from mz_dagster.storage.shards import BatchIncomplete, Shards, ShardUnavailable, StatsMissing
+from mz_dagster.storage.subscribe import Message, SubscribeDeadline, Subscription, Updates, Upper
 from mz_dagster.storage.sweep import Swept, scavenge, sweep
 
 __all__ = [
     "LEASE_MS",
+    "AppendLost",
     "BatchIncomplete",
     "BatchWriter",
+    "CollectionStatus",
+    "Description",
     "LeaseLost",
     "LocalShards",
     "Merge",
+    "Message",
     "ReadBeforeSince",
     "ReadBeyondUpper",
     "Renewal",
     "ShardUnavailable",
     "Shards",
     "StatsMissing",
+    "Storage",
+    "SubscribeDeadline",
+    "Subscription",
     "Swept",
+    "Updates",
+    "Upper",
     "arrow_type",
     "check_readable",
     "choose_merge",

@@ -7,7 +7,9 @@ all implementations of shards.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Collection, Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,10 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from mz_dagster.catalog import NO_ROWS, Batch, BatchId, BatchStats
-from mz_dagster.formalism import Antichain, GlobalId, UpdateBeyondUpper, UpdateNotBeyondLower
+from mz_dagster.catalog import NO_ROWS, Batch, BatchId, BatchStats, CollectionRow
+from mz_dagster.formalism import Antichain, UpdateBeyondUpper, UpdateNotBeyondLower
+from mz_dagster.plan.scalar import Scalar
+from mz_dagster.plan.types import Column
 from mz_dagster.storage.clustering import bucket_of
 from mz_dagster.storage.shards import (
     BATCH,
@@ -30,6 +34,10 @@ from mz_dagster.storage.shards import (
     StatsMissing,
     StoredFile,
 )
+from mz_dagster.storage.skipping import Bounds, asked_columns, may_pass
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_BACKTRACE = re.compile(r"\d+: |stack backtrace", re.IGNORECASE)
 
 
 def open_table(path: Path) -> DeltaTable | None:
@@ -44,12 +52,33 @@ def open_table(path: Path) -> DeltaTable | None:
         return None
     except (DeltaError, OSError) as error:
         raise ShardUnavailable(
-            f'cannot open the shard at "{path}": {error}', hint="Check that the folder is there and can be read."
+            f'cannot open the shard at "{path}": {in_one_line(error)}',
+            hint="Check that the folder is there and can be read. If its log is damaged, see what "
+            '"mz-dagster doctor" says.',
         ) from error
 
 
-def stored_files(table: DeltaTable, batches: Collection[BatchId] | None = None) -> dict[BatchId, list[StoredFile]]:
+def in_one_line(error: Exception) -> str:
+    r"""Returns what a library of Rust says, without its colours and backtrace.
+
+    Example:
+        >>> in_one_line(OSError("disk error\n  \x1b[31m↳\x1b[0m full\n   0: <unknown>\n  1: clone3\n"))
+        'disk error: full'
+    """
+    lines = [_COLOUR.sub("", line).strip(" ↳") for line in str(error).splitlines()]
+    told = takewhile(lambda line: not _BACKTRACE.match(line), lines)
+    return ": ".join(line for line in told if line) or type(error).__name__
+
+
+def stored_files(
+    table: DeltaTable, batches: Collection[BatchId] | None = None, columns: Sequence[Column] = ()
+) -> dict[BatchId, list[StoredFile]]:
     """Returns the files of the batches, or of all, in a snapshot; a batch without files is not in the answer.
+
+    Args:
+        table: The snapshot.
+        batches: Which; None for all.
+        columns: Of which columns to say what bounds they have, as far as the log knows.
 
     Raises:
         StatsMissing: A file was committed without its row counts.
@@ -68,38 +97,66 @@ def stored_files(table: DeltaTable, batches: Collection[BatchId] | None = None) 
     ]
     if not names.issuperset(wanted):
         raise StatsMissing("a shard's log has no row counts", detail=f"It lacks {sorted(set(wanted) - names)}.")
-    actions = actions.select(wanted)
     if batches is not None:
-        actions = actions.filter(pc.is_in(actions.column(0), pa.array(list(batches), pa.int64())))
+        listed = pc.is_in(actions.column(f"partition.{BATCH}"), pa.array(list(batches), pa.int64()))
+        actions = actions.filter(listed)
+    bounds = {column.name: list(_bounds(actions, column.name)) for column in columns}
     found: dict[BatchId, list[StoredFile]] = {}
-    for batch, bucket, path, rows, size, nulls, timeless, *times in zip(
-        *(column.to_pylist() for column in actions.columns), strict=True
+    for number, (batch, bucket, path, rows, size, nulls, timeless, *times) in enumerate(
+        zip(*(column.to_pylist() for column in actions.select(wanted).columns), strict=True)
     ):
         if rows is None or nulls is None or timeless is None:
             raise StatsMissing(f"a file of batch {batch} was committed without its row counts", detail=f"File {path}.")
         known = None if timeless else (int(times[0]), int(times[1]))
+        known_bounds = {name: of_files[number] for name, of_files in bounds.items()}
         found.setdefault(BatchId(batch), []).append(
-            StoredFile(path, rows, rows - nulls, size, known, bucket_of(bucket))
+            StoredFile(path, rows, rows - nulls, size, known, bucket_of(bucket), known_bounds)
         )
     return found
 
 
-def files_of(table: DeltaTable | None, collection: GlobalId, batches: Sequence[Batch]) -> tuple[StoredFile, ...]:
+def _bounds(actions: pa.Table, column: str) -> Iterator[Bounds]:
+    """Yields what a log says of a column, file by file."""
+    nulls, least, greatest = (f"{fact}.{column}" for fact in ("null_count", "min", "max"))
+    if not {nulls, least, greatest} <= set(actions.column_names):
+        yield from [Bounds(None, None, all_null=False)] * actions.num_rows
+        return
+    all_null = pc.equal(actions.column(nulls), actions.column("num_records")).to_pylist()
+    for low, high, null in zip(_plain(actions.column(least)), _plain(actions.column(greatest)), all_null, strict=True):
+        yield Bounds(low, high, bool(null))
+
+
+def _plain(values: pa.ChunkedArray) -> list[Any]:
+    """Returns numbers and texts; days and microseconds for dates and moments, of which Python does not have all."""
+    if pa.types.is_date32(values.type):
+        values = values.cast(pa.int32())
+    elif pa.types.is_timestamp(values.type):
+        values = values.cast(pa.int64())
+    return list(values.to_pylist())
+
+
+def files_of(
+    table: DeltaTable | None, collection: CollectionRow, batches: Sequence[Batch], where: Sequence[Scalar] = ()
+) -> tuple[StoredFile, ...]:
     """Returns the files of listed batches in a snapshot, None being that of no table.
+
+    Without those that hold no error and no row that passes `where`.
 
     Raises:
         BatchIncomplete: It does not hold as many rows of a batch as the catalog says.
         StatsMissing: A file was committed without its row counts.
     """
-    stored = {} if table is None else stored_files(table, [batch.id for batch in batches])
+    asked = asked_columns(where, collection.columns)
+    stored = {} if table is None else stored_files(table, [batch.id for batch in batches], asked)
     files: list[StoredFile] = []
     for batch in batches:
         found = stored.get(batch.id, [])
         rows = sum(file.rows for file in found)
         if rows != batch.stats.rows:
-            raise BatchIncomplete(collection, batch.id, batch.stats.rows, rows)
+            raise BatchIncomplete(collection.id, batch.id, batch.stats.rows, rows)
         files.extend(found)
-    return tuple(files)
+    columns = collection.columns
+    return tuple(one for one in files if one.errors or all(may_pass(part, columns, one.bounds) for part in where))
 
 
 def stats_of_batch(table_path: str | Path, batch: BatchId, interval: Interval | None = None) -> BatchStats:

@@ -16,7 +16,11 @@ young ones that `least_parts` waits for).
 layout, because it could not know how large it would be, is merged too, alone: once, since what it becomes has one.
 
 Merging is invisible: reads at every time at or after since are unchanged. It never waits for appends, readers or
-sweeps; a race that it loses costs only its own work.
+sweeps; a race that it loses costs only its own work. Two at once, or one that is killed, need no care for that.
+
+*Overflow.* If more copies of a row add up than `mz_diff` can count, its merge fails (`MultiplicityOverflow`), and so do
+reads at a time at which that is so: no number could stand for them, and a wrapped one would be wrong. The batches stay
+as they are, other collections are merged, and both heal once copies are deleted and since has passed that.
 """
 
 from __future__ import annotations
@@ -34,6 +38,7 @@ from mz_dagster.catalog import (
     LostRace,
     Replaced,
     UnknownObject,
+    interval_of,
 )
 from mz_dagster.fail_point import fail_point
 from mz_dagster.plan.types import smallest_key
@@ -172,7 +177,7 @@ def _merge(
     writer: BatchWriter,
 ) -> Merge | LostRace | BatchNotWriting:
     fail_point("compact.before_reserve")
-    batch = catalog.reserve_batch(collection.id, writer.id, parts[0].lower, parts[-1].upper)
+    batch = catalog.reserve_batch(collection.id, writer.id, *interval_of(parts))
     fail_point("compact.reserved")
     stats = shards.merge(collection, parts, since, batch, sorted_by, key=key)
     fail_point("compact.written")

@@ -136,10 +136,7 @@ def _records(text: str, delimiter: str, quote: str, escape: str, null: str) -> I
 def _stored(text: str, column: Column, line: int) -> object:
     found = literal_of(text, column.type, assigned=True)
     if isinstance(found, Failure):
-        raise BadCopyValue(
-            found.message, code=found.sqlstate, detail=f'It stands in line {line}, column "{column.name}".',
-            hint=found.hint,
-        )  # fmt: skip
+        raise BadCopyValue.of(found, column, f"line {line}")
     return to_stored(found.value, column.type)
 
 

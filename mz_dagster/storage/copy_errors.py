@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from mz_dagster.errors import DataError, OperationalError
+from mz_dagster.plan.functions import Failure
+from mz_dagster.plan.types import Column
 
 
 class FileUnreadable(OperationalError):
@@ -27,3 +29,9 @@ class BadCopyValue(DataError):
     def __init__(self, message: str, *, code: str, detail: str, hint: str | None = None) -> None:
         super().__init__(message, detail=detail, hint=hint or "Correct the file; nothing was written.")
         self.code = code
+
+    @classmethod
+    def of(cls, failure: Failure, column: Column, place: str) -> BadCopyValue:
+        """Returns the error of a text that spells no value of `column`; `place` names its line or row."""
+        detail = f'It stands in {place}, column "{column.name}".'
+        return cls(failure.message, code=failure.sqlstate, detail=detail, hint=failure.hint)

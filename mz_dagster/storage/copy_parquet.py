@@ -120,10 +120,7 @@ def _from_text(values: pa.Array, column: Column) -> pa.Array:
     for row, text in enumerate(values.to_pylist(), start=1):
         found = literal_of(text, column.type, assigned=True)
         if isinstance(found, Failure):
-            raise BadCopyValue(
-                found.message, code=found.sqlstate, detail=f'It stands in row {row}, column "{column.name}".',
-                hint=found.hint,
-            )  # fmt: skip
+            raise BadCopyValue.of(found, column, f"row {row}")
         cells.append(to_stored(found.value, column.type))
     return pa.array(cells, arrow_type(column.type))
 

@@ -10,7 +10,8 @@ written once; so either all rows come or a file is gone, which is `BatchIncomple
 folders: everything in the folder of a dead batch is garbage, committed or not. So no vacuum ever has to guess whether
 an uncommitted file still has a writer.
 
-It leaves out files by key as Spark does, given the hashes, and lays nothing out itself: what is written here is small.
+It leaves out files by key, given the hashes, and by predicates as Spark does, and lays nothing out itself: what is
+written here is small.
 
 Memory: a frame; `merge` holds all its parts.
 """
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Collection, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,9 +32,10 @@ from deltalake import CommitProperties, DeltaTable, WriterProperties, write_delt
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from mz_dagster.catalog import NO_ROWS, Batch, BatchId, BatchStats, CollectionRow
+from mz_dagster.plan.scalar import Scalar
 from mz_dagster.plan.types import Column, Kind, ScalarType
 from mz_dagster.plan.values import to_stored
-from mz_dagster.storage.batch_stats import files_of, open_table, stats_in, stored_files
+from mz_dagster.storage.batch_stats import files_of, in_one_line, open_table, stats_in, stored_files
 from mz_dagster.storage.clustering import NO_LAYOUT, Touched, may_hold
 from mz_dagster.storage.shards import (
     BATCH,
@@ -173,7 +176,8 @@ class LocalShards:
     def create(self, collection: CollectionRow) -> None:
         """Makes a collection's empty table; see `Shards.create`."""
         path = self.path(collection)
-        if (path / "_delta_log" / f"{0:020d}.json").exists():
+        # A log's first entry goes with all that are beyond their retention, once there is a checkpoint.
+        if any((path / "_delta_log" / name).exists() for name in (f"{0:020d}.json", "_last_checkpoint")):
             return
         fields = [
             pa.field(BATCH, pa.int64()),
@@ -228,20 +232,31 @@ class LocalShards:
         upper: int | None = None,
         columns: Sequence[str] | None = None,
         touched: Sequence[Touched] = (),
+        where: Sequence[Scalar] = (),
+        condition: pc.Expression | None = None,
     ) -> pa.Table:
-        """Returns the updates of exactly these batches in `[lower, upper)`; see `Shards.read`."""
+        """Returns the updates of exactly these batches in `[lower, upper)`; see `Shards.read`.
+
+        With a `condition` over stored columns, also over such that are not wanted, only those of rows for which it is
+        true, and of the error part.
+        """
         schema = update_schema(collection.columns)
         names = [*(schema.names[:-3] if columns is None else columns), *UPDATE_COLUMNS]
         wanted = pa.schema([schema.field(name) for name in names])
         if not batches:
             return wanted.empty_table()
         path = self.path(collection)
-        files = [str(path / one.path) for one in self.files(collection, batches) if may_hold(one.bucket, touched)]
+        chosen = self.files(collection, batches, where=where)
+        files = [str(path / one.path) for one in chosen if may_hold(one.bucket, touched)]
         if not files:
             return wanted.empty_table()
-        condition = _between(lower, upper)
+        asked = _all_of(
+            None if lower is None else ds.field(TIME) >= lower,
+            None if upper is None else ds.field(TIME) < upper,
+            None if condition is None else condition | ds.field(ERROR).is_valid(),
+        )
         try:
-            found = ds.dataset(files, schema=schema, format=_PARQUET).to_table(columns=names, filter=condition)
+            found = ds.dataset(files, schema=schema, format=_PARQUET).to_table(columns=names, filter=asked)
         except (FileNotFoundError, OSError) as error:
             raise self._incomplete(collection, batches, error) from error
         return found.cast(wanted)
@@ -294,9 +309,11 @@ class LocalShards:
         """Returns the frame as it stands at `as_of`; see `Shards.consolidate`."""
         return _consolidate(frame, as_of)
 
-    def files(self, collection: CollectionRow, batches: Sequence[Batch]) -> tuple[StoredFile, ...]:
+    def files(
+        self, collection: CollectionRow, batches: Sequence[Batch], *, where: Sequence[Scalar] = ()
+    ) -> tuple[StoredFile, ...]:
         """Returns the files of the batches in the newest snapshot; see `Shards.files`."""
-        return files_of(open_table(self.path(collection)), collection.id, batches) if batches else ()
+        return files_of(open_table(self.path(collection)), collection, batches, where) if batches else ()
 
     def merge(
         self,
@@ -408,13 +425,9 @@ def _run_again(attempt: Callable[[], Result]) -> Result:
     return attempt()
 
 
-def _between(lower: int | None, upper: int | None) -> Any:
-    conditions = []
-    if lower is not None:
-        conditions.append(ds.field(TIME) >= lower)
-    if upper is not None:
-        conditions.append(ds.field(TIME) < upper)
-    return conditions[0] & conditions[1] if len(conditions) == 2 else conditions[0] if conditions else None
+def _all_of(*conditions: Any) -> Any:
+    """Returns the conjunction of the conditions that are not None; None if there are none."""
+    return reduce(lambda left, right: right if left is None else left if right is None else left & right, conditions)
 
 
 def _consolidate(frame: pa.Table, time: int, *, only_before: bool = False) -> pa.Table:
@@ -495,7 +508,7 @@ def _remove(folder: Path) -> None:
 
 def _unavailable(what: str, path: Path, error: Exception) -> ShardUnavailable:
     return ShardUnavailable(
-        f'cannot {what} the shard at "{path}": {error}',
+        f'cannot {what} the shard at "{path}": {in_one_line(error)}',
         hint="Check the folder's permissions and free space, then try again.",
         may_have_taken_effect=False,
     )

@@ -85,7 +85,12 @@ class LeaseLost(OperationalError):
 
 @contextmanager
 def leased(
-    catalog: Catalog, collections: Sequence[GlobalId], *, holder: str, ttl_ms: int = LEASE_MS
+    catalog: Catalog,
+    collections: Sequence[GlobalId],
+    *,
+    holder: str,
+    ttl_ms: int = LEASE_MS,
+    capability: str | None = None,
 ) -> Iterator[Lease]:
     """Holds a lease on the live batches of collections, renewed, for the length of a block.
 
@@ -94,11 +99,12 @@ def leased(
         collections: What will be read.
         holder: Who reads, in words that help to find it.
         ttl_ms: How long the lease outlives a reader that vanished, in milliseconds.
+        capability: The token by whose right they are read, if it is to be validated.
 
     Raises:
         LeaseLost: At the end of the block: a batch was swept meanwhile, so what was read may lack rows.
     """
-    lease = catalog.lease(collections, holder, ttl_ms)
+    lease = catalog.lease(collections, holder, ttl_ms, capability=capability)
     try:
         with Renewal(lambda: catalog.renew_lease(lease.id, ttl_ms), every_ms=ttl_ms // 3):
             yield lease
@@ -228,8 +234,10 @@ def _leased_frame(
                     check_readable(collection.id, listed, upper - 1)
                 elif listed.since.is_empty:
                     raise ReadBeforeSince(collection.id, 0, listed.since, listed.upper)
-                batches = overlapping(listed.batches, lower, upper)
-                frame = shards.read(collection, batches, lower=lower, upper=upper, columns=columns)
+                # Beyond its upper a collection with several writers may have updates of some of them.
+                end = listed.upper.only if upper is None and not listed.upper.is_empty else upper
+                batches = overlapping(listed.batches, lower, end)
+                frame = shards.read(collection, batches, lower=lower, upper=end, columns=columns)
                 in_use = True
                 yield frame
             return

@@ -14,15 +14,18 @@ columns under their SQL names, in order, then `mz_timestamp`, `mz_diff`, `mz_err
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from mz_dagster.catalog import Batch, BatchId, BatchStats, CollectionRow
 from mz_dagster.errors import DataError, InternalError, OperationalError
 from mz_dagster.formalism import Antichain
-from mz_dagster.plan.types import Column, Kind
+from mz_dagster.plan.bounding import BOUNDED_KINDS
+from mz_dagster.plan.scalar import Scalar
+from mz_dagster.plan.types import Column
 from mz_dagster.storage.clustering import Bucket, Touched
+from mz_dagster.storage.skipping import Bounds
 
 TIME, DIFF, ERROR, BATCH, BUCKET = "mz_timestamp", "mz_diff", "mz_error", "mz_batch", "mz_bucket"
 UPDATE_COLUMNS = (TIME, DIFF, ERROR)
@@ -45,6 +48,7 @@ class StoredFile:
         bytes: Its size.
         times: The least and the greatest time of its updates; None if one has no time.
         bucket: Which keys it may hold; None for any.
+        bounds: What the log says of the columns that were asked for, by their names.
     """
 
     path: str
@@ -53,6 +57,7 @@ class StoredFile:
     bytes: int
     times: tuple[int, int] | None
     bucket: Bucket | None
+    bounds: Mapping[str, Bounds] = field(default_factory=dict)
 
 
 class Shards(Protocol[Frame]):
@@ -106,10 +111,12 @@ class Shards(Protocol[Frame]):
         upper: int | None = None,
         columns: Sequence[str] | None = None,
         touched: Sequence[Touched] = (),
+        where: Sequence[Scalar] = (),
     ) -> Frame:
         """Returns the updates of exactly these batches with `lower <= mz_timestamp < upper`.
 
-        With `touched`, updates of other keys may be left out: those in files that hold none of the touched keys.
+        With `touched`, updates of other keys may be left out: those in files that hold none of the touched keys. With
+        `where`, so may rows that do not pass: those in files of which the log tells that none passes.
 
         Args:
             collection: The collection.
@@ -118,6 +125,7 @@ class Shards(Protocol[Frame]):
             upper: The least time not wanted; None for no bound.
             columns: The data columns wanted, in the order wanted; None for all.
             touched: The hashes of the keys that are wanted, for each layout that is to be used; none for all keys.
+            where: Predicates over the collection's columns that the caller asks of each row; none for all rows.
 
         Raises:
             BatchIncomplete: The table does not hold as many rows of a batch as the catalog says, or lost a file.
@@ -125,8 +133,12 @@ class Shards(Protocol[Frame]):
         """
         ...
 
-    def files(self, collection: CollectionRow, batches: Sequence[Batch]) -> tuple[StoredFile, ...]:
+    def files(
+        self, collection: CollectionRow, batches: Sequence[Batch], *, where: Sequence[Scalar] = ()
+    ) -> tuple[StoredFile, ...]:
         """Returns the files of exactly these batches, from the log alone: what a `read` of them would read.
+
+        With `where`, without those that hold no error and of which the log tells that none of their rows passes.
 
         Raises:
             BatchIncomplete: As in `read`.
@@ -204,7 +216,8 @@ class BatchIncomplete(OperationalError):
             f'batch {batch} of "{collection}" is incomplete',
             detail=f"The catalog says {expected} rows, the shard holds "
             f"{'a reference to a file that is gone' if found is None else found}.",
-            hint="Read again with a fresh lease; if that fails too, the shard is damaged.",
+            hint="Read again with a fresh lease; if that fails too, the shard is damaged: see what "
+            '"mz-dagster doctor" says.',
         )
         self.collection = collection
         self.batch = batch
@@ -230,23 +243,19 @@ TABLE_PROPERTIES = {
     # Frequent small commits: a short tail of log to replay, and a short history kept.
     "delta.checkpointInterval": "50",
     "delta.logRetentionDuration": "interval 1 hours",
-    "delta.deletedFileRetentionDuration": "interval 1 hours",
+    # The sweep removes files itself, at once, so nobody needs to be told later which ones: checkpoints stay small.
+    "delta.deletedFileRetentionDuration": "interval 1 seconds",
     # Batches go as whole partitions; a row is never deleted, so reading needs no deletion vectors.
     "delta.enableDeletionVectors": "false",
 }
 """Table properties that every shard is created with, but for the column list of `skipping_columns`."""
 
-_SAFE_STATISTICS = {
-    *(Kind.BOOL, Kind.INT2, Kind.INT4, Kind.INT8, Kind.DATE, Kind.MZ_TIMESTAMP),
-    *(Kind.TEXT, Kind.VARCHAR, Kind.CHAR, Kind.UUID),
-}
-
 
 def skipping_columns(columns: Sequence[Column]) -> str:
     """Returns the columns of which Delta keeps statistics: the three of every update, and up to 29 data columns.
 
-    Naming them keeps the error count of wide tables. Left out are types whose bounds Delta's writers round (numeric,
-    floats, timestamps): skipping a file by a rounded bound would lose rows.
+    Naming them keeps the error count of wide tables. Left out are types whose bounds Delta's writers round without
+    saying by how much (numeric, floats): skipping a file by such a bound would lose rows.
 
     Example:
         >>> from mz_dagster.plan.types import FLOAT8, INT4
@@ -256,6 +265,6 @@ def skipping_columns(columns: Sequence[Column]) -> str:
     data = [
         column.name
         for column in columns
-        if column.type.kind in _SAFE_STATISTICS and column.name.isascii() and column.name.isidentifier()
+        if column.type.kind in BOUNDED_KINDS and column.name.isascii() and column.name.isidentifier()
     ]
     return ",".join([*UPDATE_COLUMNS, *data[:29]])

@@ -28,6 +28,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql import types
 
 from mz_dagster.catalog import Batch, BatchId, BatchStats, CollectionRow
+from mz_dagster.plan.scalar import Scalar
 from mz_dagster.plan.types import INT8, TEXT, Column, Kind
 from mz_dagster.storage.batch_stats import stats_of_batch
 from mz_dagster.storage.clustering import NO_LAYOUT, Touched, bucket_count, bucket_prefix, layout_key, may_hold
@@ -113,6 +114,7 @@ class SparkShards:
         upper: int | None = None,
         columns: Sequence[str] | None = None,
         touched: Sequence[Touched] = (),
+        where: Sequence[Scalar] = (),
     ) -> DataFrame:
         """Returns the updates of exactly `batches` with `lower <= mz_timestamp < upper`; starts no job.
 
@@ -126,13 +128,14 @@ class SparkShards:
             upper: The first time that is too late, or None for no bound.
             columns: The data columns wanted, in that order; None for all. Time, diff and error always follow.
             touched: The hashes of the keys wanted; files that hold none of them are not read.
+            where: What the caller asks of each row; files in which no row passes are not read.
 
         Raises:
             BatchIncomplete: A listed batch has not as many rows in the table as the catalog says, or lost a file.
         """
         schema = update_schema(collection.columns)
         path = self._path(collection)
-        chosen = [one for one in self.files(collection, batches) if may_hold(one.bucket, touched)]
+        chosen = [one for one in self.files(collection, batches, where=where) if may_hold(one.bucket, touched)]
         files = [str(path / one.path) for one in chosen]
         frame = self.session.read.schema(schema).parquet(*files) if files else self.session.createDataFrame([], schema)
         # A bound that all updates keep is left out: it would make the code that Spark compiles another at each step.
@@ -140,6 +143,9 @@ class SparkShards:
             frame = frame.where(sf.col(TIME) >= sf.lit(lower))
         if upper is not None and any(one.upper.is_empty or one.upper.only > upper for one in batches):
             frame = frame.where(sf.col(TIME) < sf.lit(upper))
+        if not any(one.errors for one in chosen):
+            # What Spark knows to be NULL it plans no work for: tests of each row, and all that is done with errors.
+            frame = frame.withColumn(ERROR, sf.lit(None).cast("string"))
         if columns is None:
             return frame
         return frame.select(*map(quoted, columns), *UPDATE_COLUMNS)
@@ -156,10 +162,12 @@ class SparkShards:
         time = sf.lit(as_of).cast("bigint").alias(TIME)
         return summed(frame, data, [ERROR]).select(*[quoted(c.name) for c in data], time, DIFF, ERROR)
 
-    def files(self, collection: CollectionRow, batches: Sequence[Batch]) -> tuple[StoredFile, ...]:
+    def files(
+        self, collection: CollectionRow, batches: Sequence[Batch], *, where: Sequence[Scalar] = ()
+    ) -> tuple[StoredFile, ...]:
         """Returns the files of the batches in the newest snapshot, if they are there and hold all rows; no job."""
         path = self._path(collection)
-        files = self._local.files(collection, batches)
+        files = self._local.files(collection, batches, where=where)
         for file in files:
             if not (path / file.path).exists():
                 batch = next(one for one in batches if file.path.startswith(f"{BATCH}={int(one.id)}/"))

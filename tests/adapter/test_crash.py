@@ -45,7 +45,7 @@ FROM FILES (FOLDER 'landing') FORMAT JSON ENVELOPE UPSERT;
 CREATE TABLE customers (name text NOT NULL, city text);
 CREATE MATERIALIZED VIEW placed AS
 SELECT o.id, o.amount, c.city FROM orders o JOIN customers c ON c.name = o.customer;
-CREATE MATERIALIZED VIEW dear AS SELECT city, amount * 2 AS twice FROM placed WHERE amount > 50;
+CREATE MATERIALIZED VIEW dear AS SELECT city, amount * 2 AS twice FROM placed WHERE amount > 25;
 CREATE INDEX placed_by_id ON placed (id);
 """
 
@@ -54,7 +54,8 @@ LATER_MS = 3_600_000
 
 #: Rounds of kills, each `name` or `name:passage` counted from the child's start. New data arrive before a round; its
 #: children follow each other, each going on from where the one before was killed. So in the first round every durable
-#: write of a life is the last one of some process; the first seal closes the table, the second seals the step.
+#: write of a life is the last one of some process; the first seal closes the table, the second seals the step. The
+#: first two rounds pass every fail point; the others crash a project that has lived longer.
 ROUNDS = (
     (
         "tick.before_mint",
@@ -84,7 +85,7 @@ ROUNDS = (
 
 
 def test_every_fail_point_is_passed_by_some_kill() -> None:
-    assert {kill.partition(":")[0] for kills in ROUNDS for kill in kills} == set(FAIL_POINTS)
+    assert {kill.partition(":")[0] for kills in ROUNDS[:2] for kill in kills} == set(FAIL_POINTS)
 
 
 class LaterClock(SystemClock):
@@ -198,7 +199,7 @@ class World:
                     placed[id, amount, city] += n
         dear: Rows = Counter()
         for (_, amount, city), n in placed.items():
-            if amount > 50:
+            if amount > 25:
                 dear[city, amount * 2] += n
         sources = Counter([(id, *order) for id, order in orders.items()])
         return {"orders": sources, "customers": customers, "placed": placed, "dear": dear}
@@ -220,9 +221,10 @@ class World:
                     assert found == self.at(time)[name], f"{name} at {time}"
 
 
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory, spark_config: SparkConfig) -> World:
-    root = tmp_path_factory.mktemp("crash")
+@pytest.fixture
+def world(tmp_path: Path, spark_config: SparkConfig) -> World:
+    root = tmp_path / "crash"
+    root.mkdir()
     (root / "mz.toml").write_text(SETTINGS)
     for folder in ("assets", "landing"):
         (root / folder).mkdir()
@@ -239,7 +241,7 @@ def world(tmp_path_factory: pytest.TempPathFactory, spark_config: SparkConfig) -
     return made
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def children() -> Iterator[Children]:
     """Runs `live` in a child with the arguments given; returns how it ended."""
     command = "from tests.adapter.test_crash import fork_children; fork_children()"
@@ -258,8 +260,9 @@ def children() -> Iterator[Children]:
 
 
 @pytest.mark.timeout(600)
-def test_a_crash_anywhere_loses_and_doubles_nothing(world: World, children: Children) -> None:
-    for kills in ROUNDS:
+@pytest.mark.parametrize("rounds", [2, pytest.param(len(ROUNDS), marks=pytest.mark.deep)])
+def test_a_crash_anywhere_loses_and_doubles_nothing(world: World, children: Children, rounds: int) -> None:
+    for kills in ROUNDS[:rounds]:
         time = world.arrive()
         for kill in kills:
             ended = children(str(world.root), str(world.spark.state_dir), str(world.later_ms()), kill)
@@ -271,7 +274,7 @@ def test_a_crash_anywhere_loses_and_doubles_nothing(world: World, children: Chil
             assert engine.catalog.ticks(TIMELINE)[-1] == time
             assert engine.unsealed_ticks(TIMELINE) == ()
             world.check(engine, newest=6)
-    assert len(world.orders) == len(ROUNDS) + 1
+    assert len(world.orders) == rounds + 1
     with world.opened() as engine:
         for _ in engine.compact():
             pass
@@ -283,5 +286,5 @@ def test_a_crash_anywhere_loses_and_doubles_nothing(world: World, children: Chil
             assert engine.shards.stored_batches(row) == {batch.id for batch in batches if batch.stats.rows}
             assert row.failure is None
         assert [file.path for file in engine.catalog.bindings(engine.collection_of("orders"))[-1].files] == [
-            f"{len(ROUNDS) + 1:03}.jsonl"
+            f"{rounds + 1:03}.jsonl"
         ]

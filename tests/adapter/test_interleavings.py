@@ -15,7 +15,7 @@ from mz_dagster.compute.step import StepLost
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.storage.compact import compact
 from mz_dagster.storage.read import ReadBeforeSince
-from tests.postgres_server import running_postgres
+from tests.postgres_server import Postgres
 
 
 @pytest.fixture
@@ -181,36 +181,37 @@ def test_history_to_retain_is_declared_with_the_object_in_one_transaction(projec
         assert engine.catalog.collection(engine.collection_of("k")).retention_ms == 3_600_000
 
 
-def test_processes_that_share_a_catalog_on_postgresql_lose_and_double_nothing(tmp_path: Path) -> None:
-    with running_postgres() as server:
-        url = f"postgresql://{server.user}@/postgres?host={server.socket_dir}"
-        (tmp_path / "mz.toml").write_text(f"[catalog]\nurl = '{url}'\n[retention]\nkeep = '0 ms'\n")
-        project = Project.load(tmp_path)
+def test_processes_that_share_a_catalog_on_postgresql_lose_and_double_nothing(
+    tmp_path: Path, postgres: Postgres
+) -> None:
+    url = f"postgresql://{postgres.user}@/{postgres.database}?host={postgres.socket_dir}"
+    (tmp_path / "mz.toml").write_text(f"[catalog]\nurl = '{url}'\n[retention]\nkeep = '0 ms'\n")
+    project = Project.load(tmp_path)
+    with Engine(project) as engine:
+        Session(engine).execute("CREATE TABLE t (a integer)")
+
+    def write(first: int) -> None:
         with Engine(project) as engine:
-            Session(engine).execute("CREATE TABLE t (a integer)")
+            for n in range(first, first + 8):
+                Session(engine).execute("INSERT INTO t VALUES (?)", (n,))
 
-        def write(first: int) -> None:
-            with Engine(project) as engine:
-                for n in range(first, first + 8):
-                    Session(engine).execute("INSERT INTO t VALUES (?)", (n,))
-
-        def compact_often() -> None:
-            with Engine(project) as engine:
-                for _ in range(6):
-                    list(engine.compact())
-
-        def read() -> None:
-            seen: set[Any] = set()
-            with Engine(project) as engine:
-                for _ in range(12):
-                    found = Session(engine).execute("SELECT * FROM t").rows
-                    assert len(set(found)) == len(found)
-                    assert seen <= set(found)
-                    seen = set(found)
-
-        with ThreadPoolExecutor() as pool:
-            started = [pool.submit(write, 0), pool.submit(write, 8), pool.submit(compact_often), pool.submit(read)]
-            for one in started:
-                one.result()
+    def compact_often() -> None:
         with Engine(project) as engine:
-            assert sorted(Session(engine).execute("SELECT * FROM t").rows) == [(n,) for n in range(16)]
+            for _ in range(6):
+                list(engine.compact())
+
+    def read() -> None:
+        seen: set[Any] = set()
+        with Engine(project) as engine:
+            for _ in range(12):
+                found = Session(engine).execute("SELECT * FROM t").rows
+                assert len(set(found)) == len(found)
+                assert seen <= set(found)
+                seen = set(found)
+
+    with ThreadPoolExecutor() as pool:
+        started = [pool.submit(write, 0), pool.submit(write, 8), pool.submit(compact_often), pool.submit(read)]
+        for one in started:
+            one.result()
+    with Engine(project) as engine:
+        assert sorted(Session(engine).execute("SELECT * FROM t").rows) == [(n,) for n in range(16)]

@@ -41,7 +41,12 @@ def test_a_frame_stays_right_while_its_batches_are_merged_and_swept(
     assert len(connection.engine.catalog.live_batches([row.id])[row.id]) == 1
     assert sorted(one[0] for one in frame.collect()) == list(range(6))
     assert not connection.engine.catalog.sweepable(), "the frame's lease did not hold"
+    made_of_it = frame.where("a > 3")
     del frame
+    gc.collect()
+    assert not connection.engine.catalog.sweepable(), "the lease did not outlive the frame that another was made of"
+    assert sorted(one[0] for one in made_of_it.collect()) == [4, 5]
+    del made_of_it
     gc.collect()
     assert len(connection.engine.catalog.sweepable()) == 6
 

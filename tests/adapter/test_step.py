@@ -377,8 +377,10 @@ def test_a_runner_that_lost_the_lead_seals_nothing(
         before = row_of(engine, "v").upper
         later = ManualClock(engine.clock.now_ms() + 3_600_000)
         with Engine(Project.load(tmp_path), holder="usurper", spark=spark_config, clock=later) as usurper:
+            told: list[str] = []
 
             def pause(line: str) -> None:
+                told.append(line)
                 if '"v"' in line and "updates in" in line:  # v is written, w is not
                     if usurper_steps:
                         assert not usurper.step(TIMELINE, tick).failures
@@ -389,6 +391,7 @@ def test_a_runner_that_lost_the_lead_seals_nothing(
                 engine.step(TIMELINE, tick, progress=pause)
             assert "run again" in str(caught.value.hint)
             assert not caught.value.may_have_taken_effect
+            assert not [line for line in told if line.startswith('"w"')], "it went on although it had lost the lead"
             if not usurper_steps:
                 assert row_of(engine, "v").upper == before
                 assert row_of(engine, "w").upper.less_equal(tick)

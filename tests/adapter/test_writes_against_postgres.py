@@ -16,7 +16,7 @@ from mz_dagster.adapter import Connection, Engine, Isolation, Project
 from mz_dagster.adapter.writes import AmbiguousUpdate
 from mz_dagster.errors import Error
 from tests.adapter.evaluated import evaluate_peeks
-from tests.postgres_server import Postgres, running_postgres
+from tests.postgres_server import Postgres
 
 _TABLES = {
     "t": (
@@ -131,15 +131,14 @@ RETURNING = (
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Postgres]:
+def server(postgres: Postgres) -> Postgres:
     """A PostgreSQL with a function that says what a statement does."""
     setup = "\n".join(
         f"DROP TABLE IF EXISTS {name}; CREATE TABLE {name} ({columns}); INSERT INTO {name} VALUES {rows};"
         for name, (columns, rows) in _TABLES.items()
     )
-    with running_postgres() as server:
-        server.run(_FUNCTIONS.format(setup=setup))
-        yield server
+    postgres.run(_FUNCTIONS.format(setup=setup))
+    return postgres
 
 
 @pytest.fixture

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import count
 from pathlib import Path
 
 import pytest
 
 from mz_dagster.catalog import Catalog
 from mz_dagster.clock import ManualClock
-from tests.postgres_server import Postgres, running_postgres
-
-_numbers = count()
+from tests.postgres_server import Postgres
 
 
 @pytest.fixture
@@ -20,21 +17,14 @@ def clock() -> ManualClock:
     return ManualClock(1_000_000)
 
 
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[Postgres]:
-    with running_postgres() as server:
-        yield server
-
-
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of a new database."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'catalog.sqlite'}"
-    server: Postgres = request.getfixturevalue("postgres")
-    name = f"catalog{next(_numbers)}"
-    server.run(f"CREATE DATABASE {name}")
-    return f"postgresql+psycopg://{server.user}@/{name}?host={server.socket_dir}"
+    server: Postgres = request.getfixturevalue("postgres_server")
+    database = server.new_database().database
+    return f"postgresql+psycopg://{server.user}@/{database}?host={server.socket_dir}"
 
 
 @pytest.fixture

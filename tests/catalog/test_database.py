@@ -14,7 +14,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine
 
 import mz_dagster.catalog.upgrade as upgrade_module
-from mz_dagster.catalog import Catalog, CatalogBusy, CatalogTooNew, CatalogUnavailable
+from mz_dagster.catalog import Catalog, CatalogBusy, CatalogTooNew, CatalogUnavailable, NewObject
 from mz_dagster.catalog import database as database_module
 from mz_dagster.catalog.schema import METADATA
 from mz_dagster.errors import ProgrammingError
@@ -57,6 +57,18 @@ def test_a_crashed_migration_leaves_nothing_behind(url: str, monkeypatch: pytest
     monkeypatch.undo()
     with Catalog.open(url) as catalog:
         assert catalog.timelines() == ()
+
+
+def test_an_older_catalog_is_migrated_and_what_it_granted_still_holds(url: str) -> None:
+    with Catalog.open(url) as catalog:
+        catalog.declare_timeline("t")
+        table = catalog.create_object(NewObject("x", "table", "", "t", ())).id
+        held = catalog.acquire_read(table, holder="session", ttl_ms=None)
+    with connected(url) as raw:
+        raw.exec_driver_sql("ALTER TABLE capability DROP COLUMN writes")
+        raw.exec_driver_sql("UPDATE alembic_version SET version_num = '0002'")
+    with Catalog.open(url) as catalog:
+        assert catalog.validate_read(held.token) == held
 
 
 def test_a_catalog_of_a_newer_version_is_refused(url: str) -> None:

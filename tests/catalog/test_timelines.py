@@ -130,14 +130,78 @@ def test_a_live_lead_is_never_taken_and_epochs_only_grow(catalog: Catalog, clock
     clock.advance(99)
     assert isinstance(catalog.lead("t", "b", 100), Led)
     clock.advance(1)
-    assert catalog.leader("t") is None
+    assert catalog.leader("t", 100) is None
     second = catalog.lead("t", "b", 100)
     assert second == Leadership("t", 2, "b")
     assert catalog.renew_leadership(first, 100) == LeadershipLost("t", 1)
     catalog.resign(first)  # not its to give back
-    assert catalog.leader("t") == Led("t", "b", 1_000_299)
+    assert catalog.leader("t", 100) == Led("t", "b", 1_000_299)
     catalog.resign(second)
     assert catalog.lead("t", "a", 100) == Leadership("t", 3, "a")
+
+
+@pytest.mark.parametrize("back", [1000, 10**6])
+def test_a_clock_set_back_keeps_nobody_waiting_for_a_leader_that_crashed(
+    catalog: Catalog, clock: ManualClock, back: int
+) -> None:
+    crashed = catalog.lead("t", "crashed", 100)
+    assert isinstance(crashed, Leadership)
+    clock.advance(-back)
+    now = clock.now_ms()
+    assert catalog.leader("t", 100) == Led("t", "crashed", now + 100)
+    assert catalog.lead("t", "b", 100) == Led("t", "crashed", now + 100)
+    clock.advance(100)
+    second = catalog.lead("t", "b", 100)
+    assert isinstance(second, Leadership)
+    table = catalog.create_object(NewObject("x", "table", "", "t", ())).id
+    moved = Seal(table, Antichain.of(EPOCH_MS, 0), Antichain.of(EPOCH_MS, 1))
+    assert catalog.seal([moved], leadership=crashed) == LeadershipLost("t", 1)  # had it only been paused
+    assert catalog.seal([moved], leadership=second) == Sealed((table,))
+
+
+def test_a_clock_set_back_takes_nothing_from_a_leader_that_lives(catalog: Catalog, clock: ManualClock) -> None:
+    first = catalog.lead("t", "a", 90)
+    assert isinstance(first, Leadership)
+    ahead = 10**6  # by which the leader's machine is ahead of the others
+    for _ in range(10):
+        clock.advance(ahead)
+        assert catalog.renew_leadership(first, 90) == first
+        clock.advance(-ahead)
+        for _ in range(3):
+            assert isinstance(catalog.lead("t", "b", 90), Led)
+            clock.advance(10)
+
+
+def test_a_clock_that_jumps_ahead_takes_nothing_from_whoever_goes_on(catalog: Catalog, clock: ManualClock) -> None:
+    first = catalog.lead("t", "a", 100)
+    assert isinstance(first, Leadership)
+    written = catalog.write_ts("t", clock.now_ms())
+    clock.advance(10**9)
+    assert catalog.leader("t", 100) is None
+    assert catalog.renew_leadership(first, 100) == first
+    assert isinstance(catalog.lead("t", "b", 100), Led)
+    ahead = catalog.write_ts("t", clock.now_ms())
+    clock.advance(-2 * 10**9)
+    assert catalog.write_ts("t", clock.now_ms()) == ahead + 1 > written + 1  # time goes on from there, one by one
+
+
+def test_ticks_are_kept_as_long_as_something_can_be_read_there(catalog: Catalog) -> None:
+    assert catalog.forget_ticks("t") == 0
+    last = None
+    for tick in range(10, 60, 10):
+        catalog.mint_tick("t", tick, {}, last)
+        last = tick
+    new = [NewObject(name, "source", "", "t", (), since=since, upper=40) for name, since in (("a", 20), ("b", 30))]
+    ids = [catalog.create_object(one).id for one in new]
+    assert catalog.forget_ticks("t") == 1
+    assert catalog.ticks("t") == (20, 30, 40, 50)
+    catalog.drop_object(ids[0])
+    assert catalog.forget_ticks("t") == 1
+    assert catalog.ticks("t") == (30, 40, 50)
+    catalog.drop_object(ids[1])
+    assert catalog.forget_ticks("t") == 2
+    assert catalog.ticks("t") == (50,)  # of which the next one must be beyond
+    assert catalog.mint_tick("t", 50, {}, 50) == TickMoved("t", 50, 50)
 
 
 def test_only_the_leader_of_the_newest_epoch_can_seal(catalog: Catalog, clock: ManualClock) -> None:

@@ -38,6 +38,7 @@ from mz_dagster.formalism import (
     consolidate,
 )
 from mz_dagster.plan.physical import Accumulate, ReadCollection
+from mz_dagster.plan.scalar import Scalar
 from mz_dagster.plan.types import FLOAT8, INT4, INT8, TEXT, Column, RelationType, ScalarType, numeric
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ def run(
     below = node.input.relation_type
     source = frame(spark, below, updates, named=True)
 
-    def read(_: GlobalId, lower: int | None, upper: int) -> DataFrame:
+    def read(_: GlobalId, lower: int | None, upper: int, where: Sequence[Scalar]) -> DataFrame:
         time = sf.col("mz_timestamp")
         return source.where((time < upper) & (time >= (lower or 0)))
 

@@ -267,7 +267,7 @@ class World:
     updates: dict[GlobalId, list[Update]]
     frames: dict[GlobalId, DataFrame]
 
-    def read(self, id: GlobalId, lower: int | None, upper: int) -> DataFrame:
+    def read(self, id: GlobalId, lower: int | None, upper: int, where: Sequence[Scalar]) -> DataFrame:
         frame = self.frames[id].where(sf.col("mz_timestamp") < upper)
         return frame if lower is None else frame.where(sf.col("mz_timestamp") >= lower)
 
@@ -408,7 +408,7 @@ def test_what_is_provably_empty_is_not_planned(spark: SparkSession) -> None:
     read: list[tuple[GlobalId, int | None]] = []
     empty = spark.createDataFrame([], spark_schema(A, A.names))
 
-    def reading(id: GlobalId, lower: int | None, upper: int) -> DataFrame:
+    def reading(id: GlobalId, lower: int | None, upper: int, where: Sequence[Scalar]) -> DataFrame:
         read.append((id, lower))
         return empty
 

@@ -11,7 +11,7 @@ import itertools
 import math
 import random
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -43,7 +43,7 @@ from mz_dagster.plan.types import (
 )
 from mz_dagster.plan.values import to_stored
 from tests.compute.examples import AREAS, POOLS, Example, quote
-from tests.postgres_server import Postgres, running_postgres
+from tests.postgres_server import Postgres
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
@@ -73,13 +73,12 @@ def arguments_of(pools: Sequence[str], seed: int) -> list[tuple[str | None, ...]
 
 
 @pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    with running_postgres() as server:
-        server.run(
-            "CREATE FUNCTION error(code text, message text) RETURNS bigint LANGUAGE plpgsql AS"
-            " $f$ BEGIN RAISE EXCEPTION USING ERRCODE = code, MESSAGE = message; END $f$;"
-        )
-        yield server
+def postgres(postgres: Postgres) -> Postgres:
+    postgres.run(
+        "CREATE FUNCTION error(code text, message text) RETURNS bigint LANGUAGE plpgsql AS"
+        " $f$ BEGIN RAISE EXCEPTION USING ERRCODE = code, MESSAGE = message; END $f$;"
+    )
+    return postgres
 
 
 def evaluate(

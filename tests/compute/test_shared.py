@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mz_dagster.compute.delta_join import DeltaJoinRendering
@@ -20,7 +21,7 @@ from mz_dagster.plan.physical import (
     SnapshotPlan,
     UnionAll,
 )
-from mz_dagster.plan.scalar import ColumnRef
+from mz_dagster.plan.scalar import ColumnRef, Scalar
 from mz_dagster.plan.types import INT4, Column, RelationType
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def test_a_shared_subplan_is_cut_off_and_read_like_a_collection(spark: SparkSess
     output = UnionAll((only(shared, 0), NegateAll(only(shared, 3), ONE)), ONE)
     plan = SnapshotPlan((SharedPlan(shared.id, JOIN),), output)
 
-    def read(id: GlobalId, lower: int | None, upper: int) -> DataFrame:
+    def read(id: GlobalId, lower: int | None, upper: int, where: Sequence[Scalar]) -> DataFrame:
         assert id == T.id, "what is shared is no collection"
         return frame.where(f"mz_timestamp < {upper}")
 
@@ -100,7 +101,7 @@ def test_equal_joins_of_a_collection_are_rendered_once(spark: SparkSession, monk
     monkeypatch.setattr(render, "DeltaJoinRendering", Counted)
     node = UnionAll((only(JOIN, 0), NegateAll(only(JOIN, 3), ONE)), ONE)
 
-    def read(id: GlobalId, lower: int | None, upper: int) -> DataFrame:
+    def read(id: GlobalId, lower: int | None, upper: int, where: Sequence[Scalar]) -> DataFrame:
         return frame.where(f"mz_timestamp >= {-1 if lower is None else lower} and mz_timestamp < {upper}")
 
     renderer = Renderer(spark, read)

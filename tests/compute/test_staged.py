@@ -38,7 +38,7 @@ from mz_dagster.plan.physical import (
     Windowed,
 )
 from mz_dagster.plan.relation import Aggregate, AggregateFunction, ColumnOrder, WindowFunction
-from mz_dagster.plan.scalar import Call, ColumnRef, Literal
+from mz_dagster.plan.scalar import Call, ColumnRef, Literal, Scalar
 from mz_dagster.plan.types import BOOL, FLOAT8, INT4, INT8, TEXT, Column, RelationType, array_of
 from tests.compute.reference import Content, Row, Update, at, exact, is_error
 from tests.compute.staged_reference import check_levels, never_retracted, result
@@ -200,7 +200,7 @@ class Life:
         self._state = self._state.append(frontier(upper), [FormalUpdate(*one) for one in updates])
 
     def _renderer(self, updates: Sequence[Update], before: Sequence[Update]) -> Renderer:
-        def read(_: GlobalId, lower: int | None, upper: int) -> DataFrame:
+        def read(_: GlobalId, lower: int | None, upper: int, where: Sequence[Scalar]) -> DataFrame:
             return frame_of(self._spark, INPUT, [one for one in updates if (lower or 0) <= one[1] < upper])
 
         own = FrameState(frame_of(self._spark, self._node.relation_type, before))
@@ -265,7 +265,7 @@ def test_a_filter_for_the_last_level_leaves_one_chain_of_stages(spark: SparkSess
     arity = node.relation_type.arity
     above = Linear(node, MapFilterProject(arity, (("filter", level),), tuple(range(arity))), node.relation_type)
     rows: list[Update] = [((1, 1.5, 2.5, "a", None), 3, 1)]
-    renderer = Renderer(spark, lambda id, lower, upper: frame_of(spark, INPUT, rows).toDF(*INPUT.names, *META))
+    renderer = Renderer(spark, lambda *_: frame_of(spark, INPUT, rows).toDF(*INPUT.names, *META))
     everything, result_only = plan_of(renderer.snapshot(node, 5)), plan_of(renderer.snapshot(above, 5))
     assert everything.count("Window [") == 3
     assert everything.count("Union") == 1

@@ -12,7 +12,7 @@ import json
 import math
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
@@ -53,7 +53,7 @@ from mz_dagster.plan.types import (
     numeric,
 )
 from mz_dagster.plan.values import Interval
-from tests.postgres_server import Postgres, running_postgres
+from tests.postgres_server import Postgres
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -94,12 +94,6 @@ INTERVALS = (
 )
 
 Row = tuple[object, ...]
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    with running_postgres() as server:
-        yield server
 
 
 @dataclass(frozen=True)

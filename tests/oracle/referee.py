@@ -15,7 +15,6 @@ from decimal import Decimal
 from typing import Any
 
 import psycopg
-from psycopg.types.string import TextLoader
 
 from mz_dagster.plan.functions.pure.interval_text import text_of_interval
 from mz_dagster.plan.values import Interval
@@ -70,12 +69,7 @@ class Referee:
     """
 
     def __init__(self, server: Postgres, schema: str) -> None:
-        self._connection = psycopg.connect(
-            host=str(server.socket_dir), user=server.user, dbname="postgres", autocommit=True
-        )
-        # psycopg would make a timedelta of an interval, which has no months, and Python's numbers of jsonb's.
-        for name in ("interval", "jsonb"):
-            self._connection.adapters.register_loader(name, TextLoader)
+        self._connection = server.connect()
         self._schema = schema
         self._tables: list[Relation] = []
         self._states = 0

@@ -6,41 +6,37 @@ referee. A failure names its seed: `python -m tests.oracle.run --seed S --cases 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from mz_dagster.storage.spark import SparkConfig
 from tests.oracle.world import Tally, World
-from tests.postgres_server import Postgres, running_postgres
+from tests.postgres_server import Postgres
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Postgres]:
-    with running_postgres() as running:
-        yield running
-
-
-def live(seeds: Sequence[int], folder: Path, spark: SparkConfig, server: Postgres, *, views: int, writes: int) -> Tally:
+def live(
+    seeds: Sequence[int], folder: Path, spark: SparkConfig, postgres: Postgres, *, views: int, writes: int
+) -> Tally:
     """Lives through worlds and returns what they did together."""
     total = Tally()
     for seed in seeds:
-        total.add(World(seed, folder / f"world{seed}", spark, server, views=views, writes=writes).run())
+        total.add(World(seed, folder / f"world{seed}", spark, postgres, views=views, writes=writes).run())
     return total
 
 
 @pytest.mark.timeout(600)
-def test_views_are_their_queries_at_every_time(tmp_path: Path, spark_config: SparkConfig, server: Postgres) -> None:
-    total = live(FEW, tmp_path, spark_config, server, views=6, writes=6)
+def test_views_are_their_queries_at_every_time(tmp_path: Path, spark_config: SparkConfig, postgres: Postgres) -> None:
+    total = live(FEW, tmp_path, spark_config, postgres, views=6, writes=6)
     print(total)
     total.check(covers=False)
 
 
 @pytest.mark.deep
 @pytest.mark.timeout(36000)
-def test_views_are_their_queries_in_many_worlds(tmp_path: Path, spark_config: SparkConfig, server: Postgres) -> None:
-    total = live(range(1000, 1100), tmp_path, spark_config, server, views=16, writes=10)
+def test_views_are_their_queries_in_many_worlds(tmp_path: Path, spark_config: SparkConfig, postgres: Postgres) -> None:
+    total = live(range(1000, 1110), tmp_path, spark_config, postgres, views=16, writes=10)
     print(total)
     total.check()
 

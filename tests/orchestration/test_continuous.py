@@ -110,12 +110,12 @@ def test_it_keeps_the_lead_while_it_works_and_gives_it_back(engine: Engine, mint
     mint(1000)
     events = loop.run()
     next(events)
-    leader = engine.catalog.leader("feed")
+    leader = engine.catalog.leader("feed", engine.project.lease_ms)
     assert leader is not None
     assert leader.holder == engine.holder
     loop.stop.set()
     assert list(events)
-    assert engine.catalog.leader("feed") is None
+    assert engine.catalog.leader("feed", engine.project.lease_ms) is None
 
 
 def test_it_waits_for_another_leader_and_says_so_once(
@@ -142,7 +142,7 @@ def test_a_lost_lead_is_taken_again(engine: Engine, mint: Mint, loop: Continuous
 
     def deposed() -> bool:
         if loop.ticks == 1 and engine.catalog.last_tick("feed") == 1000:
-            leader = engine.catalog.leader("feed")
+            leader = engine.catalog.leader("feed", engine.project.lease_ms)
             if leader is not None:
                 engine.catalog.depose(leader)
                 mint(2000)
@@ -268,7 +268,7 @@ def test_the_command_records_in_the_projects_instance_and_ends_cleanly_when_told
         rest = process.stdout.read()
         assert process.wait(30) == 0, rest
     assert "ended; 1 ticks were closed" in rest
-    assert engine.catalog.leader("feed") is None
+    assert engine.catalog.leader("feed", engine.project.lease_ms) is None
     with instance_of(quiet) as instance:
         for key in ALL:
             assert instance.get_materialized_partitions(key) == {partition_key(1000)}

@@ -189,7 +189,7 @@ def worker_of(instance: dg.DagsterInstance, run_id: str) -> int:
 
 def kill_worker_at_work(engine: Engine, instance: dg.DagsterInstance) -> str | None:
     """Kills the worker of a run that is stepping right now; returns its run's id, or None if none is."""
-    leader = engine.catalog.leader("default")
+    leader = engine.catalog.leader("default", engine.project.lease_ms)
     if leader is None or not leader.holder.startswith("dagster run "):
         return None
     run_id = leader.holder.removeprefix("dagster run ")
@@ -211,7 +211,7 @@ def takings(watch: Watch, tick: int) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("ticks", [6, pytest.param(20, marks=pytest.mark.deep)])
+@pytest.mark.parametrize("ticks", [KILLED_AT + 1, pytest.param(20, marks=pytest.mark.deep)])
 def test_the_daemon_drives_ticks_and_a_killed_worker_loses_and_repeats_nothing(
     project: Project, spark: SparkSession, capsys: pytest.CaptureFixture[str], ticks: int
 ) -> None:

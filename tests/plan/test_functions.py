@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 
 import pytest
 
@@ -46,15 +45,9 @@ from mz_dagster.plan.types import (
     ScalarType,
     numeric,
 )
-from tests.postgres_server import Postgres, running_postgres
+from tests.postgres_server import Postgres
 
 TYPES = (BOOL, INT2, INT4, INT8, FLOAT4, FLOAT8, numeric(2), TEXT, DATE, TIME, TIMESTAMP, TIMESTAMPTZ, INTERVAL)
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    with running_postgres() as server:
-        yield server
 
 
 def answer(resolved: Resolved | Failure) -> str:
@@ -178,7 +171,7 @@ def test_a_scale_that_cannot_be_held_is_refused() -> None:
 def test_what_cannot_be_exact_is_refused_and_not_replaced() -> None:
     refused = [
         resolve_function("scale", [numeric(2)]),
-        resolve_function("sind", [FLOAT8]),
+        resolve_function("trim_scale", [numeric(2)]),
         common_type([ScalarType(Kind.CHAR, length=3), ScalarType(Kind.CHAR, length=4)]),
     ]
     assert [one.sqlstate if isinstance(one, Failure) else one for one in refused] == ["0A000"] * len(refused)

@@ -1,4 +1,4 @@
-"""`to_char` of numbers with random templates shows what PostgreSQL shows."""
+"""`to_char` of numbers with random templates shows what PostgreSQL shows; `to_number` reads what it reads."""
 
 from __future__ import annotations
 
@@ -10,19 +10,14 @@ from decimal import Decimal
 import pytest
 
 from mz_dagster.plan.functions.pure import SqlFailure, number_templates
-from tests.postgres_server import Postgres, running_postgres
+from mz_dagster.plan.functions.pure.number_reading import number_by_template, scale_of_template
+from tests.postgres_server import Postgres
 
 _PIECES = ["9", "0", ",", ".", "9", "FM", "S", "MI", "PL", "SG", "PR", "TH", "th", "G", "D", "L", '"a"', "b", " ", "x"]
 _WHOLE = ["0", "1", "-1", "12", "-12", "485", "-485", "1234567"]
 _BROKEN = ["0.5", "-0.5", "0.001", "1234.567", "99.995", "-0.004"]
 #: (type, value, template)
 Case = tuple[str, str, str]
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    with running_postgres() as server:
-        yield server
 
 
 def template(pick: random.Random) -> str:
@@ -70,4 +65,30 @@ def test_numbers_are_shown_as_postgres_shows_them(postgres: Postgres, seed: int)
         for case, mine, theirs in zip(every, map(ours, every), answers, strict=True)
         if mine != theirs and not mine.startswith("!0A000")
     ]
+    assert not wrong, f"{len(wrong)} of {len(every)} differ:\n" + "\n".join(wrong[:20])
+
+
+_TEXT_PIECES = [*"01234567899", ".", ",", "-", "+", " ", "<", ">", "$", "x", "th"]
+
+
+def number_read(text: str, template: str) -> Decimal | str | None:
+    try:
+        return number_by_template(text, template, scale_of_template(template))
+    except SqlFailure as failure:
+        return f"!{failure}"
+
+
+def test_numbers_are_read_as_postgres_reads_them(postgres: Postgres) -> None:
+    pick = random.Random(7)
+    every = [
+        tuple("".join(pick.choice(pieces) for _ in range(pick.randint(0, 7))) for pieces in (_TEXT_PIECES, _PIECES))
+        for _ in range(1500)
+    ]
+    answers = postgres.attempt([f"to_number('{text}', '{template}')" for text, template in every])
+    wrong = []
+    for (text, template), theirs in zip(every, answers, strict=True):
+        mine = number_read(text, template)
+        expected = Decimal(theirs[1:]) if theirs is not None and theirs.startswith("=") else theirs
+        if mine != expected and not str(mine).startswith("!0A000"):
+            wrong.append(f"to_number('{text}', '{template}'): {mine!r}, PostgreSQL {theirs!r}")
     assert not wrong, f"{len(wrong)} of {len(every)} differ:\n" + "\n".join(wrong[:20])

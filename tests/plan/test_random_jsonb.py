@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from mz_dagster.plan.functions.pure import PURE, SqlFailure
 from mz_dagster.plan.functions.pure.jsonb import Node, parsed, read, write
-from tests.postgres_server import Postgres, running_postgres
+from tests.postgres_server import Postgres
 
 NUMBERS = ["0", "-0", "1", "1.0", "-1", "2.50", "1e2", "1E-2", "10.0", "0.1", "12345678901234567890.5", "-0.00"]
 STRINGS = ['""', '"a"', '"b"', '"ab"', '"1"', '"é"', '"\\u00e9"', '"\\n"', '"\\""', '"a.0"', '"\\ud83d\\ude00"']
@@ -39,12 +38,6 @@ OPERATIONS = {
     "jsonb_pretty({a})": ("jsonb_pretty", "a"),
     "jsonb_strip_nulls({a})": ("jsonb_strip_nulls", "a"),
 }
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    with running_postgres() as server:
-        yield server
 
 
 class Source:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from mz_dagster.plan.functions.pure import SqlFailure, regexp
-from tests.postgres_server import Postgres, running_postgres
+from tests.postgres_server import Postgres
 
 _SINGLE = [".", "[ab]", "[^a]", r"\w", r"\d", r"\s", "[[:alpha:]]", r"\W", "[a-c]", "[]a]", "[a-]", r"[b\d]", "A"]
 _CONSTRAINTS = ["^", "$", r"\A", r"\Z", r"\y", r"\m", r"\M", r"\Y"]
@@ -21,12 +21,6 @@ _LOOKS = ["(?=", "(?!", "(?<=", "(?<!"]
 _QUANTIFIERS = ["*", "+", "?", "{2}", "{1,2}", "{0,1}", "{2,}", "{0}", "{1}"]
 #: (text, pattern, flags)
 Case = tuple[str, str, str]
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    with running_postgres() as server:
-        yield server
 
 
 def alternation(pick: random.Random, depth: int, groups: int) -> str:

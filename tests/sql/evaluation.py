@@ -7,6 +7,7 @@ are in no order: the queries asked have none where that matters.
 
 from __future__ import annotations
 
+import math
 import struct
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -93,6 +94,8 @@ def rows_of(relation: Relation, collections: Mapping[str, Rows]) -> Rows:
             for one in relation.inputs:
                 for row, n in below(one).items():
                     result[row] += n
+            # What cancels out is no row, and fails nowhere above.
+            return Counter({row: n for row, n in result.items() if n})
         case Let():
             return rows_of(relation.body, {**collections, relation.id: below(relation.value)})
         case Reduce():
@@ -135,6 +138,10 @@ def _fitted(found: Any, type_: ScalarType) -> Any:
 
 def _cast(found: Any, target: ScalarType) -> Any:
     match target.kind:
+        case Kind.INT2 | Kind.INT4 | Kind.INT8 if isinstance(found, float):
+            if not math.isfinite(found):
+                raise Failed("22003")
+            return _fitted(round(found), target)
         case Kind.INT2 | Kind.INT4 | Kind.INT8:
             return _fitted(int(_rounded(Decimal(found), 0)), target)
         case Kind.NUMERIC:
@@ -150,12 +157,12 @@ def _cast(found: Any, target: ScalarType) -> Any:
 
 
 def _divided(a: Any, b: Any, type_: ScalarType) -> Any:
-    if b == 0:
+    if b == 0 and a == a:
         raise Failed("22012")
     if isinstance(a, float):
-        return a / b
+        return a / b if b else a
     if type_.kind is not Kind.NUMERIC:
-        return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+        return _fitted(abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1), type_)
     with localcontext() as context:
         context.prec = 200
         return _fitted(a / b, type_)
@@ -259,22 +266,26 @@ def _called(call: Call, arguments: list[Any]) -> Any:
         case "divide":
             return _divided(first, second, call.type)
         case "modulo":
-            return first - second * _divided(first, second, call.arguments[0].type)
+            if second == 0:
+                raise Failed("22012")
+            with localcontext() as context:
+                context.prec = 200
+                return abs(first) % abs(second) * (1 if first >= 0 else -1)
         case "widened":
             return first if abs(first) < 10 ** (38 - call.type.scale) else None
         case "negate":
-            return -first
+            return _fitted(-first, call.type)
         case "abs":
-            return abs(first)
-        case "not":
+            return _fitted(abs(first), call.type)
+        case "not" if name == "not":
             return not first
-        case "concat":
+        case "concat" if name in ("concat_text", "concat_bytea"):
             return first + second
         case "upper":
             return first.upper()
         case "length":
             return len(first)
-        case "round":
+        case "round" if name != "round_float8":
             return _rounded(first, call.type.scale)
         case _:
             raise NotImplementedError(name)

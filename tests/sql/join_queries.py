@@ -69,6 +69,8 @@ _JOINS = (
     "SELECT t.a, w.n FROM t LEFT JOIN (SELECT a, 1 AS n FROM u) w ON w.a = t.a WHERE w.n IS NULL",
     "SELECT t.a, count(u.x), count(*) FROM t LEFT JOIN u ON u.a = t.a GROUP BY t.a",
     "SELECT j.a, j.x FROM (t JOIN u USING (a)) AS j",
+    *(f"SELECT j.a, t.a, j.* FROM t {kind} JOIN u USING (a, c) AS j" for kind in ("", "LEFT", "RIGHT", "FULL")),
+    "SELECT * FROM t JOIN u USING (a) AS j JOIN v ON j.a = v.a WHERE j.a > 0",
     "SELECT j.p, j.q FROM (t LEFT JOIN u USING (a, c)) AS j (p, q)",
     "SELECT * FROM ((t LEFT JOIN u USING (a)) FULL JOIN v ON v.k = b)",
     "SELECT p.a, q.a FROM t p LEFT JOIN t q ON p.a = q.b AND p.c = q.c",
@@ -201,6 +203,12 @@ _VALUES = (
     # Subqueries in what is tested.
     "SELECT a FROM t WHERE (SELECT max(x) FROM u WHERE u.a = t.a) IN (SELECT v.k FROM v)",
     "SELECT a FROM t WHERE (SELECT max(x) FROM u WHERE u.a = t.a) IN (SELECT v.a FROM v WHERE v.k = t.b)",
+    # Several for the same arguments.
+    "SELECT a FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.a = t.a AND u.x <> t.b) AND NOT EXISTS "
+    "(SELECT 1 FROM u WHERE u.a = t.a AND u.x <> t.b AND u.c = 'x')",
+    "SELECT t.* FROM t WHERE NOT EXISTS (SELECT 1 FROM v WHERE v.k > t.b) AND EXISTS (SELECT 1 FROM u WHERE u.x < t.b) "
+    "AND NOT EXISTS (SELECT 1 FROM u WHERE u.a > t.b AND u.c = 'x') AND a IN (SELECT v.k FROM v)",
+    "SELECT a FROM t WHERE a > ANY (SELECT u.x FROM u WHERE u.a <> t.a) AND EXISTS (SELECT 1 FROM v WHERE v.a < t.a)",
     # Several levels.
     "SELECT a FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.a = t.a AND EXISTS (SELECT 1 FROM v WHERE v.k = u.x))",
     "SELECT a FROM t WHERE EXISTS (SELECT 1 FROM u WHERE EXISTS (SELECT 1 FROM v WHERE v.k = u.x AND v.a = t.a))",

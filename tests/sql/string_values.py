@@ -62,6 +62,7 @@ STRICT: dict[str, Callable[..., Any]] = {
     "cast_bytea_to_text": lambda call, value: f"\\x{value.hex()}",
     "output_bpchar": _padded,
     "like_text": _like,
+    "not_like_text": lambda call, value, pattern: not _like(call, value, pattern),
     "md5_text": lambda call, value: hashlib.md5(value.encode()).hexdigest(),
     "sha256_bytea": lambda call, value: hashlib.sha256(value).digest(),
     "octet_length_text": lambda call, value: len(value.encode()),

@@ -1,13 +1,12 @@
 """Bound plans, evaluated naively, say what PostgreSQL says: groups, windows, set operations, limits; so do errors."""
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from mz_dagster.errors import Error
-from tests.postgres_server import Postgres, running_postgres
+from tests.postgres_server import Postgres
 from tests.sql.against_postgres import Data, bind, differences, script, tables
 from tests.sql.random_queries import Queries
 
@@ -16,12 +15,6 @@ QUERIES = [
     for line in Path(__file__).with_name("against_postgres.sql").read_text().splitlines()
     if not line.startswith("--")
 ]
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    with running_postgres() as server:
-        yield server
 
 
 def filled(postgres: Postgres, seed: int) -> Data:

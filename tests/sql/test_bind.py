@@ -144,6 +144,21 @@ def test_an_order_at_the_end_of_a_definition_is_without_effect(order: str) -> No
     assert (bound.relation, bound.relation_type) == (without.relation, without.relation_type)
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT x.a FROM (SELECT a FROM t {}) x ORDER BY x.a LIMIT 1",
+        "WITH x AS (SELECT a, b FROM t {}) SELECT sum(a), array_agg(b ORDER BY b) FROM x",
+        "(SELECT a FROM t {}) UNION ALL SELECT b FROM t",
+        "SELECT rank() OVER (), count(*) OVER (), row_number() OVER (ORDER BY a) FROM (SELECT a FROM t {}) x",
+        "SELECT EXISTS (SELECT a FROM t {0}), 1 IN (SELECT a FROM t {0})",
+    ],
+)
+def test_an_order_within_a_query_is_without_effect(query: str) -> None:
+    bound, without = bind(query.format("ORDER BY b DESC")), bind(query.format(""))
+    assert (bound.relation, bound.finishing) == (without.relation, without.finishing)
+
+
 def test_an_order_at_the_end_of_a_definition_is_checked() -> None:
     with pytest.raises(Error) as caught:
         bind_definition(SqlText("SELECT a FROM t ORDER BY nowhere"), (), Project())
@@ -152,7 +167,7 @@ def test_an_order_at_the_end_of_a_definition_is_checked() -> None:
 
 def test_a_definition_may_end_in_a_limit() -> None:
     bound = bind_definition(SqlText("SELECT a FROM t ORDER BY b DESC, 1 LIMIT 3 OFFSET 1"), (), Project())
-    assert bound.finishing.is_trivial
+    assert (bound.finishing.order, bound.finishing.limit, bound.finishing.offset) == ((), None, 0)
     assert isinstance(bound.relation, Projection)
     top = bound.relation.input
     assert isinstance(top, TopK)
@@ -215,6 +230,13 @@ def test_rows_that_do_not_fit_are_refused(text: str, sqlstate: str) -> None:
     with pytest.raises(Error) as caught:
         insert(text)
     assert caught.value.sqlstate == sqlstate
+
+
+def test_inserted_rows_need_no_order() -> None:
+    (ordered, plain) = (parse(f"INSERT INTO t (a) SELECT b FROM t{order}")[0] for order in (" ORDER BY a", ""))
+    assert isinstance(ordered, Insert)
+    assert isinstance(plain, Insert)
+    assert bind_insert(ordered, T, Project()).relation == bind_insert(plain, T, Project()).relation
 
 
 def test_delete_binds_its_predicate_under_the_alias() -> None:

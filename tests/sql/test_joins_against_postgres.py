@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -16,7 +16,7 @@ from mz_dagster.plan.resolver import Item
 from mz_dagster.plan.types import INT4, INT8, TEXT, Column, RelationType
 from mz_dagster.sql import BoundQuery, Select, bind_query, ordered_rows, parse
 from tests.plan.reference import Rows
-from tests.postgres_server import Postgres, running_postgres
+from tests.postgres_server import Postgres
 from tests.sql.against_postgres import Answer, normal, script, theirs
 from tests.sql.evaluation import Failed, rows_of
 from tests.sql.join_queries import combinations, queries
@@ -104,12 +104,6 @@ def differences(server: Postgres, asked: Sequence[tuple[str, str]], data: Data) 
         if mine != other and not spared:
             found.append(f"{query}\n   ours: {mine}\n theirs: {other}\n   data: {data}")
     return found
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    with running_postgres() as server:
-        yield server
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
-from tests.postgres_server import Postgres, running_postgres
+from tests.postgres_server import Postgres
 from tests.sql.against_postgres import differences, script, tables
 
 #: Values of all types; equal ones of several representations, NULLs and duplicates.
@@ -108,12 +104,6 @@ QUERIES = [
     "SELECT a::jsonb FROM t",
     "SELECT CASE WHEN a = 1 THEN j ELSE 1 END FROM " + _D,
 ]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    with running_postgres() as server:
-        yield server
 
 
 def test_queries_over_jsonb_say_what_postgres_says(postgres: Postgres) -> None:

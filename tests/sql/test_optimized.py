@@ -17,7 +17,7 @@ from mz_dagster.plan import optimize
 from mz_dagster.plan.relation import Relation
 from tests.plan.reference import Rows
 from tests.sql.evaluation import Failed, rows_of
-from tests.sql.join_queries import queries
+from tests.sql.join_queries import combinations, queries
 from tests.sql.test_joins_against_postgres import Data, bound, random_data
 
 
@@ -55,4 +55,4 @@ def test_optimized_queries_have_the_rows_that_were_bound() -> None:
 @pytest.mark.deep
 @pytest.mark.parametrize("seed", range(2, 12))
 def test_many_optimized_queries_have_the_rows_that_were_bound(seed: int) -> None:
-    check(seed, 2000)
+    check(seed, combinations())

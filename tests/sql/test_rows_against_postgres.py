@@ -9,7 +9,7 @@ import pytest
 from mz_dagster.errors import Error
 from mz_dagster.plan.decorrelate import decorrelate
 from mz_dagster.plan.relation import DependentJoin, FlatMap, Join, Reduce, Relation, inputs_of
-from tests.postgres_server import Postgres, running_postgres
+from tests.postgres_server import Postgres
 from tests.sql.against_postgres import Data, bind, differences, script, tables
 from tests.sql.row_queries import ARRAYS, ITEMS, REFUSED, ROWS, SERIES, TOGETHER, UNNEST
 
@@ -17,10 +17,9 @@ DATA: Data = tables(1)
 
 
 @pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    with running_postgres() as server:
-        server.run(script(DATA))
-        yield server
+def postgres(postgres: Postgres) -> Postgres:
+    postgres.run(script(DATA))
+    return postgres
 
 
 @pytest.mark.parametrize(

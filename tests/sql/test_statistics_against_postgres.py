@@ -1,11 +1,10 @@
 """Variances, regressions, bits and ordered sets say what PostgreSQL says: in groups, filtered, distinct, in frames."""
 
 import random
-from collections.abc import Iterator
 
 import pytest
 
-from tests.postgres_server import Postgres, running_postgres
+from tests.postgres_server import Postgres
 from tests.sql.against_postgres import differences, ours, script, tables
 
 VARIANCES = ("variance", "var_samp", "var_pop", "stddev", "stddev_samp", "stddev_pop")
@@ -30,12 +29,6 @@ FRAMES = (
     "ORDER BY a GROUPS BETWEEN 1 PRECEDING AND UNBOUNDED FOLLOWING EXCLUDE TIES",
     "PARTITION BY f",
 )
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    with running_postgres() as server:
-        yield server
 
 
 def call(pick: random.Random, *, distinct: bool = True) -> str:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from mz_dagster.plan import explain_logical, optimize
-from tests.postgres_server import Postgres, running_postgres
+from tests.postgres_server import Postgres
 from tests.sql.against_postgres import bind, differences, script, tables
 
 _Q = (
@@ -62,12 +60,6 @@ QUERIES = [
     "SELECT a FROM t WHERE sqrt(d) > 1.7 OR ln(d) < 0.5 AND d > 0",
     "SELECT width_bucket(d, 0, 4, 8), (d::float8 / 3)::numeric(38, 4), d::float8::text, d::real::text, exp(a) FROM t",
 ]
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    with running_postgres() as server:
-        yield server
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from mz_dagster.plan import optimize
 from mz_dagster.plan.transform import comparable_columns
-from tests.postgres_server import Postgres, running_postgres
+from tests.postgres_server import Postgres
 from tests.sql.against_postgres import differences, script, tables
 
 #: Equal intervals of several representations, NULLs and duplicates.
@@ -94,12 +92,6 @@ QUERIES = [
     "SELECT date_trunc('week', interval '1 day')",
     "SELECT + interval '1 day' * time '10:00'",
 ]
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    with running_postgres() as server:
-        yield server
 
 
 @pytest.mark.parametrize("seed", [0, 1])

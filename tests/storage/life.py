@@ -58,6 +58,7 @@ class Life:
     """Is a project folder with one timeline, one source and its collection."""
 
     def __init__(self, folder: Path, clock: Clock) -> None:
+        self.clock = clock
         self.catalog = Catalog.open(f"sqlite:///{folder}/catalog.sqlite", clock=clock)
         self.catalog.declare_timeline("t")
         with contextlib.suppress(NameTaken):

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -100,17 +101,25 @@ class Twin:
     def append(self, length: int, updates: list[tuple[tuple[int | None, int | None], int, int]]) -> None:
         lower = self.row.upper.only
         placed = [(data, lower + offset % length, diff) for data, offset, diff in updates]
+        self.append_only(length, placed)
+        self.ptvc = self.ptvc.append(Antichain.of(TIMELINE, lower + length), [Update(*one) for one in placed])
+
+    def append_only(self, length: int, placed: list[tuple[tuple[int | None, int | None], int, int]]) -> None:
+        """Appends updates at their own times, and does not tell the specification."""
+        self.append_frame(length, update_table(COLUMNS, placed))
+
+    def append_frame(self, length: int, frame: pa.Table) -> None:
+        lower = self.row.upper.only
         outcome = compare_and_append(
             self.catalog,
             self.shards,
             self.row,
             at(lower),
             at(lower + length),
-            update_table(COLUMNS, placed),
+            frame,
             holder="test",
         )
         assert isinstance(outcome, Sealed)
-        self.ptvc = self.ptvc.append(Antichain.of(TIMELINE, lower + length), [Update(*one) for one in placed])
 
     def advance_since(self, keep: int) -> None:
         moved = self.catalog.allow_compaction("t", retention_ms=keep)

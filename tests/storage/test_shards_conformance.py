@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import datetime
 import math
+import operator
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
+from uuid import UUID as Uuid
 
 import pytest
 
 from mz_dagster.catalog import NO_ROWS, Batch, BatchId, BatchState, BatchStats, CollectionRow
 from mz_dagster.formalism import EPOCH_MS, Antichain, GlobalId, UpdateBeyondUpper, UpdateNotBeyondLower
+from mz_dagster.plan.scalar import Call, ColumnRef, Literal
 from mz_dagster.plan.types import (
     BOOL,
     DATE,
@@ -27,11 +30,15 @@ from mz_dagster.plan.types import (
     TEXT,
     TIMESTAMP,
     TIMESTAMPTZ,
+    UUID,
     Column,
+    ScalarType,
     array_of,
     numeric,
 )
 from mz_dagster.storage import BatchIncomplete, LocalShards, update_table
+from mz_dagster.storage.batch_stats import open_table, stored_files
+from mz_dagster.storage.skipping import may_pass
 
 Row = tuple[Any, ...]
 Update = tuple[Row, int, int, str | None]
@@ -147,6 +154,10 @@ def batch(id: int, stats: BatchStats, lower: int = 0, upper: int = 1000) -> Batc
     )
 
 
+def root(harness: Harness) -> Path:
+    return cast(Path, harness.shards.root if hasattr(harness.shards, "root") else harness.shards._root)
+
+
 def test_every_type_comes_back_exactly(harness: Harness) -> None:
     floats: list[Update] = [
         ((*FULL[:4], f4, f8, *FULL[6:]), 7, 1, None)
@@ -160,7 +171,7 @@ def test_every_type_comes_back_exactly(harness: Harness) -> None:
     found = harness.shards.read(shard, [batch(1, stats)])
     assert harness.updates(found) == expected(updates)
     # And the implementation in process reads what any other has written, and the other way round.
-    local = LocalShards(harness.shards.root if hasattr(harness.shards, "root") else harness.shards._root)
+    local = LocalShards(root(harness))
     assert harness.updates(local.read(shard, [batch(1, stats)])) == expected(updates)
     other = local.append(shard, BatchId(2), update_table(WIDE, updates))
     assert harness.updates(harness.shards.read(shard, [batch(2, other)])) == expected(updates)
@@ -424,3 +435,63 @@ def test_multiplicities_that_do_not_fit_are_an_error_and_never_wrap(
     stats = harness.shards.append(shard, BatchId(2), harness.frame(TWO, fits))
     frame = harness.shards.consolidate(shard, harness.shards.read(shard, [batch(2, stats)]), 2)
     assert harness.updates(frame) == expected([((1, "x"), 2, 2**63 - 1, None), ((2, "y"), 2, -(2**62), None)])
+
+
+LONG = "a beginning that several of these have in common: "
+MOMENTS = [datetime.datetime(1969, 12, 31, 23, 59, 59, 999_999) + datetime.timedelta(microseconds=n) for n in (0, 1, 2)]
+MOMENTS += [datetime.datetime(1970, 1, 1, 0, 0, 0, 1_500), datetime.datetime(2024, 2, 29)]
+#: Of each type with statistics some values, ascending.
+ASCENDING: dict[ScalarType, list[Any]] = {
+    INT2: [-32_768, -1, 0, 1, 32_767],
+    INT4: [-5, -1, 0, 1, 5],
+    INT8: [-(2**63), -1, 0, 2**53 + 1, 2**63 - 1],
+    MZ_TIMESTAMP: [0, 1, 2, 3, 4],
+    DATE: [datetime.date(1, 1, 1), *(datetime.date(year, 12, 31) for year in (1969, 1970, 2024, 9999))],
+    TIMESTAMP: MOMENTS,
+    TIMESTAMPTZ: [one.replace(tzinfo=UTC) for one in MOMENTS],
+    TEXT: ["", LONG + "a", LONG + "b", "é" * 70, "🐘" * 70],
+    UUID: [Uuid(int=n << 100) for n in range(5)],
+}
+COMPARISONS = {"eq": operator.eq, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge}
+
+
+def test_files_in_which_no_row_passes_are_skipped(harness: Harness) -> None:
+    # Each batch is a file: of one row, but for the last two: nothing but NULL, and an error.
+    columns = tuple(Column(f"c{i}", type_) for i, type_ in enumerate(ASCENDING))
+    shard = collection(columns)
+    rows: list[Row] = [*zip(*ASCENDING.values(), strict=True), (None,) * len(columns)]
+    updates: list[Update] = [*((row, 1, 1, None) for row in rows), (rows[-1], 1, 1, "22012 division by zero")]
+    live = [
+        batch(i, harness.shards.append(shard, BatchId(i), harness.frame(columns, [update])))
+        for i, update in enumerate(updates)
+    ]
+
+    def read(*where: Call) -> set[int]:
+        files = harness.shards.files(shard, live, where=where)
+        return {int(file.path.partition("/")[0].partition("=")[2]) for file in files}
+
+    log = open_table(root(harness) / shard.shard)
+    assert log is not None
+    bounds = [found[0].bounds for _, found in sorted(stored_files(log, columns=columns).items())]
+    for type_, values in ASCENDING.items():
+        for name, compare in COMPARISONS.items():
+            for constant in values:
+                passing = {i for i, value in enumerate(values) if compare(value, constant)}
+                predicate = comparison(type_, name, constant)
+                found = {i for i in range(6) if may_pass(predicate, columns, bounds[i])}
+                assert found >= passing, (type_, name, constant)
+                assert 5 not in found
+                if type_ not in (TIMESTAMP, TIMESTAMPTZ, TEXT, UUID):  # which are rounded
+                    assert found == passing, (type_, name, constant)
+    assert read(comparison(TEXT, "lt", LONG)) == {0, 1, 2, 6}
+    assert read(comparison(TIMESTAMP, "gt", MOMENTS[3])) == {3, 4, 6}
+    either = Call("or", (comparison(INT4, "lt", -1), comparison(DATE, "eq", ASCENDING[DATE][4])), BOOL)
+    assert read(either) == {0, 4, 6}
+    assert read(either, comparison(INT8, "gt", 0)) == {4, 6}
+    assert harness.updates(harness.shards.read(shard, live, where=[either])).total() == 3
+    assert read(Call("or", (either, Call("is_null", (ColumnRef(0, INT2),), BOOL)), BOOL)) == set(range(7))
+
+
+def comparison(type_: ScalarType, operation: str, constant: object) -> Call:
+    column = ColumnRef(list(ASCENDING).index(type_), type_)
+    return Call(f"{operation}_{type_.kind.name.lower()}", (column, Literal(cast(Any, constant), type_)), BOOL)

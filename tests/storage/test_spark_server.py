@@ -199,7 +199,7 @@ def test_call_that_starts_its_work_after_its_deadline_is_interrupted_then(
     ended = threading.Event()
 
     def slow_to_begin() -> None:
-        time.sleep(3)
+        time.sleep(1)
         try:
             session.sql(ENDLESS).collect()
         finally:

@@ -76,11 +76,31 @@ def test_exception_of_a_call_with_deadline_is_the_callers(spark: SparkSession) -
     assert call_with_deadline(spark, lambda: spark.range(3).count(), 60) == 3
 
 
-@pytest.mark.parametrize(
-    "ending",
-    ["", pytest.param("os.kill(ensure_server(config).pid, signal.SIGKILL)", marks=pytest.mark.deep, id="killed")],
-)
-def test_process_that_forgets_its_sessions_exits_at_once(tmp_path: Path, ending: str) -> None:
+def test_process_that_forgets_its_sessions_exits_at_once(spark: SparkSession, spark_config: SparkConfig) -> None:
+    check_exit(spark_config.state_dir, "")
+
+
+@pytest.mark.deep
+def test_process_whose_server_was_killed_exits_at_once(tmp_path: Path) -> None:
+    watcher = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import sys; from pathlib import Path; from mz_dagster.storage.spark import stop_server;"
+            "sys.stdin.read(); stop_server(Path(sys.argv[1]))",
+            str(tmp_path / "spark"),
+        ],
+        cwd=REPOSITORY,
+        stdin=subprocess.PIPE,
+    )
+    try:
+        check_exit(tmp_path / "spark", "os.kill(ensure_server(config).pid, signal.SIGKILL)")
+    finally:
+        watcher.communicate(timeout=60)
+
+
+def check_exit(state_dir: Path, ending: str) -> None:
+    """Runs a process with two sessions, of which `ending` is the last statement, and checks that it ends soon."""
     code = f"""
 import os, signal, sys, time
 from pathlib import Path
@@ -94,36 +114,22 @@ assert first.range(2).count() == second.range(2).count() == 2
 {ending}
 print(time.monotonic())
 """
-    state_dir = tmp_path / "spark"
-    watcher = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            "import sys; from pathlib import Path; from mz_dagster.storage.spark import stop_server;"
-            "sys.stdin.read(); stop_server(Path(sys.argv[1]))",
-            str(state_dir),
-        ],
+    answer = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code, str(state_dir)],
         cwd=REPOSITORY,
-        stdin=subprocess.PIPE,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
     )
-    try:
-        answer = subprocess.run(
-            [sys.executable, "-W", "error", "-c", code, str(state_dir)],
-            cwd=REPOSITORY,
-            capture_output=True,
-            text=True,
-            timeout=200,
-            check=False,
-        )
-        took = time.monotonic() - float(answer.stdout or "nan")
-        print(f"exit took {took:.1f} s")
-        assert answer.returncode == 0, answer.stderr
-        assert answer.stderr == ""
-        assert took < 15
-    finally:
-        watcher.communicate(timeout=60)
+    took = time.monotonic() - float(answer.stdout or "nan")
+    print(f"exit took {took:.1f} s")
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stderr == ""
+    assert took < 15
 
 
+@pytest.mark.timeout(400)
 def test_server_of_a_killed_test_run_is_stopped(tmp_path: Path) -> None:
     test = tmp_path / "test_dies.py"
     test.write_text(

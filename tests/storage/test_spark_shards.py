@@ -280,3 +280,17 @@ def test_read_prunes_and_bounds(shards: SparkShards, spark: SparkSession) -> Non
     rows = shards.read(collection, [batch], lower=10, upper=13, columns=["name"]).orderBy("mz_timestamp").collect()
     print(f"read: {time.monotonic() - start:.2f} s")
     assert [tuple(row) for row in rows] == [(f"name {key}", key, 1, None) for key in (10, 11, 12)]
+
+
+def test_errors_cost_nothing_where_there_are_none(
+    shards: SparkShards, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    collection = row_of("u9", PAIR)
+    good = listed(collection, 1, shards.append(collection, BatchId(1), numbers(spark, 3)))
+    failed = numbers(spark, 1).withColumn("mz_error", sf.lit("22012 division by zero"))
+    bad = listed(collection, 2, shards.append(collection, BatchId(2), failed))
+    for batches, errors in (([good], 0), ([good, bad], 1)):
+        found = shards.read(collection, batches).where(sf.col("mz_error").isNotNull())
+        assert found.count() == errors
+        found.explain()
+        assert ("FileScan" in capsys.readouterr().out) == bool(errors)

@@ -10,8 +10,6 @@ from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Any
 
-import psycopg
-
 from tests.postgres_server import Postgres
 from tests.tpch.feed import KEYS, Refresh
 
@@ -33,9 +31,7 @@ class Referee:
     """
 
     def __init__(self, server: Postgres, assets: Path) -> None:
-        self._connection = psycopg.connect(
-            host=str(server.socket_dir), user=server.user, dbname="postgres", autocommit=True
-        )
+        self._connection = server.connect()
         self.queries: dict[str, str] = {}
         self._execute("DROP SCHEMA IF EXISTS tpch CASCADE; CREATE SCHEMA tpch; SET search_path = tpch")
         for statement in _statements(assets):

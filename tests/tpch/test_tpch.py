@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -16,7 +15,7 @@ import pytest
 
 from mz_dagster.adapter import Engine, Project, Session
 from mz_dagster.storage.spark import SparkConfig
-from tests.postgres_server import Postgres, running_postgres
+from tests.postgres_server import Postgres
 from tests.tpch.feed import Feed
 from tests.tpch.referee import Referee, Row, as_multisets
 
@@ -29,22 +28,17 @@ SEED = 2
 COMPACTED = 2
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Postgres]:
-    with running_postgres() as running:
-        yield running
-
-
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(("scale", "refreshes"), RUNS)
 def test_every_query_is_its_answer_after_every_refresh(
-    tmp_path: Path, spark_config: SparkConfig, server: Postgres, scale: float, refreshes: int
+    tmp_path: Path, spark_config: SparkConfig, postgres: Postgres, scale: float, refreshes: int
 ) -> None:
     root = tmp_path / "project"
     shutil.copytree(PROJECT, root)
     feed = Feed(root / "landing", tmp_path / "data", scale, SEED)
     found: dict[str, list[Counter[Row]]] = {}
-    with Engine(Project.load(root), spark=spark_config) as engine, closing(Referee(server, root / "assets")) as referee:
+    referee = Referee(postgres, root / "assets")
+    with Engine(Project.load(root), spark=spark_config) as engine, closing(referee):
         engine.apply()
         session = Session(engine)
         assert referee.queries.keys() == {row.name for row in engine.catalog.objects("materialized view")}

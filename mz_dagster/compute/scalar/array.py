@@ -16,6 +16,7 @@ from mz_dagster.compute.scalar.comparison import compare
 from mz_dagster.compute.scalar.emitted import Invocation, Outcome, leftmost, lenient, strict
 from mz_dagster.compute.scalar.emitter import emit
 from mz_dagster.compute.scalar.pure import each_in_python
+from mz_dagster.compute.scalar.record import each_field
 from mz_dagster.errors import InternalError
 from mz_dagster.plan.functions import Failure, cast
 from mz_dagster.plan.functions.output import output_of
@@ -111,9 +112,7 @@ def _unsigned(value: Column, type_: ScalarType) -> Column:
         element = type_.element
         return sf.transform(value, lambda one: _unsigned(one, element))
     if type_.kind is Kind.RECORD:
-        fields = enumerate(type_.fields, 1)
-        parts = [_unsigned(value.getField(f"f{i}"), one).alias(f"f{i}") for i, (_, one) in fields]
-        return sf.when(value.isNotNull(), sf.struct(*parts))
+        return each_field(value, type_, _unsigned)
     if type_.kind in (Kind.FLOAT4, Kind.FLOAT8):
         return sf.when(value == 0, sf.lit(0.0).cast(spark_type(type_))).otherwise(value)
     return value

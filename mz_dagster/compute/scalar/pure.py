@@ -7,7 +7,7 @@ Spark does. About a microsecond a row: what Spark can compute exactly itself is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark import cloudpickle
@@ -15,6 +15,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql import types
 
 from mz_dagster.compute.scalar.emitted import STRICT, Invocation, Outcome, all_present
+from mz_dagster.compute.scalar.record import each_field
 from mz_dagster.plan.functions import FUNCTIONS, pure
 from mz_dagster.plan.scalar import Call
 from mz_dagster.plan.types import Kind, ScalarType, array_of
@@ -28,29 +29,12 @@ cloudpickle.register_pickle_by_value(pure)  # type: ignore[no-untyped-call]
 
 def in_python(invocation: Invocation) -> Outcome:
     """Returns the call of a function of `PURE`."""
-    fallible = FUNCTIONS[invocation.function].fallible
-    value_type = plain_type(invocation.type)
-    returned = (
-        types.StructType([types.StructField("value", value_type), types.StructField("error", types.StringType())])
-        if fallible
-        else value_type
-    )
-    body = pure.PURE[invocation.function]
-    if invocation.function in pure.SCALED:
-        body = _with_scale(body, invocation.type.scale)
-    function = sf.udf(on_worker(body, fallible=fallible), returned, useArrow=True)
+    worker, fallible = _worker(invocation.function, invocation.type)
     arguments = [
         _plain(value, scalar.type) for value, scalar in zip(invocation.values, invocation.scalars, strict=True)
     ]
-    (result,) = invocation.share(function(*arguments))
-    if not fallible:
-        return restored(result, invocation.type), None
-    error = result.getField("error")
-    return restored(result.getField("value"), invocation.type), sf.when(all_present(invocation.values), error)
-
-
-def _with_scale(function: Callable[..., Any], scale: int) -> Callable[..., Any]:
-    return lambda *arguments: function(*arguments, scale)
+    value, error = _called(worker, arguments, invocation.type, fallible, invocation.share)
+    return value, None if error is None else sf.when(all_present(invocation.values), error)
 
 
 def each_in_python(array: Column, call: Call, share: Callable[..., list[Column]]) -> Outcome:
@@ -58,17 +42,7 @@ def each_in_python(array: Column, call: Call, share: Callable[..., list[Column]]
 
     The error is that of the first element that fails.
     """
-    fallible = FUNCTIONS[call.function].fallible
-    element, values = call.arguments[0].type, types.ArrayType(plain_type(call.type))
-    returned = (
-        types.StructType([types.StructField("value", values), types.StructField("error", types.StringType())])
-        if fallible
-        else values
-    )
-    body = pure.PURE[call.function]
-    if call.function in pure.SCALED:
-        body = _with_scale(body, call.type.scale)
-    worker = on_worker(body, fallible=fallible)
+    worker, fallible = _worker(call.function, call.type)
 
     def each(cells: list[Any] | None) -> Any:
         if cells is None:
@@ -79,11 +53,34 @@ def each_in_python(array: Column, call: Call, share: Callable[..., list[Column]]
         error = next((error for _, error in outcomes if error is not None), None)
         return ([value for value, _ in outcomes] if error is None else None), error
 
-    plain = _plain(array, array_of(element))
-    (result,) = share(sf.udf(each, returned, useArrow=True)(plain))
+    plain = _plain(array, array_of(call.arguments[0].type))
+    return _called(each, [plain], array_of(call.type), fallible, share)
+
+
+def _worker(name: str, type_: ScalarType) -> tuple[Callable[..., Any], bool]:
+    """Returns what runs on a worker for a function of `PURE` that returns `type_`, and whether it can fail."""
+    function, fallible = pure.PURE[name], FUNCTIONS[name].fallible
+    if name not in pure.SCALED:
+        return on_worker(function, fallible=fallible), fallible
+    scale = type_.scale
+    return on_worker(lambda *arguments: function(*arguments, scale), fallible=fallible), fallible
+
+
+def _called(
+    worker: Callable[..., Any],
+    arguments: Sequence[Column],
+    type_: ScalarType,
+    fallible: bool,
+    share: Callable[..., list[Column]],
+) -> Outcome:
+    """Returns what a worker makes of arguments in their plain form: a value of `type_`, and an error if it can fail."""
+    returned = plain_type(type_)
     if not fallible:
-        return restored(result, array_of(call.type)), None
-    return restored(result.getField("value"), array_of(call.type)), result.getField("error")
+        (value,) = share(sf.udf(worker, returned, useArrow=True)(*arguments))
+        return restored(value, type_), None
+    fields = [types.StructField("value", returned), types.StructField("error", types.StringType())]
+    (outcome,) = share(sf.udf(worker, types.StructType(fields), useArrow=True)(*arguments))
+    return restored(outcome.getField("value"), type_), outcome.getField("error")
 
 
 def on_worker(function: Callable[..., Any], *, fallible: bool) -> Callable[..., Any]:
@@ -134,7 +131,7 @@ def _plain(value: Column, type_: ScalarType) -> Column:
             element = type_.element
             return sf.transform(value, lambda one: _plain(one, element))
         case Kind.RECORD if plain_type(type_) != spark_type(type_):
-            return _fields(value, type_, _plain)
+            return each_field(value, type_, _plain)
         case _:
             return value
 
@@ -152,16 +149,10 @@ def restored(value: Column, type_: ScalarType) -> Column:
             element = type_.element
             return sf.transform(value, lambda one: restored(one, element))
         case Kind.RECORD if plain_type(type_) != spark_type(type_):
-            return _fields(value, type_, restored)
+            return each_field(value, type_, restored)
         case _:
             return value
 
 
 # What Spark computes exactly itself has an implementation of its own, whichever module is imported first.
-def _fields(value: Column, type_: ScalarType, rule: Callable[[Column, ScalarType], Column]) -> Column:
-    """Returns a record of what `rule` makes of each field."""
-    fields = [rule(value.getField(f"f{i}"), one).alias(f"f{i}") for i, (_, one) in enumerate(type_.fields, 1)]
-    return sf.when(value.isNotNull(), sf.struct(*fields))
-
-
 STRICT.update({name: in_python for name in pure.PURE if name not in STRICT})

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 from pyspark.sql import functions as sf
 
 from mz_dagster.compute.frame import spark_type
@@ -9,6 +12,16 @@ from mz_dagster.compute.scalar.emitted import Emitted, Invocation, Outcome, left
 from mz_dagster.compute.scalar.emitter import emit
 from mz_dagster.plan.functions.output import output_of
 from mz_dagster.plan.scalar import ColumnRef, Literal
+from mz_dagster.plan.types import ScalarType
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+
+def each_field(value: Column, type_: ScalarType, rule: Callable[[Column, ScalarType], Column]) -> Column:
+    """Returns a record of what `rule` makes of each field of one."""
+    fields = [rule(value.getField(f"f{i}"), one).alias(f"f{i}") for i, (_, one) in enumerate(type_.fields, 1)]
+    return sf.when(value.isNotNull(), sf.struct(*fields))
 
 
 @lenient("record")

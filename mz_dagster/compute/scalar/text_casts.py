@@ -12,26 +12,20 @@ from pyspark.sql import functions as sf
 
 from mz_dagster.compute.frame import spark_type
 from mz_dagster.compute.scalar.emitted import Invocation, Outcome, call, strict, try_cast
-from mz_dagster.compute.scalar.moment import MICROS_OF_DAY, date_of, moment_of
 from mz_dagster.compute.scalar.numeric import NUMERIC_OVERFLOW
 from mz_dagster.compute.scalar.text import lower
 from mz_dagster.plan.functions.literals import (
-    DATE_PATTERN,
     FALSE_WORDS,
     FLOAT_PATTERN,
     SPACE,
-    TIME_PATTERN,
     TRUE_WORDS,
-    ZONE_PATTERN,
 )
-from mz_dagster.plan.types import Kind
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
 _SPACES = " \t\n\x0b\f\r"
 _NUMBER = rf"\A{FLOAT_PATTERN}\z"
-_MOMENT = rf"\A{SPACE}*{DATE_PATTERN}(?:(?:[tT]|{SPACE}+){TIME_PATTERN}{ZONE_PATTERN})?{SPACE}*\z"
 
 
 @strict("cast_bool_to_text", "cast_int2_to_text", "cast_int4_to_text", "cast_int8_to_text", "cast_numeric_to_text")
@@ -134,45 +128,3 @@ def _to_numeric(invocation: Invocation) -> Outcome:
         .when(found.isNull() & value.isNotNull(), sf.lit(NUMERIC_OVERFLOW))
     )
     return found, error
-
-
-@strict("cast_text_to_date", "cast_text_to_timestamp", "cast_text_to_timestamptz", heavy=True)
-def _to_moment(invocation: Invocation) -> Outcome:
-    (value,) = invocation.values
-    kind = invocation.type.kind
-    zoned = kind is Kind.TIMESTAMPTZ
-    name = "timestamp with time zone" if zoned else kind.value
-    shaped = sf.rlike(value, sf.lit(_MOMENT))
-
-    def group(position: int) -> Column:
-        found = sf.regexp_extract(value, _MOMENT, position)
-        return sf.when(shaped & (found != ""), found)
-
-    def integer(position: int) -> Column:
-        return sf.coalesce(try_cast(group(position), "int"), sf.lit(0))
-
-    day = date_of(integer(1), integer(2), integer(3))
-    hours, minutes, seconds = integer(4), integer(5), integer(6)
-    fraction = sf.coalesce(try_cast(sf.concat(sf.lit("0."), group(7)), "double"), sf.lit(0.0))
-    # As PostgreSQL does it: through a double.
-    micros = sf.rint(fraction * 1_000_000.0).cast("bigint")
-    in_day = (minutes <= 59) & (seconds <= 60) & ((hours < 24) | ((hours == 24) & (minutes + seconds + micros == 0)))
-    elapsed = (hours * 3600 + minutes * 60 + seconds).cast("bigint") * 1_000_000 + micros
-    start = sf.unix_date(day).cast("bigint") * MICROS_OF_DAY
-    if zoned:
-        offset = (integer(9) * 3600 + integer(10) * 60).cast("bigint") * 1_000_000
-        elapsed = elapsed - sf.when(group(8) == "-", -offset).otherwise(offset)
-    instant = moment_of(sf.when(in_day, start + elapsed), Kind.TIMESTAMPTZ if zoned else Kind.TIMESTAMP)
-    zone_fits = (integer(9) <= 15) & (integer(10) <= 59)
-    # A date's time of day must be one, and is ignored.
-    found = sf.when(shaped & zone_fits, sf.when(in_day, day) if kind is Kind.DATE else instant)
-    field = sf.concat(sf.lit('22008 date/time field value out of range: "'), value, sf.lit('"'))
-    zone = sf.concat(sf.lit('22009 time zone displacement out of range: "'), value, sf.lit('"'))
-    beyond = sf.concat(sf.lit('22008 timestamp out of range: "'), value, sf.lit('"'))
-    error = (
-        sf.when(~shaped, _invalid(name, value, "22007"))
-        .when(day.isNull() | ~in_day, field)
-        .when(~zone_fits, zone)
-        .when(found.isNull(), beyond)
-    )
-    return found, sf.when(value.isNotNull(), error)

@@ -17,6 +17,8 @@ from mz_dagster.plan.functions.casts import CastContext, cast, common_type, lite
 from mz_dagster.plan.functions.literals import interval_literal, literal_of, numeric_literal
 from mz_dagster.plan.functions.polymorphic import POLYMORPHIC
 from mz_dagster.plan.functions.resolution import (
+    ambiguous,
+    no_match,
     resolve_date_part,
     resolve_date_trunc,
     resolve_extract,
@@ -56,11 +58,13 @@ __all__ = [
     "Overload",
     "Resolved",
     "Unknown",
+    "ambiguous",
     "cast",
     "common_type",
     "interval_literal",
     "literal_of",
     "literal_scale",
+    "no_match",
     "numeric_literal",
     "resolve_date_part",
     "resolve_date_trunc",

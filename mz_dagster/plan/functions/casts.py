@@ -212,7 +212,7 @@ def _composite(source: ScalarType, target: ScalarType, context: CastContext) -> 
         return Cast("cast_elements" if one.function else "", source, target, one.fallible)
     texts = array_of(TEXT)
     if target == TEXT and context is not CastContext.IMPLICIT:
-        for part in (*(type_ for _, type_ in source.fields), *((source.element,) if source.element else ())):
+        for part in source.parts:
             shown = cast(part, TEXT)
             if isinstance(shown, Failure):
                 return shown

@@ -1,9 +1,8 @@
 """Reading a literal's text as a type.
 
 Owns the Python side of the casts from text, for literals and constants; `compute/scalar` has the Spark side, and both
-accept the same texts and spell the same errors. Dates, times and timestamps are read in ISO form only (`YYYY-MM-DD`,
-time `HH:MM[:SS[.ffffff]]`, zone `Z`, `UTC` or an offset), a part of what PostgreSQL reads, intervals in all of its
-forms; there is no `infinity`, no NaN of kind numeric, and no year beyond 9999.
+accept the same texts and spell the same errors: PostgreSQL's, but there is no `infinity` and no `now`, no NaN of kind
+numeric, and no year beyond 9999.
 """
 
 from __future__ import annotations
@@ -12,14 +11,18 @@ import math
 import re
 import struct
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from uuid import UUID
 
 from mz_dagster.plan.functions.plain import from_plain
 from mz_dagster.plan.functions.pure import SqlFailure, arrays, jsonb, strings
 from mz_dagster.plan.functions.pure.interval_text import interval_of
-from mz_dagster.plan.functions.pure.moment import time_of_text
+from mz_dagster.plan.functions.pure.moment_text import (
+    date_of_text,
+    time_of_text,
+    timestamp_of_text,
+    timestamptz_of_text,
+)
 from mz_dagster.plan.functions.signature import Failure
 from mz_dagster.plan.scalar import Literal
 from mz_dagster.plan.types import INTERVAL, Kind, ScalarType
@@ -35,9 +38,13 @@ INTEGER_RANGES = {
 TRUE_WORDS = ("t", "tr", "tru", "true", "y", "ye", "yes", "on", "1")
 FALSE_WORDS = ("f", "fa", "fal", "fals", "false", "n", "no", "of", "off", "0")
 FLOAT_PATTERN = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
-DATE_PATTERN = r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})"
-TIME_PATTERN = r"([0-9]{1,2}):([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]*))?)?"
-ZONE_PATTERN = r"(?: ?(?:[zZ]|[uU][tT][cC]|[gG][mM][tT])| ?([+-])([0-9]{1,2})(?::?([0-9]{2}))?)?"
+_MOMENTS = {
+    Kind.DATE: date_of_text,
+    Kind.TIMESTAMP: timestamp_of_text,
+    Kind.TIMESTAMPTZ: timestamptz_of_text,
+    Kind.TIME: time_of_text,
+}
+_HINT_OF_MOMENTS = "Write the date itself, and a zone as an offset or as a name like Europe/Berlin."
 _EXACT = Context(prec=200)
 #: Half a unit in the last place beyond the greatest single-precision number.
 _FLOAT4_OVERFLOW = Decimal(2**128 - 2**103)
@@ -68,8 +75,6 @@ def literal_of(text: str | None, type_: ScalarType, *, assigned: bool = False) -
             return _pure(lambda: Literal(UUID(strings.uuid_of(text)), type_))
         case Kind.BYTEA:
             return _pure(lambda: Literal(strings.bytea_of(text), type_))
-        case Kind.TIME:
-            return _pure(lambda: Literal(from_plain(time_of_text(text), type_), type_))
         case Kind.INTERVAL:
             return _pure(lambda: Literal(Interval(*interval_of(text)), type_))
         case Kind.JSONB:
@@ -87,16 +92,8 @@ def literal_of(text: str | None, type_: ScalarType, *, assigned: bool = False) -
             return _float(text, type_)
         case Kind.NUMERIC:
             return _numeric(text, type_)
-        case Kind.DATE:
-            moment = _moment(text, type_.kind.value, with_zone=False)
-            # The time of day must be one, and is ignored.
-            return moment if isinstance(moment, Failure) else Literal(date.fromisoformat(_day_of(text)), type_)
-        case Kind.TIMESTAMP:
-            moment = _moment(text, type_.kind.value, with_zone=False)
-            return moment if isinstance(moment, Failure) else Literal(moment, type_)
-        case Kind.TIMESTAMPTZ:
-            moment = _moment(text, "timestamp with time zone", with_zone=True)
-            return moment if isinstance(moment, Failure) else Literal(moment.replace(tzinfo=UTC), type_)
+        case Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMPTZ | Kind.TIME:
+            return _pure(lambda: Literal(from_plain(_MOMENTS[type_.kind](text), type_), type_), _HINT_OF_MOMENTS)
         case Kind.ARRAY:
             return _array(text, type_)
         case _:
@@ -126,7 +123,7 @@ def _array(text: str, type_: ScalarType) -> Literal | Failure:
 
 
 def numeric_literal(text: str) -> Literal | Failure:
-    """Returns the literal of an unquoted number: integer, bigint or numeric, as it needs.
+    """Returns the literal of an unquoted number: integer, bigint or numeric, as it needs; a failure if it is too long.
 
     Example:
         >>> str(numeric_literal("1.50").type), str(numeric_literal("3000000000").type)
@@ -139,7 +136,11 @@ def numeric_literal(text: str) -> Literal | Failure:
         for type_ in (INT4, INT8):
             if int(text) <= INTEGER_RANGES[type_.kind][1]:
                 return Literal(int(text), type_)
-    return _numeric(text, numeric(literal_scale(text)))
+    found = _numeric(text, numeric(literal_scale(text)))
+    if isinstance(found, Literal) and found.value != Decimal(text):
+        hint = "Numerics have at most 38 decimal places: write fewer, or cast a quoted number to double precision."
+        return Failure("0A000", f'numeric "{text}" is not supported', hint)
+    return found
 
 
 def invalid_syntax(type_: str, text: str) -> Failure:
@@ -155,13 +156,13 @@ def _string(text: str, type_: ScalarType, *, assigned: bool) -> Literal | Failur
     return Literal(kept.rstrip(" ") if type_.kind is Kind.CHAR else kept, type_)
 
 
-def _pure(read: Callable[[], Literal]) -> Literal | Failure:
-    """Returns what a function of `pure` makes of a literal's text, or its failure."""
+def _pure(read: Callable[[], Literal], hint: str | None = None) -> Literal | Failure:
+    """Returns what a function of `pure` makes of a literal's text, or its failure, with a hint if it is a refusal."""
     try:
         return read()
     except SqlFailure as failure:
         sqlstate, _, message = str(failure).partition(" ")
-        return Failure(sqlstate, message)
+        return Failure(sqlstate, message, hint if sqlstate == "0A000" else None)
 
 
 def _integer(text: str, type_: ScalarType) -> Literal | Failure:
@@ -235,39 +236,3 @@ def _numeric(text: str, type_: ScalarType) -> Literal | Failure:
     if rounded.copy_abs() >= Decimal(10) ** (38 - type_.scale):
         return Failure("22003", "numeric field overflow")
     return Literal(rounded.copy_abs() if rounded == 0 else rounded, type_)
-
-
-def _day_of(text: str) -> str:
-    found = re.search(DATE_PATTERN, text)
-    assert found is not None
-    year, month, day = (int(part) for part in found.groups())
-    return f"{year:04}-{month:02}-{day:02}"
-
-
-def _moment(text: str, name: str, *, with_zone: bool) -> datetime | Failure:
-    pattern = rf"{SPACE}*{DATE_PATTERN}(?:(?:[tT]|{SPACE}+){TIME_PATTERN}{ZONE_PATTERN})?{SPACE}*"
-    found = re.fullmatch(pattern, text)
-    if found is None:
-        return Failure("22007", f'invalid input syntax for type {name}: "{text}"')
-    year, month, day, hour, minute, second, fraction, sign, zone_hour, zone_minute = found.groups()
-    out_of_range = Failure("22008", f'date/time field value out of range: "{text}"')
-    try:
-        day_start = datetime.combine(date(int(year), int(month), int(day)), datetime.min.time())
-    except ValueError:
-        return out_of_range
-    hours, minutes, seconds = int(hour or 0), int(minute or 0), int(second or 0)
-    # As PostgreSQL does it: through a double.
-    micros = round(float(f"0.{fraction or 0}") * 1_000_000)
-    if minutes > 59 or seconds > 60 or hours > 24 or (hours == 24 and (minutes or seconds or micros)):
-        return out_of_range
-    elapsed = timedelta(hours=hours, minutes=minutes, seconds=seconds, microseconds=micros)
-    if zone_hour is not None and (int(zone_hour) > 15 or int(zone_minute or 0) > 59):
-        return Failure("22009", f'time zone displacement out of range: "{text}"')
-    try:
-        moment = day_start + elapsed
-        if with_zone and sign is not None:
-            offset = timedelta(hours=int(zone_hour), minutes=int(zone_minute or 0))
-            moment = moment - offset if sign == "+" else moment + offset
-    except OverflowError:
-        return Failure("22008", f'timestamp out of range: "{text}"')
-    return moment

@@ -90,7 +90,7 @@ def resolve_operator(
     unary_minus = name == "-" and len(arguments) == 1
     if (name in ("*", "/") or unary_minus) and all(isinstance(one, Unknown) for one in arguments):
         # PostgreSQL has these of geometric types, intervals and money, too.
-        return _ambiguous(name, arguments)
+        return ambiguous(name, arguments)
     return _resolve(name, arguments, literals)
 
 
@@ -207,7 +207,7 @@ def resolve_date_trunc(unit: str, argument: ArgumentType) -> Resolved | Failure:
 
 def _unary_plus(argument: ArgumentType) -> Resolved | Failure:
     if argument == INTERVAL:
-        return _no_match("+", [argument])
+        return no_match("+", [argument])
     negated = _resolve("-", [argument], ())
     if isinstance(negated, Failure):
         return Failure(negated.sqlstate, negated.message.replace("- ", "+ ", 1), negated.hint)
@@ -218,7 +218,7 @@ def _unary_plus(argument: ArgumentType) -> Resolved | Failure:
 def _concat(sql_name: str, arguments: Sequence[ArgumentType]) -> Resolved | Failure:
     fewest = 1 if sql_name == "concat" else 2
     if len(arguments) < fewest:
-        return _no_match(sql_name, arguments)
+        return no_match(sql_name, arguments)
     casts: list[Cast | None] = []
     for argument in arguments:
         output = _OUTPUTS.get(argument.kind) if isinstance(argument, ScalarType) else None
@@ -279,9 +279,9 @@ def _resolve(
     ]
     chosen = choose(candidates, arguments)
     if chosen is None:
-        return _no_match(sql_name, arguments)
+        return no_match(sql_name, arguments)
     if chosen == "ambiguous":
-        return _ambiguous(sql_name, arguments)
+        return ambiguous(sql_name, arguments)
     assert isinstance(chosen, Overload)
     if chosen.refused:
         arrays = Kind.ARRAY in chosen.signature
@@ -436,7 +436,8 @@ def _shown(sql_name: str, arguments: Sequence[ArgumentType]) -> str:
     return f"operator {names[0]} {symbol} {names[1]}" if len(names) == 2 else f"operator {symbol} {names[0]}"
 
 
-def _no_match(sql_name: str, arguments: Sequence[ArgumentType]) -> Failure:
+def no_match(sql_name: str, arguments: Sequence[ArgumentType]) -> Failure:
+    """Returns what says that no function or operator of that name takes these arguments."""
     shown = _shown(sql_name, arguments)
     if shown.startswith("operator"):
         return Failure(
@@ -449,7 +450,8 @@ def _no_match(sql_name: str, arguments: Sequence[ArgumentType]) -> Failure:
     )
 
 
-def _ambiguous(sql_name: str, arguments: Sequence[ArgumentType]) -> Failure:
+def ambiguous(sql_name: str, arguments: Sequence[ArgumentType]) -> Failure:
+    """Returns what says that several functions or operators of that name take these arguments."""
     shown = _shown(sql_name, arguments)
     if shown.startswith("operator"):
         return Failure(

@@ -19,7 +19,7 @@ significant ones, `select_div_scale`), as far as the scale holds them |
 
 Narrower than PostgreSQL: dates and timestamps range from 0001-01-01 to 9999-12-31, and a time is before 24:00; where an
 interval of PostgreSQL wraps around, it is out of range; time zones have IANA names, by the machine's database, or are
-intervals; texts of moments are in ISO form, so there is no `to_date`; an interval has no calendar in `to_char`; a
+intervals, not abbreviations; an interval has no calendar in `to_char`; a
 quotient of numerics has at most 17 digits before the point and its divisor at most 37 digits in all; `repeat`, `lpad`
 and `rpad` make at most 16 MB of text. What is beyond is an error with PostgreSQL's code for the like. `char(n)`s of
 different lengths have no common type; `pure/regexp_syntax.py` and `pure/number_templates.py` say which patterns and
@@ -114,10 +114,6 @@ def _literal_scale(types: Sequence[ScalarType], values: Sequence[object]) -> int
     if not -38 <= digits <= 38:
         return Failure("0A000", f"rounding to {digits} digits is not supported", "At most 38 digits are kept.")
     return max(0, digits)
-
-
-def _scale(scale: int) -> ScaleRule:
-    return lambda types, values: scale
 
 
 #: Fields of extract: name -> (kinds it applies to, scale). PostgreSQL refuses the others for the kind.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from mz_dagster.plan.physical import Linear, MapFilterProject, Physical
+from mz_dagster.plan.bounding import leading_bounds
+from mz_dagster.plan.physical import Linear, MapFilterProject, Physical, ReadCollection
 from mz_dagster.plan.relation import Filter, Map, Project, Relation
 from mz_dagster.plan.rewriting import moved
 from mz_dagster.plan.scalar import ColumnRef, Scalar
@@ -41,6 +43,8 @@ def linear_over(below: Physical, mfp: MapFilterProject, relation_type: RelationT
         return below
     if isinstance(below, Linear):
         return linear_over(below.input, _composed(below.mfp, mfp), relation_type)
+    if isinstance(below, ReadCollection):
+        below = replace(below, where=leading_bounds(mfp.steps, mfp.arity))
     return Linear(below, mfp, relation_type)
 
 

@@ -11,7 +11,7 @@ from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.lowering.fusion import fused, linear_over, selected
 from mz_dagster.plan.lowering.lookup_order import lookup_order
 from mz_dagster.plan.lowering.needless import without_needless
-from mz_dagster.plan.lowering.reduce import comparable, lowered_reduce
+from mz_dagster.plan.lowering.reduce import lowered_reduce
 from mz_dagster.plan.lowering.staged import ONE_STAGE, Stages, buckets_for, results_of, staged, state_key
 from mz_dagster.plan.physical import (
     Accumulate,
@@ -58,6 +58,7 @@ from mz_dagster.plan.relation import (
     Window,
     inputs_of,
 )
+from mz_dagster.plan.representations import with_one_zero
 from mz_dagster.plan.rewriting import reference
 from mz_dagster.plan.scalar import Call, ColumnRef, Literal
 from mz_dagster.plan.types import BOOL, INT8, MZ_TIMESTAMP, Column, RelationType, smallest_key
@@ -164,14 +165,14 @@ class _Lowering:
             if _has_join(one):
                 inputs[i] = self._arranged(one, _join_key(relation, i)) if self.arranges else self._cut_off(one)
         # Rows are looked up by representation, so equal values need the same one.
-        classes = tuple(tuple(comparable(scalar) for scalar in one) for one in relation.equivalences)
+        classes = tuple(tuple(with_one_zero(scalar) for scalar in one) for one in relation.equivalences)
         join = DeltaJoin(tuple(inputs), classes, (), relation.relation_type, relation.null_safe)
         return replace(join, orders=tuple(lookup_order(join, i) for i in range(len(inputs))))
 
     def _threshold(self, relation: Threshold) -> Physical:
         columns = relation.relation_type.columns
         below = self.lowered(relation.input)
-        keys = [comparable(reference(below.relation_type, position)) for position in range(len(columns))]
+        keys = [with_one_zero(reference(below.relation_type, position)) for position in range(len(columns))]
         row = selected(below, [], keys, relation.relation_type)
         counted = RelationType((*columns, Column("n", INT8, False)), frozenset({frozenset(range(len(columns)))}))
         state = self.kept(Accumulate(row, len(columns), counted))

@@ -32,6 +32,7 @@ from mz_dagster.plan.lowering.fusion import selected
 from mz_dagster.plan.lowering.staged import ONE_STAGE, Stages, results_of, staged
 from mz_dagster.plan.physical import Accumulate, DeltaJoin, Extremes, Gathered, Physical, StateOperator, Unnest
 from mz_dagster.plan.relation import Aggregate, AggregateFunction, ColumnOrder, Reduce
+from mz_dagster.plan.representations import with_one_zero
 from mz_dagster.plan.rewriting import reference
 from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, Scalar
 from mz_dagster.plan.types import (
@@ -150,7 +151,7 @@ class _Group:
 
     @property
     def keys(self) -> list[Scalar]:
-        return [comparable(reference(self.columns, position)) for position in self.relation.key]
+        return [with_one_zero(reference(self.columns, position)) for position in self.relation.key]
 
     def accumulable(self, numbers: Sequence[int]) -> Physical:
         """Returns counts and sums."""
@@ -298,7 +299,7 @@ class _Group:
     def basic_distinct(self, numbers: Sequence[int]) -> Physical:
         """Returns ordered aggregates of the distinct values of one list of arguments."""
         first = self._of(numbers[0])
-        values = [comparable(reference(self.columns, position)) for position in first.arguments]
+        values = [with_one_zero(reference(self.columns, position)) for position in first.arguments]
         places = {position: len(self.relation.key) + i for i, position in enumerate(first.arguments)}
         if first.filter is not None:
             counts = Call("is_true", (reference(self.columns, first.filter),), BOOL, False)
@@ -315,7 +316,7 @@ class _Group:
             ordered = {order.position for order in one.order}
             ties = [ColumnOrder(p, False, False) for p in dict.fromkeys(one.arguments) if p not in ordered]
             filter_ = None if one.filter is None else places.get(_FILTER, places.get(one.filter))
-            order = tuple(replace(order, position=places[order.position]) for order in (*one.order, *ties))
+            order = tuple(order.moved(places) for order in (*one.order, *ties))
             arguments = tuple(places[position] for position in one.arguments)
             aggregates.append(replace(one, arguments=arguments, distinct=False, filter=filter_, order=order))
         arity = len(self.relation.key)
@@ -359,7 +360,7 @@ class _Group:
     def _distinct_rows(self, values: Sequence[Scalar]) -> Physical:
         """Returns the key and values, each combination once."""
         columns = self._columns_of(values)
-        return self.summed(self.below, [*self.keys, *map(comparable, values)], [], columns)
+        return self.summed(self.below, [*self.keys, *map(with_one_zero, values)], [], columns)
 
     def _rows(self, values: Sequence[Scalar]) -> Physical:
         """Returns the key and values, without leaving out rows."""
@@ -383,7 +384,7 @@ class _Group:
         if aggregate.arguments:
             value = reference(self.columns, aggregate.arguments[0])
             if aggregate.function in _EXTREME:
-                value = comparable(value)
+                value = with_one_zero(value)
         elif aggregate.filter is not None:
             value = Literal(1, INT8)
         return None if value is None else self._filtered(aggregate, value)
@@ -467,31 +468,6 @@ def _digits_of(value: Scalar, factor: Scalar | None = None) -> _Digits:
     found = Call("product_digits_float8", (value, factor), array_of(INT8))
     lowest, *others = (Call("array_subscript", (found, Literal(i + 1, INT4)), INT8) for i in range(PRODUCT_DIGITS + 1))
     return _Digits(_cast(lowest, INT4), tuple(others))
-
-
-#: What makes one value of all equal ones, by kind.
-_COMPARABLE = {
-    Kind.FLOAT4: "unsigned_zero_float4",
-    Kind.FLOAT8: "unsigned_zero_float8",
-    Kind.INTERVAL: "comparable_interval",
-    Kind.JSONB: "comparable_jsonb",
-}
-
-
-def comparable(value: Scalar) -> Scalar:
-    """Returns `value` with one zero, if it is a floating-point number or holds some."""
-    name = {Kind.FLOAT4: "unsigned_zero_float4", Kind.FLOAT8: "unsigned_zero_float8"}.get(value.type.kind)
-    if name is None and holds_floats(value.type):
-        name = "unsigned_zeros"
-    if name is None or (isinstance(value, Call) and value.function == name):
-        return value
-    return Call(name, (value,), value.type, value.nullable)
-
-
-def holds_floats(type_: ScalarType) -> bool:
-    """Returns whether values of an array or record type have floating-point numbers in them."""
-    parts = [one for _, one in type_.fields] + ([] if type_.element is None else [type_.element])
-    return any(one.kind in (Kind.FLOAT4, Kind.FLOAT8) or holds_floats(one) for one in parts)
 
 
 def _multiplicity(count: Scalar) -> Scalar:

@@ -14,7 +14,7 @@ Once, at the end: it adds columns, and the other passes know grouping by the col
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from mz_dagster.plan.relation import (
@@ -29,9 +29,9 @@ from mz_dagster.plan.relation import (
     TopK,
     Window,
 )
-from mz_dagster.plan.representations import REPRESENTATIONS, Representation
+from mz_dagster.plan.representations import REPRESENTATIONS, comparable, told_again, told_apart, with_one_zero
 from mz_dagster.plan.rewriting import bottom_up, projected_to, reference, shifted
-from mz_dagster.plan.scalar import Call, Scalar
+from mz_dagster.plan.scalar import Call, ColumnRef, Scalar
 from mz_dagster.plan.types import BOOL, Kind, ScalarType, array_of, record_of
 
 
@@ -40,24 +40,16 @@ def comparable_columns(relation: Relation) -> Relation:
     return bottom_up(relation, _compared)
 
 
-#: Kinds whose one zero of two is the only other representation that there is.
-_ZEROS = {Kind.FLOAT4: "unsigned_zero_float4", Kind.FLOAT8: "unsigned_zero_float8"}
-
-
 def comparable_rows(relation: Relation) -> Relation:
     """Returns `relation` with the values that stand for all equal ones: rows that are equal have one representation.
 
     Where collections are subtracted, rows must cancel that are equal, not only those that look alike.
     """
-    scalars: list[Scalar] = []
-    for position, column in enumerate(relation.relation_type.columns):
-        found = REPRESENTATIONS.get(column.type.kind)
-        function = _ZEROS.get(column.type.kind) if found is None else found.comparable
-        cell = reference(relation.relation_type, position)
-        scalars.append(Call(function, (cell,), column.type, column.nullable) if function else cell)
-    if not any(isinstance(one, Call) for one in scalars):
+    width = relation.relation_type.arity
+    cells = [reference(relation.relation_type, position) for position in range(width)]
+    scalars = [with_one_zero(comparable(cell)) for cell in cells]
+    if scalars == cells:
         return relation
-    width = len(scalars)
     return projected_to(Map(relation, tuple(scalars), relation.relation_type.names), range(width, 2 * width))
 
 
@@ -67,33 +59,21 @@ def represented_as_in(relation: Relation, source: Relation) -> Relation:
     Of several equal rows of `source` the least one is shown.
     """
     columns = _Columns(source)
-    places = columns.comparable(range(columns.width))
-    if not places:
+    everything = range(columns.width)
+    several = columns.several(everything)
+    if not several:
         return relation
-    least = tuple(
-        Aggregate(AggregateFunction.MIN, (columns.ordered(position),), columns.representation(position).order)
-        for position in places
-    )
-    key = tuple(places.get(position, position) for position in range(columns.width))
+    key = tuple(columns.comparable(everything).values())
+    least = columns.least(several)
     shown = Reduce(columns.relation(), key, least, tuple(f"least_{i}" for i in range(len(least))))
     classes = tuple(
         (reference(relation.relation_type, i), shifted(reference(shown.relation_type, i), columns.width))
-        for i in range(columns.width)
+        for i in everything
     )
-    joined = Join((relation, shown), classes, frozenset(range(columns.width)))
+    joined = Join((relation, shown), classes, frozenset(everything))
+    restored = columns.restored(joined, 2 * columns.width, several)
     width = joined.relation_type.arity
-    restored = tuple(
-        Call(
-            columns.representation(position).restored,
-            (reference(joined.relation_type, 2 * columns.width + i),),
-            columns.type(position),
-            relation.relation_type.columns[position].nullable,
-        )
-        for i, position in enumerate(places)
-    )
-    named = tuple(relation.relation_type.columns[position].name for position in places)
-    order = [width + list(places).index(i) if i in places else i for i in range(columns.width)]
-    return projected_to(Map(joined, restored, named), order)
+    return projected_to(restored, [width + several.index(i) if i in several else i for i in everything])
 
 
 def sorted_type(type_: ScalarType) -> ScalarType:
@@ -108,9 +88,9 @@ def with_sortable_columns(relation: Relation, order: Sequence[ColumnOrder]) -> t
     It is for rows that are ordered when they are out of the plan.
     """
     columns = _Columns(relation)
-    own = (one.position for one in order if columns.is_sorted_apart(one.position))
-    places = columns.sortable(own)
-    return (columns.relation() if columns.added else relation), _moved(order, places)
+    places = {one.position: one.position for one in order}
+    places |= columns.sortable(one for one in places if columns.is_sorted_apart(one))
+    return (columns.relation() if columns.added else relation), tuple(one.moved(places) for one in order)
 
 
 def _compared(relation: Relation) -> Relation:
@@ -120,35 +100,26 @@ def _compared(relation: Relation) -> Relation:
         case TopK() | Window():
             return _ordered(relation)
         case Join():
-            classes = tuple(tuple(_comparable(scalar) for scalar in one) for one in relation.equivalences)
+            classes = tuple(tuple(comparable(scalar) for scalar in one) for one in relation.equivalences)
             return relation if classes == relation.equivalences else replace(relation, equivalences=classes)
         case Threshold():
             columns = _Columns(relation.input)
             places = columns.comparable(range(columns.width))
             if not columns.added:
                 return relation
-            order = [places.get(position, position) for position in range(columns.width)]
-            return Threshold(projected_to(columns.relation(), order))
+            return Threshold(projected_to(columns.relation(), tuple(places.values())))
         case _:
             return relation
-
-
-def _comparable(scalar: Scalar) -> Scalar:
-    """Returns the value that stands for all equal to `scalar`; itself if it is that already."""
-    known = REPRESENTATIONS.get(scalar.type.kind)
-    if known is None or (isinstance(scalar, Call) and scalar.function == known.comparable):
-        return scalar
-    return Call(known.comparable, (scalar,), scalar.type, scalar.nullable)
 
 
 def _ordered(relation: TopK | Window) -> Relation:
     columns = _Columns(relation.input)
     group = relation.group if isinstance(relation, TopK) else relation.partition
-    places = columns.comparable(group)
-    order = _moved(relation.order, columns.sortable(one.position for one in relation.order))
+    group = tuple(columns.comparable(group).values())
+    sortable = columns.sortable(one.position for one in relation.order)
     if not columns.added:
         return relation
-    group = tuple(places.get(position, position) for position in group)
+    order = tuple(one.moved(sortable) for one in relation.order)
     below = columns.relation()
     if isinstance(relation, TopK):
         return projected_to(replace(relation, input=below, group=group, order=order), range(columns.width))
@@ -164,41 +135,28 @@ def _reduced(relation: Reduce) -> Relation:
     sortable = columns.sortable(each.position for one in relation.aggregates for each in one.order)
     if not columns.added:
         return relation
-    several = [position for position in relation.key if position in places]
-    least = [
-        Aggregate(AggregateFunction.MIN, (columns.ordered(position),), columns.representation(position).order)
-        for position in several
-    ]
-    aggregates = (
-        *(
-            replace(
-                one,
-                arguments=tuple(places.get(p, p) for p in one.arguments) if one.distinct else one.arguments,
-                order=_moved(one.order, sortable),
-            )
-            for one in relation.aggregates
-        ),
-        *least,
+    own = tuple(
+        replace(
+            one,
+            arguments=tuple(places[p] for p in one.arguments) if one.distinct else one.arguments,
+            order=tuple(each.moved(sortable) for each in one.order),
+        )
+        for one in relation.aggregates
     )
-    key = tuple(places.get(position, position) for position in relation.key)
-    names = (*relation.names, *(f"least_{i}" for i in range(len(least))))
-    below = replace(relation, input=columns.relation(), key=key, aggregates=aggregates, names=names)
-    shown = below.relation_type
-    first = len(key) + len(relation.aggregates)
-    restored = tuple(
-        Call(columns.representation(position).restored, (reference(shown, first + i),), columns.type(position))
-        for i, position in enumerate(several)
+    several = columns.several(relation.key)
+    least = columns.least(several)
+    below = Reduce(
+        columns.relation(),
+        tuple(places[position] for position in relation.key),
+        (*own, *least),
+        (*relation.names, *(f"least_{i}" for i in range(len(least)))),
+        relation.group_size,
     )
-    kept = list(range(first))
+    first, width = relation.relation_type.arity, below.relation_type.arity
+    kept = [*range(first)]
     for i, position in enumerate(several):
-        kept[relation.key.index(position)] = shown.arity + i
-    own = relation.relation_type.columns
-    named = tuple(own[relation.key.index(position)].name for position in several)
-    return projected_to(Map(below, restored, named) if restored else below, kept)
-
-
-def _moved(order: Sequence[ColumnOrder], places: Mapping[int, int]) -> tuple[ColumnOrder, ...]:
-    return tuple(replace(one, position=places.get(one.position, one.position)) for one in order)
+        kept[relation.key.index(position)] = width + i
+    return projected_to(columns.restored(below, first, several), kept)
 
 
 class _Columns:
@@ -210,53 +168,62 @@ class _Columns:
         self.added: list[Scalar] = []
         self._names: list[str] = []
 
-    def type(self, position: int) -> ScalarType:
-        """Returns the type of a column."""
-        return self._below.relation_type.columns[position].type
-
-    def representation(self, position: int) -> Representation:
-        """Returns the functions of a column's kind."""
-        return REPRESENTATIONS[self.type(position).kind]
-
-    def comparable(self, positions: Iterable[int]) -> dict[int, int]:
-        """Adds what stands for the columns that have several representations, and returns where."""
-        several = [p for p in dict.fromkeys(positions) if self.type(p).kind in REPRESENTATIONS]
-        return {p: self._add(p, self.representation(p).comparable, self.type(p)) for p in several}
-
-    def sortable(self, positions: Iterable[int]) -> dict[int, int]:
-        """Adds what orders rows by columns that have several representations, and returns where."""
-        positions = list(dict.fromkeys(positions))
-        several = [p for p in positions if self.type(p).kind in REPRESENTATIONS]
-        arrays = {p: self._add(p, "order_array", sorted_type(self.type(p))) for p in positions if self.is_array(p)}
-        apart = arrays | {
-            p: self._add(p, self.representation(p).sorted, self.representation(p).order)
-            for p in several
-            if self.is_sorted_apart(p)
-        }
-        return apart | self.comparable(p for p in several if p not in apart)
-
-    def is_array(self, position: int) -> bool:
-        """Returns whether a column holds arrays, whose stored form has another order."""
-        return self.type(position).kind is Kind.ARRAY
+    def several(self, positions: Iterable[int]) -> list[int]:
+        """Returns those of the columns whose equal values have several representations."""
+        return [one for one in positions if self._column(one).type.kind in REPRESENTATIONS]
 
     def is_sorted_apart(self, position: int) -> bool:
         """Returns whether what stands for equal values of a column has not their order."""
-        found = REPRESENTATIONS.get(self.type(position).kind)
-        return found is not None and bool(found.sorted)
+        known = REPRESENTATIONS.get(self._column(position).type.kind)
+        return known is not None and bool(known.sorted)
 
-    def ordered(self, position: int) -> int:
-        """Adds what tells representations of a column apart, and returns where."""
-        return self._add(position, self.representation(position).ordered, self.representation(position).order)
+    def comparable(self, positions: Iterable[int]) -> dict[int, int]:
+        """Adds what stands for all equal values of these columns, and returns where; a column itself if it does."""
+        return {one: self._place(one, comparable(self._column(one))) for one in positions}
+
+    def sortable(self, positions: Iterable[int]) -> dict[int, int]:
+        """Adds what has the order of these columns, and returns where; a column itself if it has."""
+        return {one: self._place(one, self._sortable(one)) for one in positions}
+
+    def least(self, positions: Iterable[int]) -> tuple[Aggregate, ...]:
+        """Returns what finds the least representation of these columns, which have several."""
+        apart = {one: told_apart(self._column(one)) for one in positions}
+        return tuple(Aggregate(AggregateFunction.MIN, (self._place(p, one),), one.type) for p, one in apart.items())
+
+    def restored(self, found: Relation, first: int, positions: Sequence[int]) -> Relation:
+        """Returns these columns behind those of `found`, in which the `least` of them stand from `first` on."""
+        if not positions:
+            return found
+        columns = [self._column(one) for one in positions]
+        # Of a group the least is NULL only where all are.
+        least = (
+            replace(reference(found.relation_type, first + i), nullable=one.nullable) for i, one in enumerate(columns)
+        )
+        scalars = (told_again(one, column.type) for one, column in zip(least, columns, strict=True))
+        return Map(found, tuple(scalars), tuple(one.name for one in columns))
 
     def relation(self) -> Relation:
         """Returns the relation, the added columns behind its own."""
         return Map(self._below, tuple(self.added), tuple(self._names))
 
-    def _add(self, position: int, function: str, type_: ScalarType) -> int:
-        """Adds a function of a column, once, and returns where it is."""
-        column = reference(self._below.relation_type, position)
-        call = Call(function, (column,), type_, column.nullable)
-        if call not in self.added:
-            self.added.append(call)
-            self._names.append(column.name)
-        return self.width + self.added.index(call)
+    def _column(self, position: int) -> ColumnRef:
+        return reference(self._below.relation_type, position)
+
+    def _sortable(self, position: int) -> Scalar:
+        column = self._column(position)
+        if column.type.kind is Kind.ARRAY:
+            # Its stored form has another order.
+            return Call("order_array", (column,), sorted_type(column.type), column.nullable)
+        if self.is_sorted_apart(position):
+            known = REPRESENTATIONS[column.type.kind]
+            return Call(known.sorted, (column,), known.order, column.nullable)
+        return comparable(column)
+
+    def _place(self, position: int, scalar: Scalar) -> int:
+        """Adds a scalar over a column, unless it is the column or is there already, and returns where it is."""
+        if scalar == self._column(position):
+            return position
+        if scalar not in self.added:
+            self.added.append(scalar)
+            self._names.append(self._column(position).name)
+        return self.width + self.added.index(scalar)

@@ -15,7 +15,6 @@ from typing import assert_never
 
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.relation import (
-    ColumnOrder,
     Constant,
     DependentJoin,
     Filter,
@@ -168,7 +167,7 @@ class _Narrowing:
             relation,
             input=self.narrowed(relation.input, below),
             group=tuple(places[one] for one in relation.group),
-            order=_moved_order(relation.order, places),
+            order=tuple(one.moved(places) for one in relation.order),
         )
         return projected_to(narrow, [places[one] for one in kept])
 
@@ -189,7 +188,7 @@ class _Narrowing:
             relation,
             input=self.narrowed(relation.input, needed),
             partition=tuple(places[one] for one in relation.partition),
-            order=_moved_order(relation.order, places),
+            order=tuple(one.moved(places) for one in relation.order),
             functions=tuple(one.moved(places) for one in functions),
             names=tuple(relation.names[i] for i in used),
         )
@@ -245,10 +244,6 @@ def _over(relation: Relation, get: Get, places: Mapping[int, int]) -> Relation:
     if relation.input.relation_type.arity == get.relation_type.arity:
         return relation  # it is narrow already
     return projected_to(get, [places[one] for one in relation.positions])
-
-
-def _moved_order(order: Iterable[ColumnOrder], places: Mapping[int, int]) -> tuple[ColumnOrder, ...]:
-    return tuple(replace(one, position=places[one.position]) for one in order)
 
 
 def _deciding(given: frozenset[int], needed: frozenset[int], keys: Iterable[frozenset[int]]) -> frozenset[int]:

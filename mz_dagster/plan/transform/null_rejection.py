@@ -84,7 +84,7 @@ class _Rejection:
         if not inputs:
             return empty(relation.relation_type)
         kept = tuple(self.without(one, rejected) for one in inputs)
-        return with_inputs(relation, kept) if len(kept) == len(relation.inputs) else replace(relation, inputs=kept)
+        return replace(relation, inputs=kept)
 
     def _join(self, relation: Join, rejected: frozenset[int]) -> Relation:
         wanted = set(rejected)
@@ -189,7 +189,7 @@ def _always_null(relation: Relation, position: int) -> bool:
         case Constant():
             return all(row[position].value is None for row in relation.rows)
         case Join():
-            owner = max(i for i, offset in enumerate(relation.offsets) if offset <= position)
+            owner = relation.owner(position)
             return _always_null(relation.inputs[owner], position - relation.offsets[owner])
         case _:
             return False

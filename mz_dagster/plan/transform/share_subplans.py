@@ -12,7 +12,6 @@ is linear in the size of the plan, in which a shared subplan counts once.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -32,6 +31,7 @@ from mz_dagster.plan.relation import (
     inputs_of,
 )
 from mz_dagster.plan.rewriting import with_inputs
+from mz_dagster.plan.scalar import signs_of_zeros
 from mz_dagster.plan.types import RelationType
 
 
@@ -108,7 +108,6 @@ def _number(node: Relation) -> int:
 
 #: Constants of more rows are told apart by being there, not by their rows: an INSERT may have very many.
 _COMPARED_ROWS = 64
-_ZEROS = re.compile(r"value=-?0\.0\b")
 
 
 def _identity(node: Relation) -> object:
@@ -116,7 +115,7 @@ def _identity(node: Relation) -> object:
     if isinstance(node, Constant) and len(node.rows) > _COMPARED_ROWS:
         return id(node)
     nameless = _nameless(node)
-    return nameless, *(match[0] for match in _ZEROS.finditer(repr(nameless)))
+    return nameless, signs_of_zeros(nameless)
 
 
 def _nameless(node: Relation) -> Relation:

@@ -153,7 +153,7 @@ def server_environment(token: str) -> dict[str, str]:
     return environment | {
         TOKEN_VARIABLE: token,
         "SPARK_HOME": str(spark_home()),
-        # The functions that run in Python (`compute/scalar/python`) find there what they import.
+        # The functions that run in Python (`compute/scalar/pure.py`) find there what they import.
         "PYSPARK_PYTHON": sys.executable,
         # The only switch that also moves the user interface off 0.0.0.0.
         "SPARK_LOCAL_IP": "127.0.0.1",

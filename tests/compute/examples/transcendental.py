@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from mz_dagster.plan.functions import resolve_function, resolve_operator
+from mz_dagster.plan.scalar import Literal
 from mz_dagster.plan.types import FLOAT4, FLOAT8, INT4, INT8, TEXT, numeric
 from tests.compute.examples.example import POOLS, Example, applied, casting, columns_of, function, operator
 
@@ -33,6 +34,9 @@ POOLS |= {
     "number_template": (TEXT, ["", "9", "999", "9,999.99", "FM9,999.99", "0000", "FM0999.90", "S999", "999S", "MI99.9",
         "99PR", "SG99", "PL99", "L9.9", "99th", "FM9TH", "9G999D9", '"no. "99', "$99.", "B9.9", "99.9.9",
         "S9S", "x 9 y", "FM.99", "9.", "FM90.0PR"]),
+    "number_text": (TEXT, ["1,234.50", "-12", "12-", "<1.5>", "$1,234.5", " 7", "x42", "", ".5", "99999", "1.2345"]),
+    "degrees": (FLOAT8, ["0", "-0", "30", "45", "60", "90", "-90", "135", "180", "225", "270", "360", "-450", "1e-300",
+        "1", "0.5", "-0.5", "0.3", "-1", "1.5", "17.3", "123456.789", "1e22", "NaN", "Infinity", "-Infinity"]),
     "edge": (FLOAT8, ["0", "1", "10", "-5.5", "0.1", "NaN", "Infinity", "7"]),
 }  # fmt: skip
 
@@ -49,6 +53,11 @@ def examples() -> Iterator[Example]:
     yield from _integers()
     for pool in ("int4", "int8", "amount", "amount4", "amount8"):
         yield function("to_char", pool, "number_template")
+    for template in ("9,999.99", "S99", "99.9MI", "FM9.999PR", "L9G999D9", '"x"99'):
+        (column,) = columns_of(["number_text"])
+        arguments = [column, Literal(template, TEXT)]
+        resolved = resolve_function("to_number", [TEXT, TEXT], [None, template])
+        yield Example(f"to_number({{0}}, '{template}')", applied(resolved, arguments), ("number_text",))
 
 
 def _finite(example: Example) -> Example:
@@ -66,6 +75,9 @@ def _floats() -> Iterator[Example]:
     for name in ("sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "degrees", "radians"):
         yield function(name, "angle")
     yield function("atan2", "angle", "angle")
+    for name in ("sind", "cosd", "tand", "cotd", "asind", "acosd", "atand"):
+        yield function(name, "degrees")
+    yield function("atan2d", "angle", "angle")
     for name in ("power", "pow"):
         yield function(name, "angle", "exponent")
     yield operator("^", "angle", "exponent")

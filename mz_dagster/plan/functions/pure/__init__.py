@@ -15,10 +15,10 @@ Spark's workers get the code by value and may have nothing else. The binder call
 | array; record | list; tuple |
 
 - `registry`: `PURE`, `SCALED`, `pure`, `SqlFailure`.
-- `calendar`, `moment`, `interval`, `interval_text`, `fields`, `zones`, `templates`: dates, times, timestamps and
-  intervals.
-- `floats`: the digits of floating-point numbers; `transcendental`: their functions.
-- `decimals`: functions of numerics and integers; `number_templates`: `to_char` of numbers.
+- `calendar`, `moment`, `moment_text`, `interval`, `interval_text`, `fields`, `zones`, `templates`,
+  `moment_templates`: dates, times, timestamps and intervals.
+- `floats`: the digits of floating-point numbers; `transcendental`, `degrees`: their functions.
+- `decimals`: functions of numerics and integers; `number_templates`, `number_reading`: `to_char` and `to_number`.
 - `texts`: functions of text; `strings`: uuid and bytea.
 - `regexp`, `similar`: regular expressions; `regexp_syntax` reads them, `regexp_match` matches them.
 - `jsonb`, `jsonb_operators`, `jsonb_functions`: the values of jsonb, and what is done with them.
@@ -29,6 +29,7 @@ from mz_dagster.plan.functions.pure import (
     arrays,
     calendar,
     decimals,
+    degrees,
     fields,
     floats,
     interval,
@@ -37,6 +38,9 @@ from mz_dagster.plan.functions.pure import (
     jsonb_functions,
     jsonb_operators,
     moment,
+    moment_templates,
+    moment_text,
+    number_reading,
     number_templates,
     ordered_sets,
     regexp,
@@ -59,6 +63,7 @@ __all__ = [
     "arrays",
     "calendar",
     "decimals",
+    "degrees",
     "fields",
     "floats",
     "interval",
@@ -67,6 +72,9 @@ __all__ = [
     "jsonb_functions",
     "jsonb_operators",
     "moment",
+    "moment_templates",
+    "moment_text",
+    "number_reading",
     "number_templates",
     "ordered_sets",
     "pure",

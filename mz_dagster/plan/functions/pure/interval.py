@@ -205,18 +205,14 @@ def justified_hours(span: Span) -> Span:
         (0, 0, 82800000000)
     """
     months, days, clock = span
-    whole, clock = _split(clock, DAY)
-    days, clock = _one_sign(days + whole, clock, DAY)
-    return checked(months, days, clock)
+    return checked(months, *_carried(days, clock, DAY))
 
 
 @pure("justify_days_interval")
 def justified_days(span: Span) -> Span:
     """Returns the interval with months in the place of each 30 days, and one sign for both."""
     months, days, clock = span
-    whole, days = _split(days, _MONTH_DAYS)
-    months, days = _one_sign(months + whole, days, _MONTH_DAYS)
-    return checked(months, days, clock)
+    return checked(*_carried(months, days, _MONTH_DAYS), clock)
 
 
 @pure("justify_interval")
@@ -244,6 +240,12 @@ def _split(value: int, unit: int) -> tuple[int, int]:
     """Returns quotient and remainder, both with the sign of `value`."""
     whole = abs(value) // unit * (1 if value >= 0 else -1)
     return whole, value - whole * unit
+
+
+def _carried(great: int, small: int, unit: int) -> tuple[int, int]:
+    """Returns both with one sign, each `unit` of the small ones carried over as one of the great."""
+    whole, small = _split(small, unit)
+    return _one_sign(great + whole, small, unit)
 
 
 def _one_sign(great: int, small: int, unit: int) -> tuple[int, int]:

@@ -253,11 +253,7 @@ def _extracted(text: str) -> list[Node]:
 @pure("jsonb_object_keys")
 def keys(text: str) -> list[str]:
     """Returns the keys of an object."""
-    node = read(text)
-    if type(node) is not dict:
-        what = "a scalar" if is_scalar(node) else "an array"
-        raise SqlFailure("22023", f"cannot call jsonb_object_keys on {what}")
-    return list(node)
+    return list(_object_given(text, "jsonb_object_keys"))
 
 
 @pure("jsonb_each")
@@ -282,11 +278,15 @@ def _members(text: str, name: str) -> dict[str, Node]:
 @pure("jsonb_to_record")
 def record(text: str) -> str:
     """Returns an object as it is."""
+    _object_given(text, "populate_composite")
+    return text
+
+
+def _object_given(text: str, name: str) -> dict[str, Node]:
     node = read(text)
     if type(node) is not dict:
-        what = "a scalar" if is_scalar(node) else "an array"
-        raise SqlFailure("22023", f"cannot call populate_composite on {what}")
-    return text
+        raise SqlFailure("22023", f"cannot call {name} on {'a scalar' if is_scalar(node) else 'an array'}")
+    return node
 
 
 @pure("jsonb_to_recordset")

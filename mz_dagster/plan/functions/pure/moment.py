@@ -8,7 +8,6 @@ Narrower than PostgreSQL: years 1 to 9999, times before 24:00:00, nothing infini
 from __future__ import annotations
 
 import math
-import re
 
 from mz_dagster.plan.functions.pure.calendar import (
     DAY,
@@ -25,11 +24,6 @@ from mz_dagster.plan.functions.pure.calendar import (
 )
 from mz_dagster.plan.functions.pure.interval_text import Span, clock_text
 from mz_dagster.plan.functions.pure.registry import SqlFailure, pure
-
-_TIME = re.compile(
-    r"[ \t\n\v\f\r]*([0-9]{1,2}):([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]*))?)?"
-    r"(?:[ \t\n\v\f\r]*([aApP])[mM])?[ \t\n\v\f\r]*"
-)
 
 
 @pure("add_timestamp_interval", "add_timestamptz_interval")
@@ -145,31 +139,6 @@ def binned(stride: Span, moment: int, origin: int) -> int:
     if size <= 0:
         raise SqlFailure("22008", "stride must be greater than zero")
     return checked_moment(moment - (moment - origin) % size)
-
-
-@pure("cast_text_to_time")
-def time_of_text(text: str) -> int:
-    """Returns the time that `text` spells: `HH:MM`, with or without seconds and their fraction, AM or PM.
-
-    Example:
-        >>> time_of_text("01:02:03.5"), time_of_text("12:30 am")
-        (3723500000, 1800000000)
-    """
-    matched = _TIME.fullmatch(text)
-    if matched is None:
-        raise SqlFailure("22007", f'invalid input syntax for type time: "{text}"')
-    hours, minutes, seconds = (int(one or 0) for one in matched.groups()[:3])
-    # As PostgreSQL does it: through a double.
-    micros = round(float(f"0.{matched[4] or 0}") * SECOND)
-    half = (matched[5] or "").lower()
-    if half and hours > 12:
-        hours = 99
-    elif half:
-        hours = hours % 12 + (12 if half == "p" else 0)
-    clock = hours * HOUR + minutes * MINUTE + seconds * SECOND + micros
-    if minutes > 59 or seconds > 60 or clock >= DAY:
-        raise SqlFailure("22008", f'date/time field value out of range: "{text}"')
-    return clock
 
 
 @pure("cast_time_to_text")

@@ -19,7 +19,6 @@ _PATTERNS = (
     ",", ".", "0", "9", "B", "C", "D", "EEEE", "FM", "G", "L", "MI", "PL", "PR", "RN", "SG", "SP", "S", "TH", "V",
     "b", "c", "d", "eeee", "fm", "g", "l", "mi", "pl", "pr", "rn", "sg", "sp", "s", "th", "v",
 )  # fmt: skip
-_SIGNS = ("S", "MI", "PL", "SG", "PR")
 
 
 @dataclass(slots=True)

@@ -32,7 +32,8 @@ _UPPER = (
     "US", "WW", "W", "Y,YYY", "YYYY", "YYY", "YY", "Y",
 )  # fmt: skip
 _PATTERNS = (*_UPPER, *(one.lower() for one in _UPPER if one == one.upper()))
-_TOKEN = re.compile(
+#: Finds the patterns of a template, each with its modifiers, and the text between them.
+TOKEN = re.compile(
     "(?P<prefix>FM|fm|TM|tm)?(?:(?P<pattern>" + "|".join(re.escape(one) for one in _PATTERNS) + ")(?P<suffix>TH|th|SP)?"
     r'|"(?P<quoted>(?:[^"\\]|\\.)*)"?|\\(?=")(?P<escaped>")|(?P<other>.)|$)',
     re.DOTALL,
@@ -128,7 +129,7 @@ def _text(clock: _Clock, template: str) -> str | None:
 def _parsed(template: str) -> tuple[str | tuple[str, str, str], ...]:
     """Returns text to copy and patterns, each with its prefix and its suffix."""
     parts: list[str | tuple[str, str, str]] = []
-    for found in _TOKEN.finditer(template):
+    for found in TOKEN.finditer(template):
         if found["pattern"]:
             parts.append((found["pattern"], (found["prefix"] or "").upper(), found["suffix"] or ""))
         elif found["quoted"] is not None:

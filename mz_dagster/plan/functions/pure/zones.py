@@ -8,7 +8,7 @@ taken by the offset before: both are the smaller of the two offsets there are.
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 from mz_dagster.plan.functions.pure.calendar import SECOND, checked_moment
 from mz_dagster.plan.functions.pure.interval_text import Span, text_of_interval
@@ -16,6 +16,20 @@ from mz_dagster.plan.functions.pure.registry import SqlFailure, pure
 
 _EPOCH = datetime(1970, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
+#: The names of zones by themselves in lower case, once one was looked up.
+_ZONES: dict[str, str] = {}
+
+
+def zone_named(text: str) -> str | None:
+    """Returns the name of the zone that `text` names in any case; None if there is none.
+
+    Example:
+        >>> zone_named("europe/BERLIN"), zone_named("Europe/Nowhere")
+        ('Europe/Berlin', None)
+    """
+    if not _ZONES:
+        _ZONES.update({name.lower(): name for name in available_timezones()})
+    return _ZONES.get(text.lower())
 
 
 @pure("timezone_text_timestamptz")

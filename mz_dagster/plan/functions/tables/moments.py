@@ -84,6 +84,8 @@ _FUNCTIONS: tuple[tuple[tuple[str, ...], str, tuple[Kind, ...], Kind, bool], ...
     (("make_timestamp",), "make_timestamp", (_I4,) * 5 + (_F8,), _TS, True),
     (("make_timestamptz",), "make_timestamptz", (_I4,) * 5 + (_F8,), _TZ, True),
     (("to_timestamp",), "to_timestamp_float8", (_F8,), _TZ, True),
+    (("to_timestamp",), "to_timestamp_text_text", (_T, _T), _TZ, True),
+    (("to_date",), "to_date_text_text", (_T, _T), _D, True),
     (("timezone",), "timezone_text_timestamp", (_T, _TS), _TZ, True),
     (("timezone",), "timezone_text_timestamptz", (_T, _TZ), _TS, True),
     (("timezone",), "timezone_interval_timestamp", (_IV, _TS), _TZ, True),
@@ -127,8 +129,6 @@ def overloads() -> Iterator[Overload]:
             yield Overload(name, arguments, implementation)
     for short, kind in _SHOWN.items():
         yield Overload("to_char", (kind, _T), f"to_char_{short}")
-    for name in ("to_date", "to_timestamp"):
-        yield Overload(name, (_T, _T), "", refused="texts are read in ISO form only: cast them")
     for kind in (_TS, _TZ):
         yield Overload("age", (kind,), "", refused="it counts from the day of the statement")
     yield Overload("date_trunc", (_T, _TZ, _T), "", refused="truncate x AT TIME ZONE z instead")

@@ -9,13 +9,16 @@ scale holds them:
 | `ln`, `log` | 30, or the greatest of the arguments' |
 | `power` | 16, or the greatest of the arguments' |
 | `div`, `factorial`; `gcd`, `lcm` | 0; the greater scale |
+| `to_number` | the digits behind the template's point; it must be a literal |
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mz_dagster.plan.functions.signature import Failure, Function, Overload, ScaleRule
+from mz_dagster.plan.functions.pure.number_reading import scale_of_template
+from mz_dagster.plan.functions.pure.registry import SqlFailure
+from mz_dagster.plan.functions.signature import Failure, Function, Nullability, Overload, ScaleRule
 from mz_dagster.plan.types import Kind, ScalarType
 
 _I2, _I4, _I8, _F8, _N, _T = Kind.INT2, Kind.INT4, Kind.INT8, Kind.FLOAT8, Kind.NUMERIC, Kind.TEXT
@@ -30,6 +33,21 @@ def _at_least(scale: int) -> ScaleRule:
         return max(scale, *(one.scale for one in types))
 
     return rule
+
+
+def _of_template(_: Sequence[ScalarType], values: Sequence[object]) -> int | Failure:
+    template = values[1] if len(values) > 1 else None
+    if not isinstance(template, str):
+        return Failure(
+            "0A000",
+            "a template of to_number that is not a literal is not supported",
+            "Quote it: how many digits it has behind the point is the scale of the result.",
+        )
+    try:
+        return scale_of_template(template)
+    except SqlFailure as failure:
+        sqlstate, message = str(failure).split(" ", 1)
+        return Failure(sqlstate, message)
 
 
 def _whole(types: Sequence[ScalarType], _: Sequence[object]) -> int | Failure:
@@ -71,8 +89,14 @@ _FLOAT: tuple[tuple[tuple[str, ...], str, bool], ...] = (
     (("atanh",), "atanh", True),
     (("degrees",), "degrees", True),
     (("radians",), "radians", True),
+    (("sind",), "sind", True),
+    (("cosd",), "cosd", True),
+    (("tand",), "tand", True),
+    (("cotd",), "cotd", True),
+    (("asind",), "asind", True),
+    (("acosd",), "acosd", True),
+    (("atand",), "atand", False),
 )
-_IN_DEGREES = ("sind", "cosd", "tand", "cotd", "asind", "acosd", "atand")
 
 
 def functions() -> Iterator[Function]:
@@ -83,6 +107,7 @@ def functions() -> Iterator[Function]:
         yield Function(f"{name}_float8", (_F8,), _F8, fallible=fallible)
     yield Function("power_float8", (_F8, _F8), _F8, fallible=True)
     yield Function("atan2_float8", (_F8, _F8), _F8)
+    yield Function("atan2d_float8", (_F8, _F8), _F8)
     yield Function("pi", (), _F8)
     yield Function("min_scale_numeric", (_N,), _I4)
     yield Function("width_bucket_numeric", (_N, _N, _N, _I4), _I4, fallible=True)
@@ -95,6 +120,7 @@ def functions() -> Iterator[Function]:
         yield Function(f"shift_right_{short}", (kind, _I4), kind)
     for short, kind in _SHOWN.items():
         yield Function(f"to_char_{short}", (kind, _T), _T, fallible=True)
+    yield Function("to_number_text_text", (_T, _T), _N, fallible=True, nullability=Nullability.ALWAYS)
     for short in ("int4", "int8"):
         kind = _INTEGERS[short]
         yield Function(f"gcd_{short}", (kind, kind), kind, fallible=True)
@@ -114,15 +140,13 @@ def overloads() -> Iterator[Overload]:
     for name in ("power", "pow", "^"):
         yield Overload(name, (_F8, _F8), "power_float8")
     yield Overload("atan2", (_F8, _F8), "atan2_float8")
+    yield Overload("atan2d", (_F8, _F8), "atan2d_float8")
     yield Overload("pi", (), "pi")
     yield Overload("min_scale", (_N,), "min_scale_numeric")
     yield Overload("width_bucket", (_N, _N, _N, _I4), "width_bucket_numeric")
     yield Overload("width_bucket", (_F8, _F8, _F8, _I4), "width_bucket_float8")
     for name in ("scale", "trim_scale"):
         yield Overload(name, (_N,), "", refused="a numeric has the scale of its type, not one of its own")
-    for name in _IN_DEGREES:
-        yield Overload(name, (_F8,), "", refused="use radians: sin(radians(x)), for example")
-    yield Overload("atan2d", (_F8, _F8), "", refused="use radians: degrees(atan2(y, x))")
     for short, kind in _INTEGERS.items():
         for symbol, name in _BITS.items():
             yield Overload(symbol, (kind, kind), f"{name}_{short}")
@@ -131,7 +155,7 @@ def overloads() -> Iterator[Overload]:
         yield Overload(">>", (kind, _I4), f"shift_right_{short}")
     for short, kind in _SHOWN.items():
         yield Overload("to_char", (kind, _T), f"to_char_{short}")
-    yield Overload("to_number", (_T, _T), "", refused="cast the text to numeric(38, 2), for example")
+    yield Overload("to_number", (_T, _T), "to_number_text_text", _of_template)
     for short in ("int4", "int8"):
         kind = _INTEGERS[short]
         yield Overload("gcd", (kind, kind), f"gcd_{short}")

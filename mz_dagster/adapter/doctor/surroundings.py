@@ -1,0 +1,94 @@
+"""Checks of everything around the catalog and the shards: folders, the disk, files of definitions, sources, Spark."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from mz_dagster.adapter.catalog_definitions import CatalogDefinitions
+from mz_dagster.adapter.change_plan import plan_changes
+from mz_dagster.adapter.doctor.finding import Finding
+from mz_dagster.adapter.doctor.patient import Patient
+from mz_dagster.adapter.project import Project
+from mz_dagster.adapter.project_files import BadProjectFile, load_objects
+from mz_dagster.errors import Error
+from mz_dagster.formalism import GlobalId
+from mz_dagster.storage.spark import server_status, stop_server
+
+LEAST_FREE = 256 << 20
+"""How many bytes should be free: a few steps' worth."""
+
+
+def check_place(project: Project) -> Iterator[Finding]:
+    """Yields what keeps anybody from writing in the project, and what a Spark server left."""
+    places = [project.state, project.state / "shards"]
+    for folder in [one for one in places if one.is_dir()] or [project.root]:
+        if not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
+            yield Finding("not-writable", str(folder), "it cannot be written by this user")
+    free = shutil.disk_usage(project.root).free
+    if free < LEAST_FREE:
+        yield Finding("disk-full", str(project.root), f"{free >> 20} MB are free")
+    spark = project.state / "spark"
+    if (spark / "server.json").exists() and server_status(spark) is None:
+        yield Finding("spark-gone", str(spark / "server.json"), "its process is gone", partial(_clear_spark, spark))
+    if (project.root / "definitions.py").exists() and not (project.state / "dagster" / "dagster.yaml").exists():
+        yield Finding("no-dagster", str(project.state / "dagster"), "there is no Dagster instance yet")
+
+
+def check_definitions(patient: Patient) -> Iterator[Finding]:
+    """Yields how the project's files differ from the catalog."""
+    project = patient.project
+    try:
+        plan = plan_changes(load_objects(project), patient.catalog.objects())
+    except BadProjectFile as error:
+        yield Finding("project-files", str(project.assets), error.message)
+        return
+    for what, names in (
+        ("new", plan.created),
+        ("changed", plan.replaced),
+        ("defined by no file any more", plan.orphaned),
+    ):
+        if names:
+            yield Finding("definitions-differ", str(project.assets), f"{what}: {', '.join(names)}")
+
+
+def check_sources(patient: Patient, *, deep: bool) -> Iterator[Finding]:
+    """Yields the files that bindings name and that are not as they were; `deep` compares hashes."""
+    definitions = CatalogDefinitions(patient.catalog, patient.project)
+    bound: dict[GlobalId, list[tuple[str, int, str]]] = {}
+    for row in patient.records["bound_file"]:
+        if row["source"] in patient.objects and not patient.is_dropped(row["source"]):
+            bound.setdefault(row["source"], []).append((row["path"], row["size"], row["sha256"]))
+    for id, files in bound.items():
+        where = patient.called(id)
+        try:
+            folder = definitions.source(id).folder
+        except Error as error:
+            yield Finding("source-unknown", where, error.message)
+            continue
+        for path, size, sha256 in files:
+            yield from _check_file(where, folder / path, size, sha256 if deep else None)
+
+
+def _check_file(where: str, path: Path, size: int, sha256: str | None) -> Iterator[Finding]:
+    try:
+        found = path.stat().st_size
+        if found != size:
+            yield Finding("bound-file-changed", where, f'file "{path}" has {found} bytes, and had {size}')
+        elif sha256 is not None:
+            with open(path, "rb") as file:
+                if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
+                    yield Finding("bound-file-changed", where, f'file "{path}" has another content')
+    except FileNotFoundError:
+        yield Finding("bound-file-missing", where, f'file "{path}" is gone')
+    except OSError as error:
+        yield Finding("bound-file-missing", where, f'file "{path}" cannot be read: {error.strerror}')
+
+
+def _clear_spark(state: Path) -> str:
+    stop_server(state)
+    return f"cleared what a Spark server left in {state}"

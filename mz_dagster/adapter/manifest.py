@@ -1,0 +1,149 @@
+"""The manifest of a backup: which files it consists of, and how to tell that they are all there and unharmed.
+
+It is written last, into a file of its own that is then renamed. So a backup without a manifest is one that did not
+finish, and a manifest that differs from its own checksum was damaged.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from mz_dagster.errors import OperationalError
+from mz_dagster.storage.shard_copy import CopiedFile
+
+MANIFEST = "manifest.json"
+FORMAT = 1
+
+
+class BackupUnusable(OperationalError):
+    """Reports a folder that is no backup, or one that is incomplete or damaged; nothing was made of it."""
+
+    sqlstate = "58030"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """Is what a backup says of itself.
+
+    Attributes:
+        made_by: The version of the code.
+        made_at_ms: When the catalog's state was taken, in milliseconds since the epoch.
+        project: The project's name.
+        left_out: Settings that are not in the backup, because they are secret or of the old place.
+        files: Everything else in the backup's folder, sorted by path.
+    """
+
+    made_by: str
+    made_at_ms: int
+    project: str
+    left_out: tuple[str, ...]
+    files: tuple[CopiedFile, ...]
+
+    @property
+    def bytes(self) -> int:
+        """The size of all files."""
+        return sum(one.size for one in self.files)
+
+
+def describe(root: Path, path: str) -> CopiedFile:
+    """Returns size and hash of the file at `path` below a backup's root."""
+    with open(root / path, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256")
+        return CopiedFile(path, os.fstat(file.fileno()).st_size, digest.hexdigest())
+
+
+def write_manifest(root: Path, manifest: Manifest) -> None:
+    """Makes what lies in a backup's folder a backup, once everything of it is on disk."""
+    sync(root, (one.path for one in manifest.files))
+    body = {"format": FORMAT, **asdict(manifest)}
+    unfinished = root / f"{MANIFEST}.tmp"
+    unfinished.write_text(json.dumps({"sha256": _checksum(body), **body}, indent=1), encoding="utf-8")
+    sync(root, [unfinished.name])
+    unfinished.rename(root / MANIFEST)
+    sync(root, [])
+
+
+def read_manifest(root: Path) -> Manifest:
+    """Returns the manifest of the backup in a folder.
+
+    Raises:
+        BackupUnusable: There is none, it is damaged, or it is of a newer format.
+    """
+    try:
+        text = (root / MANIFEST).read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise BackupUnusable(
+            f'"{root}" is no backup: it has no {MANIFEST}',
+            detail="A backup gets it last, so one without it did not finish.",
+            hint="Use another backup; this folder can be removed.",
+        ) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise BackupUnusable(f'cannot read the manifest of "{root}": {error}', hint="Use another backup.") from error
+    try:
+        body: dict[str, Any] = json.loads(text)
+        intact = body.pop("sha256") == _checksum(body)
+        found = body.pop("format")
+    except (ValueError, KeyError, AttributeError, TypeError):
+        intact, found = False, None
+    if not intact:
+        raise BackupUnusable(f'the manifest of "{root}" is damaged', hint="Use another backup.")
+    if found != FORMAT:
+        raise BackupUnusable(
+            f'the backup in "{root}" was made by a newer version',
+            detail=f"Its format is {found}; this version knows {FORMAT}.",
+            hint=f"Restore it with mz_dagster {body['made_by']} or later.",
+        )
+    files = tuple(CopiedFile(**one) for one in body.pop("files"))
+    return Manifest(files=files, left_out=tuple(body.pop("left_out")), **body)
+
+
+def verify(root: Path, manifest: Manifest, on_bytes: Callable[[int], None]) -> None:
+    """Checks size and hash of every file of a backup; `on_bytes` hears of the bytes read.
+
+    Raises:
+        BackupUnusable: A file is missing or differs; the error names the first, and how many there are.
+    """
+    broken = []
+    for one in manifest.files:
+        try:
+            found = describe(root, one.path)
+        except OSError as error:
+            broken.append(f"{one.path}: {error.strerror}")
+        else:
+            if found != one:
+                broken.append(f"{one.path}: not what was written")
+        on_bytes(one.size)
+    if broken:
+        raise BackupUnusable(
+            f'{len(broken)} files of the backup in "{root}" are missing or damaged',
+            detail=f"The first is {broken[0]}.",
+            hint="Use another backup; nothing was restored.",
+        )
+
+
+def sync(root: Path, paths: Iterable[str]) -> None:
+    """Returns once files below a folder are on disk, with the folders that name them."""
+    folders = {root}
+    for path in paths:
+        _sync(root / path)
+        folders.update(parent for parent in (root / path).parents if parent.is_relative_to(root))
+    for folder in folders:
+        _sync(folder)
+
+
+def _sync(path: Path) -> None:
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def _checksum(body: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()

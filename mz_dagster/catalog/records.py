@@ -1,0 +1,143 @@
+"""The catalog's rows as they are: copied whole for backups, and shown unchecked to whoever looks for damage.
+
+A copy is an SQLite database with the same tables, whatever the catalog's own database is, so that a backup of one kind
+restores into the other. It holds one committed state, without what belongs to processes: leases, writers, leaders,
+batches that are not live, and capabilities that expire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Select, Table, bindparam, delete, insert, select, update
+
+from mz_dagster.catalog.database import Database, Transactions, next_ids
+from mz_dagster.catalog.errors import CatalogTaken
+from mz_dagster.catalog.rows import BatchState
+from mz_dagster.catalog.schema import (
+    BATCH,
+    CAPABILITY,
+    LEASE,
+    LEASED_BATCH,
+    METADATA,
+    OBJECT,
+    TIMELINE,
+    WRITER,
+)
+from mz_dagster.catalog.upgrade import upgrade
+
+PORTION = 1000
+"""How many rows are copied by one statement."""
+
+_OF_PROCESSES = (WRITER, LEASE, LEASED_BATCH)
+
+Record = Mapping[str, Any]
+
+
+class Records(Transactions):
+    """Is the part of the catalog that shows and copies its rows, whatever they mean."""
+
+    def records(self) -> Mapping[str, tuple[Record, ...]]:
+        """Returns every row of every table, as it is, in one transaction; by table, in order of the primary key."""
+        with self._database.read() as connection:
+            return {
+                table.name: tuple(
+                    dict(row) for row in connection.execute(select(table).order_by(*table.primary_key)).mappings()
+                )
+                for table in METADATA.sorted_tables
+            }
+
+    def damage(self) -> tuple[str, ...]:
+        """Returns what the database itself finds broken in its file; PostgreSQL has its own tools for that.
+
+        Cost: one read of the file.
+        """
+        if not self._database.is_sqlite:
+            return ()
+        with self._database.read() as connection:
+            found = connection.exec_driver_sql("PRAGMA quick_check(20)").scalars().all()
+        return tuple(str(one) for one in found if one != "ok")
+
+    def copy_to(self, path: Path, *, holder: str, ttl_ms: int) -> int:
+        """Copies one committed state to a new SQLite file, and leases the live batches that it lists.
+
+        Writers wait for no more than the lease: the rows are copied after it.
+
+        Args:
+            path: The file; it must not be there.
+            holder: Who copies, in words that help to find it.
+            ttl_ms: How long the lease lasts unless renewed, in milliseconds.
+
+        Returns:
+            The lease, to be renewed and released by the caller.
+        """
+        with ExitStack() as stack:
+            with self._database.write() as connection:
+                # A transaction that begins to read while nobody else may write sees the very state that is leased.
+                state = stack.enter_context(self._database.read())
+                live = select(BATCH.c.id).where(BATCH.c.state == BatchState.LIVE.value)
+                ids = state.execute(live).scalars().all()
+                (lease,) = next_ids(connection, "lease", 1)
+                connection.execute(insert(LEASE).values(id=lease, holder=holder, until_ms=self._now_ms() + ttl_ms))
+                if ids:
+                    connection.execute(insert(LEASED_BATCH), [{"lease": lease, "batch": id} for id in ids])
+            copy = Database(f"sqlite:///{path}", self._database.clock)
+            try:
+                upgrade(copy)
+                with copy.write() as target:
+                    _copy_rows(state, target)
+            finally:
+                copy.close()
+        return int(lease)
+
+    def fill_from(self, path: Path) -> None:
+        """Makes this catalog, which must be empty, hold what a copy holds; in one transaction.
+
+        Args:
+            path: The copy; one of an older version is migrated in place.
+
+        Raises:
+            CatalogTaken: This catalog holds something already.
+            CatalogTooNew: The copy was made by a newer version of the code.
+        """
+        copy = Database(f"sqlite:///{path}", self._database.clock)
+        try:
+            upgrade(copy)
+            with copy.read() as state, self._database.write() as target:
+                if any(target.execute(select(one).limit(1)).first() is not None for one in (TIMELINE, OBJECT)):
+                    raise CatalogTaken
+                _copy_rows(state, target)
+        finally:
+            copy.close()
+
+
+def _copy_rows(source: Connection, target: Connection) -> None:
+    """Replaces the rows of a new catalog by another's."""
+    for table in reversed(METADATA.sorted_tables):
+        target.execute(delete(table))
+    owners = []
+    for table in METADATA.sorted_tables:
+        if table in _OF_PROCESSES:
+            continue
+        for portion in source.execute(_carried(table)).mappings().partitions(PORTION):
+            rows: list[dict[str, Any]] = [dict(row) for row in portion]
+            if table is TIMELINE:
+                rows = [row | {"holder": None, "until_ms": None} for row in rows]
+            elif table is OBJECT:  # an owner may be created after what it owns
+                owners += [{"the_id": row["id"], "owner": row["owner"]} for row in rows if row["owner"] is not None]
+                rows = [row | {"owner": None} for row in rows]
+            target.execute(insert(table), rows)
+    if owners:
+        target.execute(update(OBJECT).where(OBJECT.c.id == bindparam("the_id")), owners)
+
+
+def _carried(table: Table) -> Select[Any]:
+    query = select(table)
+    if table is BATCH:
+        return query.where(BATCH.c.state == BatchState.LIVE.value)
+    if table is CAPABILITY:
+        return query.where(CAPABILITY.c.until_ms.is_(None))
+    return query

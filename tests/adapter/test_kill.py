@@ -1,0 +1,82 @@
+"""The engine is killed by SIGKILL at random moments of poll, step, compaction and sweep, and started again.
+
+After each kill, before anything is repaired, a reader that uses nothing of the engine finds in every collection, at
+every time at which it can be read and something happened, exactly what belongs there; what is done once more in the end
+is there once. `test_crash` kills at every named place; here it is wherever the clock says.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from mz_dagster.adapter import Engine, Project
+from mz_dagster.clock import SYSTEM_CLOCK
+from mz_dagster.storage.spark import SparkConfig, close_sessions
+from tests.adapter.test_crash import TIMELINE, LaterClock, World, advance, world
+from tests.storage.independent_reader import IndependentReader
+
+__all__ = ["world"]
+
+
+def live(root: str, state_dir: str, ahead_ms: int) -> None:
+    """Is the process: advances the project, once."""
+    spark = SparkConfig(state_dir=Path(state_dir))
+    with Engine(Project.load(Path(root)), holder="to be killed", clock=LaterClock(ahead_ms), spark=spark) as engine:
+        advance(engine)
+    close_sessions()
+
+
+def check(world: World) -> None:
+    """Compares what can be read with what the inputs say, without the engine."""
+    reader = IndependentReader(world.root / ".mz")
+    ids, found = reader.ids(), reader.look()
+    for name in ("orders", "customers", "placed", "dear"):
+        contents = found[ids[name]]
+        for time in sorted({*world.orders, *world.customers}):
+            if contents.since <= time < contents.upper:
+                assert contents.at(time) == world.at(time)[name], f"{name} at {time}"
+
+
+def run(world: World, kill_after_s: float | None) -> int | None:
+    """Lets a process advance the project, and kills it after a while if it is not done; returns how it ended."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__, "pyspark.sql.connect.session"])
+    process = context.Process(target=live, args=(str(world.root), str(world.spark.state_dir), world.later_ms()))
+    process.start()
+    process.join(kill_after_s or 300)
+    process.kill()
+    process.join(60)
+    return process.exitcode
+
+
+def kill_again_and_again(world: World, rounds: int, kills: int) -> None:
+    random = Random(rounds)
+    killed, needed_s = 0, 10.0
+    for _ in range(rounds):
+        time = world.arrive()
+        for _ in range(kills):
+            killed += run(world, random.random() * needed_s) == -9
+            check(world)
+        begin = SYSTEM_CLOCK.monotonic_ms()
+        assert run(world, None) == 0
+        needed_s = (SYSTEM_CLOCK.monotonic_ms() - begin) / 1000
+        check(world)
+        with world.opened() as engine:
+            assert engine.catalog.ticks(TIMELINE)[-1] == time
+            assert engine.unsealed_ticks(TIMELINE) == ()
+    assert killed >= rounds * kills // 4
+
+
+@pytest.mark.timeout(600)
+def test_an_engine_that_is_killed_at_random_loses_and_doubles_nothing(world: World) -> None:
+    kill_again_and_again(world, rounds=1, kills=4)
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(3600)
+def test_an_engine_that_is_killed_hundreds_of_times_loses_and_doubles_nothing(world: World) -> None:
+    kill_again_and_again(world, rounds=30, kills=8)

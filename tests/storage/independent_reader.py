@@ -1,0 +1,151 @@
+"""Reads a project without the engine: SQLite's own driver for the catalog, and a Delta log and Parquet read by hand.
+
+So that a test need not believe the code that it tests. It takes no lease. Instead it looks at the catalog once more
+when it has read: if a batch of its list is gone by then, so may rows of it have been, and it reads again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow.parquet as pq
+
+Row = tuple[Any, ...]
+
+TRIES = 50
+
+
+class Damaged(AssertionError):
+    """Says that the files do not hold what the catalog lists."""
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What one collection held in one transaction of the catalog.
+
+    Attributes:
+        since: Its since.
+        upper: Its upper.
+        updates: All of its updates: row, time, diff.
+    """
+
+    since: int
+    upper: int
+    updates: tuple[tuple[Row, int, int], ...]
+
+    def at(self, time: int) -> Counter[Row]:
+        """Returns the rows at a time."""
+        rows: Counter[Row] = Counter()
+        for row, updated, diff in self.updates:
+            if updated <= time:
+                rows[row] += diff
+        return Counter({row: count for row, count in rows.items() if count})
+
+
+class IndependentReader:
+    """Reads all collections of the project whose state is in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def look(self) -> Mapping[str, Contents]:
+        """Returns what every collection that is not dropped holds, all in one state of the catalog."""
+        for _ in range(TRIES):
+            collections, listed = self._listed()
+            try:
+                found = {
+                    id: Contents(since, upper, self._updates(shard, columns, listed.get(id, {})))
+                    for id, (since, upper, shard, columns) in collections.items()
+                }
+            except (OSError, Damaged):
+                if self._all_there(listed):
+                    raise
+                continue
+            if self._all_there(listed):
+                return found
+        raise AssertionError(f"in {TRIES} tries no list could be read before it was swept")
+
+    def _connect(self) -> closing[sqlite3.Connection]:
+        return closing(sqlite3.connect(self._folder / "catalog.sqlite", timeout=60, isolation_level=None))
+
+    def ids(self) -> dict[str, str]:
+        """Returns the ids that names denote."""
+        with self._connect() as connection:
+            return dict(connection.execute("SELECT name, object FROM name").fetchall())
+
+    def _listed(self) -> tuple[dict[str, tuple[int, int, str, list[str]]], dict[str, dict[int, int]]]:
+        """Returns since, upper, folder and columns of the collections, and the rows of their live batches."""
+        with self._connect() as connection:
+            connection.execute("BEGIN")
+            rows = connection.execute(
+                "SELECT c.id, c.since, c.upper, c.shard, o.column_types FROM collection c JOIN object o ON o.id = c.id"
+            ).fetchall()
+            batches = connection.execute("SELECT collection, id, rows FROM batch WHERE state = 'live'").fetchall()
+        listed: dict[str, dict[int, int]] = {}
+        for collection, id, count in batches:
+            listed.setdefault(collection, {})[id] = count
+        collections = {
+            id: (json.loads(since)[0], json.loads(upper)[0], shard, [column[0] for column in json.loads(columns)])
+            for id, since, upper, shard, columns in rows
+            if "[]" not in (since, upper)
+        }
+        return collections, listed
+
+    def _all_there(self, listed: Mapping[str, Mapping[int, int]]) -> bool:
+        with self._connect() as connection:
+            query = "SELECT id FROM batch WHERE state IN ('live', 'replaced')"
+            there = {id for (id,) in connection.execute(query)}
+        return all(id in there for batches in listed.values() for id in batches)
+
+    def _updates(self, shard: str, columns: list[str], batches: Mapping[int, int]) -> tuple[tuple[Row, int, int], ...]:
+        if not batches:
+            return ()
+        files = committed_files(self._folder / shard)
+        updates: list[tuple[Row, int, int]] = []
+        for batch, expected in batches.items():
+            count = 0
+            for path in files.get(batch, ()):
+                table = pq.ParquetFile(path).read([*columns, "mz_timestamp", "mz_diff"])
+                for one in table.to_pylist():
+                    updates.append((tuple(one[name] for name in columns), one["mz_timestamp"], one["mz_diff"]))
+                count += table.num_rows
+            if count != expected:
+                raise Damaged(f"batch {batch} in {shard} holds {count} rows and not {expected}")
+        return tuple(updates)
+
+
+def committed_files(table: Path) -> dict[int, list[Path]]:
+    """Returns the data files in the newest state of a Delta table, by their batch."""
+    log = table / "_delta_log"
+    versions = sorted(path for path in log.iterdir() if re.fullmatch(r"\d{20}\.json", path.name))
+    checkpoints = sorted(path for path in log.iterdir() if re.fullmatch(r"\d{20}\.checkpoint\.parquet", path.name))
+    files: dict[str, int] = {}
+    start = -1
+    if checkpoints:
+        start = int(checkpoints[-1].name[:20])
+        for added in pq.ParquetFile(checkpoints[-1]).read(["add"]).column("add").to_pylist():
+            if added is not None and added["path"] is not None:
+                files[added["path"]] = int(dict(added["partitionValues"])["mz_batch"])
+    later = [path for path in versions if int(path.name[:20]) > start]
+    if [int(path.name[:20]) for path in later] != list(range(start + 1, start + 1 + len(later))):
+        raise Damaged(f"the log of {table.name} has gaps")
+    for path in later:
+        for line in path.read_text().splitlines():
+            action = json.loads(line)
+            if "add" in action:
+                files[action["add"]["path"]] = int(action["add"]["partitionValues"]["mz_batch"])
+            elif "remove" in action:
+                files.pop(action["remove"]["path"], None)
+    found: dict[int, list[Path]] = {}
+    for file, batch in files.items():
+        found.setdefault(batch, []).append(table / unquote(file))
+    return found

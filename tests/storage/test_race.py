@@ -1,0 +1,125 @@
+"""Several processes do everything at once to one project, some paused past their leases; the history is explained.
+
+On both catalogs. A pause is a SIGSTOP, longer than every lease; a process that goes on finds itself expired, swept or
+deposed, at whatever instruction it was.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from mz_dagster.catalog import BatchState, Catalog
+from mz_dagster.clock import SYSTEM_CLOCK, ManualClock
+from mz_dagster.storage import LocalShards, sweep
+from tests.postgres_server import running_postgres
+from tests.storage.history import history
+from tests.storage.history_checker import violations
+from tests.storage.race_worker import LEASE_MS, STOP, make_project, work
+
+WORKERS = 5
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'catalog.sqlite'}"
+    else:
+        with running_postgres() as server:
+            yield f"postgresql+psycopg://{server.user}@/postgres?host={server.socket_dir}"
+
+
+def started(folder: Path, url: str, seed: int) -> list[ForkServerProcess]:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.storage.kill_worker", "tests.storage.race_worker"])
+    workers = [
+        context.Process(target=work, args=(str(folder), url, f"p{n}", seed + n), daemon=True) for n in range(WORKERS)
+    ]
+    for worker in workers:
+        worker.start()
+    return workers
+
+
+def race(folder: Path, url: str, answers: int, seed: int) -> Counter[tuple[str, str | None]]:
+    """Lets processes race for so many answers, explains these, and returns how often each came."""
+    random = Random(seed)
+    make_project(url)
+    workers = started(folder, url, seed)
+    try:
+        while answered(folder) < answers and not errors(folder):
+            SYSTEM_CLOCK.sleep(random.random() * 0.5)
+            victims = [one.pid for one in random.sample(workers, random.choice([1, 1, 2]))]
+            for pid in victims:
+                assert pid is not None
+                os.kill(pid, signal.SIGSTOP)
+            SYSTEM_CLOCK.sleep(LEASE_MS * random.choice([1.2, 2]) / 1000)
+            for pid in victims:
+                assert pid is not None
+                os.kill(pid, signal.SIGCONT)
+        (folder / STOP).touch()
+        for worker in workers:
+            worker.join(60)
+        assert [worker.exitcode for worker in workers] == [0] * WORKERS, errors(folder)
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.join(60)
+    events = history(folder / "history")
+    assert violations(events) == []
+    check_nothing_is_left(folder, url)
+    return Counter((event.operation, event.answer) for event in events)
+
+
+def answered(folder: Path) -> int:
+    path = folder / "history"
+    return path.read_text().count("\n") if path.exists() else 0
+
+
+def errors(folder: Path) -> str:
+    return "\n".join(path.read_text() for path in folder.glob("*.error"))
+
+
+def check_nothing_is_left(folder: Path, url: str) -> None:
+    """Long after, a sweep leaves the live batches and nothing else."""
+    with Catalog.open(url, clock=ManualClock(SYSTEM_CLOCK.now_ms() + 10**9)) as catalog:
+        shards = LocalShards(folder)
+        sweep(catalog, shards, thorough=True)
+        for row in catalog.collections(dropped=True):
+            batches = catalog.batches(row.id)
+            assert {batch.state for batch in batches} <= {BatchState.LIVE}
+            assert shards.stored_batches(row) == {batch.id for batch in batches}
+
+
+EVERYTHING = {
+    ("append", "done"),
+    ("append", "refused"),
+    ("read", "contents"),
+    ("read", "before since"),
+    ("read", "beyond upper"),
+    ("lead", "done"),
+    ("hold", "done"),
+    ("downgrade", "done"),
+    ("renew", "done"),
+    ("release", "done"),
+}
+
+
+def test_what_racing_processes_are_told_can_be_explained(tmp_path: Path, url: str) -> None:
+    answers = race(tmp_path, url, answers=100, seed=11)
+    assert answers["append", "done"] >= 10
+    assert answers["read", "contents"] >= 10
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("seed", range(3))
+def test_what_racing_processes_are_told_all_along_can_be_explained(tmp_path: Path, url: str, seed: int) -> None:
+    assert set(race(tmp_path, url, answers=5000, seed=seed)) >= EVERYTHING
