@@ -49,6 +49,26 @@ def test_all_threads_get_one_session(spark: SparkSession, spark_config: SparkCon
         assert list(pool.map(lambda n: spark.range(n).count(), range(4))) == [0, 1, 2, 3]
 
 
+# A call that was given up may go on in its thread until after the session was closed.
+_LATE = """
+from mz_dagster.storage.spark import session as sessions
+sessions._PING_SECONDS = 0.1
+session = sessions._connect("sc://127.0.0.1:1", None, None, own=False)
+client = session.client
+stub = client._stub
+sessions._stop(session)
+try:
+    stub.Interrupt(client._interrupt_request("all"))
+except ConnectionError as error:
+    print(error)
+"""
+
+
+def test_a_call_after_the_session_was_closed_is_an_error_and_no_crash() -> None:
+    done = subprocess.run([sys.executable, "-c", _LATE], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, "the Spark session is closed"), done.stderr[-2000:]
+
+
 def test_stored_types_come_back_as_they_are(spark: SparkSession) -> None:
     scalars = (BOOL, INT2, INT4, INT8, FLOAT4, FLOAT8, TEXT, DATE, TIMESTAMP, TIMESTAMPTZ, MZ_TIMESTAMP, numeric(5))
     schema = update_schema([Column(f"c{position}", scalar) for position, scalar in enumerate(scalars)])

@@ -349,15 +349,13 @@ def _cast_value(argument: Literal, target: ScalarType) -> Literal | None:
         return _parsed(value, target)
     if not isinstance(value, int | Decimal) or argument.type.kind is Kind.MZ_TIMESTAMP:
         return None
-    if target.kind is Kind.NUMERIC:
-        return _parsed(str(value), target)
+    if target.kind in (Kind.NUMERIC, Kind.FLOAT4, Kind.FLOAT8):
+        return _parsed(f"{value:f}" if isinstance(value, Decimal) else str(value), target)
     if isinstance(value, Decimal):
         whole = value.to_integral_value("ROUND_HALF_UP")
         return _in_range(int(whole), target)
     if target.kind is Kind.TEXT:
         return Literal(str(value), target)
-    if target.kind is Kind.FLOAT8:
-        return Literal(float(value), target)
     return _in_range(value, target)
 
 

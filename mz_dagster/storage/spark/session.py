@@ -17,7 +17,7 @@ import tempfile
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 from mz_dagster.errors import OperationalError, ProgrammingError
 from mz_dagster.storage.spark.config import DELTA_CONF, DELTA_PACKAGE, SparkConfig, server_conf
@@ -28,6 +28,8 @@ from mz_dagster.storage.spark.server import ServerInfo, ensure_server
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from mz_dagster.storage.spark.channel import BoundedChannelBuilder
 
 # pyspark's functions look at it to tell whether they make Connect's columns or Classic's.
 _CONNECT_VARIABLE = "SPARK_CONNECT_MODE_ENABLED"
@@ -45,6 +47,7 @@ class _Key(NamedTuple):
 _lock = threading.RLock()
 _sessions: dict[_Key, SparkSession] = {}
 _lent: WeakSet[SparkSession] = WeakSet()
+_builders: WeakKeyDictionary[SparkSession, BoundedChannelBuilder] = WeakKeyDictionary()
 # A forked child must not use its parent's channels, nor release its parent's sessions when it exits.
 os.register_at_fork(after_in_child=_sessions.clear)
 
@@ -213,6 +216,7 @@ def _connect(url: str, token: str | None, server: ServerInfo | None, *, own: boo
     stream = REMOTE_STREAM_SECONDS if server is None else EMBEDDED_STREAM_SECONDS
     channel = BoundedChannelBuilder(url, token=token, stream_seconds=stream, unary_seconds=UNARY_SECONDS)
     session = ConnectSession.builder.channelBuilder(channel).create() if own else ConnectSession(connection=channel)
+    _builders[cast("SparkSession", session)] = channel
     session.client.set_retry_policies([BoundedPolicy(lambda: server is not None and not server.is_alive)])
     return cast("SparkSession", session)
 
@@ -287,6 +291,8 @@ def _stop(session: SparkSession) -> None:
     with contextlib.suppress(Exception):
         call_with_deadline(None, client.release_session, _PING_SECONDS)
     cast(Any, session).release_session_on_close = False
+    if (builder := _builders.get(session)) is not None:
+        builder.refuse_calls()
     session.stop()
 
 
