@@ -149,6 +149,7 @@ print(time.monotonic())
     assert took < 15
 
 
+@pytest.mark.deep
 @pytest.mark.timeout(400)
 def test_server_of_a_killed_test_run_is_stopped(tmp_path: Path) -> None:
     test = tmp_path / "test_dies.py"
