@@ -370,15 +370,6 @@ class LocalShards:
         except OSError as error:
             raise _unavailable("remove", path, error) from error
 
-    def check_complete(self, collection: CollectionRow, batches: Sequence[Batch]) -> None:
-        """Checks that the newest snapshot holds all rows of the batches, from its metadata alone.
-
-        Raises:
-            BatchIncomplete: It does not.
-        """
-        if any(batch.stats.rows for batch in batches):
-            self.files(collection, batches)
-
     def _incomplete(self, collection: CollectionRow, batches: Sequence[Batch], error: OSError) -> Exception:
         """Returns the error that says which batch lost a file under a reader, or that the folder cannot be read."""
         path = self.path(collection)

@@ -18,8 +18,9 @@ import pytest
 from mz_dagster.adapter import BadSettings, Connection, Engine, Isolation, Project, SecondRunner
 from mz_dagster.catalog import Led
 from mz_dagster.compute import Outcome, StepReport
-from mz_dagster.errors import DataError, Error, OperationalError, ProgrammingError
+from mz_dagster.errors import DataError, OperationalError, ProgrammingError
 from mz_dagster.storage.spark import SparkConfig, ensure_server, server_status, stop_server
+from tests.errors import says_what_to_do
 
 TIMELINE = "default"
 ORDERS = (
@@ -57,15 +58,6 @@ def step(engine: Engine) -> StepReport:
 def rows(connection: Connection, name: str, time: int | None = None) -> list[tuple[Any, ...]]:
     at = "" if time is None else f" AS OF {time}"
     return sorted(connection.execute(f"SELECT * FROM {name}{at}").fetchall())
-
-
-def says_what_to_do(error: Error, *parts: str) -> None:
-    """Checks that an error's message has PostgreSQL's grammar, and that the error as shown has the parts and a hint."""
-    assert error.hint, error
-    assert error.hint.endswith("."), error.hint
-    assert not error.message.endswith("."), error.message
-    for part in parts:
-        assert part in str(error), error
 
 
 # ---- folders and files

@@ -7,22 +7,10 @@ import pytest
 from mz_dagster.adapter import Connection, maintain_view
 from mz_dagster.adapter.doctor import Severity, examine
 from mz_dagster.catalog import FrontierNotHeld, InputNotHeld, Seal, UnknownCapability, UpperBeyondInput
-from mz_dagster.compute import WarmSpark
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.formalism import EPOCH_MS, Antichain
 from mz_dagster.plan.types import INT4, Column
 from mz_dagster.storage import Description, Storage
-
-
-@pytest.fixture
-def sparkless(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> Connection:
-    """A connection on which a statement that opens Spark fails."""
-
-    def refuse(self: WarmSpark) -> None:
-        raise AssertionError("this statement needs no Spark")
-
-    monkeypatch.setattr(WarmSpark, "open", refuse)
-    return connection
 
 
 def test_who_holds_what_can_be_queried(sparkless: Connection) -> None:

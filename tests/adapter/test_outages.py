@@ -20,20 +20,13 @@ from mz_dagster.catalog import CatalogBusy, Leadership, Led
 from mz_dagster.catalog import database as database_module
 from mz_dagster.clock import SYSTEM_CLOCK, SystemClock
 from mz_dagster.compute import Outcome
-from mz_dagster.errors import Error, OperationalError
+from mz_dagster.errors import OperationalError
 from mz_dagster.storage.spark import SparkConfig
+from tests.errors import says_what_to_do
 from tests.storage.disks import Disk, small_disk
 
 TIMELINE = "default"
 HOUR_MS = 3_600_000
-
-
-def says_what_to_do(error: Error, *parts: str) -> None:
-    assert error.hint
-    assert error.hint.endswith("."), error.hint
-    assert "\n" not in error.message, error.message
-    for part in parts:
-        assert part in str(error), error
 
 
 class JumpingClock(SystemClock):

@@ -18,7 +18,6 @@ import pytest
 
 import mz_dagster
 from mz_dagster.adapter import Connection, Engine, Isolation, NoValidTimestamp, Project
-from mz_dagster.compute import WarmSpark
 from mz_dagster.errors import (
     DataError,
     Error,
@@ -45,17 +44,6 @@ def ordered(found: Iterable[Row]) -> list[Row]:
 def now(connection: Connection) -> int:
     """Returns the time of the last acknowledged write."""
     return connection.engine.catalog.read_ts("default")
-
-
-@pytest.fixture
-def sparkless(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> Connection:
-    """A connection on which a statement that opens Spark fails."""
-
-    def refuse(self: WarmSpark) -> None:
-        raise AssertionError("this statement needs no Spark")
-
-    monkeypatch.setattr(WarmSpark, "open", refuse)
-    return connection
 
 
 # ---- tables

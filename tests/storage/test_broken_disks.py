@@ -12,6 +12,7 @@ from mz_dagster.catalog import Catalog, CatalogUnavailable
 from mz_dagster.clock import ManualClock
 from mz_dagster.errors import Error, OperationalError
 from mz_dagster.storage import BatchIncomplete, LocalShards, ShardUnavailable, sweep
+from tests.errors import says_what_to_do
 from tests.storage.disks import Disk, small_disk
 from tests.storage.life import WINDOW, Life, rows_at
 from tests.storage.test_crashes import EPOCH, LATER, check_nothing_is_left
@@ -21,14 +22,6 @@ from tests.storage.test_crashes import EPOCH, LATER, check_nothing_is_left
 def disk(tmp_path: Path) -> Iterator[Disk]:
     with small_disk(tmp_path / "disk") as made:
         yield made
-
-
-def says_what_to_do(error: Error, *parts: str) -> None:
-    assert error.hint
-    assert error.hint.endswith("."), error.hint
-    assert "\n" not in error.message, error.message
-    for part in parts:
-        assert part in str(error), error
 
 
 def goes_on(life: Life) -> None:

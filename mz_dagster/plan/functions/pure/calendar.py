@@ -11,8 +11,15 @@ from mz_dagster.plan.functions.pure.registry import SqlFailure
 SECOND, MINUTE, HOUR, DAY = 1_000_000, 60_000_000, 3_600_000_000, 86_400_000_000
 #: 0001-01-01 and 9999-12-31, as days since 1970-01-01.
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896
+#: 1970-01-01 as a Julian day.
+JULIAN = 2_440_588
 #: PostgreSQL's first day, 4714-11-24 BC, and the day behind its last, as days since 1970-01-01.
-EARLIEST_DAY, END_DAY = -2_440_588, 106_751_983
+EARLIEST_DAY, END_DAY = -JULIAN, 106_751_983
+MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "December",
+)  # fmt: skip
+WEEKDAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 _OUT_OF_RANGE = ("22008", "timestamp out of range")
 
 

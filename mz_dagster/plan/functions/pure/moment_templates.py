@@ -14,9 +14,12 @@ from mz_dagster.plan.functions.pure.calendar import (
     DAY,
     FIRST_DAY,
     HOUR,
+    JULIAN,
     LAST_DAY,
     MINUTE,
+    MONTHS,
     SECOND,
+    WEEKDAYS,
     checked_moment,
     civil_of,
     days_in,
@@ -28,15 +31,12 @@ from mz_dagster.plan.functions.pure.templates import TOKEN
 _SPACES = " \t\n\v\f\r"
 _INTEGER = re.compile(r"[ \t\n\v\f\r]*([+-]?[0-9]+)")
 _THOUSANDS = re.compile(r"[ \t\n\v\f\r]*([+-]?[0-9]+),[ \t\n\v\f\r]*([+-]?[0-9]{1,3})")
-#: Days before 1970-01-01 from which Julian days count; and 2000-01-01, from which PostgreSQL rounds.
-_JULIAN, _MILLENNIUM = 2_440_588, 10_957 * DAY
+#: 2000-01-01, from which PostgreSQL rounds.
+_MILLENNIUM = 10_957 * DAY
 _INT4 = 2**31
 
-_MONTHS = (
-    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
-    "december",
-)  # fmt: skip
-_DAYS = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
+_MONTHS = tuple(one.lower() for one in MONTHS)
+_DAYS = tuple(one.lower() for one in WEEKDAYS)
 #: Pattern -> the field, what is searched for, in this order, and the value of the first.
 _WORDS: dict[str, tuple[str, tuple[str, ...], int]] = {
     "MONTH": ("month", _MONTHS, 1),
@@ -351,7 +351,7 @@ class _Reading:
         has_year, has_month, has_day = found_year is not None, False, False
         day_of_year = self["day_of_year"]
         if self["julian"]:
-            (year, month, day), has_year, has_month, has_day = civil_of(self["julian"] - _JULIAN), True, True, True
+            (year, month, day), has_year, has_month, has_day = civil_of(self["julian"] - JULIAN), True, True, True
         if self["week"] and self._in_iso_weeks:
             weekday = self["weekday"]
             first = _iso_week(year, self["week"])

@@ -16,8 +16,10 @@ from mz_dagster.plan.functions.pure.calendar import (
     DAY,
     FIRST_DAY,
     HOUR,
+    JULIAN,
     LAST_DAY,
     MINUTE,
+    MONTHS,
     SECOND,
     checked_moment,
     civil_of,
@@ -34,20 +36,7 @@ def _words(text: str) -> frozenset[str]:
 
 _MAX_FIELDS = 25
 _INT4 = 2**31 - 1
-#: 1970-01-01 as a Julian day.
-_JULIAN = 2_440_588
-
-_MONTHS = {
-    word: number
-    for number, words in enumerate(
-        (
-            "jan january", "feb february", "mar march", "apr april", "may", "jun june", "jul july", "aug august",
-            "sep sept september", "oct october", "nov november", "dec december",
-        ),
-        1,
-    )
-    for word in words.split()
-}  # fmt: skip
+_MONTHS = {word: n for n, name in enumerate(MONTHS, 1) for word in (name.lower(), name[:3].lower())} | {"sept": 9}
 _WEEKDAYS = _words(
     "sun sunday mon monday tue tues tuesday wed weds wednesday thu thur thurs thursday fri friday sat saturday"
 )
@@ -98,6 +87,7 @@ _TOKEN = re.compile(
 _WORDS_REST = re.compile(r"[-+/_.:a-z0-9]*")
 _ZONE = re.compile("([+-])([+-]?[0-9]+|)(?::([+-]?[0-9]+|)(?::([+-]?[0-9]+|))?)?")
 _CLOCK = re.compile(r"([0-9]+):([0-9]*)(?::([0-9]*))?(?:\.([0-9]*))?")
+_DATE_PART = re.compile("[0-9]+|[a-z]+")
 #: A zone by the rules of POSIX, `EST5EDT`.
 _POSIX_ZONE = re.compile(
     "[^-+,0-9]+{offset}(?:[^-+,0-9]+(?:{offset})?)?".replace(
@@ -482,7 +472,7 @@ class _Moment:
         return _LABELLED[label]
 
     def _set_julian(self, number: int) -> None:
-        self.year, self.month, self.day = civil_of(number - _JULIAN)
+        self.year, self.month, self.day = civil_of(number - JULIAN)
         self._is_julian = True
 
     def _number(self, field: str, i: int, fields: list[tuple[str, str]]) -> int:
@@ -609,7 +599,7 @@ def _parts_of(field: str) -> list[str]:
     while at < len(field):
         while at < len(field) and not field[at].isalnum():
             at += 1
-        found = re.compile("[0-9]+|[a-z]+").match(field, at)
+        found = _DATE_PART.match(field, at)
         if found is None:
             raise _Unread(*_BAD_FORMAT)
         parts.append(found[0])

@@ -11,19 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 
-from mz_dagster.plan.functions.pure.calendar import DAY, MINUTE, SECOND, civil_of, days_of
+from mz_dagster.plan.functions.pure.calendar import DAY, JULIAN, MINUTE, MONTHS, SECOND, WEEKDAYS, civil_of, days_of
 from mz_dagster.plan.functions.pure.interval import parts_of
 from mz_dagster.plan.functions.pure.interval_text import Span
 from mz_dagster.plan.functions.pure.registry import SqlFailure, pure
 
-_MONTHS = (
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
-    "December",
-)  # fmt: skip
-_DAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 _ROMAN = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII")
-#: Days before 1970-01-01 from which Julian days count, and 1970-01-01 as Python counts.
-_JULIAN, _ORDINAL = 2_440_588, 719_163
+#: 1970-01-01 as Python counts.
+_ORDINAL = 719_163
 #: In PostgreSQL's order: the first that fits is taken.
 _UPPER = (
     "A.D.", "A.M.", "AD", "AM", "B.C.", "BC", "CC", "DAY", "DDD", "DD", "DY", "Day", "Dy", "D", "FF1", "FF2", "FF3",
@@ -181,13 +176,13 @@ def _named(clock: _Clock, key: str) -> tuple[str, int]:
         case "AD" | "BC":
             return ("ad", 0) if clock.days is not None else ("", 0)
         case "MONTH":
-            return (_MONTHS[clock.month - 1], 9) if clock.days is not None else ("", 0)
+            return (MONTHS[clock.month - 1], 9) if clock.days is not None else ("", 0)
         case "MON":
-            return (_MONTHS[clock.month - 1][:3], 0) if clock.days is not None else ("", 0)
+            return (MONTHS[clock.month - 1][:3], 0) if clock.days is not None else ("", 0)
         case "DAY":
-            return _DAYS[clock.iso[2] % 7], 9
+            return WEEKDAYS[clock.iso[2] % 7], 9
         case "DY":
-            return _DAYS[clock.iso[2] % 7][:3], 0
+            return WEEKDAYS[clock.iso[2] % 7][:3], 0
         case "RM":
             roman = _roman(clock)
             return roman, 4 if roman else 0
@@ -259,7 +254,7 @@ _NUMBERS: dict[str, Callable[[_Clock], int | None]] = {
     "IYY": lambda clock: clock.iso[0] % 1000,
     "IY": lambda clock: clock.iso[0] % 100,
     "I": lambda clock: clock.iso[0] % 10,
-    "J": lambda clock: clock.days + _JULIAN,
+    "J": lambda clock: clock.days + JULIAN,
 }
 _WIDTHS = {
     **dict.fromkeys(("HH24", "HH12", "HH", "MI", "SS", "MM", "DD", "WW", "IW", "CC", "YY", "IY"), 2),
