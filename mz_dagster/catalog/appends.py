@@ -79,12 +79,13 @@ class Appends(Capabilities):
             WrongDefinition: Two columns have one name.
         """
         with self._database.write() as connection:
-            if connection.execute(select(OBJECT.c.id).where(OBJECT.c.id == id)).first() is not None:
-                raise IdAlreadyBound(id)
             last = connection.execute(select(COUNTER.c.last).where(COUNTER.c.name == "object")).scalar_one()
             number = int(id[1:]) if id[:1] == "u" and id[1:].isdecimal() else 0
             if not 1 <= number <= last or id != f"u{number}":
                 raise UnknownObject(id)
+            bound = select(OBJECT.c.id).where((OBJECT.c.id == id) | (OBJECT.c.sequence == number))
+            if connection.execute(bound).first() is not None:
+                raise IdAlreadyBound(id)
             lattice = lattice_of(connection, timeline)
             first = lattice.minimum if start is None else start
             new = NewObject(

@@ -15,7 +15,8 @@ to say so ends it for good: for writing, then its upper is `{}`; for reading, th
 unless retention or an object that is computed from it holds it. A lease that runs out ends nothing.
 
 Sources, tables, views and their arrangements have no write capabilities: the engine writes them, under compare-and-set
-of the upper and, in a step, the leader's epoch (`batches.seal`); a `collection` is written through capabilities only.
+of the upper and, in a step, the leader's epoch (`batches.seal`); a `collection` is written through capabilities only,
+until the last one is handed over to a view (`maintaining`).
 """
 
 from __future__ import annotations
@@ -318,6 +319,30 @@ def move(connection: Connection, held: Capability, frontier: Antichain[int], now
     elif frontier.is_empty:
         _end_if_unread(connection, held.collection, now)
     return type(held)(held.token, held.collection, frontier, held.until_ms)
+
+
+def hand_over(connection: Connection, token: str, now: int) -> WriteCapability:
+    """Returns a write capability, the only live one on its collection, and leaves none by right of which to write it.
+
+    Raises:
+        UnknownCapability: The token denotes nothing.
+        CapabilityExpired: Its lease ran out.
+        WrongRight: It grants reading.
+        FrontierNotHeld: There are others, by right of which somebody may go on to write the collection.
+    """
+    held = needing_write(validated(connection, token, now))
+    capability = CAPABILITY.c
+    on_it = capability.collection == held.collection, capability.writes
+    others = select(capability.id, capability.holder).where(*on_it, is_live(now), ~_is(token)).order_by(capability.id)
+    if found := connection.execute(others).all():
+        listed = ", ".join(f'"w{row.id}" of {row.holder}' for row in found)
+        raise FrontierNotHeld(
+            f'capability "{held.label}" is not the only one to write "{held.collection}"',
+            detail=f"Others are {listed}.",
+            hint="Drop them first: a view is the only writer of what it is written to.",
+        )
+    connection.execute(delete(CAPABILITY).where(*on_it))  # expired ones too, whatever a clock says later
+    return held
 
 
 def _end_if_unread(connection: Connection, collection: GlobalId, now: int) -> None:

@@ -3,7 +3,8 @@
 Owns the engine and the two kinds of transaction. A *read* sees one committed state. A *write* sees one
 committed state that no other writer changes before it ends, so what it checks still holds when it
 commits; in SQLite by `BEGIN IMMEDIATE`, in PostgreSQL by locking the one row of `project` first. Writers
-queue; a wait is bounded by `WAIT_MS`. When a write returns it is on disk (WAL, `synchronous=FULL`).
+queue; a wait is bounded by `WAIT_MS`. When a write returns it is on disk: in SQLite by WAL and `synchronous=FULL`, in
+PostgreSQL by `synchronous_commit`, which a connection switches on if it finds it off.
 
 A PostgreSQL that answered before and is away, since it is restarted for example, is waited for where a transaction
 begins, up to `AWAY_MS`: nothing has happened yet, so trying again is safe. A transaction that it is lost in fails.
@@ -27,6 +28,7 @@ from sqlalchemy.exc import OperationalError as UnreachableDatabase
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import ConnectionPoolEntry
 
+from mz_dagster.catalog.disk import make_folder
 from mz_dagster.catalog.errors import CatalogBusy, CatalogUnavailable
 from mz_dagster.catalog.schema import COUNTER, PROJECT
 from mz_dagster.clock import Clock
@@ -42,6 +44,8 @@ AWAY_MS = 90_000
 _AGAIN_S = 0.25
 _LOCK_NOT_AVAILABLE = "55P03"  # PostgreSQL's SQLSTATE of a lock timeout
 _GOING_OR_COMING = ("57P01", "57P02", "57P03")  # and those of a server that is stopped, crashed or is starting
+
+_DURABLE = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
 
 _LOOK = "Check that the database is there, intact, and can be written."
 _WHAT_TO_DO = {
@@ -198,6 +202,7 @@ def _postgres_engine(url: URL) -> Engine:
         cursor = connection.cursor()
         try:
             cursor.execute(f"SET lock_timeout = {WAIT_MS}")
+            cursor.execute(_DURABLE)
             connection.commit()
         finally:
             cursor.close()
@@ -215,7 +220,7 @@ def _sqlite_engine(url: URL) -> Engine:
         )
     assert path is not None
     try:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        make_folder(Path(path).parent)
     except OSError as error:
         raise CatalogUnavailable(
             f'cannot make the folder of "{path}": {error.strerror}', hint="Name a folder that can be written."

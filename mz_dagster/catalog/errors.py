@@ -112,7 +112,8 @@ class UnknownCapability(ProgrammingError):
     def __init__(self, label: str) -> None:
         super().__init__(
             f'no capability "{label}"',
-            detail="It was dropped, by itself or with its collection, it ended at {}, or it was never handed out.",
+            detail="It was dropped, by itself or with its collection, it was handed over to a view, it ended at {}, "
+            "or it was never handed out.",
             hint="Acquire a new one.",
         )
 
@@ -140,7 +141,7 @@ class CapabilityExpired(ProgrammingError):
 
 
 class FrontierNotHeld(ProgrammingError):
-    """Reports a frontier that a capability cannot be acquired at or downgraded to."""
+    """Reports a frontier that a capability cannot be acquired at or downgraded to, or at which a view cannot begin."""
 
     sqlstate = "22023"
 

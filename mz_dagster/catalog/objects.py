@@ -5,6 +5,9 @@ dropped. A name denotes one object at a time and may be rebound; dependants were
 notice. Every change is one transaction: what is created together appears together, and what is no longer
 needed (see `reachability`) goes with the change that made it so.
 
+A `collection` may become a materialized view (see `maintaining`). It keeps its id, its shard and its readers; its place
+in the order of creation is new, so that everything comes after what it depends on.
+
 A dropped object keeps its row. Its collection's since and upper become `{}`, unreadable and unwritable for
 good, and its batches `replaced`, so that readers who list them finish and the sweep takes the rest.
 """
@@ -13,9 +16,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, Table, bindparam, delete, insert, select, update
 
 from mz_dagster.catalog.codec import columns_of, columns_text, frontier_text, json_text, keys_of, keys_text
 from mz_dagster.catalog.database import Transactions, next_ids
@@ -184,35 +188,51 @@ def check_new(new: Sequence[NewObject]) -> None:
 
 
 def create_rows(
-    connection: Connection, new: Sequence[NewObject], sequence: Sequence[int] | None = None
+    connection: Connection,
+    new: Sequence[NewObject],
+    sequence: Sequence[int] | None = None,
+    *,
+    into: Mapping[int, GlobalId] = MappingProxyType({}),
 ) -> list[GlobalId]:
-    """Creates objects and returns their ids, made of fresh numbers or of some that were handed out for them before."""
+    """Creates objects and returns their ids.
+
+    Args:
+        connection: A transaction that writes.
+        new: What to create.
+        sequence: Numbers that were handed out for the objects before; fresh ones if None.
+        into: The collections that become some of the objects, by their positions in the list.
+    """
     sequence = next_ids(connection, "object", len(new)) if sequence is None else sequence
     ids = [
-        GlobalId(f"{'s' if one.kind == 'source' else 'u'}{number}") for number, one in zip(sequence, new, strict=True)
+        into.get(position) or GlobalId(f"{'s' if one.kind == 'source' else 'u'}{number}")
+        for position, (number, one) in enumerate(zip(sequence, new, strict=True))
     ]
 
     def resolve(one: GlobalId | Ref) -> GlobalId:
         return ids[one.position] if isinstance(one, Ref) else one
 
+    def put(table: Table, id: GlobalId, **values: Any) -> None:
+        is_there = id in into.values()
+        statement = update(table).where(table.c.id == id) if is_there else insert(table).values(id=id)
+        connection.execute(statement.values(**values))
+
     for number, id, one in zip(sequence, ids, new, strict=True):
         lattice = lattice_of(connection, one.timeline)
-        connection.execute(
-            insert(OBJECT).values(
-                id=id,
-                sequence=number,
-                created_as=one.name,
-                kind=one.kind,
-                sql=one.sql,
-                timeline=one.timeline,
-                column_types=columns_text(one.columns),
-                unique_keys=keys_text(one.keys),
-                monotonic=one.monotonic,
-                options=json_text(dict(one.options)),
-                tags=json_text(list(one.tags)),
-                has_collection=one.has_collection,
-                dropped=False,
-            )
+        put(
+            OBJECT,
+            id,
+            sequence=number,
+            created_as=one.name,
+            kind=one.kind,
+            sql=one.sql,
+            timeline=one.timeline,
+            column_types=columns_text(one.columns),
+            unique_keys=keys_text(one.keys),
+            monotonic=one.monotonic,
+            options=json_text(dict(one.options)),
+            tags=json_text(list(one.tags)),
+            has_collection=one.has_collection,
+            dropped=False,
         )
         if one.name is not None:
             if connection.execute(select(NAME.c.name).where(NAME.c.name == one.name)).first() is not None:
@@ -224,17 +244,16 @@ def create_rows(
         for name, dependency in sorted(dependencies.items()):
             connection.execute(insert(DEPENDENCY).values(dependant=id, name=name, dependency=dependency))
         if one.has_collection:
-            connection.execute(
-                insert(COLLECTION).values(
-                    id=id,
-                    timeline=one.timeline,
-                    since=frontier_text(Antichain.of(lattice, one.since)),
-                    upper=frontier_text(
-                        Antichain.empty(lattice) if one.upper is None else Antichain.of(lattice, one.upper)
-                    ),
-                    shard=f"shards/{id}",
-                    retention_ms=one.retention_ms,
-                )
+            put(
+                COLLECTION,
+                id,
+                timeline=one.timeline,
+                since=frontier_text(Antichain.of(lattice, one.since)),
+                upper=frontier_text(
+                    Antichain.empty(lattice) if one.upper is None else Antichain.of(lattice, one.upper)
+                ),
+                shard=f"shards/{id}",
+                retention_ms=one.retention_ms,
             )
     for id, one in zip(ids, new, strict=True):
         if one.owner is not None:

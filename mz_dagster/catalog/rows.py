@@ -135,7 +135,7 @@ class NewObject:
 
 @dataclass(frozen=True, slots=True)
 class ObjectRow:
-    """Is a created object; everything but `name` and `dropped` stays as it was created.
+    """Is a created object; only `name` and `dropped` ever change, and what it is if a collection becomes a view.
 
     Attributes:
         id: Its GlobalId, never reused.

@@ -111,7 +111,11 @@ class Ticks(Transactions):
         )
 
     def bound_files(self, source: GlobalId) -> Mapping[str, BoundFile]:
-        """Returns every file that was ever bound to a source, by path."""
+        """Returns every file that was ever bound to a source, by path.
+
+        None is ever forgotten, however far since is: a file without its row would be new to the next poll, and its
+        records would be there twice. So there are as many rows as files, which stay in the source's folder, too.
+        """
         with self._database.read() as connection:
             rows = connection.execute(select(BOUND_FILE).where(BOUND_FILE.c.source == source)).all()
         return {row.path: BoundFile(row.path, row.size, row.sha256) for row in rows}
