@@ -16,17 +16,20 @@ bytecode, links to folders, and the catalog's own file.
 
 A restore checks every hash before it makes anything, and makes the project in a hidden folder beside the one that it
 was asked for, which gets its name last. So whenever either is killed: a backup has no manifest and is refused, and a
-restore has not happened and can be repeated.
+restore has not happened and can be repeated, which removes what the killed one left. Both are on disk when they are
+said to be done.
 """
 
 from __future__ import annotations
 
+import fcntl
+import glob
 import os
 import shutil
 import socket
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,13 +38,13 @@ from mz_dagster.adapter.manifest import (
     Manifest,
     describe,
     read_manifest,
-    sync,
     verify,
     write_manifest,
 )
 from mz_dagster.adapter.project import SETTINGS_FILE, STATE_FOLDER, Project
 from mz_dagster.adapter.settings_text import with_catalog, without_secrets
 from mz_dagster.catalog import Catalog
+from mz_dagster.catalog.disk import make_folder, sync, sync_files
 from mz_dagster.clock import SYSTEM_CLOCK, Clock
 from mz_dagster.compute import Progress, quiet
 from mz_dagster.errors import OperationalError, ProgrammingError
@@ -104,7 +107,7 @@ def backup(project: Project, target: Path, *, progress: Progress = quiet, clock:
         raise NothingToBackUp("the project has no catalog yet", hint="There is nothing but its files; copy those.")
     told = _Told(progress, clock)
     with catalog, _writing(target):
-        target.mkdir(parents=True, exist_ok=True)
+        make_folder(target)
         made_at_ms = clock.now_ms()
         lease = catalog.copy_to(target / _CATALOG, holder=_holder("backup"), ttl_ms=project.lease_ms)
         ttl_ms = project.lease_ms
@@ -162,18 +165,58 @@ def restore(
     progress(f"checking {len(manifest.files)} files, {manifest.bytes} bytes")
     verify(source, manifest, lambda size: told.bytes("checked", size, manifest.bytes))
     with _writing(root):
-        root.parent.mkdir(parents=True, exist_ok=True)
-        staging = Path(tempfile.mkdtemp(prefix=f".{root.name}.restoring-", dir=root.parent))
-        try:
+        make_folder(root.parent)
+        with _staging(root) as staging:
             _make_project(source, manifest, staging, catalog_url, told, clock)
             staging.chmod(0o755)
-            sync(staging, (path.relative_to(staging).as_posix() for path in staging.rglob("*") if path.is_file()))
+            sync_files(staging, (path.relative_to(staging).as_posix() for path in staging.rglob("*") if path.is_file()))
             staging.rename(root)  # an empty folder gives way
-        except BaseException:
-            shutil.rmtree(staging, ignore_errors=True)
-            raise
-        sync(root.parent, [])
+        sync(root.parent)
     return Restored(root, manifest)
+
+
+@contextmanager
+def _staging(root: Path) -> Iterator[Path]:
+    """Yields a new hidden folder beside `root`, which the block renames; removes those that killed restores left.
+
+    A folder is locked for as long as the process lives that makes a project in it.
+    """
+    prefix = f".{root.name}.restoring-"
+    for left in root.parent.glob(f"{glob.escape(prefix)}*"):
+        with suppress(FileNotFoundError, BlockingIOError):
+            number = _locked(left, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(left, ignore_errors=True)
+            os.close(number)
+    made, number = _locked_folder(prefix, root.parent)
+    try:
+        yield made
+    except BaseException:
+        shutil.rmtree(made, ignore_errors=True)
+        raise
+    finally:
+        os.close(number)
+
+
+def _locked_folder(prefix: str, parent: Path) -> tuple[Path, int]:
+    """Makes a folder and locks it; before it is locked, another restore may take it for a dead one's."""
+    while True:
+        made = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+        with suppress(FileNotFoundError):
+            number = _locked(made, fcntl.LOCK_EX)
+            if made.exists():
+                return made, number
+            os.close(number)
+
+
+def _locked(folder: Path, how: int) -> int:
+    """Returns a descriptor of a folder under a lock, which ends when it is closed."""
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(number, how)
+    except BaseException:
+        os.close(number)
+        raise
+    return number
 
 
 def _make_project(

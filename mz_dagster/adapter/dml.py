@@ -115,6 +115,7 @@ def _append(engine: Engine, table: GlobalId, decide: Callable[[CollectionRow], _
                 apply=(row.timeline, time),
             )
             if isinstance(sealed, Sealed):
+                engine.wrote(table)
                 return time
     raise WriteContended(
         f'table "{table}" is written by others all the time',

@@ -8,7 +8,10 @@ any number of processes may hold one on the same project.
     step    takes the lead of a timeline and advances its collections to a tick
     reach   makes a time readable for some collections: waits for the leader, or steps itself
     lead    keeps the lead of a timeline from one poll and step to the next
+    wrote   is told of what sessions write
     compact forgets history that nobody needs, merges batches and sweeps
+
+After a step and a write it merges young batches (`young_batches`), so that compactions may be far apart.
 
 It does not know SQL (sessions do) nor Dagster.
 """
@@ -18,7 +21,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
@@ -29,7 +32,19 @@ from mz_dagster.adapter.catalog_definitions import CatalogDefinitions
 from mz_dagster.adapter.change_plan import ChangePlan
 from mz_dagster.adapter.project import Project
 from mz_dagster.adapter.project_files import load_objects
-from mz_dagster.catalog import NO_ROWS, Catalog, Leadership, Led, Minted, NameTaken, SinceBehindInput, UnknownObject
+from mz_dagster.adapter.young_batches import YoungBatches
+from mz_dagster.catalog import (
+    NO_ROWS,
+    BoundFile,
+    Catalog,
+    Leadership,
+    Led,
+    Minted,
+    NameTaken,
+    SinceBehindInput,
+    UnknownObject,
+)
+from mz_dagster.catalog.disk import make_folder, sync_files
 from mz_dagster.clock import SYSTEM_CLOCK, Clock
 from mz_dagster.compute import Graph, Progress, SourceNode, StepLost, Stepper, StepReport, TableNode, WarmSpark, quiet
 from mz_dagster.errors import Error, OperationalError, ProgrammingError
@@ -107,7 +122,7 @@ class Engine:
         self.project = project
         self.clock = clock
         self.holder = holder or f"{socket.gethostname()} process {os.getpid()}"
-        project.state.mkdir(parents=True, exist_ok=True)
+        make_folder(project.state)
         self.catalog = Catalog.open(project.catalog_url, clock=clock)
         for timeline in project.timelines:
             self.catalog.declare_timeline(timeline)
@@ -122,6 +137,7 @@ class Engine:
             clock=clock,
             local=self.shards,
         )
+        self._young = YoungBatches(self.catalog, self.shards, self.definitions, self.holder)
 
     def close(self) -> None:
         """Closes the catalog. Spark stays warm for others; its sessions end with the process."""
@@ -242,6 +258,9 @@ class Engine:
             tick = now
         else:
             tick = self.catalog.write_ts(timeline, now)
+        for node in graph:
+            if isinstance(node, SourceNode) and node.id in found:
+                _sync_new(node, found[node.id])
         minted = self.catalog.mint_tick(timeline, tick, found, expected_last=last)
         if not isinstance(minted, Minted):
             return Poll(None, 0, "another runner minted a tick first")
@@ -318,7 +337,9 @@ class Engine:
                     detail=f"Its lease runs until {lead.until_ms} ms since the epoch, and is renewed while it works.",
                     hint="Wait until it has finished; one runner moves a timeline at a time.",
                 )
-            return self.stepper.run(self.graph(timeline), tick, leadership=lead, only=only, progress=progress)
+            report = self.stepper.run(self.graph(timeline), tick, leadership=lead, only=only, progress=progress)
+        self._merge_young(report)
+        return report
 
     def reach(self, timeline: str, time: int, wanted: frozenset[GlobalId], *, deadline_s: float = 600.0) -> None:
         """Makes `time` readable in the wanted collections.
@@ -338,8 +359,9 @@ class Engine:
                 return
             self.catalog.apply_write(timeline, time)  # so that no tick is minted at or before it from here on
             with self._try_lead(timeline) as lead:
-                if not isinstance(lead, Led):
-                    self._step_to(timeline, time, wanted, lead)
+                stepped = None if isinstance(lead, Led) else self._step_to(timeline, time, wanted, lead)
+            if stepped is not None:
+                self._merge_young(stepped)
             if self.clock.monotonic_ms() > until:
                 who = f"{lead.holder} leads the timeline and" if isinstance(lead, Led) else "this process"
                 raise OperationalError(
@@ -349,16 +371,25 @@ class Engine:
             if isinstance(lead, Led):
                 self.clock.sleep(0.1)
 
-    def _step_to(self, timeline: str, time: int, wanted: frozenset[GlobalId], lead: Leadership) -> None:
+    def _step_to(self, timeline: str, time: int, wanted: frozenset[GlobalId], lead: Leadership) -> StepReport | None:
         """Steps the wanted collections and what they depend on; what is dropped under the step only ends it."""
         graph = self.graph(timeline)
         try:
             report = self.stepper.run(graph, time, leadership=lead, only=graph.upstream(wanted), progress=quiet)
         except StepLost as lost:
             logger.info("stepping again: %s", lost)
-            return
+            return None
         if report.failures:
             raise report.failures[0].error or OperationalError("a step failed")
+        return report
+
+    def wrote(self, table: GlobalId) -> None:
+        """Is told of each write to a table once it is sealed; merges the table's young batches if that is due."""
+        self._young.merge([table])
+
+    def _merge_young(self, report: StepReport) -> None:
+        if any(one.batch is not None for one in report.collections):
+            self._young.merge(one.id for one in report.collections)
 
     def compact(
         self,
@@ -467,6 +498,17 @@ class Engine:
             except OperationalError as failure:
                 # What was done is done, and what failed has its own error; the lease runs out by itself.
                 logger.warning("could not give the lead of timeline %s back: %s", timeline, failure)
+
+
+def _sync_new(node: SourceNode, files: Sequence[BoundFile]) -> None:
+    """Returns once new files are on disk: what a tick binds, no power cut may change."""
+    try:
+        sync_files(node.source.folder, (file.path for file in files))
+    except OSError as error:
+        raise OperationalError(
+            f'cannot force the new files of "{node.name}" to disk: {error}',
+            hint="Nothing was bound. Check that the files are still there and that their disk works.",
+        ) from error
 
 
 def spark_config(project: Project) -> SparkConfig:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from mz_dagster.catalog.disk import sync, sync_files
 from mz_dagster.errors import OperationalError
 from mz_dagster.storage.shard_copy import CopiedFile
 
@@ -60,13 +61,13 @@ def describe(root: Path, path: str) -> CopiedFile:
 
 def write_manifest(root: Path, manifest: Manifest) -> None:
     """Makes what lies in a backup's folder a backup, once everything of it is on disk."""
-    sync(root, (one.path for one in manifest.files))
+    sync_files(root, (one.path for one in manifest.files))
     body = {"format": FORMAT, **asdict(manifest)}
     unfinished = root / f"{MANIFEST}.tmp"
     unfinished.write_text(json.dumps({"sha256": _checksum(body), **body}, indent=1), encoding="utf-8")
-    sync(root, [unfinished.name])
+    sync(unfinished)
     unfinished.rename(root / MANIFEST)
-    sync(root, [])
+    sync(root)
 
 
 def read_manifest(root: Path) -> Manifest:
@@ -125,24 +126,6 @@ def verify(root: Path, manifest: Manifest, on_bytes: Callable[[int], None]) -> N
             detail=f"The first is {broken[0]}.",
             hint="Use another backup; nothing was restored.",
         )
-
-
-def sync(root: Path, paths: Iterable[str]) -> None:
-    """Returns once files below a folder are on disk, with the folders that name them."""
-    folders = {root}
-    for path in paths:
-        _sync(root / path)
-        folders.update(parent for parent in (root / path).parents if parent.is_relative_to(root))
-    for folder in folders:
-        _sync(folder)
-
-
-def _sync(path: Path) -> None:
-    number = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
 
 
 def _checksum(body: dict[str, Any]) -> str:

@@ -13,10 +13,11 @@ durable when it returns, and has taken effect as a whole or not at all.
 `renewed` does so from a thread, and one that was forgotten expires and blocks nobody.
 
 *Who writes what.* A `collection` that was made here is written by `append` and by nothing else: its upper is the meet
-of the frontiers of its live write capabilities. Sources, tables, views and arrangements are written by the engine,
-which holds their one write capability under the leader's epoch and a compare-and-set of the upper; nobody else is given
-any, so that no outsider can stop a step. Both end in the same tables of the catalog and the same shards: reads, leases,
-compaction and sweep know no difference.
+of the frontiers of its live write capabilities, until the last of them is handed over to a view
+(`adapter.maintain_view`). Sources, tables, views and arrangements are written by the engine, which holds their one
+write capability under the leader's epoch and a compare-and-set of the upper; nobody else is given any, so that no
+outsider can stop a step. Both end in the same tables of the catalog and the same shards: reads, leases, compaction and
+sweep know no difference.
 
 *Frontiers at `{}` are for good.* `append` up to `{}`, or a downgrade to it, by the last writer says that the collection
 is complete: its upper is `{}`. A downgrade of the last read capability to `{}` says that nobody will read it again: it

@@ -1,4 +1,4 @@
-"""What a batch holds, from Delta's own metadata: never a job to count.
+"""What a batch holds, from Delta's own metadata: never a job to count; told of a new one once it is on disk.
 
 Every data file that a commit adds carries its number of rows and of NULLs per column; `errors` is the rows less the
 NULLs of `mz_error`, and the bounds of `mz_timestamp` tell whether all updates are of their append's interval. Shared by
@@ -16,9 +16,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from mz_dagster.catalog import NO_ROWS, Batch, BatchId, BatchStats, CollectionRow
+from mz_dagster.catalog import Batch, BatchId, BatchStats, CollectionRow
 from mz_dagster.formalism import Antichain, UpdateBeyondUpper, UpdateNotBeyondLower
 from mz_dagster.plan.scalar import Scalar
 from mz_dagster.plan.types import Column
@@ -30,32 +29,14 @@ from mz_dagster.storage.shards import (
     TIME,
     BatchIncomplete,
     Interval,
-    ShardUnavailable,
     StatsMissing,
     StoredFile,
 )
 from mz_dagster.storage.skipping import Bounds, asked_columns, may_pass
+from mz_dagster.storage.table_sync import TableSync
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _BACKTRACE = re.compile(r"\d+: |stack backtrace", re.IGNORECASE)
-
-
-def open_table(path: Path) -> DeltaTable | None:
-    """Returns the newest snapshot of the table at `path`, or None if there is no table.
-
-    Raises:
-        ShardUnavailable: There is one that cannot be read.
-    """
-    try:
-        return DeltaTable(str(path))
-    except TableNotFoundError:
-        return None
-    except (DeltaError, OSError) as error:
-        raise ShardUnavailable(
-            f'cannot open the shard at "{path}": {in_one_line(error)}',
-            hint="Check that the folder is there and can be read. If its log is damaged, see what "
-            '"mz-dagster doctor" says.',
-        ) from error
 
 
 def in_one_line(error: Exception) -> str:
@@ -159,24 +140,29 @@ def files_of(
     return tuple(one for one in files if one.errors or all(may_pass(part, columns, one.bounds) for part in where))
 
 
-def stats_of_batch(table_path: str | Path, batch: BatchId, interval: Interval | None = None) -> BatchStats:
-    """Returns the stats of a committed batch; `NO_ROWS` if the newest snapshot holds none of it.
+def stats_on_disk(
+    disk: TableSync, path: Path, table: DeltaTable | None, batch: BatchId, interval: Interval | None = None
+) -> BatchStats:
+    """Returns the stats of a committed batch, once it is on disk; every append and every merge ends here.
+
+    Args:
+        disk: What forces it there.
+        path: The table's folder.
+        table: A snapshot from after the commit, None being that of no table.
+        batch: The batch; without rows it has no commit, and its stats are `NO_ROWS`.
+        interval: What all times must be in, if given.
 
     Raises:
-        ShardUnavailable: The table cannot be read.
         StatsMissing: A file was committed without its row counts.
-        UpdateNotBeyondLower: An update is before the interval, if one is given, or has no time.
+        UpdateNotBeyondLower: An update is before the interval, or has no time.
         UpdateBeyondUpper: An update is after it.
+        OSError: It cannot be forced to disk; the batch must not be sealed.
     """
-    table = open_table(Path(table_path))
-    return NO_ROWS if table is None else stats_in(table, batch, interval)
-
-
-def stats_in(table: DeltaTable, batch: BatchId, interval: Interval | None = None) -> BatchStats:
-    """Returns the stats of a batch in a snapshot; checks its times as `stats_of_batch` does."""
-    files = stored_files(table, [batch]).get(batch, [])
+    files = [] if table is None else stored_files(table, [batch]).get(batch, [])
     if interval is not None:
         _check_times(files, *interval)
+    if table is not None and files and disk.sync_batch(path, table.version(), f"{BATCH}={int(batch)}"):
+        table.cleanup_metadata()
     return BatchStats(
         sum(file.rows for file in files),
         sum(file.errors for file in files),

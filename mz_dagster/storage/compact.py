@@ -12,6 +12,10 @@ young ones that `least_parts` waits for).
 `T >= size_i + S_i >= 2 size_i` for the oldest, and any `j` that survived an earlier merge is smaller than
 `i` was (`size_i > S_i >= size_j` held then). So an update is rewritten at most `log2(n) + 1` times.
 
+*Bounded merges.* Who merges no more than some number of rows at once applies the rule to the youngest batches alone,
+those that together have no more. All of the above holds of them; those before them grow in number with the rows that
+come, until somebody merges without that bound.
+
 *Layout.* What a merge writes is laid out by key if it is large (`clustering`). A large batch that a step wrote without
 layout, because it could not know how large it would be, is merged too, alone: once, since what it becomes has one.
 
@@ -72,23 +76,27 @@ class Merge:
     rows_written: int
 
 
-def choose_merge(sizes: Sequence[int], least_parts: int = LEAST_PARTS) -> int | None:
+def choose_merge(sizes: Sequence[int], least_parts: int = LEAST_PARTS, most_rows: int | None = None) -> int | None:
     """Returns the position of the oldest batch to merge with everything younger, or None to leave all as they are.
 
     Args:
         sizes: Rows of the live batches, oldest first.
         least_parts: The least number of batches worth a merge.
+        most_rows: The most rows to merge: looks only at the youngest batches, those that together have no more.
 
     Example:
         >>> choose_merge([1000, 1, 1, 1, 1]), choose_merge([1000, 400, 300, 200, 100]), choose_merge([1, 1])
         (1, 0, None)
+        >>> choose_merge([1000, 1000, 3, 1, 1, 1], most_rows=10)
+        2
     """
     younger = sum(sizes)
     for position, size in enumerate(sizes):
         if len(sizes) - position < least_parts:
             return None
+        is_little = most_rows is None or younger <= most_rows
         younger -= size
-        if size <= younger:
+        if is_little and size <= younger:
             return position
     return None
 
@@ -107,6 +115,7 @@ def compact(
     holder: str,
     key: Sequence[str] = (),
     least_parts: int = LEAST_PARTS,
+    most_rows: int | None = None,
     ttl_ms: int = LEASE_MS,
 ) -> Merge | LostRace | BatchNotWriting | None:
     """Merges some of a collection's live batches, if there is anything to gain.
@@ -119,6 +128,7 @@ def compact(
         key: The columns by which to sort and to lay out; by default those of `sort_key`, which lay nothing out unless
             they are a unique key.
         least_parts: The least number of batches worth a merge; 1 rewrites even a lone batch as of since.
+        most_rows: The most updates to merge; None for any number.
         ttl_ms: How long its leases outlive it if it vanishes, in milliseconds.
 
     Returns:
@@ -127,11 +137,11 @@ def compact(
     positions = _positions(collection, key) or smallest_key(collection.keys)
     sizes = [batch.stats.rows for batch in catalog.live_batches([collection.id])[collection.id]]
     may_lay_out = bool(positions) and shards.clusters and any(bucket_count(size) > 1 for size in sizes)
-    if choose_merge(sizes, least_parts) is None and not may_lay_out and not (least_parts == 1 and sizes):
+    if choose_merge(sizes, least_parts, most_rows) is None and not may_lay_out and not (least_parts == 1 and sizes):
         return None
     with leased(catalog, [collection.id], holder=holder, ttl_ms=ttl_ms) as lease:
         listed = lease.snapshots[collection.id]
-        parts = _chosen(shards, collection, listed.batches, least_parts, positions)
+        parts = _chosen(shards, collection, listed.batches, least_parts, most_rows, positions)
         if not parts or listed.since.is_empty:
             return None
         with BatchWriter(catalog, holder=holder, ttl_ms=ttl_ms) as writer:
@@ -152,10 +162,11 @@ def _chosen(
     collection: CollectionRow,
     batches: Sequence[Batch],
     least_parts: int,
+    most_rows: int | None,
     key: tuple[int, ...],
 ) -> tuple[Batch, ...]:
     """Returns the batches to merge, oldest first; none if there is nothing to gain."""
-    start = choose_merge([batch.stats.rows for batch in batches], least_parts)
+    start = choose_merge([batch.stats.rows for batch in batches], least_parts, most_rows)
     if start is None and least_parts == 1:
         start = 0
     if start is not None:

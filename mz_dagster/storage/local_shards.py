@@ -20,23 +20,27 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from functools import reduce
 from pathlib import Path
 from typing import Any, TypeVar
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, WriterProperties, write_deltalake
-from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, DeltaError
 
 from mz_dagster.catalog import NO_ROWS, Batch, BatchId, BatchStats, CollectionRow
+from mz_dagster.catalog.disk import sync
 from mz_dagster.plan.scalar import Scalar
 from mz_dagster.plan.types import Column, Kind, ScalarType
 from mz_dagster.plan.values import to_stored
-from mz_dagster.storage.batch_stats import files_of, in_one_line, open_table, stats_in, stored_files
+from mz_dagster.storage.batch_stats import files_of, in_one_line, stats_on_disk, stored_files
 from mz_dagster.storage.clustering import NO_LAYOUT, Touched, may_hold
+from mz_dagster.storage.open_tables import OpenTables, up_to_date
 from mz_dagster.storage.shards import (
     BATCH,
     BUCKET,
@@ -52,6 +56,7 @@ from mz_dagster.storage.shards import (
     StoredFile,
     skipping_columns,
 )
+from mz_dagster.storage.table_sync import LOG, TableSync
 
 _TYPES: dict[Kind, pa.DataType] = {
     Kind.BOOL: pa.bool_(),
@@ -168,6 +173,8 @@ class LocalShards:
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._disk = TableSync(root)
+        self._tables = OpenTables()
 
     def path(self, collection: CollectionRow) -> Path:
         """Returns the folder of a collection's shard."""
@@ -177,7 +184,7 @@ class LocalShards:
         """Makes a collection's empty table; see `Shards.create`."""
         path = self.path(collection)
         # A log's first entry goes with all that are beyond their retention, once there is a checkpoint.
-        if any((path / "_delta_log" / name).exists() for name in (f"{0:020d}.json", "_last_checkpoint")):
+        if any((path / LOG / name).exists() for name in (f"{0:020d}.json", "_last_checkpoint")):
             return
         fields = [
             pa.field(BATCH, pa.int64()),
@@ -219,8 +226,8 @@ class LocalShards:
         data = data.add_column(0, pa.field(BATCH, pa.int64()), pa.repeat(pa.scalar(int(batch), pa.int64()), len(data)))
         data = data.add_column(1, pa.field(BUCKET, pa.string()), pa.repeat(pa.scalar(NO_LAYOUT), len(data)))
         try:
-            return _run_again(lambda: _append(path, batch, data, interval))
-        except (DeltaError, TableNotFoundError, OSError) as error:
+            return _run_again(lambda: self._append(path, batch, data, interval))
+        except (DeltaError, OSError) as error:
             raise _unavailable("append to", path, error) from error
 
     def read(
@@ -309,11 +316,40 @@ class LocalShards:
         """Returns the frame as it stands at `as_of`; see `Shards.consolidate`."""
         return _consolidate(frame, as_of)
 
+    def committed(self, collection: CollectionRow, batch: BatchId, interval: Interval | None = None) -> BatchStats:
+        """Returns the stats of a batch that another has committed, once it is on disk; `NO_ROWS` if it has no rows.
+
+        Raises:
+            UpdateNotBeyondLower: An update is before the interval, if one is given, or has no time.
+            UpdateBeyondUpper: An update is after it.
+            ShardUnavailable: The table cannot be read, or not be forced to disk; the batch must not be sealed.
+        """
+        path = self.path(collection)
+        try:
+            with self._tables.newest(path) as table:
+                return stats_on_disk(self._disk, path, table, batch, interval)
+        except OSError as error:
+            raise _unavailable("force to disk", path, error) from error
+
+    def sync_log(self, collection: CollectionRow) -> None:
+        """Returns once a table's log is on disk."""
+        path = self.path(collection)
+        try:
+            with self._tables.newest(path) as table:
+                if table is not None:
+                    self._disk.sync_log(path, table.version())
+                    sync(path)
+        except OSError as error:
+            raise _unavailable("force to disk the log of", path, error) from error
+
     def files(
         self, collection: CollectionRow, batches: Sequence[Batch], *, where: Sequence[Scalar] = ()
     ) -> tuple[StoredFile, ...]:
         """Returns the files of the batches in the newest snapshot; see `Shards.files`."""
-        return files_of(open_table(self.path(collection)), collection, batches, where) if batches else ()
+        if not batches:
+            return ()
+        with self._tables.newest(self.path(collection)) as table:
+            return files_of(table, collection, batches, where)
 
     def merge(
         self,
@@ -338,17 +374,18 @@ class LocalShards:
             return
         path = self.path(collection)
         try:
-            _run_again(lambda: _delete(path, batches))
+            _run_again(lambda: self._delete(path, batches))
             for batch in batches:
                 _remove(path / f"{BATCH}={int(batch)}")
         except (DeltaError, OSError) as error:
-            raise _unavailable("delete from", path, error) from error
+            if (path / LOG).exists():  # else another process has destroyed it meanwhile
+                raise _unavailable("delete from", path, error) from error
 
     def stored_batches(self, collection: CollectionRow) -> frozenset[BatchId]:
         """Returns the batches of which there are rows or files; see `Shards.stored_batches`."""
         path = self.path(collection)
-        table = open_table(path)
-        committed = set() if table is None else set(stored_files(table))
+        with self._tables.newest(path) as table:
+            committed = set() if table is None else set(stored_files(table))
         folders = path.glob(f"{BATCH}=*")
         return frozenset(committed | {BatchId(int(one.name.partition("=")[2])) for one in folders if _names_batch(one)})
 
@@ -356,19 +393,46 @@ class LocalShards:
         """Checkpoints the log and removes what is beyond its retention; see `Shards.vacuum`."""
         path = self.path(collection)
         try:
-            if (table := open_table(path)) is not None:
-                table.create_checkpoint()
-                table.cleanup_metadata()
+            with self._tables.newest(path) as table:
+                if table is not None:
+                    table.create_checkpoint()
+                    self._disk.sync_log(path, table.version())
+                    table.cleanup_metadata()
         except (DeltaError, OSError) as error:
-            raise _unavailable("clean the log of", path, error) from error
+            if (path / LOG).exists():
+                raise _unavailable("clean the log of", path, error) from error
 
     def destroy(self, collection: CollectionRow) -> None:
         """Removes a dropped collection's folder; see `Shards.destroy`."""
         path = self.path(collection)
         try:
-            _remove(path)
+            # Out of the way first, so that others find the whole table or none.
+            with suppress(FileNotFoundError):
+                path.rename(path.with_name(f".{path.name}.removed-{uuid4().hex}"))
+            for removed in path.parent.glob(f".{path.name}.removed-*"):
+                _remove(removed)
         except OSError as error:
             raise _unavailable("remove", path, error) from error
+
+    def _append(self, path: Path, batch: BatchId, data: pa.Table, interval: Interval | None) -> BatchStats:
+        with self._tables.newest(path) as table:
+            if table is None:
+                raise FileNotFoundError("there is no table")
+            write_deltalake(
+                table,
+                data,
+                mode="append",
+                commit_properties=_RETRIES,
+                writer_properties=WriterProperties(compression="ZSTD", max_row_group_size=128 * 1024),
+            )
+            return stats_on_disk(self._disk, path, up_to_date(path, table), batch, interval)
+
+    def _delete(self, path: Path, batches: Collection[BatchId]) -> None:
+        with self._tables.newest(path) as table:
+            stored = [] if table is None else sorted(stored_files(table, batches))
+            if table is not None and stored:
+                listed = ", ".join(str(int(one)) for one in stored)
+                table.delete(f"{BATCH} IN ({listed})", commit_properties=_RETRIES)
 
     def _incomplete(self, collection: CollectionRow, batches: Sequence[Batch], error: OSError) -> Exception:
         """Returns the error that says which batch lost a file under a reader, or that the folder cannot be read."""
@@ -377,27 +441,6 @@ class LocalShards:
             if not (path / f"{BATCH}={int(batch.id)}").is_dir() or f"{BATCH}={int(batch.id)}/" in str(error):
                 return BatchIncomplete(collection.id, batch.id, batch.stats.rows, None)
         return _unavailable("read", path, error)
-
-
-def _append(path: Path, batch: BatchId, data: pa.Table, interval: Interval | None) -> BatchStats:
-    table = DeltaTable(str(path))
-    write_deltalake(
-        table,
-        data,
-        mode="append",
-        commit_properties=_RETRIES,
-        writer_properties=WriterProperties(compression="ZSTD", max_row_group_size=128 * 1024),
-    )
-    table.update_incremental()
-    return stats_in(table, batch, interval)
-
-
-def _delete(path: Path, batches: Collection[BatchId]) -> None:
-    table = open_table(path)
-    stored = [] if table is None else sorted(stored_files(table, batches))
-    if table is not None and stored:
-        listed = ", ".join(str(int(one)) for one in stored)
-        table.delete(f"{BATCH} IN ({listed})", commit_properties=_RETRIES)
 
 
 def _run_again(attempt: Callable[[], Result]) -> Result:

@@ -109,6 +109,8 @@ def read_footer(path: Path) -> Footer:
 def adopt(shards: LocalShards, collection: CollectionRow, paths: Sequence[str]) -> None:
     """Makes a collection's table anew, naming data files that lie in its folder already, in one commit.
 
+    By the end its log is on disk.
+
     Args:
         shards: Where the folder is; it has no log yet.
         collection: The collection.
@@ -142,6 +144,7 @@ def adopt(shards: LocalShards, collection: CollectionRow, paths: Sequence[str]) 
             f'cannot write the log of the shard at "{folder}": {error}',
             hint="Check the folder's permissions and free space, then try again.",
         ) from error
+    shards.sync_log(collection)
 
 
 def copy_shard(

@@ -84,7 +84,8 @@ class Shards(Protocol[Frame]):
     ) -> BatchStats:
         """Writes an update frame under a fresh batch id, in one commit, and returns its stats from that commit.
 
-        A frame without rows commits nothing. The table is created if need be. Columns are taken by name.
+        By then the batch is on disk, with everything that it is read through: no power cut takes it back. A frame
+        without rows commits nothing. The table is created if need be. Columns are taken by name.
 
         Args:
             collection: The collection.
@@ -173,6 +174,7 @@ class Shards(Protocol[Frame]):
     ) -> BatchStats:
         """Writes the updates of `parts`, compacted to `since`, under a fresh batch id, and returns its stats.
 
+        By then the batch is on disk, as after `append`.
         Times before `since` become `since`, diffs of equal `(data, time, error)` are summed, zeros dropped, the rest
         sorted by `sort_key`, and laid out by `key` as in `append`. Equality is that of `consolidate`.
 
@@ -243,6 +245,8 @@ TABLE_PROPERTIES = {
     # Frequent small commits: a short tail of log to replay, and a short history kept.
     "delta.checkpointInterval": "50",
     "delta.logRetentionDuration": "interval 1 hours",
+    # What is beyond it goes only once the checkpoint that stands for it is on disk (`table_sync`).
+    "delta.enableExpiredLogCleanup": "false",
     # The sweep removes files itself, at once, so nobody needs to be told later which ones: checkpoints stay small.
     "delta.deletedFileRetentionDuration": "interval 1 seconds",
     # Batches go as whole partitions; a row is never deleted, so reading needs no deletion vectors.

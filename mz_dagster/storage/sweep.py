@@ -15,7 +15,7 @@ Clocks decide only which leases count as over. If one is wrong, a writer loses i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -40,19 +40,27 @@ class Swept:
     strays: Mapping[GlobalId, tuple[BatchId, ...]]
 
 
-def sweep(catalog: Catalog, shards: Shards[Frame], *, thorough: bool = False) -> Swept:
+def sweep(
+    catalog: Catalog,
+    shards: Shards[Frame],
+    *,
+    only: Collection[GlobalId] | None = None,
+    thorough: bool = False,
+) -> Swept:
     """Deletes every batch that may be swept now.
 
     Args:
         catalog: The catalog.
         shards: Where the batches are.
+        only: Of which collections; None for all.
         thorough: Whether to look for strays in every shard too, and to clean its log.
 
     Raises:
         ShardUnavailable: A shard cannot be written. What was declared dead stays so, and the next sweep goes on.
     """
     fail_point("sweep.before_dead")
-    candidates = {batch.id: batch.collection for batch in catalog.sweepable()}
+    sweepable = catalog.sweepable()
+    candidates = {batch.id: batch.collection for batch in sweepable if only is None or batch.collection in only}
     swept: dict[GlobalId, list[BatchId]] = {}
     if candidates:
         for id in catalog.declare_dead(candidates):
@@ -68,6 +76,8 @@ def sweep(catalog: Catalog, shards: Shards[Frame], *, thorough: bool = False) ->
     fail_point("sweep.forgotten")
     strays = {}
     for row in rows.values() if thorough else ():
+        if only is not None and row.id not in only:
+            continue
         if found := scavenge(catalog, shards, row):
             strays[row.id] = found
     return Swept({id: tuple(ids) for id, ids in swept.items()}, strays)
@@ -76,14 +86,13 @@ def sweep(catalog: Catalog, shards: Shards[Frame], *, thorough: bool = False) ->
 def scavenge(catalog: Catalog, shards: Shards[Frame], collection: CollectionRow) -> tuple[BatchId, ...]:
     """Deletes what a shard holds under ids that the catalog does not know, and cleans its log; returns the ids.
 
-    A dropped collection of which nothing is left in the catalog loses its folder.
+    A dropped collection of which nothing is left in the catalog loses its folder, whatever is in it.
     """
-    stored = shards.stored_batches(collection)
-    known = catalog.known_batches(collection.id)
-    if collection.since.is_empty and not known:
+    if collection.since.is_empty and not catalog.known_batches(collection.id):
         shards.destroy(collection)
-        return tuple(sorted(stored))
-    strays = tuple(sorted(stored - frozenset(known)))
+        return ()
+    stored = shards.stored_batches(collection)  # before the catalog is asked: what is new by then is known there
+    strays = tuple(sorted(stored - frozenset(catalog.known_batches(collection.id))))
     shards.delete(collection, strays)
     shards.vacuum(collection)
     return strays

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
@@ -25,6 +26,7 @@ from mz_dagster.formalism import Antichain
 from mz_dagster.storage.spark import SparkConfig
 from tests.cli.small_project import Contents, contents, land, make_project, write
 from tests.postgres_server import Postgres, running_postgres
+from tests.storage.power import PowerCut
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -301,6 +303,36 @@ def test_a_killed_restore_has_not_happened_and_can_be_repeated(
     assert killed("restore", str(saved), str(tmp_path / "new"), str(moment))
     assert not (tmp_path / "new").exists()
     assert contents(Project.load(restore(saved, tmp_path / "new").root)) == healthy[1]
+    assert [path.name for path in tmp_path.iterdir()] == ["new"], "what the killed one left"
+
+
+def test_a_restore_leaves_alone_what_a_living_one_makes(saved: Path, tmp_path: Path) -> None:
+    for name in ("dead", "living"):
+        (tmp_path / f".new.restoring-{name}").mkdir()
+    living = os.open(tmp_path / ".new.restoring-living", os.O_RDONLY)
+    try:
+        fcntl.flock(living, fcntl.LOCK_EX)
+        restore(saved, tmp_path / "new")
+    finally:
+        os.close(living)
+    assert {path.name for path in tmp_path.iterdir()} == {"new", ".new.restoring-living"}
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_backups_and_restores_that_are_done_outlive_a_power_cut(
+    early: bool, healthy: tuple[Project, Contents], tmp_path: Path
+) -> None:
+    power = PowerCut(tmp_path / "disk")
+    power.root.mkdir()
+    with power.noting():
+        backup(healthy[0], power.root / "backups" / "today")
+        left = power.left(tmp_path / "left", early=early)
+        made = restore(left / "backups" / "today", power.root / "projects" / "shop").root
+        again = power.left(tmp_path / "again", early=early)
+    project = again / made.relative_to(power.root)
+    # What SQLite forces to disk is not noted here.
+    shutil.copy(made / ".mz" / "catalog.sqlite", project / ".mz" / "catalog.sqlite")
+    assert contents(Project.load(project)) == healthy[1]
 
 
 def test_what_spark_maintains_is_restored_and_maintained_on(spark_config: SparkConfig, tmp_path: Path) -> None:

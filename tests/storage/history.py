@@ -28,7 +28,7 @@ class Event:
 
     Attributes:
         process: Who asked.
-        operation: `append`, `read`, `frontiers`, `hold`, `downgrade`, `renew`, `release` or `lead`.
+        operation: `append`, `read`, `frontiers`, `hold`, `downgrade`, `renew`, `release`, `lead` or `drop`.
         invoked: When, in milliseconds.
         returned: When the answer came; None if it never did.
         collection: Which one it is about.

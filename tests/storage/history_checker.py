@@ -5,7 +5,8 @@ The promises, for each collection:
 - what a read finds at a time is the sum of the updates up to it of the appends that were accepted: nothing is lost or
   doubled, nothing is of an append that was refused, or there before its append began, and every time it is the same;
 - intervals of accepted appends do not overlap; since and upper only advance, and reads keep to them;
-- history that a live capability holds stays; a capability that is over, or a leader that was replaced, appends nothing.
+- history that a live capability holds stays, until its collection is dropped; a capability that is over, or a leader
+  that was replaced, appends nothing.
 
 Only what is certain is used: an event happened before another if it was answered before the other was asked. So a
 history that is told to be wrong is wrong; one that nothing is said about need not be right.
@@ -161,7 +162,8 @@ def _exposed_early(events: Sequence[Event]) -> Iterator[str]:
 
 
 def _held(events: Sequence[Event]) -> Iterator[str]:
-    """Checks that what a live capability holds can be read, and that since is not beyond it."""
+    """Checks that what a live capability holds can be read, and that since is not beyond it, until all is dropped."""
+    dropped = min((event.invoked for event in events if event.operation == "drop"), default=float("inf"))
     tokens: defaultdict[str, list[Event]] = defaultdict(list)
     for event in events:
         if event.token is not None and event.operation in ("hold", "downgrade", "renew", "release"):
@@ -170,7 +172,7 @@ def _held(events: Sequence[Event]) -> Iterator[str]:
         uses.sort(key=lambda one: one.invoked)
         for begin, end in _lives(uses):
             for event in events:
-                if not (begin.precedes(event) and event.returned is not None and event.returned < end):
+                if not (begin.precedes(event) and event.returned is not None and event.returned < min(end, dropped)):
                     continue
                 frontier = begin.frontier
                 told = event.answer in ("told", "before since")
@@ -193,7 +195,7 @@ def _lives(uses: Sequence[Event]) -> Iterator[tuple[Event, float]]:
         elif use.answer == "done" and use.operation == "hold":
             begin, until = use, _until(use)
         elif use.answer == "done":
-            until = max(until, _until(use))
+            until = _until(use)  # which may be sooner: whoever renews says for how long from now
     if begin is not None:
         yield begin, until
 

@@ -24,7 +24,7 @@ AFTER = {"seal.sealed", "tick.minted"}
 
 def spots(names: Sequence[str]) -> st.SearchStrategy[Spot | None]:
     """Crashes at one of the fail points, in one command of four."""
-    crash = st.tuples(st.sampled_from(names), st.sampled_from([1, 1, 1, 1, 2, 3]))
+    crash = st.tuples(st.sampled_from(names), st.sampled_from([1, 1, 1, 1, 1, 1, 2, 3]))
     return st.sampled_from([False, False, False, True]).flatmap(lambda crashes: crash if crashes else st.none())
 
 

@@ -14,6 +14,7 @@ import sqlite3
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -261,11 +262,8 @@ class StorageMachine(RuleBasedStateMachine):
         return drawn
 
     def draw_collection(self, data: st.DataObject, *, open_only: bool = False) -> GlobalId | None:
-        ids = [
-            id
-            for id in self.spec.collections
-            if not open_only or not (id in self.spec.shared or self.spec.tvcs[id].upper.is_empty)
-        ]
+        closed = {id for id in self.spec.collections if id in self.spec.shared or self.spec.tvcs[id].upper.is_empty}
+        ids = [id for id in self.spec.collections if not open_only or id not in closed]
         return data.draw(st.sampled_from(ids)) if ids else None
 
     def draw_append(self, data: st.DataObject, id: GlobalId, *, shift: int = 0, stray: int = 0) -> Append:
@@ -385,18 +383,21 @@ class StorageMachine(RuleBasedStateMachine):
         id = self.draw_collection(data, open_only=True)
         if id is None:
             return
-        one = self.draw_append(data, id)
-        writer = self.catalog.register_writer("slow", ttl_ms)
-        batch = self.catalog.reserve_batch(id, writer, bare(one.lower), bare(one.upper))
-        stats = self.shards.append(self.row(id), batch, frame_of(one.updates), (bare(one.lower), bare(one.upper)))
-        one = Append(id, one.lower, one.upper, one.updates, batch)
-        self.spec.writes[batch] = Written(one, self.spec.now_ms + ttl_ms)
+        self.write_slowly(self.draw_append(data, id), ttl_ms)
+
+    def write_slowly(self, one: Append, ttl_ms: int) -> None:
+        id, bounds = one.collection, (bare(one.lower), bare(one.upper))
+        batch = self.catalog.reserve_batch(id, self.catalog.register_writer("slow", ttl_ms), *bounds)
+        stats = self.shards.append(self.row(id), batch, frame_of(one.updates), bounds)
+        self.spec.writes[batch] = Written(replace(one, batch=batch), self.spec.now_ms + ttl_ms)
         self.stats[batch] = stats
 
     @precondition(lambda self: self.spec.writes)
     @rule(data=st.data(), spot=spots(SEAL))
     def finish_append(self, data: st.DataObject, spot: Spot | None) -> None:
-        batch = data.draw(st.sampled_from(list(self.spec.writes)))
+        self.seal_written(data.draw(st.sampled_from(list(self.spec.writes))), spot)
+
+    def seal_written(self, batch: BatchId, spot: Spot | None) -> None:
         one = self.spec.writes[batch].append
         seal = Seal(one.collection, bare(one.lower), bare(one.upper), batch, self.stats[batch])
         self.perform(
@@ -420,8 +421,11 @@ class StorageMachine(RuleBasedStateMachine):
 
     @rule(data=st.data(), least_parts=st.sampled_from([1, 2, 2, 4]), spot=spots(COMPACT))
     def merge(self, data: st.DataObject, least_parts: int, spot: Spot | None) -> None:
-        id = self.draw_any(data)
+        stored = [*filter(self.holds_batches, self.spec.collections if spot else ())]  # something to merge
+        id = data.draw(st.sampled_from(stored)) if stored else self.draw_any(data)
+        self.merge_one(id, 1 if stored else least_parts, spot)
 
+    def merge_one(self, id: GlobalId, least_parts: int, spot: Spot | None) -> None:
         def command() -> None:
             merged = compact(self.catalog, self.shards, self.row(id), holder="model", least_parts=least_parts)
             assert merged is None or isinstance(merged, Merge)
@@ -453,12 +457,16 @@ class StorageMachine(RuleBasedStateMachine):
 
     @rule(thorough=st.booleans(), spot=spots(SWEEP))
     def sweep(self, thorough: bool, spot: Spot | None) -> None:
+        for id in filter(self.holds_batches, self.spec.collections if spot else ()):  # something to sweep
+            self.merge_one(id, 1, None)
+        self.sweep_all(thorough, spot)
+
+    def sweep_all(self, thorough: bool, spot: Spot | None) -> None:
         def command() -> None:
             sweep(self.catalog, self.shards, thorough=thorough)
 
-        self.perform(
-            command, Specification.declare_dead, Specification.forget, touched=self.spec.collections, spot=spot
-        )
+        transactions = Specification.declare_dead, Specification.forget
+        self.perform(command, *transactions, touched=self.spec.collections, spot=spot)
 
     # Reads.
 
@@ -703,6 +711,9 @@ class StorageMachine(RuleBasedStateMachine):
 
     @rule(data=st.data(), step=st.integers(0, 3), stale=st.sampled_from([False, False, True]), spot=spots(MINT))
     def mint(self, data: st.DataObject, step: int, stale: bool, spot: Spot | None) -> None:
+        self.mint_after(step, stale, spot)
+
+    def mint_after(self, step: int, stale: bool, spot: Spot | None) -> None:
         last = self.spec.ticks[-1] if self.spec.ticks else None
         tick, expected = (last or 0) + step, None if stale else last
         sources = [id for id in self.spec.collections if not self.spec.inputs[id]]

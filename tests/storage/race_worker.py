@@ -375,9 +375,9 @@ class Worker:
         self.catalog.create_object(new_source(self.fresh()))
         short = [one for one in self.catalog.objects("source") if one.name not in ("a", "b")]
         if len(short) > 2:
-            with self.asked("frontiers", short[0].id) as event:
+            with self.asked("drop", short[0].id) as event:
                 self.catalog.drop_object(short[0].id)
-                event.answer, event.since, event.upper = "told", None, None
+                event.answer = "done"
 
 
 def frame_of(updates: list[tuple[str, int, int]]) -> Any:

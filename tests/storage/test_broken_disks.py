@@ -101,6 +101,7 @@ def test_a_damaged_log_is_an_error_until_it_is_restored(tmp_path: Path, damage: 
             entry.unlink()
         else:
             entry.write_bytes({"garbage": b"\x00garbage", "cut": kept[: len(kept) // 2], "empty": b""}[damage])
+        life.shards = LocalShards(tmp_path)  # as of a process that has not read the log before
         for work in (life.check, life.compact):
             with pytest.raises((ShardUnavailable, BatchIncomplete)) as caught:
                 work()

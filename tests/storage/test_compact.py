@@ -66,6 +66,24 @@ def test_each_update_is_rewritten_logarithmically_often(appends: list[int], leas
     assert max(rewrites for _, rewrites in batches) <= math.log2(sum(appends)) + 1
 
 
+@given(st.lists(st.integers(1, 120), min_size=1, max_size=400), st.integers(1, 6), st.integers(1, 200))
+def test_bounded_merges_leave_few_young_batches_and_write_little(
+    appends: list[int], least_parts: int, most_rows: int
+) -> None:
+    """Of the batches that together have no more than the bound there are few; no merge exceeds it."""
+    batches: list[tuple[int, int]] = []  # size, most rewrites of an update in it
+    for one in appends:
+        batches.append((one, 0))
+        start = choose_merge([size for size, _ in batches], least_parts, most_rows)
+        if start is not None:
+            merged = batches[start:]
+            assert sum(size for size, _ in merged) <= most_rows
+            batches[start:] = [(sum(size for size, _ in merged), max(rewrites for _, rewrites in merged) + 1)]
+        young = [sum(size for size, _ in batches[i:]) <= most_rows for i in range(len(batches))].count(True)
+        assert young <= math.log2(most_rows) + 1 + least_parts
+    assert max(rewrites for _, rewrites in batches) <= math.log2(most_rows) + 1
+
+
 def test_a_big_old_batch_is_left_alone_until_the_young_have_grown() -> None:
     assert choose_merge([1000, *[1] * 999]) == 1
     assert choose_merge([1000, *[1] * 1000]) == 0

@@ -82,6 +82,10 @@ PLANTED = {
         [capability("hold", 0, 1)],
         "held history was forgotten: .* held it at 1",
     ),
+    "what a capability is on went by itself": (
+        [capability("hold", 60, 2), told(90, None, None)],
+        "held history was forgotten: .* told the since None",
+    ),
     "what a renewed one holds was forgotten": (
         [capability("hold", 0, 1, until=20), capability("renew", 10, until=100)],
         "held history was forgotten",
@@ -119,6 +123,7 @@ def test_a_capability_holds_no_longer_than_its_life() -> None:
         [capability("hold", 0, 1), capability("downgrade", 30, 2)],
         [capability("hold", 0, 1), capability("release", 45)],
         [capability("hold", 78, 1)],
+        [capability("hold", 60, 2), Event("p3", "drop", 85, 88, "s1", "done"), told(90, None, None)],
     ]
     for events in over:
         assert violations([*RIGHT, *events]) == []

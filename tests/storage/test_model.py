@@ -11,7 +11,9 @@ from hypothesis.stateful import run_state_machine_as_test
 from mz_dagster.catalog import BatchState, WriterId
 from mz_dagster.clock import ManualClock
 from mz_dagster.fail_point import FAIL_POINTS
+from mz_dagster.formalism import Update
 from mz_dagster.storage import compare_and_append, update_table
+from tests.storage import specification
 from tests.storage.crashing import crashing
 from tests.storage.life import COLUMNS, Life, at, updates_at
 from tests.storage.model_machine import StorageMachine
@@ -19,11 +21,13 @@ from tests.storage.test_crashes import EPOCH
 
 #: What a deep run has to have met; rarer ones it meets, too.
 OUTCOMES = {
-    *("Sealed", "UpperMismatch", "BatchNotWriting", "LeadershipLost", "Leadership", "Led", "Minted", "TickMoved"),
+    *("Sealed", "UpperMismatch", "LeadershipLost", "Leadership", "Led", "Minted", "TickMoved"),
     *("UpdateNotBeyondLower", "UpdateBeyondUpper", "UpperBeyondInput", "SinceBehindInput", "NameTaken", "StillNeeded"),
     *("ReadBeforeSince", "ReadBeyondUpper", "UnknownObject", "WrongSeal", "Right", "WrongRight", "FrontierNotHeld"),
     *("CapabilityExpired", "UnknownCapability", "CollectionVersion"),
 }
+
+UPDATES: specification.Updates = [Update((1, None), 0, 1)]
 
 HEALTH = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 
@@ -41,6 +45,46 @@ def test_a_crash_leaves_what_was_committed_and_nothing_more(tmp_path: Path, name
         life.catalog.renew_writer(WriterId(1), 1)  # which a process that is dead could not retire
 
 
+@pytest.mark.parametrize("name", FAIL_POINTS)
+def test_a_life_with_a_crash_at_each_fail_point_is_as_specified(name: str) -> None:
+    StorageMachine.crashes.clear()
+    machine, spot = StorageMachine(), (name, 1)
+    try:
+        machine.create_collection("a", (), 0, None, None)
+        (id,) = machine.spec.tvcs
+        for spots in ((None, spot), (spot, None)):  # the second time there is more to merge and to sweep
+            for one in spots:
+                (upper,) = machine.spec.tvcs[id].upper
+                updates = [Update((upper, None), upper, 1)]
+                machine.compare_and_append(
+                    specification.Append(id, specification.at(upper), specification.at(upper + 1), updates), one
+                )
+                machine.merge_one(id, 1, one)
+                machine.sweep_all(thorough=True, spot=one)
+                machine.mint_after(1, stale=False, spot=one)
+    finally:
+        machine.teardown()
+    assert machine.crashes[name] >= 2
+
+
+def test_what_was_swept_under_a_slow_writer_is_sealed_by_nobody() -> None:
+    StorageMachine.outcomes.clear()
+    machine = StorageMachine()
+    try:
+        machine.create_collection("a", (), 0, None, None)
+        (id,) = machine.spec.tvcs
+        machine.write_slowly(specification.Append(id, specification.at(0), specification.at(1), []), 1_000)
+        machine.write_slowly(specification.Append(id, specification.at(0), specification.at(1), UPDATES), 1_000)
+        machine.clock.advance(1_001)
+        machine.spec.now_ms += 1_001
+        machine.sweep_all(thorough=True, spot=None)
+        for batch in list(machine.spec.writes):
+            machine.seal_written(batch, None)
+    finally:
+        machine.teardown()
+    assert machine.outcomes["BatchNotWriting"] == 2
+
+
 def test_storage_does_what_its_specification_says() -> None:
     few = settings(max_examples=6, stateful_step_count=20, deadline=None, suppress_health_check=HEALTH)
     run_state_machine_as_test(StorageMachine, settings=few)
@@ -53,5 +97,6 @@ def test_storage_does_what_its_specification_says_wherever_it_crashes() -> None:
     StorageMachine.outcomes.clear()
     many = settings(max_examples=500, stateful_step_count=40, deadline=None, suppress_health_check=HEALTH)
     run_state_machine_as_test(StorageMachine, settings=many)
-    assert set(StorageMachine.crashes) == set(FAIL_POINTS)
-    assert set(StorageMachine.outcomes) >= OUTCOMES
+    assert OUTCOMES - set(StorageMachine.outcomes) == set()
+    # At each for certain in the lives above; at nearly all of them here, in the midst of whatever was drawn.
+    assert len(StorageMachine.crashes) >= len(FAIL_POINTS) - 3

@@ -37,7 +37,8 @@ from mz_dagster.plan.types import (
     numeric,
 )
 from mz_dagster.storage import BatchIncomplete, LocalShards, update_table
-from mz_dagster.storage.batch_stats import open_table, stored_files
+from mz_dagster.storage.batch_stats import stored_files
+from mz_dagster.storage.open_tables import open_table
 from mz_dagster.storage.skipping import may_pass
 
 Row = tuple[Any, ...]

@@ -38,7 +38,7 @@ from mz_dagster.plan.types import (
 from mz_dagster.storage.local_shards import LocalShards, update_table
 from mz_dagster.storage.shards import BatchIncomplete
 from mz_dagster.storage.spark import reporting_lost_spark
-from mz_dagster.storage.spark_shards import SparkShards, update_schema
+from mz_dagster.storage.spark_shards import HANDED_ROWS, SparkShards, update_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -181,10 +181,10 @@ def test_parallel_appends_to_one_and_to_many_shards_lose_nothing(shards: SparkSh
 
 def test_frame_evaluated_after_its_batch_was_swept_fails(shards: SparkShards, spark: SparkSession) -> None:
     collection = row_of("u3", PAIR)
-    first = listed(collection, 1, shards.append(collection, BatchId(1), numbers(spark, 10)))
-    second = listed(collection, 2, shards.append(collection, BatchId(2), numbers(spark, 10)))
+    first = listed(collection, 1, shards.append(collection, BatchId(1), numbers(spark, HANDED_ROWS)))
+    second = listed(collection, 2, shards.append(collection, BatchId(2), numbers(spark, HANDED_ROWS)))
     early = shards.read(collection, [first, second])
-    assert early.count() == 20
+    assert early.count() == 2 * HANDED_ROWS
     later = shards.read(collection, [first, second])
     shards.delete(collection, [first.id])
     for frame in (early, later):
@@ -192,7 +192,7 @@ def test_frame_evaluated_after_its_batch_was_swept_fails(shards: SparkShards, sp
             frame.agg(sf.sum("k")).collect()
     with pytest.raises(BatchIncomplete):
         shards.read(collection, [first, second])
-    assert shards.read(collection, [second]).count() == 10
+    assert shards.read(collection, [second]).count() == HANDED_ROWS
 
 
 def test_batch_whose_file_is_gone_from_the_disk_is_incomplete(
@@ -286,7 +286,7 @@ def test_errors_cost_nothing_where_there_are_none(
     shards: SparkShards, spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
     collection = row_of("u9", PAIR)
-    good = listed(collection, 1, shards.append(collection, BatchId(1), numbers(spark, 3)))
+    good = listed(collection, 1, shards.append(collection, BatchId(1), numbers(spark, HANDED_ROWS + 1)))
     failed = numbers(spark, 1).withColumn("mz_error", sf.lit("22012 division by zero"))
     bad = listed(collection, 2, shards.append(collection, BatchId(2), failed))
     for batches, errors in (([good], 0), ([good, bad], 1)):
@@ -294,3 +294,16 @@ def test_errors_cost_nothing_where_there_are_none(
         assert found.count() == errors
         found.explain()
         assert ("FileScan" in capsys.readouterr().out) == bool(errors)
+
+
+def test_few_rows_are_handed_over_and_large_ones_left_in_their_files(
+    shards: SparkShards, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    collection = row_of("u10", PAIR)
+    for batch, name, is_handed in ((1, "short", True), (2, "x" * 2_000_000, False)):  # which compresses well
+        frame = numbers(spark, 3).withColumn("name", sf.lit(name))
+        stored = listed(collection, batch, shards.append(collection, BatchId(batch), frame))
+        found = shards.read(collection, [stored])
+        assert [tuple(row) for row in found.orderBy("k").collect()] == [(k, name, 5, 1, None) for k in range(3)]
+        found.explain()
+        assert ("FileScan" not in capsys.readouterr().out) == is_handed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
@@ -9,6 +10,7 @@ from functools import partial
 from mz_dagster.adapter.doctor.finding import Finding, Repair
 from mz_dagster.adapter.doctor.patient import Patient
 from mz_dagster.catalog import Catalog
+from mz_dagster.catalog.records import Record
 from mz_dagster.catalog.schema import METADATA
 
 
@@ -42,7 +44,8 @@ def _dangling(patient: Patient) -> Iterator[Finding]:
 
 def _ids(patient: Patient) -> Iterator[Finding]:
     for id, row in patient.objects.items():
-        if id != f"{'s' if row['kind'] == 'source' else 'u'}{row['sequence']}":
+        expected = f"{'s' if row['kind'] == 'source' else 'u'}{row['sequence']}"
+        if id != expected and not _was_a_collection(id, row):
             yield Finding("wrong-id", patient.called(id), f"it is a {row['kind']} of number {row['sequence']}")
     shards = Counter(row["shard"] for row in patient.records["collection"])
     named = Counter(row["object"] for row in patient.records["name"])
@@ -50,6 +53,12 @@ def _ids(patient: Patient) -> Iterator[Finding]:
         for value, times in counted.items():
             if times > 1:
                 yield Finding("wrong-id", f"{what} {value!r}", f"{times} denote it")
+
+
+def _was_a_collection(id: str, row: Record) -> bool:
+    """Returns whether a view may have its id from before it was one, which then is of a lesser number."""
+    number = re.fullmatch(r"u([1-9]\d*)", id)
+    return row["kind"] == "materialized view" and number is not None and int(number[1]) < row["sequence"]
 
 
 def _counters(patient: Patient) -> Iterator[Finding]:

@@ -21,8 +21,9 @@ from mz_dagster.catalog import Batch, BatchState, BatchStats, Catalog, Collectio
 from mz_dagster.compute import Progress
 from mz_dagster.errors import Error
 from mz_dagster.formalism import GlobalId
-from mz_dagster.storage.batch_stats import open_table, stored_files
+from mz_dagster.storage.batch_stats import stored_files
 from mz_dagster.storage.local_shards import update_schema
+from mz_dagster.storage.open_tables import open_table
 from mz_dagster.storage.shard_copy import FileDamaged, read_footer
 from mz_dagster.storage.shards import DIFF, ERROR, TIME, StoredFile
 from mz_dagster.storage.table_log import damaged_entries, rebuild_log

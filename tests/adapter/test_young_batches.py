@@ -1,0 +1,121 @@
+"""Without any compaction a shard that is written again and again has few batches, and nobody fails for that."""
+
+from __future__ import annotations
+
+import logging
+import math
+from pathlib import Path
+
+import pytest
+
+from mz_dagster.adapter import Connection, young_batches
+from mz_dagster.adapter.young_batches import LEAST_PARTS
+from mz_dagster.catalog import BatchState, LostRace
+from mz_dagster.errors import OperationalError
+from mz_dagster.formalism import GlobalId
+from mz_dagster.storage import compact
+
+
+def live(connection: Connection, id: GlobalId) -> list[int]:
+    """Returns the rows of a collection's live batches, oldest first."""
+    return [one.stats.rows for one in connection.engine.catalog.batches(id, BatchState.LIVE)]
+
+
+def table_of(connection: Connection) -> GlobalId:
+    connection.execute("CREATE TABLE t (a int)")
+    return connection.engine.collection_of("t")
+
+
+def insert(connection: Connection, *values: int) -> None:
+    connection.execute(f"INSERT INTO t VALUES {', '.join(f'({one})' for one in values)}")
+
+
+def contents(connection: Connection) -> list[int]:
+    return sorted(row[0] for row in connection.execute("SELECT a FROM t").fetchall())
+
+
+def test_a_table_that_is_only_written_has_few_batches_and_files(sparkless: Connection) -> None:
+    id = table_of(sparkless)
+    for number in range(1, 61):
+        insert(sparkless, number)
+        assert len(live(sparkless, id)) <= math.log2(number) + 1 + LEAST_PARTS
+    engine = sparkless.engine
+    assert len(live(sparkless, id)) < 20
+    assert contents(sparkless) == list(range(1, 61))
+    # What the last merge replaced is there still, and nothing of what those before it did.
+    folders = list(Path(engine.shards.path(engine.catalog.collection(id))).glob("mz_batch=*"))
+    assert len(folders) <= 20 + LEAST_PARTS + 5
+    assert len(engine.catalog.batches(id)) == len(folders)
+
+
+def test_large_batches_are_left_to_the_compaction_job(sparkless: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(young_batches, "LEAST_PARTS", 3)
+    monkeypatch.setattr(young_batches, "MOST_ROWS", 10)
+    id = table_of(sparkless)
+    for _ in range(3):
+        insert(sparkless, *range(8))
+    for _ in range(6):
+        insert(sparkless, 1)
+    assert live(sparkless, id) == [8, 8, 8, 6]
+
+
+def test_a_merge_that_fails_fails_no_write_and_is_left_to_the_compaction_job(
+    sparkless: Connection, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OperationalError("the disk is full")
+
+    monkeypatch.setattr(young_batches, "LEAST_PARTS", 3)
+    monkeypatch.setattr(young_batches, "compact", fail)
+    table_of(sparkless)
+    with caplog.at_level(logging.WARNING, "mz_dagster.engine"):
+        for number in range(6):
+            insert(sparkless, number)
+    assert contents(sparkless) == list(range(6))
+    assert [one.levelname for one in caplog.records] == ["WARNING"], "told once"
+
+
+def test_a_lost_race_is_tried_again(sparkless: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    lost: list[bool] = []
+
+    def lose(*_: object, **__: object) -> LostRace:
+        monkeypatch.setattr(young_batches, "compact", real)
+        lost.append(True)
+        return LostRace(())
+
+    real = compact
+    monkeypatch.setattr(young_batches, "LEAST_PARTS", 3)
+    monkeypatch.setattr(young_batches, "compact", lose)
+    id = table_of(sparkless)
+    for number in range(4):
+        insert(sparkless, number)
+    assert lost
+    assert live(sparkless, id) == [4]
+
+
+def test_nothing_is_leased_or_reserved_where_nothing_is_due(
+    sparkless: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table_of(sparkless)
+    monkeypatch.setattr(young_batches, "compact", None)  # to call it would fail
+    monkeypatch.setattr(young_batches, "sweep", None)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(sparkless.engine.catalog, "live_batches", None)
+        for number in range(LEAST_PARTS - 1):
+            insert(sparkless, number)
+    assert len(live(sparkless, sparkless.engine.collection_of("t"))) == LEAST_PARTS - 1
+
+
+def test_a_view_that_is_stepped_again_and_again_has_few_batches(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(young_batches, "LEAST_PARTS", 3)
+    table_of(connection)
+    connection.execute("CREATE MATERIALIZED VIEW m AS SELECT a + 1 AS b FROM t")
+    id = connection.engine.collection_of("m")
+    for number in range(8):
+        insert(connection, number)
+        found = connection.execute("SELECT b FROM m").fetchall()
+        assert sorted(found) == [(n + 1,) for n in range(number + 1)]
+        assert len(live(connection, id)) <= math.log2(number + 1) + 1 + 3
+    assert len(live(connection, id)) <= 5
