@@ -22,6 +22,13 @@ In the order of import:
 - `discrepancy`: a collection against a plan, at one time.
 - `warm_spark`: Spark, opened when there is work for it.
 
+*What a small step costs* is planning and compiling, not rows. Of TPC-H's 22 views, on two cores, 150 rows changed:
+
+- No replanning while a query runs (adaptive execution) where little is new, one task for little that is grouped, no
+  lookup in a state that is little itself, and code that does not name the number of its stage: a step of 44 s took 24.
+- The JVM's second compiler called five times later: of 13 to 21 s of its processor time a step, 12 to 14 are left.
+- Of no use: expressions interpreted instead of compiled, once the code is the same in each step.
+
 It does not choose times, poll sources, parse SQL or know names.
 """
 

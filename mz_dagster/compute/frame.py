@@ -55,6 +55,14 @@ def ensure_exact(session: SparkSession) -> None:
         _exact.add(session)
 
 
+def replan_while_running(session: SparkSession, wanted: bool) -> None:
+    """Sets whether Spark plans the rest of a query anew after each of its shuffles: where much is read, sizes tell it.
+
+    Where little is, planning is most of the work.
+    """
+    session.conf.set("spark.sql.adaptive.enabled", str(wanted).lower())
+
+
 def spark_type(type_: ScalarType) -> str:
     """Returns the Spark SQL type that holds `type_`.
 

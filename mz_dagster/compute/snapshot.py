@@ -16,6 +16,7 @@ from mz_dagster.compute.render import Read, Renderer
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import SnapshotPlan
 from mz_dagster.plan.scalar import Scalar
+from mz_dagster.storage.spark import active
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,6 +50,7 @@ def _cut_off(session: SparkSession, frame: DataFrame) -> DataFrame:
     name = f"mz_shared_{uuid4().hex}"
     frame.createOrReplaceTempView(name)
     try:
-        return session.table(name).localCheckpoint(eager=False)
+        with active(session):
+            return session.table(name).localCheckpoint(eager=False)
     finally:
         session.catalog.dropTempView(name)

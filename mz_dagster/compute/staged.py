@@ -162,6 +162,8 @@ def _before(flow: DataFrame, own: OwnState, shape: Shape, node: Staged) -> DataF
     found = own.lookup(touched, [0, 1, *(2 + position for position in shape.group)])
     data = [sf.col(f"c{2 + position}").alias(f"c{position}") for position in range(shape.arity)]
     level = (sf.lit(0) if node.monotonic else sf.col("c0")).alias(LEVEL)
+    if not node.monotonic:
+        found = found.where(sf.col("c0") < node.last_level)  # a lookup may find more than was asked for
     rows = found.select(level, sf.col("c1").alias(BUCKET), *data, *META)
     prior = sf.lit(PRIOR).cast("bigint").alias(TIME)
     return rows.select(LEVEL, BUCKET, *shape.split(), prior, DIFF, ERROR)

@@ -20,11 +20,18 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+#: A state of up to so many updates is looked at whole: to look keys up, Spark plans the changes twice, and may compute
+#: them twice.
+WHOLE_ROWS = 10_000
+
+
 class OwnState(Protocol):
     """Is what a state operator's collection held before the interval."""
 
     def lookup(self, keys: DataFrame, positions: Sequence[int]) -> DataFrame:
         """Returns the state's updates whose columns at `positions` equal some row of `keys`; NULL equals NULL.
+
+        Others may be among them, where telling them apart would cost more than to work on them in vain.
 
         Args:
             keys: One column per position, `k0`, `k1`, ...; rows may repeat.
@@ -90,11 +97,13 @@ class ShardState:
 
     def lookup(self, keys: DataFrame, positions: Sequence[int]) -> DataFrame:
         """Returns the rows of the keys; may run a small job over `keys`."""
+        if self._reads.rows(self._id, self._upper) <= WHOLE_ROWS:
+            return self.before()
         if not self._prunes:
             return restricted(self.before(), keys, positions)
         by_position = {position: sf.col(f"k{i}") for i, position in enumerate(positions)}
         found = self._reads.lookup(self._id, self._upper, keys, by_position)
-        return restricted(self._data(found), keys, positions)
+        return restricted(self._data(found), keys, positions, few=True)
 
     def before(self) -> DataFrame:
         """Returns the shard's data part before the interval."""
@@ -109,12 +118,15 @@ class ShardState:
         return with_positions(frame, self._type).where(sf.col(ERROR).isNull())
 
 
-def restricted(frame: DataFrame, keys: DataFrame, positions: Sequence[int]) -> DataFrame:
-    """Returns the rows of `frame` whose columns at `positions` equal some row of `keys`; NULL equals NULL."""
+def restricted(frame: DataFrame, keys: DataFrame, positions: Sequence[int], *, few: bool = False) -> DataFrame:
+    """Returns the rows of `frame` whose columns at `positions` equal some row of `keys`; NULL equals NULL.
+
+    Where the keys are `few` they are sent to all tasks, and neither they nor the frame are shuffled.
+    """
     if not positions:
         return frame
-    distinct = keys.distinct()
+    sent = keys.hint("broadcast") if few else keys.distinct()
     condition = sf.col(f"c{positions[0]}").eqNullSafe(sf.col("k0"))
     for i, position in list(enumerate(positions))[1:]:
         condition = condition & sf.col(f"c{position}").eqNullSafe(sf.col(f"k{i}"))
-    return frame.join(distinct, condition, "left_semi")
+    return frame.join(sent, condition, "left_semi")

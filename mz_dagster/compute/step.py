@@ -59,7 +59,7 @@ from mz_dagster.clock import SYSTEM_CLOCK, Clock
 from mz_dagster.compute.consolidate import consolidate
 from mz_dagster.compute.due import next_due
 from mz_dagster.compute.few_updates import few_updates, likely_few
-from mz_dagster.compute.frame import META, with_positions
+from mz_dagster.compute.frame import META, replan_while_running, with_positions
 from mz_dagster.compute.graph import Graph, MaintainedNode, Node, SourceNode, TableNode
 from mz_dagster.compute.ingest import FEW_BYTES, ingest
 from mz_dagster.compute.render import Renderer
@@ -72,6 +72,7 @@ from mz_dagster.fail_point import fail_point
 from mz_dagster.formalism import Antichain, GlobalId
 from mz_dagster.plan.lowering import ordered_by_size
 from mz_dagster.plan.operators import operators
+from mz_dagster.plan.physical import is_linear
 from mz_dagster.plan.types import RelationType
 from mz_dagster.storage.append import BatchWriter
 from mz_dagster.storage.local_shards import LocalShards, summed
@@ -188,8 +189,9 @@ class _Run:
     """Is the state of one step while it runs.
 
     Attributes:
-        spark: Returns Spark and the shards on it: the same ones until the step is over, since asking whether a Spark
-            still answers takes a round trip, and a busy one that is late would be given up under those who use it.
+        spark: Returns Spark, set up for what there is to do, and the shards on it: the same ones until the step is
+            over, since asking whether a Spark still answers takes a round trip, and a busy one that is late would be
+            given up under those who use it.
     """
 
     spark: Callable[[], tuple[SparkSession, Shards[DataFrame]]]
@@ -335,7 +337,15 @@ class Stepper:
         listed = self._catalog.live_batches(tuple(node.id for node in graph))
         batches = {id: list(of_one) for id, of_one in listed.items()}
         bound = self._catalog.newest_bindings(graph.timeline, tick + 1)
-        return _Run(cache(self._spark), graph, tick, rows, batches, selected, bound)
+        run = _Run(self._spark, graph, tick, rows, batches, selected, bound)
+        run.spark = cache(lambda: self._opened(run))
+        return run
+
+    def _opened(self, run: _Run) -> tuple[SparkSession, Shards[DataFrame]]:
+        session, shards = self._spark()
+        working = [node for node in run.graph if node.id not in run.done]
+        replan_while_running(session, not all(self._is_small(run, node) for node in working))
+        return session, shards
 
     def _target(self, run: _Run, node: Node) -> int:
         """Returns the upper that the node can reach, `u_C`."""
@@ -413,6 +423,17 @@ class Stepper:
             for future in futures.values():
                 future.result()
 
+    def _is_small(self, run: _Run, node: Node) -> bool:
+        """Returns whether what is new to a collection is little, as far as one knows before the step."""
+        lower = run.rows[node.id].upper.only
+        match node:
+            case SourceNode():
+                new = self._catalog.bindings(node.id, lower, run.tick + 1)
+                return sum(file.size for one in new for file in one.files) <= FEW_BYTES
+            case _:
+                rows = (_rows(run.overlapping(input, lower, run.tick + 1)) for input in node.inputs)
+                return run.rows[node.id].is_hydrated and sum(rows) <= BROADCAST_ROWS
+
     def _still_working(self, run: _Run, working: Sequence[Node]) -> str:
         now = self._clock.monotonic_ms()
         started = dict(run.started)  # as other threads go on
@@ -472,7 +493,8 @@ class Stepper:
         Returns what was written, and how many rows were read.
         """
         session, shards = run.spark()
-        with StepReads(shards, run.rows, run.overlapping) as reads:
+        is_grouped = not (isinstance(node, MaintainedNode) and is_linear(node.plan))
+        with StepReads(shards, run.rows, run.overlapping, is_grouped=is_grouped) as reads:
             match node:
                 case SourceNode():
                     bindings = self._catalog.bindings(node.id, lower, upper)

@@ -30,6 +30,8 @@ from mz_dagster.storage.spark.hashing import hash_modulo
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+#: Up to so many rows are read by one task. What groups or joins them then needs no shuffle, each of which costs more.
+ONE_TASK_ROWS = 50_000
 #: A lookup is pruned if touching a single key would leave out more rows than this.
 WORTH_ROWS = 200_000
 
@@ -41,6 +43,7 @@ class StepReads:
         shards: Where they are.
         rows: The collections by their ids.
         listed: Returns the batches of a collection that may hold updates with `lower <= time < upper`, leased.
+        is_grouped: Whether what is read will be grouped or joined, so that it should be together if it is little.
 
     Attributes:
         rows_read: How many rows the files have that were handed out so far.
@@ -51,7 +54,10 @@ class StepReads:
         shards: Shards[DataFrame],
         rows: Mapping[GlobalId, CollectionRow],
         listed: Callable[[GlobalId, int | None, int], Sequence[Batch]],
+        *,
+        is_grouped: bool = True,
     ) -> None:
+        self._is_grouped = is_grouped
         self._shards = shards
         self._rows = rows
         self._listed = listed
@@ -76,8 +82,12 @@ class StepReads:
         """
         row, batches = self._rows[id], self._listed(id, lower, upper)
         read = self._stored(row, batches, where) if where else [batch.stats for batch in batches]
-        self.rows_read += sum(one.rows for one in read)
-        return self._shards.read(row, batches, lower=lower, upper=upper, where=where)
+        rows = sum(one.rows for one in read)
+        return self._counted(self._shards.read(row, batches, lower=lower, upper=upper, where=where), rows)
+
+    def rows(self, id: GlobalId, upper: int) -> int:
+        """Returns how many updates a collection's batches hold that may have some before `upper`; no job."""
+        return sum(batch.stats.rows for batch in self._listed(id, None, upper))
 
     def skips_all(self, read: ReadCollection, lower: int, upper: int) -> bool:
         """Returns whether storage tells that no update with `lower <= time < upper` passes what is asked; no job."""
@@ -123,8 +133,8 @@ class StepReads:
             Touched(key, modulus, self._hashes(row, keys, [by_position[position] for position in key], key, modulus))
             for key, modulus in wanted.items()
         ]
-        self.rows_read += sum(one.rows for one in self._stored(row, batches, where) if may_hold(one.bucket, touched))
-        return self._shards.read(row, batches, upper=upper, touched=touched, where=where)
+        rows = sum(one.rows for one in self._stored(row, batches, where) if may_hold(one.bucket, touched))
+        return self._counted(self._shards.read(row, batches, upper=upper, touched=touched, where=where), rows)
 
     def shared(self, frame: DataFrame) -> DataFrame:
         """Returns the frame, computed only once however often it is used, until the end of the block."""
@@ -132,11 +142,15 @@ class StepReads:
         self._shared.append(kept)
         return kept
 
+    def _counted(self, frame: DataFrame, rows: int) -> DataFrame:
+        self.rows_read += rows
+        return frame.coalesce(1) if self._is_grouped and rows <= ONE_TASK_ROWS else frame
+
     def _prunable(self, id: GlobalId, upper: int, positions: Sequence[int]) -> dict[tuple[int, ...], int]:
         """Returns the layouts by which a lookup is worth pruning, with the modulus of each; none if it is not."""
-        batches = self._listed(id, None, upper)
-        if sum(batch.stats.rows for batch in batches) <= WORTH_ROWS:
+        if self.rows(id, upper) <= WORTH_ROWS:
             return {}
+        batches = self._listed(id, None, upper)
         files = self._stored(self._rows[id], batches)
         found = moduli(files, positions)
         # Of a layout of n buckets, one key touches one.

@@ -351,6 +351,13 @@ def physical_inputs(node: Physical) -> tuple[Physical, ...]:
             assert_never(node)
 
 
+def is_linear(node: Physical) -> bool:
+    """Returns whether a plan treats each row by itself: it neither groups nor joins."""
+    if isinstance(node, DeltaJoin | Accumulate | Staged | TemporalState):
+        return False
+    return all(is_linear(one) for one in physical_inputs(node))
+
+
 def with_physical_inputs(node: Physical, inputs: Sequence[Physical]) -> Physical:
     """Returns `node` over other inputs, in the order of `physical_inputs`."""
     match node:

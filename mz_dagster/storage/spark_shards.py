@@ -8,7 +8,7 @@ batches, or evaluating it fails. It seals nothing and keeps no list of batches: 
 A frame reads the batches' Parquet files, whose names and row counts come from the newest Delta snapshot through
 `deltalake` in milliseconds. Reading the table through Spark's Delta source would reconstruct that snapshot with jobs
 of its own after every commit (0.5 to 0.8 s against 0.2 s), and, being resolved only when evaluated, silently lose the
-rows of a batch that was swept under an expired lease.
+rows of a batch that was swept under an expired lease. What is little is read in this process, and the frame holds it.
 
 A batch is laid out by key (`clustering`) where it is large and its size known. Then each bucket's rows meet in one task
 and become one file, sorted by key: one shuffle more than an append without layout, and none for a merge, which shuffles
@@ -30,7 +30,6 @@ from pyspark.sql import types
 from mz_dagster.catalog import Batch, BatchId, BatchStats, CollectionRow
 from mz_dagster.plan.scalar import Scalar
 from mz_dagster.plan.types import INT8, TEXT, Column, Kind
-from mz_dagster.storage.batch_stats import stats_of_batch
 from mz_dagster.storage.clustering import NO_LAYOUT, Touched, bucket_count, bucket_prefix, layout_key, may_hold
 from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.shards import (
@@ -49,11 +48,17 @@ from mz_dagster.storage.spark.hashing import hash_modulo
 from mz_dagster.storage.spark.schema import quoted, spark_type
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
 #: The most rows that one file holds.
 ROWS_PER_FILE = 1_000_000
+#: Up to so many rows are read by this process and handed to Spark, which has no file to open for them, and evaluates
+#: what it can while it plans. Each use of the frame sends them again.
+HANDED_ROWS = 1_000
+#: And of no more than so many bytes, in files as in memory: Spark's server refuses plans of which a part is large.
+HANDED_BYTES = 1_000_000
 
 
 class SparkShards:
@@ -136,19 +141,29 @@ class SparkShards:
         schema = update_schema(collection.columns)
         path = self._path(collection)
         chosen = [one for one in self.files(collection, batches, where=where) if may_hold(one.bucket, touched)]
-        files = [str(path / one.path) for one in chosen]
-        frame = self.session.read.schema(schema).parquet(*files) if files else self.session.createDataFrame([], schema)
+        rows = sum(one.rows for one in chosen)
+        if rows <= HANDED_ROWS and sum(one.bytes for one in chosen) <= HANDED_BYTES:
+            found = self._local.read(
+                collection, batches, lower=lower, upper=upper, columns=columns, touched=touched, where=where
+            )
+            if found.nbytes <= HANDED_BYTES:
+                return self._handed(found, _named(collection, columns))
+        frame = self.session.read.schema(schema).parquet(*(str(path / one.path) for one in chosen))
         # A bound that all updates keep is left out: it would make the code that Spark compiles another at each step.
         if lower is not None and any(one.lower.only < lower for one in batches):
             frame = frame.where(sf.col(TIME) >= sf.lit(lower))
         if upper is not None and any(one.upper.is_empty or one.upper.only > upper for one in batches):
             frame = frame.where(sf.col(TIME) < sf.lit(upper))
         if not any(one.errors for one in chosen):
-            # What Spark knows to be NULL it plans no work for: tests of each row, and all that is done with errors.
-            frame = frame.withColumn(ERROR, sf.lit(None).cast("string"))
+            frame = _without_errors(frame)
         if columns is None:
             return frame
         return frame.select(*map(quoted, columns), *UPDATE_COLUMNS)
+
+    def _handed(self, found: pa.Table, columns: Sequence[Column]) -> DataFrame:
+        """Returns an update frame that itself holds the rows that were found."""
+        frame = self.session.createDataFrame(found, update_schema(columns))
+        return _without_errors(frame) if found.column(ERROR).null_count == len(found) else frame
 
     def consolidate(
         self, collection: CollectionRow, frame: DataFrame, as_of: int, *, columns: Sequence[str] | None = None
@@ -157,8 +172,7 @@ class SparkShards:
 
         Cost when evaluated: one shuffle. See `Shards.consolidate`.
         """
-        by_name = {column.name: column for column in collection.columns}
-        data = list(collection.columns) if columns is None else [by_name[name] for name in columns]
+        data = _named(collection, columns)
         time = sf.lit(as_of).cast("bigint").alias(TIME)
         return summed(frame, data, [ERROR]).select(*[quoted(c.name) for c in data], time, DIFF, ERROR)
 
@@ -241,7 +255,7 @@ class SparkShards:
             laid_out = frame.select(*names, *UPDATE_COLUMNS, partition, bucket.alias(BUCKET))
             writer = laid_out.write.format("delta").mode("append")
             writer.option("maxRecordsPerFile", str(ROWS_PER_FILE)).save(str(path))
-        return stats_of_batch(path, batch, interval)
+        return self._local.committed(collection, batch, interval)
 
 
 def update_schema(columns: Sequence[Column]) -> types.StructType:
@@ -253,6 +267,20 @@ def update_schema(columns: Sequence[Column]) -> types.StructType:
     """
     every = [*columns, Column(TIME, INT8), Column(DIFF, INT8), Column(ERROR, TEXT)]
     return types.StructType([types.StructField(column.name, spark_type(column.type)) for column in every])
+
+
+def _without_errors(frame: DataFrame) -> DataFrame:
+    """Returns an update frame without errors, so that Spark knows that there are none.
+
+    What it knows to be NULL it plans no work for: tests of each row, and all that is done with errors.
+    """
+    return frame.withColumn(ERROR, sf.lit(None).cast("string"))
+
+
+def _named(collection: CollectionRow, columns: Sequence[str] | None) -> list[Column]:
+    """Returns a collection's columns of these names, or all."""
+    by_name = {column.name: column for column in collection.columns}
+    return list(collection.columns) if columns is None else [by_name[name] for name in columns]
 
 
 def _in_buckets(frame: DataFrame, collection: CollectionRow, key: Sequence[int], count: int) -> DataFrame:

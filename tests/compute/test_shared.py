@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mz_dagster.compute.delta_join import DeltaJoinRendering
@@ -23,6 +24,7 @@ from mz_dagster.plan.physical import (
 )
 from mz_dagster.plan.scalar import ColumnRef, Scalar
 from mz_dagster.plan.types import INT4, Column, RelationType
+from mz_dagster.storage.spark import SparkConfig, active, close_session, open_session
 
 if TYPE_CHECKING:
     import pytest
@@ -74,7 +76,7 @@ def expected(time: int) -> dict[tuple[int, ...], int]:
     return {row: n for row, n in found.items() if n}
 
 
-def test_a_shared_subplan_is_cut_off_and_read_like_a_collection(spark: SparkSession) -> None:
+def test_a_shared_subplan_is_cut_off_and_read_like_a_collection(spark: SparkSession, spark_config: SparkConfig) -> None:
     frame = reading(spark)
     shared = ReadCollection(GlobalId("shared:1"), FOUR, "shared:1")
     output = UnionAll((only(shared, 0), NegateAll(only(shared, 3), ONE)), ONE)
@@ -85,6 +87,12 @@ def test_a_shared_subplan_is_cut_off_and_read_like_a_collection(spark: SparkSess
         return frame.where(f"mz_timestamp < {upper}")
 
     assert totals(snapshot(spark, read, plan, 2)) == expected(2)
+    other = open_session(replace(spark_config, conf={"spark.sql.shuffle.partitions": "3"}))
+    try:
+        with active(other):  # as where a program has a session of its own, too
+            assert totals(snapshot(spark, read, plan, 2)) == expected(2)
+    finally:
+        close_session(other)
     assert not [one.name for one in spark.catalog.listTables() if one.name.startswith("mz_shared")]
 
 

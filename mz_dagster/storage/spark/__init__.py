@@ -11,7 +11,7 @@ answer, and no token is ever on a command line, in a log or in a `repr`.
 - `process.py`: a process that can be told from a later one with the same pid;
 - `server.py`: `ensure_server`, `server_status`, `stop_server`;
 - `channel.py`: the gRPC channel with deadlines and a retry policy that gives up;
-- `session.py`: `open_session`, `lent_session`, `close_session`, `warm_up`;
+- `session.py`: `open_session`, `lent_session`, `close_session`, `active`, `warm_up`;
 - `deadline.py`: `call_with_deadline` and `reporting_lost_spark`.
 
 It knows nothing of shards. Importing it does not import pyspark: only the first session does.
@@ -20,11 +20,12 @@ It knows nothing of shards. Importing it does not import pyspark: only the first
 from mz_dagster.storage.spark.config import SparkConfig
 from mz_dagster.storage.spark.deadline import call_with_deadline, reporting_lost_spark
 from mz_dagster.storage.spark.server import ServerInfo, ensure_server, server_status, stop_server
-from mz_dagster.storage.spark.session import close_session, close_sessions, lent_session, open_session, warm_up
+from mz_dagster.storage.spark.session import active, close_session, close_sessions, lent_session, open_session, warm_up
 
 __all__ = [
     "ServerInfo",
     "SparkConfig",
+    "active",
     "call_with_deadline",
     "close_session",
     "close_sessions",

@@ -15,6 +15,7 @@ import shutil
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from weakref import WeakKeyDictionary, WeakSet
@@ -101,6 +102,25 @@ def _check_delta(session: SparkSession) -> None:
             hint="Set it where that Spark is started, which for Spark Connect is the server; "
             f"if Delta's jars are missing there, with spark.jars.packages={DELTA_PACKAGE}.",
         )
+
+
+@contextlib.contextmanager
+def active(session: SparkSession) -> Iterator[None]:
+    """Makes a session this thread's active one for the length of a block.
+
+    What the server of Spark Connect answers with a frame of its own, a checkpoint, pyspark 4.2 gives to the active
+    session, whichever asked; in another one the frame is unknown.
+    """
+    if not _is_connect(session):
+        yield
+        return
+    of_thread = cast(Any, type(session))._active_session
+    before = getattr(of_thread, "session", None)
+    of_thread.session = session
+    try:
+        yield
+    finally:
+        of_thread.session = before
 
 
 def close_session(session: SparkSession) -> None:
