@@ -4,6 +4,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 # The replay's ticks for `make run`; empty: the UI.
 TICKS ?=
+# Which benchmarks `make bench` runs, and at which scale factor; empty: all, each at its own.
+BENCH ?=
+SF ?=
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
@@ -13,7 +16,7 @@ export DAGSTER_DISABLE_TELEMETRY := yes
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup java postgres chromium run test test-deep lint lock clean
+.PHONY: help setup java postgres chromium run test test-deep bench bench-full lint lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST)
@@ -58,6 +61,15 @@ test: setup lint postgres chromium ## lint, then every test that is not deep
 
 test-deep: setup postgres ## the long-running tests
 	$(BIN)/python -m pytest -q -m deep --timeout 3600
+
+# A benchmark compares within one run, so nothing else should run meanwhile.
+bench: setup ## run all benchmarks, or BENCH=name at SF=n: text, bench/results.json, and plots in docs/
+	$(BIN)/python -m bench $(BENCH) $(if $(SF),--sf $(SF))
+	$(BIN)/python -m bench.plots
+
+bench-full: setup ## the benchmarks that take hours: scale factor 10
+	$(BIN)/python -m bench $(BENCH) --full
+	$(BIN)/python -m bench.plots
 
 # The lock names no host: where packages come from is the machine's business.
 lock: .make/venv ## write requirements.lock anew
