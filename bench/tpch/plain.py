@@ -27,6 +27,7 @@ from tests.tpch.referee import as_multisets
 #: Spark's defaults of what this project sets for its own purposes.
 _CONF = {
     "spark.sql.shuffle.partitions": "200",
+    "spark.sql.adaptive.coalescePartitions.initialPartitionNum": "200",
     "spark.sql.decimalOperations.allowPrecisionLoss": "true",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "32",
     "spark.sql.maxConcurrentOutputFileWriters": "0",

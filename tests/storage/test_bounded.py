@@ -1,8 +1,9 @@
 """Everything stays bounded: a commit a second, for as long as one likes, keeps what retention keeps and no more.
 
 A day is simulated: the clock is moved by hand, and files are made older as it goes, since Delta's log goes by their
-age. Each second a table gains an update at a tick of its own. Once an hour, as the schedule of the compaction job has
-it, history is forgotten, batches are merged and swept. In each hour a writer, a reader and a session crash, too.
+age. Each second a table gains an update at a tick of its own, after which young batches are merged, as the engine does.
+Once an hour, as the schedule of the compaction job has it, history is forgotten, batches are merged and swept. In each
+hour a writer, a reader and a session crash, too.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, func, select
 
+from mz_dagster.adapter import Project
+from mz_dagster.adapter.catalog_definitions import CatalogDefinitions
+from mz_dagster.adapter.young_batches import YoungBatches
 from mz_dagster.catalog import Catalog, CollectionRow, Minted, NewObject, Sealed
 from mz_dagster.catalog.schema import METADATA
 from mz_dagster.clock import ManualClock
@@ -63,6 +67,9 @@ class Day:
         self.catalog.declare_timeline("t")
         self.id = self.catalog.create_object(NewObject("x", "table", "", "t", COLUMNS)).id
         self.shards = LocalShards(folder)
+        (folder / "mz.toml").write_text('[project]\nname = "day"\n')
+        definitions = CatalogDefinitions(self.catalog, Project.load(folder))
+        self.young = YoungBatches(self.catalog, self.shards, definitions, "t")
         self.values: dict[int, int] = {}
         self.commits = 0
 
@@ -87,6 +94,7 @@ class Day:
         assert isinstance(done, Sealed)
         minted = self.catalog.mint_tick("t", time + 1, {}, self.catalog.last_tick("t"))
         assert isinstance(minted, Minted)
+        self.young.merge([self.id])
 
     def crash(self) -> None:
         """Leaves what a writer, a reader and a session leave that are killed."""

@@ -33,6 +33,8 @@ SESSION_CONF: Mapping[str, str] = {
     # Expressions that are shared through columns stand on many projections.
     "spark.sql.analyzer.maxIterations": "1000",
     "spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 2)),
+    # Where replanning is on, a large shuffle keeps so many: a sort of millions of rows by two tasks fills the heap.
+    "spark.sql.adaptive.coalescePartitions.initialPartitionNum": "64",
     "spark.databricks.delta.snapshotPartitions": "1",
     # A batch is one write execution: nothing may compact or rewrite files behind the catalog's back.
     "spark.databricks.delta.autoCompact.enabled": "false",
