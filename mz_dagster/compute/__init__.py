@@ -10,8 +10,8 @@ In the order of import:
 - `frame`: names and types of update frames on Spark.
 - `scalar/`: scalar expressions as total Spark columns, a value or an error.
 - `constant`, `linear`, `negate`, `union`, `repeat`, `unnest`, `delta_join`: one operator each; `consolidate`.
-- `state`: what a keyed operator reads of its own collection; `step_reads`, `histories`: lookups that read what they
-  touch; `sizes`: how many rows a plan can make.
+- `state`: what a keyed operator reads of its own collection; `common_lookups`, `step_reads`, `histories`: lookups that
+  read what they touch, and once for all that look the same up; `sizes`: how many rows a plan can make.
 - `accumulate`: counts and sums per key; `temporal`: temporal filters, and `due`: when the next row changes by itself.
 - `staged`: tournaments of recomputed groups, by `versions` of their buckets; `top_rows`, `extremes`, `gathered` and
   `windowed` are what a stage does with a bucket.

@@ -16,7 +16,8 @@ row's diff.
 Cost: a term reads the histories of the other inputs and shuffles neither if the updates are few, since they are
 broadcast. Where an input is large and laid out by columns that equal columns of what was joined so far, only the keys
 found there are looked up; what was joined so far is then computed once, and kept until the step is over. Nothing else
-is. A term of which the times of the inputs tell that nothing meets is not planned: of a first load all but one.
+is. What several joins of a step look up alike is read once for all (`common_lookups`). A term of which the times of the
+inputs tell that nothing meets is not planned: of a first load all but one.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ from mz_dagster.plan.scalar import ColumnRef, Scalar, columns_of, rewrite
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-#: Returns, for a lookup in input j: what was joined so far and what to join it with. It is told what was joined so far,
-#: the columns of it that columns of j must equal, and whether its rows are few.
-_Others = Callable[[int, "DataFrame", "Mapping[int, Column]", bool], "tuple[DataFrame, DataFrame]"]
+#: Returns, for a lookup in input j by the term of input i: what was joined so far and what to join it with. It is told
+#: what was joined so far, the columns of it that columns of j must equal, and whether its rows are few.
+_Others = Callable[[int, int, "DataFrame", "Mapping[int, Column]", bool], "tuple[DataFrame, DataFrame]"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +112,12 @@ class DeltaJoinRendering:
         """
         looked_up: dict[int, DataFrame] = {}
 
-        def history(j: int, joined: DataFrame, bound: Mapping[int, Column], few: bool) -> tuple[DataFrame, DataFrame]:
+        def history(
+            i: int, j: int, joined: DataFrame, bound: Mapping[int, Column], few: bool
+        ) -> tuple[DataFrame, DataFrame]:
             node = self._node.inputs[j]
+            if few and (common := histories.common(self._node, i, j)) is not None:
+                return joined, self._split(self._inputs[j], common).data
             if few and histories.prunes(node, tuple(bound)):
                 joined = histories.shared(joined)
                 found = histories.of(node, Keys(joined, bound))
@@ -137,7 +142,7 @@ class DeltaJoinRendering:
         parts = [self._split(one, frame) for one, frame in zip(self._inputs, frames, strict=True)]
         first = self._node.first
         joined = self._term(
-            first, parts[first].data, lambda j, joined, *_: (joined, parts[j].data), timed=False, small=False
+            first, parts[first].data, lambda i, j, joined, *_: (joined, parts[j].data), timed=False, small=False
         )
         whole = union([*(one.errors for one in parts), joined])
         return whole.withColumn(TIME, sf.lit(as_of).cast("bigint"))
@@ -199,7 +204,7 @@ class DeltaJoinRendering:
             condition = conditions[0] if conditions else sf.lit(True)
             for one in conditions[1:]:
                 condition = condition & one
-            joined, other = others(j, joined, self._bound_columns(j, representatives), small)
+            joined, other = others(i, j, joined, self._bound_columns(j, representatives), small)
             joined = (joined.hint("broadcast") if small else joined).join(other, condition, "inner")
             bound.add(j)
             for number in self._inputs[j].keys:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
+from mz_dagster.compute.common_lookups import path
 from mz_dagster.compute.constant import FIRST_TIME, constant
 from mz_dagster.compute.frame import with_positions
 from mz_dagster.compute.linear import linear
@@ -61,7 +62,8 @@ class Histories:
     Args:
         session: Where constants live.
         read: Reads a collection's updates with `lower <= time < upper`; those that fail predicates may be missing.
-        upper: The end of the interval.
+        lower: The beginning of the interval.
+        upper: Its end.
         reads: Prunes lookups by key; None to read everything.
     """
 
@@ -69,11 +71,13 @@ class Histories:
         self,
         session: SparkSession,
         read: Callable[[GlobalId, int | None, int, Sequence[Scalar]], DataFrame],
+        lower: int,
         upper: int,
         reads: StepReads | None = None,
     ) -> None:
         self._session = session
         self._read = read
+        self._lower = lower
         self._upper = upper
         self._reads = reads
 
@@ -101,6 +105,19 @@ class Histories:
                 raise InternalError("the history of this operator is an arrangement's, not computed")
             case _:
                 assert_never(node)
+
+    def common(self, join: DeltaJoin, i: int, j: int) -> DataFrame | None:
+        """Returns all updates of input j that updates of input i in the interval can meet, and perhaps others.
+
+        None unless other joins of the step look the same up.
+        """
+        by = None if self._reads is None else path(join, i, j)
+        found = None if by is None or self._reads is None else self._reads.common(by, self._lower, self._upper)
+        return None if found is None else self._over(join.inputs[j], found)
+
+    def _over(self, node: Physical, leaf: DataFrame) -> DataFrame:
+        """Returns the updates of rows of a collection, in the place of which a frame stands."""
+        return linear(self._over(node.input, leaf), node.mfp) if isinstance(node, Linear) else leaf
 
     def span(self, node: Physical) -> tuple[int, int] | None:
         """Returns bounds of the times of all updates of `node`, None if there are none; no job."""

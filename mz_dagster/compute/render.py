@@ -123,7 +123,7 @@ class Renderer:
 
     def history(self, node: Physical, upper: int) -> DataFrame:
         """Returns all updates of `node`, a tree of linear operators, before `upper`."""
-        return self._finished(self._histories(upper).of(node), node)
+        return self._finished(self._histories(FIRST_TIME, upper).of(node), node)
 
     def _finished(self, frame: DataFrame, node: Physical) -> DataFrame:
         return with_names(without_error_data(frame, node.relation_type.arity), node.relation_type)
@@ -204,7 +204,7 @@ class Renderer:
     def _joined_updates(self, node: DeltaJoin, lower: int, upper: int, is_empty: IsEmpty) -> DataFrame | None:
         return DeltaJoinRendering(node).updates(
             [self._updates(one, lower, upper, is_empty) for one in node.inputs],
-            self._histories(upper),
+            self._histories(lower, upper),
             lambda i: all(self._is_small(id) for id in collections_read(node.inputs[i])),
         )
 
@@ -226,8 +226,8 @@ class Renderer:
             self._joined[known] = found
         return self._joined[known]
 
-    def _histories(self, upper: int) -> Histories:
-        return Histories(self._session, self._read, upper, self._reads)
+    def _histories(self, lower: int, upper: int) -> Histories:
+        return Histories(self._session, self._read, lower, upper, self._reads)
 
     def _state(self) -> OwnState:
         if self._own is None:

@@ -35,7 +35,8 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import cache, partial
+from functools import partial
+from threading import Lock
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -56,6 +57,7 @@ from mz_dagster.catalog import (
     UpperMismatch,
 )
 from mz_dagster.clock import SYSTEM_CLOCK, Clock
+from mz_dagster.compute.common_lookups import CommonLookups
 from mz_dagster.compute.consolidate import consolidate
 from mz_dagster.compute.due import next_due
 from mz_dagster.compute.few_updates import few_updates, likely_few
@@ -184,17 +186,24 @@ def quiet(line: str) -> None:
     logger.debug(line)
 
 
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """Is Spark, set up for what a step has to do."""
+
+    session: SparkSession
+    shards: Shards[DataFrame]
+    common: CommonLookups
+
+
 @dataclass(slots=True)
 class _Run:
     """Is the state of one step while it runs.
 
     Attributes:
-        spark: Returns Spark, set up for what there is to do, and the shards on it: the same ones until the step is
-            over, since asking whether a Spark still answers takes a round trip, and a busy one that is late would be
-            given up under those who use it.
+        opened: Spark, once it is needed: the same one until the step is over, since asking whether a Spark still
+            answers takes a round trip, and a busy one that is late would be given up under those who use it.
     """
 
-    spark: Callable[[], tuple[SparkSession, Shards[DataFrame]]]
     graph: Graph
     tick: int
     rows: Mapping[GlobalId, CollectionRow]
@@ -205,6 +214,8 @@ class _Run:
     done: dict[GlobalId, CollectionStep] = field(default_factory=dict)
     written: dict[GlobalId, BatchId] = field(default_factory=dict)
     dues: dict[GlobalId, int | None] = field(default_factory=dict)
+    opened: _Opened | None = None
+    opening: Lock = field(default_factory=Lock)
 
     def upper_of(self, id: GlobalId) -> int:
         """The upper that the collection will have when this step seals."""
@@ -218,12 +229,16 @@ class _Run:
         """True if the collection provably has no updates in `[lower, upper)`."""
         return not self.overlapping(id, lower, upper)
 
+    def rows_between(self, id: GlobalId, lower: int | None, upper: int) -> int:
+        """The updates of a collection in `[lower, upper)`; a batch that reaches beyond it counts whole."""
+        return sum(batch.stats.rows for batch in self.overlapping(id, lower, upper))
+
     def rows_in(self, node: Node, lower: int, upper: int) -> int:
         """The updates in `[lower, upper)` of what a maintained collection is defined over."""
         if not isinstance(node, MaintainedNode):
             return 0
         first = lower if self.rows[node.id].is_hydrated else None
-        return sum(_rows(self.overlapping(input.id, first, upper)) for input in self.inputs(node))
+        return sum(self.rows_between(input.id, first, upper) for input in self.inputs(node))
 
     def inputs(self, node: Node) -> list[Node]:
         """What a person would call a collection's inputs: not its own arrangements."""
@@ -337,15 +352,19 @@ class Stepper:
         listed = self._catalog.live_batches(tuple(node.id for node in graph))
         batches = {id: list(of_one) for id, of_one in listed.items()}
         bound = self._catalog.newest_bindings(graph.timeline, tick + 1)
-        run = _Run(self._spark, graph, tick, rows, batches, selected, bound)
-        run.spark = cache(lambda: self._opened(run))
-        return run
+        return _Run(graph, tick, rows, batches, selected, bound)
 
-    def _opened(self, run: _Run) -> tuple[SparkSession, Shards[DataFrame]]:
-        session, shards = self._spark()
-        working = [node for node in run.graph if node.id not in run.done]
-        replan_while_running(session, not all(self._is_small(run, node) for node in working))
-        return session, shards
+    def _opened(self, run: _Run) -> _Opened:
+        with run.opening:
+            if run.opened is None:
+                session, shards = self._spark()
+                working = [node for node in run.graph if node.id not in run.done]
+                small = [node for node in working if self._is_small(run, node)]
+                replan_while_running(session, len(small) < len(working))
+                plans = [node.plan for node in small if isinstance(node, MaintainedNode)]
+                common = CommonLookups(session, plans, rows=run.rows_between, columns=lambda id: run.rows[id].columns)
+                run.opened = _Opened(session, shards, common)
+            return run.opened
 
     def _target(self, run: _Run, node: Node) -> int:
         """Returns the upper that the node can reach, `u_C`."""
@@ -431,7 +450,7 @@ class Stepper:
                 new = self._catalog.bindings(node.id, lower, run.tick + 1)
                 return sum(file.size for one in new for file in one.files) <= FEW_BYTES
             case _:
-                rows = (_rows(run.overlapping(input, lower, run.tick + 1)) for input in node.inputs)
+                rows = (run.rows_between(input, lower, run.tick + 1) for input in node.inputs)
                 return run.rows[node.id].is_hydrated and sum(rows) <= BROADCAST_ROWS
 
     def _still_working(self, run: _Run, working: Sequence[Node]) -> str:
@@ -492,9 +511,10 @@ class Stepper:
 
         Returns what was written, and how many rows were read.
         """
-        session, shards = run.spark()
+        opened = self._opened(run)
+        session, shards = opened.session, opened.shards
         is_grouped = not (isinstance(node, MaintainedNode) and is_linear(node.plan))
-        with StepReads(shards, run.rows, run.overlapping, is_grouped=is_grouped) as reads:
+        with StepReads(shards, run.rows, run.overlapping, is_grouped=is_grouped, common=opened.common) as reads:
             match node:
                 case SourceNode():
                     bindings = self._catalog.bindings(node.id, lower, upper)
@@ -510,7 +530,7 @@ class Stepper:
                     if maintained is None:
                         return NO_ROWS, reads.rows_read
                     first = lower if row.is_hydrated else None
-                    read = {id: _rows(run.overlapping(id, first, upper)) for id in node.reads}
+                    read = {id: run.rows_between(id, first, upper) for id in node.reads}
                     most, few = rows_at_most(node.plan, read.__getitem__), likely_few(sum(read.values()))
                     stats = self._append(run, node, row, lower, upper, writer, shards, maintained, most, few=few)
                     if node.is_temporal:
@@ -565,9 +585,9 @@ class Stepper:
         reads: StepReads,
     ) -> DataFrame | None:
         def is_small(id: GlobalId) -> bool:
-            return _rows(run.overlapping(id, lower, upper)) <= BROADCAST_ROWS
+            return run.rows_between(id, lower, upper) <= BROADCAST_ROWS
 
-        plan = ordered_by_size(node.plan, lambda id: _rows(run.overlapping(id, None, upper)))
+        plan = ordered_by_size(node.plan, lambda id: run.rows_between(id, None, upper))
         columns = RelationType(row.columns)
         parts: list[DataFrame] = []
 
@@ -655,10 +675,6 @@ def _lost(run: _Run, fact: str) -> StepLost:
 
 def _at(like: Antichain[int], time: int) -> Antichain[int]:
     return Antichain.of(like.lattice, time)
-
-
-def _rows(batches: Sequence[Batch]) -> int:
-    return sum(batch.stats.rows for batch in batches)
 
 
 def _operators(node: Node) -> str:

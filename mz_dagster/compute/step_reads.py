@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from mz_dagster.catalog import Batch, CollectionRow
+from mz_dagster.compute.common_lookups import CommonLookups, Path
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import ReadCollection
 from mz_dagster.plan.scalar import Scalar
@@ -44,6 +45,7 @@ class StepReads:
         rows: The collections by their ids.
         listed: Returns the batches of a collection that may hold updates with `lower <= time < upper`, leased.
         is_grouped: Whether what is read will be grouped or joined, so that it should be together if it is little.
+        common: Lookups that others of the step make, too.
 
     Attributes:
         rows_read: How many rows the files have that were handed out so far.
@@ -56,8 +58,10 @@ class StepReads:
         listed: Callable[[GlobalId, int | None, int], Sequence[Batch]],
         *,
         is_grouped: bool = True,
+        common: CommonLookups | None = None,
     ) -> None:
         self._is_grouped = is_grouped
+        self._common = common
         self._shards = shards
         self._rows = rows
         self._listed = listed
@@ -135,6 +139,13 @@ class StepReads:
         ]
         rows = sum(one.rows for one in self._stored(row, batches, where) if may_hold(one.bucket, touched))
         return self._counted(self._shards.read(row, batches, upper=upper, touched=touched, where=where), rows)
+
+    def common(self, path: Path, lower: int, upper: int) -> DataFrame | None:
+        """Returns an operator's frame of all that a lookup by what changed in `[lower, upper)` can find.
+
+        None unless others look the same up. May run a job.
+        """
+        return None if self._common is None else self._common.of(path, lower, upper, self)
 
     def shared(self, frame: DataFrame) -> DataFrame:
         """Returns the frame, computed only once however often it is used, until the end of the block."""

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from mz_dagster.adapter import Engine, Project, Session
+from mz_dagster.compute import common_lookups
 from mz_dagster.storage.spark import SparkConfig
 from tests.postgres_server import Postgres
 from tests.tpch.feed import Feed
@@ -31,8 +32,14 @@ COMPACTED = 2
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(("scale", "refreshes"), RUNS)
 def test_every_query_is_its_answer_after_every_refresh(
-    tmp_path: Path, spark_config: SparkConfig, postgres: Postgres, scale: float, refreshes: int
+    tmp_path: Path,
+    spark_config: SparkConfig,
+    postgres: Postgres,
+    monkeypatch: pytest.MonkeyPatch,
+    scale: float,
+    refreshes: int,
 ) -> None:
+    monkeypatch.setattr(common_lookups, "LARGE_ROWS", 1000)  # so that lookups are shared, as at larger scales
     root = tmp_path / "project"
     shutil.copytree(PROJECT, root)
     feed = Feed(root / "landing", tmp_path / "data", scale, SEED)
