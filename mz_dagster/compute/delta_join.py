@@ -15,9 +15,10 @@ row's diff.
 
 Cost: a term reads the histories of the other inputs and shuffles neither if the updates are few, since they are
 broadcast. Where an input is large and laid out by columns that equal columns of what was joined so far, only the keys
-found there are looked up; what was joined so far is then computed once, and kept until the step is over. Nothing else
-is. What several joins of a step look up alike is read once for all (`common_lookups`). A term of which the times of the
-inputs tell that nothing meets is not planned: of a first load all but one.
+found there are looked up; what was joined so far is then computed once, and kept until the step is over. So it is
+before a very large input is read whole, which is left out if nothing was joined. Nothing else is kept. What several
+joins of a step look up alike is read once for all (`common_lookups`). A term of which the times of the inputs tell that
+nothing meets is not planned: of a first load all but one.
 """
 
 from __future__ import annotations
@@ -39,9 +40,10 @@ from mz_dagster.plan.scalar import ColumnRef, Scalar, columns_of, rewrite
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-#: Returns, for a lookup in input j by the term of input i: what was joined so far and what to join it with. It is told
-#: what was joined so far, the columns of it that columns of j must equal, and whether its rows are few.
-_Others = Callable[[int, int, "DataFrame", "Mapping[int, Column]", bool], "tuple[DataFrame, DataFrame]"]
+#: Returns, for a lookup in input j by the term of input i: what was joined so far and what to join it with; None if
+#: nothing was. It is told what was joined so far, the columns of it that columns of j must equal, and whether its rows
+#: are few.
+_Others = Callable[[int, int, "DataFrame", "Mapping[int, Column]", bool], "tuple[DataFrame, DataFrame] | None"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,7 @@ class DeltaJoinRendering:
 
         def history(
             i: int, j: int, joined: DataFrame, bound: Mapping[int, Column], few: bool
-        ) -> tuple[DataFrame, DataFrame]:
+        ) -> tuple[DataFrame, DataFrame] | None:
             node = self._node.inputs[j]
             if few and (common := histories.common(self._node, i, j)) is not None:
                 return joined, self._split(self._inputs[j], common).data
@@ -122,6 +124,10 @@ class DeltaJoinRendering:
                 joined = histories.shared(joined)
                 found = histories.of(node, Keys(joined, bound))
                 return joined, self._split(self._inputs[j], found).data
+            if few and histories.is_large(node):
+                joined = histories.shared(joined)
+                if joined.isEmpty():
+                    return None
             if j not in looked_up:
                 looked_up[j] = self._split(self._inputs[j], histories.of(node)).data
             return joined, looked_up[j]
@@ -133,8 +139,9 @@ class DeltaJoinRendering:
                 continue
             parts = self._split(self._inputs[i], change)
             results.append(parts.errors)
-            if i in meeting:
-                results.append(self._term(i, parts.data, history, timed=True, small=small(i)))
+            term = self._term(i, parts.data, history, timed=True, small=small(i)) if i in meeting else None
+            if term is not None:
+                results.append(term)
         return union(results) if results else None
 
     def snapshot(self, frames: Sequence[DataFrame], as_of: int) -> DataFrame:
@@ -144,7 +151,7 @@ class DeltaJoinRendering:
         joined = self._term(
             first, parts[first].data, lambda i, j, joined, *_: (joined, parts[j].data), timed=False, small=False
         )
-        whole = union([*(one.errors for one in parts), joined])
+        whole = union([*(one.errors for one in parts), *([] if joined is None else [joined])])
         return whole.withColumn(TIME, sf.lit(as_of).cast("bigint"))
 
     def _local_keys(self, i: int, offset: int) -> dict[int, tuple[Scalar, ...]]:
@@ -185,8 +192,8 @@ class DeltaJoinRendering:
         )
         return _Parts(data, errors)
 
-    def _term(self, i: int, changes: DataFrame, others: _Others, *, timed: bool, small: bool) -> DataFrame:
-        """Joins one input's rows with the others', in the plan's order."""
+    def _term(self, i: int, changes: DataFrame, others: _Others, *, timed: bool, small: bool) -> DataFrame | None:
+        """Joins one input's rows with the others', in the plan's order; None if nothing was left on the way."""
         joined = changes
         bound = {i}
         representatives = {number: f"p{i}_k{number}" for number in self._inputs[i].keys}
@@ -204,7 +211,10 @@ class DeltaJoinRendering:
             condition = conditions[0] if conditions else sf.lit(True)
             for one in conditions[1:]:
                 condition = condition & one
-            joined, other = others(i, j, joined, self._bound_columns(j, representatives), small)
+            found = others(i, j, joined, self._bound_columns(j, representatives), small)
+            if found is None:
+                return None
+            joined, other = found
             joined = (joined.hint("broadcast") if small else joined).join(other, condition, "inner")
             bound.add(j)
             for number in self._inputs[j].keys:

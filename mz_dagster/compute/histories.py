@@ -36,11 +36,16 @@ from mz_dagster.plan.physical import (
     TemporalState,
     UnionAll,
     Unnest,
+    collections_read,
 )
 from mz_dagster.plan.scalar import Scalar
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+
+
+#: A read of so many rows takes about as long as a small job.
+LARGE_ROWS = 500_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +147,12 @@ class Histories:
         return any(
             self.prunes(one, [p for p in map(passes, positions) if p is not None]) for one, passes in _down(node)
         )
+
+    def is_large(self, node: Physical) -> bool:
+        """Returns whether to read `node` whole costs more than to see first whether anything looks for it."""
+        if self._reads is None:
+            return False
+        return sum(self._reads.rows(id, self._upper) for id in collections_read(node)) > LARGE_ROWS
 
     def shared(self, frame: DataFrame) -> DataFrame:
         """Returns the frame, computed only once however often it is used."""
