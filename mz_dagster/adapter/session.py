@@ -22,6 +22,7 @@ from mz_dagster.adapter.timestamps import AsOfTime, Isolation
 from mz_dagster.adapter.writes import Writes
 from mz_dagster.errors import NotSupportedError, ProgrammingError
 from mz_dagster.plan import explain_logical, explain_physical, lower_to_maintained_plan, optimize
+from mz_dagster.plan.lowering import estimated_state
 from mz_dagster.plan.physical import MaintainedPlan
 from mz_dagster.plan.relation import Get, Relation
 from mz_dagster.plan.types import TEXT, Column
@@ -157,9 +158,15 @@ class Session:
         if statement.stage in ("plan", "logical"):
             parts.append(explain_logical(relation))
         if statement.stage in ("plan", "physical"):
-            parts.append(explain_physical(plan))
+            parts.append(f"{explain_physical(plan)}\n{self._expected(plan)}")
         rows = tuple((line,) for line in "\n\n".join(parts).splitlines())
         return Result("EXPLAIN", (Column("plan", TEXT, False),), rows, len(rows))
+
+    def _expected(self, plan: MaintainedPlan) -> str:
+        """Returns how many rows a plan's states and its output will hold, by what its inputs hold now."""
+        counts = self._engine.catalog.live_batch_counts()
+        expected = estimated_state(plan, lambda id: counts[id][1].rows if id in counts else 0)
+        return "rows expected: " + ", ".join(f"{name} about {rows}" for name, rows in expected.items())
 
     def _explained(self, statement: Explain, parameters: Sequence[object]) -> tuple[Relation, MaintainedPlan]:
         """Returns the optimized query that is to be explained, and how it is, or would be, maintained."""

@@ -183,6 +183,9 @@ def test_explain_takes_what_exists_and_what_would(connection: Connection) -> Non
     query = "SELECT a, count(*) AS n FROM t GROUP BY a"
     physical = plan(f"PHYSICAL PLAN FOR {query}")
     assert "writes per step" in physical
+    execute("INSERT INTO t VALUES (1, 1), (1, 2), (2, 3)")
+    assert plan(query).endswith("rows expected: arrangement:1 about 3, output about 1")
+    physical = plan(f"PHYSICAL PLAN FOR {query}")
     for same in ("v", "VIEW v", f"CREATE MATERIALIZED VIEW m AS {query}", f"CREATE VIEW w AS {query}", "INDEX i"):
         assert plan(same) == plan(query)
         assert plan(f"PHYSICAL PLAN FOR {same}") == physical

@@ -15,11 +15,17 @@ that is `shared:N`.
 - `staged.py`: what stands below and above tournaments.
 """
 
-from mz_dagster.plan.lowering.lookup_order import lookup_order, ordered_by_size, snapshot_ordered_by_size
+from mz_dagster.plan.lowering.lookup_order import (
+    estimated_state,
+    lookup_order,
+    ordered_by_size,
+    snapshot_ordered_by_size,
+)
 from mz_dagster.plan.lowering.lowering import lower_to_maintained_plan, lower_to_snapshot_plan
 from mz_dagster.plan.lowering.reduce import high_part_type
 
 __all__ = [
+    "estimated_state",
     "high_part_type",
     "lookup_order",
     "lower_to_maintained_plan",

@@ -19,9 +19,11 @@ from itertools import accumulate
 
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import (
+    Accumulate,
     ConstantRows,
     DeltaJoin,
     Linear,
+    MaintainedPlan,
     Physical,
     ReadCollection,
     SharedPlan,
@@ -78,7 +80,7 @@ def snapshot_ordered_by_size(plan: SnapshotPlan, rows: RowCounts) -> SnapshotPla
 
 
 def estimated_rows(plan: Physical, rows: RowCounts) -> float:
-    """Returns about how many rows a plan has."""
+    """Returns about how many rows a plan has; of a state operator, at most: as many as its input."""
     match plan:
         case ReadCollection():
             return max(rows(plan.id), 1)
@@ -90,8 +92,23 @@ def estimated_rows(plan: Physical, rows: RowCounts) -> float:
             return sum(estimated_rows(one, rows) for one in plan.inputs)
         case DeltaJoin():
             return list(_intermediate(plan, 0, rows))[-1]
+        case Accumulate() if not plan.key_arity:
+            return 1
         case _:
             return estimated_rows(physical_inputs(plan)[0], rows)
+
+
+def estimated_state(plan: MaintainedPlan, rows: RowCounts) -> dict[str, int]:
+    """Returns about how many rows each arrangement of a plan, and its output, will hold, by what its inputs hold."""
+    known: dict[GlobalId, int] = {}
+
+    def counted(id: GlobalId) -> int:
+        return known[id] if id in known else rows(id)
+
+    for one in plan.arrangements:
+        known[one.id] = round(estimated_rows(one.plan, counted))
+    output = round(estimated_rows(plan.output, counted))
+    return {str(id): count for id, count in known.items()} | {"output": output}
 
 
 def _share(plan: Linear) -> float:

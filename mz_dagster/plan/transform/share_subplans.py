@@ -37,9 +37,18 @@ from mz_dagster.plan.types import RelationType
 
 def share_subplans(relation: Relation) -> Relation:
     """Returns `relation` with each subplan that occurs several times bound once, and nothing else bound."""
+    if _is_chain(relation):
+        return relation
     found = _Subplans()
     root = found.numbered(relation, {})
     return found.bound(root)
+
+
+def _is_chain(relation: Relation) -> bool:
+    """Returns whether no operator has several inputs, so that no subplan can occur twice."""
+    while len(inputs := inputs_of(relation)) == 1:
+        (relation,) = inputs
+    return not inputs
 
 
 @dataclass(slots=True)
