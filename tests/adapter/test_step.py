@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import pytest
@@ -262,22 +263,26 @@ def test_an_idle_tick_over_fifty_collections_costs_next_to_nothing(
         commits = sorted(tmp_path.rglob("_delta_log/*"))
         assert len(commits) >= 4
         costs: list[float] = []
+        waits: list[float] = []
         for _ in range(7):
             tick = engine.catalog.write_ts(TIMELINE, engine.now(TIMELINE))
             engine.catalog.mint_tick(TIMELINE, tick, {}, expected_last=engine.catalog.last_tick(TIMELINE))
+            start = process_time()
             report = engine.step(TIMELINE, tick)
+            costs.append(1000 * (process_time() - start))
+            waits.append(report.engine_ms)
             assert {one.outcome for one in report.collections} <= {Outcome.IDLE, Outcome.CURRENT}
             assert not report.used_spark
             assert all(row.upper.only == tick + 1 for row in engine.catalog.collections(TIMELINE))
-            costs.append(report.engine_ms)
         poll = engine.poll(TIMELINE)  # finds nothing: no tick, but the frontiers move
         assert poll.tick is None
         assert all(row.upper.only > tick + 1 for row in engine.catalog.collections(TIMELINE)), poll.reason
         assert rows_at(connection, "v0") == Counter([(1, 1), (1, 1), (2, 2)])
         assert sorted(tmp_path.rglob("_delta_log/*")) == commits, "an idle tick committed to Delta"
     assert not nowhere.state_dir.exists()
-    # The least of several, too: another process on the machine may slow some down, but none can speed one up.
-    assert min(statistics.median(costs), min(costs) * 2) < 100, costs
+    # Processor time, since other processes on the machine make a step wait; but it may not wait for anything else.
+    assert statistics.median(costs) < 100, costs
+    assert min(waits) < 500, waits
 
 
 # ---- failures
