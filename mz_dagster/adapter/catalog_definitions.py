@@ -75,8 +75,8 @@ class CatalogDefinitions:
         relation = introspection.find(name)
         if relation is not None:
             return relation.item()
-        row = self._catalog.resolve_name(name[-1]) if len(name) == 1 or name[0] == "public" else None
-        return None if row is None else replace(self.item(row.id), name=name[-1])
+        id = self._catalog.id_of(name[-1]) if len(name) == 1 or name[0] == "public" else None
+        return None if id is None else replace(self.item(id), name=name[-1])
 
     def names(self) -> tuple[str, ...]:
         """Returns all names in use."""

@@ -1,7 +1,8 @@
 """Reading at one time: which time, making it readable, leasing the lists, and running the plan.
 
-What needs no Spark does not start one: a query over constants or introspection alone, and a collection read as it is,
-or with columns left out and constants added, if it is small.
+What needs no Spark does not start one: a query over constants or introspection alone, a small collection read as it
+is, and rows looked up by a key (`simple_plan`). These last two read at once, so they do without a lease: if a batch is
+swept before they have it, they notice, and read again under one.
 """
 
 from __future__ import annotations
@@ -11,19 +12,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from mz_dagster.adapter import introspection
-from mz_dagster.adapter.engine import SMALL, Engine
+from mz_dagster.adapter.engine import Engine
+from mz_dagster.adapter.simple_plan import SimplePlan
 from mz_dagster.adapter.timestamps import AsOfTime, Isolation, select_timestamp
-from mz_dagster.catalog import Batch, CollectionRow
-from mz_dagster.compute import peek, rows_of
+from mz_dagster.catalog import CollectionRow
+from mz_dagster.compute import peek
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan import lower_to_snapshot_plan, optimize
 from mz_dagster.plan.lowering import snapshot_ordered_by_size
-from mz_dagster.plan.physical import ConstantRows, Linear, Physical, ReadCollection, SnapshotPlan
+from mz_dagster.plan.physical import SnapshotPlan
 from mz_dagster.plan.reading_time import at_time, depends_on_time
 from mz_dagster.plan.relation import Get, Relation
 from mz_dagster.plan.rewriting import bottom_up, gets_of
-from mz_dagster.plan.scalar import Literal, Scalar
+from mz_dagster.plan.scalar import Scalar
 from mz_dagster.storage.read import ReadBeforeSince, check_readable, leased, overlapping
+from mz_dagster.storage.shards import BatchIncomplete
 
 Row = tuple[Any, ...]
 
@@ -62,7 +65,8 @@ class Peeks:
                 return self._run(lower_to_snapshot_plan(optimized), 0, rows)
             (timeline,) = timelines or {self.engine.project.timeline}
             time = select_timestamp(rows, self._read_ts(timeline, rows, by_clock), self.isolation, as_of)
-            self.engine.reach(timeline, time, frozenset(row.id for row in rows))
+            if any(row.upper.less_equal(time) for row in rows):  # uppers never go back
+                self.engine.reach(timeline, time, frozenset(row.id for row in rows))
             if not rows:
                 self.engine.catalog.apply_write(timeline, time)  # what is written from here on is later
             try:
@@ -116,17 +120,29 @@ class Peeks:
         return [self.engine.catalog.collection(id) for id in sorted({get.id for get in gets_of(relation)})]
 
     def _run(self, plan: SnapshotPlan, time: int, rows: list[CollectionRow]) -> list[Row]:
-        leaf, cells = (None, ()) if plan.shared else _leaf(plan.output)
-        if isinstance(leaf, ConstantRows):
-            return [tuple(shown(row[one] if isinstance(one, int) else one) for one in cells) for row in leaf.rows]
+        simple = SimplePlan.of(plan, rows)
+        constant = None if simple is None else simple.constant_rows()
+        if constant is not None:
+            return constant
         engine = self.engine
         by_id = {row.id: row for row in rows}
+        if simple is not None:
+            try:
+                (row,) = rows
+                found = simple.read(engine.shards, row, engine.catalog.listed([row.id])[row.id], time)
+                if found is not None:
+                    return found
+                simple = None
+            except BatchIncomplete:
+                pass  # swept meanwhile, which a lease keeps from happening again
         with leased(engine.catalog, tuple(by_id), holder=engine.holder) as lease:
             for id, snapshot in lease.snapshots.items():
                 check_readable(id, snapshot, time)  # since may have moved after the time was chosen
+            if simple is not None:
+                found = simple.read(engine.shards, row, lease.snapshots[row.id], time)
+                if found is not None:
+                    return found
             listed = {id: snapshot.batches for id, snapshot in lease.snapshots.items()}
-            if leaf is not None and sum(batch.stats.rows for batch in listed[leaf.id]) <= SMALL:
-                return self._read_here(by_id[leaf.id], cells, listed[leaf.id], time)
             session, shards = engine.spark.open()
 
             def read(id: GlobalId, lower: int | None, upper: int, where: Sequence[Scalar]) -> Any:
@@ -135,41 +151,3 @@ class Peeks:
 
             plan = snapshot_ordered_by_size(plan, lambda id: sum(batch.stats.rows for batch in listed[id]))
             return peek(session, read, plan, time)
-
-    def _read_here(
-        self, row: CollectionRow, cells: Sequence[int | Literal], batches: Sequence[Batch], time: int
-    ) -> list[Row]:
-        """Reads a small collection in this process."""
-        positions = [one for one in cells if isinstance(one, int)]
-        shards = self.engine.shards
-        names = list(dict.fromkeys(row.columns[i].name for i in positions))
-        frame = shards.read(row, overlapping(batches, None, time + 1), upper=time + 1, columns=names)
-        total = shards.consolidate(row, frame, time, columns=names)
-        data = [total.column(row.columns[i].name).to_pylist() for i in positions]
-        updates = zip(*data, total.column("mz_diff").to_pylist(), total.column("mz_error").to_pylist(), strict=True)
-        found = rows_of(updates, tuple(row.columns[i] for i in positions))
-        if len(positions) == len(cells):
-            return found
-        places = [positions.index(one) if isinstance(one, int) else one for one in cells]
-        return [tuple(data[one] if isinstance(one, int) else shown(one) for one in places) for data in found]
-
-
-def shown(literal: Literal) -> Any:
-    """Returns the Python form of a literal, in whose plan an array is a tuple."""
-    value = literal.value
-    return list(value) if literal.type.element is not None and isinstance(value, tuple) else value
-
-
-def _leaf(plan: Physical) -> tuple[ReadCollection | ConstantRows | None, tuple[int | Literal, ...]]:
-    """Returns the leaf of a plan that at most leaves out columns and adds constants, and the cells of its rows.
-
-    A cell is a column of the leaf or a constant. The leaf is None for any other plan.
-    """
-    cells: tuple[int | Literal, ...] = tuple(range(plan.relation_type.arity))
-    if isinstance(plan, Linear):
-        added = [scalar for _, scalar in plan.mfp.steps if isinstance(scalar, Literal)]
-        if len(added) < len(plan.mfp.steps) or any(kind != "map" for kind, _ in plan.mfp.steps):
-            return None, cells
-        row = (*range(plan.mfp.arity), *added)
-        cells, plan = tuple(row[one] for one in plan.mfp.projection), plan.input
-    return (plan if isinstance(plan, ReadCollection | ConstantRows) else None), cells

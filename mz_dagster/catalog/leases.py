@@ -3,13 +3,14 @@
 A lease lists the live batches of several collections in one transaction, so its lists are of one common
 state. A batch on the list of a live lease is never declared dead. When a lease runs out its batches may be
 swept; its reader then finds rows missing, or on release that the lease was not intact, and must not use what it read.
+A reader that would notice each missing row may do with the lists alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from sqlalchemy import Connection, delete, insert, or_, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, or_, select, update
 
 from mz_dagster.catalog.batches import batch_of, batch_order
 from mz_dagster.catalog.capabilities import needing_read, validated
@@ -19,6 +20,11 @@ from mz_dagster.catalog.frontiers import frontiers
 from mz_dagster.catalog.rows import Batch, BatchState, Lease, ListedBatches
 from mz_dagster.catalog.schema import BATCH, LEASE, LEASED_BATCH
 from mz_dagster.formalism import GlobalId
+
+#: Built once: every read asks this, and building it takes longer than running it.
+_LIVE = select(BATCH).where(
+    BATCH.c.collection.in_(bindparam("wanted", expanding=True)), BATCH.c.state == BatchState.LIVE.value
+)
 
 
 class Leases(Transactions):
@@ -46,26 +52,24 @@ class Leases(Transactions):
                 held = needing_read(validated(connection, capability, self._now_ms()))
                 if set(collections) != {held.collection}:
                     raise WrongRight(held.label, needed="read")
-            found = frontiers(connection, collections)
-            listed: dict[GlobalId, list[Batch]] = {}
-            for id in collections:
-                if id not in found:
-                    raise UnknownObject(id)
-                listed[id] = []
-            query = select(BATCH).where(BATCH.c.collection.in_(listed), BATCH.c.state == BatchState.LIVE.value)
-            for row in connection.execute(query):
-                id = GlobalId(row.collection)
-                lattice = found[id][0].lattice
-                listed[id].append(batch_of(row, lattice))  # type: ignore[arg-type]
+            listed = _listed(connection, collections)
             (lease,) = next_ids(connection, "lease", 1)
             connection.execute(insert(LEASE).values(id=lease, holder=holder, until_ms=self._now_ms() + ttl_ms))
-            rows = [{"lease": lease, "batch": batch.id} for batches in listed.values() for batch in batches]
+            rows = [{"lease": lease, "batch": batch.id} for one in listed.values() for batch in one.batches]
             if rows:
                 connection.execute(insert(LEASED_BATCH), rows)
-        return Lease(
-            lease,
-            {id: ListedBatches(*found[id], tuple(sorted(batches, key=batch_order))) for id, batches in listed.items()},
-        )
+        return Lease(lease, listed)
+
+    def listed(self, collections: Sequence[GlobalId]) -> Mapping[GlobalId, ListedBatches]:
+        """Lists the live batches of collections, of one common state, without keeping them from being swept.
+
+        For readers that find out by themselves if one was swept before they had read it.
+
+        Raises:
+            UnknownObject: A collection does not exist. A dropped one has empty frontiers and no batches.
+        """
+        with self._database.read() as connection:
+            return _listed(connection, collections)
 
     def renew_lease(self, lease: int, ttl_ms: int) -> None:
         """Extends a lease, even one that has run out but whose batches were not swept.
@@ -101,6 +105,20 @@ class Leases(Transactions):
         with self._database.read() as connection:
             until = connection.execute(select(LEASE.c.until_ms).where(LEASE.c.id == lease)).scalar_one_or_none()
         return until is not None and until > self._now_ms()
+
+
+def _listed(connection: Connection, collections: Sequence[GlobalId]) -> dict[GlobalId, ListedBatches]:
+    found = frontiers(connection, collections)
+    listed: dict[GlobalId, list[Batch]] = {}
+    for id in collections:
+        if id not in found:
+            raise UnknownObject(id)
+        listed[id] = []
+    for row in connection.execute(_LIVE, {"wanted": list(listed)}):
+        id = GlobalId(row.collection)
+        lattice = found[id][0].lattice
+        listed[id].append(batch_of(row, lattice))  # type: ignore[arg-type]
+    return {id: ListedBatches(*found[id], tuple(sorted(batches, key=batch_order))) for id, batches in listed.items()}
 
 
 def _is_intact(connection: Connection, lease: int) -> bool:

@@ -31,6 +31,9 @@ from mz_dagster.catalog.schema import BATCH, CAPABILITY, COLLECTION, DEPENDENCY,
 from mz_dagster.catalog.timelines import lattice_of
 from mz_dagster.formalism import Antichain, GlobalId
 
+#: Built once: a statement names what it reads, and building this takes as long as running it.
+_ID_OF = select(NAME.c.object).where(NAME.c.name == bindparam("called"))
+
 
 class Objects(Transactions):
     """Is the part of the catalog that names and defines things."""
@@ -126,8 +129,13 @@ class Objects(Transactions):
     def resolve_name(self, name: str) -> ObjectRow | None:
         """Returns the object that a name denotes, or None."""
         with self._database.read() as connection:
-            id = connection.execute(select(NAME.c.object).where(NAME.c.name == name)).scalar_one_or_none()
-            return None if id is None else _object(connection, GlobalId(id))
+            id = _id_of(connection, name)
+            return None if id is None else _object(connection, id)
+
+    def id_of(self, name: str) -> GlobalId | None:
+        """Returns the id of the object that a name denotes, or None."""
+        with self._database.read() as connection:
+            return _id_of(connection, name)
 
     def object(self, id: GlobalId) -> ObjectRow:
         """Returns an object, dropped or not.
@@ -353,6 +361,11 @@ def _undropped(connection: Connection, id: GlobalId) -> ObjectRow:
     if row.dropped:
         raise UnknownObject(id, dropped=True)
     return row
+
+
+def _id_of(connection: Connection, name: str) -> GlobalId | None:
+    id = connection.execute(_ID_OF, {"called": name}).scalar_one_or_none()
+    return None if id is None else GlobalId(id)
 
 
 def _object(connection: Connection, id: GlobalId) -> ObjectRow:

@@ -128,16 +128,35 @@ def files_of(
         StatsMissing: A file was committed without its row counts.
     """
     asked = asked_columns(where, collection.columns)
-    stored = {} if table is None else stored_files(table, [batch.id for batch in batches], asked)
-    files: list[StoredFile] = []
+    columns = collection.columns
+    files = (one for of_batch in files_by_batch(table, collection, batches, asked) for one in of_batch)
+    return tuple(one for one in files if one.errors or all(may_pass(part, columns, one.bounds) for part in where))
+
+
+def files_by_batch(
+    table: DeltaTable | None, collection: CollectionRow, batches: Sequence[Batch], bounds: Sequence[Column] = ()
+) -> list[tuple[StoredFile, ...]]:
+    """Returns the files of each of some listed batches in a snapshot, None being that of no table.
+
+    Args:
+        table: The snapshot.
+        collection: The collection.
+        batches: The batches.
+        bounds: The columns whose bounds are wanted.
+
+    Raises:
+        BatchIncomplete: It does not hold as many rows of a batch as the catalog says.
+        StatsMissing: A file was committed without its row counts.
+    """
+    stored = {} if table is None else stored_files(table, [batch.id for batch in batches], bounds)
+    files: list[tuple[StoredFile, ...]] = []
     for batch in batches:
         found = stored.get(batch.id, [])
         rows = sum(file.rows for file in found)
         if rows != batch.stats.rows:
             raise BatchIncomplete(collection.id, batch.id, batch.stats.rows, rows)
-        files.extend(found)
-    columns = collection.columns
-    return tuple(one for one in files if one.errors or all(may_pass(part, columns, one.bounds) for part in where))
+        files.append(tuple(found))
+    return files
 
 
 def stats_on_disk(

@@ -38,8 +38,9 @@ from mz_dagster.catalog.disk import sync
 from mz_dagster.plan.scalar import Scalar
 from mz_dagster.plan.types import Column, Kind, ScalarType
 from mz_dagster.plan.values import to_stored
-from mz_dagster.storage.batch_stats import files_of, in_one_line, stats_on_disk, stored_files
+from mz_dagster.storage.batch_stats import files_by_batch, files_of, in_one_line, stats_on_disk, stored_files
 from mz_dagster.storage.clustering import NO_LAYOUT, Touched, may_hold
+from mz_dagster.storage.known_files import KnownFiles
 from mz_dagster.storage.open_tables import OpenTables, up_to_date
 from mz_dagster.storage.shards import (
     BATCH,
@@ -162,6 +163,24 @@ def summed(frame: pa.Table) -> pa.Table:
     return _consolidate(frame, _FIRST_TIME, only_before=True)
 
 
+def without_error_data(frame: pa.Table) -> pa.Table:
+    """Returns an update frame with all data NULL in updates of the error part, where they mean nothing.
+
+    Example:
+        >>> from mz_dagster.plan.types import INT4
+        >>> without_error_data(update_table([Column("a", INT4)], [((1,), 5, 1, "22012 x")])).column("a").to_pylist()
+        [None]
+    """
+    good = pc.is_null(frame.column(ERROR))
+    if pc.all(good).as_py() is not False:
+        return frame
+    for position, field in enumerate(frame.schema):
+        if field.name not in UPDATE_COLUMNS:
+            numbers = pc.if_else(good, pa.array(range(len(frame)), pa.int64()), pa.scalar(None, pa.int64()))
+            frame = frame.set_column(position, field, frame.column(position).take(numbers))
+    return frame
+
+
 class LocalShards:
     """Keeps the shards below a root folder, without Spark.
 
@@ -175,6 +194,7 @@ class LocalShards:
         self._root = root
         self._disk = TableSync(root)
         self._tables = OpenTables()
+        self._known = KnownFiles()
 
     def path(self, collection: CollectionRow) -> Path:
         """Returns the folder of a collection's shard."""
@@ -247,24 +267,39 @@ class LocalShards:
         With a `condition` over stored columns, also over such that are not wanted, only those of rows for which it is
         true, and of the error part.
         """
+        files = [one for one in self.files(collection, batches, where=where) if may_hold(one.bucket, touched)]
+        return self.read_files(
+            collection, batches, files, lower=lower, upper=upper, columns=columns, condition=condition
+        )
+
+    def read_files(
+        self,
+        collection: CollectionRow,
+        batches: Sequence[Batch],
+        files: Sequence[StoredFile],
+        *,
+        lower: int | None = None,
+        upper: int | None = None,
+        columns: Sequence[str] | None = None,
+        condition: pc.Expression | None = None,
+    ) -> pa.Table:
+        """Returns what `read` would of the batches if these files of theirs, from the log, were all."""
         schema = update_schema(collection.columns)
         names = [*(schema.names[:-3] if columns is None else columns), *UPDATE_COLUMNS]
         wanted = pa.schema([schema.field(name) for name in names])
-        if not batches:
-            return wanted.empty_table()
-        path = self.path(collection)
-        chosen = self.files(collection, batches, where=where)
-        files = [str(path / one.path) for one in chosen if may_hold(one.bucket, touched)]
         if not files:
             return wanted.empty_table()
+        path = self.path(collection)
+        paths = [str(path / one.path) for one in files]
         asked = _all_of(
             None if lower is None else ds.field(TIME) >= lower,
             None if upper is None else ds.field(TIME) < upper,
             None if condition is None else condition | ds.field(ERROR).is_valid(),
         )
         try:
-            found = ds.dataset(files, schema=schema, format=_PARQUET).to_table(columns=names, filter=asked)
+            found = ds.dataset(paths, schema=schema, format=_PARQUET).to_table(columns=names, filter=asked)
         except (FileNotFoundError, OSError) as error:
+            self._known.forget(collection.shard, [batch.id for batch in batches])
             raise self._incomplete(collection, batches, error) from error
         return found.cast(wanted)
 
@@ -350,6 +385,29 @@ class LocalShards:
             return ()
         with self._tables.newest(self.path(collection)) as table:
             return files_of(table, collection, batches, where)
+
+    def known_files(
+        self, collection: CollectionRow, batches: Sequence[Batch], *, bounds: Sequence[Column] = ()
+    ) -> list[StoredFile]:
+        """Returns the files of the batches; opens no table if they were asked for before.
+
+        They may be gone, which only `read_files` finds out.
+
+        Args:
+            collection: The collection.
+            batches: The batches.
+            bounds: The columns whose bounds are wanted.
+
+        Raises:
+            BatchIncomplete: As in `read`.
+            ShardUnavailable: As in `read`.
+        """
+
+        def ask(missing: Sequence[Batch]) -> list[tuple[StoredFile, ...]]:
+            with self._tables.newest(self.path(collection)) as table:
+                return files_by_batch(table, collection, missing, bounds)
+
+        return self._known.of(collection.shard, batches, tuple(one.name for one in bounds), ask)
 
     def merge(
         self,

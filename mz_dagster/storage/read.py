@@ -4,6 +4,9 @@ A read takes a lease, which lists the live batches of all its collections in one
 and nothing else. Gaps between batches are known to be empty. No frame outlives its lease: the reads here are context
 managers, their frames are good inside the block, and what was made of them is right once the block has ended without an
 error: on leaving it the lease is checked, so a frame that is evaluated late never passes for whole if it was not.
+
+What one call of `LocalShards` reads as a whole needs no lease to be exact: of a batch that is swept it has all rows or
+fails. A reader who is that quick may go by the lists alone, and take a lease when that has failed.
 """
 
 from __future__ import annotations

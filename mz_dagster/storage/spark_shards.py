@@ -143,9 +143,7 @@ class SparkShards:
         chosen = [one for one in self.files(collection, batches, where=where) if may_hold(one.bucket, touched)]
         rows = sum(one.rows for one in chosen)
         if rows <= HANDED_ROWS and sum(one.bytes for one in chosen) <= HANDED_BYTES:
-            found = self._local.read(
-                collection, batches, lower=lower, upper=upper, columns=columns, touched=touched, where=where
-            )
+            found = self._local.read_files(collection, batches, chosen, lower=lower, upper=upper, columns=columns)
             if found.nbytes <= HANDED_BYTES:
                 return self._handed(found, _named(collection, columns))
         frame = self.session.read.schema(schema).parquet(*(str(path / one.path) for one in chosen))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from mz_dagster.adapter import peeks
+from mz_dagster.adapter.simple_plan import shown
 from mz_dagster.compute import WarmSpark
 from mz_dagster.compute import rows_of as rows_read
 from mz_dagster.errors import DataError
@@ -42,7 +43,7 @@ def evaluate_peeks(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def run(self: peeks.Peeks, plan: Relation, time: int, rows: list[Any]) -> list[tuple[Any, ...]]:
         if isinstance(plan, Constant):
-            return [tuple(peeks.shown(cell) for cell in row) for row in plan.rows]
+            return [tuple(shown(cell) for cell in row) for row in plan.rows]
         engine = self.engine
         collections: dict[str, Rows] = {}
         with leased(engine.catalog, tuple(row.id for row in rows), holder=engine.holder) as lease:
@@ -57,7 +58,7 @@ def evaluate_peeks(monkeypatch: pytest.MonkeyPatch) -> None:
         try:
             types = [column.type for column in plan.relation_type.columns]
             found = rows_of(plan, collections).elements()
-            return [tuple(peeks.shown(Literal(*one)) for one in zip(row, types, strict=True)) for row in found]
+            return [tuple(shown(Literal(*one)) for one in zip(row, types, strict=True)) for row in found]
         except Failed as failed:
             raise ErrorOfTheData(str(failed)) from failed
 

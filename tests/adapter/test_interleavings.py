@@ -15,6 +15,7 @@ from mz_dagster.compute.step import StepLost
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.storage.compact import compact
 from mz_dagster.storage.read import ReadBeforeSince
+from mz_dagster.storage.shards import BatchIncomplete
 from tests.postgres_server import Postgres
 
 
@@ -46,6 +47,26 @@ def once_before(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, other: C
     monkeypatch.setattr(owner, name, wrapped)
 
 
+@pytest.fixture(params=["listed", "lease"])
+def once_before_it_reads(
+    request: pytest.FixtureRequest, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[Callable[[], object]], None]:
+    """Lets something happen before a read of the session lists what it reads: at once, or under a lease.
+
+    It takes a lease if the first list was of batches that are swept.
+    """
+
+    def swept() -> None:
+        raise BatchIncomplete("t", 1, 1, None)
+
+    def once(other: Callable[[], object]) -> None:
+        if request.param == "lease":
+            once_before(monkeypatch, engine.shards, "known_files", swept)
+        once_before(monkeypatch, engine.catalog, request.param, other)
+
+    return once
+
+
 def write_and_forget(engine: Engine) -> None:
     """Inserts a row, and merges all history before it away."""
     Session(engine).execute("INSERT INTO t VALUES (2)")
@@ -55,32 +76,32 @@ def write_and_forget(engine: Engine) -> None:
 
 
 def test_a_read_whose_time_is_forgotten_under_it_reads_at_a_later_one(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, once_before_it_reads: Callable[[Callable[[], object]], None]
 ) -> None:
     session = Session(engine)
     session.execute("INSERT INTO t VALUES (1)")
-    once_before(monkeypatch, engine.catalog, "lease", lambda: write_and_forget(engine))
+    once_before_it_reads(lambda: write_and_forget(engine))
     assert sorted(session.execute("SELECT * FROM t").rows) == [(1,), (2,)]
 
 
 def test_a_read_at_a_given_time_that_is_forgotten_under_it_is_refused(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, once_before_it_reads: Callable[[Callable[[], object]], None]
 ) -> None:
     session = Session(engine)
     session.execute("INSERT INTO t VALUES (1)")
     time = engine.catalog.read_ts("default")
-    once_before(monkeypatch, engine.catalog, "lease", lambda: write_and_forget(engine))
+    once_before_it_reads(lambda: write_and_forget(engine))
     with pytest.raises(ReadBeforeSince):
         session.execute(f"SELECT * FROM t AS OF {time}")
 
 
 def test_a_read_of_what_is_dropped_under_it_is_an_error_and_not_empty(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, once_before_it_reads: Callable[[Callable[[], object]], None]
 ) -> None:
     session = Session(engine)
     session.execute("INSERT INTO t VALUES (1)")
     id = engine.collection_of("t")
-    once_before(monkeypatch, engine.catalog, "lease", lambda: engine.catalog.drop_object(id))
+    once_before_it_reads(lambda: engine.catalog.drop_object(id))
     with pytest.raises(ProgrammingError, match="was dropped"):
         session.execute("SELECT * FROM t")
 
@@ -91,28 +112,29 @@ def test_a_read_of_what_is_dropped_before_it_is_reached_says_so(
     session = Session(engine)
     session.execute("INSERT INTO t VALUES (1)")
     id = engine.collection_of("t")
+    engine.catalog.apply_write("default", engine.catalog.write_ts("default", 0))  # a time to be reached
     once_before(monkeypatch, engine, "reach", lambda: engine.catalog.drop_object(id))
     with pytest.raises(UnknownObject, match="was dropped"):
         session.execute("SELECT * FROM t")
 
 
 def test_a_delete_whose_table_is_written_and_compacted_under_it_sees_all_rows(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, once_before_it_reads: Callable[[Callable[[], object]], None]
 ) -> None:
     session = Session(engine)
     session.execute("INSERT INTO t VALUES (1)")
-    once_before(monkeypatch, engine.catalog, "lease", lambda: write_and_forget(engine))
+    once_before_it_reads(lambda: write_and_forget(engine))
     assert session.execute("DELETE FROM t").rowcount == 2
     assert session.execute("SELECT * FROM t").rows == ()
 
 
 def test_a_delete_from_a_table_that_is_dropped_under_it_says_so(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, once_before_it_reads: Callable[[Callable[[], object]], None]
 ) -> None:
     session = Session(engine)
     session.execute("INSERT INTO t VALUES (1)")
     id = engine.collection_of("t")
-    once_before(monkeypatch, engine.catalog, "lease", lambda: engine.catalog.drop_object(id))
+    once_before_it_reads(lambda: engine.catalog.drop_object(id))
     with pytest.raises(UnknownObject, match="was dropped"):
         session.execute("DELETE FROM t")
 

@@ -25,6 +25,7 @@ DOORS = {
     "dagster": ("mz_dagster/orchestration", "assets", "resources", "sensors"),
     "dagster_pyspark": ("mz_dagster/orchestration", "assets", "resources", "sensors"),
     "sqlglot": ("mz_dagster/sql",),
+    "xxhash": ("mz_dagster/storage",),
     "sqlalchemy": ("mz_dagster/catalog",),
     "alembic": ("mz_dagster/catalog",),
     "time": ("mz_dagster/clock.py",),

@@ -75,6 +75,8 @@ def test_a_sealed_batch_is_listed_with_its_stats(catalog: Catalog, table: Global
     ]
     assert catalog.live_batch_counts() == {table: (2, BatchStats(6, 2, 2, 200))}
     assert catalog.live_batches([table])[table] == listed.batches
+    assert catalog.listed([table]) == lease.snapshots
+    assert catalog.listed([]) == {}
 
 
 def test_a_due_time_moves_with_the_seal_that_tells_it_and_with_no_other(catalog: Catalog, table: GlobalId) -> None:

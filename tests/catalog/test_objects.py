@@ -44,6 +44,7 @@ def test_an_object_reads_back_as_it_was_created(catalog: Catalog) -> None:
         )
     )
     assert catalog.object(made.id) == made == catalog.resolve_name("x")
+    assert (catalog.id_of("x"), catalog.id_of("y")) == (made.id, None)
     assert made.columns == COLUMNS
     assert made.relation_type.keys == {frozenset({0}), frozenset({1, 2})}
     assert made.options == {"n": [1, None], "s": "ü"}

@@ -1,0 +1,133 @@
+"""Plans that this process can run by itself, without Spark: one leaf, of whose rows some are kept and shown.
+
+A *simple plan* reads a collection or constant rows, keeps the rows that some predicates ask for, leaves out columns and
+adds constants. It runs here if little has to be read: of a collection that is asked for all of its rows, if that is
+small; of one that is asked by key (`storage.lookup`), if the files that may hold it are. Predicates of any other kind
+are left to Spark, and so is everything that could fail on some row: nothing is evaluated here but equality.
+
+Exactness: what is read is consolidated, and errors and negative multiplicities are raised as by any peek, errors of
+rows that nobody asked for included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from mz_dagster.adapter.engine import SMALL
+from mz_dagster.catalog import CollectionRow, ListedBatches
+from mz_dagster.compute import rows_of
+from mz_dagster.plan.physical import ConstantRows, Linear, ReadCollection, SnapshotPlan
+from mz_dagster.plan.scalar import Literal, Scalar, columns_of
+from mz_dagster.plan.types import Kind, ScalarType
+from mz_dagster.storage.local_shards import LocalShards, without_error_data
+from mz_dagster.storage.lookup import Lookup
+from mz_dagster.storage.read import check_readable, overlapping
+
+Row = tuple[Any, ...]
+
+#: In up to how many updates a lookup searches in this process: beyond, Spark's two jobs are faster.
+SEARCHED = 400_000
+
+
+@dataclass(frozen=True, slots=True)
+class SimplePlan:
+    """Is what a simple plan does.
+
+    Attributes:
+        leaf: What it reads.
+        lookup: Which of its rows; None for all.
+        cells: Of each of them: a column of the leaf or a constant.
+    """
+
+    leaf: ReadCollection | ConstantRows
+    lookup: Lookup | None
+    cells: tuple[int | Literal, ...]
+
+    @classmethod
+    def of(cls, plan: SnapshotPlan, rows: Sequence[CollectionRow]) -> SimplePlan | None:
+        """Returns what a plan does, if it is that simple; `rows` are the collections that it reads."""
+        output = plan.output
+        if plan.shared:
+            return None
+        if not isinstance(output, Linear):
+            cells = tuple(range(output.relation_type.arity))
+            return cls(output, None, cells) if isinstance(output, ReadCollection | ConstantRows) else None
+        row: list[int | Literal] = [*range(output.mfp.arity)]
+        predicates: list[Scalar] = []
+        for kind, scalar in output.mfp.steps:
+            if kind == "filter" and max(columns_of(scalar), default=0) < output.mfp.arity:
+                predicates.append(scalar)
+            elif kind == "map" and isinstance(scalar, Literal):
+                row.append(scalar)
+            else:
+                return None
+        leaf, lookup = output.input, None
+        if not isinstance(leaf, ReadCollection) and (predicates or not isinstance(leaf, ConstantRows)):
+            return None
+        if predicates and (lookup := Lookup.of(predicates, rows[0].columns)) is None:
+            return None
+        return cls(leaf, lookup, tuple(row[one] for one in output.mfp.projection))
+
+    def constant_rows(self) -> list[Row] | None:
+        """Returns the rows, if they are constant."""
+        if not isinstance(self.leaf, ConstantRows):
+            return None
+        return [tuple(shown(row[one] if isinstance(one, int) else one) for one in self.cells) for row in self.leaf.rows]
+
+    def read(self, shards: LocalShards, row: CollectionRow, listed: ListedBatches, time: int) -> list[Row] | None:
+        """Returns the rows at a time, each as often as its multiplicity says, in no order; None if it is too much.
+
+        Args:
+            shards: Where from.
+            row: The collection that is read.
+            listed: Its batches. Without a lease on them the answer is exact all the same, or an error.
+            time: When.
+
+        Raises:
+            ReadBeforeSince: It is not readable at that time any more.
+            ReadBeyondUpper: Not yet.
+            BatchIncomplete: A batch was swept before it was read.
+            DataError: Its content is an error, or a multiplicity is negative.
+        """
+        assert isinstance(self.leaf, ReadCollection)
+        check_readable(row.id, listed, time)
+        batches = overlapping(listed.batches, None, time + 1)
+        lookup = self.lookup
+        if lookup is None and sum(batch.stats.rows for batch in batches) > SMALL:
+            return None
+        files = shards.known_files(row, batches, bounds=() if lookup is None else lookup.bounds)
+        if lookup is not None:
+            files = lookup.files(files)
+            if sum(one.rows for one in files) > SEARCHED:
+                return None
+        positions = [one for one in self.cells if isinstance(one, int)]
+        names = list(dict.fromkeys(row.columns[i].name for i in positions))
+        condition = None if lookup is None else lookup.condition
+        frame = shards.read_files(row, batches, files, upper=time + 1, columns=names, condition=condition)
+        total = shards.consolidate(row, without_error_data(frame), time, columns=names)
+        data = [_cells(total.column(row.columns[i].name), row.columns[i].type) for i in positions]
+        updates = zip(*data, total.column("mz_diff").to_pylist(), total.column("mz_error").to_pylist(), strict=True)
+        found = rows_of(updates, tuple(row.columns[i] for i in positions))
+        if len(positions) == len(self.cells):
+            return found
+        places = [positions.index(one) if isinstance(one, int) else one for one in self.cells]
+        return [tuple(data[one] if isinstance(one, int) else shown(one) for one in places) for data in found]
+
+
+def _cells(column: pa.ChunkedArray, type_: ScalarType) -> list[Any]:
+    """Returns cells as `rows_of` takes them: moments of a time zone as microseconds, as they come from Spark."""
+    if type_.kind is Kind.TIMESTAMPTZ:
+        column = column.cast(pa.int64())
+    elif type_.element is not None and type_.element.kind is Kind.TIMESTAMPTZ:
+        column = column.cast(pa.list_(pa.int64()))
+    return list(column.to_pylist())
+
+
+def shown(literal: Literal) -> Any:
+    """Returns the Python form of a literal, in whose plan an array is a tuple."""
+    value = literal.value
+    return list(value) if literal.type.element is not None and isinstance(value, tuple) else value

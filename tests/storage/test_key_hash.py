@@ -1,0 +1,135 @@
+"""The hash of keys in process is Spark's own, over random keys of every type that it takes: files depend on it."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import functions as sf
+
+from mz_dagster.errors import InternalError
+from mz_dagster.plan.functions.plain import to_plain
+from mz_dagster.plan.types import (
+    BOOL,
+    BYTEA,
+    DATE,
+    FLOAT8,
+    INT2,
+    INT4,
+    INT8,
+    INTERVAL,
+    JSONB,
+    MZ_TIMESTAMP,
+    TEXT,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    Column,
+    Kind,
+    ScalarType,
+    numeric,
+)
+from mz_dagster.plan.types import UUID as UUID_TYPE
+from mz_dagster.storage import update_table
+from mz_dagster.storage.key_hash import HASHED_KINDS, key_hash, unscaled
+from mz_dagster.storage.spark.hashing import hash_modulo
+from mz_dagster.storage.spark_shards import update_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_ROWS = 400
+_MODULUS = 2**40
+_DICE = random.Random(11)
+
+
+def _integer(bits: int) -> int:
+    """Returns a number of any length up to `bits`, often one at the edge of how many bytes it takes."""
+    size = _DICE.randrange(bits)
+    return _DICE.choice([-1, 1]) * (2**size - _DICE.randrange(2)) if _DICE.random() < 0.5 else _DICE.getrandbits(size)
+
+
+def _text() -> str:
+    return "".join(_DICE.choice("aZ 0\n'éß漢😀") for _ in range(_DICE.randrange(80)))
+
+
+def _moment() -> datetime:
+    edges = [
+        datetime(1, 1, 2),
+        datetime(1582, 10, 10),
+        datetime(1970, 1, 1),
+        datetime(9999, 12, 30, 23, 59, 59, 999999),
+    ]
+    return _DICE.choice(edges) if _DICE.random() < 0.1 else datetime(1900, 1, 1) + timedelta(microseconds=_integer(52))
+
+
+def _numeric(scale: int) -> Decimal:
+    digits = max(-(10**38) + 1, min(10**38 - 1, _integer(127)))
+    sign, figures, _ = Decimal(digits).as_tuple()
+    return Decimal((sign, figures, -scale))
+
+
+_DRAWN: dict[ScalarType, Any] = {
+    BOOL: lambda: _DICE.random() < 0.5,
+    INT2: lambda: _integer(15),
+    INT4: lambda: _integer(31),
+    INT8: lambda: _integer(63),
+    MZ_TIMESTAMP: lambda: _integer(63),
+    DATE: lambda: _moment().date(),
+    TIME: lambda: time(_DICE.randrange(24), _DICE.randrange(60), _DICE.randrange(60), _DICE.randrange(10**6)),
+    TIMESTAMP: _moment,
+    TIMESTAMPTZ: lambda: _moment().replace(tzinfo=UTC),
+    TEXT: _text,
+    ScalarType(Kind.VARCHAR, length=90): _text,
+    ScalarType(Kind.CHAR, length=90): lambda: _text().ljust(90),
+    UUID_TYPE: lambda: UUID(int=_DICE.getrandbits(128)),
+    BYTEA: lambda: _DICE.randbytes(_DICE.randrange(80)),
+    numeric(0): lambda: _numeric(0),
+    numeric(2): lambda: _numeric(2),
+    numeric(38): lambda: _numeric(38),
+}
+
+
+def test_a_key_has_the_hash_that_spark_gives_it(spark: SparkSession) -> None:
+    assert {one.kind for one in _DRAWN} == HASHED_KINDS
+    columns = [Column(f"k{i}", type_) for i, type_ in enumerate(_DRAWN)]
+    rows = [[None if _DICE.random() < 0.1 else draw() for draw in _DRAWN.values()] for _ in range(_ROWS)]
+    keys = [
+        *([i] for i in range(len(columns))),
+        *(_DICE.sample(range(len(columns)), _DICE.randrange(2, 6)) for _ in range(8)),
+        [*range(len(columns))],
+    ]
+    frame = spark.createDataFrame(
+        update_table(columns, [(row, n, 1) for n, row in enumerate(rows)]), update_schema(columns)
+    )
+    by_spark = [
+        hash_modulo([sf.col(f"k{i}") for i in key], [columns[i].type for i in key], _MODULUS).alias(f"h{n}")
+        for n, key in enumerate(keys)
+    ]
+    found = frame.select("mz_timestamp", *by_spark).collect()
+    assert len(found) == _ROWS
+    for number, *hashes in found:
+        plain = [to_plain(cell, one.type) for cell, one in zip(rows[number], columns, strict=True)]
+        for key, by_them in zip(keys, hashes, strict=True):
+            ours = key_hash([plain[i] for i in key], [columns[i].type for i in key])
+            assert ours % _MODULUS == by_them, (key, rows[number])
+
+
+@given(st.integers(-(10**38) + 1, 10**38 - 1), st.integers(0, 38), st.integers(0, 5))
+def test_a_numeric_is_stored_as_the_integer_that_it_is_at_its_scale(digits: int, scale: int, more: int) -> None:
+    value = Decimal((int(digits < 0), tuple(map(int, str(abs(digits)))), -scale))
+    assert unscaled(value, scale + more) == digits * 10**more
+    fits = digits % 10 ** min(more, scale) == 0
+    assert unscaled(value, scale - min(more, scale)) == (digits // 10 ** min(more, scale) if fits else None)
+
+
+@pytest.mark.parametrize("type_", [FLOAT8, INTERVAL, JSONB])
+def test_what_equals_other_representations_has_no_hash_here(type_: ScalarType) -> None:
+    with pytest.raises(InternalError, match="has no hash"):
+        key_hash([date(2024, 1, 1)], [type_])
