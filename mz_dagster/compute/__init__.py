@@ -22,6 +22,10 @@ In the order of import:
 - `discrepancy`: a collection against a plan, at one time.
 - `warm_spark`: Spark, opened when there is work for it.
 
+*What a step costs* where much is stored is reading it for joins: of TPC-H's views at scale factor 1, 3,000 changed
+orders, the executors took 20 s of processor time, half of it for four scans of lineitem and three of orders. Before
+lookups were made in common there was a scan for each join.
+
 *What a small step costs* is planning and compiling, not rows. Of TPC-H's 22 views, on two cores, 150 rows changed:
 
 - No replanning while a query runs (adaptive execution) where little is new, one task for little that is grouped, no
