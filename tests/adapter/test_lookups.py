@@ -115,8 +115,16 @@ def buckets(connection: Connection, name: str) -> set[tuple[int, ...] | None]:
     return {None if one.bucket is None else one.bucket.key for one in files}
 
 
+#: The columns that the table is laid out by.
+KEYS = [
+    ("b", "i", "c", "y", "ts", "ti", "s", "v"),
+    ("n", "u", "tz"),
+    *(pytest.param(one, marks=pytest.mark.deep) for one in [("l",), ("x", "d")]),
+]
+
+
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("key", [("l",), ("x", "d"), ("n", "u", "tz"), ("b", "i", "c", "y", "ts", "ti", "s", "v")])
+@pytest.mark.parametrize("key", KEYS)
 @pytest.mark.usefixtures("laid_out")
 def test_a_lookup_returns_what_spark_does(connection: Connection, key: tuple[str, ...]) -> None:
     dice = random.Random(repr(key))

@@ -39,7 +39,7 @@ def test_every_query_is_its_answer_after_every_refresh(
     scale: float,
     refreshes: int,
 ) -> None:
-    monkeypatch.setattr(common_lookups, "LARGE_ROWS", 1000)  # so that lookups are shared, as at larger scales
+    monkeypatch.setattr(common_lookups, "LARGE_ROWS", 10_000)  # so that lookups are shared, as at larger scales
     root = tmp_path / "project"
     shutil.copytree(PROJECT, root)
     feed = Feed(root / "landing", tmp_path / "data", scale, SEED)
