@@ -176,6 +176,6 @@ def test_hours_of_commits_take_up_what_retention_keeps(tmp_path: Path) -> None:
 
 
 @pytest.mark.deep
-@pytest.mark.timeout(7200)
+@pytest.mark.timeout(10_800)
 def test_a_day_of_a_commit_a_second_takes_up_what_retention_keeps(tmp_path: Path) -> None:
     check_bounded(tmp_path, hours=24, every_ms=1000)
