@@ -1,15 +1,20 @@
-"""Lookups that several joins of a step have in common, made once.
+"""Lookups by what changed: made once for all joins of a step that look the same up.
+
+Keys of a lookup come, mostly, straight from a column of what changed; so the rows of a collection C whose columns K are
+equal to columns of some update of a collection O hold all that such a join can meet, whatever else it asks of either.
+As O's updates are few, their keys are read in this process (`lookup_keys`), and C is read once: with the columns that
+anyone will use, only the rows of the keys. Of several joins the frame is cut off from how it came about. A join that
+finds its lookup here reads it in the place of C's history, and filters and compares as it would have.
 
 Of TPC-H's views over orders and lineitems ten look up the lineitems of the orders that changed, and ten the orders of
-the lineitems that did. Keys of a lookup come, mostly, straight from a column of what changed; so the rows of a
-collection C whose columns K are equal to columns of some update of a collection O hold all that such a join can meet,
-whatever else it asks of either. They are read in one pass, with the columns that anyone will use, and cut off from how
-they came about. A join that finds its lookup here reads them in the place of C's history, and filters and compares as
-it would have.
+the lineitems that did. Others ask for the same lineitems by way of what they keep: of an order's sum that changed, its
+lineitems. A group changes where a row of it does, so keys that are a group's are looked for in what the groups are made
+of; and lookups in the same collection by the same columns are one, for the keys of all of them, as far as these are
+known when it is made.
 
-A *path* names such a lookup: C and K, O and its columns. `paths` finds those of a plan; a step counts them over all
-collections that it will work on, and makes those that are asked for at least twice in a large C. It is no use where
-much of C would come: how much is told from the part of O that changed, as if all keys had equally many rows.
+A *path* names such a lookup: C and K, O and its columns. `paths` finds those of a plan. They are made here where C is
+large, and little of it will come: how much is told from the part of O that changed, as if all keys had equally many
+rows.
 
 Safe for use from several threads: who comes first makes the frame, the others wait for it.
 """
@@ -18,33 +23,39 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
-from functools import reduce
-from operator import and_
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, assert_never
 
+import pyarrow.compute as pc
 from pyspark.sql import functions as sf
 
-from mz_dagster.compute.frame import ERROR, META, positional, spark_type, with_positions
+from mz_dagster.catalog import Batch, CollectionRow
+from mz_dagster.compute.frame import META, positional, spark_type, with_positions
+from mz_dagster.compute.lookup_keys import LookupKeys, is_key
+from mz_dagster.compute.step_reads import ONE_TASK_ROWS, WORTH_ROWS, StepReads
 from mz_dagster.formalism import GlobalId
-from mz_dagster.plan.physical import DeltaJoin, Linear, Physical, ReadCollection, physical_inputs
+from mz_dagster.plan.physical import Accumulate, DeltaJoin, Linear, Physical, ReadCollection, Staged, physical_inputs
 from mz_dagster.plan.scalar import ColumnRef, Scalar, columns_of
-from mz_dagster.plan.types import Column, RelationType
+from mz_dagster.plan.types import RelationType
+from mz_dagster.storage.local_shards import LocalShards
+from mz_dagster.storage.shards import ERROR
 from mz_dagster.storage.spark import active
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
-
-    from mz_dagster.compute.step_reads import StepReads
 
 #: A lookup in fewer rows than this is left to each join: to read them is little more than to plan it.
 LARGE_ROWS = 50_000
 #: More rows than this are not kept.
 MOST_ROWS = 1_000_000
-#: Up to so many rows are kept together, so that what joins or groups them needs no shuffle.
-TOGETHER_ROWS = 50_000
+#: Of more rows than this a join alone looks only those up that its other conditions leave.
+MOST_ROWS_ALONE = 100_000
+
+#: A collection and columns of it: where rows are looked up, or where keys come from.
+_Columns = tuple[GlobalId, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +73,19 @@ class Path:
     positions: tuple[int, ...]
     changed: GlobalId
     keys: tuple[int, ...]
+
+    @property
+    def lookup(self) -> _Columns:
+        """Where it looks rows up."""
+        return self.read, self.positions
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """Is a frame that was made, or is being made, and where its keys come from."""
+
+    keys: frozenset[_Columns]
+    frame: Future[DataFrame] = field(default_factory=Future)
 
 
 def path(join: DeltaJoin, i: int, j: int) -> Path | None:
@@ -95,13 +119,16 @@ def paths(plan: Physical) -> Iterator[tuple[Path, frozenset[int]]]:
 
 
 class CommonLookups:
-    """Makes the frames of the paths that several joins of one step have; use it as long as the step runs.
+    """Makes the frames of the lookups that joins of one step have; use it as long as the step runs.
 
     Args:
         session: Where they live.
         plans: What the step will render.
-        rows: Returns how many updates a collection has in `[lower, upper)`, None being no bound.
-        columns: Returns a collection's columns.
+        maintained: The plans of maintained collections.
+        rows: The collections by their ids.
+        listed: Returns the batches of a collection that may hold updates with `lower <= time < upper`, leased.
+        is_written: Returns whether a collection's updates before a time are all there.
+        local: Reads what changed, in this process.
     """
 
     def __init__(
@@ -109,21 +136,26 @@ class CommonLookups:
         session: SparkSession,
         plans: Iterable[Physical],
         *,
-        rows: Callable[[GlobalId, int | None, int], int],
-        columns: Callable[[GlobalId], Sequence[Column]],
+        maintained: Mapping[GlobalId, Physical],
+        rows: Mapping[GlobalId, CollectionRow],
+        listed: Callable[[GlobalId, int | None, int], Sequence[Batch]],
+        is_written: Callable[[GlobalId, int], bool],
+        local: LocalShards,
     ) -> None:
         self._session = session
+        self._maintained = maintained
         self._rows = rows
-        self._columns = columns
-        self._used: defaultdict[Path, frozenset[int]] = defaultdict(frozenset)
-        counts: Counter[Path] = Counter()
+        self._listed = listed
+        self._is_written = is_written
+        self._local = local
+        self._asked: defaultdict[_Columns, Counter[_Columns]] = defaultdict(Counter)
+        self._used: defaultdict[_Columns, frozenset[int]] = defaultdict(frozenset)
         for plan in plans:
             for one, used in paths(plan):
-                counts[one] += 1
-                self._used[one] |= used
-        self._wanted = frozenset(one for one, count in counts.items() if count > 1)
+                self._asked[one.lookup][self._origin(one)] += 1
+                self._used[one.lookup] |= used | set(one.positions)
         self._lock = threading.Lock()
-        self._made: dict[tuple[Path, int, int], Future[DataFrame]] = {}
+        self._made: defaultdict[tuple[_Columns, int, int], list[_Made]] = defaultdict(list)
 
     def of(self, path: Path, lower: int, upper: int, reads: StepReads) -> DataFrame | None:
         """Returns the rows of the path's collection before `upper` that its updates in `[lower, upper)` can meet.
@@ -135,48 +167,120 @@ class CommonLookups:
             reads: What to read with.
 
         Returns:
-            An operator's frame, in which columns that no plan uses are NULL; None if the lookup is not one to be made
-            here.
+            An operator's frame, in which columns that no plan uses may be NULL; None if the lookup is not one to be
+            made here.
         """
-        if path not in self._wanted or not self._is_worth(path, lower, upper):
+        lookup, keys = path.lookup, self._origin(path)
+        is_alone = self._asked[lookup].total() < 2
+        if not self._is_worth(lookup, keys, lower, upper, is_alone=is_alone):
             return None
         with self._lock:
-            known = self._made.get((path, lower, upper))
-            made = self._made[path, lower, upper] = known or Future()
-        if known is None:
+            known = self._made[lookup, lower, upper]
+            made = next((one for one in known if keys in one.keys), None)
+            is_new = made is None
+            if made is None:
+                others = [one for one in self._asked[lookup] if self._is_ready(lookup, one, lower, upper)]
+                made = _Made(frozenset({keys, *others}))
+                known.append(made)
+        if is_new:
             try:
-                made.set_result(self._make(path, lower, upper, reads))
+                frame = self._found(lookup, made.keys, lower, upper, reads)
+                made.frame.set_result(frame if is_alone else self._kept(frame, lookup, made.keys, lower, upper))
             except BaseException as error:
-                made.set_exception(error)
-        return made.result()
+                made.frame.set_exception(error)
+        return made.frame.result()
 
-    def _is_worth(self, path: Path, lower: int, upper: int) -> bool:
-        return self._rows(path.read, None, upper) > LARGE_ROWS and self._expected(path, lower, upper) <= MOST_ROWS
+    def _origin(self, path: Path) -> _Columns:
+        """Returns where the keys of a path are found first: in what the groups of what changed are made of."""
+        found = path.changed, path.keys
+        while (plan := self._maintained.get(found[0])) is not None:
+            if (below := _made_of(plan, found[1])) is None:
+                break
+            found = below
+        return found
 
-    def _expected(self, path: Path, lower: int, upper: int) -> int:
-        """Returns about how many rows the updates will meet."""
-        changed = self._rows(path.changed, lower, upper)
-        return self._rows(path.read, None, upper) * changed // max(1, self._rows(path.changed, None, upper))
+    def _is_worth(self, lookup: _Columns, keys: _Columns, lower: int, upper: int, *, is_alone: bool) -> bool:
+        read, positions = lookup
+        columns = self._rows[read].columns
+        return (
+            any(is_key(columns[position]) for position in positions)
+            and self._count(read, None, upper) > (WORTH_ROWS if is_alone else LARGE_ROWS)
+            and self._expected(lookup, keys, lower, upper) <= (MOST_ROWS_ALONE if is_alone else MOST_ROWS)
+        )
 
-    def _make(self, path: Path, lower: int, upper: int, reads: StepReads) -> DataFrame:
-        types = RelationType(tuple(self._columns(path.read)))
-        changed = RelationType(tuple(self._columns(path.changed)))
-        updates = with_positions(reads.read(path.changed, lower, upper), changed)
-        own = [sf.col(f"c{p}").alias(f"k{p}") for p in sorted(set(path.keys))]
-        keys = updates.where(sf.col(ERROR).isNull()).select(*own).distinct()
-        used = self._used[path] | set(path.positions)
-        by_position = {position: sf.col(f"k{key}") for position, key in zip(path.positions, path.keys, strict=True)}
-        history = with_positions(reads.lookup(path.read, upper, keys, by_position), types)
-        met = reduce(and_, (sf.col(f"c{position}").eqNullSafe(key) for position, key in by_position.items()))
-        found = history.join(keys.hint("broadcast"), met, "left_semi")
-        if self._expected(path, lower, upper) <= TOGETHER_ROWS:
-            found = found.repartition(1)
+    def _is_ready(self, lookup: _Columns, keys: _Columns, lower: int, upper: int) -> bool:
+        """Returns whether keys are known by now, and worth being looked up with others."""
+        return self._is_written(keys[0], upper) and self._is_worth(lookup, keys, lower, upper, is_alone=False)
+
+    def _count(self, id: GlobalId, lower: int | None, upper: int) -> int:
+        return sum(batch.stats.rows for batch in self._listed(id, lower, upper))
+
+    def _expected(self, lookup: _Columns, keys: _Columns, lower: int, upper: int) -> int:
+        """Returns about how many rows the keys will find."""
+        changed = self._count(keys[0], lower, upper)
+        return self._count(lookup[0], None, upper) * changed // max(1, self._count(keys[0], None, upper))
+
+    def _found(self, lookup: _Columns, keys: Iterable[_Columns], lower: int, upper: int, reads: StepReads) -> DataFrame:
+        read, positions = lookup
+        columns = {position: self._rows[read].columns[position] for position in positions}
+        tables = [self._keys_of(*one, lower, upper) for one in keys]
+        usable = {position: column for position, column in columns.items() if is_key(column)}
+        wanted = [i for i, column in enumerate(columns.values()) if is_key(column)]
+        found = LookupKeys.of(usable, [one.select(wanted) for one in tables])
+        return with_positions(reads.find(read, upper, found), RelationType(self._rows[read].columns))
+
+    def _keys_of(self, changed: GlobalId, columns: tuple[int, ...], lower: int, upper: int) -> pa.Table:
+        """Returns some columns of a collection's updates in an interval."""
+        row = self._rows[changed]
+        names = [row.columns[position].name for position in columns]
+        batches = self._listed(changed, lower, upper)
+        asked = list(dict.fromkeys(names))
+        updates = self._local.read(row, batches, lower=lower, upper=upper, columns=asked)
+        found = updates.filter(pc.is_null(updates.column(ERROR)))
+        return found.select([found.schema.get_field_index(name) for name in names])
+
+    def _kept(self, frame: DataFrame, lookup: _Columns, keys: Iterable[_Columns], lower: int, upper: int) -> DataFrame:
+        """Returns a lookup's rows, computed."""
+        read, used = lookup[0], self._used[lookup]
+        if sum(self._expected(lookup, one, lower, upper) for one in keys) <= ONE_TASK_ROWS:
+            frame = frame.repartition(1)
+        columns = self._rows[read].columns
         shown = [
             sf.col(name) if position in used else sf.lit(None).cast(spark_type(column.type)).alias(name)
-            for position, (name, column) in enumerate(zip(positional(types.arity), types.columns, strict=True))
+            for position, (name, column) in enumerate(zip(positional(len(columns)), columns, strict=True))
         ]
         with active(self._session):
-            return found.select(*shown, *META).localCheckpoint()
+            return frame.select(*shown, *META).localCheckpoint()
+
+
+def _made_of(plan: Physical, columns: Sequence[int]) -> _Columns | None:
+    """Returns the columns of a collection of which groups are made, where some columns of a plan are theirs.
+
+    So an update in which these columns have some values comes at the same time as one of that collection in which those
+    have the same.
+    """
+    while not isinstance(plan, ReadCollection):
+        if not isinstance(plan, Linear | Accumulate | Staged):
+            return None
+        below = [_grouped(plan, position) for position in columns]
+        columns = [position for position in below if position is not None]
+        if len(columns) < len(below):
+            return None
+        plan = plan.input
+    return plan.id, tuple(columns)
+
+
+def _grouped(node: Linear | Accumulate | Staged, position: int) -> int | None:
+    """Returns which column of its input an operator's column is, None if it is not the same in all rows of a group."""
+    match node:
+        case Linear():
+            return node.mfp.passed(position)
+        case Accumulate():
+            return position if position < node.key_arity else None
+        case Staged():
+            return position - 2 if position - 2 in node.group else None
+        case _:
+            assert_never(node)
 
 
 def _leaf(node: Physical) -> ReadCollection | None:
@@ -198,8 +302,8 @@ def _columns(join: DeltaJoin, input: int, equivalence: tuple[Scalar, ...]) -> li
 def _below(node: Physical, position: int) -> int | None:
     """Returns which column of its collection a node's column is, None if it is computed."""
     while isinstance(node, Linear):
-        below = node.mfp.projection[position]
-        if below >= node.mfp.arity:
+        below = node.mfp.passed(position)
+        if below is None:
             return None
         node, position = node.input, below
     return position

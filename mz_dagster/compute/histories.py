@@ -1,9 +1,9 @@
 """Histories: all updates before a time of what is linear over collections, as the lookups of a join need them.
 
 Owns the walk from an input of a join down to the collections that it reads. Keys go down with it: a column that a
-linear operator only passes on binds the column below it, and where a collection's columns are bound so, and it is large
-and laid out by them, only the files that hold the keys are read. What is returned then lacks updates of other keys, so
-the join still compares.
+linear operator only passes on binds the column below it, and of a large collection whose columns are bound so, only
+the rows of the keys are read. What is returned then lacks updates of other keys, and may have some, so the join still
+compares.
 """
 
 from __future__ import annotations
@@ -87,13 +87,16 @@ class Histories:
         self._reads = reads
 
     def of(self, node: Physical, keys: Keys | None = None) -> DataFrame:
-        """Returns all updates of `node`, a tree of linear operators; given keys, those of others may be missing."""
+        """Returns all updates of `node`, a tree of linear operators.
+
+        Given keys, those of others and those of the error part may be missing.
+        """
         match node:
             case ReadCollection():
                 if keys is None or self._reads is None:
                     return with_positions(self._read(node.id, None, self._upper, node.where), node.relation_type)
                 found = self._reads.lookup(node.id, self._upper, keys.frame, keys.by_position, node.where)
-                return with_positions(found, node.relation_type)
+                return self.of(node) if found is None else with_positions(found, node.relation_type)
             case ConstantRows():
                 return constant(self._session, node)
             case Linear():
@@ -139,7 +142,7 @@ class Histories:
                 return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else None
 
     def prunes(self, node: Physical, positions: Sequence[int]) -> bool:
-        """Returns whether a lookup in `node` by the columns at `positions` would leave much out; no job."""
+        """Returns whether a lookup in `node` by the columns at `positions` should begin with its keys; no job."""
         if self._reads is None:
             return False
         if isinstance(node, ReadCollection):
@@ -170,8 +173,7 @@ def _down(node: Physical) -> list[tuple[Physical, Callable[[int], int | None]]]:
     """Returns the inputs of a linear operator, each with what tells for an output column which input column it is."""
     match node:
         case Linear():
-            mfp = node.mfp
-            return [(node.input, lambda p: mfp.projection[p] if mfp.projection[p] < mfp.arity else None)]
+            return [(node.input, node.mfp.passed)]
         case NegateAll():
             return [(node.input, lambda p: p)]
         case Repeat():

@@ -49,12 +49,13 @@ def ingest(
         lower = bindings[0].tick
         by_name = {name: position for position, name in enumerate(columns)}
         bound = {by_name[name]: F.col(quoted(name)) for name in key}
+        found: DataFrame | None = None
         if sum(file.size for one in bindings for file in one.files) <= FEW_BYTES and reads.prunes(
             row.id, lower, tuple(bound)
         ):
             records = reads.shared(records)
             found = reads.lookup(row.id, lower, upsert.touched_keys(records, key=key), bound)
-        else:
+        if found is None:
             found = reads.read(row.id, None, lower)
         before = upsert.restrict_to(found, upsert.touched_keys(records, key=key), key=key)
         state = shards.consolidate(row, before, lower - 1)

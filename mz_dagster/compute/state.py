@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-#: A state of up to so many updates is looked at whole: to look keys up, Spark plans the changes twice, and may compute
-#: them twice.
+#: A state of up to so many updates is looked at whole: to look keys up, they have to be fetched.
 WHOLE_ROWS = 10_000
 
 
@@ -97,22 +96,25 @@ class ShardState:
 
     def lookup(self, keys: DataFrame, positions: Sequence[int]) -> DataFrame:
         """Returns the rows of the keys; may run a small job over `keys`."""
-        if self._reads.rows(self._id, self._upper) <= WHOLE_ROWS:
+        if self._is_little:
             return self.before()
         if not self._prunes:
             return restricted(self.before(), keys, positions)
         by_position = {position: sf.col(f"k{i}") for i, position in enumerate(positions)}
         found = self._reads.lookup(self._id, self._upper, keys, by_position)
-        return restricted(self._data(found), keys, positions, few=True)
+        return restricted(self.before(), keys, positions, few=True) if found is None else self._data(found)
 
     def before(self) -> DataFrame:
         """Returns the shard's data part before the interval."""
         return self._data(self._reads.read(self._id, None, self._upper))
 
     def kept(self, changes: DataFrame) -> DataFrame:
-        """Returns the changes, kept on the server if lookups may be pruned."""
-        prunes = self._prunes and self._reads.prunes(self._id, self._upper, range(self._type.arity))
-        return self._reads.shared(changes) if prunes else changes
+        """Returns the changes, kept on the server if a lookup is going to fetch their keys."""
+        return self._reads.shared(changes) if self._prunes and not self._is_little else changes
+
+    @property
+    def _is_little(self) -> bool:
+        return self._reads.rows(self._id, self._upper) <= WHOLE_ROWS
 
     def _data(self, frame: DataFrame) -> DataFrame:
         return with_positions(frame, self._type).where(sf.col(ERROR).isNull())

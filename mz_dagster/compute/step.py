@@ -361,8 +361,15 @@ class Stepper:
                 working = [node for node in run.graph if node.id not in run.done]
                 small = [node for node in working if self._is_small(run, node)]
                 replan_while_running(session, len(small) < len(working))
-                plans = [node.plan for node in small if isinstance(node, MaintainedNode)]
-                common = CommonLookups(session, plans, rows=run.rows_between, columns=lambda id: run.rows[id].columns)
+                common = CommonLookups(
+                    session,
+                    [node.plan for node in small if isinstance(node, MaintainedNode)],
+                    maintained={node.id: node.plan for node in run.graph if isinstance(node, MaintainedNode)},
+                    rows=run.rows,
+                    listed=run.overlapping,
+                    is_written=lambda id, upper: run.upper_of(id) >= upper,
+                    local=self._local,
+                )
                 run.opened = _Opened(session, shards, common)
             return run.opened
 
@@ -514,7 +521,9 @@ class Stepper:
         opened = self._opened(run)
         session, shards = opened.session, opened.shards
         is_grouped = not (isinstance(node, MaintainedNode) and is_linear(node.plan))
-        with StepReads(shards, run.rows, run.overlapping, is_grouped=is_grouped, common=opened.common) as reads:
+        with StepReads(
+            session, shards, run.rows, run.overlapping, is_grouped=is_grouped, common=opened.common
+        ) as reads:
             match node:
                 case SourceNode():
                     bindings = self._catalog.bindings(node.id, lower, upper)

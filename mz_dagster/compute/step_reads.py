@@ -1,12 +1,12 @@
 """What the step of one collection reads: whole histories, or only the files that hold the keys it touches.
 
-A lookup is worth pruning where much can be left out: then the distinct bucket numbers of its keys are collected, a
-thousand small integers at most, by one small job, and only those buckets are read. Otherwise everything is read
-and no job runs. Which of the two it is, is known from the catalog and the shard's log.
+A lookup in much begins with its keys (`lookup_keys`): they are fetched, by one small job, and tell the files and pages
+to read, of which only the rows of those keys go on. In little, everything is read and no job runs. Which of the two it
+is, is known from the catalog.
 
 Counts the rows of all files that it hands out, which is what the step reads at most.
 
-The keys come from updates whose computation may be costly, and are needed twice, for their buckets and for
+The keys come from updates whose computation may be costly, and are needed twice, to be fetched and for
 the lookup itself: `shared` keeps such a frame on the server until the step of the collection is over.
 
 Not for use by several threads.
@@ -14,26 +14,29 @@ Not for use by several threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from mz_dagster.catalog import Batch, CollectionRow
-from mz_dagster.compute.common_lookups import CommonLookups, Path
+from mz_dagster.compute.lookup_keys import MOST_KEYS, LookupKeys, is_key
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import ReadCollection
 from mz_dagster.plan.scalar import Scalar
-from mz_dagster.storage.clustering import Touched, may_hold, moduli
+from mz_dagster.plan.types import Column
+from mz_dagster.storage.clustering import may_hold
 from mz_dagster.storage.shards import Shards, StoredFile
-from mz_dagster.storage.spark.hashing import hash_modulo
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame, SparkSession
+
+    from mz_dagster.compute.common_lookups import CommonLookups, Path
 
 #: Up to so many rows are read by one task. What groups or joins them then needs no shuffle, each of which costs more.
 ONE_TASK_ROWS = 50_000
-#: A lookup is pruned if touching a single key would leave out more rows than this.
+#: A lookup in more rows than this begins with its keys.
 WORTH_ROWS = 200_000
 
 
@@ -41,6 +44,7 @@ class StepReads:
     """Reads collections for the step of one; use it as a context manager, for as long as its frames are used.
 
     Args:
+        session: Where their frames live.
         shards: Where they are.
         rows: The collections by their ids.
         listed: Returns the batches of a collection that may hold updates with `lower <= time < upper`, leased.
@@ -53,6 +57,7 @@ class StepReads:
 
     def __init__(
         self,
+        session: SparkSession,
         shards: Shards[DataFrame],
         rows: Mapping[GlobalId, CollectionRow],
         listed: Callable[[GlobalId, int | None, int], Sequence[Batch]],
@@ -62,10 +67,11 @@ class StepReads:
     ) -> None:
         self._is_grouped = is_grouped
         self._common = common
+        self._session = session
         self._shards = shards
         self._rows = rows
         self._listed = listed
-        self._files: dict[tuple[tuple[Batch, ...], tuple[Scalar, ...]], tuple[StoredFile, ...]] = {}
+        self._files: dict[tuple[tuple[Batch, ...], tuple[Scalar, ...], tuple[Column, ...]], tuple[StoredFile, ...]] = {}
         self._shared: list[DataFrame] = []
         self.rows_read = 0
 
@@ -106,20 +112,20 @@ class StepReads:
         return min(first for first, _ in times), min(max(last for _, last in times), upper - 1)
 
     def prunes(self, id: GlobalId, upper: int, positions: Sequence[int]) -> bool:
-        """Returns whether a lookup by the columns at `positions`, before `upper`, is worth pruning; no job."""
-        return bool(self._prunable(id, upper, positions))
+        """Returns whether a lookup by these columns, before `upper`, should begin with its keys; no job."""
+        return self.rows(id, upper) > WORTH_ROWS and bool(self._key_columns(id, positions))
 
     def lookup(
         self,
         id: GlobalId,
         upper: int,
         keys: DataFrame,
-        by_position: Mapping[int, Column],
+        by_position: Mapping[int, SparkColumn],
         where: Sequence[Scalar] = (),
-    ) -> DataFrame:
-        """Returns the updates of a collection before `upper`, of which those of other keys may be missing.
+    ) -> DataFrame | None:
+        """Returns the updates of some keys of a collection before `upper`, perhaps with others; runs a job over `keys`.
 
-        Runs a job over `keys` if that is worth it.
+        Of the error part it may have any or none.
 
         Args:
             id: The collection.
@@ -128,17 +134,28 @@ class StepReads:
             by_position: For positions of the collection's columns: the column of `keys` that they must equal, NULL
                 being equal to NULL.
             where: As in `read`.
+
+        Returns:
+            None if the keys are too many to look at, or of kinds that cannot be: then all that there is has to be read.
         """
-        wanted = self._prunable(id, upper, tuple(by_position))
-        if not wanted:
-            return self.read(id, None, upper, where)
+        columns = self._key_columns(id, by_position)
+        if not columns:
+            return None
+        own = [by_position[position].alias(f"k{i}") for i, position in enumerate(columns)]
+        found = keys.select(*own).distinct().limit(MOST_KEYS + 1).toArrow()
+        return None if found.num_rows > MOST_KEYS else self.find(id, upper, LookupKeys.of(columns, [found]), where)
+
+    def find(self, id: GlobalId, upper: int, keys: LookupKeys, where: Sequence[Scalar] = ()) -> DataFrame:
+        """Returns the updates of keys of a collection before `upper`; no job. Of the error part it has any or none."""
         row, batches = self._rows[id], self._listed(id, None, upper)
-        touched = [
-            Touched(key, modulus, self._hashes(row, keys, [by_position[position] for position in key], key, modulus))
-            for key, modulus in wanted.items()
-        ]
-        rows = sum(one.rows for one in self._stored(row, batches, where) if may_hold(one.bucket, touched))
-        return self._counted(self._shards.read(row, batches, upper=upper, touched=touched, where=where), rows)
+        files = self._stored(row, batches, where, tuple(keys.columns.values()))
+        touched = keys.touched(files)
+        chosen = [one for one in files if may_hold(one.bucket, touched)]
+        frame = self._shards.read(row, batches, upper=upper, touched=touched, where=where)
+        if (within := keys.within(chosen)) is not None:
+            frame = frame.where(within)
+        frame = self._counted(frame, sum(one.rows for one in chosen))
+        return keys.matching(self._session, frame, [one.name for one in keys.columns.values()])
 
     def common(self, path: Path, lower: int, upper: int) -> DataFrame | None:
         """Returns an operator's frame of all that a lookup by what changed in `[lower, upper)` can find.
@@ -157,31 +174,19 @@ class StepReads:
         self.rows_read += rows
         return frame.coalesce(1) if self._is_grouped and rows <= ONE_TASK_ROWS else frame
 
-    def _prunable(self, id: GlobalId, upper: int, positions: Sequence[int]) -> dict[tuple[int, ...], int]:
-        """Returns the layouts by which a lookup is worth pruning, with the modulus of each; none if it is not."""
-        if self.rows(id, upper) <= WORTH_ROWS:
-            return {}
-        batches = self._listed(id, None, upper)
-        files = self._stored(self._rows[id], batches)
-        found = moduli(files, positions)
-        # Of a layout of n buckets, one key touches one.
-        saved = sum(
-            file.rows - file.rows // file.bucket.count
-            for file in files
-            if file.bucket is not None and file.bucket.key in found
-        )
-        return found if saved > WORTH_ROWS else {}
+    def _key_columns(self, id: GlobalId, positions: Iterable[int]) -> dict[int, Column]:
+        """Returns those of a collection's columns at `positions` of which values can be keys."""
+        columns = self._rows[id].columns
+        return {position: columns[position] for position in sorted(positions) if is_key(columns[position])}
 
     def _stored(
-        self, row: CollectionRow, batches: Sequence[Batch], where: Sequence[Scalar] = ()
+        self,
+        row: CollectionRow,
+        batches: Sequence[Batch],
+        where: Sequence[Scalar] = (),
+        bounds: tuple[Column, ...] = (),
     ) -> tuple[StoredFile, ...]:
-        asked = tuple(batches), tuple(where)
+        asked = tuple(batches), tuple(where), bounds
         if asked not in self._files:
-            self._files[asked] = self._shards.files(row, batches, where=where)
+            self._files[asked] = self._shards.files(row, batches, where=where, bounds=bounds)
         return self._files[asked]
-
-    def _hashes(
-        self, row: CollectionRow, keys: DataFrame, columns: Sequence[Column], key: tuple[int, ...], modulus: int
-    ) -> frozenset[int]:
-        number = hash_modulo(columns, [row.columns[position].type for position in key], modulus)
-        return frozenset(int(one[0]) for one in keys.select(number.alias("mz_hash")).distinct().collect())

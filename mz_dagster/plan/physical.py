@@ -50,6 +50,11 @@ class MapFilterProject:
         """True if the row leaves as it came."""
         return not self.steps and self.projection == tuple(range(self.arity))
 
+    def passed(self, position: int) -> int | None:
+        """Returns which input column an output column is, None if it is a mapped one."""
+        column = self.projection[position]
+        return column if column < self.arity else None
+
 
 @dataclass(frozen=True, slots=True)
 class ReadCollection:

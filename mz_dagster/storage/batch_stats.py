@@ -117,9 +117,13 @@ def _plain(values: pa.ChunkedArray) -> list[Any]:
 
 
 def files_of(
-    table: DeltaTable | None, collection: CollectionRow, batches: Sequence[Batch], where: Sequence[Scalar] = ()
+    table: DeltaTable | None,
+    collection: CollectionRow,
+    batches: Sequence[Batch],
+    where: Sequence[Scalar] = (),
+    bounds: Sequence[Column] = (),
 ) -> tuple[StoredFile, ...]:
-    """Returns the files of listed batches in a snapshot, None being that of no table.
+    """Returns the files of listed batches in a snapshot, None being that of no table; with the bounds of some columns.
 
     Without those that hold no error and no row that passes `where`.
 
@@ -127,7 +131,7 @@ def files_of(
         BatchIncomplete: It does not hold as many rows of a batch as the catalog says.
         StatsMissing: A file was committed without its row counts.
     """
-    asked = asked_columns(where, collection.columns)
+    asked = tuple(dict.fromkeys((*asked_columns(where, collection.columns), *bounds)))
     columns = collection.columns
     files = (one for of_batch in files_by_batch(table, collection, batches, asked) for one in of_batch)
     return tuple(one for one in files if one.errors or all(may_pass(part, columns, one.bounds) for part in where))

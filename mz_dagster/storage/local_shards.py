@@ -378,13 +378,18 @@ class LocalShards:
             raise _unavailable("force to disk the log of", path, error) from error
 
     def files(
-        self, collection: CollectionRow, batches: Sequence[Batch], *, where: Sequence[Scalar] = ()
+        self,
+        collection: CollectionRow,
+        batches: Sequence[Batch],
+        *,
+        where: Sequence[Scalar] = (),
+        bounds: Sequence[Column] = (),
     ) -> tuple[StoredFile, ...]:
         """Returns the files of the batches in the newest snapshot; see `Shards.files`."""
         if not batches:
             return ()
         with self._tables.newest(self.path(collection)) as table:
-            return files_of(table, collection, batches, where)
+            return files_of(table, collection, batches, where, bounds)
 
     def known_files(
         self, collection: CollectionRow, batches: Sequence[Batch], *, bounds: Sequence[Column] = ()

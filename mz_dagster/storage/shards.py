@@ -135,11 +135,17 @@ class Shards(Protocol[Frame]):
         ...
 
     def files(
-        self, collection: CollectionRow, batches: Sequence[Batch], *, where: Sequence[Scalar] = ()
+        self,
+        collection: CollectionRow,
+        batches: Sequence[Batch],
+        *,
+        where: Sequence[Scalar] = (),
+        bounds: Sequence[Column] = (),
     ) -> tuple[StoredFile, ...]:
         """Returns the files of exactly these batches, from the log alone: what a `read` of them would read.
 
-        With `where`, without those that hold no error and of which the log tells that none of their rows passes.
+        With `where`, without those that hold no error and of which the log tells that none of their rows passes. With
+        `bounds`, they say within which bounds those columns are.
 
         Raises:
             BatchIncomplete: As in `read`.

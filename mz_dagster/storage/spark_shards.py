@@ -175,11 +175,16 @@ class SparkShards:
         return summed(frame, data, [ERROR]).select(*[quoted(c.name) for c in data], time, DIFF, ERROR)
 
     def files(
-        self, collection: CollectionRow, batches: Sequence[Batch], *, where: Sequence[Scalar] = ()
+        self,
+        collection: CollectionRow,
+        batches: Sequence[Batch],
+        *,
+        where: Sequence[Scalar] = (),
+        bounds: Sequence[Column] = (),
     ) -> tuple[StoredFile, ...]:
         """Returns the files of the batches in the newest snapshot, if they are there and hold all rows; no job."""
         path = self._path(collection)
-        files = self._local.files(collection, batches, where=where)
+        files = self._local.files(collection, batches, where=where, bounds=bounds)
         for file in files:
             if not (path / file.path).exists():
                 batch = next(one for one in batches if file.path.startswith(f"{BATCH}={int(one.id)}/"))

@@ -4,23 +4,38 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mz_dagster.adapter import Connection, Engine, Isolation, Project
+from mz_dagster.catalog import Batch, BatchId, BatchState, BatchStats
 from mz_dagster.compute import StepReport, common_lookups
 from mz_dagster.compute.common_lookups import CommonLookups, path, paths
 from mz_dagster.compute.common_lookups import Path as LookupPath
 from mz_dagster.errors import DataError
-from mz_dagster.formalism import GlobalId
-from mz_dagster.plan.physical import DeltaJoin, Linear, MapFilterProject, NegateAll, Physical, ReadCollection
+from mz_dagster.formalism import EPOCH_MS, Antichain, GlobalId
+from mz_dagster.plan.physical import (
+    Accumulate,
+    DeltaJoin,
+    Linear,
+    MapFilterProject,
+    NegateAll,
+    Physical,
+    ReadCollection,
+    Staged,
+    TopRows,
+)
 from mz_dagster.plan.scalar import ColumnRef, Scalar
 from mz_dagster.plan.types import INT4, INT8, Column, RelationType, ScalarType
 from mz_dagster.storage.spark import SparkConfig
 
-A, B = GlobalId("u1"), GlobalId("u2")
+_Columns = tuple[GlobalId, tuple[int, ...]]
+
+A, B, C = GlobalId("u1"), GlobalId("u2"), GlobalId("u3")
 
 
 def read(id: GlobalId, *types: ScalarType) -> ReadCollection:
@@ -72,26 +87,113 @@ def test_used_are_the_columns_that_any_step_or_the_projection_reads() -> None:
     assert found == {LookupPath(B, (1,), A, (0,)): {1, 3}, LookupPath(A, (0,), B, (1,)): {0}}
 
 
-def test_a_lookup_is_made_for_several_joins_over_much_of_which_little_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CommonLookups, "_make", lambda *_: "made")
+class Asked:
+    """Is lookups without Spark: what would be read, where it was decided that it would.
+
+    Args:
+        plans: Of the step.
+        rows: By collection: how many updates it has, and how many of them in the interval, which is `[5, 6)`.
+        maintained: The plans of collections.
+        unwritten: Collections whose updates are not all there.
+    """
+
+    def __init__(
+        self,
+        plans: Iterable[Physical],
+        rows: Mapping[GlobalId, tuple[int, int]],
+        maintained: Mapping[GlobalId, Physical] | None = None,
+        unwritten: frozenset[GlobalId] = frozenset(),
+    ) -> None:
+        self.read: list[tuple[_Columns, set[_Columns]]] = []
+
+        def listed(id: GlobalId, lower: int | None, _: int) -> list[Batch]:
+            stats = BatchStats(rows[id][0 if lower is None else 1], 0, 1, 1)
+            return [Batch(BatchId(1), id, at(0), at(6), BatchState.LIVE, stats)]
+
+        columns = tuple(Column(f"x{n}", INT4) for n in range(4))
+        self.common = CommonLookups(
+            None,  # type: ignore[arg-type]
+            plans,
+            maintained=maintained or {},
+            rows={id: _Row(columns) for id in rows},  # type: ignore[misc]
+            listed=listed,
+            is_written=lambda id, _: id not in unwritten,
+            local=None,  # type: ignore[arg-type]
+        )
+
+    def of(self, path: LookupPath, monkeypatch: pytest.MonkeyPatch) -> object:
+        def found(_: object, lookup: Any, keys: Any, *__: object) -> object:
+            self.read.append((lookup, set(keys)))
+            return "found"
+
+        monkeypatch.setattr(CommonLookups, "_found", found)
+        monkeypatch.setattr(CommonLookups, "_kept", lambda *_: "kept")
+        return self.common.of(path, 5, 6, None)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class _Row:
+    columns: tuple[Column, ...]
+
+
+def at(time: int) -> Antichain[int]:
+    return Antichain.of(EPOCH_MS, time)
+
+
+def test_a_lookup_is_made_where_there_is_much_of_which_little_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     alike = join(read(A, INT4), read(B, INT4), (0, 0))
     by_a = path(alike, 0, 1)
     assert by_a is not None
 
     def found(plans: int, changed: int, before: int, much: int) -> object:
-        rows = {(A, 5): changed, (A, None): before, (B, None): much}
-        common = CommonLookups(
-            None,  # type: ignore[arg-type]
-            [alike] * plans,
-            rows=lambda id, lower, _: rows[id, lower],
-            columns=lambda _: (),
-        )
-        return common.of(by_a, 5, 6, None)  # type: ignore[arg-type]
+        return Asked([alike] * plans, {A: (before, changed), B: (much, 0)}).of(by_a, monkeypatch)
 
-    assert found(2, 10, 1000, 100_000) == "made"
-    assert found(1, 10, 1000, 100_000) is None, "nobody else asks"
+    assert found(2, 10, 1000, 100_000) == "kept"
+    assert found(1, 10, 1000, 100_000) is None, "to read it is no more than to look the keys up"
+    assert found(1, 10, 1000, 300_000) == "found"
     assert found(2, 10, 1000, common_lookups.LARGE_ROWS) is None, "there is little to read"
     assert found(2, 10, 20, 10 * common_lookups.MOST_ROWS) is None, "half of it would come"
+    assert found(1, 10, 20, 10 * common_lookups.MOST_ROWS_ALONE) is None, "half of it would come"
+
+
+def test_keys_of_all_who_look_alike_are_looked_up_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    plans = [join(read(A, INT4), read(B, INT4), (0, 0)), join(read(C, INT4), read(B, INT4), (0, 0))]
+    by_a, by_c = (path(one, 0, 1) for one in plans)
+    assert by_a is not None
+    assert by_c is not None
+    rows = {A: (1000, 10), B: (100_000, 0), C: (1000, 10)}
+    asked = Asked(plans, rows)
+    assert [asked.of(one, monkeypatch) for one in (by_a, by_c, by_a)] == ["kept"] * 3
+    assert asked.read == [((B, (0,)), {(A, (0,)), (C, (0,))})]
+    late = Asked(plans, rows, unwritten=frozenset({C}))
+    assert [late.of(one, monkeypatch) for one in (by_a, by_c, by_a)] == ["kept"] * 3
+    assert late.read == [((B, (0,)), {(A, (0,))}), ((B, (0,)), {(A, (0,)), (C, (0,))})], "C was not known at first"
+
+
+def test_keys_of_groups_are_those_of_what_they_are_made_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    below = linear(read(A, INT4, INT4, INT4), (2, 1))
+    counted = RelationType((Column("key", INT4), Column("n", INT8)))
+    groups = Accumulate(below, 1, counted)
+    plan = join(read(C, INT4, INT8), read(B, INT4), (0, 0))
+    by_c = path(plan, 0, 1)
+    assert by_c is not None
+    rows = {A: (1000, 10), B: (300_000, 0), C: (1000, 10)}
+
+    def keys(made_of: Physical) -> object:
+        asked = Asked([plan], rows, {C: made_of})
+        assert asked.of(by_c, monkeypatch) == "found"
+        ((_, found),) = asked.read
+        return found
+
+    assert keys(groups) == {(A, (2,))}
+    assert keys(linear(groups, (0, 1))) == {(A, (2,))}
+    placed = RelationType((Column("level", INT4), Column("bucket", INT8), Column("key", INT4), Column("v", INT4)))
+    staged = Staged(below, (0,), TopRows((), 1), (1,), monotonic=False, relation_type=placed)
+    assert keys(linear(staged, (2, 3))) == {(A, (2,))}
+    assert keys(linear(staged, (3, 2))) == {(C, (0,))}, "a row that comes up may have come long ago"
+    assert keys(linear(groups, (1, 0))) == {(C, (0,))}, "a number of rows is no key"
+    assert keys(NegateAll(groups, counted)) == {(C, (0,))}
+    assert keys(join(read(A, INT4), read(B, INT4), (0, 0))) == {(C, (0,))}, "the other side's rows are old"
 
 
 @pytest.fixture
@@ -122,16 +224,16 @@ VIEWS = {
 def test_views_that_look_the_same_up_hold_what_their_queries_say(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(common_lookups, "LARGE_ROWS", 0)
-    monkeypatch.setattr(common_lookups, "MOST_ROWS", 10**9)
-    made: list[LookupPath] = []
-    make = CommonLookups._make
+    for constant, value in {"LARGE_ROWS": 0, "WORTH_ROWS": 0, "MOST_ROWS": 10**9, "MOST_ROWS_ALONE": 10**9}.items():
+        monkeypatch.setattr(common_lookups, constant, value)
+    made: list[tuple[object, object]] = []
+    find = CommonLookups._found
 
-    def counted(self: CommonLookups, path: LookupPath, *others: object) -> object:
-        made.append(path)
-        return make(self, path, *others)  # type: ignore[arg-type]
+    def counted(self: CommonLookups, lookup: Any, keys: Any, *others: Any) -> object:
+        made.extend((lookup, one) for one in keys)
+        return find(self, lookup, keys, *others)
 
-    monkeypatch.setattr(CommonLookups, "_make", counted)
+    monkeypatch.setattr(CommonLookups, "_found", counted)
     chosen = random.Random(5)
 
     def insert(table: str, rows: int) -> None:
@@ -160,10 +262,8 @@ def test_views_that_look_the_same_up_hold_what_their_queries_say(
         made.clear()
         stepped(connection)
         assert len(made) == len(set(made)), "a lookup was made twice"
-        assert {(one.changed, one.read) for one in made} >= {
-            (connection.engine.collection_of(one), connection.engine.collection_of(other))
-            for one, other in (("a", "b"), ("b", "a"))
-        }
+        a, b = (connection.engine.collection_of(one) for one in ("a", "b"))
+        assert set(made) >= {((b, (0,)), (a, (0,))), ((a, (0,)), (b, (0,)))}
         for name, query in VIEWS.items():
             held, asked = (_rows(connection, text) for text in (f"SELECT * FROM {name}", query))
             assert held == asked, (change, name)

@@ -35,7 +35,9 @@ from mz_dagster.plan.types import (
 from mz_dagster.storage import BatchWriter, LocalShards, Merge, compact, update_table
 from mz_dagster.storage.clustering import (
     CLUSTER_ABOVE,
+    FEW_BUCKETS,
     MOST_BUCKETS,
+    MOST_ROWS_PER_BUCKET,
     ROWS_PER_BUCKET,
     Bucket,
     Touched,
@@ -117,7 +119,12 @@ def test_a_partition_value_says_its_bucket(key: set[int], buckets: int, data: st
 def test_there_are_as_many_buckets_as_the_rows_want(rows: int) -> None:
     count = bucket_count(rows)
     assert count & (count - 1) == 0
-    assert count == 1 if rows <= CLUSTER_ABOVE else (count == MOST_BUCKETS or rows / count <= ROWS_PER_BUCKET)
+    if rows <= CLUSTER_ABOVE:
+        assert count == 1
+    elif count < FEW_BUCKETS:
+        assert rows / count <= ROWS_PER_BUCKET
+    else:
+        assert count == MOST_BUCKETS or rows / count <= MOST_ROWS_PER_BUCKET
 
 
 @pytest.mark.timeout(600)

@@ -1,8 +1,8 @@
 """What a user may choose about Spark, and the settings that this package needs whatever they choose.
 
-Owns `SparkConfig` and the three layers of settings: `SESSION_CONF` (exactness and speed, set on every session
-of every Spark), `server_conf` (what only the starter of a Spark can set) and the user's own `conf`, which
-wins over both. It starts nothing.
+Owns `SparkConfig` and the three layers of settings: `SESSION_CONF` and `PARQUET_CONF` (exactness and speed, set on
+every session of every Spark), `server_conf` (what only the starter of a Spark can set) and the user's own `conf`,
+which wins over both. It starts nothing.
 """
 
 from __future__ import annotations
@@ -52,6 +52,14 @@ SESSION_CONF: Mapping[str, str] = {
     "spark.sql.connect.serverStacktrace.enabled": "false",
     # Rows, errors and bytes of a batch come from the statistics in the commit, never from a job.
     "spark.databricks.delta.stats.collect": "true",
+}
+
+#: Of the Parquet files that sessions write, which are sorted by key where they are large: groups of rows, of which a
+#: lookup in process reads one, and pages, of which Spark reads those within the bounds of what it looks up. A scan of
+#: everything takes a tenth longer than with Parquet's defaults.
+PARQUET_CONF: Mapping[str, str] = {
+    "parquet.block.row.count.limit": "32768",
+    "parquet.page.row.count.limit": "4096",
 }
 
 
@@ -125,9 +133,9 @@ class SparkConfig:
         return self.remote is None and self.master is None
 
     def session_conf(self) -> dict[str, str]:
-        """Returns the settings to make on a session: `SESSION_CONF`, then the user's `spark.sql` and Delta ones."""
-        runtime = ("spark.sql.", "spark.databricks.delta.")
-        return dict(SESSION_CONF) | {
+        """Returns the settings to make on a session: this package's, then the user's of Spark SQL, Delta, Parquet."""
+        runtime = ("spark.sql.", "spark.databricks.delta.", "parquet.")
+        return {**SESSION_CONF, **PARQUET_CONF} | {
             key: value
             for key, value in self.conf.items()
             if key.startswith(runtime) and not key.startswith(("spark.sql.extensions", "spark.sql.catalog"))

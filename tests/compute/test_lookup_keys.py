@@ -1,0 +1,171 @@
+"""Keys of lookups: which buckets and ranges hold them, and that the rows found are those that have them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import functions as sf
+
+from mz_dagster.compute import lookup_keys
+from mz_dagster.compute.lookup_keys import LookupKeys, is_key
+from mz_dagster.plan.types import BOOL, DATE, FLOAT8, INT2, INT4, INT8, JSONB, TEXT, TIMESTAMP, UUID, Column, numeric
+from mz_dagster.storage.clustering import Bucket
+from mz_dagster.storage.local_shards import arrow_type
+from mz_dagster.storage.shards import StoredFile
+from mz_dagster.storage.skipping import Bounds
+from mz_dagster.storage.spark.hashing import hash_modulo
+from mz_dagster.storage.spark_shards import update_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TYPES = (INT2, INT4, INT8, DATE, TEXT, BOOL, TIMESTAMP, UUID, numeric(2))
+
+
+def keys(column: Column, values: list[Any]) -> LookupKeys:
+    return LookupKeys.of({0: column}, [pa.table({"k": pa.array(values, arrow_type(column.type))})])
+
+
+def file(rows: int, bounds: tuple[int, int] | None, key: tuple[int, ...] = (0,), count: int = 8) -> StoredFile:
+    known = {} if bounds is None else {"x": Bounds(*bounds, all_null=False)}
+    return StoredFile("f", rows, 0, 1, None, Bucket(key, count, 0), known)
+
+
+@given(st.lists(st.one_of(st.none(), st.integers(-(10**6), 10**6)), max_size=60))
+def test_every_key_is_within_the_ranges_of_which_there_are_few(values: list[int | None]) -> None:
+    found = keys(Column("x", INT8), values).ranges(0)
+    assert found is not None
+    assert len(found) <= 16
+    present = {one for one in values if one is not None}
+    assert all(any(a <= one <= b for a, b in found) for one in present)
+    assert all(a <= b for a, b in found)
+    assert {one for ends in found for one in ends} <= present
+
+
+def test_keys_that_lie_apart_are_parted_and_others_are_not() -> None:
+    together = [*range(1000, 1100), *range(50_000, 50_100)]
+    assert keys(Column("x", INT4), together).ranges(0) == [(1000, 1099), (50_000, 50_099)]
+    assert keys(Column("x", INT4), list(range(0, 4000, 3))).ranges(0) == [(0, 3999)]
+    assert keys(Column("x", TEXT), ["a"]).ranges(0) is None
+
+
+def test_equal_keys_are_one_and_null_is_a_key() -> None:
+    found = LookupKeys.of(
+        {1: Column("a", INT4), 3: Column("b", TEXT)},
+        [pa.table({"x": [1, 1, None], "y": ["p", "p", None]}), pa.table({"z": [None, 1], "w": [None, "q"]})],
+    )
+    assert {tuple(row.values()) for row in found.table.to_pylist()} == {(1, "p"), (1, "q"), (None, None)}
+    assert len(found) == 3
+
+
+def test_buckets_are_asked_for_where_some_are_likely_not_touched() -> None:
+    few, many = keys(Column("x", INT4), [1, 2, 3]), keys(Column("x", INT4), list(range(100)))
+    (touched,) = few.touched([file(10, None)])
+    assert touched.modulus == 8
+    assert 1 <= len(touched.hashes) <= 3
+    assert many.touched([file(10, None)]) == []
+    assert few.touched([file(10, None, key=(0, 1))]) == [], "the layout asks for a column more"
+
+
+def test_pages_are_left_out_where_most_can_be() -> None:
+    found = keys(Column("x", INT4), [5, 6, 7])
+    assert found.within([file(1000, (0, 999))] * 8) is not None
+    assert found.within([file(1000, (0, 5))] * 8) is None, "half of it would be read"
+    assert found.within([file(1000, None)]) is None, "nobody knows its bounds"
+    assert found.within([file(1000, (0, 999), key=(1,))]) is None, "it is not sorted by the column"
+    assert found.within([]) is None
+
+
+def value(chosen: random.Random, type_: Any) -> Any:
+    number = chosen.randrange(6)
+    match type_.kind.value if hasattr(type_.kind, "value") else type_.kind:
+        case _ if type_ in (INT2, INT4, INT8):
+            return number
+        case _ if type_ == DATE:
+            return dt.date(1960, 1, 1) + dt.timedelta(number * 1500)
+        case _ if type_ == TIMESTAMP:
+            return dt.datetime(1969, 12, 31, 23, 59, 59, 5) + dt.timedelta(microseconds=number * 500_000)
+        case _ if type_ == BOOL:
+            return number % 2 == 0
+        case _ if type_ == UUID:
+            return f"00000000-0000-0000-0000-00000000000{number}"
+        case _ if type_ == TEXT:
+            return "xü"[: number % 3] * number
+        case _:
+            return number / 4 - 1 if type_ == FLOAT8 else Decimal(number - 3) / 4
+
+
+@pytest.mark.parametrize("type_", TYPES, ids=str)
+def test_rows_found_are_those_of_the_keys(spark: SparkSession, type_: Any) -> None:
+    chosen = random.Random(str(type_))
+    column = Column("x y", type_)
+    kind = arrow_type(type_)
+
+    def column_of(rows: int, null: float) -> pa.Array:
+        values = [None if chosen.random() < null else value(chosen, type_) for _ in range(rows)]
+        return pa.array(values, pa.decimal128(38, 2) if pa.types.is_decimal(kind) else kind)
+
+    rows = pa.table({"x y": column_of(40, 0.1), "n": pa.array(range(40), pa.int64())})
+    schema = update_schema([column, Column("n", INT8)])
+    frame = spark.createDataFrame(rows, schema.__class__(schema.fields[:2]))
+    for null in (0.0, 0.5):
+        table = pa.table({"k": column_of(3, null)})
+        found = LookupKeys.of({0: column}, [table])
+        wanted = set(table.column("k").to_pylist())
+        matching = found.matching(spark, frame, ["x y"]).select("n").collect()
+        expected = [n for n, one in enumerate(rows.column("x y").to_pylist()) if one in wanted]
+        assert sorted(row[0] for row in matching) == expected
+        (touched,) = found.touched([file(10, None, count=16)])
+        hashes = frame.where(sf.col("n").isin(expected or [-1])).select(
+            hash_modulo([sf.col("`x y`")], [type_], 16).alias("h")
+        )
+        assert {row[0] for row in hashes.collect()} <= touched.hashes
+
+
+def test_a_column_of_a_page_filter_keeps_null_where_it_is_a_key(spark: SparkSession) -> None:
+    column = Column("x", DATE)
+    days = [dt.date(2024, 1, 1) + dt.timedelta(n) for n in range(300)]
+    frame = spark.createDataFrame(pa.table({"x": pa.array([*days, None], pa.date32())}))
+    first = (days[0] - dt.date(1970, 1, 1)).days
+    sorted_file = file(300, (first, first + 299))
+    for asked, wanted in (([days[3]], 1), ([days[3], None], 2), ([days[3], days[299]], 2)):
+        within = keys(column, asked).within([sorted_file])
+        assert within is not None
+        assert frame.where(within).count() == wanted
+
+
+def test_floats_and_what_nests_are_no_keys() -> None:
+    assert not is_key(Column("x", FLOAT8))
+    assert not is_key(Column("x", JSONB))
+    assert all(is_key(Column("x", one)) for one in TYPES)
+
+
+def test_keys_too_large_to_send_find_everything(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lookup_keys, "HANDED_BYTES", 10)
+    frame = spark.range(5).withColumnRenamed("id", "x")
+    assert keys(Column("x", INT8), [1, 2, 3]).matching(spark, frame, ["x"]).count() == 5
+
+
+def test_spark_is_told_within_which_bounds_to_read(
+    tmp_path: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spark.range(100_000).withColumnRenamed("id", "x").coalesce(1).write.parquet(str(tmp_path / "t"))
+    (path,) = (tmp_path / "t").glob("*.parquet")
+    assert pq.ParquetFile(path).metadata.num_row_groups == 4, "of 32,768 rows"
+    within = keys(Column("x", INT8), list(range(70_000, 70_006))).within([file(100_000, (0, 99_999))])
+    assert within is not None
+    frame = spark.read.parquet(str(path)).where(within)
+    assert frame.count() == 6
+    frame.explain()
+    pushed = next(line for line in capsys.readouterr().out.splitlines() if "PushedFilters" in line)
+    assert "GreaterThanOrEqual(x,70000)" in pushed
+    assert "LessThanOrEqual(x,70005)" in pushed
