@@ -76,7 +76,8 @@ def test_buckets_are_asked_for_where_some_are_likely_not_touched() -> None:
     assert few.touched([file(10, None, key=(0, 1))]) == [], "the layout asks for a column more"
 
 
-def test_pages_are_left_out_where_most_can_be() -> None:
+def test_pages_are_left_out_where_most_can_be(spark: SparkSession) -> None:
+    assert spark, "columns of Spark are made by a session"
     found = keys(Column("x", INT4), [5, 6, 7])
     assert found.within([file(1000, (0, 999))] * 8) is not None
     assert found.within([file(1000, (4, 9))] * 8) is None, "half of it would be read"
