@@ -50,7 +50,7 @@ def accumulate_updates(changes: DataFrame, own: OwnState, node: Accumulate) -> D
     """
     keys = positional(node.key_arity)
     totals = _totals(node)
-    summed = _summed(changes, node, [*keys, TIME, ERROR]).withColumn(_CHANGED, sf.lit(True))
+    summed = _summed(changes, node, [*keys, TIME, ERROR]).select("*", sf.lit(True).alias(_CHANGED))
     # Without a filter, and from the sums: the same shuffle as that of `summed`, which Spark then runs once. The keys of
     # errors find state rows of which nothing comes.
     touched = summed.select(*(sf.col(key).alias(f"k{i}") for i, key in enumerate(keys)))

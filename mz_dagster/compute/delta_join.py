@@ -69,11 +69,11 @@ class _Parts:
 
     Attributes:
         data: Its good rows with keys that can match: `p{i}_c{k}`, `p{i}_k{class}`, `p{i}_time`, `p{i}_diff`.
-        errors: The updates of its error part, errors of its keys included, without data.
+        errors: The updates of its error part, errors of its keys included, without data; None if there are none.
     """
 
     data: DataFrame
-    errors: DataFrame
+    errors: DataFrame | None
 
 
 class DeltaJoinRendering:
@@ -119,17 +119,16 @@ class DeltaJoinRendering:
         ) -> tuple[DataFrame, DataFrame] | None:
             node = self._node.inputs[j]
             if few and (common := histories.common(self._node, i, j)) is not None:
-                return joined, self._split(self._inputs[j], common).data
+                return joined, self._data(j, common, histories)
             if few and histories.prunes(node, tuple(bound)):
                 joined = histories.shared(joined)
-                found = histories.of(node, Keys(joined, bound))
-                return joined, self._split(self._inputs[j], found).data
+                return joined, self._data(j, histories.of(node, Keys(joined, bound)), histories)
             if few and histories.is_large(node):
                 joined = histories.shared(joined)
                 if joined.isEmpty():
                     return None
             if j not in looked_up:
-                looked_up[j] = self._split(self._inputs[j], histories.of(node)).data
+                looked_up[j] = self._data(j, histories.of(node), histories)
             return joined, looked_up[j]
 
         meeting = meeting_terms([histories.span(one) for one in self._node.inputs])
@@ -137,8 +136,10 @@ class DeltaJoinRendering:
         for i, change in enumerate(changes):
             if change is None:
                 continue
-            parts = self._split(self._inputs[i], change)
-            results.append(parts.errors)
+            has_errors = histories.may_have_errors(self._node.inputs[i], is_change=True)
+            parts = self._split(self._inputs[i], change, has_errors=has_errors)
+            if parts.errors is not None:
+                results.append(parts.errors)
             term = self._term(i, parts.data, history, timed=True, small=small(i)) if i in meeting else None
             if term is not None:
                 results.append(term)
@@ -151,7 +152,8 @@ class DeltaJoinRendering:
         joined = self._term(
             first, parts[first].data, lambda i, j, joined, *_: (joined, parts[j].data), timed=False, small=False
         )
-        whole = union([*(one.errors for one in parts), *([] if joined is None else [joined])])
+        errors = [one.errors for one in parts if one.errors is not None]
+        whole = union([*errors, *([] if joined is None else [joined])])
         return whole.withColumn(TIME, sf.lit(as_of).cast("bigint"))
 
     def _local_keys(self, i: int, offset: int) -> dict[int, tuple[Scalar, ...]]:
@@ -165,18 +167,32 @@ class DeltaJoinRendering:
     def _owners(self, scalar: Scalar) -> set[int]:
         return {self._owner[position] for position in columns_of(scalar)}
 
-    def _split(self, one: _Input, frame: DataFrame) -> _Parts:
-        """Computes the input's keys, and drops the rows that can match nothing."""
+    def _data(self, j: int, history: DataFrame, histories: Histories) -> DataFrame:
+        """Returns the good rows of input j's history."""
+        has_errors = histories.may_have_errors(self._node.inputs[j], is_change=False)
+        return self._split(self._inputs[j], history, has_errors=has_errors).data
+
+    def _split(self, one: _Input, frame: DataFrame, *, has_errors: bool = True) -> _Parts:
+        """Computes the input's keys, and drops the rows that can match nothing.
+
+        Args:
+            one: The input.
+            frame: Its updates.
+            has_errors: Whether some of them may be of the error part.
+        """
         emitter = Emitter(columns_at(one.arity))
         keys = {number: [emitter.emit(scalar) for scalar in scalars] for number, scalars in one.keys.items()}
         constants = {number: [emitter.emit(scalar) for scalar in self._constants[number]] for number in keys}
         frame = emitter.stage(frame)
         own_error = leftmost([key.error for scalars in keys.values() for key in scalars])
         error = sf.col(ERROR) if own_error is None else sf.coalesce(sf.col(ERROR), own_error)
-        empty = [sf.lit(None).cast(spark_type(c.type)) for c in self._node.relation_type.columns]
-        nothing = [column.alias(name) for column, name in zip(empty, positional(len(empty)), strict=True)]
-        errors = frame.where(error.isNotNull()).select(*nothing, sf.col(TIME), sf.col(DIFF), error.alias(ERROR))
-        good = frame.where(error.isNull())
+        errors: DataFrame | None = None
+        good = frame
+        if has_errors or own_error is not None:
+            empty = [sf.lit(None).cast(spark_type(c.type)) for c in self._node.relation_type.columns]
+            nothing = [column.alias(name) for column, name in zip(empty, positional(len(empty)), strict=True)]
+            errors = frame.where(error.isNotNull()).select(*nothing, sf.col(TIME), sf.col(DIFF), error.alias(ERROR))
+            good = frame.where(error.isNull())
         for number, scalars in keys.items():
             first, *others = scalars
             if number not in self._node.null_safe:

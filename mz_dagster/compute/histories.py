@@ -37,7 +37,9 @@ from mz_dagster.plan.physical import (
     UnionAll,
     Unnest,
     collections_read,
+    physical_inputs,
 )
+from mz_dagster.plan.rewriting import can_fail
 from mz_dagster.plan.scalar import Scalar
 
 if TYPE_CHECKING:
@@ -140,6 +142,25 @@ class Histories:
             case _:
                 spans = [span for one, _ in _down(node) if (span := self.span(one)) is not None]
                 return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else None
+
+    def may_have_errors(self, node: Physical, *, is_change: bool) -> bool:
+        """Returns whether updates of `node` may be of the error part; no job.
+
+        Args:
+            node: A tree of linear operators.
+            is_change: Whether the interval's are asked about, or all before its end.
+        """
+        if self._reads is None:
+            return True
+        match node:
+            case ReadCollection():
+                return self._reads.may_have_errors(node.id, self._lower if is_change else None, self._upper)
+            case Linear() if any(can_fail(scalar) for _, scalar in node.mfp.steps):
+                return True
+            case DeltaJoin() | Accumulate() | Staged() | TemporalState():
+                return True
+            case _:
+                return any(self.may_have_errors(one, is_change=is_change) for one in physical_inputs(node))
 
     def prunes(self, node: Physical, positions: Sequence[int]) -> bool:
         """Returns whether a lookup in `node` by the columns at `positions` should begin with its keys; no job."""

@@ -99,6 +99,10 @@ class StepReads:
         """Returns how many updates a collection's batches hold that may have some before `upper`; no job."""
         return sum(batch.stats.rows for batch in self._listed(id, None, upper))
 
+    def may_have_errors(self, id: GlobalId, lower: int | None, upper: int) -> bool:
+        """Returns whether a collection may have updates of the error part with `lower <= time < upper`; no job."""
+        return any(batch.stats.errors for batch in self._listed(id, lower, upper))
+
     def skips_all(self, read: ReadCollection, lower: int, upper: int) -> bool:
         """Returns whether storage tells that no update with `lower <= time < upper` passes what is asked; no job."""
         batches = self._listed(read.id, lower, upper)
