@@ -10,8 +10,9 @@ In the order of import:
 - `frame`: names and types of update frames on Spark.
 - `scalar/`: scalar expressions as total Spark columns, a value or an error.
 - `constant`, `linear`, `negate`, `union`, `repeat`, `unnest`, `delta_join`: one operator each; `consolidate`.
-- `state`: what a keyed operator reads of its own collection; `lookup_keys`, `step_reads`, `common_lookups`, `histories`:
-  lookups that read what they touch, and once for all that look the same up; `sizes`: how many rows a plan can make.
+- `state`: what a keyed operator reads of its own collection; `lookup_keys`, `step_reads`, `common_lookups`,
+  `histories`: lookups that read what they touch, and once for all that look the same up; `sizes`: how many rows a plan
+  can make.
 - `accumulate`: counts and sums per key; `temporal`: temporal filters, and `due`: when the next row changes by itself.
 - `staged`: tournaments of recomputed groups, by `versions` of their buckets; `top_rows`, `extremes`, `gathered` and
   `windowed` are what a stage does with a bucket.
@@ -28,10 +29,10 @@ orders, the executors take 9 s of processor time, half of it for two scans of li
 - Lookups in the same collection by the same columns are one, for the keys of all that ask: before, lineitem was scanned
   four times in a step, and at first once for each join.
 - Only the rows of the keys go on to what a join's input computes: before, it computed that of all rows.
-- A file costs Spark about 2 ms, and a tenth of a millisecond more for each column: lineitem in 32 files, not 256, is read
-  in half the time. With keys that lie together, pages of 4,096 rows let it read 2 % of them.
-- Of no use: to scan with Arrow in this process, which decodes as slowly as Spark does (2.1 s for 15 columns of 6 million
-  rows); keys as an `IN` of thousands of values (twice the time of a join with them).
+- A file costs Spark about 2 ms, and a tenth of a millisecond more for each column: lineitem in 32 files, not 256, is
+  read in half the time. With keys that lie together, pages of 4,096 rows let it read 2 % of them.
+- Of no use: to scan with Arrow in this process, which decodes as slowly as Spark does (2.1 s for 15 columns of 6
+  million rows); keys as an `IN` of thousands of values (twice the time of a join with them).
 
 *What a small step costs* is planning and compiling, not rows. Of TPC-H's 22 views, on two cores, 150 rows changed:
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 #: A lookup in fewer rows than this is left to each join: to read them is little more than to plan it.
 LARGE_ROWS = 50_000
-#: More rows than this are not kept.
+#: More rows than this are not kept, nor their keys read in this process.
 MOST_ROWS = 1_000_000
 #: Of more rows than this a join alone looks only those up that its other conditions leave.
 MOST_ROWS_ALONE = 100_000
@@ -85,7 +85,7 @@ class _Made:
     """Is a frame that was made, or is being made, and where its keys come from."""
 
     keys: frozenset[_Columns]
-    frame: Future[DataFrame] = field(default_factory=Future)
+    frame: Future[DataFrame | None] = field(default_factory=Future)
 
 
 def path(join: DeltaJoin, i: int, j: int) -> Path | None:
@@ -185,7 +185,9 @@ class CommonLookups:
         if is_new:
             try:
                 frame = self._found(lookup, made.keys, lower, upper, reads)
-                made.frame.set_result(frame if is_alone else self._kept(frame, lookup, made.keys, lower, upper))
+                if frame is not None and not is_alone:
+                    frame = self._kept(frame, lookup, made.keys, lower, upper)
+                made.frame.set_result(frame)
             except BaseException as error:
                 made.frame.set_exception(error)
         return made.frame.result()
@@ -205,6 +207,7 @@ class CommonLookups:
         return (
             any(is_key(columns[position]) for position in positions)
             and self._count(read, None, upper) > (WORTH_ROWS if is_alone else LARGE_ROWS)
+            and self._count(keys[0], lower, upper) <= MOST_ROWS
             and self._expected(lookup, keys, lower, upper) <= (MOST_ROWS_ALONE if is_alone else MOST_ROWS)
         )
 
@@ -220,14 +223,18 @@ class CommonLookups:
         changed = self._count(keys[0], lower, upper)
         return self._count(lookup[0], None, upper) * changed // max(1, self._count(keys[0], None, upper))
 
-    def _found(self, lookup: _Columns, keys: Iterable[_Columns], lower: int, upper: int, reads: StepReads) -> DataFrame:
+    def _found(
+        self, lookup: _Columns, keys: Iterable[_Columns], lower: int, upper: int, reads: StepReads
+    ) -> DataFrame | None:
+        """Returns a lookup's rows; None if the keys are too many."""
         read, positions = lookup
-        columns = {position: self._rows[read].columns[position] for position in positions}
-        tables = [self._keys_of(*one, lower, upper) for one in keys]
-        usable = {position: column for position, column in columns.items() if is_key(column)}
-        wanted = [i for i, column in enumerate(columns.values()) if is_key(column)]
-        found = LookupKeys.of(usable, [one.select(wanted) for one in tables])
-        return with_positions(reads.find(read, upper, found), RelationType(self._rows[read].columns))
+        types = RelationType(self._rows[read].columns)
+        usable = {n: position for n, position in enumerate(positions) if is_key(types.columns[position])}
+        found = LookupKeys.of(
+            {position: types.columns[position] for position in usable.values()},
+            [self._keys_of(*one, lower, upper).select(list(usable)) for one in keys],
+        )
+        return with_positions(reads.find(read, upper, found), types) if found.are_few else None
 
     def _keys_of(self, changed: GlobalId, columns: tuple[int, ...], lower: int, upper: int) -> pa.Table:
         """Returns some columns of a collection's updates in an interval."""

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 from functools import reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
-#: More keys are not fetched.
+#: More keys are not looked at.
 MOST_KEYS = 100_000
 #: With so many keys for each bucket hardly a bucket has none.
 _KEYS_PER_BUCKET = 4
@@ -43,7 +42,6 @@ _MOST_RANGES = 16
 #: Ranges that cover more of what lies between the first and the last key are no better than that one.
 _WORTH_PARTING = 0.5
 _RANGED = frozenset({Kind.INT2, Kind.INT4, Kind.INT8, Kind.DATE, Kind.MZ_TIMESTAMP})
-_EPOCH_DAY = date(1970, 1, 1).toordinal()
 #: As which type Arrow has the plain form of a kind, where that is not its own.
 _PLAIN = {
     Kind.DATE: pa.int32(),
@@ -79,6 +77,11 @@ class LookupKeys:
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
+    @property
+    def are_few(self) -> bool:
+        """Whether they are few enough to be sent to Spark with each use."""
+        return len(self) <= MOST_KEYS and self.table.nbytes <= HANDED_BYTES
+
     def touched(self, files: Sequence[StoredFile]) -> list[Touched]:
         """Returns which hashes the keys have, for each layout of files by which it is likely to leave some out."""
         found = []
@@ -88,12 +91,7 @@ class LookupKeys:
         return found
 
     def matching(self, session: SparkSession, frame: DataFrame, names: Sequence[str]) -> DataFrame:
-        """Returns the rows of a frame whose columns, of these names and in the order of `columns`, equal a key.
-
-        Perhaps with others, if the keys are too large to be sent.
-        """
-        if self.table.nbytes > HANDED_BYTES:
-            return frame
+        """Returns the rows of a frame whose columns, of these names and in the order of `columns`, equal a key."""
         fields = [types.StructField(f"k{i}", spark_type(one.type)) for i, one in enumerate(self.columns.values())]
         keys = session.createDataFrame(self.table, types.StructType(fields))
         equal = [
@@ -162,10 +160,10 @@ def is_key(column: Column) -> bool:
     return column.type.kind in HASHED_KINDS
 
 
-def _literal(value: int, column: Column) -> Any:
-    if column.type.kind is Kind.DATE:
-        return sf.lit(date.fromordinal(value + _EPOCH_DAY))
-    return sf.lit(value).cast(spark_type(column.type))
+def _literal(value: int, column: Column) -> SparkColumn:
+    # Python does not have all dates.
+    is_date = column.type.kind is Kind.DATE
+    return sf.date_from_unix_date(sf.lit(value)) if is_date else sf.lit(value).cast(spark_type(column.type))
 
 
 def _part_within(ranges: Sequence[tuple[int, int]], files: Sequence[StoredFile], column: Column) -> float:

@@ -146,11 +146,11 @@ class StepReads:
         if not columns:
             return None
         own = [by_position[position].alias(f"k{i}") for i, position in enumerate(columns)]
-        found = keys.select(*own).distinct().limit(MOST_KEYS + 1).toArrow()
-        return None if found.num_rows > MOST_KEYS else self.find(id, upper, LookupKeys.of(columns, [found]), where)
+        found = LookupKeys.of(columns, [keys.select(*own).distinct().limit(MOST_KEYS + 1).toArrow()])
+        return self.find(id, upper, found, where) if found.are_few else None
 
     def find(self, id: GlobalId, upper: int, keys: LookupKeys, where: Sequence[Scalar] = ()) -> DataFrame:
-        """Returns the updates of keys of a collection before `upper`; no job. Of the error part it has any or none."""
+        """Returns the updates of few keys of a collection before `upper`; no job. Of errors it has any or none."""
         row, batches = self._rows[id], self._listed(id, None, upper)
         files = self._stored(row, batches, where, tuple(keys.columns.values()))
         touched = keys.touched(files)

@@ -154,6 +154,8 @@ def test_a_lookup_is_made_where_there_is_much_of_which_little_comes(monkeypatch:
     assert found(2, 10, 1000, common_lookups.LARGE_ROWS) is None, "there is little to read"
     assert found(2, 10, 20, 10 * common_lookups.MOST_ROWS) is None, "half of it would come"
     assert found(1, 10, 20, 10 * common_lookups.MOST_ROWS_ALONE) is None, "half of it would come"
+    many = common_lookups.MOST_ROWS + 1
+    assert found(2, many, 100 * many, 100_000) is None, "there are too many keys"
 
 
 def test_keys_of_all_who_look_alike_are_looked_up_together(monkeypatch: pytest.MonkeyPatch) -> None:

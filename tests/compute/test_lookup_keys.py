@@ -138,7 +138,9 @@ def test_a_column_of_a_page_filter_keeps_null_where_it_is_a_key(spark: SparkSess
     frame = spark.createDataFrame(pa.table({"x": pa.array([*days, None], pa.date32())}))
     first = (days[0] - dt.date(1970, 1, 1)).days
     sorted_file = file(300, (first, first + 299))
-    for asked, wanted in (([days[3]], 1), ([days[3], None], 2), ([days[3], days[299]], 2)):
+    cases: list[tuple[list[Any], int]] = [([days[3]], 1), ([days[3], None], 2), ([days[3], days[299]], 2)]
+    cases.append(([pa.scalar(10**7, pa.int32()).cast(pa.date32()), days[3]], 1))  # Python has no such date
+    for asked, wanted in cases:
         within = keys(column, asked).within([sorted_file])
         assert within is not None
         assert frame.where(within).count() == wanted
@@ -150,10 +152,14 @@ def test_floats_and_what_nests_are_no_keys() -> None:
     assert all(is_key(Column("x", one)) for one in TYPES)
 
 
-def test_keys_too_large_to_send_find_everything(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lookup_keys, "HANDED_BYTES", 10)
-    frame = spark.range(5).withColumnRenamed("id", "x")
-    assert keys(Column("x", INT8), [1, 2, 3]).matching(spark, frame, ["x"]).count() == 5
+def test_keys_are_few_by_number_and_by_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [keys(Column("x", INT8), list(range(n))) for n in (99, 100)]
+    assert [one.are_few for one in found] == [True, True]
+    with monkeypatch.context() as patch:
+        patch.setattr(lookup_keys, "HANDED_BYTES", 99 * 8)
+        assert [one.are_few for one in found] == [True, False]
+    monkeypatch.setattr(lookup_keys, "MOST_KEYS", 99)
+    assert [one.are_few for one in found] == [True, False]
 
 
 def test_spark_is_told_within_which_bounds_to_read(
