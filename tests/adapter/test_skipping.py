@@ -13,6 +13,7 @@ from mz_dagster.adapter import Connection
 from mz_dagster.catalog import Batch, CollectionRow
 from mz_dagster.errors import DataError
 from mz_dagster.plan.scalar import Scalar
+from mz_dagster.plan.types import Column
 from mz_dagster.storage.shards import StoredFile
 from mz_dagster.storage.spark_shards import SparkShards
 
@@ -26,9 +27,14 @@ def files_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     files = SparkShards.files
 
     def counted(
-        self: SparkShards, collection: CollectionRow, batches: Sequence[Batch], *, where: Sequence[Scalar] = ()
+        self: SparkShards,
+        collection: CollectionRow,
+        batches: Sequence[Batch],
+        *,
+        where: Sequence[Scalar] = (),
+        bounds: Sequence[Column] = (),
     ) -> tuple[StoredFile, ...]:
-        chosen = files(self, collection, batches, where=where)
+        chosen = files(self, collection, batches, where=where, bounds=bounds)
         found.append(len(chosen))
         return chosen
 
