@@ -32,8 +32,8 @@ CLUSTER_ABOVE = 131_072
 #: bucket is a file, which costs a write about what 10,000 rows do, and a read of everything what 20,000 do.
 ROWS_PER_BUCKET = 32_768
 
-#: How many buckets are few. Beyond it they grow first: a part in 32 is little enough to read, and of 6 million rows in
-#: 256 files a scan took twice as long as in 32.
+#: How many buckets are few. Beyond it they grow first: a part in 32 is little enough to read, and a scan of 6
+#: million rows took half as long again in 256 files as in 32.
 FEW_BUCKETS = 32
 
 #: How many rows a bucket holds at most, where there are more than few.
