@@ -119,7 +119,7 @@ class Histories:
     def common(self, join: DeltaJoin, i: int, j: int) -> DataFrame | None:
         """Returns all updates of input j that updates of input i in the interval can meet, and perhaps others.
 
-        None unless other joins of the step look the same up.
+        None if the lookup is not one to be made by what changed alone (`CommonLookups.of`).
         """
         by = None if self._reads is None else path(join, i, j)
         found = None if by is None or self._reads is None else self._reads.common(by, self._lower, self._upper)

@@ -110,12 +110,12 @@ class LookupKeys:
             files: Those to read, with the bounds of their columns.
         """
         for position, column in self.columns.items():
-            ranges = self.ranges(position)
             laid_out = [one for one in files if one.bucket is not None and one.bucket.key[0] == position]
-            if ranges is not None and _part_within(ranges, laid_out, column) * 2 < 1:
+            ranges = self.ranges(position) if laid_out else None
+            if ranges is not None and _part_within(ranges, laid_out, column) < 0.5:
                 own = sf.col(quoted(column.name))
                 parts = [own.between(_literal(a, column), _literal(b, column)) for a, b in ranges]
-                if self.table.column(list(self.columns).index(position)).null_count:
+                if self._stored(position).null_count:
                     parts.append(own.isNull())
                 return reduce(lambda left, right: left | right, parts) if parts else sf.lit(False)
         return None
@@ -147,9 +147,13 @@ class LookupKeys:
         kinds = [self.columns[position].type for position in layout]
         return [key_hash(one, kinds) for one in zip(*(self._plain(position) for position in layout), strict=True)]
 
+    def _stored(self, position: int) -> pa.ChunkedArray:
+        """Returns the keys' values of a column."""
+        return self.table.column(list(self.columns).index(position))
+
     def _plain(self, position: int) -> list[Any]:
         """Returns the plain forms of the keys' values of a column."""
-        column = self.table.column(list(self.columns).index(position))
+        column = self._stored(position)
         plain = _PLAIN.get(self.columns[position].type.kind)
         found: list[Any] = (column if plain is None else column.cast(plain)).to_pylist()
         return found

@@ -49,7 +49,7 @@ class StepReads:
         rows: The collections by their ids.
         listed: Returns the batches of a collection that may hold updates with `lower <= time < upper`, leased.
         is_grouped: Whether what is read will be grouped or joined, so that it should be together if it is little.
-        common: Lookups that others of the step make, too.
+        common: Lookups by what changed, which others of the step may make, too.
 
     Attributes:
         rows_read: How many rows the files have that were handed out so far.
@@ -164,7 +164,7 @@ class StepReads:
     def common(self, path: Path, lower: int, upper: int) -> DataFrame | None:
         """Returns an operator's frame of all that a lookup by what changed in `[lower, upper)` can find.
 
-        None unless others look the same up. May run a job.
+        None if the lookup is not one to be made so (`CommonLookups.of`). May run a job.
         """
         return None if self._common is None else self._common.of(path, lower, upper, self)
 

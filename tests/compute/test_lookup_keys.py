@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,21 @@ from pyspark.sql import functions as sf
 
 from mz_dagster.compute import lookup_keys
 from mz_dagster.compute.lookup_keys import LookupKeys, is_key
-from mz_dagster.plan.types import BOOL, DATE, FLOAT8, INT2, INT4, INT8, JSONB, TEXT, TIMESTAMP, UUID, Column, numeric
+from mz_dagster.plan.types import (
+    BOOL,
+    DATE,
+    FLOAT8,
+    INT2,
+    INT4,
+    INT8,
+    JSONB,
+    TEXT,
+    TIMESTAMP,
+    UUID,
+    Column,
+    ScalarType,
+    numeric,
+)
 from mz_dagster.storage.clustering import Bucket
 from mz_dagster.storage.local_shards import arrow_type
 from mz_dagster.storage.shards import StoredFile
@@ -28,7 +43,17 @@ from mz_dagster.storage.spark_shards import update_schema
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-TYPES = (INT2, INT4, INT8, DATE, TEXT, BOOL, TIMESTAMP, UUID, numeric(2))
+#: By type: what makes values, some of which are equal, of small numbers.
+VALUES: dict[ScalarType, Callable[[int], Any]] = {
+    **dict.fromkeys((INT2, INT4, INT8), lambda n: n),
+    DATE: lambda n: dt.date(1960, 1, 1) + dt.timedelta(n * 1500),
+    TEXT: lambda n: "xü"[: n % 3] * n,
+    BOOL: lambda n: n % 2 == 0,
+    TIMESTAMP: lambda n: dt.datetime(1969, 12, 31, 23, 59, 59, 5) + dt.timedelta(microseconds=n * 500_000),
+    UUID: lambda n: f"00000000-0000-0000-0000-00000000000{n}",
+    numeric(2): lambda n: Decimal(n - 3) / 4,
+}
+TYPES = tuple(VALUES)
 
 
 def keys(column: Column, values: list[Any]) -> LookupKeys:
@@ -86,25 +111,6 @@ def test_pages_are_left_out_where_most_can_be(spark: SparkSession) -> None:
     assert found.within([]) is None
 
 
-def value(chosen: random.Random, type_: Any) -> Any:
-    number = chosen.randrange(6)
-    match type_.kind.value if hasattr(type_.kind, "value") else type_.kind:
-        case _ if type_ in (INT2, INT4, INT8):
-            return number
-        case _ if type_ == DATE:
-            return dt.date(1960, 1, 1) + dt.timedelta(number * 1500)
-        case _ if type_ == TIMESTAMP:
-            return dt.datetime(1969, 12, 31, 23, 59, 59, 5) + dt.timedelta(microseconds=number * 500_000)
-        case _ if type_ == BOOL:
-            return number % 2 == 0
-        case _ if type_ == UUID:
-            return f"00000000-0000-0000-0000-00000000000{number}"
-        case _ if type_ == TEXT:
-            return "xü"[: number % 3] * number
-        case _:
-            return number / 4 - 1 if type_ == FLOAT8 else Decimal(number - 3) / 4
-
-
 @pytest.mark.parametrize("type_", TYPES, ids=str)
 def test_rows_found_are_those_of_the_keys(spark: SparkSession, type_: Any) -> None:
     chosen = random.Random(str(type_))
@@ -112,7 +118,7 @@ def test_rows_found_are_those_of_the_keys(spark: SparkSession, type_: Any) -> No
     kind = arrow_type(type_)
 
     def column_of(rows: int, null: float) -> pa.Array:
-        values = [None if chosen.random() < null else value(chosen, type_) for _ in range(rows)]
+        values = [None if chosen.random() < null else VALUES[type_](chosen.randrange(6)) for _ in range(rows)]
         return pa.array(values, pa.decimal128(38, 2) if pa.types.is_decimal(kind) else kind)
 
     rows = pa.table({"x y": column_of(40, 0.1), "n": pa.array(range(40), pa.int64())})
