@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as sf
 
-from mz_dagster.compute.frame import DIFF, ERROR, TIME, positional, spark_type
+from mz_dagster.compute.frame import DIFF, ERROR, META, TIME, positional, spark_type
 from mz_dagster.compute.state import OwnState
 from mz_dagster.plan.physical import Accumulate
 
@@ -79,7 +79,8 @@ def accumulate_snapshot(content: DataFrame, node: Accumulate, as_of: int) -> Dat
     """Returns the state over an input whose content at `as_of` is `content`, as updates at `as_of`."""
     summed = _summed(content, node, [*positional(node.key_arity), ERROR])
     one = sf.when(sf.col(ERROR).isNull(), sf.lit(1).cast("bigint")).otherwise(sf.col(DIFF))
-    return summed.withColumns({TIME: sf.lit(as_of).cast("bigint"), DIFF: one}).select(*_columns(node))
+    data = [name for name in _columns(node) if name not in META]
+    return summed.select(*data, sf.lit(as_of).cast("bigint").alias(TIME), one.alias(DIFF), ERROR)
 
 
 def _totals(node: Accumulate) -> list[tuple[str, str]]:

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
-from mz_dagster.compute.frame import DIFF, ERROR, TIME, columns_at, positional, spark_type
+from mz_dagster.compute.frame import DIFF, ERROR, TIME, at_time, columns_at, positional, spark_type
 from mz_dagster.compute.histories import Histories, Keys
 from mz_dagster.compute.scalar import Emitted, Emitter
 from mz_dagster.compute.scalar.emitted import leftmost
@@ -154,7 +154,7 @@ class DeltaJoinRendering:
         )
         errors = [one.errors for one in parts if one.errors is not None]
         whole = union([*errors, *([] if joined is None else [joined])])
-        return whole.withColumn(TIME, sf.lit(as_of).cast("bigint"))
+        return at_time(whole, self._node.relation_type.arity, as_of)
 
     def _local_keys(self, i: int, offset: int) -> dict[int, tuple[Scalar, ...]]:
         keys: dict[int, tuple[Scalar, ...]] = {}
@@ -297,7 +297,7 @@ class DeltaJoinRendering:
                 joined = joined.where(matching)
             else:
                 name = f"mz_class{number}_failed"
-                joined = joined.withColumn(name, error).where(sf.col(name).isNotNull() | matching)
+                joined = joined.select("*", error.alias(name)).where(sf.col(name).isNotNull() | matching)
                 error_columns.append(sf.col(name))
         return joined, leftmost(error_columns)
 

@@ -18,7 +18,17 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as sf
 
 from mz_dagster.compute.consolidate import consolidate
-from mz_dagster.compute.frame import DIFF, ERROR, META, TIME, by_position, columns_at, positional, with_positions
+from mz_dagster.compute.frame import (
+    DIFF,
+    ERROR,
+    META,
+    TIME,
+    at_time,
+    by_position,
+    columns_at,
+    positional,
+    with_positions,
+)
 from mz_dagster.compute.render import Read
 from mz_dagster.compute.snapshot import snapshot
 from mz_dagster.compute.union import union
@@ -121,7 +131,7 @@ def negative_multiplicities(frame: DataFrame, columns: RelationType, *, share: f
 def content(read: Read, collection: tuple[GlobalId, RelationType], as_of: int) -> DataFrame:
     """Returns a collection's content at `as_of`, not consolidated, by the operators' names."""
     id, columns = collection
-    return with_positions(read(id, None, as_of + 1, ()), columns).withColumn(TIME, sf.lit(as_of).cast("bigint"))
+    return at_time(with_positions(read(id, None, as_of + 1, ()), columns), columns.arity, as_of)
 
 
 def _is_row() -> Column:

@@ -80,5 +80,5 @@ def grouped_with_bystanders(
     signs = [
         sf.when(~subject, sf.col(sign(position))).otherwise(False).alias(sign(position)) for position in shape.floats
     ]
-    grouped = frame.groupBy(*keys, *shape.group_names, *own, *signs).agg(*results, sf.sum(DIFF).alias(DIFF))
-    return grouped.withColumn(DIFF, sf.when(subject, sf.lit(1).cast("bigint")).otherwise(sf.col(DIFF)))
+    diff = sf.when(subject, sf.lit(1).cast("bigint")).otherwise(sf.sum(DIFF)).alias(DIFF)
+    return frame.groupBy(*keys, *shape.group_names, *own, *signs).agg(*results, diff)

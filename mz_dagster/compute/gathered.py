@@ -54,7 +54,7 @@ def gathered(frame: DataFrame, shape: Shape, function: Gathered, keys: Sequence[
         window = Window.partitionBy(*keys, *shape.group_names, subject)
         window = window.orderBy(*(ordered(one) for one in order), *shape.ties())
         names[order] = f"mz_place_{i}"
-        frame = frame.withColumn(names[order], sf.row_number().over(window))
+        frame = frame.select("*", sf.row_number().over(window).alias(names[order]))
     aggregations: list[Column] = []
     for i, one in enumerate(function.aggregates):
         aggregations += [column.alias(f"mz_{name}_{i}") for name, column in _collected(shape, one, names[one.order])]

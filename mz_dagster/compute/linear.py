@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
-from mz_dagster.compute.frame import DIFF, ERROR, TIME, columns_at, positional
+from mz_dagster.compute.frame import DIFF, ERROR, META, TIME, columns_at, positional
 from mz_dagster.compute.scalar import Emitted, Emitter
 from mz_dagster.plan.physical import MapFilterProject
 
@@ -54,7 +54,7 @@ def linear(frame: DataFrame, mfp: MapFilterProject) -> DataFrame:
         return frame.select(*kept, *meta, sf.col(ERROR))
     later = steps[first_fallible:]
     frame = frame.select(*kept, *meta, _outcome(later).alias(ERROR), _passes(later).alias("mz_passes"))
-    return frame.where(failing | sf.col("mz_passes")).drop("mz_passes")
+    return frame.where(failing | sf.col("mz_passes")).select(*positional(len(mfp.projection)), *META)
 
 
 def _outcome(steps: list[tuple[str, Emitted]]) -> Column:

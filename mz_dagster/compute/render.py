@@ -15,12 +15,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, assert_never
 
-from pyspark.sql import functions as sf
-
 from mz_dagster.compute.accumulate import accumulate_snapshot, accumulate_updates
 from mz_dagster.compute.constant import FIRST_TIME, constant
 from mz_dagster.compute.delta_join import DeltaJoinRendering
-from mz_dagster.compute.frame import TIME, ensure_exact, with_names, with_positions, without_error_data
+from mz_dagster.compute.frame import at_time, ensure_exact, with_names, with_positions, without_error_data
 from mz_dagster.compute.histories import Histories
 from mz_dagster.compute.linear import linear
 from mz_dagster.compute.negate import negate
@@ -136,7 +134,7 @@ class Renderer:
         match node:
             case ReadCollection():
                 frame = with_positions(self._read(node.id, None, as_of + 1, node.where), node.relation_type)
-                return frame.withColumn(TIME, sf.lit(as_of).cast("bigint"))
+                return at_time(frame, node.relation_type.arity, as_of)
             case ConstantRows():
                 return constant(self._session, node, as_of)
             case Linear():

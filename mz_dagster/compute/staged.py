@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, assert_never
 from pyspark.sql import functions as sf
 
 from mz_dagster.compute.extremes import extremes
-from mz_dagster.compute.frame import DIFF, ERROR, META, TIME, spark_type, without_error_data
+from mz_dagster.compute.frame import DIFF, ERROR, META, TIME, at_time, spark_type, without_error_data
 from mz_dagster.compute.gathered import gathered
 from mz_dagster.compute.scalar.accumulation import NEGATIVE_MULTIPLICITY
 from mz_dagster.compute.state import OwnState
@@ -74,8 +74,8 @@ def staged_snapshot(content: DataFrame, node: Staged, as_of: int) -> DataFrame:
     """Returns the state over an input whose content at `as_of` is `content`, as updates at `as_of`."""
     _check(node)
     shape = _shape(node)
-    whole = _consolidated(content.withColumn(TIME, sf.lit(as_of).cast("bigint")), shape)
-    whole = whole.withColumn(BUCKET, first_bucket(shape, node.buckets[0]))
+    whole = _consolidated(at_time(content, shape.arity, as_of), shape)
+    whole = whole.select("*", first_bucket(shape, node.buckets[0]).alias(BUCKET))
     # By a sum, not by the error, so that the filter stays above the consolidation, which is then computed once.
     good = sf.col(_GOOD).isNotNull()
     negative = good & (sf.col(DIFF) < 0)
@@ -176,7 +176,7 @@ def _applied(
     function = node.function
     match function:
         case TopRows():
-            return top_rows(rows, shape, function, parting, own, last=last)
+            return top_rows(rows, shape, function, keys, parting, own, last=last)
         case Extremes():
             return extremes(rows, shape, function, keys, own)
         case Gathered():

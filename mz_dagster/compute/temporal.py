@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
-from mz_dagster.compute.frame import DIFF, ERROR, TIME, columns_at, positional
+from mz_dagster.compute.frame import DIFF, ERROR, META, TIME, columns_at, positional
 from mz_dagster.compute.scalar import Emitted, Emitter
 from mz_dagster.compute.scalar.emitted import leftmost
 from mz_dagster.compute.state import OwnState
@@ -77,7 +77,8 @@ def _bounded(frame: DataFrame, node: TemporalState) -> DataFrame:
     )
     # An interval that is empty is so at whatever time the row arrives.
     ordered = sf.col(_TO).isNull() | (sf.col(_TO) > sf.col(_FROM))
-    return frame.where(sf.col(ERROR).isNotNull() | (sf.col("mz_bounded") & ordered)).drop("mz_bounded")
+    bounded = frame.where(sf.col(ERROR).isNotNull() | (sf.col("mz_bounded") & ordered))
+    return bounded.select(*columns_at(arity), _FROM, _TO, *META)
 
 
 def _arrived(frame: DataFrame, arity: int, upper: int) -> DataFrame:

@@ -24,21 +24,32 @@ if TYPE_CHECKING:
 
 
 def top_rows(
-    frame: DataFrame, shape: Shape, function: TopRows, partition: Sequence[str], subject: Column, *, last: bool
+    frame: DataFrame,
+    shape: Shape,
+    function: TopRows,
+    keys: Sequence[str],
+    partition: Sequence[str],
+    subject: Column,
+    *,
+    last: bool,
 ) -> DataFrame:
     """Returns the rows that are not `subject`, and of the others the first ones of each partition.
 
     Args:
-        frame: Rows of `shape` with a positive diff and further columns, which are kept.
+        frame: Rows of `shape` with a positive diff and `keys`.
         shape: Of the rows.
         function: Which rows.
+        keys: Names of the further columns that are kept.
         partition: Names of the columns that part buckets.
         subject: Whether a row is one of a bucket.
         last: Whether this is the last stage, which leaves out the offset.
+
+    Returns:
+        `keys`, the columns of `shape` and the diff.
     """
     window = Window.partitionBy(*partition).orderBy(*(ordered(one) for one in function.order), *shape.ties())
     end = sf.sum(DIFF).over(window.rowsBetween(Window.unboundedPreceding, Window.currentRow))
-    frame = frame.withColumn("mz_end", end)
+    frame = frame.select(*keys, *shape.row, DIFF, end.alias("mz_end"))
     start = sf.col("mz_end") - sf.col(DIFF)
     if last and function.offset:
         start = sf.greatest(start, sf.lit(function.offset).cast("bigint"))
@@ -46,7 +57,7 @@ def top_rows(
     if function.limit is not None:
         stop = sf.least(stop, sf.lit(function.offset + function.limit).cast("bigint"))
     diff = sf.when(subject, stop - start).otherwise(sf.col(DIFF))
-    return frame.where(~subject | (stop > start)).withColumn(DIFF, diff).drop("mz_end")
+    return frame.where(~subject | (stop > start)).select(*keys, *shape.row, diff.alias(DIFF))
 
 
 def ordered(order: ColumnOrder) -> Column:

@@ -159,7 +159,7 @@ def versions(flow: DataFrame, shape: Shape, level: int, *, keeps_changes: bool) 
     live = sf.filter(sf.concat(standing, spans), lambda span: sf.coalesce(span[FROM] >= sf.col(TIME), stands))
     # Of a bucket that nothing touches there are no versions.
     entries = sf.when(~own, standing).when(sf.size("mz_times") > 0, live)
-    exploded = flow.withColumn("mz_times", times).withColumn("mz_span", sf.explode(entries))
+    exploded = flow.select("*", times.alias("mz_times")).select("*", sf.explode(entries).alias("mz_span"))
     data = [sf.col(name) for name in shape.row]
     spread = exploded.select(
         LEVEL, BUCKET, *data, sf.col(f"mz_span.{FROM}"), sf.col(f"mz_span.{UNTIL}"),
@@ -201,12 +201,14 @@ def replaced(
         result_bucket.alias(BUCKET), *(sf.col(name) for name in kept), sf.col(ERROR),
         sf.explode(sf.filter(updates, lambda update: update[TIME].isNotNull())).alias("mz_update"),
     )  # fmt: skip
-    flow = flow.select("*", sf.col(f"mz_update.{TIME}"), sf.col(f"mz_update.{DIFF}")).drop("mz_update")
+    old = ["mz_old_level", "mz_old_bucket"]
+    columns = [LEVEL, BUCKET, *kept]
+    flow = flow.select(*old, *columns, sf.col(f"mz_update.{TIME}"), sf.col(f"mz_update.{DIFF}"), ERROR)
     if consolidates:
         # Within the old bucket, where the rows already are: no shuffle.
-        keys = ["mz_old_level", "mz_old_bucket", LEVEL, BUCKET, *kept, ERROR, TIME]
+        keys = [*old, *columns, ERROR, TIME]
         flow = flow.groupBy(*keys).agg(sf.sum(DIFF).alias(DIFF)).where(sf.col(DIFF) != 0)
-    return flow.select(LEVEL, BUCKET, *kept, TIME, DIFF, ERROR)
+    return flow.select(*columns, TIME, DIFF, ERROR)
 
 
 def first_bucket(shape: Shape, buckets: int) -> Column:

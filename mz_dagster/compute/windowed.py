@@ -133,10 +133,10 @@ class _Windows:
         """Returns single rows with place, first and last place among peers, number of the peer group and size."""
         one = sf.lit(1).cast("bigint")
         copies = sf.when(self.subject, sf.sequence(one, sf.col(DIFF))).otherwise(sf.array(one))
-        split = self.frame.withColumn(_COPY, sf.explode(copies))
+        split = self.frame.select("*", sf.explode(copies).alias(_COPY))
         split = split.withColumn(DIFF, sf.when(self.subject, one).otherwise(sf.col(DIFF)))
-        placed = split.withColumn(PLACE, sf.row_number().over(self.total).cast("bigint"))
-        placed = placed.withColumn(SIZE, sf.count(one).over(self.whole))
+        place = sf.row_number().over(self.total).cast("bigint")
+        placed = split.select("*", place.alias(PLACE), sf.count(one).over(self.whole).alias(SIZE))
         if not self.keys:
             return placed.select("*", one.alias(FIRST), sf.col(SIZE).alias(LAST), one.alias(GROUP))
         peers = self.whole.orderBy(*self.keys)

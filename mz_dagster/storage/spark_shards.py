@@ -292,7 +292,7 @@ def _in_buckets(frame: DataFrame, collection: CollectionRow, key: Sequence[int],
     columns = [collection.columns[position] for position in layout_key(key)]
     number = hash_modulo([sf.col(quoted(one.name)) for one in columns], [one.type for one in columns], count)
     prefix = sf.lit(bucket_prefix(layout_key(key), count))
-    return frame.withColumn(BUCKET, sf.concat(prefix, number.cast("string"))).repartition(BUCKET)
+    return frame.select("*", sf.concat(prefix, number.cast("string")).alias(BUCKET)).repartition(BUCKET)
 
 
 def summed(frame: DataFrame, columns: Sequence[Column], beside: Sequence[str]) -> DataFrame:
@@ -306,10 +306,13 @@ def summed(frame: DataFrame, columns: Sequence[Column], beside: Sequence[str]) -
     flags = [_is_minus_zero(name).alias(sign) for name, sign in signs.items()]
     keys = [*[quoted(column.name) for column in columns], *beside, *signs.values()]
     total = frame.select("*", *flags).groupBy(*keys).agg(sf.sum(DIFF).alias(DIFF)).where(sf.col(DIFF) != 0)
-    for name, sign in signs.items():
-        value = sf.col(quoted(name))
-        total = total.withColumn(name, sf.when(sf.col(sign), -value).otherwise(value))
-    return total.drop(*signs.values())
+    # A selection: to drop or replace a column of a frame has Spark analyze all below it, each time.
+    row = [sf.col(quoted(column.name)) for column in columns]
+    data = [
+        sf.when(sf.col(signs[one.name]), -value).otherwise(value).alias(one.name) if one.name in signs else value
+        for one, value in zip(columns, row, strict=True)
+    ]
+    return total.select(*data, *beside, DIFF)
 
 
 def _is_minus_zero(name: str) -> SparkColumn:

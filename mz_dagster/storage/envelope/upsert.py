@@ -64,10 +64,10 @@ def updates(records: DataFrame, prior: DataFrame | None, *, columns: Sequence[st
     # One window for both questions, so that one shuffle and one sort serve them.
     by_key = Window.partitionBy(*(f"mz_key_{i}" for i in range(len(key)))).orderBy(*place)
     next_tick = F.lead("mz_timestamp").over(by_key)
-    last = history.withColumn("mz_next", next_tick).where(
+    last = history.select("*", next_tick.alias("mz_next")).where(
         F.col("mz_next").isNull() | (F.col("mz_next") != F.col("mz_timestamp"))
     )
-    changed = last.withColumn("mz_old", F.lag("mz_state").over(by_key)).where(
+    changed = last.select("*", F.lag("mz_state").over(by_key).alias("mz_old")).where(
         (F.col("mz_timestamp") != _PRIOR) & ~_same(F.col("mz_old"), F.col("mz_state"))
     )
     pair = F.array(_update(F.col("mz_old"), -1), _update(F.col("mz_state"), 1))
