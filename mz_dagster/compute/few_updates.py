@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 #: Up to how many updates are few.
-FEW = 100_000
+FEW = 500_000
+#: A first load of more rows than this is left to Spark, which lays it out for lookups.
+FEW_AT_FIRST = 100_000
 
 
-def likely_few(read: int) -> bool:
-    """Returns whether few updates are likely to be made of as many as `read`."""
-    return read <= FEW
+def likely_few(read: int, *, is_first: bool) -> bool:
+    """Returns whether few updates are likely to be made of `read` rows, by which a collection may be made first."""
+    return read <= (FEW_AT_FIRST if is_first else FEW)
 
 
 def few_updates(frame: DataFrame, columns: Sequence[Column]) -> pa.Table | None:

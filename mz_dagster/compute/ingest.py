@@ -14,8 +14,10 @@ from mz_dagster.storage.shards import Shards
 from mz_dagster.storage.source import FileSource
 from mz_dagster.storage.spark.schema import quoted
 
-#: Up to how many bytes of files have few keys, so that what they touch is looked at before the state is.
+#: Up to how many bytes of files have little in them.
 FEW_BYTES = 10_000_000
+#: Up to how many have few keys, so that what they touch is looked at before the state is.
+LOOKED_AT_BYTES = 200_000_000
 
 
 def ingest(
@@ -50,7 +52,7 @@ def ingest(
         by_name = {name: position for position, name in enumerate(columns)}
         bound = {by_name[name]: F.col(quoted(name)) for name in key}
         found: DataFrame | None = None
-        if sum(file.size for one in bindings for file in one.files) <= FEW_BYTES and reads.prunes(
+        if sum(file.size for one in bindings for file in one.files) <= LOOKED_AT_BYTES and reads.prunes(
             row.id, lower, tuple(bound)
         ):
             records = reads.shared(records)

@@ -27,14 +27,15 @@ from mz_dagster.storage.key_hash import HASHED_KINDS, key_hash
 from mz_dagster.storage.local_shards import arrow_type
 from mz_dagster.storage.shards import StoredFile
 from mz_dagster.storage.spark.schema import quoted, spark_type
-from mz_dagster.storage.spark_shards import HANDED_BYTES
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
-#: More keys are not looked at.
-MOST_KEYS = 100_000
+#: More keys, or of more bytes, are not looked at. To send and to broadcast one costs Spark 5 microseconds each time, to
+#: shuffle a row of what they are looked up in as much.
+MOST_KEYS = 500_000
+MOST_BYTES = 16_000_000
 #: With so many keys for each bucket hardly a bucket has none.
 _KEYS_PER_BUCKET = 4
 #: Into how many ranges the keys are gathered at most.
@@ -80,7 +81,7 @@ class LookupKeys:
     @property
     def are_few(self) -> bool:
         """Whether they are few enough to be sent to Spark with each use."""
-        return len(self) <= MOST_KEYS and self.table.nbytes <= HANDED_BYTES
+        return len(self) <= MOST_KEYS and self.table.nbytes <= MOST_BYTES
 
     def touched(self, files: Sequence[StoredFile]) -> list[Touched]:
         """Returns which hashes the keys have, for each layout of files by which it is likely to leave some out."""

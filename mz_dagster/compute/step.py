@@ -85,8 +85,11 @@ from mz_dagster.storage.spark_shards import update_schema
 
 logger = logging.getLogger("mz_dagster.step")
 
-#: Up to how many updates of an input are sent to every task of a lookup instead of being shuffled to them.
-BROADCAST_ROWS = 100_000
+#: Up to how many updates of an input are sent to every task of a lookup instead of being shuffled to them. Much, since
+#: the other way shuffles all that they are looked up in.
+BROADCAST_ROWS = 500_000
+#: Where a collection has more new rows than this, Spark plans anew while it runs.
+REPLAN_ROWS = 100_000
 #: How often a step that works says what it is working on, in seconds.
 STILL_WORKING_S = 10.0
 
@@ -359,8 +362,8 @@ class Stepper:
             if run.opened is None:
                 session, shards = self._spark()
                 working = [node for node in run.graph if node.id not in run.done]
-                small = [node for node in working if self._is_small(run, node)]
-                replan_while_running(session, len(small) < len(working))
+                small = [node for node in working if self._has_little(run, node, BROADCAST_ROWS)]
+                replan_while_running(session, not all(self._has_little(run, node, REPLAN_ROWS) for node in working))
                 common = CommonLookups(
                     session,
                     [node.plan for node in small if isinstance(node, MaintainedNode)],
@@ -449,8 +452,8 @@ class Stepper:
             for future in futures.values():
                 future.result()
 
-    def _is_small(self, run: _Run, node: Node) -> bool:
-        """Returns whether what is new to a collection is little, as far as one knows before the step."""
+    def _has_little(self, run: _Run, node: Node, most: int) -> bool:
+        """Returns whether what is new to a collection is at most `most` rows, as far as one knows before the step."""
         lower = run.rows[node.id].upper.only
         match node:
             case SourceNode():
@@ -458,7 +461,7 @@ class Stepper:
                 return sum(file.size for one in new for file in one.files) <= FEW_BYTES
             case _:
                 rows = (run.rows_between(input, lower, run.tick + 1) for input in node.inputs)
-                return run.rows[node.id].is_hydrated and sum(rows) <= BROADCAST_ROWS
+                return run.rows[node.id].is_hydrated and sum(rows) <= most
 
     def _still_working(self, run: _Run, working: Sequence[Node]) -> str:
         now = self._clock.monotonic_ms()
@@ -540,7 +543,8 @@ class Stepper:
                         return NO_ROWS, reads.rows_read
                     first = lower if row.is_hydrated else None
                     read = {id: run.rows_between(id, first, upper) for id in node.reads}
-                    most, few = rows_at_most(node.plan, read.__getitem__), likely_few(sum(read.values()))
+                    most = rows_at_most(node.plan, read.__getitem__)
+                    few = likely_few(sum(read.values()), is_first=not row.is_hydrated)
                     stats = self._append(run, node, row, lower, upper, writer, shards, maintained, most, few=few)
                     if node.is_temporal:
                         written = [batch for batch in run.batches[node.id] if batch.id == run.written.get(node.id)]

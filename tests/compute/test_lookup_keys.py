@@ -162,7 +162,7 @@ def test_keys_are_few_by_number_and_by_size(monkeypatch: pytest.MonkeyPatch) -> 
     found = [keys(Column("x", INT8), list(range(n))) for n in (99, 100)]
     assert [one.are_few for one in found] == [True, True]
     with monkeypatch.context() as patch:
-        patch.setattr(lookup_keys, "HANDED_BYTES", 99 * 8)
+        patch.setattr(lookup_keys, "MOST_BYTES", 99 * 8)
         assert [one.are_few for one in found] == [True, False]
     monkeypatch.setattr(lookup_keys, "MOST_KEYS", 99)
     assert [one.are_few for one in found] == [True, False]

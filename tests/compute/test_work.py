@@ -43,7 +43,7 @@ TIMELINE = "default"
 SIZES = {
     "mz_dagster.storage.clustering": ("CLUSTER_ABOVE", "ROWS_PER_BUCKET"),
     "mz_dagster.compute.step_reads": ("WORTH_ROWS",),
-    "mz_dagster.compute.few_updates": ("FEW",),
+    "mz_dagster.compute.few_updates": ("FEW", "FEW_AT_FIRST"),
     "mz_dagster.adapter.engine": ("SMALL",),
 }
 
