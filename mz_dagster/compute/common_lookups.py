@@ -8,9 +8,9 @@ finds its lookup here reads it in the place of C's history, and filters and comp
 
 Of TPC-H's views over orders and lineitems ten look up the lineitems of the orders that changed, and ten the orders of
 the lineitems that did. Others ask for the same lineitems by way of what they keep: of an order's sum that changed, its
-lineitems. A group changes where a row of it does, so keys that are a group's are looked for in what the groups are made
-of; and lookups in the same collection by the same columns are one, for the keys of all of them, as far as these are
-known when it is made.
+lineitems. A group changes where a row of it does, and a join's row where a row of one of its sides does, so keys are
+looked for in what the groups and joins are made of; and lookups in the same collection by the same columns are one, for
+the keys of all of them, as far as these are known when it is made.
 
 A *path* names such a lookup: C and K, O and its columns. `paths` finds those of a plan. They are made here where C is
 large, and little of it will come: how much is told from the part of O that changed, as if all keys had equally many
@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, assert_never
@@ -36,7 +36,16 @@ from mz_dagster.compute.frame import META, positional, spark_type, with_position
 from mz_dagster.compute.lookup_keys import LookupKeys, is_key
 from mz_dagster.compute.step_reads import ONE_TASK_ROWS, WORTH_ROWS, StepReads
 from mz_dagster.formalism import GlobalId
-from mz_dagster.plan.physical import Accumulate, DeltaJoin, Linear, Physical, ReadCollection, Staged, physical_inputs
+from mz_dagster.plan.physical import (
+    Accumulate,
+    DeltaJoin,
+    Linear,
+    Physical,
+    ReadCollection,
+    Staged,
+    collections_read,
+    physical_inputs,
+)
 from mz_dagster.plan.scalar import ColumnRef, Scalar, columns_of
 from mz_dagster.plan.types import RelationType
 from mz_dagster.storage.local_shards import LocalShards
@@ -52,7 +61,7 @@ LARGE_ROWS = 50_000
 #: More rows than this are not kept, nor their keys read in this process.
 MOST_ROWS = 1_000_000
 #: Of more rows than this a join alone looks only those up that its other conditions leave.
-MOST_ROWS_ALONE = 100_000
+MOST_ROWS_ALONE = 500_000
 
 #: A collection and columns of it: where rows are looked up, or where keys come from.
 _Columns = tuple[GlobalId, tuple[int, ...]]
@@ -152,7 +161,7 @@ class CommonLookups:
         self._used: defaultdict[_Columns, frozenset[int]] = defaultdict(frozenset)
         for plan in plans:
             for one, used in paths(plan):
-                self._asked[one.lookup][self._origin(one)] += 1
+                self._asked[one.lookup][one.changed, one.keys] += 1
                 self._used[one.lookup] |= used | set(one.positions)
         self._lock = threading.Lock()
         self._made: defaultdict[tuple[_Columns, int, int], list[_Made]] = defaultdict(list)
@@ -170,17 +179,17 @@ class CommonLookups:
             An operator's frame, in which columns that no plan uses may be NULL; None if the lookup is not one to be
             made here.
         """
-        lookup, keys = path.lookup, self._origin(path)
+        lookup, keys = path.lookup, self._origins((path.changed, path.keys), lower, upper)
         is_alone = self._asked[lookup].total() < 2
         if not self._is_worth(lookup, keys, lower, upper, is_alone=is_alone):
             return None
         with self._lock:
             known = self._made[lookup, lower, upper]
-            made = next((one for one in known if keys in one.keys), None)
+            made = next((one for one in known if keys <= one.keys), None)
             is_new = made is None
             if made is None:
-                others = [one for one in self._asked[lookup] if self._is_ready(lookup, one, lower, upper)]
-                made = _Made(frozenset({keys, *others}))
+                others = (self._origins(one, lower, upper) for one in self._asked[lookup])
+                made = _Made(keys.union(*(one for one in others if self._is_ready(lookup, one, lower, upper))))
                 known.append(made)
         if is_new:
             try:
@@ -192,28 +201,35 @@ class CommonLookups:
                 made.frame.set_exception(error)
         return made.frame.result()
 
-    def _origin(self, path: Path) -> _Columns:
-        """Returns where the keys of a path are found first: in what the groups of what changed are made of."""
-        found = path.changed, path.keys
-        while (plan := self._maintained.get(found[0])) is not None:
-            if (below := _made_of(plan, found[1])) is None:
-                break
-            found = below
-        return found
+    def _origins(self, keys: _Columns, lower: int, upper: int) -> frozenset[_Columns]:
+        """Returns where the keys of an interval's changes are found first: in what changed of what they are made of."""
+        plan = self._maintained.get(keys[0])
 
-    def _is_worth(self, lookup: _Columns, keys: _Columns, lower: int, upper: int, *, is_alone: bool) -> bool:
+        def may_change(id: GlobalId) -> bool:
+            return not self._is_written(id, upper) or self._count(id, lower, upper) > 0
+
+        below = None if plan is None else _made_of(plan, keys[1], may_change)
+        if below is None:
+            return frozenset({keys})
+        return frozenset().union(*(self._origins(one, lower, upper) for one in below))
+
+    def _is_worth(self, lookup: _Columns, keys: Iterable[_Columns], lower: int, upper: int, *, is_alone: bool) -> bool:
         read, positions = lookup
         columns = self._rows[read].columns
         return (
             any(is_key(columns[position]) for position in positions)
             and self._count(read, None, upper) > (WORTH_ROWS if is_alone else LARGE_ROWS)
-            and self._count(keys[0], lower, upper) <= MOST_ROWS
-            and self._expected(lookup, keys, lower, upper) <= (MOST_ROWS_ALONE if is_alone else MOST_ROWS)
+            and all(
+                self._count(one[0], lower, upper) <= MOST_ROWS
+                and self._expected(lookup, one, lower, upper) <= (MOST_ROWS_ALONE if is_alone else MOST_ROWS)
+                for one in keys
+            )
         )
 
-    def _is_ready(self, lookup: _Columns, keys: _Columns, lower: int, upper: int) -> bool:
+    def _is_ready(self, lookup: _Columns, keys: Collection[_Columns], lower: int, upper: int) -> bool:
         """Returns whether keys are known by now, and worth being looked up with others."""
-        return self._is_written(keys[0], upper) and self._is_worth(lookup, keys, lower, upper, is_alone=False)
+        known = all(self._is_written(id, upper) for id, _ in keys)
+        return known and self._is_worth(lookup, keys, lower, upper, is_alone=False)
 
     def _count(self, id: GlobalId, lower: int | None, upper: int) -> int:
         return sum(batch.stats.rows for batch in self._listed(id, lower, upper))
@@ -260,21 +276,57 @@ class CommonLookups:
             return frame.select(*shown, *META).localCheckpoint()
 
 
-def _made_of(plan: Physical, columns: Sequence[int]) -> _Columns | None:
-    """Returns the columns of a collection of which groups are made, where some columns of a plan are theirs.
+def _made_of(
+    plan: Physical, columns: Sequence[int], may_change: Callable[[GlobalId], bool]
+) -> frozenset[_Columns] | None:
+    """Returns columns of collections of which rows or groups are made, where some columns of a plan are theirs.
 
-    So an update in which these columns have some values comes at the same time as one of that collection in which those
-    have the same.
+    So an update in which these columns have some values comes at the same time as one, of one of these collections, in
+    which those have the same. Of a join's inputs those are left out that do not change.
+
+    Args:
+        plan: The plan.
+        columns: Positions of the columns.
+        may_change: Returns whether a collection may have updates at the times in question.
     """
-    while not isinstance(plan, ReadCollection):
-        if not isinstance(plan, Linear | Accumulate | Staged):
+    match plan:
+        case ReadCollection():
+            return frozenset({(plan.id, tuple(columns))})
+        case Linear() | Accumulate() | Staged():
+            below = [_grouped(plan, position) for position in columns]
+            found = [position for position in below if position is not None]
+            return _made_of(plan.input, found, may_change) if len(found) == len(below) else None
+        case DeltaJoin():
+            changing = [i for i, one in enumerate(plan.inputs) if any(map(may_change, collections_read(one)))]
+            parts = [_joined(plan, i, columns, may_change) for i in changing]
+            known = [one for one in parts if one is not None]
+            return frozenset().union(*known) if len(known) == len(parts) else None
+        case _:
             return None
-        below = [_grouped(plan, position) for position in columns]
-        columns = [position for position in below if position is not None]
-        if len(columns) < len(below):
+
+
+def _joined(
+    join: DeltaJoin, input: int, columns: Sequence[int], may_change: Callable[[GlobalId], bool]
+) -> frozenset[_Columns] | None:
+    """Returns, as `_made_of`, where rows of a join that an update of one input makes have some columns from."""
+    offset = sum(one.relation_type.arity for one in join.inputs[:input])
+    own = range(offset, offset + join.inputs[input].relation_type.arity)
+    found = []
+    for position in columns:
+        equal = [position, *_equal(join, position)]
+        mine = next((one - offset for one in equal if one in own), None)
+        if mine is None:
             return None
-        plan = plan.input
-    return plan.id, tuple(columns)
+        found.append(mine)
+    return _made_of(join.inputs[input], found, may_change)
+
+
+def _equal(join: DeltaJoin, position: int) -> Iterator[int]:
+    """Yields the columns of a join that have the same value as the one at `position`, in all its rows."""
+    for equivalence in join.equivalences:
+        plain = [one.position for one in equivalence if isinstance(one, ColumnRef)]
+        if position in plain and len({one.type for one in equivalence}) == 1:
+            yield from plain
 
 
 def _grouped(node: Linear | Accumulate | Staged, position: int) -> int | None:

@@ -181,8 +181,8 @@ def test_keys_of_groups_are_those_of_what_they_are_made_of(monkeypatch: pytest.M
     assert by_c is not None
     rows = {A: (1000, 10), B: (300_000, 0), C: (1000, 10)}
 
-    def keys(made_of: Physical) -> object:
-        asked = Asked([plan], rows, {C: made_of})
+    def keys(made_of: Physical, changed_b: int = 0) -> object:
+        asked = Asked([plan], rows | {B: (300_000, changed_b)}, {C: made_of})
         assert asked.of(by_c, monkeypatch) == "found"
         ((_, found),) = asked.read
         return found
@@ -195,7 +195,13 @@ def test_keys_of_groups_are_those_of_what_they_are_made_of(monkeypatch: pytest.M
     assert keys(linear(staged, (3, 2))) == {(C, (0,))}, "a row that comes up may have come long ago"
     assert keys(linear(groups, (1, 0))) == {(C, (0,))}, "a number of rows is no key"
     assert keys(NegateAll(groups, counted)) == {(C, (0,))}
-    assert keys(join(read(A, INT4), read(B, INT4), (0, 0))) == {(C, (0,))}, "the other side's rows are old"
+    a, b = read(A, INT4, INT4), read(B, INT4, INT4)
+    assert keys(join(a, b, (0, 1))) == {(A, (0,))}
+    assert keys(linear(join(a, b, (0, 1)), (3, 0))) == {(A, (0,))}, "what is equal to it"
+    assert keys(linear(join(a, b, (0, 1)), (1, 0))) == {(A, (1,))}, "what is of the side that changes"
+    assert keys(linear(join(a, b, (0, 1)), (2, 0))) == {(C, (0,))}, "the other side's rows are old"
+    assert keys(linear(join(a, b, (0, 1)), (3, 0)), 10) == {(A, (0,)), (B, (1,))}
+    assert keys(linear(join(a, b, (0, 1)), (1, 0)), 10) == {(C, (0,))}, "a row of B finds old ones of A"
 
 
 @pytest.fixture
