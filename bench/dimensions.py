@@ -11,7 +11,7 @@ from bench.tpch.steps import alone
 def run(bench: Bench) -> None:
     """Measures each view alone, checks all of them, prints and records."""
     with opened(bench) as project:
-        steps = alone(project, lambda: project.place("dimensions"), bench.repetitions)
+        steps = alone(project, lambda: project.place("dimensions"), bench.repetitions, warmups=bench.warmups)
         plain = Plain(bench, project)
         full = plain.refreshes(bench.full_repetitions)
         plain.check(steps.tick)

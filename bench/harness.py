@@ -224,6 +224,11 @@ class Bench:
         return min(3, self.repetitions)
 
     @property
+    def warmups(self) -> int:
+        """How many rounds go before those that are counted, where each takes long: at scale 10, minutes."""
+        return 1 if self.scale < 10 else 0
+
+    @property
     def scale_key(self) -> str:
         """The scale factor as part of a dotted key: `sf1`, `sf0_1`."""
         return f"sf{self.scale:g}".replace(".", "_")

@@ -21,7 +21,7 @@ def run(bench: Bench) -> None:
     with opened(bench) as project:
         random = together(project, "random", bench.repetitions, warmups=WARMUPS)
         clustered = together(project, "clustered", bench.repetitions, warmups=0)
-        single = alone(project, lambda: project.place("random"), bench.repetitions)
+        single = alone(project, lambda: project.place("random"), bench.repetitions, warmups=bench.warmups)
         plain = Plain(bench, project)
         full = plain.refreshes(bench.full_repetitions)
         plain.check(single.tick)

@@ -114,7 +114,7 @@ class Plain:
 
     def refreshes(self, repetitions: int) -> dict[str, Timing]:
         """Measures the full refresh of each view with Spark, all of them in each round."""
-        return _rounds("full refresh by Spark", self.refresh, repetitions)
+        return _rounds("full refresh by Spark", self.refresh, repetitions, self.bench.warmups)
 
     def duckdb_refreshes(self, repetitions: int) -> dict[str, Timing]:
         """Measures the same with DuckDB, from the same Parquet files into its own tables."""
@@ -129,7 +129,7 @@ class Plain:
                     connection.execute(f"CREATE OR REPLACE VIEW {query.view[0]} AS {query.view[1]}")
                 connection.execute(f"CREATE OR REPLACE TABLE result_{view} AS {query.text}")
 
-            return _rounds("full refresh by DuckDB", refresh, repetitions)
+            return _rounds("full refresh by DuckDB", refresh, repetitions, self.bench.warmups)
 
     def check(self, tick: int) -> None:
         """Compares every maintained view with what the last full refresh gave.
@@ -153,16 +153,16 @@ def _unpadded(row: tuple[object, ...]) -> tuple[object, ...]:
     return tuple(cell.rstrip(" ") if isinstance(cell, str) else cell for cell in row)
 
 
-def _rounds(label: str, refresh: Callable[[str], None], repetitions: int) -> dict[str, Timing]:
+def _rounds(label: str, refresh: Callable[[str], None], repetitions: int, warmups: int) -> dict[str, Timing]:
     found: dict[str, list[float]] = {view: [] for view in VIEWS}
-    for number in range(1 + repetitions):
+    for number in range(warmups + repetitions):
         total = 0.0
         for view in VIEWS:
             seconds, _ = timed(refresh, view)
             total += seconds
-            if number:
+            if number >= warmups:
                 found[view].append(seconds)
-        say(f"  {label}, {round_name(number, 1)}: {total:.2f} s")
+        say(f"  {label}, {round_name(number, warmups)}: {total:.2f} s")
     return {view: Timing(tuple(seconds)) for view, seconds in found.items()}
 
 

@@ -56,7 +56,7 @@ class Alone:
     tick: int
 
 
-def alone(project: TpchProject, place: Callable[[], int], repetitions: int, *, warmups: int = 1) -> Alone:
+def alone(project: TpchProject, place: Callable[[], int], repetitions: int, *, warmups: int) -> Alone:
     """Measures steps of each view alone, all of them in each round.
 
     Args:
