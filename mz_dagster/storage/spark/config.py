@@ -56,10 +56,8 @@ SESSION_CONF: Mapping[str, str] = {
 
 #: Of the Parquet files that sessions write, which are sorted by key where they are large: groups of rows, of which a
 #: lookup in process reads one, and pages, of which Spark reads those within the bounds of what it looks up. A scan of
-#: everything takes a tenth longer than with Parquet's defaults. And of those that they read: Hadoop's vectored reads of
-#: local files start a thread for each range on a machine of two cores, 7 % of the processor time of a large step.
+#: everything takes a tenth longer than with Parquet's defaults.
 PARQUET_CONF: Mapping[str, str] = {
-    "parquet.hadoop.vectored.io.enabled": "false",
     "parquet.block.row.count.limit": "32768",
     "parquet.page.row.count.limit": "4096",
 }
