@@ -85,11 +85,9 @@ from mz_dagster.storage.spark_shards import update_schema
 
 logger = logging.getLogger("mz_dagster.step")
 
-#: Up to how many updates of an input are sent to every task of a lookup instead of being shuffled to them. Much, since
-#: the other way shuffles all that they are looked up in.
+#: Up to how many updates of an input are sent to every task of a lookup instead of being shuffled to them, and planned
+#: once. Many, since the other way shuffles all that they are looked up in.
 BROADCAST_ROWS = 500_000
-#: Where a collection has more new rows than this, Spark plans anew while it runs.
-REPLAN_ROWS = 100_000
 #: How often a step that works says what it is working on, in seconds.
 STILL_WORKING_S = 10.0
 
@@ -362,8 +360,8 @@ class Stepper:
             if run.opened is None:
                 session, shards = self._spark()
                 working = [node for node in run.graph if node.id not in run.done]
-                small = [node for node in working if self._has_little(run, node, BROADCAST_ROWS)]
-                replan_while_running(session, not all(self._has_little(run, node, REPLAN_ROWS) for node in working))
+                small = [node for node in working if self._is_small(run, node)]
+                replan_while_running(session, len(small) < len(working))
                 common = CommonLookups(
                     session,
                     [node.plan for node in small if isinstance(node, MaintainedNode)],
@@ -452,8 +450,8 @@ class Stepper:
             for future in futures.values():
                 future.result()
 
-    def _has_little(self, run: _Run, node: Node, most: int) -> bool:
-        """Returns whether what is new to a collection is at most `most` rows, as far as one knows before the step."""
+    def _is_small(self, run: _Run, node: Node) -> bool:
+        """Returns whether what is new to a collection is little, as far as one knows before the step."""
         lower = run.rows[node.id].upper.only
         match node:
             case SourceNode():
@@ -461,7 +459,7 @@ class Stepper:
                 return sum(file.size for one in new for file in one.files) <= FEW_BYTES
             case _:
                 rows = (run.rows_between(input, lower, run.tick + 1) for input in node.inputs)
-                return run.rows[node.id].is_hydrated and sum(rows) <= most
+                return run.rows[node.id].is_hydrated and sum(rows) <= BROADCAST_ROWS
 
     def _still_working(self, run: _Run, working: Sequence[Node]) -> str:
         now = self._clock.monotonic_ms()
