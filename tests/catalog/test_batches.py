@@ -310,8 +310,9 @@ def test_idle_seals_of_a_hundred_collections_take_milliseconds(catalog: Catalog)
     )
     ids = [one.id for one in (*tables, *views)]
     took = []
-    for time in range(5):
+    for time in range(40):
         start = perf_counter()
         assert isinstance(catalog.seal([Seal(id, at(time), at(time + 1)) for id in ids]), Sealed)
         took.append(perf_counter() - start)
+    # Beside other tests on two cores one seal in ten may be alone.
     assert min(took) < 0.05
