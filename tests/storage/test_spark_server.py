@@ -284,7 +284,8 @@ def test_killed_server_is_reported_in_seconds_and_replaced(config: SparkConfig, 
 def test_silent_server_hangs_neither_a_query_nor_opening_a_session(
     config: SparkConfig, server: ServerInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mz_dagster.storage.spark.channel.EMBEDDED_STREAM_SECONDS", 3.0)
+    assert open_session(config).range(7).count() == 7, "a server's first query may take longer than the deadline below"
+    monkeypatch.setattr("mz_dagster.storage.spark.channel.EMBEDDED_STREAM_SECONDS", 8.0)
     session = open_session(replace(config, conf={"spark.sql.shuffle.partitions": "1"}))
     assert session.range(7).count() == 7
     os.kill(server.pid, signal.SIGSTOP)
@@ -292,7 +293,7 @@ def test_silent_server_hangs_neither_a_query_nor_opening_a_session(
         begin = time.monotonic()
         with pytest.raises(OperationalError, match="connection to Spark was lost"), reporting_lost_spark():
             session.range(7).count()
-        assert time.monotonic() - begin < 20
+        assert time.monotonic() - begin < 40
         impatient = SparkConfig(state_dir=config.state_dir, first_call_seconds=2.0)
         begin = time.monotonic()
         with pytest.raises(OperationalError, match="did not answer in time"):
