@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -28,7 +31,7 @@ from mz_dagster.plan.types import (
     Column,
     numeric,
 )
-from mz_dagster.storage.spark import SparkConfig, call_with_deadline, open_session
+from mz_dagster.storage.spark import SparkConfig, call_with_deadline, channel, open_session
 from mz_dagster.storage.spark.deadline import is_lost, reporting_lost_spark
 from mz_dagster.storage.spark_shards import update_schema
 from tests.conftest import STATE
@@ -47,6 +50,51 @@ def test_all_threads_get_one_session(spark: SparkSession, spark_config: SparkCon
     assert all(session is spark for session in sessions)
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(lambda n: spark.range(n).count(), range(4))) == [0, 1, 2, 3]
+
+
+def test_what_is_kept_on_the_server_is_released_once_nothing_holds_it(spark: SparkSession) -> None:
+    from pyspark.sql.connect.dataframe import DataFrame
+    from pyspark.sql.connect.plan import CachedRemoteRelation
+
+    frame: Any = spark.range(5).localCheckpoint()
+    session: Any = spark
+    relation = frame._plan._relation_id
+    again = DataFrame(CachedRemoteRelation(relation, session), session)
+    assert again.count() == 5
+    del frame
+    gc.collect()
+
+    def is_there(deadline: float) -> None:
+        while time.monotonic() < deadline:
+            assert again.count() == 5
+            time.sleep(0.1)
+
+    with pytest.raises(Exception, match=relation):
+        is_there(time.monotonic() + 30)
+
+
+def test_a_finalizer_makes_no_call_itself() -> None:
+    """It may have interrupted a thread that holds gRPC's lock, or that another waits for who does."""
+    calls = channel._Calls(1.0, 1.0)
+    made: SimpleQueue[str] = SimpleQueue()
+
+    class Outcome:
+        def result(self) -> str:
+            return "answer"
+
+    def continuation(details: Any, request: str) -> Outcome:
+        made.put(threading.current_thread().name)
+        return Outcome()
+
+    for method, name in (("ExecutePlan", "mz-release"), ("Config", threading.current_thread().name)):
+        details = channel._Details(f"/spark.connect.SparkConnectService/{method}", None, None, None, None, None)
+        calls.intercept_unary_unary(continuation, details, "request").result()
+        assert made.get(timeout=30) == name
+    calls.close()
+    with pytest.raises(ConnectionError):
+        calls.intercept_unary_unary(continuation, details, "request")
+    assert made.empty()
+    assert not calls._later._thread.is_alive()
 
 
 # A call that was given up may go on in its thread until after the session was closed.

@@ -48,6 +48,8 @@ SESSION_CONF: Mapping[str, str] = {
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
     # A batch is one partition: one open file for a task makes sorting by the partition column superfluous.
     "spark.sql.maxConcurrentOutputFileWriters": "1",
+    # What is fetched with a limit is little, and wanted whole: one job, not one for the first part, one for four more.
+    "spark.sql.limit.initialNumPartitions": "10000",
     # An error's message, not a page of Java.
     "spark.sql.connect.serverStacktrace.enabled": "false",
     # Rows, errors and bytes of a batch come from the statistics in the commit, never from a job.
