@@ -31,6 +31,7 @@ _CONF = {
     "spark.sql.decimalOperations.allowPrecisionLoss": "true",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "32",
     "spark.sql.maxConcurrentOutputFileWriters": "0",
+    "spark.sql.limit.initialNumPartitions": "1",
     "spark.sql.analyzer.maxIterations": "100",
 }
 
