@@ -36,7 +36,7 @@ def extremes(frame: DataFrame, shape: Shape, function: Extremes, keys: Sequence[
     """
     results: list[Column] = []
     for position, one in zip(shape.others, function.functions, strict=True):
-        results.append(_extreme(one, sf.col(f"c{position}")).alias(f"mz_result_{position}"))
+        results.append(extreme(one, sf.col(f"c{position}")).alias(f"mz_result_{position}"))
     gathered = grouped_with_bystanders(frame, shape, keys, subject, results)
     data = [
         sf.when(subject, sf.col(f"mz_result_{position}")).otherwise(sf.col(f"mz_own_{position}")).alias(f"c{position}")
@@ -48,7 +48,8 @@ def extremes(frame: DataFrame, shape: Shape, function: Extremes, keys: Sequence[
     return gathered.select(*keys, *data, *signs, sf.col(DIFF))
 
 
-def _extreme(function: AggregateFunction, value: Column) -> Column:
+def extreme(function: AggregateFunction, value: Column) -> Column:
+    """Returns the aggregate of `value` over rows that have a diff; all functions but `BIT_XOR` do without."""
     match function:
         case AggregateFunction.MIN:
             return sf.min(value)

@@ -7,7 +7,8 @@ changes of all levels. What the buckets held before is one lookup for all levels
 touch are known from its hash, and a stage whose level did not change after all has no versions.
 
 A monotonic input needs no level below the last: winners are found among the winners and what is new. That is so as long
-as nothing is retracted; a retraction is an error that stays.
+as nothing is retracted; a retraction is an error that stays. Where one row of a group is left, no versions are made
+(`winners.py`).
 
 Cost of a step: the input's changes consolidated once, and read twice from there; for each stage one shuffle, of the
 changes and of the touched buckets. Of a snapshot: a chain of stages, each a branch by itself, so that a filter on the
@@ -25,13 +26,14 @@ from mz_dagster.compute.frame import DIFF, ERROR, META, TIME, at_time, spark_typ
 from mz_dagster.compute.gathered import gathered
 from mz_dagster.compute.scalar.accumulation import NEGATIVE_MULTIPLICITY
 from mz_dagster.compute.state import OwnState
-from mz_dagster.compute.top_rows import top_rows
+from mz_dagster.compute.top_rows import ordered, top_rows
 from mz_dagster.compute.union import union
 from mz_dagster.compute.versions import (
     BUCKET,
     CARRIED,
     LEVEL,
     PRIOR,
+    Places,
     Shape,
     bucket_at,
     first_bucket,
@@ -41,8 +43,9 @@ from mz_dagster.compute.versions import (
     versions,
 )
 from mz_dagster.compute.windowed import windowed
+from mz_dagster.compute.winners import leaves_one_row, winners
 from mz_dagster.errors import InternalError
-from mz_dagster.plan.physical import Extremes, Gathered, Staged, TopRows, Windowed
+from mz_dagster.plan.physical import Extremes, Gathered, Staged, StageFunction, TopRows, Windowed
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -57,17 +60,41 @@ def staged_updates(changes: DataFrame, own: OwnState, node: Staged) -> DataFrame
     """Returns the state's updates that the input's `changes` make, at their times; equal ones may be several."""
     _check(node)
     shape = _shape(node)
+    if node.monotonic and leaves_one_row(node.function):
+        return _winners_updates(changes, own, shape, node)
     last = node.last_level
     flow = _placed(_consolidated(changes, shape), shape, node)
     flow = flow.unionAll(_before(flow, own, shape, node))
     for stage in range(last):
         final = stage == last - 1
-        rows = versions(flow, shape, stage, keeps_changes=not node.monotonic)
+        rows = versions(flow, shape, stage, keeps_changes=not node.monotonic, places=_places(node.function))
         results = _applied(rows, shape, node, list(CARRIED), partition(shape), subject(), last=final)
         extra = _results(shape, node) if final else []
         width = 1 if final else node.buckets[stage + 1]
         flow = replaced(results, shape, stage + 1, width, extra, consolidates=not final)
     return flow.select(*_columns(sf.col(LEVEL), sf.col(BUCKET), shape, node, len(_results(shape, node))))
+
+
+def _winners_updates(changes: DataFrame, own: OwnState, shape: Shape, node: Staged) -> DataFrame:
+    """Returns the updates of a state that is one row for each group of an input that never retracts."""
+    groups = [sf.col(f"c{position}").alias(f"k{2 + i}") for i, position in enumerate(shape.group)]
+    level, bucket = sf.lit(node.last_level).alias("k0"), sf.lit(0).cast("bigint").alias("k1")
+    found = own.lookup(changes.select(level, bucket, *groups), [0, 1, *(2 + position for position in shape.group)])
+    data = [sf.col(f"c{2 + position}").alias(f"c{position}") for position in range(shape.arity)]
+    prior = sf.lit(PRIOR).cast("bigint").alias(TIME)
+    before = found.select(*data, *META).select(*shape.split(), prior, DIFF, ERROR)
+    new = without_error_data(changes, shape.arity).select(*shape.split(), TIME, DIFF, ERROR)
+    summed = (
+        new.unionAll(before).groupBy(*shape.row, TIME, ERROR).agg(sf.sum(DIFF).alias(DIFF)).where(sf.col(DIFF) != 0)
+    )
+    retracted = sf.col(ERROR).isNull() & (sf.col(DIFF) < 0)
+    rows = summed.select(
+        *shape.row, TIME, sf.when(retracted, sf.lit(1).cast("bigint")).otherwise(sf.col(DIFF)).alias(DIFF),
+        sf.when(retracted, sf.lit(RETRACTION)).otherwise(sf.col(ERROR)).alias(ERROR),
+    )  # fmt: skip
+    assert isinstance(node.function, TopRows | Extremes), "these leave one row"
+    updates = winners(rows, shape, node.function)
+    return updates.select(*_columns(sf.lit(node.last_level), sf.lit(0), shape, node, 0))
 
 
 def staged_snapshot(content: DataFrame, node: Staged, as_of: int) -> DataFrame:
@@ -185,6 +212,13 @@ def _applied(
             return windowed(rows, shape, function, parting, own)
         case _:
             assert_never(function)
+
+
+def _places(function: StageFunction) -> Places | None:
+    """Returns which of a bucket's places a stage looks at; None for all."""
+    if not isinstance(function, TopRows) or function.limit is None:
+        return None
+    return Places(function.offset + function.limit, [ordered(one) for one in function.order])
 
 
 def _results(shape: Shape, node: Staged) -> list[str]:

@@ -18,7 +18,8 @@ Floats travel as two columns, the number with unsigned zero and whether the zero
 columns keeps the bits of rows while groups take the two zeros for one.
 
 Cost: one shuffle by bucket for each stage, one window for the times, and a row for each row of a touched bucket and
-each version of it.
+each version of it. Where a stage looks at the first places only, one sort tells the rows that can have one, so that
+only these have versions: of a row behind as many others as there are places and rows that go, there is no need.
 """
 
 from __future__ import annotations
@@ -116,6 +117,19 @@ class Shape:
         return [*data, *(sf.col(sign(position)).desc() for position in self.floats)]
 
 
+@dataclass(frozen=True)
+class Places:
+    """Is the first places of a bucket, of which a row takes as many as its diff.
+
+    Attributes:
+        count: How many.
+        order: By which they are taken, before `Shape.ties`.
+    """
+
+    count: int
+    order: Sequence[Column]
+
+
 def sign(position: int) -> str:
     """Returns the name of the column that tells whether the zero at `position` is negative."""
     return f"mz_negative_{position}"
@@ -131,7 +145,9 @@ def partition(shape: Shape) -> list[str]:
     return [LEVEL, BUCKET, *shape.group_names, FROM, ERROR]
 
 
-def versions(flow: DataFrame, shape: Shape, level: int, *, keeps_changes: bool) -> DataFrame:
+def versions(
+    flow: DataFrame, shape: Shape, level: int, *, keeps_changes: bool, places: Places | None = None
+) -> DataFrame:
     """Returns the rows of each version of the touched buckets of `level`, and the rows that stand by.
 
     Args:
@@ -139,6 +155,8 @@ def versions(flow: DataFrame, shape: Shape, level: int, *, keeps_changes: bool) 
         shape: Of the rows.
         level: The stage's.
         keeps_changes: Whether the level's own changes stand by.
+        places: Which places of a bucket the stage function looks at, None for all. Rows that can have none of them in
+            any version may be missing.
 
     Returns:
         `shape.row`, diff and `CARRIED`; time is NULL but in rows that stand by. Equal rows of a version are one row,
@@ -147,7 +165,15 @@ def versions(flow: DataFrame, shape: Shape, level: int, *, keeps_changes: bool) 
     own = sf.col(LEVEL).eqNullSafe(level)
     changed = own & (sf.col(TIME) > PRIOR)
     bucket = Window.partitionBy(LEVEL, BUCKET, *shape.group_names)
-    times = sf.sort_array(sf.collect_set(sf.when(changed, sf.col(TIME))).over(bucket))
+    times = sf.sort_array(sf.collect_set(sf.when(changed, sf.col(TIME))).over(bucket)).alias("mz_times")
+    if places is None:
+        timed = flow.select("*", times)
+    else:
+        lost = sf.sum(sf.when(changed & (sf.col(DIFF) < 0), -sf.col(DIFF)).otherwise(0)).over(bucket)
+        timed = _ranked(flow, shape, own, places.order).select("*", times, lost.alias("mz_lost"))
+        # So many may go before it and leave it behind the places; one that changes may become an error.
+        behind = sf.col("mz_place") >= sf.lit(places.count) + sf.col("mz_lost")
+        timed = timed.where(~own | sf.col("mz_changed") | ~behind)
     none = sf.lit(None).cast("bigint")
     standing = sf.array(sf.struct(none.alias(FROM), none.alias(UNTIL)))
     spans = sf.zip_with(
@@ -159,7 +185,7 @@ def versions(flow: DataFrame, shape: Shape, level: int, *, keeps_changes: bool) 
     live = sf.filter(sf.concat(standing, spans), lambda span: sf.coalesce(span[FROM] >= sf.col(TIME), stands))
     # Of a bucket that nothing touches there are no versions.
     entries = sf.when(~own, standing).when(sf.size("mz_times") > 0, live)
-    exploded = flow.select("*", times.alias("mz_times")).select("*", sf.explode(entries).alias("mz_span"))
+    exploded = timed.select("*", sf.explode(entries).alias("mz_span"))
     data = [sf.col(name) for name in shape.row]
     spread = exploded.select(
         LEVEL, BUCKET, *data, sf.col(f"mz_span.{FROM}"), sf.col(f"mz_span.{UNTIL}"),
@@ -172,6 +198,25 @@ def versions(flow: DataFrame, shape: Shape, level: int, *, keeps_changes: bool) 
         *carried, *data, sf.when(negative, sf.lit(1).cast("bigint")).otherwise(sf.col(DIFF)).alias(DIFF),
         sf.when(negative, sf.lit(NEGATIVE_MULTIPLICITY)).otherwise(sf.col(ERROR)).alias(ERROR),
     )  # fmt: skip
+
+
+def _ranked(flow: DataFrame, shape: Shape, own: Column, order: Sequence[Column]) -> DataFrame:
+    """Returns a flow, consolidated, with each row's place in its bucket before the interval, and whether it changes.
+
+    Of what is not `own` both mean nothing.
+    """
+    parted = [LEVEL, BUCKET, *shape.group_names]
+    rows = flow.repartition(*parted).groupBy(LEVEL, BUCKET, *shape.row, TIME, ERROR).agg(sf.sum(DIFF).alias(DIFF))
+    ranked = Window.partitionBy(*parted).orderBy(*order, *shape.ties())
+    equal = ranked.rangeBetween(Window.currentRow, Window.currentRow)
+    taken = sf.when(own & (sf.col(TIME) == PRIOR) & (sf.col(DIFF) > 0), sf.col(DIFF)).otherwise(0)
+    # Equal rows take the same place.
+    place = sf.sum(taken).over(ranked.rangeBetween(Window.unboundedPreceding, Window.currentRow)) - sf.sum(taken).over(
+        equal
+    )
+    return rows.where(sf.col(DIFF) != 0).select(
+        "*", place.alias("mz_place"), (sf.max(sf.when(own, sf.col(TIME))).over(equal) > PRIOR).alias("mz_changed")
+    )
 
 
 def replaced(

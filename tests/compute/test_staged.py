@@ -91,6 +91,8 @@ SHAPES = {
     "gathered": staged(GATHERED, 1),
     "row numbers": staged(Windowed((BY_F, BY_T), (WindowFunction("row_number", (), INT8, False),)), 1),
     "monotonic top rows": staged(TopRows((BY_T,), 3), 1, monotonic=True),
+    "monotonic first row": staged(TopRows((BY_T,), 1), 1, monotonic=True),
+    "monotonic extremes": staged(Extremes((MIN, MAX, MIN)), 1, monotonic=True),
 }
 DEEP_SHAPES = {
     **SHAPES,
@@ -107,7 +109,9 @@ DEEP_SHAPES = {
     "bits in three stages": staged(Extremes((BIT_AND, MIN, MAX, MIN, MAX)), 16, 4, 1, group=()),
     "bits in one stage": staged(Extremes((BIT_OR, MIN, MAX, MIN, MAX)), 1, group=()),
     "monotonic bits": staged(Extremes((BIT_XOR, MIN, MAX, MIN, MAX)), 1, group=(), monotonic=True),
-    "monotonic extremes": staged(Extremes((MIN, MAX, MIN)), 1, monotonic=True),
+    "monotonic bits without XOR": staged(Extremes((BIT_OR, MIN, MAX, MIN, MAX)), 1, group=(), monotonic=True),
+    "monotonic first of all": staged(TopRows((BY_F, BY_X), 1), 1, group=(), monotonic=True),
+    "monotonic rows, each once": staged(TopRows((), 1), 1, group=(0, 1, 2, 3, 4), monotonic=True),
 }
 
 

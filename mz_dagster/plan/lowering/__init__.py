@@ -12,6 +12,7 @@ that is `shared:N`.
 - `lookup_order.py`: joins, anew for each step by the sizes that their inputs have then.
 - `needless.py`: arrangements that save nothing.
 - `reduce.py`: aggregation by kind, and the join that puts the kinds together.
+- `restricted.py`: what a filtered input of a join leaves of a large one.
 - `staged.py`: what stands below and above tournaments.
 """
 

@@ -12,6 +12,7 @@ from mz_dagster.plan.lowering.fusion import fused, linear_over, selected
 from mz_dagster.plan.lowering.lookup_order import lookup_order
 from mz_dagster.plan.lowering.needless import without_needless
 from mz_dagster.plan.lowering.reduce import lowered_reduce
+from mz_dagster.plan.lowering.restricted import restricted
 from mz_dagster.plan.lowering.staged import ONE_STAGE, Stages, buckets_for, results_of, staged, state_key
 from mz_dagster.plan.physical import (
     Accumulate,
@@ -33,6 +34,7 @@ from mz_dagster.plan.physical import (
     UnionAll,
     Unnest,
     Windowed,
+    collections_read,
     identity,
     operator_kind,
     physical_inputs,
@@ -160,6 +162,8 @@ class _Lowering:
 
     def _join(self, relation: Join) -> Physical:
         inputs = [self.lowered(one) for one in relation.inputs]
+        if self.arranges and (kept := restricted(relation, list(map(self._made_of, inputs)), self._local)) is not None:
+            return self.lowered(kept)
         # At one time an input is read twice: for its rows and for its errors.
         for i, one in enumerate(inputs):
             if _has_join(one):
@@ -168,6 +172,12 @@ class _Lowering:
         classes = tuple(tuple(with_one_zero(scalar) for scalar in one) for one in relation.equivalences)
         join = DeltaJoin(tuple(inputs), classes, (), relation.relation_type, relation.null_safe)
         return replace(join, orders=tuple(lookup_order(join, i) for i in range(len(inputs))))
+
+    def _made_of(self, plan: Physical) -> frozenset[GlobalId]:
+        """Returns the collections that a plan reads, itself or through arrangements."""
+        kept = {one.id: one.plan for one in self.arrangements}
+        read = collections_read(plan)
+        return frozenset().union(*(self._made_of(kept[id]) if id in kept else {id} for id in read))
 
     def _threshold(self, relation: Threshold) -> Physical:
         columns = relation.relation_type.columns

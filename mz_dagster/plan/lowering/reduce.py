@@ -30,7 +30,7 @@ from mz_dagster.plan.functions import Failure, cast
 from mz_dagster.plan.functions.pure.sums import PRODUCT_DIGITS
 from mz_dagster.plan.lowering.fusion import selected
 from mz_dagster.plan.lowering.staged import ONE_STAGE, Stages, results_of, staged
-from mz_dagster.plan.physical import Accumulate, DeltaJoin, Extremes, Gathered, Physical, StateOperator, Unnest
+from mz_dagster.plan.physical import Accumulate, DeltaJoin, Extremes, Gathered, Physical, StateOperator, TopRows, Unnest
 from mz_dagster.plan.relation import Aggregate, AggregateFunction, ColumnOrder, Reduce
 from mz_dagster.plan.representations import with_one_zero
 from mz_dagster.plan.rewriting import reference
@@ -81,7 +81,7 @@ def lowered_reduce(relation: Reduce, below: Physical, states: States) -> Physica
     """Returns `relation` over `below`, its lowered input."""
     group = _Group(relation, below, states)
     if not relation.aggregates:
-        return group.summed(below, group.keys, [], relation.relation_type)
+        return group.each_once()
     kinds: dict[object, tuple[_Part, list[int]]] = {}
     for number, one in enumerate(relation.aggregates):
         values: object = (one.arguments, one.filter) if one.distinct else None
@@ -152,6 +152,15 @@ class _Group:
     @property
     def keys(self) -> list[Scalar]:
         return [with_one_zero(reference(self.columns, position)) for position in self.relation.key]
+
+    def each_once(self) -> Physical:
+        """Returns the key alone. Of what only ever grows it suffices to remember that it came: no count changes."""
+        columns = self.relation.relation_type
+        stages = self.states.stages(self.relation.group_size, self.columns.monotonic)
+        if not stages.monotonic or not columns.arity:
+            return self.summed(self.below, self.keys, [], columns)
+        node = staged(selected(self.below, [], self.keys, columns), range(columns.arity), TopRows((), 1), stages)
+        return results_of(node, self.states.kept(node), range(columns.arity), columns)
 
     def accumulable(self, numbers: Sequence[int]) -> Physical:
         """Returns counts and sums."""

@@ -55,8 +55,12 @@ def staged(
 
 
 def state_key(node: Staged) -> tuple[int, ...]:
-    """Returns the columns by which the state is looked up: level, bucket, group."""
-    return (0, 1, *(2 + position for position in node.group))
+    """Returns the columns by which the state is looked up: level, bucket, group.
+
+    With a single level and bucket the group alone, by which joins may look up its result, too.
+    """
+    group = tuple(2 + position for position in node.group)
+    return group if node.monotonic and group else (0, 1, *group)
 
 
 def results_of(node: Staged, state: Physical, scalars: Sequence[int], relation_type: RelationType) -> Physical:
