@@ -21,8 +21,8 @@ from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.storage.spark import SparkConfig, close_sessions, ensure_server, open_session, stop_server, warm_up
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-#: Heap of the server on which both sides of every comparison run; what a project's own server has.
-MEMORY = "4g"
+#: Heap of the server on which both sides of every comparison run.
+MEMORY = "8g"
 
 P = ParamSpec("P")
 T = TypeVar("T")
