@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -65,6 +65,7 @@ from mz_dagster.compute.frame import META, replan_while_running, with_positions
 from mz_dagster.compute.graph import Graph, MaintainedNode, Node, SourceNode, TableNode
 from mz_dagster.compute.ingest import FEW_BYTES, ingest
 from mz_dagster.compute.render import Renderer
+from mz_dagster.compute.schedule import Schedule
 from mz_dagster.compute.sizes import rows_at_most
 from mz_dagster.compute.state import FrameState, OwnState, ShardState
 from mz_dagster.compute.step_reads import StepReads
@@ -427,28 +428,27 @@ class Stepper:
         Raises:
             StepLost: Another took the lead, so that nothing of this could be sealed.
         """
-        working = [node for node in run.graph if node.id not in run.done]
-        futures: dict[GlobalId, Future[None]] = {}
+        working = {node.id: node for node in run.graph if node.id not in run.done}
+        schedule = Schedule({id: node.inputs for id, node in working.items()})
 
         def work(node: Node) -> None:
-            for input in node.inputs:
-                if input in futures:
-                    futures[input].result()
             if leadership is not None and not self._catalog.is_leading(leadership):
                 raise _lost(run, f"the lead of epoch {leadership.epoch} is over")
             run.done[node.id] = self._advance(run, node, writer, progress)
 
+        running: dict[Future[None], GlobalId] = {}
         with ThreadPoolExecutor(self._parallelism, thread_name_prefix="mz-step") as pool:
-            # Submitted in the graph's order, so a task only ever waits for tasks that already run.
-            for node in working:
-                futures[node.id] = pool.submit(work, node)
-            pending: set[Future[None]] = set(futures.values())
-            while pending:
-                _, pending = wait(pending, timeout=self._still_working_s)
-                if pending:
-                    progress(self._still_working(run, working))
-            for future in futures.values():
-                future.result()
+            while True:
+                while len(running) < self._parallelism and (id := schedule.take()) is not None:
+                    running[pool.submit(work, working[id])] = id
+                if not running:
+                    break
+                finished, _ = wait(running, timeout=self._still_working_s, return_when=FIRST_COMPLETED)
+                if not finished:
+                    progress(self._still_working(run, list(working.values())))
+                for future in finished:
+                    schedule.done(running.pop(future))
+                    future.result()
 
     def _is_small(self, run: _Run, node: Node) -> bool:
         """Returns whether what is new to a collection is little, as far as one knows before the step."""
