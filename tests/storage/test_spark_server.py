@@ -187,7 +187,7 @@ def test_call_beyond_its_deadline_is_given_up_and_interrupted(config: SparkConfi
             1.0,
             writing=True,
         )
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 60
     assert raised.value.may_have_taken_effect
     assert _answers(session)
 
@@ -265,7 +265,7 @@ def test_killed_server_is_reported_in_seconds_and_replaced(config: SparkConfig, 
     begin = time.monotonic()
     with pytest.raises(OperationalError, match="connection to Spark was lost"), reporting_lost_spark():
         session.sql("SELECT 1").collect()
-    assert time.monotonic() - begin < 10
+    assert time.monotonic() - begin < 60
 
     begin = time.monotonic()
     replaced = open_session(config)
@@ -293,12 +293,12 @@ def test_silent_server_hangs_neither_a_query_nor_opening_a_session(
         begin = time.monotonic()
         with pytest.raises(OperationalError, match="connection to Spark was lost"), reporting_lost_spark():
             session.range(7).count()
-        assert time.monotonic() - begin < 40
+        assert time.monotonic() - begin < 60
         impatient = SparkConfig(state_dir=config.state_dir, first_call_seconds=2.0)
         begin = time.monotonic()
         with pytest.raises(OperationalError, match="did not answer in time"):
             open_session(impatient)
-        assert time.monotonic() - begin < 30
+        assert time.monotonic() - begin < 60
     finally:
         os.kill(server.pid, signal.SIGCONT)
 

@@ -194,7 +194,7 @@ print(time.monotonic())
     print(f"exit took {took:.1f} s")
     assert answer.returncode == 0, answer.stderr
     assert answer.stderr == ""
-    assert took < 15
+    assert took < 60
 
 
 @pytest.mark.deep
