@@ -4,7 +4,8 @@ Who wins among the rows so far is known from the winner before and what is new, 
 time (`versions.py`):
 
     first rows   a row that arrives at time t is first of its group from t until the first time b at which one that
-                 comes before it in the order has arrived; not at all if b <= t
+                 comes before it in the order has arrived; not at all if b <= t. Where the group is the whole row, it
+                 is there from the first of its times
     extremes     at each time of a change, what the values so far come to, if that is not what they came to before
 
 Cost of a step: one lookup of the touched groups' winners, one aggregation of these and the changes, one sort by group.
@@ -25,7 +26,7 @@ from mz_dagster.plan.physical import Extremes, StageFunction, TopRows
 from mz_dagster.plan.relation import AggregateFunction
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, WindowSpec
 
 _UPDATE = "mz_update"
 
@@ -68,18 +69,29 @@ def winners(rows: DataFrame, shape: Shape, function: TopRows | Extremes) -> Data
 
 
 def _first(rows: DataFrame, shape: Shape, function: TopRows) -> DataFrame:
+    if not shape.others and not shape.floats:
+        return _first_times(rows, shape)
     # Equal rows by their times: the later ones change nothing.
     order = [*(ordered(one) for one in function.order), *shape.ties(), sf.col(TIME)]
     better = Window.partitionBy(*shape.group_names, ERROR).orderBy(*order).rowsBetween(Window.unboundedPreceding, -1)
     placed = rows.select(*shape.row, TIME, DIFF, ERROR, sf.min(TIME).over(better).alias("mz_beaten"))
     time, beaten = sf.col(TIME), sf.col("mz_beaten")
-    wins = beaten.isNull() | (beaten > time)
+    wins = _good() & (beaten.isNull() | (beaten > time))
     updates = sf.array(
-        _at(sf.when(wins & (time > PRIOR), time), 1),
-        _at(sf.when(wins, beaten), -1),
+        _at(sf.when(~_good() | (wins & (time > PRIOR)), time), sf.when(_good(), _one()).otherwise(sf.col(DIFF))),
+        _at(sf.when(wins, beaten), _one(-1)),
     )
-    exploded = placed.select(*shape.row, ERROR, sf.explode(_updates(updates)).alias(_UPDATE))
-    return exploded.select(*shape.row, f"{_UPDATE}.{TIME}", f"{_UPDATE}.{DIFF}", ERROR)
+    exploded = placed.select(*shape.row, ERROR, sf.explode(updates).alias(_UPDATE))
+    found = exploded.select(*shape.row, f"{_UPDATE}.{TIME}", f"{_UPDATE}.{DIFF}", ERROR)
+    return found.where(sf.col(TIME).isNotNull())
+
+
+def _first_times(rows: DataFrame, shape: Shape) -> DataFrame:
+    """Returns each row that was not there before, at the first of its times; the group is the whole row."""
+    own_time = sf.when(~_good(), sf.col(TIME)).alias("mz_own_time")
+    diff = sf.when(_good(), _one()).otherwise(sf.sum(DIFF))
+    found = rows.groupBy(*shape.row, ERROR, own_time).agg(sf.min(TIME).alias(TIME), diff.alias(DIFF))
+    return found.where(sf.col(TIME) > PRIOR).select(*shape.row, TIME, DIFF, ERROR)
 
 
 def _extremes(rows: DataFrame, shape: Shape, function: Extremes) -> DataFrame:
@@ -89,35 +101,36 @@ def _extremes(rows: DataFrame, shape: Shape, function: Extremes) -> DataFrame:
     each_time = rows.groupBy(*shape.group_names, TIME, ERROR).agg(sf.sum(DIFF).alias(DIFF), *at_once)
     in_order = Window.partitionBy(*shape.group_names, ERROR).orderBy(TIME)
     until, before = (in_order.rowsBetween(Window.unboundedPreceding, last) for last in (0, -1))
+
+    def over(window: WindowSpec) -> Column:
+        return sf.struct(_one(), *(extreme(one, sf.col(name)).over(window).alias(name) for one, name in by_name))
+
     running = each_time.select(
-        *shape.group_names, TIME, DIFF, ERROR,
-        sf.struct(sf.lit(True), *(extreme(one, sf.col(name)).over(until).alias(name) for one, name in by_name))
-        .alias("mz_until"),
-        sf.struct(sf.lit(True), *(extreme(one, sf.col(name)).over(before).alias(name) for one, name in by_name))
-        .alias("mz_before"),
+        *shape.group_names, TIME, DIFF, ERROR, over(until).alias("mz_until"), over(before).alias("mz_before"),
         (sf.count(sf.lit(1)).over(before) > 0).alias("mz_had"),
     )  # fmt: skip
     time, had = sf.col(TIME), sf.col("mz_had")
-    changed = (time > PRIOR) & (~had | (sf.col("mz_until") != sf.col("mz_before")))
+    changed = _good() & (time > PRIOR) & (~had | (sf.col("mz_until") != sf.col("mz_before")))
     updates = sf.array(
-        _at(sf.when(changed, time), 1, row=sf.col("mz_until")),
-        _at(sf.when(changed & had, time), -1, row=sf.col("mz_before")),
+        _at(sf.when(~_good() | changed, time), sf.when(_good(), _one()).otherwise(sf.col(DIFF)), sf.col("mz_until")),
+        _at(sf.when(changed & had, time), _one(-1), sf.col("mz_before")),
     )
-    passed = _at(time, sf.col(DIFF), row=sf.col("mz_until"))
-    exploded = running.select(*shape.group_names, ERROR, sf.explode(_updates(updates, passed)).alias(_UPDATE))
+    exploded = running.select(*shape.group_names, ERROR, sf.explode(updates).alias(_UPDATE))
     values = {name: sf.col(f"{_UPDATE}.mz_row.{name}").alias(name) for name in names}
     data = [values.get(name, sf.col(name)) for name in (f"c{position}" for position in range(shape.arity))]
     signs = [sf.lit(False).alias(sign(position)) for position in shape.floats]
-    return exploded.select(*data, *signs, f"{_UPDATE}.{TIME}", f"{_UPDATE}.{DIFF}", ERROR)
+    found = exploded.select(*data, *signs, f"{_UPDATE}.{TIME}", f"{_UPDATE}.{DIFF}", ERROR)
+    return found.where(sf.col(TIME).isNotNull())
 
 
-def _at(time: Column, diff: Column | int, *, row: Column | None = None) -> Column:
-    amount = sf.lit(diff).cast("bigint") if isinstance(diff, int) else diff
-    return sf.struct(time.alias(TIME), amount.alias(DIFF), *([] if row is None else [row.alias("mz_row")]))
+def _at(time: Column, diff: Column, *row: Column) -> Column:
+    """Returns an update; none if the time is NULL."""
+    return sf.struct(time.alias(TIME), diff.alias(DIFF), *(one.alias("mz_row") for one in row))
 
 
-def _updates(updates: Column, passed: Column | None = None) -> Column:
-    """Returns those of `updates` that have a time; of an error the row as it is."""
-    present = sf.filter(updates, lambda update: update[TIME].isNotNull())
-    own = _at(sf.col(TIME), sf.col(DIFF)) if passed is None else passed
-    return sf.when(sf.col(ERROR).isNotNull(), sf.array(own)).otherwise(present)
+def _good() -> Column:
+    return sf.col(ERROR).isNull()
+
+
+def _one(sign_: int = 1) -> Column:
+    return sf.lit(sign_).cast("bigint")

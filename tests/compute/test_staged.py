@@ -21,7 +21,7 @@ from pyspark.sql import functions as sf
 from mz_dagster.compute.frame import META, positional, spark_schema
 from mz_dagster.compute.gathered import TOO_MANY_ELEMENTS
 from mz_dagster.compute.render import Renderer
-from mz_dagster.compute.staged import staged_updates
+from mz_dagster.compute.staged import RETRACTION, staged_updates
 from mz_dagster.compute.state import FrameState
 from mz_dagster.errors import InternalError
 from mz_dagster.formalism import NATURAL, Antichain, GlobalId, Ptvc, Timeline, consolidate
@@ -299,3 +299,34 @@ def test_a_result_that_is_too_large_is_an_error_of_the_data(spark: SparkSession)
     found = staged_updates(changes, FrameState(frame_of(spark, node.relation_type, [])), node).collect()
     assert [(row["mz_timestamp"], row["mz_diff"]) for row in found if row["mz_error"] == TOO_MANY_ELEMENTS] == [(3, 1)]
     assert [row["c8"] for row in found if row["c0"] == 1 and row["mz_error"] is None] == ["ababab"]
+
+
+def test_a_row_of_what_only_grows_is_there_from_the_first_of_its_times(spark: SparkSession) -> None:
+    input_ = RelationType((Column("c0", INT4), Column("c1", TEXT)))
+    columns = (Column("level", INT4, False), Column("bucket", INT8, False), *input_.columns)
+    below = ReadCollection(GlobalId("in"), input_, "in")
+    node = Staged(below, (0, 1), TopRows((), 1), (1,), True, RelationType(columns))
+    failed: Row = ("error", "22000 bad record")
+    new: list[Update] = [
+        ((5, "before"), 3, 1),
+        ((6, None), 4, 2),
+        ((6, None), 3, 1),
+        ((7, "x"), 3, 1),
+        ((7, "x"), 5, -1),
+        ((8, ""), 4, 1),
+        ((8, ""), 4, -1),
+        (failed, 4, 2),
+        (failed, 5, -1),
+    ]
+    own = FrameState(frame_of(spark, node.relation_type, [((1, 0, 5, "before"), 1, 1)]))
+    found = Renderer(spark, lambda *_: frame_of(spark, input_, new), own=own).updates(node, 2, 6, lambda _: False)
+    assert found is not None
+    assert Counter(map(tuple, found.collect())) == Counter(
+        [
+            (1, 0, 6, None, 3, 1, None),
+            (1, 0, 7, "x", 3, 1, None),
+            (None, None, None, None, 5, 1, RETRACTION),
+            (None, None, None, None, 4, 2, failed[1]),
+            (None, None, None, None, 5, -1, failed[1]),
+        ]
+    )
