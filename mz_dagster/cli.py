@@ -69,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--ticks", type=_positive, default=1, metavar="N", help="how many ticks to run (default: 1)")
     run.add_argument("--continuous", action="store_true", help="poll and step until interrupted; no sensors, no runs")
     run.add_argument(
-        "--interval", type=_seconds, default=1.0, metavar="S", help="seconds between two polls (default: 1)"
+        "--interval", type=_seconds, default=1.0, metavar="S", help="least seconds between two ticks (default: 1)"
     )
     run.add_argument("--for", dest="for_s", type=_seconds, metavar="S", help="end after so many seconds")
     run.add_argument("--timeline", metavar="NAME", help="the timeline to drive (default: the project's own)")

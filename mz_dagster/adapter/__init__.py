@@ -12,6 +12,7 @@ In the order of import:
 - `catalog_definitions`, `change_plan`, `apply`, `change_cost`: what the catalog holds, as plans and graphs; how the
   project's files differ from it; making it hold them, and what that costs.
 - `engine`: poll, step, reach, compact.
+- `arrivals`: a cheap sign that a poll may find something.
 - `timestamps`, `names`, `peeks`: at which time a statement reads, what its names denote, and what it reads.
 - `dml`, `writes`, `ddl`, `create_sql`, `shows`: INSERT, UPDATE, DELETE and COPY; definitions; lists of them.
 - `maintain`: views by right of capabilities.
@@ -24,6 +25,7 @@ In the order of import:
 It plans nothing itself, renders nothing and writes no batch but a table's.
 """
 
+from mz_dagster.adapter.arrivals import Arrivals
 from mz_dagster.adapter.audit import Audit, NegativeRows, NothingToRecompute, audit, negative_rows
 from mz_dagster.adapter.change_cost import ChangeCost, Hydration, preview_changes
 from mz_dagster.adapter.change_plan import Action, Change, ChangePlan, OrphanStillRead
@@ -40,6 +42,7 @@ from mz_dagster.adapter.timestamps import Isolation, NoValidTimestamp
 
 __all__ = [
     "Action",
+    "Arrivals",
     "Audit",
     "BadProjectFile",
     "BadSettings",

@@ -12,6 +12,7 @@ Losing the whole Dagster instance loses history, not data.
 - `ticks.py`: ticks and partition keys.
 - `sensors.py`: the frontier and the retention sensor, on `runs.py` (which run is live, what was tried in vain) and
   `recording.py` (what is readable and not yet recorded).
+- `warm_launcher.py`, `warm_process.py`: how runs get their workers, in a fraction of a second.
 - `compaction.py`: the compaction job and its schedule.
 - `continuous.py`: a timeline driven in one process.
 - `component.py`, `scaffold.py`: all of it as a component; new projects.

@@ -1,4 +1,7 @@
-"""Continuous mode: one process polls a timeline every second, steps it, and records the same as runs do.
+"""Continuous mode: one process polls a timeline as soon as something arrives, steps it, and records what runs do.
+
+It looks at the sources' folders many times a second, which costs next to nothing, and polls where one has changed, and
+every second anyway.
 
 It holds the lead of the timeline while it works, so the frontier sensor waits, and it takes over from it again as
 soon as the lead is free. Nothing depends on it: ticks are minted and sealed as ever, and what a crash left unrecorded
@@ -17,7 +20,7 @@ from dataclasses import dataclass, field
 import dagster as dg
 from pydantic import Field
 
-from mz_dagster.adapter import Engine, Project
+from mz_dagster.adapter import Arrivals, Engine, Project
 from mz_dagster.catalog import CollectionRow, Leadership, Led
 from mz_dagster.compute import StepLost, StepReport
 from mz_dagster.errors import OperationalError
@@ -41,6 +44,9 @@ Event = dg.AssetMaterialization | dg.AssetCheckEvaluation
 
 Tell = Callable[[str], None]
 
+#: How often to look for arrivals, and how long after a poll at the earliest to follow such a sign, in seconds.
+_LOOK_S, _FOLLOW_S = 0.05, 0.2
+
 
 @dataclass(slots=True)
 class Continuous:
@@ -52,7 +58,8 @@ class Continuous:
         timeline: The timeline.
         specs: Its assets.
         tell: Receives lines for people.
-        interval_s: The least time between two polls, in seconds.
+        interval_s: The least time from one poll that finds something to the next, and the longest between any two, in
+            seconds.
         for_s: After how long to end, in seconds; None for never.
         stop: Ends the loop once set, after the step at work.
         sample_rows: How many of the updates just written an event shows.
@@ -94,15 +101,24 @@ class Continuous:
     def _leading(self, lead: Leadership, until: float | None) -> Iterator[Event]:
         yield from self._record(None)
         while not self._is_over(until):
-            polled = self._now_s()
+            polled, idle = self._now_s(), None
             with self._going_on("poll"):
-                self.engine.poll(self.timeline, leadership=lead)
+                arrivals = Arrivals.of(self.engine, self.timeline)
+                if self.engine.poll(self.timeline, leadership=lead).tick is None:
+                    idle = arrivals
             report = None
             with self._going_on("step"):  # also where a poll failed: what was minted before is closed
                 report = self._step(lead)
             if report is not None:
                 yield from self._record(report)
-            self.stop.wait(max(0.0, polled + self.interval_s - self._now_s()))
+            self._wait(polled, idle if report is None else None)
+
+    def _wait(self, polled: float, arrivals: Arrivals | None) -> None:
+        """Waits for the interval's end, or, if it is given what was there, until something arrives."""
+        while (left := polled + self.interval_s - self._now_s()) > 0 and not self.stop.is_set():
+            if arrivals is not None and self._now_s() >= polled + _FOLLOW_S and arrivals.changed():
+                return
+            self.stop.wait(left if arrivals is None else min(left, _LOOK_S))
 
     def _step(self, lead: Leadership) -> StepReport | None:
         """Closes the open ticks, unless the newest has just failed."""
@@ -197,7 +213,7 @@ class Continuous:
 class ContinuousConfig(dg.Config):
     """Says how to drive."""
 
-    interval_s: float = Field(default=1.0, ge=0.05, description="The least time between two polls, in seconds.")
+    interval_s: float = Field(default=1.0, ge=0.05, description="The least time between two ticks, in seconds.")
     for_s: float | None = Field(default=None, gt=0, description="After how long to end; by default when terminated.")
 
 

@@ -22,8 +22,8 @@ from mz_dagster.errors import OperationalError, ProgrammingError
 from mz_dagster.orchestration.runs import TICK_TAG
 
 #: Settings for low latency: a run starts when it is requested, instead of waiting in a queue that is looked at every
-#: five seconds, and a slow sensor delays no other. A run that does not start is given up, so that another is asked for.
-#: The sensors look every few seconds, so what they found is not kept for long if it was nothing.
+#: five seconds; and a sensor that watches for arrivals delays no other. A run that does not start is given up, so that
+#: another is asked for. The sensors look every few seconds, so what they found is not kept for long if it was nothing.
 DAGSTER_YAML = """\
 telemetry:
   enabled: false
@@ -38,12 +38,19 @@ run_monitoring:
   poll_interval_seconds: 30
 sensors:
   use_threads: true
-  num_workers: 4
+  num_workers: 16
 retention:
   sensor:
     purge_after_days:
       skipped: 1
       failure: 30
+"""
+
+#: More of them, under Linux: elsewhere each run starts a new interpreter, as by default.
+LAUNCHER_YAML = """\
+run_launcher:
+  module: mz_dagster.orchestration.warm_launcher
+  class: WarmRunLauncher
 """
 
 _MODULE = "definitions.py"
@@ -82,7 +89,8 @@ def dagster_home(project: Project) -> Path:
     home.mkdir(parents=True, exist_ok=True)
     settings = home / "dagster.yaml"
     if not settings.exists():
-        settings.write_text(DAGSTER_YAML, encoding="utf-8")
+        launcher = LAUNCHER_YAML if sys.platform == "linux" else ""
+        settings.write_text(DAGSTER_YAML + launcher, encoding="utf-8")
     return home
 
 

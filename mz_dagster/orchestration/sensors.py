@@ -8,6 +8,8 @@ a function of the catalog and of Dagster's records, with no state of its own:
 - a run is asked only for the assets that are behind, at the ticks at which all of these are;
 - a tick whose runs keep ending with it open is asked for after growing waits; a newer tick, at once;
 - while another process leads the timeline, that one polls and steps, and the sensor does neither;
+- Dagster looks at sensors every five seconds. Where each has a thread, an evaluation that finds nothing goes on
+  watching until shortly before its second next look: for arrivals, and for the end of the live run;
 - ticks that became readable without a run become materialized partitions.
 
 A crash between minting and requesting changes nothing: the tick is durable, and the next evaluation asks.
@@ -23,7 +25,7 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-from mz_dagster.adapter import Engine, Project
+from mz_dagster.adapter import Arrivals, Engine, Project
 from mz_dagster.catalog import CollectionRow
 from mz_dagster.errors import Error
 from mz_dagster.orchestration.events import asset_metadata
@@ -45,6 +47,12 @@ _EVENTS = 200
 
 #: How many partitions one evaluation deletes, for the same reason.
 _DELETIONS = 1000
+
+#: For how long an evaluation watches, and after which time it polls again without a sign, in seconds. Dagster looks
+#: every five, and what is not over by then misses a look.
+_WATCH_S, _POLL_S = 8.5, 4.5
+#: How often to look at folders and the live run, and how long after a poll at the earliest to follow a sign.
+_LOOK_S, _FOLLOW_S = 0.1, 0.3
 
 #: How far a frontier may be behind its timeline's time to count as caught up.
 _CAUGHT_UP_MS = 60_000
@@ -81,7 +89,12 @@ def build_frontier_sensor(
     )
     def frontier(context: dg.SensorEvaluationContext, mz: MzResource) -> dg.SensorResult:
         with mz.engine(f"dagster sensor {called}") as engine:
-            return _evaluate(context, engine, chosen)
+            until = engine.clock.monotonic_ms() + 1000 * (_WATCH_S if _may_watch(context) else 0)
+            while True:
+                arrivals = Arrivals.of(engine, chosen)
+                result, live = _evaluate(context, engine, chosen)
+                if _asks(result) or not _comes(context.instance, engine, arrivals, live, until):
+                    return result
 
     return frontier
 
@@ -122,7 +135,35 @@ def build_retention_sensor(
 # ---- the frontier sensor
 
 
-def _evaluate(context: dg.SensorEvaluationContext, engine: Engine, timeline: str) -> dg.SensorResult:
+def _may_watch(context: dg.SensorEvaluationContext) -> bool:
+    """Returns whether the daemon evaluates, which tells since when, and other sensors need not wait for this one."""
+    return context.last_sensor_start_time is not None and bool(
+        context.instance.get_sensor_settings().get("use_threads")
+    )
+
+
+def _asks(result: dg.SensorResult) -> bool:
+    return bool(result.run_requests or result.dynamic_partitions_requests or result.asset_events)
+
+
+def _comes(instance: dg.DagsterInstance, engine: Engine, arrivals: Arrivals, live: str | None, until_ms: float) -> bool:
+    """Waits for the live run's end or else for arrivals; returns whether to evaluate again, and False if time is up."""
+    started = engine.clock.monotonic_ms()
+    while (now := engine.clock.monotonic_ms()) < until_ms:
+        if live is not None:
+            run = instance.get_run_by_id(live)
+            if run is None or run.is_finished:
+                return True
+        elif now >= started + 1000 * _FOLLOW_S and arrivals.changed():
+            return True
+        if now >= started + 1000 * _POLL_S:
+            return True
+        engine.clock.sleep(_LOOK_S)
+    return False
+
+
+def _evaluate(context: dg.SensorEvaluationContext, engine: Engine, timeline: str) -> tuple[dg.SensorResult, str | None]:
+    """Returns what to do, and which run is live."""
     instance = context.instance
     specs = asset_specs(context.repository_def, engine, timeline)
     # Frontiers before runs: what a run had sealed when it is found to be over, it has also recorded.
@@ -138,7 +179,7 @@ def _evaluate(context: dg.SensorEvaluationContext, engine: Engine, timeline: str
         return dg.SensorResult(
             skip_reason=f'timeline "{timeline}" is led by {leader.holder}, which polls and steps it itself',
             cursor=context.cursor,
-        )
+        ), None
     failure: Error | None = None
     reason = ""
     try:
@@ -157,7 +198,7 @@ def _evaluate(context: dg.SensorEvaluationContext, engine: Engine, timeline: str
             skip_reason=f'run {live} of timeline "{timeline}" is live{waiting}',
             dynamic_partitions_requests=requests,
             cursor=context.cursor,
-        )
+        ), live
     lacking, recorded = unrecorded(instance, assets, ticks, Recorded.from_text(context.cursor), most=_EVENTS)
     events = [one.materialization(engine) for one in lacking]
     request = None
@@ -178,7 +219,7 @@ def _evaluate(context: dg.SensorEvaluationContext, engine: Engine, timeline: str
         dynamic_partitions_requests=requests,
         asset_events=events,
         cursor=recorded.to_text(),
-    )
+    ), None
 
 
 def _raise_if_alone(context: dg.SensorEvaluationContext, failure: Error | None, found: bool) -> None:

@@ -28,6 +28,7 @@ from mz_dagster.adapter import Engine, Session
 from mz_dagster.orchestration import partition_key
 from mz_dagster.orchestration.drive import dagster_home, instance_of
 from mz_dagster.orchestration.runs import LIVE
+from mz_dagster.orchestration.warm_process import WORKER_TAG
 from mz_dagster.storage.spark import SparkConfig, ensure_server
 
 DROP_EVERY_S = 2.0
@@ -264,6 +265,7 @@ def test_the_daemon_drives_ticks_and_a_killed_worker_loses_and_repeats_nothing(
         # Runs: only the killed one failed, and none began before the one before had ended.
         runs = sorted(instance.get_run_records(), key=lambda one: one.create_timestamp)
         assert [one.dagster_run.run_id for one in runs if not one.dagster_run.is_success] == killed
+        assert all(WORKER_TAG in one.dagster_run.tags for one in runs)  # launched as shipped
         for earlier, later in pairwise(runs):
             assert earlier.end_time is not None
             assert later.create_timestamp.timestamp() >= earlier.end_time
