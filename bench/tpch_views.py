@@ -20,7 +20,7 @@ def run(bench: Bench) -> None:
     """Measures, checks every view against its query, prints and records."""
     with opened(bench) as project:
         random = together(project, "random", bench.repetitions, warmups=WARMUPS)
-        clustered = together(project, "clustered", bench.repetitions, warmups=0)
+        clustered = together(project, "clustered", bench.repetitions, warmups=1)
         single = alone(project, lambda: project.place("random"), bench.repetitions, warmups=bench.warmups)
         plain = Plain(bench, project)
         full = plain.refreshes(bench.full_repetitions)

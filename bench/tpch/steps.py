@@ -10,7 +10,7 @@ from bench.tpch.data import Kind
 from bench.tpch.project import VIEWS, TpchProject
 
 #: Rounds before the first measured one: Spark compiles, and the JVM does.
-WARMUPS = 2
+WARMUPS = 3
 
 
 @dataclass(frozen=True)
