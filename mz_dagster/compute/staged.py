@@ -36,6 +36,7 @@ from mz_dagster.compute.versions import (
     Places,
     Shape,
     bucket_at,
+    failed_where,
     first_bucket,
     partition,
     replaced,
@@ -81,17 +82,9 @@ def _winners_updates(changes: DataFrame, own: OwnState, shape: Shape, node: Stag
     level, bucket = sf.lit(node.last_level).alias("k0"), sf.lit(0).cast("bigint").alias("k1")
     found = own.lookup(changes.select(level, bucket, *groups), [0, 1, *(2 + position for position in shape.group)])
     data = [sf.col(f"c{2 + position}").alias(f"c{position}") for position in range(shape.arity)]
-    prior = sf.lit(PRIOR).cast("bigint").alias(TIME)
-    before = found.select(*data, *META).select(*shape.split(), prior, DIFF, ERROR)
-    new = without_error_data(changes, shape.arity).select(*shape.split(), TIME, DIFF, ERROR)
-    summed = (
-        new.unionAll(before).groupBy(*shape.row, TIME, ERROR).agg(sf.sum(DIFF).alias(DIFF)).where(sf.col(DIFF) != 0)
-    )
-    retracted = sf.col(ERROR).isNull() & (sf.col(DIFF) < 0)
-    rows = summed.select(
-        *shape.row, TIME, sf.when(retracted, sf.lit(1).cast("bigint")).otherwise(sf.col(DIFF)).alias(DIFF),
-        sf.when(retracted, sf.lit(RETRACTION)).otherwise(sf.col(ERROR)).alias(ERROR),
-    )  # fmt: skip
+    before = found.select(*data, sf.lit(PRIOR).cast("bigint").alias(TIME), DIFF, ERROR)
+    summed = _consolidated(changes.unionAll(before), shape)
+    rows = summed.select(*shape.row, TIME, *failed_where(sf.col(_GOOD) < 0, RETRACTION))
     assert isinstance(node.function, TopRows | Extremes), "these leave one row"
     updates = winners(rows, shape, node.function)
     return updates.select(*_columns(sf.lit(node.last_level), sf.lit(0), shape, node, 0))
@@ -107,12 +100,7 @@ def staged_snapshot(content: DataFrame, node: Staged, as_of: int) -> DataFrame:
     good = sf.col(_GOOD).isNotNull()
     negative = good & (sf.col(DIFF) < 0)
     code = RETRACTION if node.monotonic else NEGATIVE_MULTIPLICITY
-    rows = whole.withColumns(
-        {
-            ERROR: sf.when(negative, sf.lit(code)).otherwise(sf.col(ERROR)),
-            DIFF: sf.when(negative, sf.lit(1).cast("bigint")).otherwise(sf.col(DIFF)),
-        }
-    )
+    rows = whole.select(*shape.row, TIME, BUCKET, *failed_where(negative, code))
     parts = []
     if not node.monotonic and not node.once:
         parts.append(_level(whole.where(good), 0, shape, node))
@@ -148,8 +136,8 @@ def _check(node: Staged) -> None:
     function = node.function
     if isinstance(function, Gathered | Windowed) and len(node.buckets) > 1:
         raise InternalError("groups that are needed whole are made in one stage")
-    winners = isinstance(function, Extremes) or (isinstance(function, TopRows) and not function.offset)
-    if node.monotonic and not winners:
+    keeps_winners = isinstance(function, Extremes) or (isinstance(function, TopRows) and not function.offset)
+    if node.monotonic and not keeps_winners:
         raise InternalError("winners alone do not tell what new rows make of this")
 
 
@@ -167,15 +155,14 @@ def _consolidated(frame: DataFrame, shape: Shape) -> DataFrame:
 
 def _placed(changes: DataFrame, shape: Shape, node: Staged) -> DataFrame:
     """Returns the input's changes as a flow."""
-    good, diff, error = sf.col(_GOOD).isNotNull(), sf.col(DIFF), sf.col(ERROR)
+    good, diff_and_error = sf.col(_GOOD).isNotNull(), [sf.col(DIFF), sf.col(ERROR)]
     if node.monotonic:
         retracted = sf.coalesce(sf.col(_GOOD) < 0, sf.lit(False))
-        diff = sf.when(retracted, sf.lit(1).cast("bigint")).otherwise(diff).alias(DIFF)
-        error = sf.when(retracted, sf.lit(RETRACTION)).otherwise(error).alias(ERROR)
+        diff_and_error = failed_where(retracted, RETRACTION)
         good = good & ~retracted
     level = sf.when(good, sf.lit(0)).alias(LEVEL)
     bucket = sf.when(good, first_bucket(shape, node.buckets[0])).alias(BUCKET)
-    return changes.select(level, bucket, *shape.row, TIME, diff, error)
+    return changes.select(level, bucket, *shape.row, TIME, *diff_and_error)
 
 
 def _before(flow: DataFrame, own: OwnState, shape: Shape, node: Staged) -> DataFrame:

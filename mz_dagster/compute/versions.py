@@ -194,10 +194,13 @@ def versions(
     summed = spread.groupBy(*CARRIED, *shape.row).agg(sf.sum(DIFF).alias(DIFF)).where(sf.col(DIFF) != 0)
     negative = sf.col(FROM).isNotNull() & (sf.col(DIFF) < 0)
     carried = [sf.col(name) for name in CARRIED if name != ERROR]
-    return summed.select(
-        *carried, *data, sf.when(negative, sf.lit(1).cast("bigint")).otherwise(sf.col(DIFF)).alias(DIFF),
-        sf.when(negative, sf.lit(NEGATIVE_MULTIPLICITY)).otherwise(sf.col(ERROR)).alias(ERROR),
-    )  # fmt: skip
+    return summed.select(*carried, *data, *failed_where(negative, NEGATIVE_MULTIPLICITY))
+
+
+def failed_where(wrong: Column, code: str) -> list[Column]:
+    """Returns a frame's diff and error, those of rows that are `wrong` being 1 and `code`."""
+    diff = sf.when(wrong, sf.lit(1).cast("bigint")).otherwise(sf.col(DIFF))
+    return [diff.alias(DIFF), sf.when(wrong, sf.lit(code)).otherwise(sf.col(ERROR)).alias(ERROR)]
 
 
 def _ranked(flow: DataFrame, shape: Shape, own: Column, order: Sequence[Column]) -> DataFrame:

@@ -9,18 +9,14 @@ from decimal import Decimal
 import pytest
 
 from mz_dagster.formalism import GlobalId
-from mz_dagster.plan import collections_read, lower_to_maintained_plan, optimize
+from mz_dagster.plan import collections_read, optimize
 from mz_dagster.plan.physical import Arrangement, DeltaJoin, MaintainedPlan
 from tests.plan.reference import Rows, maintained_rows, rows_of
+from tests.plan.test_sharing import maintained
 from tests.sql.project import bind
 
 T, V = GlobalId("u1"), GlobalId("u3")
 NOT_LAST = "SELECT t.a, t.d FROM t, v WHERE v.k = t.b AND {} AND t.a < (SELECT max(x.a) FROM t x WHERE x.b = v.k)"
-
-
-def maintained(query: str) -> MaintainedPlan:
-    relation = bind(query).relation
-    return lower_to_maintained_plan(optimize(relation), relation.relation_type.names)
 
 
 def kept(plan: MaintainedPlan) -> list[Arrangement]:

@@ -12,7 +12,7 @@ from mz_dagster.plan.lowering.fusion import fused, linear_over, selected
 from mz_dagster.plan.lowering.lookup_order import lookup_order
 from mz_dagster.plan.lowering.needless import without_needless
 from mz_dagster.plan.lowering.reduce import lowered_reduce
-from mz_dagster.plan.lowering.restricted import restricted
+from mz_dagster.plan.lowering.restricted import plain_columns, restricted
 from mz_dagster.plan.lowering.staged import ONE_STAGE, Stages, buckets_for, results_of, staged, state_key
 from mz_dagster.plan.physical import (
     Accumulate,
@@ -61,7 +61,7 @@ from mz_dagster.plan.relation import (
     inputs_of,
 )
 from mz_dagster.plan.representations import with_one_zero
-from mz_dagster.plan.rewriting import reference
+from mz_dagster.plan.rewriting import gets_of, reference
 from mz_dagster.plan.scalar import Call, ColumnRef, Literal
 from mz_dagster.plan.types import BOOL, INT8, MZ_TIMESTAMP, Column, RelationType, smallest_key
 
@@ -161,9 +161,9 @@ class _Lowering:
         return ReadCollection(one.id, plan.relation_type, str(one.id))
 
     def _join(self, relation: Join) -> Physical:
-        inputs = [self.lowered(one) for one in relation.inputs]
-        if self.arranges and (kept := restricted(relation, list(map(self._made_of, inputs)), self._local)) is not None:
+        if self.arranges and (kept := restricted(relation, list(map(self._made_of, relation.inputs)), self._local)):
             return self.lowered(kept)
+        inputs = [self.lowered(one) for one in relation.inputs]
         # At one time an input is read twice: for its rows and for its errors.
         for i, one in enumerate(inputs):
             if _has_join(one):
@@ -173,11 +173,15 @@ class _Lowering:
         join = DeltaJoin(tuple(inputs), classes, (), relation.relation_type, relation.null_safe)
         return replace(join, orders=tuple(lookup_order(join, i) for i in range(len(inputs))))
 
-    def _made_of(self, plan: Physical) -> frozenset[GlobalId]:
-        """Returns the collections that a plan reads, itself or through arrangements."""
+    def _made_of(self, relation: Relation) -> frozenset[GlobalId]:
+        """Returns the collections that a relation is made of, what `Let`s have bound and what is arranged included."""
         kept = {one.id: one.plan for one in self.arrangements}
-        read = collections_read(plan)
-        return frozenset().union(*(self._made_of(kept[id]) if id in kept else {id} for id in read))
+
+        def made_of(id: GlobalId) -> frozenset[GlobalId]:
+            plan = self._local.get(id) or kept.get(id)
+            return frozenset({id}) if plan is None else frozenset().union(*map(made_of, collections_read(plan)))
+
+        return frozenset().union(*(made_of(get.id) for get in gets_of(relation)))
 
     def _threshold(self, relation: Threshold) -> Physical:
         columns = relation.relation_type.columns
@@ -279,17 +283,10 @@ def lookup_key(let: Let) -> tuple[int, ...]:
 
 def _join_key(join: Join, index: int) -> tuple[int, ...]:
     """Returns the columns of input `index` by which the join looks it up."""
-    relation_type = join.inputs[index].relation_type
-    offset = join.offsets[index]
-    key = sorted(
-        {
-            scalar.position - offset
-            for one in join.equivalences
-            for scalar in one
-            if isinstance(scalar, ColumnRef) and 0 <= scalar.position - offset < relation_type.arity
-        }
-    )
-    return tuple(key) or default_key(relation_type)
+    key: set[int] = set()
+    for one in join.equivalences:
+        key |= plain_columns(join, index, one)
+    return tuple(sorted(key)) or default_key(join.inputs[index].relation_type)
 
 
 def _is_cheap(plan: Physical) -> bool:

@@ -46,8 +46,8 @@ def _restricts(join: Join, large: int, filtering: int) -> bool:
         return False
     joined: set[int] = set()
     for one in join.equivalences:
-        if _plain(join, large, one):
-            joined |= _plain(join, filtering, one)
+        if plain_columns(join, large, one):
+            joined |= plain_columns(join, filtering, one)
     return any(key <= joined for key in join.inputs[filtering].relation_type.keys)
 
 
@@ -62,7 +62,7 @@ def _is_scattered(join: Join, large: int, other: int) -> bool:
     """Returns whether one input looks another up, and by no column of the key by which that is laid out."""
     base, mfp = fused(join.inputs[large])
     places = [mfp.projection[position] for one in join.equivalences if _scalars(join, other, one)
-              for position in _plain(join, large, one)]  # fmt: skip
+              for position in plain_columns(join, large, one)]  # fmt: skip
     return bool(places) and not any(place in key for place in places for key in base.relation_type.keys)
 
 
@@ -122,7 +122,7 @@ def _scalars(join: Join, input: int, equivalence: Sequence[Scalar]) -> list[Scal
     return [one for one in equivalence if _inputs(join, one) == {input}]
 
 
-def _plain(join: Join, input: int, equivalence: Sequence[Scalar]) -> set[int]:
+def plain_columns(join: Join, input: int, equivalence: Sequence[Scalar]) -> set[int]:
     """Returns the columns of an input that stand, as they are, in an equivalence; counted within the input."""
     found = (one.position for one in _scalars(join, input, equivalence) if isinstance(one, ColumnRef))
     return {position - join.offsets[input] for position in found}
