@@ -225,8 +225,8 @@ class Bench:
 
     @property
     def warmups(self) -> int:
-        """How many rounds go before those that are counted, where each takes long: at scale 10, minutes."""
-        return 1 if self.scale < 10 else 0
+        """How many rounds go before those that are counted; fewer where each takes long: at scale 10, minutes."""
+        return 3 if self.scale < 10 else 1
 
     @property
     def scale_key(self) -> str:
