@@ -41,6 +41,7 @@ from mz_dagster.plan.values import to_stored
 from mz_dagster.storage.batch_stats import files_by_batch, files_of, in_one_line, stats_on_disk, stored_files
 from mz_dagster.storage.clustering import NO_LAYOUT, Touched, may_hold
 from mz_dagster.storage.known_files import KnownFiles
+from mz_dagster.storage.numerics import short_fields, shortened, stored_names, whole
 from mz_dagster.storage.open_tables import OpenTables, up_to_date
 from mz_dagster.storage.shards import (
     BATCH,
@@ -211,6 +212,7 @@ class LocalShards:
             pa.field(BUCKET, pa.string()),
             *_UPDATE_FIELDS,
             *list(update_schema(collection.columns))[:-3],
+            *short_fields(collection.columns),
         ]
         properties = {**TABLE_PROPERTIES, "delta.dataSkippingStatsColumns": skipping_columns(collection.columns)}
         try:
@@ -243,6 +245,7 @@ class LocalShards:
         path = self.path(collection)
         data = frame.select([*UPDATE_COLUMNS, *(column.name for column in collection.columns)])
         data = data.cast(pa.schema([*_UPDATE_FIELDS, *list(update_schema(collection.columns))[:-3]]))
+        data = shortened(data, collection.columns)
         data = data.add_column(0, pa.field(BATCH, pa.int64()), pa.repeat(pa.scalar(int(batch), pa.int64()), len(data)))
         data = data.add_column(1, pa.field(BUCKET, pa.string()), pa.repeat(pa.scalar(NO_LAYOUT), len(data)))
         try:
@@ -287,6 +290,7 @@ class LocalShards:
         schema = update_schema(collection.columns)
         names = [*(schema.names[:-3] if columns is None else columns), *UPDATE_COLUMNS]
         wanted = pa.schema([schema.field(name) for name in names])
+        stored = pa.schema([*schema, *short_fields(collection.columns)])
         if not files:
             return wanted.empty_table()
         path = self.path(collection)
@@ -297,11 +301,12 @@ class LocalShards:
             None if condition is None else condition | ds.field(ERROR).is_valid(),
         )
         try:
-            found = ds.dataset(paths, schema=schema, format=_PARQUET).to_table(columns=names, filter=asked)
+            dataset = ds.dataset(paths, schema=stored, format=_PARQUET)
+            found = dataset.to_table(columns=stored_names(names, collection.columns), filter=asked)
         except (FileNotFoundError, OSError) as error:
             self._known.forget(collection.shard, [batch.id for batch in batches])
             raise self._incomplete(collection, batches, error) from error
-        return found.cast(wanted)
+        return whole(found, collection.columns).cast(wanted)
 
     def head(self, collection: CollectionRow, batch: Batch, rows: int) -> pa.Table:
         """Returns the first updates of a batch, at most `rows` of them; of its files it decodes no more than that.
@@ -311,18 +316,20 @@ class LocalShards:
             ShardUnavailable: As in `read`.
         """
         wanted = update_schema(collection.columns)
-        found: list[pa.RecordBatch] = []
+        found = [wanted.empty_table()]
+        names = stored_names(wanted.names, collection.columns)
         try:
             for one in self.files(collection, [batch]):
                 path = self.path(collection) / one.path
                 with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
-                    for read in file.iter_batches(rows, columns=wanted.names):
-                        found.append(read.select(wanted.names).cast(wanted))
-                        if sum(part.num_rows for part in found) >= rows:
-                            return pa.Table.from_batches(found, wanted).slice(0, rows)
+                    for read in file.iter_batches(rows, columns=names):
+                        frame = whole(pa.Table.from_batches([read]), collection.columns)
+                        found.append(frame.select(wanted.names).cast(wanted))
+                        if sum(len(part) for part in found) >= rows:
+                            return pa.concat_tables(found).slice(0, rows)
         except (FileNotFoundError, OSError) as error:
             raise self._incomplete(collection, [batch], error) from error
-        return pa.Table.from_batches(found, wanted)
+        return pa.concat_tables(found)
 
     def errors(self, collection: CollectionRow, batches: Sequence[Batch], *, upper: int | None = None) -> pa.Table:
         """Returns time, diff and error of the batches' updates of the error part; opens no file that holds none.
@@ -481,10 +488,13 @@ class LocalShards:
         with self._tables.newest(path) as table:
             if table is None:
                 raise FileNotFoundError("there is no table")
+            known = {one.name for one in table.schema().fields}
             write_deltalake(
                 table,
                 data,
                 mode="append",
+                # A table from before has no columns for short numerics.
+                schema_mode=None if known.issuperset(data.column_names) else "merge",
                 commit_properties=_RETRIES,
                 writer_properties=WriterProperties(compression="ZSTD", max_row_group_size=128 * 1024),
             )

@@ -22,7 +22,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from mz_dagster.plan.functions.plain import to_plain
 from mz_dagster.plan.scalar import Call, ColumnRef, Literal, Scalar
@@ -30,6 +29,7 @@ from mz_dagster.plan.types import Column, Kind
 from mz_dagster.storage.clustering import Bucket
 from mz_dagster.storage.key_hash import HASHED_KINDS, key_hash, unscaled
 from mz_dagster.storage.local_shards import arrow_type
+from mz_dagster.storage.numerics import stored_value
 from mz_dagster.storage.shards import StoredFile
 from mz_dagster.storage.skipping import asked_columns, may_pass
 
@@ -179,7 +179,7 @@ def _any_of(predicates: Sequence[Scalar], columns: Sequence[Column]) -> _Part | 
 
 def _one_of(position: int, values: frozenset[Any], columns: Sequence[Column]) -> _Part:
     """Returns the condition that a column has one of some values."""
-    field, type_ = ds.field(columns[position].name), arrow_type(columns[position].type)
+    field, type_ = stored_value(columns[position], columns), arrow_type(columns[position].type)
     conditions = [field.is_null()] if None in values else []
     present = [one for one in values if one is not None]
     if len(present) == 1:

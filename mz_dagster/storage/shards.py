@@ -1,10 +1,10 @@
 """The protocol of shards: what an implementation must do so that append, read, compaction and sweep are right.
 
 A shard is the folder of one collection, a Delta table with the columns `mz_batch` and `mz_bucket` (the partition),
-`mz_timestamp`, `mz_diff`, `mz_error` and the collection's data columns. All rows under one `mz_batch` come from one
-append, which is one commit; a batch is never appended to twice. What the catalog does not list does not
-exist, so an implementation may leave garbage anywhere except under a listed batch. `mz_bucket` says which keys a file
-may hold (`clustering`).
+`mz_timestamp`, `mz_diff`, `mz_error` and the collection's data columns, a numeric being two (`numerics`). All rows
+under one `mz_batch` come from one append, which is one commit; a batch is never appended to twice. What the catalog
+does not list does not exist, so an implementation may leave garbage anywhere except under a listed batch. `mz_bucket`
+says which keys a file may hold (`clustering`).
 
 `Shards` is generic over its frames: a Spark DataFrame or a pyarrow Table. The columns of an *update frame* are the data
 columns under their SQL names, in order, then `mz_timestamp`, `mz_diff`, `mz_error`.

@@ -32,6 +32,7 @@ from mz_dagster.plan.scalar import Scalar
 from mz_dagster.plan.types import INT8, TEXT, Column, Kind
 from mz_dagster.storage.clustering import NO_LAYOUT, Touched, bucket_count, bucket_prefix, layout_key, may_hold
 from mz_dagster.storage.local_shards import LocalShards
+from mz_dagster.storage.numerics import SHORT_DIGITS, short_names
 from mz_dagster.storage.shards import (
     BATCH,
     BUCKET,
@@ -138,7 +139,6 @@ class SparkShards:
         Raises:
             BatchIncomplete: A listed batch has not as many rows in the table as the catalog says, or lost a file.
         """
-        schema = update_schema(collection.columns)
         path = self._path(collection)
         chosen = [one for one in self.files(collection, batches, where=where) if may_hold(one.bucket, touched)]
         rows = sum(one.rows for one in chosen)
@@ -146,22 +146,23 @@ class SparkShards:
             found = self._local.read_files(collection, batches, chosen, lower=lower, upper=upper, columns=columns)
             if found.nbytes <= HANDED_BYTES:
                 return self._handed(found, _named(collection, columns))
-        frame = self.session.read.schema(schema).parquet(*(str(path / one.path) for one in chosen))
+        stored = self.session.read.schema(_stored_schema(collection.columns))
+        frame = stored.parquet(*(str(path / one.path) for one in chosen))
         # A bound that all updates keep is left out: it would make the code that Spark compiles another at each step.
         if lower is not None and any(one.lower.only < lower for one in batches):
             frame = frame.where(sf.col(TIME) >= sf.lit(lower))
         if upper is not None and any(one.upper.is_empty or one.upper.only > upper for one in batches):
             frame = frame.where(sf.col(TIME) < sf.lit(upper))
-        names = [column.name for column in collection.columns] if columns is None else columns
+        data = _whole(collection, columns)
         if not any(one.errors for one in chosen):
-            return _without_errors(frame, names)
-        return frame if columns is None else frame.select(*map(quoted, names), *UPDATE_COLUMNS)
+            return _without_errors(frame, data)
+        return frame.select(*data, *UPDATE_COLUMNS)
 
     def _handed(self, found: pa.Table, columns: Sequence[Column]) -> DataFrame:
         """Returns an update frame that itself holds the rows that were found."""
         frame = self.session.createDataFrame(found, update_schema(columns))
         has_errors = found.column(ERROR).null_count < len(found)
-        return frame if has_errors else _without_errors(frame, [column.name for column in columns])
+        return frame if has_errors else _without_errors(frame, [sf.col(quoted(column.name)) for column in columns])
 
     def consolidate(
         self, collection: CollectionRow, frame: DataFrame, as_of: int, *, columns: Sequence[str] | None = None
@@ -252,11 +253,12 @@ class SparkShards:
         """Writes a frame, each row into the file of its bucket, in one execution and one commit."""
         self.create(collection)
         path = self._path(collection)
-        names = [quoted(column.name) for column in collection.columns]
         partition = sf.lit(int(batch)).cast("bigint").alias(BATCH)
         with reporting_lost_spark(writing=True):
-            laid_out = frame.select(*names, *UPDATE_COLUMNS, partition, bucket.alias(BUCKET))
-            writer = laid_out.write.format("delta").mode("append")
+            data = _shortened(collection.columns)
+            laid_out = frame.select(*data, *UPDATE_COLUMNS, partition, bucket.alias(BUCKET))
+            # A table from before has no columns for short numerics.
+            writer = laid_out.write.format("delta").mode("append").option("mergeSchema", "true")
             writer.option("maxRecordsPerFile", str(ROWS_PER_FILE)).save(str(path))
         return self._local.committed(collection, batch, interval)
 
@@ -272,13 +274,46 @@ def update_schema(columns: Sequence[Column]) -> types.StructType:
     return types.StructType([types.StructField(column.name, spark_type(column.type)) for column in every])
 
 
-def _without_errors(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """Returns an update frame with these data columns, and without errors, so that Spark knows that there are none.
+def _stored_schema(columns: Sequence[Column]) -> types.StructType:
+    """Returns the schema of the files of a collection with these data columns; see `numerics`."""
+    shorts = short_names(columns)
+    fields = [(shorts[one.name], one.type.scale) for one in columns if one.name in shorts]
+    short = [types.StructField(name, types.DecimalType(SHORT_DIGITS, scale)) for name, scale in fields]
+    return types.StructType([*update_schema(columns), *short])
+
+
+def _shortened(columns: Sequence[Column]) -> list[SparkColumn]:
+    """Returns the columns to store for the data columns of a frame."""
+    shorts, found = short_names(columns), []
+    for one in columns:
+        value = sf.col(quoted(one.name))
+        if one.name in shorts:
+            short = value.try_cast(types.DecimalType(SHORT_DIGITS, one.type.scale))
+            found.append(short.alias(shorts[one.name]))
+            value = sf.when(short.isNull(), value).alias(one.name)
+        found.append(value)
+    return found
+
+
+def _whole(collection: CollectionRow, columns: Sequence[str] | None) -> list[SparkColumn]:
+    """Returns data columns of a collection, all or those of these names, over the columns that are stored."""
+    shorts, found = short_names(collection.columns), []
+    for one in _named(collection, columns):
+        value = sf.col(quoted(one.name))
+        if one.name in shorts:
+            short = sf.col(quoted(shorts[one.name])).cast(spark_type(one.type))
+            value = sf.coalesce(short, value).alias(one.name)
+        found.append(value)
+    return found
+
+
+def _without_errors(frame: DataFrame, data: Sequence[SparkColumn]) -> DataFrame:
+    """Returns a frame of updates, these their data, and no errors, so that Spark knows that there are none.
 
     What it knows to be NULL it plans no work for: tests of each row, and all that is done with errors. A `withColumn`
     would have the server analyze the plan so far, which takes it three times as long as another projection.
     """
-    return frame.select(*map(quoted, columns), TIME, DIFF, sf.lit(None).cast("string").alias(ERROR))
+    return frame.select(*data, TIME, DIFF, sf.lit(None).cast("string").alias(ERROR))
 
 
 def _named(collection: CollectionRow, columns: Sequence[str] | None) -> list[Column]:

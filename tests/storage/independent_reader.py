@@ -114,9 +114,12 @@ class IndependentReader:
         for batch, expected in batches.items():
             count = 0
             for path in files.get(batch, ()):
-                table = pq.ParquetFile(path).read([*columns, "mz_timestamp", "mz_diff"])
+                table = pq.ParquetFile(path).read()
                 for one in table.to_pylist():
-                    updates.append((tuple(one[name] for name in columns), one["mz_timestamp"], one["mz_diff"]))
+                    # A numeric of 18 digits at most is in a column of its own.
+                    short = {name: one.get(f"mz_short_{name}") for name in columns}
+                    row = tuple(one[name] if short[name] is None else short[name] for name in columns)
+                    updates.append((row, one["mz_timestamp"], one["mz_diff"]))
                 count += table.num_rows
             if count != expected:
                 raise Damaged(f"batch {batch} in {shard} holds {count} rows and not {expected}")

@@ -46,6 +46,7 @@ from mz_dagster.storage.clustering import Bucket
 from mz_dagster.storage.key_hash import key_hash
 from mz_dagster.storage.known_files import KnownFiles
 from mz_dagster.storage.lookup import Lookup
+from mz_dagster.storage.numerics import shortened
 from mz_dagster.storage.shards import StoredFile
 
 _COLUMNS = (Column("a", INT2), Column("b", INT8), Column("n", numeric(1)), Column("x", TEXT), Column("t", BOOL))
@@ -122,7 +123,8 @@ def test_a_lookup_finds_exactly_the_rows_that_pass(predicates: list[Scalar], row
     lookup = Lookup.of(predicates, _COLUMNS)
     assert lookup is not None
     table = update_table(_COLUMNS, [(row, n, 1) for n, row in enumerate(rows)])
-    found = ds.dataset(table).to_table(filter=lookup.condition).column("mz_timestamp").to_pylist()
+    stored = ds.dataset(shortened(table, _COLUMNS))
+    found = stored.to_table(filter=lookup.condition).column("mz_timestamp").to_pylist()
     wanted = [n for n, row in enumerate(rows) if all(_evaluated(one, row) is True for one in predicates)]
     assert found == wanted
     for number in wanted:
@@ -177,10 +179,11 @@ _SAME: list[tuple[str, ScalarType, list[Any]]] = [
 def test_each_kind_is_found_by_its_values(name: str, type_: ScalarType, values: list[Any]) -> None:
     columns = (Column("k", type_),)
     table = update_table(columns, [((one,), n, 1) for n, one in enumerate([*values, None])])
+    stored = ds.dataset(shortened(table, columns))
     for number, value in enumerate(values):
         lookup = Lookup.of([Call(f"eq_{name}", (ColumnRef(0, type_), Literal(value, type_)), BOOL)], columns)
         assert lookup is not None
-        found = ds.dataset(table).to_table(filter=lookup.condition).column("mz_timestamp").to_pylist()
+        found = stored.to_table(filter=lookup.condition).column("mz_timestamp").to_pylist()
         assert found == [number]
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 from uuid import UUID as Uuid
 
+import pyarrow.parquet as pq
 import pytest
 
 from mz_dagster.catalog import NO_ROWS, Batch, BatchId, BatchState, BatchStats, CollectionRow
@@ -496,3 +497,80 @@ def test_files_in_which_no_row_passes_are_skipped(harness: Harness) -> None:
 def comparison(type_: ScalarType, operation: str, constant: object) -> Call:
     column = ColumnRef(list(ASCENDING).index(type_), type_)
     return Call(f"{operation}_{type_.kind.name.lower()}", (column, Literal(cast(Any, constant), type_)), BOOL)
+
+
+MOST_SHORT, LEAST_LONG = 10**18 - 1, 10**18
+NUMERICS = (
+    Column("whole", numeric(0)),
+    Column("cents", numeric(2)),
+    Column("fine", numeric(18)),
+    Column("finer", numeric(19)),
+    Column("mz_short_cents", TEXT),  # a user's, if they like
+)
+
+
+def of_digits(digits: int) -> Row:
+    """Returns the row whose numerics have these digits, whatever their scale."""
+    return (*(Decimal(f"{digits}E-{column.type.scale}") for column in NUMERICS[:4]), "x")
+
+
+DIGITS = (0, 1, -1, MOST_SHORT, -MOST_SHORT, LEAST_LONG, -LEAST_LONG, 10**38 - 1, -(10**38) + 1)
+EVERY_LENGTH: list[Update] = [
+    *((of_digits(digits), 5, 1, None) for digits in DIGITS),
+    ((None,) * 5, 5, 1, None),
+    (of_digits(7), 6, 1, "22012 division by zero"),
+]
+
+
+def test_numerics_of_any_length_come_back_exactly(harness: Harness) -> None:
+    shard = collection(NUMERICS)
+    one = harness.shards.append(shard, BatchId(1), harness.frame(NUMERICS, EVERY_LENGTH))
+    local = LocalShards(root(harness))
+    two = local.append(shard, BatchId(2), update_table(NUMERICS, EVERY_LENGTH))
+    parts = [batch(1, one), batch(2, two)]
+    for shards in (harness.shards, local):
+        assert harness.updates(shards.read(shard, parts)) == expected(EVERY_LENGTH * 2)
+        some = shards.read(shard, parts, columns=["fine", "cents"])
+        both = [((row[2], row[1]), time, diff, error) for row, time, diff, error in EVERY_LENGTH * 2]
+        assert harness.updates(some) == expected(both)
+    assert harness.updates(local.head(shard, parts[0], 100)) == expected(EVERY_LENGTH)
+    merged = harness.shards.merge(shard, parts, 0, BatchId(3), ["whole"])
+    doubled = [(row, time, 2 * diff, error) for row, time, diff, error in EVERY_LENGTH]
+    assert harness.updates(harness.shards.read(shard, [batch(3, merged)])) == expected(doubled)
+
+
+def stored(harness: Harness, shard: CollectionRow, one: Batch) -> list[pq.ParquetFile]:
+    """Returns the files of a batch."""
+    folder = root(harness) / shard.shard
+    return [pq.ParquetFile(folder / file.path) for file in harness.shards.files(shard, [one])]
+
+
+def test_numerics_of_18_digits_are_integers_in_the_files(harness: Harness) -> None:
+    shard = collection(NUMERICS)
+    stats = harness.shards.append(shard, BatchId(1), harness.frame(NUMERICS, EVERY_LENGTH))
+    present: Counter[str] = Counter()
+    for file in stored(harness, shard, batch(1, stats)):
+        types = {one.name: one.physical_type for one in map(file.schema.column, range(len(file.schema)))}
+        shorts = [name for name in types if name.startswith("mz_short_") and name != "mz_short_cents"]
+        assert {name: types[name] for name in shorts} == dict.fromkeys(shorts, "INT64")
+        for name in shorts:
+            present[name] += file.metadata.num_rows - file.read([name]).column(name).null_count
+    # Of the eleven rows one has no value, and four have longer ones.
+    assert present == {"mz_short_whole": 6, "mz_short_cents_": 6, "mz_short_fine": 6}
+
+
+def test_a_table_from_before_has_its_numerics_in_one_column(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    shard = collection(NUMERICS)
+    with monkeypatch.context() as before:
+        for module in ("numerics", "spark_shards"):
+            before.setattr(f"mz_dagster.storage.{module}.short_names", lambda columns: {})
+        one = harness.shards.append(shard, BatchId(1), harness.frame(NUMERICS, EVERY_LENGTH))
+    local = LocalShards(root(harness))
+    old = batch(1, one)
+    for shards in (harness.shards, local):
+        assert harness.updates(shards.read(shard, [old])) == expected(EVERY_LENGTH)
+    assert harness.updates(local.head(shard, old, 100)) == expected(EVERY_LENGTH)
+    two = harness.shards.append(shard, BatchId(2), harness.frame(NUMERICS, EVERY_LENGTH))
+    for shards in (harness.shards, local):
+        assert harness.updates(shards.read(shard, [old, batch(2, two)])) == expected(EVERY_LENGTH * 2)
+    assert all("mz_short_whole" in file.schema_arrow.names for file in stored(harness, shard, batch(2, two)))

@@ -23,6 +23,7 @@ from mz_dagster.errors import Error
 from mz_dagster.formalism import GlobalId
 from mz_dagster.storage.batch_stats import stored_files
 from mz_dagster.storage.local_shards import update_schema
+from mz_dagster.storage.numerics import stored_names, whole
 from mz_dagster.storage.open_tables import open_table
 from mz_dagster.storage.shard_copy import FileDamaged, read_footer
 from mz_dagster.storage.shards import DIFF, ERROR, TIME, StoredFile
@@ -134,7 +135,8 @@ def _check_rows(
             path = patient.shards.path(row) / one.path
             try:
                 with pq.ParquetFile(path, coerce_int96_timestamp_unit="us", page_checksum_verification=True) as file:
-                    frame = file.read(columns=schema.names).select(schema.names).cast(schema)
+                    stored = file.read(columns=stored_names(schema.names, row.columns))
+                frame = whole(stored, row.columns).select(schema.names).cast(schema)
             except (OSError, pa.ArrowException, KeyError) as error:
                 yield Finding("file-content", where, f"file {one.path} cannot be read: {error}", None, batch.id)
                 continue
@@ -143,8 +145,7 @@ def _check_rows(
                 yield Finding("file-content", where, f"file {one.path} {what}", None, batch.id)
             if pc.any(pc.equal(frame.column(DIFF), 0)).as_py():
                 yield Finding("diff-zero", where, f"file {one.path} holds an update with diff 0", None, batch.id)
-    whole = len(sound) == len(live)
-    if whole and frames and not row.since.is_empty and patient.objects[row.id]["kind"] in _MULTISETS:
+    if len(sound) == len(live) and frames and not row.since.is_empty and patient.objects[row.id]["kind"] in _MULTISETS:
         yield from _negative(patient, row, pa.concat_tables(frames), live[0])
 
 
