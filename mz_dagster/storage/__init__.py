@@ -13,6 +13,7 @@ Files, in the order of import:
 - `clustering`: how large batches are laid out by key, so that a lookup of few keys reads few rows;
 - `skipping`: which files need not be read, because no row of theirs passes a predicate;
 - `shards`: the protocol that both implementations keep, the physical schema, and the errors of reading;
+- `numerics`: most of them are stored as integers of 64 bits;
 - `table_sync`: what a batch is read through is on disk before it is listed;
 - `batch_stats`: what a batch holds, from Delta's own metadata;
 - `open_tables`: tables that are open already;
