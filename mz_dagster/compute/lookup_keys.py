@@ -93,8 +93,7 @@ class LookupKeys:
 
     def matching(self, session: SparkSession, frame: DataFrame, names: Sequence[str]) -> DataFrame:
         """Returns the rows of a frame whose columns, of these names and in the order of `columns`, equal a key."""
-        fields = [types.StructField(f"k{i}", spark_type(one.type)) for i, one in enumerate(self.columns.values())]
-        keys = session.createDataFrame(self.table, types.StructType(fields))
+        keys = session.createDataFrame(self.table, key_schema(self.columns.values()))
         equal = [
             sf.col(quoted(name)).eqNullSafe(sf.col(key)) if found.null_count else sf.col(quoted(name)) == sf.col(key)
             for name, key, found in zip(names, self.table.column_names, self.table.columns, strict=True)
@@ -158,6 +157,11 @@ class LookupKeys:
         plain = _PLAIN.get(self.columns[position].type.kind)
         found: list[Any] = (column if plain is None else column.cast(plain)).to_pylist()
         return found
+
+
+def key_schema(columns: Iterable[Column]) -> types.StructType:
+    """Returns Spark's schema of a table of keys that are values of these columns."""
+    return types.StructType([types.StructField(f"k{i}", spark_type(one.type)) for i, one in enumerate(columns)])
 
 
 def is_key(column: Column) -> bool:
