@@ -49,12 +49,8 @@ def short_names(columns: Iterable[Column]) -> dict[str, str]:
 
 def short_fields(columns: Sequence[Column]) -> list[pa.Field]:
     """Returns the Arrow fields of a collection's columns for short values."""
-    shorts = short_names(columns)
-    return [
-        pa.field(shorts[column.name], pa.decimal128(SHORT_DIGITS, column.type.scale))
-        for column in columns
-        if column.name in shorts
-    ]
+    scales = {column.name: column.type.scale for column in columns}
+    return [pa.field(short, pa.decimal128(SHORT_DIGITS, scales[name])) for name, short in short_names(columns).items()]
 
 
 def shortened(frame: pa.Table, columns: Sequence[Column]) -> pa.Table:
@@ -71,17 +67,15 @@ def shortened(frame: pa.Table, columns: Sequence[Column]) -> pa.Table:
         >>> shortened(frame, [Column("n", numeric(0))]).to_pydict()
         {'n': [None, Decimal('1000000000000000000'), None], 'mz_short_n': [Decimal('5'), None, None]}
     """
-    shorts = short_names(columns)
-    for column in columns:
-        if column.name in shorts:
-            position = frame.schema.get_field_index(column.name)
-            values, type_ = frame.column(position), frame.schema.field(position).type
-            end = pa.scalar(Decimal(10 ** (SHORT_DIGITS - type_.scale)), type_)
-            fits = pc.and_(pc.less(values, end), pc.greater(values, pc.negate(end)))
-            nothing = pa.scalar(None, type_)
-            short = pc.if_else(fits, values, nothing).cast(pa.decimal128(SHORT_DIGITS, type_.scale))
-            frame = frame.set_column(position, column.name, pc.if_else(fits, nothing, values))
-            frame = frame.append_column(shorts[column.name], short)
+    for name, short in short_names(columns).items():
+        position = frame.schema.get_field_index(name)
+        values, type_ = frame.column(position), frame.schema.field(position).type
+        end = pa.scalar(Decimal(10 ** (SHORT_DIGITS - type_.scale)), type_)
+        fits = pc.and_(pc.less(values, end), pc.greater(values, pc.negate(end)))
+        nothing = pa.scalar(None, type_)
+        short_values = pc.if_else(fits, values, nothing).cast(pa.decimal128(SHORT_DIGITS, type_.scale))
+        frame = frame.set_column(position, name, pc.if_else(fits, nothing, values))
+        frame = frame.append_column(short, short_values)
     return frame
 
 

@@ -32,7 +32,7 @@ from mz_dagster.plan.scalar import Scalar
 from mz_dagster.plan.types import INT8, TEXT, Column, Kind
 from mz_dagster.storage.clustering import NO_LAYOUT, Touched, bucket_count, bucket_prefix, layout_key, may_hold
 from mz_dagster.storage.local_shards import LocalShards
-from mz_dagster.storage.numerics import SHORT_DIGITS, short_names
+from mz_dagster.storage.numerics import SHORT_DIGITS, short_fields, short_names
 from mz_dagster.storage.shards import (
     BATCH,
     BUCKET,
@@ -276,10 +276,8 @@ def update_schema(columns: Sequence[Column]) -> types.StructType:
 
 def _stored_schema(columns: Sequence[Column]) -> types.StructType:
     """Returns the schema of the files of a collection with these data columns; see `numerics`."""
-    shorts = short_names(columns)
-    fields = [(shorts[one.name], one.type.scale) for one in columns if one.name in shorts]
-    short = [types.StructField(name, types.DecimalType(SHORT_DIGITS, scale)) for name, scale in fields]
-    return types.StructType([*update_schema(columns), *short])
+    shorts = [(one.name, types.DecimalType(one.type.precision, one.type.scale)) for one in short_fields(columns)]
+    return types.StructType([*update_schema(columns), *(types.StructField(name, type_) for name, type_ in shorts)])
 
 
 def _shortened(columns: Sequence[Column]) -> list[SparkColumn]:
