@@ -159,6 +159,18 @@ class LookupKeys:
         return found
 
 
+def fetched(frame: DataFrame, columns: Sequence[Column]) -> pa.Table | None:
+    """Returns the rows of a frame, each once, None if they are more than `MOST_KEYS`; runs a job over it.
+
+    Args:
+        frame: With the columns `k0`, `k1`, ...
+        columns: Theirs, whose values are keys.
+    """
+    # Without being told the columns, the client would have all of it analyzed once more to know them.
+    found = frame.distinct().limit(MOST_KEYS + 1).to(key_schema(columns)).toArrow()
+    return found if found.num_rows <= MOST_KEYS else None
+
+
 def key_schema(columns: Iterable[Column]) -> types.StructType:
     """Returns Spark's schema of a table of keys that are values of these columns."""
     return types.StructType([types.StructField(f"k{i}", spark_type(one.type)) for i, one in enumerate(columns)])

@@ -22,22 +22,26 @@ from typing import TYPE_CHECKING, assert_never
 from pyspark.sql import functions as sf
 
 from mz_dagster.compute.extremes import extremes
-from mz_dagster.compute.frame import DIFF, ERROR, META, TIME, at_time, spark_type, without_error_data
+from mz_dagster.compute.frame import DIFF, ERROR, META, TIME, at_time, spark_type
 from mz_dagster.compute.gathered import gathered
 from mz_dagster.compute.scalar.accumulation import NEGATIVE_MULTIPLICITY
 from mz_dagster.compute.state import OwnState
-from mz_dagster.compute.top_rows import ordered, top_rows
+from mz_dagster.compute.top_rows import places, top_rows
+from mz_dagster.compute.top_stages import top_updates
 from mz_dagster.compute.union import union
 from mz_dagster.compute.versions import (
     BUCKET,
     CARRIED,
+    GOOD,
     LEVEL,
     PRIOR,
-    Places,
     Shape,
     bucket_at,
+    bucket_of,
+    consolidated,
     failed_where,
-    first_bucket,
+    hashed,
+    held,
     partition,
     replaced,
     subject,
@@ -46,15 +50,13 @@ from mz_dagster.compute.versions import (
 from mz_dagster.compute.windowed import windowed
 from mz_dagster.compute.winners import leaves_one_row, winners
 from mz_dagster.errors import InternalError
-from mz_dagster.plan.physical import Extremes, Gathered, Staged, StageFunction, TopRows, Windowed
+from mz_dagster.plan.physical import Extremes, Gathered, Staged, TopRows, Windowed
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 #: What a retraction is to a monotonic operator.
 RETRACTION = "XX001 a row was retracted from a collection that never retracts"
-#: The diff of a row that is no error; else NULL.
-_GOOD = "mz_good"
 
 
 def staged_updates(changes: DataFrame, own: OwnState, node: Staged) -> DataFrame:
@@ -64,15 +66,19 @@ def staged_updates(changes: DataFrame, own: OwnState, node: Staged) -> DataFrame
     if node.monotonic and leaves_one_row(node.function):
         return _winners_updates(changes, own, shape, node)
     last = node.last_level
-    flow = _placed(_consolidated(changes, shape), shape, node)
+    if isinstance(node.function, TopRows) and not node.monotonic:
+        flow = top_updates(changes, own, shape, node, node.function)
+        return flow.select(*_columns(sf.col(LEVEL), sf.col(BUCKET), shape, node, 0))
+    flow = _placed(consolidated(changes, shape), shape, node)
     flow = flow.unionAll(_before(flow, own, shape, node))
     for stage in range(last):
         final = stage == last - 1
-        rows = versions(flow, shape, stage, keeps_changes=not node.monotonic, places=_places(node.function))
+        first = places(node.function) if isinstance(node.function, TopRows) else None
+        rows = versions(flow, shape, stage, keeps_changes=not node.monotonic, places=first)
         results = _applied(rows, shape, node, list(CARRIED), partition(shape), subject(), last=final)
         extra = _results(shape, node) if final else []
         width = 1 if final else node.buckets[stage + 1]
-        flow = replaced(results, shape, stage + 1, width, extra, consolidates=not final)
+        flow = replaced(results, shape, sf.lit(stage + 1), bucket_at(width), extra, consolidates=not final)
     return flow.select(*_columns(sf.col(LEVEL), sf.col(BUCKET), shape, node, len(_results(shape, node))))
 
 
@@ -83,8 +89,8 @@ def _winners_updates(changes: DataFrame, own: OwnState, shape: Shape, node: Stag
     found = own.lookup(changes.select(level, bucket, *groups), [0, 1, *(2 + position for position in shape.group)])
     data = [sf.col(f"c{2 + position}").alias(f"c{position}") for position in range(shape.arity)]
     before = found.select(*data, sf.lit(PRIOR).cast("bigint").alias(TIME), DIFF, ERROR)
-    summed = _consolidated(changes.unionAll(before), shape)
-    rows = summed.select(*shape.row, TIME, *failed_where(sf.col(_GOOD) < 0, RETRACTION))
+    summed = consolidated(changes.unionAll(before), shape)
+    rows = summed.select(*shape.row, TIME, *failed_where(sf.col(GOOD) < 0, RETRACTION))
     assert isinstance(node.function, TopRows | Extremes), "these leave one row"
     updates = winners(rows, shape, node.function)
     return updates.select(*_columns(sf.lit(node.last_level), sf.lit(0), shape, node, 0))
@@ -94,10 +100,10 @@ def staged_snapshot(content: DataFrame, node: Staged, as_of: int) -> DataFrame:
     """Returns the state over an input whose content at `as_of` is `content`, as updates at `as_of`."""
     _check(node)
     shape = _shape(node)
-    whole = _consolidated(at_time(content, shape.arity, as_of), shape)
-    whole = whole.select("*", first_bucket(shape, node.buckets[0]).alias(BUCKET))
+    whole = consolidated(at_time(content, shape.arity, as_of), shape)
+    whole = whole.select("*", bucket_of(hashed(shape), node.buckets[0]).alias(BUCKET))
     # By a sum, not by the error, so that the filter stays above the consolidation, which is then computed once.
-    good = sf.col(_GOOD).isNotNull()
+    good = sf.col(GOOD).isNotNull()
     negative = good & (sf.col(DIFF) < 0)
     code = RETRACTION if node.monotonic else NEGATIVE_MULTIPLICITY
     rows = whole.select(*shape.row, TIME, BUCKET, *failed_where(negative, code))
@@ -105,7 +111,7 @@ def staged_snapshot(content: DataFrame, node: Staged, as_of: int) -> DataFrame:
     if not node.monotonic and not node.once:
         parts.append(_level(whole.where(good), 0, shape, node))
         parts += [
-            _level(_after(stage, whole.where(sf.col(_GOOD) > 0), shape, node), stage + 1, shape, node)
+            _level(_after(stage, whole.where(sf.col(GOOD) > 0), shape, node), stage + 1, shape, node)
             for stage in range(node.last_level - 1)
         ]
     result = _after(node.last_level - 1, rows, shape, node)
@@ -145,23 +151,15 @@ def _shape(node: Staged) -> Shape:
     return Shape(node.input.relation_type, node.group)
 
 
-def _consolidated(frame: DataFrame, shape: Shape) -> DataFrame:
-    """Returns the frame's updates as `shape.row`, time, diff, error and `_GOOD`, equal ones summed."""
-    rows = without_error_data(frame, shape.arity).select(*shape.split(), *META)
-    good = sf.sum(sf.when(sf.col(ERROR).isNull(), sf.col(DIFF))).alias(_GOOD)
-    summed = rows.groupBy(*shape.row, TIME, ERROR).agg(sf.sum(DIFF).alias(DIFF), good)
-    return summed.where(sf.col(DIFF) != 0)
-
-
 def _placed(changes: DataFrame, shape: Shape, node: Staged) -> DataFrame:
     """Returns the input's changes as a flow."""
-    good, diff_and_error = sf.col(_GOOD).isNotNull(), [sf.col(DIFF), sf.col(ERROR)]
+    good, diff_and_error = sf.col(GOOD).isNotNull(), [sf.col(DIFF), sf.col(ERROR)]
     if node.monotonic:
-        retracted = sf.coalesce(sf.col(_GOOD) < 0, sf.lit(False))
+        retracted = sf.coalesce(sf.col(GOOD) < 0, sf.lit(False))
         diff_and_error = failed_where(retracted, RETRACTION)
         good = good & ~retracted
     level = sf.when(good, sf.lit(0)).alias(LEVEL)
-    bucket = sf.when(good, first_bucket(shape, node.buckets[0])).alias(BUCKET)
+    bucket = sf.when(good, bucket_of(hashed(shape), node.buckets[0])).alias(BUCKET)
     return changes.select(level, bucket, *shape.row, TIME, *diff_and_error)
 
 
@@ -174,13 +172,10 @@ def _before(flow: DataFrame, own: OwnState, shape: Shape, node: Staged) -> DataF
     group = [sf.col(f"c{position}").alias(f"k{2 + i}") for i, position in enumerate(shape.group)]
     touched = flow.select(sf.inline(sf.array(*places)), *group)
     found = own.lookup(touched, [0, 1, *(2 + position for position in shape.group)])
-    data = [sf.col(f"c{2 + position}").alias(f"c{position}") for position in range(shape.arity)]
-    level = (sf.lit(0) if node.monotonic else sf.col("c0")).alias(LEVEL)
-    if not node.monotonic:
-        found = found.where(sf.col("c0") < node.last_level)  # a lookup may find more than was asked for
-    rows = found.select(level, sf.col("c1").alias(BUCKET), *data, *META)
-    prior = sf.lit(PRIOR).cast("bigint").alias(TIME)
-    return rows.select(LEVEL, BUCKET, *shape.split(), prior, DIFF, ERROR)
+    if node.monotonic:
+        return held(found, shape, sf.lit(0))
+    # A lookup may find more than was asked for.
+    return held(found.where(sf.col("c0") < node.last_level), shape, sf.col("c0"))
 
 
 def _applied(
@@ -190,7 +185,7 @@ def _applied(
     function = node.function
     match function:
         case TopRows():
-            return top_rows(rows, shape, function, keys, parting, own, last=last)
+            return top_rows(rows, shape, function, keys, parting, own, last=sf.lit(last))
         case Extremes():
             return extremes(rows, shape, function, keys, own)
         case Gathered():
@@ -199,13 +194,6 @@ def _applied(
             return windowed(rows, shape, function, parting, own)
         case _:
             assert_never(function)
-
-
-def _places(function: StageFunction) -> Places | None:
-    """Returns which of a bucket's places a stage looks at; None for all."""
-    if not isinstance(function, TopRows) or function.limit is None:
-        return None
-    return Places(function.offset + function.limit, [ordered(one) for one in function.order])
 
 
 def _results(shape: Shape, node: Staged) -> list[str]:

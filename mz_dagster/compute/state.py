@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
+import pyarrow as pa
 from pyspark.sql import functions as sf
 
 from mz_dagster.compute.frame import ERROR, with_positions
+from mz_dagster.compute.lookup_keys import LookupKeys, fetched
 from mz_dagster.compute.step_reads import StepReads
+from mz_dagster.errors import InternalError
 from mz_dagster.formalism import GlobalId
-from mz_dagster.plan.types import RelationType
+from mz_dagster.plan.types import Column, RelationType
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -42,8 +45,33 @@ class OwnState(Protocol):
         """
         ...
 
+    def find(self, keys: pa.Table, positions: Sequence[int]) -> DataFrame:
+        """Returns what `lookup` does, for keys that are known in this process; of a state that fetches."""
+        ...
+
+    def fetched(self, frame: DataFrame, columns: Sequence[Column]) -> pa.Table | None:
+        """Returns the rows of a frame, each once; runs a job over it.
+
+        None if they are not few, or the state's lookups do not begin with knowing their keys.
+
+        Args:
+            frame: Over the operator's changes, or the state.
+            columns: The frame's.
+        """
+        ...
+
     def before(self) -> DataFrame:
         """Returns all updates of the state before the interval, as `lookup` does."""
+        ...
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether a lookup returns all there is, whatever it is asked for."""
+        ...
+
+    @property
+    def prunes(self) -> bool:
+        """Whether the operator's changes are few enough to be sent to all tasks."""
         ...
 
     def kept(self, changes: DataFrame) -> DataFrame:
@@ -65,9 +93,27 @@ class FrameState:
         """Returns the rows of the keys; nothing is pruned."""
         return restricted(self.before(), keys, positions)
 
+    def find(self, keys: pa.Table, positions: Sequence[int]) -> DataFrame:
+        """Is never called: nothing is fetched."""
+        raise InternalError("a state that is hydrated fetches no keys")
+
+    def fetched(self, frame: DataFrame, columns: Sequence[Column]) -> pa.Table | None:
+        """Returns None."""
+        return None
+
     def before(self) -> DataFrame:
         """Returns the frame's data part."""
         return self._frame.where(sf.col(ERROR).isNull())
+
+    @property
+    def is_whole(self) -> bool:
+        """False."""
+        return False
+
+    @property
+    def prunes(self) -> bool:
+        """False: nobody knows how many the changes are."""
+        return False
 
     def kept(self, changes: DataFrame) -> DataFrame:
         """Returns the changes as they are."""
@@ -94,15 +140,29 @@ class ShardState:
         self._upper = upper
         self._prunes = prunes
 
+    @property
+    def prunes(self) -> bool:
+        """Whether the changes are few."""
+        return self._prunes
+
     def lookup(self, keys: DataFrame, positions: Sequence[int]) -> DataFrame:
         """Returns the rows of the keys; may run a small job over `keys`."""
-        if self._is_little:
+        if self.is_whole:
             return self.before()
-        if not self._prunes:
+        if not self.prunes:
             return restricted(self.before(), keys, positions)
         by_position = {position: sf.col(f"k{i}") for i, position in enumerate(positions)}
         found = self._reads.lookup(self._id, self._upper, keys, by_position)
         return restricted(self.before(), keys, positions, few=True) if found is None else self._data(found)
+
+    def find(self, keys: pa.Table, positions: Sequence[int]) -> DataFrame:
+        """Returns the rows of the keys; no job."""
+        columns = {position: self._type.columns[position] for position in positions}
+        return self._data(self._reads.find(self._id, self._upper, LookupKeys.of(columns, [keys])))
+
+    def fetched(self, frame: DataFrame, columns: Sequence[Column]) -> pa.Table | None:
+        """Returns the rows if they are few, unless the state is little or the changes are many."""
+        return None if self.is_whole or not self.prunes else fetched(frame, columns)
 
     def before(self) -> DataFrame:
         """Returns the shard's data part before the interval."""
@@ -110,10 +170,11 @@ class ShardState:
 
     def kept(self, changes: DataFrame) -> DataFrame:
         """Returns the changes, kept on the server if a lookup is going to fetch their keys."""
-        return self._reads.shared(changes) if self._prunes and not self._is_little else changes
+        return self._reads.shared(changes) if self.prunes and not self.is_whole else changes
 
     @property
-    def _is_little(self) -> bool:
+    def is_whole(self) -> bool:
+        """Whether it is little."""
         return self._reads.rows(self._id, self._upper) <= WHOLE_ROWS
 
     def _data(self, frame: DataFrame) -> DataFrame:

@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from mz_dagster.catalog import Batch, CollectionRow
-from mz_dagster.compute.lookup_keys import MOST_KEYS, LookupKeys, is_key, key_schema
+from mz_dagster.compute.lookup_keys import LookupKeys, fetched, is_key
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import ReadCollection
 from mz_dagster.plan.scalar import Scalar
@@ -146,10 +146,9 @@ class StepReads:
         if not columns:
             return None
         own = [by_position[position].alias(f"k{i}") for i, position in enumerate(columns)]
-        # Without being told the columns, the client would have all of it analyzed once more to know them.
-        few = keys.select(*own).distinct().limit(MOST_KEYS + 1).to(key_schema(columns.values()))
-        found = LookupKeys.of(columns, [few.toArrow()])
-        return self.find(id, upper, found, where) if found.are_few else None
+        known = fetched(keys.select(*own), list(columns.values()))
+        found = None if known is None else LookupKeys.of(columns, [known])
+        return self.find(id, upper, found, where) if found is not None and found.are_few else None
 
     def find(self, id: GlobalId, upper: int, keys: LookupKeys, where: Sequence[Scalar] = ()) -> DataFrame:
         """Returns the updates of few keys of a collection before `upper`; no job. Of errors it has any or none."""

@@ -15,7 +15,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as sf
 
 from mz_dagster.compute.frame import DIFF
-from mz_dagster.compute.versions import Shape
+from mz_dagster.compute.versions import Places, Shape
 from mz_dagster.plan.physical import TopRows
 from mz_dagster.plan.relation import ColumnOrder
 
@@ -31,7 +31,7 @@ def top_rows(
     partition: Sequence[str],
     subject: Column,
     *,
-    last: bool,
+    last: Column,
 ) -> DataFrame:
     """Returns the rows that are not `subject`, and of the others the first ones of each partition.
 
@@ -42,7 +42,7 @@ def top_rows(
         keys: Names of the further columns that are kept.
         partition: Names of the columns that part buckets.
         subject: Whether a row is one of a bucket.
-        last: Whether this is the last stage, which leaves out the offset.
+        last: Whether this is the last stage, which leaves out the offset; over `partition`.
 
     Returns:
         `keys`, the columns of `shape` and the diff.
@@ -51,13 +51,20 @@ def top_rows(
     end = sf.sum(DIFF).over(window.rowsBetween(Window.unboundedPreceding, Window.currentRow))
     frame = frame.select(*keys, *shape.row, DIFF, end.alias("mz_end"))
     start = sf.col("mz_end") - sf.col(DIFF)
-    if last and function.offset:
-        start = sf.greatest(start, sf.lit(function.offset).cast("bigint"))
+    if function.offset:
+        start = sf.when(last, sf.greatest(start, sf.lit(function.offset).cast("bigint"))).otherwise(start)
     stop = sf.col("mz_end")
     if function.limit is not None:
         stop = sf.least(stop, sf.lit(function.offset + function.limit).cast("bigint"))
     diff = sf.when(subject, stop - start).otherwise(sf.col(DIFF))
     return frame.where(~subject | (stop > start)).select(*keys, *shape.row, diff.alias(DIFF))
+
+
+def places(function: TopRows) -> Places | None:
+    """Returns which of a bucket's places a stage looks at; None for all."""
+    if function.limit is None:
+        return None
+    return Places(function.offset + function.limit, [ordered(one) for one in function.order])
 
 
 def ordered(order: ColumnOrder) -> Column:

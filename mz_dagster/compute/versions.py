@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as sf
 
-from mz_dagster.compute.frame import DIFF, ERROR, TIME, positional, spark_type
+from mz_dagster.compute.frame import DIFF, ERROR, META, TIME, positional, spark_type, without_error_data
 from mz_dagster.compute.scalar.accumulation import NEGATIVE_MULTIPLICITY
 from mz_dagster.plan.types import Kind, RelationType
 
@@ -48,6 +48,9 @@ FROM = "mz_from"
 UNTIL = "mz_until"
 #: Of a row of versions, the columns besides data and diff.
 CARRIED = (LEVEL, BUCKET, FROM, UNTIL, TIME, ERROR)
+
+#: The diff of a row that is no error; else NULL.
+GOOD = "mz_good"
 
 _FLOATS = (Kind.FLOAT4, Kind.FLOAT8)
 
@@ -146,14 +149,15 @@ def partition(shape: Shape) -> list[str]:
 
 
 def versions(
-    flow: DataFrame, shape: Shape, level: int, *, keeps_changes: bool, places: Places | None = None
+    flow: DataFrame, shape: Shape, level: int | None, *, keeps_changes: bool, places: Places | None = None
 ) -> DataFrame:
     """Returns the rows of each version of the touched buckets of `level`, and the rows that stand by.
 
     Args:
         flow: The flow; what is PRIOR need not be consolidated.
         shape: Of the rows.
-        level: The stage's.
+        level: The stage's. None for all stages at once: then a row of a negative multiplicity is an error at level 0
+            and missing at others, and only level 0 has changes of its own.
         keeps_changes: Whether the level's own changes stand by.
         places: Which places of a bucket the stage function looks at, None for all. Rows that can have none of them in
             any version may be missing.
@@ -162,7 +166,7 @@ def versions(
         `shape.row`, diff and `CARRIED`; time is NULL but in rows that stand by. Equal rows of a version are one row,
         with a positive diff, or with an error and diff 1.
     """
-    own = sf.col(LEVEL).eqNullSafe(level)
+    own = sf.col(LEVEL).isNotNull() if level is None else sf.col(LEVEL).eqNullSafe(level)
     changed = own & (sf.col(TIME) > PRIOR)
     bucket = Window.partitionBy(LEVEL, BUCKET, *shape.group_names)
     times = sf.sort_array(sf.collect_set(sf.when(changed, sf.col(TIME))).over(bucket)).alias("mz_times")
@@ -181,7 +185,9 @@ def versions(
         sf.concat(sf.col("mz_times"), sf.array(none)),
         lambda start, end: sf.struct(start.alias(FROM), end.alias(UNTIL)),
     )
-    stands = changed if keeps_changes else sf.lit(False)
+    stands = sf.lit(keeps_changes) & changed
+    if level is None:
+        stands = stands & (sf.col(LEVEL) == 0)
     live = sf.filter(sf.concat(standing, spans), lambda span: sf.coalesce(span[FROM] >= sf.col(TIME), stands))
     # Of a bucket that nothing touches there are no versions.
     entries = sf.when(~own, standing).when(sf.size("mz_times") > 0, live)
@@ -193,6 +199,8 @@ def versions(
     )  # fmt: skip
     summed = spread.groupBy(*CARRIED, *shape.row).agg(sf.sum(DIFF).alias(DIFF)).where(sf.col(DIFF) != 0)
     negative = sf.col(FROM).isNotNull() & (sf.col(DIFF) < 0)
+    if level is None:
+        summed = summed.where(~negative | (sf.col(LEVEL) == 0))
     carried = [sf.col(name) for name in CARRIED if name != ERROR]
     return summed.select(*carried, *data, *failed_where(negative, NEGATIVE_MULTIPLICITY))
 
@@ -223,21 +231,27 @@ def _ranked(flow: DataFrame, shape: Shape, own: Column, order: Sequence[Column])
 
 
 def replaced(
-    results: DataFrame, shape: Shape, level: int, buckets: int, extra: Sequence[str] = (), *, consolidates: bool
+    results: DataFrame,
+    shape: Shape,
+    level: Column,
+    bucket: Column,
+    extra: Sequence[str] = (),
+    *,
+    consolidates: bool,
 ) -> DataFrame:
     """Returns the flow after a stage: the results of versions as changes of the next level, and what stood by.
 
     Args:
         results: As from `versions`, with the subjects' rows replaced by those of the results.
         shape: Of the rows.
-        level: Of the results.
-        buckets: How many buckets that level has.
+        level: Of the results, over `LEVEL`.
+        bucket: Theirs at that level, over `LEVEL` and `BUCKET`.
         extra: Names of further columns of the results, to be kept.
         consolidates: Whether equal changes become one, so that the next stage is not touched where nothing changed.
     """
     standing = sf.col(FROM).isNull()
-    result_level = sf.when(standing, sf.col(LEVEL)).when(sf.col(ERROR).isNull(), sf.lit(level))
-    result_bucket = sf.when(standing, sf.col(BUCKET)).when(sf.col(ERROR).isNull(), _bucket(sf.col(BUCKET), buckets))
+    result_level = sf.when(standing, sf.col(LEVEL)).when(sf.col(ERROR).isNull(), level)
+    result_bucket = sf.when(standing, sf.col(BUCKET)).when(sf.col(ERROR).isNull(), bucket)
     start = sf.when(standing, sf.col(TIME)).when(sf.col(FROM) > PRIOR, sf.col(FROM))
     updates = sf.array(
         sf.struct(start.alias(TIME), sf.col(DIFF).alias(DIFF)),
@@ -259,17 +273,39 @@ def replaced(
     return flow.select(*columns, TIME, DIFF, ERROR)
 
 
-def first_bucket(shape: Shape, buckets: int) -> Column:
-    """Returns the bucket of a row of level 0: the hash of the columns that are not of the group."""
-    hashed = [sf.col(f"c{position}") for position in shape.others]
-    return _bucket(sf.xxhash64(*hashed), buckets) if hashed else sf.lit(0).cast("bigint")
+def hashed(shape: Shape) -> Column:
+    """Returns a row's hash, by which it has its buckets: that of the columns that are not of the group."""
+    others = [sf.col(f"c{position}") for position in shape.others]
+    return sf.xxhash64(*others) if others else sf.lit(0).cast("bigint")
 
 
-def _bucket(number: Column, buckets: int) -> Column:
+def bucket_of(number: Column, buckets: int) -> Column:
     """Returns the bucket of a hash, or that of a finer level's bucket: both agree for powers of two."""
     return sf.lit(0).cast("bigint") if buckets == 1 else sf.pmod(number, sf.lit(buckets).cast("bigint"))
 
 
 def bucket_at(buckets: int) -> Column:
     """Returns the bucket at a level with `buckets` buckets in which the results of the row's bucket lie."""
-    return _bucket(sf.col(BUCKET), buckets)
+    return bucket_of(sf.col(BUCKET), buckets)
+
+
+def consolidated(frame: DataFrame, shape: Shape) -> DataFrame:
+    """Returns the frame's updates as `shape.row`, time, diff, error and `GOOD`, equal ones summed."""
+    rows = without_error_data(frame, shape.arity).select(*shape.split(), *META)
+    good = sf.sum(sf.when(sf.col(ERROR).isNull(), sf.col(DIFF))).alias(GOOD)
+    summed = rows.groupBy(*shape.row, TIME, ERROR).agg(sf.sum(DIFF).alias(DIFF), good)
+    return summed.where(sf.col(DIFF) != 0)
+
+
+def held(state: DataFrame, shape: Shape, level: Column) -> DataFrame:
+    """Returns updates of a state, as an operator's frame, as a flow of what was PRIOR.
+
+    Args:
+        state: The updates: level and bucket, then the columns of `shape`.
+        shape: Of the rows.
+        level: At which they stand in the flow, over the columns of `state`.
+    """
+    data = [sf.col(f"c{2 + position}").alias(f"c{position}") for position in range(shape.arity)]
+    rows = state.select(level.alias(LEVEL), sf.col("c1").alias(BUCKET), *data, *META)
+    prior = sf.lit(PRIOR).cast("bigint").alias(TIME)
+    return rows.select(LEVEL, BUCKET, *shape.split(), prior, DIFF, ERROR)

@@ -11,18 +11,20 @@ import contextlib
 import io
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import functions as sf
 
 from mz_dagster.compute.frame import META, positional, spark_schema
 from mz_dagster.compute.gathered import TOO_MANY_ELEMENTS
+from mz_dagster.compute.lookup_keys import fetched, key_schema
 from mz_dagster.compute.render import Renderer
 from mz_dagster.compute.staged import RETRACTION, staged_updates
-from mz_dagster.compute.state import FrameState
+from mz_dagster.compute.state import FrameState, OwnState
 from mz_dagster.errors import InternalError
 from mz_dagster.formalism import NATURAL, Antichain, GlobalId, Ptvc, Timeline, consolidate
 from mz_dagster.formalism import Update as FormalUpdate
@@ -54,6 +56,7 @@ INPUT = RelationType(
     (Column("case", INT4), Column("g", FLOAT8), Column("x", FLOAT8), Column("t", TEXT), Column("f", BOOL))
 )
 ARITY = INPUT.arity
+PLACE = (Column("level", INT4, False), Column("bucket", INT8, False))
 BY_X = ColumnOrder(2, descending=True, nulls_first=False)
 BY_T = ColumnOrder(3, descending=False, nulls_first=True)
 BY_F = ColumnOrder(4, descending=True, nulls_first=True)
@@ -65,7 +68,7 @@ def staged(function: StageFunction, *buckets: int, group: tuple[int, ...] = (0, 
         results = [Column(f"r{i}", one.type) for i, one in enumerate(function.aggregates)]
     if isinstance(function, Windowed):
         results = [Column(f"r{i}", one.type) for i, one in enumerate(function.functions)]
-    columns = (Column("level", INT4, False), Column("bucket", INT8, False), *INPUT.columns, *results)
+    columns = (*PLACE, *INPUT.columns, *results)
     below = ReadCollection(GlobalId("in"), INPUT, "in")
     return Staged(below, group, function, buckets, monotonic, RelationType(columns))
 
@@ -152,14 +155,60 @@ def hashable(cell: Any) -> Any:
     return exact(tuple(cell)) if isinstance(cell, list) else cell
 
 
+class WholeState(FrameState):
+    """Is a state that is little."""
+
+    is_whole = True
+
+    def lookup(self, keys: DataFrame, positions: Sequence[int]) -> DataFrame:
+        return self.before()
+
+
+class FetchingState(FrameState):
+    """Is a state whose lookups begin with their keys.
+
+    Attributes:
+        found: The keys by which it was looked up.
+    """
+
+    prunes = True
+
+    def __init__(self, frame: DataFrame, found: list[pa.Table]) -> None:
+        super().__init__(frame)
+        self.found = found
+
+    def fetched(self, frame: DataFrame, columns: Sequence[Column]) -> pa.Table | None:
+        return fetched(frame, columns)
+
+    def find(self, keys: pa.Table, positions: Sequence[int]) -> DataFrame:
+        self.found.append(keys)
+        own = key_schema([PLACE[position] for position in positions])
+        return self.lookup(self._frame.sparkSession.createDataFrame(keys, own), positions)
+
+
 class Life:
     """Is one state operator through its steps, over two sets of cases: some begin with the first time, others hydrated.
 
     They share all later steps, so that one job does for both.
+
+    Args:
+        spark: Where.
+        node: The operator.
+        seed: Of its history.
+        state: Makes its state of a frame.
+        changed: Which part of all changes comes after the beginning.
     """
 
-    def __init__(self, spark: SparkSession, node: Staged, seed: int) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        node: Staged,
+        seed: int,
+        state: Callable[[DataFrame], OwnState] = FrameState,
+        changed: float = 1.0,
+    ) -> None:
         source = random.Random(seed)
+        self._own = state
         names = INPUT.with_names(positional(ARITY))
         self._spark = spark
         self._node = replace(node, input=ReadCollection(GlobalId("in"), names, "in"))
@@ -168,6 +217,9 @@ class Life:
         self._first = random_updates(source, range(CASES // 2), errors=4) if ways[0] else []
         self._hydrated = random_updates(source, range(CASES // 2, CASES), errors=0) if ways[1] else []
         self._hydrated_at = source.randrange(2, TIMES - 3)
+        if changed < 1:
+            for updates in (self._first, self._hydrated):
+                updates[:] = [one for one in updates if one[1] <= self._hydrated_at or source.random() < changed]
         self._cuts = sorted({source.randrange(self._hydrated_at + 2, TIMES), TIMES})
         self._arity = node.relation_type.arity
         self._state: Ptvc[Row, int] = Ptvc.begin(TIMELINE)
@@ -207,7 +259,7 @@ class Life:
         def read(_: GlobalId, lower: int | None, upper: int, where: Sequence[Scalar]) -> DataFrame:
             return frame_of(self._spark, INPUT, [one for one in updates if (lower or 0) <= one[1] < upper])
 
-        own = FrameState(frame_of(self._spark, self._node.relation_type, before))
+        own = self._own(frame_of(self._spark, self._node.relation_type, before))
         return Renderer(self._spark, read, own=own)
 
     def _updates(self, updates: Sequence[Update], lower: int, upper: int, before: Sequence[Update]) -> DataFrame:
@@ -247,6 +299,26 @@ class Life:
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_state_is_the_tournament_recomputed(spark: SparkSession, shape: str) -> None:
     Life(spark, SHAPES[shape], seed=len(shape)).run()
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_first_rows_of_a_little_state_are_those_recomputed(spark: SparkSession, seed: int) -> None:
+    Life(spark, SHAPES["top rows in two stages"], seed, WholeState).run()
+
+
+def test_buckets_whose_first_rows_do_not_change_are_spared(spark: SparkSession) -> None:
+    found: list[pa.Table] = []
+    for seed in range(6):
+        node = staged(TopRows((BY_X, BY_T), 4), *((16, 4, 1) if seed % 2 else (8, 1)), group=())
+        Life(spark, node, seed, lambda frame: FetchingState(frame, found), changed=0.02).run()
+    assert found, "some steps spare buckets"
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("seed", range(40))
+def test_buckets_are_spared_in_many_histories(spark: SparkSession, seed: int) -> None:
+    node = staged(TopRows((BY_X, BY_T), seed % 7), *((16, 4, 1), (8, 1), (1,))[seed % 3], group=())
+    Life(spark, node, 1000 + seed, lambda frame: FetchingState(frame, []), changed=0.01 * (1 + seed % 5)).run()
 
 
 @pytest.mark.deep
