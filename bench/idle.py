@@ -35,6 +35,6 @@ def _round(project: SmallProject) -> tuple[float, float]:
     tick = catalog.write_ts(TIMELINE, engine.now(TIMELINE))
     catalog.mint_tick(TIMELINE, tick, {}, catalog.last_tick(TIMELINE))
     report = project.step(tick)
-    assert not report.used_spark, "nothing has arrived"
+    assert not report.had_work, "nothing has arrived"
     seconds, _ = timed(engine.poll, TIMELINE)
     return report.engine_ms / 1000, seconds

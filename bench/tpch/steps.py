@@ -74,7 +74,7 @@ def alone(project: TpchProject, place: Callable[[], int], repetitions: int, *, w
         for view in VIEWS:
             seconds, report = timed(project.step, tick, own[view])
             found[view].append(seconds)
-            if report.used_spark:
+            if report.had_work:
                 changed.add(view)
         say(f"  each view alone, {round_name(number, warmups)}: {sum(one[-1] for one in found.values()):.2f} s in all")
     timings = {view: Timing(tuple(seconds[warmups:])) for view, seconds in found.items()}

@@ -67,6 +67,7 @@ class CatalogDefinitions:
         self._catalog = catalog
         self._project = project
         self._definitions: dict[GlobalId, Definition] = {}
+        self._digests: dict[GlobalId, str] = {}
 
     # ---- a resolver
 
@@ -200,7 +201,9 @@ class CatalogDefinitions:
         plan = self.definition(row.id).plan
         if plan is None:
             raise InternalError(f'"{name}" has a collection and no plan')
-        if plan_digest(plan) != row.options["arrangements"]:
+        if row.id not in self._digests:
+            self._digests[row.id] = plan_digest(plan)
+        if self._digests[row.id] != row.options["arrangements"]:
             raise PlannedDifferently(
                 f'"{name}" was created by a version of mz_dagster that planned its state otherwise',
                 hint=f'Drop "{name}" and create it again, which hydrates it anew; or go back to that version.',

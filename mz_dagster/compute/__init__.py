@@ -15,7 +15,8 @@ In the order of import:
   can make.
 - `accumulate`: counts and sums per key; `temporal`: temporal filters, and `due`: when the next row changes by itself.
 - `staged`: tournaments of recomputed groups, by `versions` of their buckets; `top_rows`, `extremes`, `gathered` and
-  `windowed` are what a stage does with a bucket; `winners`: one row of each group of an input that only grows.
+  `windowed` are what a stage does with a bucket; `top_stages`: all stages of first rows at once; `winners`: one row of
+  each group of an input that only grows.
 - `render`: a physical plan's updates over an interval, or its content at one time.
 - `ingest`: a source's updates.
 - `graph`, `schedule`, `step`: all collections of a timeline, advanced together and sealed together.

@@ -20,14 +20,15 @@ bigint are at most 2^31 and those of type numeric at most 10^19 units of the las
 2^32 rows, or 10^19.
 
 Cost of a step: a shuffle of the changes after partial sums, a second one, by key, of these sums and the state's rows of
-the touched keys. The changes are evaluated once: the lookup's keys are read from the first shuffle. Of a snapshot: one
-shuffle after partial sums.
+the touched keys. The changes are evaluated once: the lookup's keys are read from the first shuffle, or known before. Of
+a snapshot: one shuffle after partial sums.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as sf
 
@@ -43,18 +44,31 @@ _CHANGED = "mz_changed"
 _ROW = "mz_row"
 
 
-def accumulate_updates(changes: DataFrame, own: OwnState, node: Accumulate) -> DataFrame:
+def accumulate_updates(
+    changes: DataFrame, own: OwnState, node: Accumulate, touched: pa.Table | None = None
+) -> DataFrame:
     """Returns the state's updates that the input's `changes` make, at their times.
 
     Those of the data part are consolidated.
+
+    Args:
+        changes: Of the input.
+        own: The state.
+        node: The operator.
+        touched: The keys of the changes and perhaps others, if they are known here, of a state that prunes.
     """
     keys = positional(node.key_arity)
     totals = _totals(node)
     summed = _summed(changes, node, [*keys, TIME, ERROR]).select("*", sf.lit(True).alias(_CHANGED))
-    # Without a filter, and from the sums: the same shuffle as that of `summed`, which Spark then runs once. The keys of
-    # errors find state rows of which nothing comes.
-    touched = summed.select(*(sf.col(key).alias(f"k{i}") for i, key in enumerate(keys)))
-    prior = own.lookup(touched, range(node.key_arity)).select(
+    if touched is None:
+        # Without a filter, and from the sums: the same shuffle as that of `summed`, which Spark then runs once. The
+        # keys of errors find state rows of which nothing comes.
+        found = own.lookup(
+            summed.select(*(sf.col(key).alias(f"k{i}") for i, key in enumerate(keys))), range(node.key_arity)
+        )
+    else:
+        found = own.find(touched, range(node.key_arity))
+    prior = found.select(
         *keys, TIME, ERROR, DIFF,
         *((sf.col(DIFF) * sf.col(name)).cast(type_).alias(name) for name, type_ in totals),
         sf.lit(False).alias(_CHANGED),

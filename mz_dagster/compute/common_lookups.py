@@ -248,11 +248,11 @@ class CommonLookups:
         usable = {n: position for n, position in enumerate(positions) if is_key(types.columns[position])}
         found = LookupKeys.of(
             {position: types.columns[position] for position in usable.values()},
-            [self._keys_of(*one, lower, upper).select(list(usable)) for one in keys],
+            [self.keys_of(*one, lower, upper).select(list(usable)) for one in keys],
         )
         return with_positions(reads.find(read, upper, found), types) if found.are_few else None
 
-    def _keys_of(self, changed: GlobalId, columns: tuple[int, ...], lower: int, upper: int) -> pa.Table:
+    def keys_of(self, changed: GlobalId, columns: tuple[int, ...], lower: int, upper: int) -> pa.Table:
         """Returns some columns of a collection's updates in an interval."""
         row = self._rows[changed]
         names = [row.columns[position].name for position in columns]

@@ -15,6 +15,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, assert_never
 
+import pyarrow as pa
+
 from mz_dagster.compute.accumulate import accumulate_snapshot, accumulate_updates
 from mz_dagster.compute.constant import FIRST_TIME, constant
 from mz_dagster.compute.delta_join import DeltaJoinRendering
@@ -46,12 +48,14 @@ from mz_dagster.plan.physical import (
     Unnest,
     collections_read,
     identity,
+    is_linear,
     physical_inputs,
 )
 from mz_dagster.plan.scalar import Scalar
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
 #: Returns the updates of a collection with `lower <= time < upper`, None being no bound: its shard's data columns under
 #: their names, then `mz_timestamp`, `mz_diff` and `mz_error`. Rows that fail the predicates, which are over the
@@ -186,10 +190,16 @@ class Renderer:
                 return None if below is None else unnest(below, node)
             case Accumulate():
                 below = self._updates(node.input, lower, upper, is_empty)
-                return None if below is None else accumulate_updates(self._state().kept(below), self._state(), node)
+                if below is None:
+                    return None
+                touched = self._touched(node.input, range(node.key_arity), lower, upper)
+                return accumulate_updates(self._kept(below, node), self._state(), node, touched)
             case Staged():
                 below = self._updates(node.input, lower, upper, is_empty)
-                return None if below is None else staged_updates(self._state().kept(below), self._state(), node)
+                if below is None:
+                    return None
+                touched = self._touched(node.input, node.group, lower, upper) if node.monotonic else None
+                return staged_updates(self._kept(below, node), self._state(), node, touched)
             case TemporalState():
                 below = self._updates(node.input, lower, upper, is_empty)
                 return temporal_updates(below, self._state(), node, lower, upper)
@@ -226,6 +236,24 @@ class Renderer:
 
     def _histories(self, lower: int, upper: int) -> Histories:
         return Histories(self._session, self._read, lower, upper, self._reads)
+
+    def _touched(self, input: Physical, group: Sequence[int], lower: int, upper: int) -> pa.Table | None:
+        """Returns the groups of what changes, if a state is looked up by them and they can be read without Spark."""
+        if self._reads is None or not group or not self._state().prunes:
+            return None
+        positions = list(group)
+        while isinstance(input, Linear):
+            passed = [position for one in positions if (position := input.mfp.passed(one)) is not None]
+            if len(passed) < len(positions):
+                return None
+            input, positions = input.input, passed
+        return (
+            self._reads.changed_keys(input.id, positions, lower, upper) if isinstance(input, ReadCollection) else None
+        )
+
+    def _kept(self, changes: DataFrame, node: Accumulate | Staged) -> DataFrame:
+        """Returns the changes of a state operator's input, computed once if that takes more than to read them."""
+        return changes if is_linear(node.input) else self._state().kept(changes)
 
     def _state(self) -> OwnState:
         if self._own is None:

@@ -6,6 +6,8 @@ differences between consecutive versions of the buckets that level s touches (`v
 changes of all levels. What the buckets held before is one lookup for all levels: the buckets that a changed row can
 touch are known from its hash, and a stage whose level did not change after all has no versions.
 
+First rows need no chain of stages (`top_stages.py`).
+
 A monotonic input needs no level below the last: winners are found among the winners and what is new. That is so as long
 as nothing is retracted; a retraction is an error that stays. Where one row of a group is left, no versions are made
 (`winners.py`).
@@ -19,6 +21,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
+import pyarrow as pa
 from pyspark.sql import functions as sf
 
 from mz_dagster.compute.extremes import extremes
@@ -59,12 +62,19 @@ if TYPE_CHECKING:
 RETRACTION = "XX001 a row was retracted from a collection that never retracts"
 
 
-def staged_updates(changes: DataFrame, own: OwnState, node: Staged) -> DataFrame:
-    """Returns the state's updates that the input's `changes` make, at their times; equal ones may be several."""
+def staged_updates(changes: DataFrame, own: OwnState, node: Staged, touched: pa.Table | None = None) -> DataFrame:
+    """Returns the state's updates that the input's `changes` make, at their times; equal ones may be several.
+
+    Args:
+        changes: Of the input.
+        own: The state.
+        node: The operator.
+        touched: The groups of the changes and perhaps others, if they are known here, of a state that prunes.
+    """
     _check(node)
     shape = _shape(node)
     if node.monotonic and leaves_one_row(node.function):
-        return _winners_updates(changes, own, shape, node)
+        return _winners_updates(changes, own, shape, node, touched)
     last = node.last_level
     if isinstance(node.function, TopRows) and not node.monotonic:
         flow = top_updates(changes, own, shape, node, node.function)
@@ -82,11 +92,17 @@ def staged_updates(changes: DataFrame, own: OwnState, node: Staged) -> DataFrame
     return flow.select(*_columns(sf.col(LEVEL), sf.col(BUCKET), shape, node, len(_results(shape, node))))
 
 
-def _winners_updates(changes: DataFrame, own: OwnState, shape: Shape, node: Staged) -> DataFrame:
+def _winners_updates(
+    changes: DataFrame, own: OwnState, shape: Shape, node: Staged, touched: pa.Table | None
+) -> DataFrame:
     """Returns the updates of a state that is one row for each group of an input that never retracts."""
-    groups = [sf.col(f"c{position}").alias(f"k{2 + i}") for i, position in enumerate(shape.group)]
-    level, bucket = sf.lit(node.last_level).alias("k0"), sf.lit(0).cast("bigint").alias("k1")
-    found = own.lookup(changes.select(level, bucket, *groups), [0, 1, *(2 + position for position in shape.group)])
+    of_group = [2 + position for position in shape.group]
+    if touched is None:
+        groups = [sf.col(f"c{position}").alias(f"k{2 + i}") for i, position in enumerate(shape.group)]
+        level, bucket = sf.lit(node.last_level).alias("k0"), sf.lit(0).cast("bigint").alias("k1")
+        found = own.lookup(changes.select(level, bucket, *groups), [0, 1, *of_group])
+    else:
+        found = own.find(touched, of_group)
     data = [sf.col(f"c{2 + position}").alias(f"c{position}") for position in range(shape.arity)]
     before = found.select(*data, sf.lit(PRIOR).cast("bigint").alias(TIME), DIFF, ERROR)
     summed = consolidated(changes.unionAll(before), shape)

@@ -46,13 +46,11 @@ class OwnState(Protocol):
         ...
 
     def find(self, keys: pa.Table, positions: Sequence[int]) -> DataFrame:
-        """Returns what `lookup` does, for keys that are known in this process; of a state that fetches."""
+        """Returns what `lookup` does, for keys that are known in this process, if the state `prunes`; no job."""
         ...
 
     def fetched(self, frame: DataFrame, columns: Sequence[Column]) -> pa.Table | None:
-        """Returns the rows of a frame, each once; runs a job over it.
-
-        None if they are not few, or the state's lookups do not begin with knowing their keys.
+        """Returns the rows of a frame, each once, None if they are not few; of a state that `prunes`; runs a job.
 
         Args:
             frame: Over the operator's changes, or the state.
@@ -71,7 +69,7 @@ class OwnState(Protocol):
 
     @property
     def prunes(self) -> bool:
-        """Whether the operator's changes are few enough to be sent to all tasks."""
+        """Whether a lookup begins with knowing its keys, the operator's changes being few enough for that."""
         ...
 
     def kept(self, changes: DataFrame) -> DataFrame:
@@ -94,12 +92,12 @@ class FrameState:
         return restricted(self.before(), keys, positions)
 
     def find(self, keys: pa.Table, positions: Sequence[int]) -> DataFrame:
-        """Is never called: nothing is fetched."""
-        raise InternalError("a state that is hydrated fetches no keys")
+        """Is not to be called: nothing prunes."""
+        raise InternalError("a state that is being hydrated is not looked up by known keys")
 
     def fetched(self, frame: DataFrame, columns: Sequence[Column]) -> pa.Table | None:
-        """Returns None."""
-        return None
+        """Is not to be called: nothing prunes."""
+        raise InternalError("a state that is being hydrated fetches no keys")
 
     def before(self) -> DataFrame:
         """Returns the frame's data part."""
@@ -142,8 +140,8 @@ class ShardState:
 
     @property
     def prunes(self) -> bool:
-        """Whether the changes are few."""
-        return self._prunes
+        """Whether the changes are few, and the state is not."""
+        return self._prunes and not self.is_whole
 
     def lookup(self, keys: DataFrame, positions: Sequence[int]) -> DataFrame:
         """Returns the rows of the keys; may run a small job over `keys`."""
@@ -161,8 +159,8 @@ class ShardState:
         return self._data(self._reads.find(self._id, self._upper, LookupKeys.of(columns, [keys])))
 
     def fetched(self, frame: DataFrame, columns: Sequence[Column]) -> pa.Table | None:
-        """Returns the rows if they are few, unless the state is little or the changes are many."""
-        return None if self.is_whole or not self.prunes else fetched(frame, columns)
+        """Returns the rows if they are few."""
+        return fetched(frame, columns)
 
     def before(self) -> DataFrame:
         """Returns the shard's data part before the interval."""
@@ -170,7 +168,7 @@ class ShardState:
 
     def kept(self, changes: DataFrame) -> DataFrame:
         """Returns the changes, kept on the server if a lookup is going to fetch their keys."""
-        return self._reads.shared(changes) if self.prunes and not self.is_whole else changes
+        return self._reads.shared(changes) if self.prunes else changes
 
     @property
     def is_whole(self) -> bool:

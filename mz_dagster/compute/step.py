@@ -38,6 +38,7 @@ from enum import Enum
 from functools import partial
 from threading import Lock
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from mz_dagster.catalog import (
@@ -59,7 +60,9 @@ from mz_dagster.catalog import (
 from mz_dagster.clock import SYSTEM_CLOCK, Clock
 from mz_dagster.compute.common_lookups import CommonLookups
 from mz_dagster.compute.consolidate import consolidate
+from mz_dagster.compute.constant import FIRST_TIME
 from mz_dagster.compute.due import next_due
+from mz_dagster.compute.few_linear import MOST_ROWS, few_linear, is_evaluated_here
 from mz_dagster.compute.few_updates import few_updates, likely_few
 from mz_dagster.compute.frame import META, replan_while_running, with_positions
 from mz_dagster.compute.graph import Graph, MaintainedNode, Node, SourceNode, TableNode
@@ -115,7 +118,7 @@ class CollectionStep:
         rows_in: How many updates the collections that it is defined over have in `[lower, upper)`; all before `upper`
             when it hydrates. Taken from the statistics of their batches, so one that reaches beyond the interval counts
             whole. A source's input is its files, whose records nobody counts: for it this is what it wrote.
-        spark_ms: Time spent computing and writing it, in milliseconds.
+        spark_ms: Time spent computing and writing it, in milliseconds; of few rows perhaps in this process.
         rows_read: How many rows the files hold that it read of its inputs and of its own state, each as often as it was
             read.
         operators: What computes it, for people.
@@ -169,8 +172,8 @@ class StepReport:
         )
 
     @property
-    def used_spark(self) -> bool:
-        """True if the step ran anything on Spark."""
+    def had_work(self) -> bool:
+        """True if the step computed anything."""
         return any(one.spark_ms for one in self.collections)
 
 
@@ -519,6 +522,11 @@ class Stepper:
 
         Returns what was written, and how many rows were read.
         """
+        found = self._evaluated_here(run, node, row, lower, upper)
+        if found is not None:
+            batch, stats = writer.write(self._local, row, row.upper, _at(row.upper, upper), summed(found))
+            self._note(run, row, lower, upper, batch, stats)
+            return stats, run.rows_in(node, lower, upper)
         opened = self._opened(run)
         session, shards = opened.session, opened.shards
         is_grouped = not (isinstance(node, MaintainedNode) and is_linear(node.plan))
@@ -579,11 +587,30 @@ class Stepper:
             updates = consolidate(updates, row.columns) if operator else updates
             key = () if isinstance(node, TableNode) else node.key
             batch, stats = writer.write(shards, row, *whole, updates, key=key, rows=most)
-        if stats.rows:
-            run.written[node.id] = batch
-            interval = (_at(row.upper, lower), _at(row.upper, upper))
-            run.batches[node.id].append(Batch(batch, node.id, *interval, BatchState.WRITING, stats))
+        self._note(run, row, lower, upper, batch, stats)
         return stats
+
+    def _note(self, run: _Run, row: CollectionRow, lower: int, upper: int, batch: BatchId, stats: BatchStats) -> None:
+        """Notes a batch that was written, for the rest of the step to read."""
+        if stats.rows:
+            run.written[row.id] = batch
+            interval = (_at(row.upper, lower), _at(row.upper, upper))
+            run.batches[row.id].append(Batch(batch, row.id, *interval, BatchState.WRITING, stats))
+
+    def _evaluated_here(self, run: _Run, node: Node, row: CollectionRow, lower: int, upper: int) -> pa.Table | None:
+        """Returns a collection's updates in `[lower, upper)` if they are few and need no Spark, else None."""
+        if not isinstance(node, MaintainedNode) or not row.is_hydrated or lower <= FIRST_TIME:
+            return None
+        if sum(run.rows_between(id, lower, upper) for id in node.reads) > MOST_ROWS or not is_evaluated_here(node.plan):
+            return None
+        for input in node.inputs:
+            _check_since(run.rows[input], lower - 1, node)
+
+        def read(id: GlobalId) -> pa.Table:
+            return self._local.read(run.rows[id], run.overlapping(id, lower, upper), lower=lower, upper=upper)
+
+        found = few_linear(node.plan, read, lower)
+        return found.rename_columns([*(column.name for column in row.columns), *META])
 
     def _maintain(
         self,

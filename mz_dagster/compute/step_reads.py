@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from mz_dagster.catalog import Batch, CollectionRow
 from mz_dagster.compute.lookup_keys import LookupKeys, fetched, is_key
@@ -29,6 +30,7 @@ from mz_dagster.storage.clustering import may_hold
 from mz_dagster.storage.shards import Shards, StoredFile
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
@@ -72,7 +74,7 @@ class StepReads:
         self._rows = rows
         self._listed = listed
         self._files: dict[tuple[tuple[Batch, ...], tuple[Scalar, ...], tuple[Column, ...]], tuple[StoredFile, ...]] = {}
-        self._shared: list[DataFrame] = []
+        self._shared: dict[str, DataFrame] = {}
         self.rows_read = 0
 
     def __enter__(self) -> StepReads:
@@ -81,9 +83,10 @@ class StepReads:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for frame in self._shared:
+        for name, frame in self._shared.items():
             with suppress(Exception):  # it goes with its session at the latest; the step has its own errors to tell
                 frame.unpersist()
+                self._session.catalog.dropTempView(name)
 
     def read(self, id: GlobalId, lower: int | None, upper: int, where: Sequence[Scalar] = ()) -> DataFrame:
         """Returns the updates of a collection with `lower <= time < upper`, under its columns' own names.
@@ -169,11 +172,26 @@ class StepReads:
         """
         return None if self._common is None else self._common.of(path, lower, upper, self)
 
+    def changed_keys(self, id: GlobalId, positions: Sequence[int], lower: int, upper: int) -> pa.Table | None:
+        """Returns columns of a collection's updates with `lower <= time < upper`; no job. Rows may repeat.
+
+        None if the updates are many, or the columns' values cannot be keys.
+        """
+        columns = self._rows[id].columns
+        few = sum(batch.stats.rows for batch in self._listed(id, lower, upper)) <= ONE_TASK_ROWS
+        if self._common is None or not few or not all(is_key(columns[position]) for position in positions):
+            return None
+        return self._common.keys_of(id, tuple(positions), lower, upper)
+
     def shared(self, frame: DataFrame) -> DataFrame:
-        """Returns the frame, computed only once however often it is used, until the end of the block."""
-        kept = frame.persist()
-        self._shared.append(kept)
-        return kept
+        """Returns the frame, computed only once however often it is used, until the end of the block.
+
+        It is under a name, so that it is analyzed only once, too, and not in each query that it is a part of.
+        """
+        name = f"mz_shared_{uuid4().hex}"
+        frame.createOrReplaceTempView(name)
+        self._shared[name] = self._session.table(name)
+        return self._shared[name].persist()
 
     def _counted(self, frame: DataFrame, rows: int) -> DataFrame:
         self.rows_read += rows

@@ -5,18 +5,17 @@ from. So no stage has to wait for the one below: in a version of the input, the 
 ones among
 
     the rows of the input that the step changes, and
-    of each finest bucket in it, what represents that at PRIOR: its rows at the coarsest level whose bucket of theirs
-    does not change; where all do, its rows at level 0.
+    of each finest bucket in it, what represents that at PRIOR: all its rows where it changes itself, else the first
+    rows of the largest bucket around it that does not.
 
 They are put together for each stage at once, and `versions` and `top_rows` see one frame with all stages in it.
 
-*Sparing buckets.* Much less represents a bucket whose first rows the step does not change: they are in all versions
-among the input's rows, so no other row of PRIOR comes to be one of the first, and for this stage the first rows alone
-represent the bucket (at the level above they are known). What the rows that the step changes were at PRIOR is looked up
-at level 0 by their hash, since a multiplicity can be negative. Which buckets can be spared
-takes one query more, together with that for the keys; it is made where a state is large and its rows are no groups, as
-those of `ORDER BY ... LIMIT` are. If a bucket of a coarser level cannot be spared, none is: then its representatives
-are many anyway, and as the first rows of so many, they change seldom.
+*Sparing buckets.* Much less represents a bucket none of whose first rows the step changes. These are rows of the input
+in every version, so no other row of PRIOR comes to be one of the first: they alone represent the bucket at its stage.
+What the rows that the step changes were at PRIOR is looked up by their hash besides, since a multiplicity may have been
+negative. Which buckets can be spared is asked together with the keys of the lookup, where a state is large and has no
+groups, as that of `ORDER BY ... LIMIT`. If one of a coarser level cannot, none is spared: that is rare, as it has the
+first rows of many.
 
 A little state is all there: its level 0 represents every bucket.
 
@@ -105,8 +104,7 @@ class _Tournament:
             rows = self._held(self._own.before().where(sf.col("c0") == 0))
             return self._at_stages(rows, sf.array(*(sf.lit(stage) for stage in range(len(self._buckets)))))
         touched = self._touched()
-        spares = not self._shape.group and not self._function.offset and self._function.limit is not None
-        fetched = self._fetched(touched) if spares else None
+        fetched = self._fetched(touched) if self._may_spare else None
         if fetched is None:
             return self._representatives(touched)
         numbers: dict[int | None, set[int]] = {}
@@ -116,6 +114,11 @@ class _Tournament:
         if any(stage for stage in numbers):
             return self._representatives(touched)
         return self._sparing(changed, numbers.get(0, set()))
+
+    @property
+    def _may_spare(self) -> bool:
+        has_all_first = not self._function.offset and self._function.limit is not None
+        return has_all_first and not self._shape.group and self._own.prunes
 
     def _touched(self) -> DataFrame:
         """Returns the hash and the group of what changes, rows that cancel each other among them."""
@@ -158,7 +161,8 @@ class _Tournament:
         None if that is not worth its query.
         """
         hashes = touched.select(_HASH)
-        winners = self._held(self._own.before().where(sf.col("c0") > 0))
+        above = [(level, bucket) for level, n in enumerate((*self._buckets[1:], 1), 1) for bucket in range(n)]
+        winners = self._held(self._own.find(_table(above), [0, 1]).where(sf.col("c0") > 0))
         found = winners.join(hashes.hint("broadcast"), _HASH, "left_semi").select(
             (sf.col(LEVEL) - 1).alias(LEVEL), _HASH
         )

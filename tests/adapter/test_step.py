@@ -272,7 +272,7 @@ def test_an_idle_tick_over_fifty_collections_costs_next_to_nothing(
             costs.append(1000 * (process_time() - start))
             waits.append(report.engine_ms)
             assert {one.outcome for one in report.collections} <= {Outcome.IDLE, Outcome.CURRENT}
-            assert not report.used_spark
+            assert not report.had_work
             assert all(row.upper.only == tick + 1 for row in engine.catalog.collections(TIMELINE))
         poll = engine.poll(TIMELINE)  # finds nothing: no tick, but the frontiers move
         assert poll.tick is None

@@ -103,7 +103,7 @@ def test_a_stepped_project_is_what_the_queries_say(bench: Bench, few_views: tupl
     with tpch.opened(bench) as project:
         assert project.rounds == [], "the next run begins with the project as it was kept"
         assert project.place("clustered")
-        assert project.step(project.ingest()).used_spark
+        assert project.step(project.ingest()).had_work
 
 
 def test_every_query_of_a_view_is_found() -> None:
@@ -117,7 +117,7 @@ def test_sparks_work_is_counted(bench: Bench) -> None:
     with small_project(bench, sql, sources=["s"]) as project:
         project.drop("s", "0", [upsert({"id": 1, "v": 2}, key="id")])
         before = spark_work(bench)
-        assert project.step(project.poll()).used_spark
+        assert project.step(project.poll()).had_work
         work = spark_work(bench) - before
     assert work.jobs > 0
     assert work.executions > 0

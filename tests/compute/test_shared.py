@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mz_dagster.compute.delta_join import DeltaJoinRendering
 from mz_dagster.compute.frame import spark_schema
 from mz_dagster.compute.render import Renderer
 from mz_dagster.compute.snapshot import snapshot
+from mz_dagster.compute.step_reads import StepReads
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import (
     DeltaJoin,
@@ -93,6 +94,18 @@ def test_a_shared_subplan_is_cut_off_and_read_like_a_collection(spark: SparkSess
             assert totals(snapshot(spark, read, plan, 2)) == expected(2)
     finally:
         close_session(other)
+    assert not [one.name for one in spark.catalog.listTables() if one.name.startswith("mz_shared")]
+
+
+def test_what_a_step_shares_is_there_until_it_is_over(spark: SparkSession) -> None:
+    shards: Any = None
+    with StepReads(spark, shards, {}, lambda _id, _lower, _upper: ()) as reads:
+        given = reading(spark).where("a < 3")
+        kept = reads.shared(given)
+        levels = [given.storageLevel]
+        assert totals(kept.unionAll(kept)) == {(1, 2): 2, (1, 9): 2}
+    levels.append(given.storageLevel)
+    assert [one.useMemory for one in levels] == [True, False]
     assert not [one.name for one in spark.catalog.listTables() if one.name.startswith("mz_shared")]
 
 
