@@ -522,6 +522,8 @@ class Stepper:
 
         Returns what was written, and how many rows were read.
         """
+        if isinstance(node, MaintainedNode):
+            progress(f'"{node.name}" [{lower}, {upper}): maintaining {_reading(run, node, lower, upper)}')
         found = self._evaluated_here(run, node, row, lower, upper)
         if found is not None:
             batch, stats = writer.write(self._local, row, row.upper, _at(row.upper, upper), summed(found))
@@ -543,7 +545,6 @@ class Stepper:
                         few = sum(file.size for one in bindings for file in one.files) <= FEW_BYTES
                         stats = self._append(run, node, row, lower, upper, writer, shards, updates, few=few)
                 case MaintainedNode():
-                    progress(f'"{node.name}" [{lower}, {upper}): maintaining {_reading(run, node, lower, upper)}')
                     maintained = self._maintain(run, node, row, lower, upper, session, reads)
                     if maintained is None:
                         return NO_ROWS, reads.rows_read
