@@ -28,7 +28,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as sf
 
@@ -37,6 +36,7 @@ from mz_dagster.compute.state import OwnState
 from mz_dagster.plan.physical import Accumulate
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
 #: True in changes, false in what the state held before.

@@ -20,7 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mz_dagster.compute.constant import FIRST_TIME
+from mz_dagster.compute.frame import DIFF, ERROR, META, positional
 from mz_dagster.compute.scalar.accumulation import NEGATIVE_MULTIPLICITY
+from mz_dagster.compute.scalar.arithmetic import out_of_range
 from mz_dagster.compute.scalar.numeric import NUMERIC_OVERFLOW
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import (
@@ -36,7 +38,6 @@ from mz_dagster.plan.physical import (
 from mz_dagster.plan.scalar import Call, ColumnRef, Literal, Scalar, columns_of
 from mz_dagster.plan.types import Kind
 from mz_dagster.storage.local_shards import arrow_type, update_schema, without_error_data
-from mz_dagster.storage.shards import DIFF, ERROR, TIME
 
 #: More updates are left to Spark: one takes microseconds here, and nanoseconds there.
 MOST_ROWS = 5_000
@@ -63,10 +64,10 @@ def _whole(call: Call, high: Decimal, low: Decimal) -> Decimal:
     return Decimal(total).scaleb(-scale, _DIGITS)
 
 
-def _to_int8(_: Call, value: Decimal) -> int:
+def _to_int8(call: Call, value: Decimal) -> int:
     near = int(value.to_integral_value(ROUND_HALF_UP, _DIGITS))
     if not -(2**63) <= near < 2**63:
-        raise _Failed("22003 bigint out of range")
+        raise _Failed(out_of_range(call.type.kind))
     return near
 
 
@@ -120,7 +121,7 @@ def few_linear(plan: Physical, read: Callable[[GlobalId], pa.Table], lower: int)
     """
     match plan:
         case ReadCollection():
-            return without_error_data(read(plan.id)).rename_columns(_names(plan))
+            return without_error_data(read(plan.id)).rename_columns(_schema(plan).names)
         case ConstantRows():
             assert lower > FIRST_TIME, "constants change at the first time only"
             return _schema(plan).empty_table()
@@ -161,10 +162,9 @@ def _evaluated(frame: pa.Table, node: Linear) -> pa.Table:
         else:
             type_ = arrow_type(mapped[position - arity].type)
             columns.append(pa.chunked_array([pa.array([row[position - arity] for row in rows], type_)]))
-    meta = [chosen.column(name) for name in chosen.column_names[arity:-1]]
+    meta = [chosen.column(name) for name in META if name != ERROR]
     outcomes = pa.array([errors[number] for number in kept], pa.string())
-    found = pa.Table.from_arrays([*columns, *meta, outcomes], schema=_schema(node))
-    return without_error_data(found).rename_columns(_names(node))
+    return without_error_data(pa.Table.from_arrays([*columns, *meta, outcomes], schema=_schema(node)))
 
 
 def _passes(mfp: MapFilterProject, row: dict[int, Any]) -> bool:
@@ -213,10 +213,6 @@ def _negated(frame: pa.Table) -> pa.Table:
     return frame.set_column(position, frame.schema.field(position), negated)
 
 
-def _names(node: Physical) -> list[str]:
-    return [*(f"c{n}" for n in range(node.relation_type.arity)), TIME, DIFF, ERROR]
-
-
 def _schema(node: Physical) -> pa.Schema:
-    fields = list(update_schema(node.relation_type.columns))
-    return pa.schema([one.with_name(name) for one, name in zip(fields, _names(node), strict=True)])
+    named = node.relation_type.with_names(positional(node.relation_type.arity))
+    return update_schema(named.columns)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
+from uuid import uuid4
 from weakref import WeakSet
 
 from pyspark.sql import functions as sf
@@ -82,6 +83,16 @@ def spark_schema(relation_type: RelationType, names: Sequence[str] | None = None
     called = positional(relation_type.arity) if names is None else names
     data = [f"{quoted(n)} {spark_type(c.type)}" for n, c in zip(called, relation_type.columns, strict=True)]
     return ", ".join([*data, f"{TIME} bigint", f"{DIFF} bigint", f"{ERROR} string"])
+
+
+def named(frame: DataFrame) -> str:
+    """Puts a frame under a name of its own, as a temporary view of its session, and returns the name.
+
+    The view is analyzed here; who asks for it drops it.
+    """
+    name = f"mz_shared_{uuid4().hex}"
+    frame.createOrReplaceTempView(name)
+    return name
 
 
 def positional(arity: int) -> tuple[str, ...]:

@@ -15,8 +15,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, assert_never
 
-import pyarrow as pa
-
 from mz_dagster.compute.accumulate import accumulate_snapshot, accumulate_updates
 from mz_dagster.compute.constant import FIRST_TIME, constant
 from mz_dagster.compute.delta_join import DeltaJoinRendering
@@ -55,7 +53,7 @@ from mz_dagster.plan.scalar import Scalar
 
 if TYPE_CHECKING:
     import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 #: Returns the updates of a collection with `lower <= time < upper`, None being no bound: its shard's data columns under
 #: their names, then `mz_timestamp`, `mz_diff` and `mz_error`. Rows that fail the predicates, which are over the

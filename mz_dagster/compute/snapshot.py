@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
+from mz_dagster.compute.frame import named
 from mz_dagster.compute.render import Read, Renderer
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import SnapshotPlan
@@ -47,8 +47,7 @@ def _cut_off(session: SparkSession, frame: DataFrame) -> DataFrame:
 
     By way of a view: the command that cuts a frame off cannot carry a deep plan, protobuf's parser giving up on it.
     """
-    name = f"mz_shared_{uuid4().hex}"
-    frame.createOrReplaceTempView(name)
+    name = named(frame)
     try:
         with active(session):
             return session.table(name).localCheckpoint(eager=False)

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
-import pyarrow as pa
 from pyspark.sql import functions as sf
 
 from mz_dagster.compute.extremes import extremes
@@ -56,6 +55,7 @@ from mz_dagster.errors import InternalError
 from mz_dagster.plan.physical import Extremes, Gathered, Staged, TopRows, Windowed
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
 #: What a retraction is to a monotonic operator.

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-import pyarrow as pa
 from pyspark.sql import functions as sf
 
 from mz_dagster.compute.frame import ERROR, with_positions
@@ -20,6 +19,7 @@ from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.types import Column, RelationType
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
 

@@ -524,11 +524,11 @@ class Stepper:
         """
         if isinstance(node, MaintainedNode):
             progress(f'"{node.name}" [{lower}, {upper}): maintaining {_reading(run, node, lower, upper)}')
-        found = self._evaluated_here(run, node, row, lower, upper)
-        if found is not None:
-            batch, stats = writer.write(self._local, row, row.upper, _at(row.upper, upper), summed(found))
-            self._note(run, row, lower, upper, batch, stats)
-            return stats, run.rows_in(node, lower, upper)
+            found = self._evaluated_here(run, node, row, lower, upper)
+            if found is not None:
+                batch, stats = writer.write(self._local, row, row.upper, _at(row.upper, upper), summed(found))
+                self._note(run, row, lower, upper, batch, stats)
+                return stats, run.rows_in(node, lower, upper)
         opened = self._opened(run)
         session, shards = opened.session, opened.shards
         is_grouped = not (isinstance(node, MaintainedNode) and is_linear(node.plan))
@@ -598,9 +598,11 @@ class Stepper:
             interval = (_at(row.upper, lower), _at(row.upper, upper))
             run.batches[row.id].append(Batch(batch, row.id, *interval, BatchState.WRITING, stats))
 
-    def _evaluated_here(self, run: _Run, node: Node, row: CollectionRow, lower: int, upper: int) -> pa.Table | None:
+    def _evaluated_here(
+        self, run: _Run, node: MaintainedNode, row: CollectionRow, lower: int, upper: int
+    ) -> pa.Table | None:
         """Returns a collection's updates in `[lower, upper)` if they are few and need no Spark, else None."""
-        if not isinstance(node, MaintainedNode) or not row.is_hydrated or lower <= FIRST_TIME:
+        if not row.is_hydrated or lower <= FIRST_TIME:
             return None
         if sum(run.rows_between(id, lower, upper) for id in node.reads) > MOST_ROWS or not is_evaluated_here(node.plan):
             return None

@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 from mz_dagster.catalog import Batch, CollectionRow
+from mz_dagster.compute.frame import named
 from mz_dagster.compute.lookup_keys import LookupKeys, fetched, is_key
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import ReadCollection
@@ -188,8 +188,7 @@ class StepReads:
 
         It is under a name, so that it is analyzed only once, too, and not in each query that it is a part of.
         """
-        name = f"mz_shared_{uuid4().hex}"
-        frame.createOrReplaceTempView(name)
+        name = named(frame)
         self._shared[name] = self._session.table(name)
         return self._shared[name].persist()
 

@@ -91,10 +91,9 @@ class _Tournament:
         """Returns the input's changes, once for each stage, and those of the error part: hash, level and the rest."""
         summed = consolidated(self._changes, self._shape)
         good = sf.col(GOOD).isNotNull()
-        every = sf.array(*(sf.lit(stage) for stage in range(len(self._buckets))))
         none = sf.array(sf.lit(None).cast("int"))
         return summed.select(
-            sf.explode(sf.when(good, every).otherwise(none)).alias(LEVEL), hashed(self._shape).alias(_HASH),
+            sf.explode(sf.when(good, self._every).otherwise(none)).alias(LEVEL), hashed(self._shape).alias(_HASH),
             *self._shape.row, TIME, DIFF, ERROR,
         )  # fmt: skip
 
@@ -102,7 +101,7 @@ class _Tournament:
         """Returns what represents the touched buckets, and perhaps others, at PRIOR, as `_changed` does."""
         if self._own.is_whole:
             rows = self._held(self._own.before().where(sf.col("c0") == 0))
-            return self._at_stages(rows, sf.array(*(sf.lit(stage) for stage in range(len(self._buckets)))))
+            return self._at_stages(rows, self._every)
         touched = self._touched()
         fetched = self._fetched(touched) if self._may_spare else None
         if fetched is None:
@@ -111,9 +110,14 @@ class _Tournament:
         for stage, number in zip(*(column.to_pylist() for column in fetched.columns), strict=True):
             numbers.setdefault(stage, set()).add(number)
         changed = numbers.pop(None, set())
-        if any(stage for stage in numbers):
+        if numbers.keys() - {0}:
             return self._representatives(touched)
         return self._sparing(changed, numbers.get(0, set()))
+
+    @property
+    def _every(self) -> Column:
+        """All stages, as an array."""
+        return sf.array(*(sf.lit(stage) for stage in range(len(self._buckets))))
 
     @property
     def _may_spare(self) -> bool:
@@ -138,8 +142,6 @@ class _Tournament:
             touched.select(sf.inline(sf.array(*places)), *group), [0, 1, *(2 + position for position in shape.group)]
         )
         rows = self._held(found.where(sf.col("c0") < stages))
-        if stages == 1:
-            return self._at_stages(rows, sf.array(sf.lit(0)))
         # A bucket's rows stand at the first level at which it changes.
         first = sf.lit(0)
         for stage, n in enumerate(self._buckets[:-1]):
@@ -158,7 +160,7 @@ class _Tournament:
     def _fetched(self, touched: DataFrame) -> pa.Table | None:
         """Returns the hashes of what changes, with NULL, and the buckets of which first rows change, with their stage.
 
-        None if that is not worth its query.
+        None if they are many.
         """
         hashes = touched.select(_HASH)
         above = [(level, bucket) for level, n in enumerate((*self._buckets[1:], 1), 1) for bucket in range(n)]

@@ -185,7 +185,7 @@ def versions(
         sf.concat(sf.col("mz_times"), sf.array(none)),
         lambda start, end: sf.struct(start.alias(FROM), end.alias(UNTIL)),
     )
-    stands = sf.lit(keeps_changes) & changed
+    stands = changed if keeps_changes else sf.lit(False)
     if level is None:
         stands = stands & (sf.col(LEVEL) == 0)
     live = sf.filter(sf.concat(standing, spans), lambda span: sf.coalesce(span[FROM] >= sf.col(TIME), stands))
