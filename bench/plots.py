@@ -52,6 +52,7 @@ def _growth(measured: dict[str, Any], target: Path) -> None:
     """Draws the time of a step of one size over the size of the data."""
     figure = _figure(5, 3.6)
     axes = figure.subplots()
+    scales: tuple[float, ...] = ()
     for kind, color in (("clustered", _BLUE), ("random", _GREY)):
         points = sorted(
             (float(name[2:].replace("_", ".")), one["seconds"], one["spread"])
@@ -64,7 +65,9 @@ def _growth(measured: dict[str, Any], target: Path) -> None:
         label = f"{kind} deletes: data to the {measured[kind]['exponent']:.2f}"
         axes.errorbar(scales, seconds, yerr=errors, color=color, marker="o", label=label)
     axes.set_xscale("log")
-    axes.set_yscale("log")
+    axes.set_xticks(scales, labels=[f"{scale:g}" for scale in scales], minor=False)
+    axes.minorticks_off()
+    axes.set_ylim(bottom=0)
     axes.set_xlabel("scale factor")
     axes.set_ylabel("seconds a step")
     axes.set_title("The same change in more data")
