@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from mz_dagster.errors import Error
 from mz_dagster.storage.spark import SparkConfig, close_sessions, ensure_server, open_session, warm_up
@@ -36,6 +37,11 @@ sys.stdin.read()
 stop_server(Path(sys.argv[1]), seconds=300)
 shutil.rmtree(sys.argv[1], ignore_errors=True)
 """
+
+# How long an example takes says nothing where others compute, too.
+settings.register_profile("mz", deadline=None)
+settings.load_profile("mz")
+
 _watcher = pytest.StashKey[subprocess.Popen[bytes]]()
 
 

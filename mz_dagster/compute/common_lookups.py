@@ -32,7 +32,7 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as sf
 
 from mz_dagster.catalog import Batch, CollectionRow
-from mz_dagster.compute.frame import META, positional, spark_type, with_positions
+from mz_dagster.compute.frame import META, by_position, positional, spark_type, with_positions
 from mz_dagster.compute.lookup_keys import LookupKeys, is_key
 from mz_dagster.compute.step_reads import ONE_TASK_ROWS, WORTH_ROWS, StepReads
 from mz_dagster.formalism import GlobalId
@@ -48,9 +48,10 @@ from mz_dagster.plan.physical import (
 )
 from mz_dagster.plan.scalar import ColumnRef, Scalar, columns_of
 from mz_dagster.plan.types import RelationType
-from mz_dagster.storage.local_shards import LocalShards
+from mz_dagster.storage.local_shards import LocalShards, update_schema
 from mz_dagster.storage.shards import ERROR
 from mz_dagster.storage.spark import active
+from mz_dagster.storage.spark_shards import update_schema as spark_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -88,13 +89,24 @@ class Path:
         """Where it looks rows up."""
         return self.read, self.positions
 
+    @property
+    def keyed(self) -> _Columns:
+        """Where its keys come from."""
+        return self.changed, self.keys
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True, eq=False)
 class _Made:
-    """Is a frame that was made, or is being made, and where its keys come from."""
+    """Is a frame that was made, or is being made, and where its keys come from.
+
+    Attributes:
+        table: The frame's rows, once they were fetched.
+    """
 
     keys: frozenset[_Columns]
     frame: Future[DataFrame | None] = field(default_factory=Future)
+    table: pa.Table | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 def path(join: DeltaJoin, i: int, j: int) -> Path | None:
@@ -122,7 +134,7 @@ def paths(plan: Physical) -> Iterator[tuple[Path, frozenset[int]]]:
         for i in range(len(plan.inputs)):
             for j in range(len(plan.inputs)):
                 if i != j and (one := path(plan, i, j)) is not None:
-                    yield one, _used(plan.inputs[j])
+                    yield one, used_columns(plan.inputs[j])
     for below in physical_inputs(plan):
         yield from paths(below)
 
@@ -161,7 +173,7 @@ class CommonLookups:
         self._used: defaultdict[_Columns, frozenset[int]] = defaultdict(frozenset)
         for plan in plans:
             for one, used in paths(plan):
-                self._asked[one.lookup][one.changed, one.keys] += 1
+                self._asked[one.lookup][one.keyed] += 1
                 self._used[one.lookup] |= used | set(one.positions)
         self._lock = threading.Lock()
         self._made: defaultdict[tuple[_Columns, int, int], list[_Made]] = defaultdict(list)
@@ -179,7 +191,34 @@ class CommonLookups:
             An operator's frame, in which columns that no plan uses may be NULL; None if the lookup is not one to be
             made here.
         """
-        lookup, keys = path.lookup, self._origins((path.changed, path.keys), lower, upper)
+        made = self._made_of(path, lower, upper, reads)
+        return None if made is None else made.frame.result()
+
+    def table(self, path: Path, lower: int, upper: int, reads: StepReads, most: int) -> pa.Table | None:
+        """Returns what `of` does, in this process; None also if only one join asks for it, or they may be too many.
+
+        Args:
+            path: As `of`.
+            lower: As `of`.
+            upper: As `of`.
+            reads: As `of`.
+            most: How many rows to expect at most.
+        """
+        if self._asked[path.lookup].total() < 2 or self._expected(path.lookup, path.keyed, lower, upper) > most:
+            return None
+        made = self._made_of(path, lower, upper, reads)
+        frame = None if made is None else made.frame.result()
+        if made is None or frame is None:
+            return None
+        with made.lock:
+            if made.table is None:
+                columns = by_position(RelationType(self._rows[path.read].columns))
+                made.table = frame.to(spark_schema(columns)).toArrow().cast(update_schema(columns))
+            return made.table
+
+    def _made_of(self, path: Path, lower: int, upper: int, reads: StepReads) -> _Made | None:
+        """Returns the lookup, which was made or is being made; None if it is not one to be made here."""
+        lookup, keys = path.lookup, self._origins(path.keyed, lower, upper)
         is_alone = self._asked[lookup].total() < 2
         if not self._is_worth(lookup, keys, lower, upper, is_alone=is_alone):
             return None
@@ -199,7 +238,7 @@ class CommonLookups:
                 made.frame.set_result(frame)
             except BaseException as error:
                 made.frame.set_exception(error)
-        return made.frame.result()
+        return made
 
     def _origins(self, keys: _Columns, lower: int, upper: int) -> frozenset[_Columns]:
         """Returns where the keys of an interval's changes are found first: in what changed of what they are made of."""
@@ -368,7 +407,7 @@ def _below(node: Physical, position: int) -> int | None:
     return position
 
 
-def _used(node: Physical) -> frozenset[int]:
+def used_columns(node: Physical) -> frozenset[int]:
     """Returns the columns that a node uses of its collection."""
     used = frozenset(range(node.relation_type.arity))
     while isinstance(node, Linear):

@@ -100,12 +100,16 @@ def is_evaluated_here(plan: Physical) -> bool:
         case ReadCollection() | ConstantRows():
             return True
         case Linear():
-            simple = all(_is_simple(scalar) for _, scalar in plan.mfp.steps)
-            return simple and is_evaluated_here(plan.input)
+            return is_simple(plan.mfp) and is_evaluated_here(plan.input)
         case NegateAll() | UnionAll():
             return all(is_evaluated_here(one) for one in physical_inputs(plan))
         case _:
             return False
+
+
+def is_simple(mfp: MapFilterProject) -> bool:
+    """Returns whether `evaluated` knows all functions of a map, filter and project."""
+    return all(_is_simple(scalar) for _, scalar in mfp.steps)
 
 
 def few_linear(plan: Physical, read: Callable[[GlobalId], pa.Table], lower: int) -> pa.Table:
@@ -126,16 +130,16 @@ def few_linear(plan: Physical, read: Callable[[GlobalId], pa.Table], lower: int)
             assert lower > FIRST_TIME, "constants change at the first time only"
             return _schema(plan).empty_table()
         case Linear():
-            return _evaluated(few_linear(plan.input, read, lower), plan)
+            return evaluated(few_linear(plan.input, read, lower), plan)
         case NegateAll():
-            return _negated(few_linear(plan.input, read, lower))
+            return negated(few_linear(plan.input, read, lower))
         case UnionAll():
             return pa.concat_tables([few_linear(one, read, lower) for one in plan.inputs])
         case _:
             raise AssertionError("such a plan is not evaluated here")
 
 
-def _evaluated(frame: pa.Table, node: Linear) -> pa.Table:
+def evaluated(frame: pa.Table, node: Linear) -> pa.Table:
     """Returns what a map, filter and project makes of an update frame: see `linear`."""
     mfp, arity = node.mfp, node.mfp.arity
     mapped = [scalar for kind, scalar in mfp.steps if kind == "map"]
@@ -205,7 +209,7 @@ def _is_simple(scalar: Scalar) -> bool:
             return False
 
 
-def _negated(frame: pa.Table) -> pa.Table:
+def negated(frame: pa.Table) -> pa.Table:
     """Returns the frame with the diffs negated but for those of the error part: see `negate`."""
     position = frame.column_names.index(DIFF)
     diffs = frame.column(position)

@@ -18,6 +18,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import functions as sf
 from pyspark.sql import types
 
@@ -25,7 +26,9 @@ from mz_dagster.plan.types import Column, Kind
 from mz_dagster.storage.clustering import Touched, moduli
 from mz_dagster.storage.key_hash import HASHED_KINDS, key_hash
 from mz_dagster.storage.local_shards import arrow_type
+from mz_dagster.storage.numerics import stored_value
 from mz_dagster.storage.shards import StoredFile
+from mz_dagster.storage.spark.config import MOST_IN, PAGE_ROWS
 from mz_dagster.storage.spark.schema import quoted, spark_type
 
 if TYPE_CHECKING:
@@ -42,6 +45,8 @@ _KEYS_PER_BUCKET = 4
 _MOST_RANGES = 16
 #: Ranges that cover more of what lies between the first and the last key are no better than that one.
 _WORTH_PARTING = 0.5
+#: To have Spark look for the pages is worth it if these are less than such a part of all.
+_WORTH_SKIPPING = 0.5
 _RANGED = frozenset({Kind.INT2, Kind.INT4, Kind.INT8, Kind.DATE, Kind.MZ_TIMESTAMP})
 #: As which type Arrow has the plain form of a kind, where that is not its own.
 _PLAIN = {
@@ -100,11 +105,25 @@ class LookupKeys:
         ]
         return frame.join(keys.hint("broadcast"), reduce(lambda left, right: left & right, equal), "left_semi")
 
+    def condition(self, columns: Sequence[Column]) -> pc.Expression:
+        """Returns what is true of rows whose columns each have the value of some key, over columns as they are stored.
+
+        Args:
+            columns: All of the collection.
+        """
+        parts = []
+        for column, values in zip(self.columns.values(), self.table.columns, strict=True):
+            stored = stored_value(column, columns)
+            one = stored.isin(values.drop_null().combine_chunks())
+            parts.append(one | stored.is_null() if values.null_count else one)
+        return reduce(lambda left, right: left & right, parts)
+
     def within(self, files: Sequence[StoredFile]) -> SparkColumn | None:
         """Returns a predicate that every row with one of the keys passes, over columns under the collection's names.
 
-        None unless it lets Spark leave out most pages of the files. It has other constants each time, so code that has
-        it in it is compiled anew.
+        None unless it lets Spark leave out most pages of the files. Keys that lie together are looked for by ranges,
+        whose bounds are constants, other ones each time, so that code that has them in it is compiled anew; others, if
+        they are few, as a set.
 
         Args:
             files: Those to read, with the bounds of their columns.
@@ -112,12 +131,22 @@ class LookupKeys:
         for position, column in self.columns.items():
             laid_out = [one for one in files if one.bucket is not None and one.bucket.key[0] == position]
             ranges = self.ranges(position) if laid_out else None
-            if ranges is not None and _part_within(ranges, laid_out, column) < 0.5:
-                own = sf.col(quoted(column.name))
+            if ranges is None:
+                continue
+            values = {one for one in self._plain(position) if one is not None}
+            rows = sum(one.rows for one in laid_out)
+            by_ranges = _part_within(ranges, laid_out, column)
+            one_by_one = len(values) * PAGE_ROWS / rows if rows and len(values) <= MOST_IN else 1.0
+            if min(by_ranges, one_by_one) >= _WORTH_SKIPPING:
+                continue
+            own = sf.col(quoted(column.name))
+            if one_by_one < by_ranges:
+                parts = [own.isin(*(_literal(one, column) for one in sorted(values)))]
+            else:
                 parts = [own.between(_literal(a, column), _literal(b, column)) for a, b in ranges]
-                if self._stored(position).null_count:
-                    parts.append(own.isNull())
-                return reduce(lambda left, right: left | right, parts) if parts else sf.lit(False)
+            if self._stored(position).null_count:
+                parts.append(own.isNull())
+            return reduce(lambda left, right: left | right, parts) if parts else sf.lit(False)
         return None
 
     def ranges(self, position: int) -> list[tuple[int, int]] | None:

@@ -15,12 +15,17 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, assert_never
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from mz_dagster.compute.accumulate import accumulate_snapshot, accumulate_updates
 from mz_dagster.compute.constant import FIRST_TIME, constant
 from mz_dagster.compute.delta_join import DeltaJoinRendering
-from mz_dagster.compute.frame import at_time, ensure_exact, with_names, with_positions, without_error_data
+from mz_dagster.compute.few_plans import FewPlans
+from mz_dagster.compute.frame import ERROR, at_time, ensure_exact, with_names, with_positions, without_error_data
 from mz_dagster.compute.histories import Histories
 from mz_dagster.compute.linear import linear
+from mz_dagster.compute.lookup_keys import is_key
 from mz_dagster.compute.negate import negate
 from mz_dagster.compute.repeat import repeat
 from mz_dagster.compute.staged import staged_snapshot, staged_updates
@@ -52,7 +57,6 @@ from mz_dagster.plan.physical import (
 from mz_dagster.plan.scalar import Scalar
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 #: Returns the updates of a collection with `lower <= time < upper`, None being no bound: its shard's data columns under
@@ -81,6 +85,7 @@ class Renderer:
         is_small: For `updates`; by default every interval's updates are taken to be few.
         own: For `updates` of a state operator, which is the root of its plan: its own collection before the interval.
         reads: Prunes a join's lookups by key; None to look up whole histories.
+        few: For `updates`: evaluates what it can without rendering it.
     """
 
     def __init__(
@@ -91,10 +96,12 @@ class Renderer:
         is_small: IsSmall = _few,
         own: OwnState | None = None,
         reads: StepReads | None = None,
+        few: FewPlans | None = None,
     ) -> None:
         ensure_exact(session)
         self._reads = reads
         self._own = own
+        self._few = few
         self._session = session
         self._read = read
         self._is_small = is_small
@@ -179,6 +186,8 @@ class Renderer:
                 present_parts = [part for part in parts if part is not None]
                 return union(present_parts) if present_parts else None
             case DeltaJoin():
+                if self._few is not None and (here := self._few.updates(node)) is not None:
+                    return self._few.frame(here, node.relation_type) if here.num_rows else None
                 return self._once(node, lambda: self._joined_updates(node, lower, upper, is_empty))
             case Repeat():
                 below = self._updates(node.input, lower, upper, is_empty)
@@ -187,17 +196,12 @@ class Renderer:
                 below = self._updates(node.input, lower, upper, is_empty)
                 return None if below is None else unnest(below, node)
             case Accumulate():
-                below = self._updates(node.input, lower, upper, is_empty)
-                if below is None:
-                    return None
-                touched = self._touched(node.input, range(node.key_arity), lower, upper)
-                return accumulate_updates(self._kept(below, node), self._state(), node, touched)
+                changes, touched = self._changes(node, range(node.key_arity), lower, upper, is_empty)
+                return None if changes is None else accumulate_updates(changes, self._state(), node, touched)
             case Staged():
-                below = self._updates(node.input, lower, upper, is_empty)
-                if below is None:
-                    return None
-                touched = self._touched(node.input, node.group, lower, upper) if node.monotonic else None
-                return staged_updates(self._kept(below, node), self._state(), node, touched)
+                changes, touched = self._changes(node, node.group, lower, upper, is_empty)
+                touched = touched if node.monotonic else None
+                return None if changes is None else staged_updates(changes, self._state(), node, touched)
             case TemporalState():
                 below = self._updates(node.input, lower, upper, is_empty)
                 return temporal_updates(below, self._state(), node, lower, upper)
@@ -235,6 +239,32 @@ class Renderer:
     def _histories(self, lower: int, upper: int) -> Histories:
         return Histories(self._session, self._read, lower, upper, self._reads)
 
+    def _changes(
+        self, node: Accumulate | Staged, group: Sequence[int], lower: int, upper: int, is_empty: IsEmpty
+    ) -> tuple[DataFrame | None, pa.Table | None]:
+        """Returns the changes of a state operator's input, and their groups as far as they are known in this process.
+
+        The changes are computed once, if that takes more than to read them.
+        """
+        input = node.input
+        if self._few is not None and not is_linear(input) and (here := self._few.updates(input)) is not None:
+            if not here.num_rows:
+                return None, None
+            return self._few.frame(here, input.relation_type), self._groups(here, input, group)
+        below = self._updates(input, lower, upper, is_empty)
+        if below is None:
+            return None, None
+        touched = self._touched(input, group, lower, upper)
+        return below if is_linear(input) else self._state().kept(below), touched
+
+    def _groups(self, changes: pa.Table, input: Physical, group: Sequence[int]) -> pa.Table | None:
+        """Returns the groups of what changes, if a state is looked up by them."""
+        columns = input.relation_type.columns
+        if not group or not self._state().prunes or not all(is_key(columns[position]) for position in group):
+            return None
+        good = changes.filter(pc.is_null(changes.column(ERROR)))
+        return good.select([f"c{position}" for position in group])
+
     def _touched(self, input: Physical, group: Sequence[int], lower: int, upper: int) -> pa.Table | None:
         """Returns the groups of what changes, if a state is looked up by them and they can be read without Spark."""
         if self._reads is None or not group or not self._state().prunes:
@@ -248,10 +278,6 @@ class Renderer:
         return (
             self._reads.changed_keys(input.id, positions, lower, upper) if isinstance(input, ReadCollection) else None
         )
-
-    def _kept(self, changes: DataFrame, node: Accumulate | Staged) -> DataFrame:
-        """Returns the changes of a state operator's input, computed once if that takes more than to read them."""
-        return changes if is_linear(node.input) else self._state().kept(changes)
 
     def _state(self) -> OwnState:
         if self._own is None:

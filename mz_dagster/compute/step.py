@@ -63,6 +63,7 @@ from mz_dagster.compute.consolidate import consolidate
 from mz_dagster.compute.constant import FIRST_TIME
 from mz_dagster.compute.due import next_due
 from mz_dagster.compute.few_linear import MOST_ROWS, few_linear, is_evaluated_here
+from mz_dagster.compute.few_plans import FewPlans
 from mz_dagster.compute.few_updates import few_updates, likely_few
 from mz_dagster.compute.frame import META, replan_while_running, with_positions
 from mz_dagster.compute.graph import Graph, MaintainedNode, Node, SourceNode, TableNode
@@ -533,7 +534,7 @@ class Stepper:
         session, shards = opened.session, opened.shards
         is_grouped = not (isinstance(node, MaintainedNode) and is_linear(node.plan))
         with StepReads(
-            session, shards, run.rows, run.overlapping, is_grouped=is_grouped, common=opened.common
+            session, shards, run.rows, run.overlapping, is_grouped=is_grouped, common=opened.common, local=self._local
         ) as reads:
             match node:
                 case SourceNode():
@@ -570,7 +571,7 @@ class Stepper:
         upper: int,
         writer: BatchWriter,
         shards: Shards[DataFrame],
-        updates: DataFrame,
+        updates: DataFrame | pa.Table,
         most: int | None = None,
         *,
         few: bool,
@@ -581,7 +582,10 @@ class Stepper:
         """
         whole = row.upper, _at(row.upper, upper)
         operator = isinstance(node, MaintainedNode)
-        fetched = few_updates(updates, row.columns) if few else None
+        if isinstance(updates, pa.Table):
+            fetched: pa.Table | None = updates
+        else:
+            fetched = few_updates(updates, row.columns) if few else None
         if fetched is not None:
             batch, stats = writer.write(self._local, row, *whole, summed(fetched) if operator else fetched)
         else:
@@ -624,7 +628,9 @@ class Stepper:
         upper: int,
         session: SparkSession,
         reads: StepReads,
-    ) -> DataFrame | None:
+    ) -> DataFrame | pa.Table | None:
+        """Returns a collection's updates in `[lower, upper)`, None if there are none; few perhaps in this process."""
+
         def is_small(id: GlobalId) -> bool:
             return run.rows_between(id, lower, upper) <= BROADCAST_ROWS
 
@@ -658,7 +664,10 @@ class Stepper:
                 own = ShardState(reads, row.id, columns, lower, prunes=few)
         updates = None
         if lower < upper:
-            renderer = Renderer(session, reads.read, is_small=is_small, own=own, reads=reads)
+            few_plans = FewPlans(session, reads, lower, upper, (row.id, columns)) if row.is_hydrated else None
+            if few_plans is not None and (here := few_plans.updates(plan)) is not None:
+                return here.rename_columns([*columns.names, *META]) if here.num_rows else None
+            renderer = Renderer(session, reads.read, is_small=is_small, own=own, reads=reads, few=few_plans)
             updates = renderer.updates(plan, lower, upper, lambda id: run.is_empty(id, lower, upper))
         if updates is not None:
             parts.append(updates)

@@ -14,23 +14,26 @@ Not for use by several threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from mz_dagster.catalog import Batch, CollectionRow
 from mz_dagster.compute.frame import named
 from mz_dagster.compute.lookup_keys import LookupKeys, fetched, is_key
+from mz_dagster.errors import InternalError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import ReadCollection
 from mz_dagster.plan.scalar import Scalar
 from mz_dagster.plan.types import Column
 from mz_dagster.storage.clustering import may_hold
+from mz_dagster.storage.local_shards import LocalShards, update_schema
 from mz_dagster.storage.shards import Shards, StoredFile
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
@@ -40,6 +43,8 @@ if TYPE_CHECKING:
 ONE_TASK_ROWS = 50_000
 #: A lookup in more rows than this begins with its keys.
 WORTH_ROWS = 200_000
+#: Files with more rows than this are Spark's to read.
+HERE_ROWS = 200_000
 
 
 class StepReads:
@@ -52,6 +57,7 @@ class StepReads:
         listed: Returns the batches of a collection that may hold updates with `lower <= time < upper`, leased.
         is_grouped: Whether what is read will be grouped or joined, so that it should be together if it is little.
         common: Lookups by what changed, which others of the step may make, too.
+        local: Reads in this process; None if nothing is to be read here.
 
     Attributes:
         rows_read: How many rows the files have that were handed out so far.
@@ -66,9 +72,11 @@ class StepReads:
         *,
         is_grouped: bool = True,
         common: CommonLookups | None = None,
+        local: LocalShards | None = None,
     ) -> None:
         self._is_grouped = is_grouped
         self._common = common
+        self._local = local
         self._session = session
         self._shards = shards
         self._rows = rows
@@ -183,6 +191,47 @@ class StepReads:
             return None
         return self._common.keys_of(id, tuple(positions), lower, upper)
 
+    def new_rows(self, id: GlobalId, lower: int, upper: int) -> int:
+        """Returns how many updates with `lower <= time < upper` a collection has at most; no job."""
+        return sum(batch.stats.rows for batch in self._listed(id, lower, upper))
+
+    def few_rows(
+        self, id: GlobalId, lower: int | None, upper: int, used: Collection[int], where: Sequence[Scalar] = ()
+    ) -> pa.Table:
+        """Returns what `read` does, read in this process; columns whose positions are not among `used` are NULL."""
+        row, batches = self._rows[id], self._listed(id, lower, upper)
+        self.rows_read += sum(batch.stats.rows for batch in batches)
+        names = [column.name for position, column in enumerate(row.columns) if position in used]
+        found = self._here.read(row, batches, lower=lower, upper=upper, columns=names, where=where)
+        return _widened(found, row)
+
+    def few_found(
+        self, id: GlobalId, upper: int, keys: LookupKeys, used: Collection[int], where: Sequence[Scalar] = ()
+    ) -> pa.Table | None:
+        """Returns what `find` does, as `few_rows`; None if the files that may hold the keys have too many rows."""
+        row, batches = self._rows[id], self._listed(id, None, upper)
+        files = self._stored(row, batches, where, tuple(keys.columns.values()))
+        touched = keys.touched(files)
+        chosen = [one for one in files if may_hold(one.bucket, touched)]
+        rows = sum(one.rows for one in chosen)
+        if rows > HERE_ROWS:
+            return None
+        self.rows_read += rows
+        names = [column.name for position, column in enumerate(row.columns) if position in used]
+        condition = keys.condition(row.columns)
+        found = self._here.read_files(row, batches, chosen, upper=upper, columns=names, condition=condition)
+        return _widened(found, row)
+
+    def common_rows(self, path: Path, lower: int, upper: int) -> pa.Table | None:
+        """Returns what `common` does, in this process; None also if only one join asks for it, or they may be many."""
+        return None if self._common is None else self._common.table(path, lower, upper, self, HERE_ROWS)
+
+    @property
+    def _here(self) -> LocalShards:
+        if self._local is None:
+            raise InternalError("a step reads here what is to be read by Spark")
+        return self._local
+
     def shared(self, frame: DataFrame) -> DataFrame:
         """Returns the frame, computed only once however often it is used, until the end of the block.
 
@@ -212,3 +261,13 @@ class StepReads:
         if asked not in self._files:
             self._files[asked] = self._shards.files(row, batches, where=where, bounds=bounds)
         return self._files[asked]
+
+
+def _widened(table: pa.Table, row: CollectionRow) -> pa.Table:
+    """Returns updates with all columns of a collection, those that they lack being NULL."""
+    schema = update_schema(row.columns)
+    present = set(table.column_names)
+    columns = [
+        table.column(field.name) if field.name in present else pa.nulls(len(table), field.type) for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)

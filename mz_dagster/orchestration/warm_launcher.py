@@ -25,7 +25,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self
 
 from dagster import DagsterInstance, DagsterRun, DagsterRunStatus, serialize_value
@@ -226,7 +226,7 @@ class _WarmProcess:
     def _listen(self) -> None:
         """Passes on what the process says, and after its end watches the workers that it left."""
         with self._link, self._lines as lines:
-            for line in lines:
+            for line in _until_its_end(lines):
                 if not line.endswith(b"\n"):
                     break  # it was killed while it spoke
                 message = json.loads(line)
@@ -251,6 +251,12 @@ class _WarmProcess:
             self._ended(run_id, status)
         except Exception:  # the storage is busy, say: run monitoring will find out
             logger.exception("run %s: could not say that its worker is over", run_id)
+
+
+def _until_its_end(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Yields what a process says, also if it ends before it has read all that it was told."""
+    with contextlib.suppress(ConnectionResetError):
+        yield from lines
 
 
 def _worker_of(run: DagsterRun) -> ProcessIdentity | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -109,6 +110,20 @@ def test_pages_are_left_out_where_most_can_be(spark: SparkSession) -> None:
     assert found.within([file(1000, None)]) is None, "nobody knows its bounds"
     assert found.within([file(1000, (0, 999), key=(1,))]) is None, "it is not sorted by the column"
     assert found.within([]) is None
+
+
+def test_keys_that_lie_apart_are_looked_for_one_by_one(spark: SparkSession) -> None:
+    column = Column("x", INT4)
+    wanted = [*range(0, 1_000_000, 5000), None]
+    apart, many = keys(column, wanted), keys(column, list(range(0, 1_000_000, 2000)))
+    files = [file(1_000_000, (0, 999_999))] * 2
+    assert many.within(files) is None, "no page is without one"
+    assert keys(column, wanted[:-1]).within([file(200_000, (0, 999_999))]) is None, "half of it would be read"
+    predicate = apart.within(files)
+    assert predicate is not None
+    table = pa.table({"x": pa.array([*wanted, 1, 2, 4999, 999_999], pa.int32())})
+    found = spark.createDataFrame(table).where(predicate).toArrow().column("x").to_pylist()
+    assert Counter(found) == Counter(wanted)
 
 
 @pytest.mark.parametrize("type_", TYPES, ids=str)

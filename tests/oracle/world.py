@@ -14,10 +14,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
+from unittest.mock import patch
 
 from mz_dagster.adapter import Connection, Engine, Isolation, Project
 from mz_dagster.catalog import CollectionRow
 from mz_dagster.clock import SystemClock
+from mz_dagster.compute import few_plans
 from mz_dagster.compute.peek import CollectionHasErrors
 from mz_dagster.errors import DataError, NotSupportedError, ProgrammingError
 from mz_dagster.plan.physical import MaintainedPlan, Physical, ReadCollection, Staged, StageFunction, physical_inputs
@@ -176,13 +178,15 @@ class World:
         self._opened = ExitStack()
 
     def run(self) -> Tally:
-        """Lives through the world.
+        """Lives through the world; in one of an odd seed, Spark computes what would be few enough for this process.
 
         Raises:
             Disagreement: An answer is not the referee's.
         """
         with self._opened:
             self._opened.callback(self._referee.close)
+            if self.seed % 2:
+                self._opened.enter_context(patch.object(few_plans, "MOST_CHANGES", 0))
             self._open()
             try:
                 self._live()

@@ -244,7 +244,7 @@ def test_a_changed_library_needs_a_new_warm_process(
     until(lambda: ProcessIdentity.of(warm) is None, own.said(before))
 
 
-def test_what_cannot_be_launched_here_fails_and_says_why(own: Launched) -> None:
+def test_what_cannot_be_launched_here_fails_and_says_why(own: Launched, tmp_path: Path) -> None:
     run_id = own.create(executable="/nowhere/python")
     with pytest.raises(OperationalError, match="cannot be run here") as failure:
         own.instance.launch_run(run_id, None)  # type: ignore[arg-type]
@@ -253,6 +253,12 @@ def test_what_cannot_be_launched_here_fails_and_says_why(own: Launched) -> None:
     without = own.create(executable="/bin/false")  # it starts, and no warm process comes of it
     with pytest.raises(OperationalError, match="started no worker"):
         own.launcher.launch_run(LaunchRunContext(own.run(without), None))
+    deaf = tmp_path / "python"
+    deaf.write_text("#!/bin/sh\nsleep 1\n")  # it ends before it has read what it was told
+    deaf.chmod(0o700)
+    unheard = own.create(executable=str(deaf))
+    with pytest.raises(OperationalError, match="started no worker"):
+        own.launcher.launch_run(LaunchRunContext(own.run(unheard), None))
 
 
 def test_a_library_that_changes_while_it_is_imported_is_imported_again(

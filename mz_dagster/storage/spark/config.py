@@ -23,6 +23,9 @@ DELTA_CONF: Mapping[str, str] = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
 
+#: Up to so many constants that a column may have, Spark looks for in the statistics of pages.
+MOST_IN = 256
+
 #: Settings of every session. UTC and ANSI decide what results are; the others decide what they cost.
 SESSION_CONF: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
@@ -50,6 +53,10 @@ SESSION_CONF: Mapping[str, str] = {
     "spark.sql.maxConcurrentOutputFileWriters": "1",
     # What is fetched with a limit is little, and wanted whole: one job, not one for the first part, one for four more.
     "spark.sql.limit.initialNumPartitions": "10000",
+    # A set of constants tells the pages that may hold one of them, and stands in the code as an object, which is
+    # compiled once, and not as its values.
+    "spark.sql.parquet.pushdown.inFilterThreshold": str(MOST_IN),
+    "spark.sql.optimizer.inSetSwitchThreshold": "0",
     # An error's message, not a page of Java.
     "spark.sql.connect.serverStacktrace.enabled": "false",
     # Rows, errors and bytes of a batch come from the statistics in the commit, never from a job.
@@ -59,9 +66,10 @@ SESSION_CONF: Mapping[str, str] = {
 #: Of the Parquet files that sessions write, which are sorted by key where they are large: groups of rows, of which a
 #: lookup in process reads one, and pages, of which Spark reads those within the bounds of what it looks up. A scan of
 #: everything takes a tenth longer than with Parquet's defaults.
+PAGE_ROWS = 4096
 PARQUET_CONF: Mapping[str, str] = {
     "parquet.block.row.count.limit": "32768",
-    "parquet.page.row.count.limit": "4096",
+    "parquet.page.row.count.limit": str(PAGE_ROWS),
     # Pages that lie apart are asked for one after the other: to ask other threads for them makes a scan of local files
     # take 1.4 times as long, and twice with few pages in each file.
     "parquet.hadoop.vectored.io.enabled": "false",

@@ -1,0 +1,154 @@
+"""A join over few updates in this process has the updates that the definition of a join of histories gives."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import product
+from math import prod
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mz_dagster.compute import few_join as module
+from mz_dagster.compute.delta_join import meeting_terms
+from mz_dagster.compute.few_join import NotFew, few_join, is_joined_here
+from mz_dagster.formalism import GlobalId
+from mz_dagster.plan.physical import DeltaJoin, ReadCollection
+from mz_dagster.plan.scalar import ColumnRef, Literal, Scalar
+from mz_dagster.plan.types import FLOAT8, INT4, TEXT, Column, RelationType, ScalarType, numeric
+from mz_dagster.storage.local_shards import update_table
+
+TIMES = 5
+ERROR = "22012 division by zero"
+#: Data, time, diff, error.
+Told = tuple[tuple[Any, ...], int, int, str | None]
+
+#: Two columns an input, whose values are few.
+INPUT = (Column("c0", INT4), Column("c1", TEXT))
+CELLS = (st.sampled_from([None, 1, 2]), st.sampled_from([None, "", "é"]))
+
+
+def join(inputs: int, equal: Sequence[Sequence[int]], null_safe: frozenset[int] = frozenset()) -> DeltaJoin:
+    """Returns a join of inputs of two columns by classes of columns, whose positions count all that come before."""
+    reads = tuple(ReadCollection(GlobalId(f"u{i}"), RelationType(INPUT)) for i in range(inputs))
+    columns = INPUT * inputs
+    classes = tuple(tuple(ColumnRef(position, columns[position].type) for position in one) for one in equal)
+    return DeltaJoin(reads, classes, (), RelationType(columns), null_safe)
+
+
+JOINS = {
+    "two inputs": join(2, [(0, 2)]),
+    "by two columns": join(2, [(0, 2), (1, 3)]),
+    "NULL equals NULL": join(2, [(0, 2), (1, 3)], frozenset({1})),
+    "a chain": join(3, [(0, 2), (3, 5)]),
+    "one class of three": join(3, [(0, 2, 4)]),
+    "two columns of one input": join(2, [(1, 3), (0, 2)]),
+    "without a condition": join(2, []),
+}
+UPDATES = st.lists(
+    st.one_of(
+        st.tuples(st.tuples(*CELLS), st.integers(0, TIMES - 1), st.sampled_from([-1, 1, 2]), st.none()),
+        st.tuples(st.just((None, None)), st.integers(0, TIMES - 1), st.sampled_from([-1, 1]), st.just(ERROR)),
+    ),
+    max_size=5,
+)
+
+
+def defined(node: DeltaJoin, histories: Sequence[Sequence[Told]], lower: int) -> Counter[Told]:
+    """Returns the updates of the join from `lower`: each combination of rows that match, at the last of its times."""
+    found: Counter[Told] = Counter()
+    arity = node.relation_type.arity
+    for history in histories:
+        for _, time, diff, error in history:
+            if error is not None:
+                found[(None,) * arity, time, 0, error] += diff
+    for chosen in product(*([one for one in history if one[3] is None] for history in histories)):
+        row = tuple(cell for data, *_ in chosen for cell in data)
+        if matches(node, row):
+            found[row, max(time for _, time, _, _ in chosen), 0, None] += prod(diff for _, _, diff, _ in chosen)
+    return Counter({told: diff for told, diff in found.items() if diff and told[1] >= lower})
+
+
+def matches(node: DeltaJoin, row: tuple[Any, ...]) -> bool:
+    for number, equivalence in enumerate(node.equivalences):
+        values = {row[scalar.position] for scalar in equivalence if isinstance(scalar, ColumnRef)}
+        if len(values) > 1 or (values == {None} and number not in node.null_safe):
+            return False
+    return True
+
+
+def made(node: DeltaJoin, histories: Sequence[Sequence[Told]], lower: int) -> Counter[Told]:
+    tables = [update_table(INPUT, history) for history in histories]
+
+    def lookup(_: int, j: int, by: Mapping[int, pa.ChunkedArray]) -> pa.Table:
+        found = tables[j]
+        for k, values in by.items():  # as a lookup by keys does: a superset, one column at a time
+            found = found.filter(pc.is_in(found.column(f"c{k}"), values.combine_chunks()))
+        return found
+
+    changes = [one.filter(pc.greater_equal(one.column("mz_timestamp"), lower)) for one in tables]
+    spans = [(min(one), max(one)) if (one := [time for _, time, _, _ in history]) else None for history in histories]
+    table = few_join(node, changes, meeting_terms(spans), lookup)
+    assert table.column_names[:-3] == [f"c{k}" for k in range(node.relation_type.arity)]
+    found: Counter[Told] = Counter()
+    for *row, time, diff, error in zip(*(column.to_pylist() for column in table.columns), strict=True):
+        found[tuple(row), time, 0, error] += diff
+    return Counter({told: diff for told, diff in found.items() if diff})
+
+
+@pytest.mark.parametrize("name", JOINS)
+@given(data=st.data(), lower=st.integers(0, TIMES))
+def test_the_updates_are_those_of_the_definition(name: str, data: st.DataObject, lower: int) -> None:
+    node = JOINS[name]
+    assert is_joined_here(node)
+    histories = [data.draw(UPDATES) for _ in node.inputs]
+    try:
+        found = made(node, histories, lower)
+    except NotFew:  # only then
+        assert node.null_safe
+        assert any({None} <= {data[1] for data, *_ in history} for history in histories)
+        return
+    assert found == defined(node, histories, lower)
+
+
+def test_all_orders_of_lookups_make_the_same() -> None:
+    rows: list[Told] = [((n % 3, "x" * (n % 2)), n % TIMES, 1, None) for n in range(12)]
+    histories: list[list[Told]] = [rows[:5], rows[4:9], rows[7:]]
+    node = JOINS["a chain"]
+    turned = DeltaJoin(node.inputs, node.equivalences, ((2, 1), (2, 0), (0, 1)), node.relation_type)
+    assert made(turned, histories, 2) == made(node, histories, 2) == defined(node, histories, 2)
+
+
+def test_what_needs_spark_is_left_to_it() -> None:
+    def over(type_: ScalarType, *scalars: Scalar) -> bool:
+        one = RelationType((Column("c0", type_),))
+        read = ReadCollection(GlobalId("u1"), one)
+        classes = ((ColumnRef(0, type_), ColumnRef(1, type_), *scalars),)
+        return is_joined_here(DeltaJoin((read, read), classes, (), RelationType(one.columns * 2)))
+
+    assert over(INT4)
+    assert over(numeric(2))
+    assert not over(FLOAT8)
+    assert not over(INT4, Literal(3, INT4))
+    assert not over(INT4, ColumnRef(0, TEXT))
+
+
+def test_many_pairs_are_left_to_spark_before_they_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_JOINED", 12)
+    history: list[Told] = [((1, "a"), time % TIMES, 1, None) for time in range(4)]
+    with pytest.raises(NotFew, match="too many"):
+        made(JOINS["two inputs"], [history, history], 0)
+    assert made(JOINS["two inputs"], [history, history[:3]], 0) == defined(
+        JOINS["two inputs"], [history, history[:3]], 0
+    )
+
+
+def test_a_diff_out_of_range_is_left_to_spark() -> None:
+    history: list[Told] = [((1, "a"), 3, 2**40, None)]
+    with pytest.raises(NotFew, match="out of range"):
+        made(JOINS["two inputs"], [history, history], 0)

@@ -1,0 +1,91 @@
+"""Views that are maintained in this process hold what their queries say, whichever way their lookups read."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mz_dagster.adapter import Connection, Engine, Isolation, Project
+from mz_dagster.compute import common_lookups, few_plans, step_reads
+from mz_dagster.compute.few_plans import FewPlans
+from mz_dagster.errors import DataError
+from mz_dagster.storage.spark import SparkConfig
+
+VIEWS = {
+    "pairs": "SELECT a.y, b.z FROM a JOIN b ON a.x = b.x",
+    "sums": "SELECT a.x, count(*) AS n, sum(b.z * a.y) AS total FROM a JOIN b ON a.x = b.x GROUP BY a.x",
+    "chain": "SELECT c.name, sum(c.price) AS total FROM a JOIN b ON a.x = b.x JOIN c ON b.z = c.z GROUP BY c.name",
+    "least": "SELECT a.x, min(b.z / (a.y - 3)) AS least FROM a JOIN b ON a.x = b.x GROUP BY a.x",
+}
+WHOLE = (few_plans, "WHOLE_ROWS", 0)
+#: By the way that lookups read where a collection is not little: what makes them.
+ROUTES: dict[str, list[tuple[Any, str, object]]] = {
+    "what others ask for, too": [WHOLE, (common_lookups, "LARGE_ROWS", 0), (common_lookups, "MOST_ROWS", 10**9)],
+    "the files of the keys": [WHOLE],
+    "by a query": [WHOLE, (step_reads, "HERE_ROWS", -1)],
+}
+
+
+@pytest.fixture
+def connection(tmp_path: Path, spark_config: SparkConfig) -> Iterator[Connection]:
+    with Connection(Engine(Project.load(tmp_path), spark=spark_config), Isolation.STRICT_SERIALIZABLE) as opened:
+        yield opened
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("route", ROUTES)
+def test_views_hold_what_their_queries_say(connection: Connection, monkeypatch: pytest.MonkeyPatch, route: str) -> None:
+    for module, name, value in ROUTES[route]:
+        monkeypatch.setattr(module, name, value)
+    evaluated: Counter[bool] = Counter()
+    updates = FewPlans.updates
+    monkeypatch.setattr(FewPlans, "updates", lambda *args: noted(evaluated, updates(*args)))
+    chosen = random.Random(5)
+
+    def insert(table: str, rows: int) -> None:
+        def value() -> str:
+            key = "NULL" if chosen.random() < 0.2 else str(chosen.randrange(4))
+            price, text = chosen.randrange(300) / 100, chosen.choice(["NULL", "'x'", "'y '", "''"])
+            return f"({key}, {chosen.randrange(3)})" if table != "c" else f"({key}, {text}, {price})"
+
+        connection.execute(f"INSERT INTO {table} VALUES {', '.join(value() for _ in range(rows))}")
+
+    connection.execute("CREATE TABLE a (x integer, y integer)")
+    connection.execute("CREATE TABLE b (x integer, z integer)")
+    connection.execute("CREATE TABLE c (z integer, name text, price numeric(8, 2))")
+    for table in ("a", "b", "c"):
+        insert(table, 10)
+    for name, query in VIEWS.items():
+        connection.execute(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+    failed = 0
+    for change in ("INSERT INTO a VALUES (1, 3)", "DELETE FROM a WHERE y = 3"):
+        connection.execute(change)
+        for table in ("a", "b", "c"):
+            insert(table, 2)
+        poll = connection.engine.poll("default")
+        assert poll.tick is not None, poll.reason
+        assert not connection.engine.step("default", poll.tick).failures
+        for name, query in VIEWS.items():
+            held, asked = (rows(connection, text) for text in (f"SELECT * FROM {name}", query))
+            assert held == asked, (change, name)
+            failed += held is None
+    assert failed > 0, "an error came"
+    assert evaluated[True] > evaluated[False]
+
+
+def noted(evaluated: Counter[bool], found: object) -> object:
+    evaluated[found is not None] += 1
+    return found
+
+
+def rows(connection: Connection, query: str) -> Counter[tuple[object, ...]] | None:
+    """Returns a query's rows, None if they are an error of the data."""
+    try:
+        return Counter(connection.execute(query).fetchall())
+    except DataError:
+        return None
