@@ -9,7 +9,7 @@ In the order of import:
 
 - `frame`: names and types of update frames on Spark.
 - `scalar/`: scalar expressions as total Spark columns, a value or an error.
-- `constant`, `linear`, `negate`, `union`, `repeat`, `unnest`, `delta_join`: one operator each; `consolidate`;
+- `constant`, `linear`, `negate`, `union`, `repeat`, `unnest`, `delta_join`: one operator each; `consolidate`.
 - `few_plans`: plans over few updates in this process, with Spark for lookups in much; `few_linear`, `few_join` and
   `few_sums` are its operators.
 - `state`: what a keyed operator reads of its own collection; `lookup_keys`, `step_reads`, `common_lookups`,

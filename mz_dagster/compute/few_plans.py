@@ -15,6 +15,7 @@ joins of a step ask for alike, as `common_lookups` has it; the files of the keys
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -32,7 +33,6 @@ from mz_dagster.compute.lookup_keys import LookupKeys, is_key
 from mz_dagster.compute.repeat import repeat
 from mz_dagster.compute.step_reads import StepReads
 from mz_dagster.compute.unnest import unnest
-from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import (
     Accumulate,
     ConstantRows,
@@ -72,12 +72,10 @@ class FewPlans:
         reads: Reads collections.
         lower: The beginning of the interval, after the first time.
         upper: Its end.
-        own: The collection whose state the root of a plan is, and its columns; None if it is not hydrated.
+        own: The collection that is stepped, which has been hydrated: if a state is the root of its plan, its state.
     """
 
-    def __init__(
-        self, session: SparkSession, reads: StepReads, lower: int, upper: int, own: tuple[GlobalId, RelationType] | None
-    ) -> None:
+    def __init__(self, session: SparkSession, reads: StepReads, lower: int, upper: int, own: ReadCollection) -> None:
         self._session = session
         self._reads = reads
         self._lower = lower
@@ -90,8 +88,7 @@ class FewPlans:
     def updates(self, node: Physical) -> pa.Table | None:
         """Returns the updates of a plan in the interval, not consolidated; None if it is left to Spark.
 
-        Returns:
-            A table with a column for each of the plan's, `c0`, `c1`, ..., then time, diff and error.
+        They are a table with a column for each of the plan's, `c0`, `c1`, ..., then time, diff and error.
         """
         changes = sum(self._reads.new_rows(id, self._lower, self._upper) for id in collections_read(node))
         if self._lower <= FIRST_TIME or changes > MOST_CHANGES or not self._is_here(node):
@@ -118,7 +115,7 @@ class FewPlans:
                 leaves = all(_leaf(one) is not None for one in node.inputs)
                 return leaves and is_joined_here(node)
             case Accumulate():
-                return self._own is not None and is_summed_here(node) and self._is_here(node.input)
+                return is_summed_here(node) and self._is_here(node.input)
             case Staged() | TemporalState():
                 return False
 
@@ -135,13 +132,12 @@ class FewPlans:
             case NegateAll():
                 return negated(self._updates(node.input))
             case UnionAll():
-                return pa.concat_tables([self._updates(one).rename_columns(_schema(node).names) for one in node.inputs])
+                return pa.concat_tables(list(map(self._updates, node.inputs)))
             case Repeat():
                 below, count, arity = self._updates(node.input), node.count, node.input.relation_type.arity
                 return self._by_spark(below, node.input, node, lambda frame: repeat(frame, count, arity))
             case Unnest():
-                unnested = node
-                return self._by_spark(self._updates(node.input), node.input, node, lambda f: unnest(f, unnested))
+                return self._by_spark(self._updates(node.input), node.input, node, partial(unnest, node=node))
             case DeltaJoin():
                 known = identity(node)
                 if known not in self._found:
@@ -226,14 +222,11 @@ class FewPlans:
         return self._linear(node, self._over(node.input, leaf)) if isinstance(node, Linear) else leaf
 
     def _summed(self, node: Accumulate) -> pa.Table:
-        assert self._own is not None
-        id, columns = self._own
         changes = self._updates(node.input)
         if not changes.num_rows:
             return _schema(node).empty_table()
-        state = ReadCollection(id, columns)
         keys = {k: changes.column(f"c{k}") for k in range(node.key_arity)}
-        return few_sums(changes, self._met(state, keys, None), node)
+        return few_sums(changes, self._met(self._own, keys, None), node)
 
 
 def _leaf(node: Physical) -> ReadCollection | None:

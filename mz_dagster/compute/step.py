@@ -79,7 +79,7 @@ from mz_dagster.fail_point import fail_point
 from mz_dagster.formalism import Antichain, GlobalId
 from mz_dagster.plan.lowering import ordered_by_size
 from mz_dagster.plan.operators import operators
-from mz_dagster.plan.physical import is_linear
+from mz_dagster.plan.physical import ReadCollection, is_linear
 from mz_dagster.plan.types import RelationType
 from mz_dagster.storage.append import BatchWriter
 from mz_dagster.storage.local_shards import LocalShards, summed
@@ -664,7 +664,9 @@ class Stepper:
                 own = ShardState(reads, row.id, columns, lower, prunes=few)
         updates = None
         if lower < upper:
-            few_plans = FewPlans(session, reads, lower, upper, (row.id, columns)) if row.is_hydrated else None
+            few_plans = (
+                FewPlans(session, reads, lower, upper, ReadCollection(row.id, columns)) if row.is_hydrated else None
+            )
             if few_plans is not None and (here := few_plans.updates(plan)) is not None:
                 return here.rename_columns([*columns.names, *META]) if here.num_rows else None
             renderer = Renderer(session, reads.read, is_small=is_small, own=own, reads=reads, few=few_plans)

@@ -22,6 +22,7 @@ from mz_dagster.plan.physical import DeltaJoin, ReadCollection
 from mz_dagster.plan.scalar import ColumnRef, Literal, Scalar
 from mz_dagster.plan.types import FLOAT8, INT4, TEXT, Column, RelationType, ScalarType, numeric
 from mz_dagster.storage.local_shards import update_table
+from tests.compute.test_lookup_keys import TYPES, VALUES
 
 TIMES = 5
 ERROR = "22012 division by zero"
@@ -122,6 +123,20 @@ def test_all_orders_of_lookups_make_the_same() -> None:
     node = JOINS["a chain"]
     turned = DeltaJoin(node.inputs, node.equivalences, ((2, 1), (2, 0), (0, 1)), node.relation_type)
     assert made(turned, histories, 2) == made(node, histories, 2) == defined(node, histories, 2)
+
+
+@pytest.mark.parametrize("type_", TYPES, ids=str)
+def test_keys_of_every_kind_are_equal_where_their_values_are(type_: ScalarType) -> None:
+    read = ReadCollection(GlobalId("u"), RelationType((Column("c0", type_),)))
+    columns = read.relation_type.columns * 2
+    node = DeltaJoin((read, read), ((ColumnRef(0, type_), ColumnRef(1, type_)),), (), RelationType(columns))
+    assert is_joined_here(node)
+    values = [VALUES[type_](n) for n in range(5)]
+    tables = [update_table(read.relation_type.columns, [((one,), 1, 1) for one in given]) for given in
+              ([*values, None], [*values[1:], *values[:2], None])]  # fmt: skip
+    found = few_join(node, tables, frozenset({1}), lambda _, j, __: tables[j])
+    assert found.num_rows == sum(one == other for one in values for other in [*values[1:], *values[:2]])
+    assert found.column("c0").to_pylist() == found.column("c1").to_pylist()
 
 
 def test_what_needs_spark_is_left_to_it() -> None:

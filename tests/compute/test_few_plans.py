@@ -27,7 +27,7 @@ WHOLE = (few_plans, "WHOLE_ROWS", 0)
 ROUTES: dict[str, list[tuple[Any, str, object]]] = {
     "what others ask for, too": [WHOLE, (common_lookups, "LARGE_ROWS", 0), (common_lookups, "MOST_ROWS", 10**9)],
     "the files of the keys": [WHOLE],
-    "by a query": [WHOLE, (step_reads, "HERE_ROWS", -1)],
+    "by a query": [WHOLE, (step_reads, "HERE_CELLS", -1)],
 }
 
 
