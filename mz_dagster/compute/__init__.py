@@ -21,7 +21,7 @@ In the order of import:
   each group of an input that only grows.
 - `render`: a physical plan's updates over an interval, or its content at one time.
 - `ingest`: a source's updates.
-- `graph`, `schedule`, `step`: all collections of a timeline, advanced together and sealed together.
+- `graph`, `schedule`, `step`, `step_report`: all collections of a timeline, advanced together and sealed together.
 - `peek`, `rows_frame`: a plan at one time, as rows; a collection at one time, as a frame.
 - `discrepancy`: a collection against a plan, at one time.
 - `warm_spark`: Spark, opened when there is work for it.
@@ -82,15 +82,8 @@ from mz_dagster.compute.discrepancy import Discrepancy, Rows, content, discrepan
 from mz_dagster.compute.graph import Graph, MaintainedNode, Node, SourceNode, TableNode
 from mz_dagster.compute.peek import CollectionHasErrors, NegativeMultiplicity, peek, rows_of
 from mz_dagster.compute.rows_frame import rows_frame
-from mz_dagster.compute.step import (
-    CollectionStep,
-    Outcome,
-    Progress,
-    StepLost,
-    Stepper,
-    StepReport,
-    quiet,
-)
+from mz_dagster.compute.step import Progress, StepLost, Stepper, quiet
+from mz_dagster.compute.step_report import CollectionStep, Outcome, StepReport
 from mz_dagster.compute.warm_spark import WarmSpark
 
 __all__ = [

@@ -34,7 +34,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from functools import partial
 from threading import Lock
 
@@ -73,6 +72,7 @@ from mz_dagster.compute.schedule import Schedule
 from mz_dagster.compute.sizes import rows_at_most
 from mz_dagster.compute.state import FrameState, OwnState, ShardState
 from mz_dagster.compute.step_reads import StepReads
+from mz_dagster.compute.step_report import CollectionStep, Outcome, StepReport
 from mz_dagster.compute.union import union
 from mz_dagster.errors import DatabaseError, InternalError, OperationalError
 from mz_dagster.fail_point import fail_point
@@ -95,87 +95,6 @@ logger = logging.getLogger("mz_dagster.step")
 BROADCAST_ROWS = 500_000
 #: How often a step that works says what it is working on, in seconds.
 STILL_WORKING_S = 10.0
-
-
-class Outcome(Enum):
-    """Says what a step did with a collection."""
-
-    ADVANCED = "advanced"
-    IDLE = "idle"
-    CURRENT = "current"
-    BLOCKED = "blocked"
-    FAILED = "failed"
-
-
-@dataclass(frozen=True, slots=True)
-class CollectionStep:
-    """Is what a step did with one collection.
-
-    Attributes:
-        lower: Its upper before the step.
-        upper: Its upper after it.
-        stats: What was written; zeros unless it advanced.
-        batch: The batch with what was written; None if nothing was.
-        rows_in: How many updates the collections that it is defined over have in `[lower, upper)`; all before `upper`
-            when it hydrates. Taken from the statistics of their batches, so one that reaches beyond the interval counts
-            whole. A source's input is its files, whose records nobody counts: for it this is what it wrote.
-        spark_ms: Time spent computing and writing it, in milliseconds; of few rows perhaps in this process.
-        rows_read: How many rows the files hold that it read of its inputs and of its own state, each as often as it was
-            read.
-        operators: What computes it, for people.
-        owner: Of an arrangement: the object that it serves.
-        error: Why it failed; None otherwise.
-        reason: One line for people.
-    """
-
-    id: GlobalId
-    name: str
-    outcome: Outcome
-    lower: int
-    upper: int
-    stats: BatchStats = NO_ROWS
-    batch: BatchId | None = None
-    rows_in: int = 0
-    spark_ms: float = 0.0
-    rows_read: int = 0
-    operators: str = ""
-    owner: GlobalId | None = None
-    error: DatabaseError | None = None
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class StepReport:
-    """Is what a step did, in the graph's order.
-
-    Attributes:
-        engine_ms: Wall time of the whole step, in milliseconds.
-    """
-
-    timeline: str
-    tick: int
-    collections: tuple[CollectionStep, ...]
-    engine_ms: float
-
-    @property
-    def failures(self) -> tuple[CollectionStep, ...]:
-        """The collections that failed; those merely blocked behind them are not listed."""
-        return tuple(one for one in self.collections if one.outcome is Outcome.FAILED)
-
-    def of_object(self, id: GlobalId) -> CollectionStep:
-        """Returns what the step did with an object's collection, its arrangements' Spark time and reads included."""
-        own = next(one for one in self.collections if one.id == id)
-        serving = [one for one in self.collections if one.owner == id]
-        return replace(
-            own,
-            spark_ms=own.spark_ms + sum(one.spark_ms for one in serving),
-            rows_read=own.rows_read + sum(one.rows_read for one in serving),
-        )
-
-    @property
-    def had_work(self) -> bool:
-        """True if the step computed anything."""
-        return any(one.spark_ms for one in self.collections)
 
 
 class StepLost(OperationalError):
