@@ -114,7 +114,7 @@ def path(join: DeltaJoin, i: int, j: int) -> Path | None:
 
     NULL is taken for equal to NULL, and other conditions of the join are left out: of what the join needs, nothing is.
     """
-    changed, read = _leaf(join.inputs[i]), _leaf(join.inputs[j])
+    changed, read = leaf(join.inputs[i]), leaf(join.inputs[j])
     if changed is None or read is None:
         return None
     found: dict[int, int] = {}
@@ -381,7 +381,7 @@ def _grouped(node: Linear | Accumulate | Staged, position: int) -> int | None:
             assert_never(node)
 
 
-def _leaf(node: Physical) -> ReadCollection | None:
+def leaf(node: Physical) -> ReadCollection | None:
     """Returns the collection of which a node is rows, with columns of their own added or left out; else None."""
     while isinstance(node, Linear):
         node = node.input
@@ -393,11 +393,11 @@ def _columns(join: DeltaJoin, input: int, equivalence: tuple[Scalar, ...]) -> li
     offset = sum(one.relation_type.arity for one in join.inputs[:input])
     arity = join.inputs[input].relation_type.arity
     own = [one.position - offset for one in equivalence if isinstance(one, ColumnRef)]
-    found = (_below(join.inputs[input], position) for position in own if 0 <= position < arity)
+    found = (passed_down(join.inputs[input], position) for position in own if 0 <= position < arity)
     return [position for position in found if position is not None]
 
 
-def _below(node: Physical, position: int) -> int | None:
+def passed_down(node: Physical, position: int) -> int | None:
     """Returns which column of its collection a node's column is, None if it is computed."""
     while isinstance(node, Linear):
         below = node.mfp.passed(position)

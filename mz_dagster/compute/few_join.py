@@ -12,19 +12,15 @@ Spark.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mz_dagster.compute.frame import DIFF, ERROR, TIME, by_position
+from mz_dagster.compute.frame import ERROR, META, by_position
 from mz_dagster.compute.lookup_keys import is_key
 from mz_dagster.plan.physical import DeltaJoin
 from mz_dagster.plan.scalar import ColumnRef
 from mz_dagster.storage.local_shards import update_schema
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 #: More rows are not joined here.
 MOST_JOINED = 200_000
@@ -82,20 +78,10 @@ class _Join:
     def updates(self, changes: Sequence[pa.Table], meeting: frozenset[int], lookup: Lookup) -> pa.Table:
         parts = [self._schema.empty_table()]
         for i, change in enumerate(changes):
-            parts += self._failed(change)
+            parts.append(failed(change, self._schema))
             if i in meeting and (found := self._term(i, change, lookup)) is not None:
                 parts.append(found)
         return pa.concat_tables(parts)
-
-    def _failed(self, change: pa.Table) -> Iterator[pa.Table]:
-        """Yields the updates of the error part."""
-        errors = change.filter(pc.is_valid(change.column(ERROR)))
-        if errors.num_rows:
-            columns = [
-                errors.column(field.name) if field.name in (TIME, DIFF, ERROR) else pa.nulls(len(errors), field.type)
-                for field in self._schema
-            ]
-            yield pa.Table.from_arrays(columns, schema=self._schema)
 
     def _term(self, i: int, change: pa.Table, lookup: Lookup) -> pa.Table | None:
         """Returns what one input's updates meet, None if that is nothing."""
@@ -108,7 +94,7 @@ class _Join:
             by = {k: joined.column(representatives[number]) for number in classes for k in self._keys[j][number]}
             other = self._matchable(j, lookup(i, j, by))
             pairs = [(representatives[number], f"p{j}_c{self._keys[j][number][0]}") for number in classes]
-            joined = self._matched(joined, other, pairs, [number in self._node.null_safe for number in classes])
+            joined = self._matched(joined, other, pairs)
             compare = pc.less_equal if j < i else pc.less
             joined = joined.filter(compare(joined.column(f"p{j}_time"), joined.column(f"p{i}_time")))
             for number, positions in self._keys[j].items():
@@ -133,23 +119,14 @@ class _Join:
                 frame = frame.filter(equal)
         return frame
 
-    def _matched(
-        self, left: pa.Table, right: pa.Table, pairs: Sequence[tuple[str, str]], null_safe: Sequence[bool]
-    ) -> pa.Table:
+    def _matched(self, left: pa.Table, right: pa.Table, pairs: Sequence[tuple[str, str]]) -> pa.Table:
         """Returns the pairs of rows whose columns are equal."""
-        if not pairs:
-            left, right = _with(left, "mz_left0", pa.nulls(len(left), pa.int8()).fill_null(0)), right
-            right = _with(right, "mz_right0", pa.nulls(len(right), pa.int8()).fill_null(0))
-            lefts, rights = ["mz_left0"], ["mz_right0"]
-        else:
-            lefts, rights = [], []
-        for n, ((one, other), is_null_safe) in enumerate(zip(pairs, null_safe, strict=True)):
-            if is_null_safe and left.column(one).null_count and right.column(other).null_count:
+        keys = [(left.column(one), right.column(other)) for one, other in pairs] or [(_zeros(left), _zeros(right))]
+        lefts, rights = [f"mz_left{n}" for n in range(len(keys))], [f"mz_right{n}" for n in range(len(keys))]
+        for name, other_name, (one, other) in zip(lefts, rights, keys, strict=True):
+            if one.null_count and other.null_count:  # which are equal: otherwise they would not be here
                 raise NotFew("NULLs that are equal are Spark's to join")
-            left = _with(left, f"mz_left{n}", left.column(one))
-            right = _with(right, f"mz_right{n}", right.column(other))
-            lefts.append(f"mz_left{n}")
-            rights.append(f"mz_right{n}")
+            left, right = left.append_column(name, one), right.append_column(other_name, other)
         # Before it is there: one key may have many rows on both sides.
         counts = right.group_by(rights, use_threads=False).aggregate([([], "count_all")])
         met = left.select(lefts).join(counts, lefts, rights, "inner", use_threads=False)
@@ -174,5 +151,14 @@ class _Join:
         return pa.Table.from_arrays([*data, joined.column(f"p{i}_time"), diff, none], schema=self._schema)
 
 
-def _with(table: pa.Table, name: str, column: pa.ChunkedArray | pa.Array) -> pa.Table:
-    return table.append_column(name, column)
+def _zeros(table: pa.Table) -> pa.Array:
+    return pa.array([0] * len(table), pa.int8())
+
+
+def failed(changes: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Returns the updates of the error part, which pass, as updates of something else."""
+    errors = changes.filter(pc.is_valid(changes.column(ERROR)))
+    columns = [
+        errors.column(field.name) if field.name in META else pa.nulls(len(errors), field.type) for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)

@@ -58,10 +58,10 @@ def _multiplicity(_: Call, count: int) -> int:
 def _whole(call: Call, high: Decimal, low: Decimal) -> Decimal:
     """Returns the sum of which the arguments are the sums of parts (`scalar.accumulation`)."""
     scale = call.type.scale
-    total = _unscaled(high, call.arguments[0].type.scale) * 10**19 + _unscaled(low, scale)
+    total = unscaled(high, call.arguments[0].type.scale) * 10**19 + unscaled(low, scale)
     if abs(total) >= 10**38:
         raise _Failed(NUMERIC_OVERFLOW)
-    return Decimal(total).scaleb(-scale, _DIGITS)
+    return scaled(total, scale)
 
 
 def _to_int8(call: Call, value: Decimal) -> int:
@@ -71,8 +71,14 @@ def _to_int8(call: Call, value: Decimal) -> int:
     return near
 
 
-def _unscaled(value: Decimal, scale: int) -> int:
+def unscaled(value: Decimal, scale: int) -> int:
+    """Returns a number of some decimals as that of units of the last."""
     return int(value.scaleb(scale, _DIGITS))
+
+
+def scaled(units: int, scale: int) -> Decimal:
+    """Returns what has so many units of the last of some decimals."""
+    return Decimal(units).scaleb(-scale, _DIGITS)
 
 
 def _compared(compare: Callable[[int, int], bool]) -> Callable[[Call, int, int], bool]:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from mz_dagster.compute.common_lookups import Path, path, used_columns
+from mz_dagster.compute.common_lookups import Path, leaf, passed_down, path, used_columns
 from mz_dagster.compute.constant import FIRST_TIME
 from mz_dagster.compute.delta_join import meeting_terms
 from mz_dagster.compute.few_join import NotFew, few_join, is_joined_here
@@ -112,8 +112,7 @@ class FewPlans:
             case UnionAll():
                 return all(map(self._is_here, node.inputs))
             case DeltaJoin():
-                leaves = all(_leaf(one) is not None for one in node.inputs)
-                return leaves and is_joined_here(node)
+                return is_joined_here(node) and all(leaf(one) is not None for one in node.inputs)
             case Accumulate():
                 return is_summed_here(node) and self._is_here(node.input)
             case Staged() | TemporalState():
@@ -187,12 +186,12 @@ class FewPlans:
 
     def _met(self, node: Physical, by: Mapping[int, pa.ChunkedArray], common: Path | None) -> pa.Table:
         """Returns the updates of a join's input, before the end of the interval, that values of its columns meet."""
-        read = _leaf(node)
+        read = leaf(node)
         assert read is not None
         if self._reads.rows(read.id, self._upper) <= WHOLE_ROWS:
             return self._all(node, read)
         columns = read.relation_type.columns
-        bound = {below: values for k, values in by.items() if (below := _passed(node, k)) is not None}
+        bound = {below: values for k, values in by.items() if (below := passed_down(node, k)) is not None}
         usable = {k: bound[k] for k in sorted(bound) if is_key(columns[k])}
         if not usable:
             raise NotFew("nothing tells which rows of much are asked for")
@@ -217,9 +216,9 @@ class FewPlans:
             self._whole[known] = self._over(node, rows.rename_columns(_schema(read).names))
         return self._whole[known]
 
-    def _over(self, node: Physical, leaf: pa.Table) -> pa.Table:
+    def _over(self, node: Physical, rows: pa.Table) -> pa.Table:
         """Returns the updates of what is linear over a collection, in the place of which a table stands."""
-        return self._linear(node, self._over(node.input, leaf)) if isinstance(node, Linear) else leaf
+        return self._linear(node, self._over(node.input, rows)) if isinstance(node, Linear) else rows
 
     def _summed(self, node: Accumulate) -> pa.Table:
         changes = self._updates(node.input)
@@ -229,25 +228,8 @@ class FewPlans:
         return few_sums(changes, self._met(self._own, keys, None), node)
 
 
-def _leaf(node: Physical) -> ReadCollection | None:
-    """Returns the collection that a chain of linear operators is over, None if it is not such a chain."""
-    while isinstance(node, Linear):
-        node = node.input
-    return node if isinstance(node, ReadCollection) else None
-
-
-def _passed(node: Physical, position: int) -> int | None:
-    """Returns which column of its collection a column of a chain is, None if it is computed."""
-    while isinstance(node, Linear):
-        below = node.mfp.passed(position)
-        if below is None:
-            return None
-        node, position = node.input, below
-    return position
-
-
-def _linear_frame(node: Physical, leaf: DataFrame) -> DataFrame:
-    return linear(_linear_frame(node.input, leaf), node.mfp) if isinstance(node, Linear) else leaf
+def _linear_frame(node: Physical, rows: DataFrame) -> DataFrame:
+    return linear(_linear_frame(node.input, rows), node.mfp) if isinstance(node, Linear) else rows
 
 
 def _schema(node: Physical) -> pa.Schema:

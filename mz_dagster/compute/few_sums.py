@@ -8,20 +8,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from decimal import Context, Decimal
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mz_dagster.compute.few_join import NotFew
+from mz_dagster.compute.few_join import NotFew, failed
+from mz_dagster.compute.few_linear import scaled, unscaled
 from mz_dagster.compute.frame import DIFF, ERROR, TIME, by_position, positional
 from mz_dagster.compute.lookup_keys import is_key
 from mz_dagster.plan.physical import Accumulate
 from mz_dagster.plan.types import Kind, ScalarType
 from mz_dagster.storage.local_shards import update_schema
 
-_DIGITS = Context(prec=100)
 _INTEGERS = frozenset({Kind.INT2, Kind.INT4, Kind.INT8})
 
 
@@ -104,17 +103,7 @@ def few_sums(changes: pa.Table, state: pa.Table, node: Accumulate) -> pa.Table:
         pa.nulls(len(found), pa.string()),
     ]
     updates = pa.Table.from_arrays([*(chosen.column(key) for key in keys), *sums, *meta], schema=schema)
-    return pa.concat_tables([updates, _failed(changes, schema)])
-
-
-def _failed(changes: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Returns the updates of the error part, which pass."""
-    failed = changes.filter(pc.is_valid(changes.column(ERROR)))
-    columns = [
-        failed.column(field.name) if field.name in (TIME, DIFF, ERROR) else pa.nulls(len(failed), field.type)
-        for field in schema
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)
+    return pa.concat_tables([updates, failed(changes, schema)])
 
 
 def _groups(changes: pa.Table, state: pa.Table, keys: list[str]) -> list[list[int]]:
@@ -134,10 +123,10 @@ def _integers(column: pa.ChunkedArray, scale: int | None) -> list[int]:
     cells: list[Any] = column.to_pylist()
     if None in cells:
         raise NotFew("a contribution is NULL")
-    return cells if scale is None else [int(one.scaleb(scale, _DIGITS)) for one in cells]
+    return cells if scale is None else [unscaled(one, scale) for one in cells]
 
 
 def _stored(totals: Sequence[int], scale: int | None, type_: pa.DataType) -> pa.Array:
     if any(abs(one) >= (2**63 if scale is None else 10**38) for one in totals):
         raise NotFew("a sum is out of range, which is Spark's to tell")
-    return pa.array(totals if scale is None else [Decimal(one).scaleb(-scale, _DIGITS) for one in totals], type_)
+    return pa.array(totals if scale is None else [scaled(one, scale) for one in totals], type_)
