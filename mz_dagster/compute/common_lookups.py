@@ -204,7 +204,7 @@ class CommonLookups:
             reads: As `of`.
             most: How many rows to expect at most.
         """
-        if self._asked[path.lookup].total() < 2 or self._expected(path.lookup, path.keyed, lower, upper) > most:
+        if self._is_alone(path.lookup) or self._expected(path.lookup, path.keyed, lower, upper) > most:
             return None
         made = self._made_of(path, lower, upper, reads)
         frame = None if made is None else made.frame.result()
@@ -219,7 +219,7 @@ class CommonLookups:
     def _made_of(self, path: Path, lower: int, upper: int, reads: StepReads) -> _Made | None:
         """Returns the lookup, which was made or is being made; None if it is not one to be made here."""
         lookup, keys = path.lookup, self._origins(path.keyed, lower, upper)
-        is_alone = self._asked[lookup].total() < 2
+        is_alone = self._is_alone(lookup)
         if not self._is_worth(lookup, keys, lower, upper, is_alone=is_alone):
             return None
         with self._lock:
@@ -251,6 +251,10 @@ class CommonLookups:
         if below is None:
             return frozenset({keys})
         return frozenset().union(*(self._origins(one, lower, upper) for one in below))
+
+    def _is_alone(self, lookup: _Columns) -> bool:
+        """Returns whether only one join asks for it."""
+        return self._asked[lookup].total() < 2
 
     def _is_worth(self, lookup: _Columns, keys: Iterable[_Columns], lower: int, upper: int, *, is_alone: bool) -> bool:
         read, positions = lookup

@@ -215,7 +215,7 @@ class DeltaJoinRendering:
         representatives = {number: f"p{i}_k{number}" for number in self._inputs[i].keys}
         late: set[int] = set()
         outcome: Column | None = None
-        for j in self._order(i):
+        for j in lookup_order(self._node, i):
             conditions = [
                 self._equal(number, Emitted(sf.col(f"p{j}_k{number}")), Emitted(sf.col(representatives[number])))
                 for number in self._inputs[j].keys
@@ -258,11 +258,6 @@ class DeltaJoinRendering:
         for error in (left.error, right.error):
             equal = equal if error is None else equal & error.isNull()
         return equal
-
-    def _order(self, i: int) -> tuple[int, ...]:
-        count = len(self._inputs)
-        order = self._node.orders[i] if i < len(self._node.orders) else ()
-        return order if len(order) == count - 1 else tuple(j for j in range(count) if j != i)
 
     def _spanning_at(
         self, joined: DataFrame, bound: set[int], representatives: dict[int, str], late: set[int]
@@ -312,6 +307,13 @@ class DeltaJoinRendering:
         data = [column.alias(f"c{k}") for k, column in enumerate(self._joined_columns())]
         own = sf.lit(None).cast("string") if error is None else error
         return joined.select(*data, sf.col(f"p{i}_time").alias(TIME), diff.alias(DIFF), own.alias(ERROR))
+
+
+def lookup_order(node: DeltaJoin, i: int) -> tuple[int, ...]:
+    """Returns the order in which term i looks up the other inputs: the plan's, or theirs if it has none."""
+    count = len(node.inputs)
+    order = node.orders[i] if i < len(node.orders) else ()
+    return order if len(order) == count - 1 else tuple(j for j in range(count) if j != i)
 
 
 def meeting_terms(spans: Sequence[tuple[int, int] | None]) -> frozenset[int]:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mz_dagster.compute.delta_join import lookup_order
 from mz_dagster.compute.frame import ERROR, META, by_position
 from mz_dagster.compute.lookup_keys import is_key
 from mz_dagster.plan.physical import DeltaJoin
@@ -63,7 +64,6 @@ class _Join:
     def __init__(self, node: DeltaJoin) -> None:
         self._node = node
         arities = [one.relation_type.arity for one in node.inputs]
-        offsets = [sum(arities[:i]) for i in range(len(arities))]
         owners = [(i, k) for i, arity in enumerate(arities) for k in range(arity)]
         #: By input: for each class that has columns of it, their positions.
         self._keys: list[dict[int, list[int]]] = [{} for _ in node.inputs]
@@ -73,7 +73,7 @@ class _Join:
                 i, k = owners[scalar.position]
                 self._keys[i].setdefault(number, []).append(k)
         self._schema = update_schema(by_position(node.relation_type))
-        self._names = [(f"c{offset + k}", f"p{i}_c{k}") for i, offset in enumerate(offsets) for k in range(arities[i])]
+        self._names = [f"p{i}_c{k}" for i, k in owners]
 
     def updates(self, changes: Sequence[pa.Table], meeting: frozenset[int], lookup: Lookup) -> pa.Table:
         parts = [self._schema.empty_table()]
@@ -87,7 +87,7 @@ class _Join:
         """Returns what one input's updates meet, None if that is nothing."""
         joined = self._matchable(i, change)
         representatives = {number: f"p{i}_c{positions[0]}" for number, positions in self._keys[i].items()}
-        for j in self._order(i):
+        for j in lookup_order(self._node, i):
             if not joined.num_rows:
                 return None
             classes = [number for number in self._keys[j] if number in representatives]
@@ -134,11 +134,6 @@ class _Join:
             raise NotFew("too many rows are joined")
         return left.join(right, lefts, rights, "inner", use_threads=False).drop_columns(lefts)
 
-    def _order(self, i: int) -> tuple[int, ...]:
-        count = len(self._node.inputs)
-        order = self._node.orders[i] if i < len(self._node.orders) else ()
-        return order if len(order) == count - 1 else tuple(j for j in range(count) if j != i)
-
     def _shaped(self, joined: pa.Table, i: int) -> pa.Table:
         diff = joined.column("p0_diff")
         try:
@@ -146,7 +141,7 @@ class _Join:
                 diff = pc.multiply_checked(diff, joined.column(f"p{j}_diff"))
         except pa.ArrowInvalid as error:
             raise NotFew("a diff is out of range, which is Spark's to tell") from error
-        data = [joined.column(name) for _, name in self._names]
+        data = [joined.column(name) for name in self._names]
         none = pa.nulls(len(joined), pa.string())
         return pa.Table.from_arrays([*data, joined.column(f"p{i}_time"), diff, none], schema=self._schema)
 

@@ -131,10 +131,10 @@ def few_linear(plan: Physical, read: Callable[[GlobalId], pa.Table], lower: int)
     """
     match plan:
         case ReadCollection():
-            return without_error_data(read(plan.id)).rename_columns(_schema(plan).names)
+            return without_error_data(read(plan.id)).rename_columns(plan_schema(plan).names)
         case ConstantRows():
             assert lower > FIRST_TIME, "constants change at the first time only"
-            return _schema(plan).empty_table()
+            return plan_schema(plan).empty_table()
         case Linear():
             return evaluated(few_linear(plan.input, read, lower), plan)
         case NegateAll():
@@ -174,7 +174,7 @@ def evaluated(frame: pa.Table, node: Linear) -> pa.Table:
             columns.append(pa.chunked_array([pa.array([row[position - arity] for row in rows], type_)]))
     meta = [chosen.column(name) for name in META if name != ERROR]
     outcomes = pa.array([errors[number] for number in kept], pa.string())
-    return without_error_data(pa.Table.from_arrays([*columns, *meta, outcomes], schema=_schema(node)))
+    return without_error_data(pa.Table.from_arrays([*columns, *meta, outcomes], schema=plan_schema(node)))
 
 
 def _passes(mfp: MapFilterProject, row: dict[int, Any]) -> bool:
@@ -223,6 +223,7 @@ def negated(frame: pa.Table) -> pa.Table:
     return frame.set_column(position, frame.schema.field(position), negated)
 
 
-def _schema(node: Physical) -> pa.Schema:
+def plan_schema(node: Physical) -> pa.Schema:
+    """Returns the schema of a plan's updates: `c0`, `c1`, ..., then time, diff and error."""
     named = node.relation_type.with_names(positional(node.relation_type.arity))
     return update_schema(named.columns)

@@ -24,10 +24,10 @@ from mz_dagster.compute.common_lookups import Path, leaf, passed_down, path, use
 from mz_dagster.compute.constant import FIRST_TIME
 from mz_dagster.compute.delta_join import meeting_terms
 from mz_dagster.compute.few_join import NotFew, few_join, is_joined_here
-from mz_dagster.compute.few_linear import MOST_ROWS, evaluated, is_simple, negated
+from mz_dagster.compute.few_linear import MOST_ROWS, evaluated, is_simple, negated, plan_schema
 from mz_dagster.compute.few_sums import few_sums, is_summed_here
 from mz_dagster.compute.frame import by_position, with_positions
-from mz_dagster.compute.histories import Histories
+from mz_dagster.compute.histories import Histories, linear_over
 from mz_dagster.compute.linear import linear
 from mz_dagster.compute.lookup_keys import LookupKeys, is_key
 from mz_dagster.compute.repeat import repeat
@@ -50,7 +50,7 @@ from mz_dagster.plan.physical import (
     identity,
 )
 from mz_dagster.plan.types import RelationType
-from mz_dagster.storage.local_shards import update_schema, without_error_data
+from mz_dagster.storage.local_shards import without_error_data
 from mz_dagster.storage.spark_shards import update_schema as spark_schema
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class FewPlans:
             case ReadCollection():
                 return self._changes(node, node)
             case ConstantRows():
-                return _schema(node).empty_table()
+                return plan_schema(node).empty_table()
             case Linear():
                 read = node.input
                 below = self._changes(read, node) if isinstance(read, ReadCollection) else self._updates(read)
@@ -150,13 +150,13 @@ class FewPlans:
     def _changes(self, read: ReadCollection, node: Physical) -> pa.Table:
         """Returns a collection's updates in the interval; columns that `node` does not use are NULL."""
         if self._reads.skips_all(read, self._lower, self._upper):
-            return _schema(read).empty_table()
+            return plan_schema(read).empty_table()
         found = self._reads.few_rows(read.id, self._lower, self._upper, used_columns(node))
-        return without_error_data(found.rename_columns(_schema(read).names))
+        return without_error_data(found.rename_columns(plan_schema(read).names))
 
     def _linear(self, node: Linear, below: pa.Table) -> pa.Table:
         if not below.num_rows:
-            return _schema(node).empty_table()
+            return plan_schema(node).empty_table()
         if not node.mfp.steps or (is_simple(node.mfp) and below.num_rows <= MOST_ROWS):
             return evaluated(below, node)
         return self._by_spark(below, node.input, node, lambda frame: linear(frame, node.mfp))
@@ -166,7 +166,7 @@ class FewPlans:
     ) -> pa.Table:
         """Returns what Spark makes of some rows."""
         if not below.num_rows:
-            return _schema(node).empty_table()
+            return plan_schema(node).empty_table()
         return self._fetched(apply(self.frame(below, input.relation_type)), node)
 
     def _fetched(self, frame: DataFrame, node: Physical) -> pa.Table:
@@ -175,12 +175,12 @@ class FewPlans:
         found = frame.limit(MOST_FETCHED + 1).to(wanted).toArrow()
         if found.num_rows > MOST_FETCHED:
             raise NotFew("a lookup finds much")
-        return found.cast(_schema(node))
+        return found.cast(plan_schema(node))
 
     def _joined(self, node: DeltaJoin) -> pa.Table:
         changes = [self._updates(one) for one in node.inputs]
         if not any(one.num_rows for one in changes):
-            return _schema(node).empty_table()
+            return plan_schema(node).empty_table()
         meeting = meeting_terms([self._histories.span(one) for one in node.inputs])
         return few_join(node, changes, meeting, lambda i, j, by: self._met(node.inputs[j], by, path(node, i, j)))
 
@@ -204,16 +204,16 @@ class FewPlans:
         )
         found = self._reads.few_found(read.id, self._upper, keys, used_columns(node), read.where)
         if found is not None:
-            return self._over(node, found.rename_columns(_schema(read).names))
+            return self._over(node, found.rename_columns(plan_schema(read).names))
         frame = with_positions(self._reads.find(read.id, self._upper, keys, read.where), read.relation_type)
-        return self._fetched(_linear_frame(node, frame), node)
+        return self._fetched(linear_over(node, frame), node)
 
     def _all(self, node: Physical, read: ReadCollection) -> pa.Table:
         """Returns all updates of what is linear over a little collection, before the end of the interval."""
         known = identity(node)
         if known not in self._whole:
             rows = self._reads.few_rows(read.id, None, self._upper, used_columns(node), read.where)
-            self._whole[known] = self._over(node, rows.rename_columns(_schema(read).names))
+            self._whole[known] = self._over(node, rows.rename_columns(plan_schema(read).names))
         return self._whole[known]
 
     def _over(self, node: Physical, rows: pa.Table) -> pa.Table:
@@ -223,14 +223,6 @@ class FewPlans:
     def _summed(self, node: Accumulate) -> pa.Table:
         changes = self._updates(node.input)
         if not changes.num_rows:
-            return _schema(node).empty_table()
+            return plan_schema(node).empty_table()
         keys = {k: changes.column(f"c{k}") for k in range(node.key_arity)}
         return few_sums(changes, self._met(self._own, keys, None), node)
-
-
-def _linear_frame(node: Physical, rows: DataFrame) -> DataFrame:
-    return linear(_linear_frame(node.input, rows), node.mfp) if isinstance(node, Linear) else rows
-
-
-def _schema(node: Physical) -> pa.Schema:
-    return update_schema(by_position(node.relation_type))

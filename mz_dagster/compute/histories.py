@@ -123,11 +123,7 @@ class Histories:
         """
         by = None if self._reads is None else path(join, i, j)
         found = None if by is None or self._reads is None else self._reads.common(by, self._lower, self._upper)
-        return None if found is None else self._over(join.inputs[j], found)
-
-    def _over(self, node: Physical, leaf: DataFrame) -> DataFrame:
-        """Returns the updates of rows of a collection, in the place of which a frame stands."""
-        return linear(self._over(node.input, leaf), node.mfp) if isinstance(node, Linear) else leaf
+        return None if found is None else linear_over(join.inputs[j], found)
 
     def span(self, node: Physical) -> tuple[int, int] | None:
         """Returns bounds of the times of all updates of `node`, None if there are none; no job."""
@@ -188,6 +184,11 @@ class Histories:
             return self.of(below)
         bound = {passes(position): column for position, column in keys.by_position.items()}
         return self.of(below, Keys(keys.frame, {p: column for p, column in bound.items() if p is not None}))
+
+
+def linear_over(node: Physical, leaf: DataFrame) -> DataFrame:
+    """Returns the updates of what is linear over a collection, in the place of which a frame stands."""
+    return linear(linear_over(node.input, leaf), node.mfp) if isinstance(node, Linear) else leaf
 
 
 def _down(node: Physical) -> list[tuple[Physical, Callable[[int], int | None]]]:

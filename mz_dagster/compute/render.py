@@ -199,8 +199,8 @@ class Renderer:
                 changes, touched = self._changes(node, range(node.key_arity), lower, upper, is_empty)
                 return None if changes is None else accumulate_updates(changes, self._state(), node, touched)
             case Staged():
-                changes, touched = self._changes(node, node.group, lower, upper, is_empty)
-                touched = touched if node.monotonic else None
+                asked = node.group if node.monotonic else ()
+                changes, touched = self._changes(node, asked, lower, upper, is_empty)
                 return None if changes is None else staged_updates(changes, self._state(), node, touched)
             case TemporalState():
                 below = self._updates(node.input, lower, upper, is_empty)
@@ -242,7 +242,7 @@ class Renderer:
     def _changes(
         self, node: Accumulate | Staged, group: Sequence[int], lower: int, upper: int, is_empty: IsEmpty
     ) -> tuple[DataFrame | None, pa.Table | None]:
-        """Returns the changes of a state operator's input, and their groups as far as they are known in this process.
+        """Returns the changes of a state operator's input, and the values of `group` if these are known here.
 
         The changes are computed once, if that takes more than to read them.
         """

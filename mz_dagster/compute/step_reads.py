@@ -29,7 +29,7 @@ from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import ReadCollection
 from mz_dagster.plan.scalar import Scalar
 from mz_dagster.plan.types import Column
-from mz_dagster.storage.clustering import may_hold
+from mz_dagster.storage.clustering import Touched, may_hold
 from mz_dagster.storage.local_shards import LocalShards, update_schema
 from mz_dagster.storage.shards import Shards, StoredFile
 
@@ -167,9 +167,7 @@ class StepReads:
     def find(self, id: GlobalId, upper: int, keys: LookupKeys, where: Sequence[Scalar] = ()) -> DataFrame:
         """Returns the updates of few keys of a collection before `upper`; no job. Of errors it has any or none."""
         row, batches = self._rows[id], self._listed(id, None, upper)
-        files = self._stored(row, batches, where, tuple(keys.columns.values()))
-        touched = keys.touched(files)
-        chosen = [one for one in files if may_hold(one.bucket, touched)]
+        touched, chosen = self._chosen(row, batches, keys, where)
         frame = self._shards.read(row, batches, upper=upper, touched=touched, where=where)
         if (within := keys.within(chosen)) is not None:
             frame = frame.where(within)
@@ -189,7 +187,7 @@ class StepReads:
         None if the updates are many, or the columns' values cannot be keys.
         """
         columns = self._rows[id].columns
-        few = sum(batch.stats.rows for batch in self._listed(id, lower, upper)) <= ONE_TASK_ROWS
+        few = self.new_rows(id, lower, upper) <= ONE_TASK_ROWS
         if self._common is None or not few or not all(is_key(columns[position]) for position in positions):
             return None
         return self._common.keys_of(id, tuple(positions), lower, upper)
@@ -213,9 +211,7 @@ class StepReads:
     ) -> pa.Table | None:
         """Returns what `find` does, as `few_rows`; None if the files that may hold the keys have too much."""
         row, batches = self._rows[id], self._listed(id, None, upper)
-        files = self._stored(row, batches, where, tuple(keys.columns.values()))
-        touched = keys.touched(files)
-        chosen = [one for one in files if may_hold(one.bucket, touched)]
+        _, chosen = self._chosen(row, batches, keys, where)
         rows = sum(one.rows for one in chosen)
         names = [column.name for position, column in enumerate(row.columns) if position in used]
         if rows * len(names) > HERE_CELLS:
@@ -252,6 +248,14 @@ class StepReads:
         """Returns those of a collection's columns at `positions` of which values can be keys."""
         columns = self._rows[id].columns
         return {position: columns[position] for position in sorted(positions) if is_key(columns[position])}
+
+    def _chosen(
+        self, row: CollectionRow, batches: Sequence[Batch], keys: LookupKeys, where: Sequence[Scalar]
+    ) -> tuple[list[Touched], list[StoredFile]]:
+        """Returns the hashes that keys have, and the files of the batches that may hold them."""
+        files = self._stored(row, batches, where, tuple(keys.columns.values()))
+        touched = keys.touched(files)
+        return touched, [one for one in files if may_hold(one.bucket, touched)]
 
     def _stored(
         self,

@@ -63,10 +63,12 @@ SESSION_CONF: Mapping[str, str] = {
     "spark.databricks.delta.stats.collect": "true",
 }
 
+#: How many rows a page of a Parquet file that sessions write has at most.
+PAGE_ROWS = 4096
+
 #: Of the Parquet files that sessions write, which are sorted by key where they are large: groups of rows, of which a
 #: lookup in process reads one, and pages, of which Spark reads those within the bounds of what it looks up. A scan of
 #: everything takes a tenth longer than with Parquet's defaults.
-PAGE_ROWS = 4096
 PARQUET_CONF: Mapping[str, str] = {
     "parquet.block.row.count.limit": "32768",
     "parquet.page.row.count.limit": str(PAGE_ROWS),
