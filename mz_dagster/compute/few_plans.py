@@ -1,9 +1,9 @@
 """Plans over few updates, in this process, with Spark for what it alone can do.
 
 What changes in a step is little, mostly, and to have Spark compute with it costs a tenth of a second and more for each
-query, before a row is looked at. So updates are read here, joins made (`few_join`) and sums kept (`few_sums`), and what
-Spark does is to find, in what is large, the rows of keys that are known, and to evaluate what Python does not: it is
-sent the rows, and sends back what they come to.
+query, before a row is looked at. So updates are read here, joins made (`few_join`), sums kept (`few_sums`) and
+tournaments held (`few_staged`), and what Spark does is to find, in what is large, the rows of keys that are known, and
+to evaluate what Python does not: it is sent the rows, and sends back what they come to.
 
 Whether a plan is evaluated here hangs on how many updates its inputs have in the interval, which the catalog tells, and
 on its operators. Where more is found on the way than was to be expected, it is left to Spark after all.
@@ -25,6 +25,7 @@ from mz_dagster.compute.constant import FIRST_TIME
 from mz_dagster.compute.delta_join import meeting_terms
 from mz_dagster.compute.few_join import NotFew, few_join, is_joined_here
 from mz_dagster.compute.few_linear import MOST_ROWS, evaluated, is_simple, negated, plan_schema
+from mz_dagster.compute.few_staged import few_staged, is_staged_here
 from mz_dagster.compute.few_sums import few_sums, is_summed_here
 from mz_dagster.compute.frame import by_position, with_positions
 from mz_dagster.compute.histories import Histories, linear_over
@@ -115,7 +116,9 @@ class FewPlans:
                 return is_joined_here(node) and all(leaf(one) is not None for one in node.inputs)
             case Accumulate():
                 return is_summed_here(node) and self._is_here(node.input)
-            case Staged() | TemporalState():
+            case Staged():
+                return is_staged_here(node) and self._is_here(node.input)
+            case TemporalState():
                 return False
 
     def _updates(self, node: Physical) -> pa.Table:
@@ -144,7 +147,10 @@ class FewPlans:
                 return self._found[known]
             case Accumulate():
                 return self._summed(node)
-            case Staged() | TemporalState():
+            case Staged():
+                below = self._updates(node.input)
+                return few_staged(below, node, lambda keys: self._met(self._own, keys, None))
+            case TemporalState():
                 raise AssertionError("such a plan is not evaluated here")
 
     def _changes(self, read: ReadCollection, node: Physical) -> pa.Table:

@@ -182,10 +182,14 @@ class LookupKeys:
 
     def _plain(self, position: int) -> list[Any]:
         """Returns the plain forms of the keys' values of a column."""
-        column = self._stored(position)
-        plain = _PLAIN.get(self.columns[position].type.kind)
-        found: list[Any] = (column if plain is None else column.cast(plain)).to_pylist()
-        return found
+        return plain_cells(self._stored(position), self.columns[position])
+
+
+def plain_cells(values: pa.ChunkedArray, column: Column) -> list[Any]:
+    """Returns the plain forms (`plan.functions.plain`) of a column's values, NULL as None."""
+    plain = _PLAIN.get(column.type.kind)
+    found: list[Any] = (values if plain is None else values.cast(plain)).to_pylist()
+    return found
 
 
 def fetched(frame: DataFrame, columns: Sequence[Column]) -> pa.Table | None:

@@ -20,6 +20,8 @@ VIEWS = {
     "pairs": "SELECT a.y, b.z FROM a JOIN b ON a.x = b.x",
     "sums": "SELECT a.x, count(*) AS n, sum(b.z * a.y) AS total FROM a JOIN b ON a.x = b.x GROUP BY a.x",
     "chain": "SELECT c.name, sum(c.price) AS total FROM a JOIN b ON a.x = b.x JOIN c ON b.z = c.z GROUP BY c.name",
+    "first": "SELECT b.z, b.x, c.name FROM b JOIN c ON b.z = c.z ORDER BY b.x DESC, c.name LIMIT 3",
+    "newest": "SELECT DISTINCT ON (x) x, z FROM b ORDER BY x, z DESC",
     "least": "SELECT a.x, min(b.z / (a.y - 3)) AS least FROM a JOIN b ON a.x = b.x GROUP BY a.x",
 }
 WHOLE = (few_plans, "WHOLE_ROWS", 0)

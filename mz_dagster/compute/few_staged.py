@@ -1,0 +1,304 @@
+"""Tournaments over few updates, in this process: `staged` for first rows and extremes.
+
+A column's values are coded by their order, which Arrow knows for every type, so that a row is a tuple of small integers
+and a stage function compares no others: the first rows of a bucket are those whose codes sort first, and an extreme is
+the least or greatest code.
+
+A stage goes through the times at which a bucket changes, and what it makes of each version, less what it made of the
+one before, are changes of the next level. What goes wrong in the data is `NotFew`, and left to Spark, which tells the
+error.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from heapq import nsmallest
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mz_dagster.compute.few_join import NotFew, failed
+from mz_dagster.compute.frame import DIFF, ERROR, TIME, by_position, positional
+from mz_dagster.compute.lookup_keys import is_key, plain_cells
+from mz_dagster.plan.physical import Extremes, Staged, TopRows
+from mz_dagster.plan.relation import AggregateFunction
+from mz_dagster.storage.key_hash import key_hash
+from mz_dagster.storage.local_shards import update_schema
+
+#: In how many rows of versions winners are looked for at most.
+MOST_VERSIONED = 500_000
+#: The code of NULL: after all values.
+_NULL = 2**62
+
+#: For each column its value's code.
+Row: TypeAlias = tuple[int, ...]
+#: A bucket, and the codes of its group.
+_Place: TypeAlias = tuple[int, Row]
+_Content: TypeAlias = dict[Row, int]
+
+
+def is_staged_here(node: Staged) -> bool:
+    """Returns whether a tournament is one that `few_staged` advances."""
+    match node.function:
+        case Extremes(functions):
+            is_known = {*functions} <= {AggregateFunction.MIN, AggregateFunction.MAX}
+        case TopRows(offset=offset):
+            is_known = not (node.monotonic and offset)
+        case _:
+            return False
+    is_plain = not node.once and not (node.monotonic and node.last_level > 1)
+    return is_known and is_plain and all(map(is_key, node.input.relation_type.columns))
+
+
+def few_staged(
+    changes: pa.Table, node: Staged, lookup: Callable[[Mapping[int, pa.ChunkedArray]], pa.Table]
+) -> pa.Table:
+    """Returns the updates of a state that `is_staged_here` which the input's `changes` make, at their times.
+
+    Args:
+        changes: Of the input: columns `c0`, `c1`, ..., then time, diff and error.
+        node: The operator.
+        lookup: Returns updates of the state before the interval, and perhaps others: told values of its columns, by
+            their positions.
+
+    Returns:
+        The state's updates in the same form, consolidated in the data part.
+
+    Raises:
+        NotFew: A row of an input that never retracts is retracted, a multiplicity is negative, or the versions have
+            more than `MOST_VERSIONED` rows.
+    """
+    return _Tournament(node).updates(changes, lookup)
+
+
+class _Tournament:
+    def __init__(self, node: Staged) -> None:
+        self._node = node
+        self._columns = node.input.relation_type.columns
+        self._names = list(positional(len(self._columns)))
+        self._schema = update_schema(by_position(node.relation_type))
+        #: How many buckets each level has whose rows are looked at.
+        self._buckets = (1,) if node.monotonic else node.buckets
+        self._levels = [node.last_level] if node.monotonic else list(range(node.last_level))
+        self._versioned = 0
+        #: The state's updates: level, bucket, row, time, diff.
+        self._found: list[tuple[int, int, Row, int, int]] = []
+
+    def updates(self, changes: pa.Table, lookup: Callable[[Mapping[int, pa.ChunkedArray]], pa.Table]) -> pa.Table:
+        good = changes.filter(pc.is_null(changes.column(ERROR)))
+        if not good.num_rows:
+            return failed(changes, self._schema)
+        hashes = self._hashes(good)
+        state = self._met(hashes, lookup(self._keys(good, hashes)))
+        codes = _Codes(
+            {name: [good.column(name), state.column(f"c{2 + position}")] for position, name in enumerate(self._names)}
+        )
+        rows = codes.rows
+        flow = self._flow(rows[: len(good)], hashes, good)
+        held = self._held(rows[len(good) :], state, flow)
+        for stage in range(len(self._buckets)):
+            flow = self._above(stage, flow, held[self._levels[stage]])
+        return pa.concat_tables([self._table(codes), failed(changes, self._schema)])
+
+    def _hashes(self, rows: pa.Table) -> list[int]:
+        """Returns the hash of each row, by which it has its buckets (`versions.hashed`)."""
+        others = [position for position in range(len(self._columns)) if position not in self._node.group]
+        if self._buckets == (1,) or not others:
+            return [0] * len(rows)
+        types = [self._columns[position].type for position in others]
+        cells = [plain_cells(rows.column(f"c{position}"), self._columns[position]) for position in others]
+        return [key_hash(one, types) for one in zip(*cells, strict=True)]
+
+    def _keys(self, rows: pa.Table, hashes: list[int]) -> dict[int, pa.ChunkedArray]:
+        """Returns the values of the state's columns at all places that rows may change, perhaps more than once."""
+        groups = rows.select([f"c{position}" for position in self._node.group])
+        parts = [
+            pa.table(
+                {
+                    "0": pa.array([level] * len(rows), pa.int32()),
+                    "1": pa.array([one % buckets for one in hashes], pa.int64()),
+                    **{str(2 + k): groups.column(f"c{k}") for k in self._node.group},
+                }
+            )
+            for level, buckets in zip(self._levels, self._buckets, strict=True)
+        ]
+        whole = pa.concat_tables(parts)
+        return {int(name): whole.column(name) for name in whole.column_names}
+
+    def _met(self, hashes: list[int], state: pa.Table) -> pa.Table:
+        """Returns those updates of the state that lie in buckets that rows of these hashes may change."""
+        state = state.filter(pc.is_null(state.column(ERROR)))
+        found = [state.schema.empty_table()]
+        for level, buckets in zip(self._levels, self._buckets, strict=True):
+            touched = pa.array({one % buckets for one in hashes}, pa.int64())
+            own = pc.and_(pc.equal(state.column("c0"), level), pc.is_in(state.column("c1"), touched))
+            found.append(state.filter(own))
+        return pa.concat_tables(found)
+
+    def _flow(self, rows: list[Row], hashes: list[int], changes: pa.Table) -> _Flow:
+        """Returns the changes of the first level; as updates, too, if the state has that."""
+        first, summed = self._buckets[0], Counter[tuple[int, Row, int]]()
+        times, diffs = changes.column(TIME).to_pylist(), changes.column(DIFF).to_pylist()
+        for row, hash_, time, diff in zip(rows, hashes, times, diffs, strict=True):
+            summed[hash_ % first, row, time] += diff
+        flow = _Flow()
+        for (bucket, row, time), diff in summed.items():
+            if not diff:
+                continue
+            if not self._node.monotonic:
+                self._found.append((0, bucket, row, time, diff))
+            elif diff < 0:
+                raise NotFew("a row is retracted from what never retracts, which is Spark's to tell")
+            flow.add((bucket, self._group(row)), time, row, diff)
+        return flow
+
+    def _held(self, rows: list[Row], state: pa.Table, flow: _Flow) -> dict[int, dict[_Place, _Content]]:
+        """Returns, by level, what the places that changes of the first may change held before the interval."""
+        found: dict[int, dict[_Place, _Content]] = {}
+        for level, buckets in zip(self._levels, self._buckets, strict=True):
+            places = {(bucket % buckets, group) for bucket, group in flow.changes}
+            found[level] = {place: defaultdict(int) for place in places}
+        cells = (state.column(name).to_pylist() for name in ("c0", "c1", DIFF))
+        for row, level, bucket, diff in zip(rows, *cells, strict=True):
+            content = found[level].get((bucket, self._group(row)))
+            if content is not None:
+                content[row] += diff
+        return found
+
+    def _above(self, stage: int, flow: _Flow, held: dict[_Place, _Content]) -> _Flow:
+        """Returns the changes of the next level that those of a stage's level make, and notes them as updates."""
+        is_last = stage == len(self._buckets) - 1
+        buckets = 1 if is_last else self._buckets[stage + 1]
+        level, above = self._node.last_level if is_last else stage + 1, _Flow()
+        for place, by_time in flow.changes.items():
+            content = {row: diff for row, diff in held[place].items() if diff}
+            before, (bucket, group) = self._result(content, is_last=is_last), place
+            bucket %= buckets
+            for time in sorted(by_time):
+                _apply(content, by_time[time])
+                after = self._result(content, is_last=is_last)
+                for row in before.keys() | after.keys():
+                    diff = after.get(row, 0) - before.get(row, 0)
+                    if diff:
+                        self._found.append((level, bucket, row, time, diff))
+                        above.add((bucket, group), time, row, diff)
+                before = after
+        return above
+
+    def _result(self, content: _Content, *, is_last: bool) -> _Content:
+        """Returns what the stage function makes of a version of a bucket."""
+        self._versioned += len(content)
+        if self._versioned > MOST_VERSIONED:
+            raise NotFew("there are many rows in the versions of what is touched")
+        if any(diff < 0 for diff in content.values()):
+            raise NotFew("a multiplicity is negative, which is Spark's to tell")
+        match self._node.function:
+            case TopRows() as function:
+                return self._first(content, function, function.offset if is_last else 0)
+            case Extremes() as function:
+                return self._extremes(content, function)
+        raise AssertionError("such a tournament is not held here")
+
+    def _first(self, content: _Content, function: TopRows, offset: int) -> _Content:
+        end = None if function.limit is None else function.offset + function.limit
+        # Each row takes a place at least.
+        few = sorted(content, key=self._order) if end is None else nsmallest(end, content, key=self._order)
+        found: _Content = {}
+        place = 0
+        for row in few:
+            start, place = max(place, offset), place + content[row]
+            stop = place if end is None else min(place, end)
+            if stop > start:
+                found[row] = stop - start
+        return found
+
+    def _order(self, row: Row) -> tuple[int, ...]:
+        assert isinstance(self._node.function, TopRows)
+        keys = []
+        for one in self._node.function.order:
+            code = row[one.position]
+            if code == _NULL:
+                keys.append(-_NULL if one.nulls_first else _NULL)
+            else:
+                keys.append(-code if one.descending else code)
+        return (*keys, *row)
+
+    def _extremes(self, content: _Content, function: Extremes) -> _Content:
+        if not content:
+            return {}
+        functions = iter(function.functions)
+        columns = list(zip(*content, strict=True))
+        found = []
+        for position, codes in enumerate(columns):
+            if position in self._node.group:
+                found.append(codes[0])
+                continue
+            least = next(functions) is AggregateFunction.MIN
+            values = [code for code in codes if code != _NULL]
+            found.append((min if least else max)(values, default=_NULL))
+        return {tuple(found): 1}
+
+    def _group(self, row: Row) -> Row:
+        return tuple(row[position] for position in self._node.group)
+
+    def _table(self, codes: _Codes) -> pa.Table:
+        levels, buckets, rows, times, diffs = zip(*self._found, strict=True) if self._found else ((),) * 5
+        arrays = [
+            pa.array(levels, pa.int32()), pa.array(buckets, pa.int64()),
+            *codes.values(self._names, rows),
+            pa.array(times, pa.int64()), pa.array(diffs, pa.int64()), pa.nulls(len(rows), pa.string()),
+        ]  # fmt: skip
+        return pa.Table.from_arrays(arrays, schema=self._schema)
+
+
+class _Flow:
+    """Is changes of a level: for each place, by time, rows and their diffs."""
+
+    def __init__(self) -> None:
+        self.changes: defaultdict[_Place, defaultdict[int, _Content]] = defaultdict(lambda: defaultdict(dict))
+
+    def add(self, place: _Place, time: int, row: Row, diff: int) -> None:
+        rows = self.changes[place][time]
+        rows[row] = rows.get(row, 0) + diff
+
+
+class _Codes:
+    """Is rows as codes of their values, which have the order of these, NULL being last.
+
+    Args:
+        columns: By name, the parts of each column.
+
+    Attributes:
+        rows: All rows.
+    """
+
+    def __init__(self, columns: Mapping[str, list[pa.ChunkedArray]]) -> None:
+        self._sorted: dict[str, pa.Array] = {}
+        coded = []
+        for name, parts in columns.items():
+            whole = pa.chunked_array([chunk for part in parts for chunk in part.chunks], parts[0].type)
+            encoded = whole.combine_chunks().dictionary_encode()
+            order = pc.array_sort_indices(encoded.dictionary)
+            self._sorted[name] = encoded.dictionary.take(order)
+            codes = pc.array_sort_indices(order).take(encoded.indices).cast(pa.int64())
+            coded.append(pc.fill_null(codes, _NULL).to_pylist())
+        self.rows: list[Row] = list(zip(*coded, strict=True))
+
+    def values(self, names: Iterable[str], rows: Iterable[Row]) -> list[pa.Array]:
+        """Returns the values of columns in rows of their codes."""
+        cells = list(zip(*rows, strict=True))
+        return [
+            self._sorted[name].take(pa.array([None if code == _NULL else code for code in codes], pa.int64()))
+            for name, codes in zip(names, cells or [()] * len(self._sorted), strict=True)
+        ]
+
+
+def _apply(content: _Content, changes: Mapping[Row, int]) -> None:
+    for row, diff in changes.items():
+        total = content.get(row, 0) + diff
+        if total:
+            content[row] = total
+        else:
+            content.pop(row, None)
