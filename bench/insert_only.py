@@ -9,7 +9,7 @@ from __future__ import annotations
 from bench.harness import Bench, Ratio, Timing, say, table, timed
 from bench.small import SmallProject, small_project, source, upsert
 
-_FIRST, _ROUND = 500_000, 2_000
+_FIRST, _ROUND = 500_000, 10_000
 _GROUPS = 20_000
 _COLUMNS = "id integer NOT NULL, g integer NOT NULL, v bigint NOT NULL"
 _VIEWS = {

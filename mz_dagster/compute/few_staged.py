@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from mz_dagster.compute.few_join import NotFew, failed
 from mz_dagster.compute.frame import DIFF, ERROR, TIME, by_position, positional
 from mz_dagster.compute.lookup_keys import is_key, plain_cells
+from mz_dagster.compute.versions import PRIOR
 from mz_dagster.plan.physical import Extremes, Staged, TopRows
 from mz_dagster.plan.relation import AggregateFunction
 from mz_dagster.storage.key_hash import key_hash
@@ -29,6 +30,7 @@ from mz_dagster.storage.local_shards import update_schema
 
 #: In how many rows of versions winners are looked for at most.
 MOST_VERSIONED = 500_000
+_RETRACTED = "a row is retracted from what never retracts, which is Spark's to tell"
 #: The code of NULL: after all values.
 _NULL = 2**62
 
@@ -91,7 +93,9 @@ class _Tournament:
         if not good.num_rows:
             return failed(changes, self._schema)
         hashes = self._hashes(good)
-        state = self._met(hashes, lookup(self._keys(good, hashes)))
+        state = self._met(good, hashes, lookup(self._keys(good, hashes)))
+        if self._node.monotonic and len(self._node.group) == len(self._columns):
+            return pa.concat_tables([self._first_times(good, state), failed(changes, self._schema)])
         codes = _Codes(
             {name: [good.column(name), state.column(f"c{2 + position}")] for position, name in enumerate(self._names)}
         )
@@ -101,6 +105,21 @@ class _Tournament:
         for stage in range(len(self._buckets)):
             flow = self._above(stage, flow, held[self._levels[stage]])
         return pa.concat_tables([self._table(codes), failed(changes, self._schema)])
+
+    def _first_times(self, changes: pa.Table, state: pa.Table) -> pa.Table:
+        """Returns each row that was not there before, at the first of its times; the group is the whole row."""
+        summed = changes.group_by([*self._names, TIME], use_threads=False).aggregate([(DIFF, "sum")])
+        summed = summed.filter(pc.not_equal(summed.column(f"{DIFF}_sum"), 0))
+        if len(summed) and pc.min(summed.column(f"{DIFF}_sum")).as_py() < 0:
+            raise NotFew(_RETRACTED)
+        before = state.select([f"c{2 + position}" for position in range(len(self._columns))])
+        before = before.rename_columns(self._names).append_column(TIME, pa.array([PRIOR] * len(state), pa.int64()))
+        rows = pa.concat_tables([summed.select(before.column_names), before])
+        found = rows.group_by(self._names, use_threads=False).aggregate([(TIME, "min")])
+        found = found.filter(pc.greater(found.column(f"{TIME}_min"), PRIOR))
+        place = [pa.array([one] * len(found), type_) for one, type_ in zip((1, 0), self._schema.types, strict=False)]
+        meta = [found.column(f"{TIME}_min"), pa.array([1] * len(found), pa.int64()), pa.nulls(len(found), pa.string())]
+        return pa.Table.from_arrays([*place, *found.select(self._names).columns, *meta], schema=self._schema)
 
     def _hashes(self, rows: pa.Table) -> list[int]:
         """Returns the hash of each row, by which it has its buckets (`versions.hashed`)."""
@@ -127,9 +146,13 @@ class _Tournament:
         whole = pa.concat_tables(parts)
         return {int(name): whole.column(name) for name in whole.column_names}
 
-    def _met(self, hashes: list[int], state: pa.Table) -> pa.Table:
-        """Returns those updates of the state that lie in buckets that rows of these hashes may change."""
-        state = state.filter(pc.is_null(state.column(ERROR)))
+    def _met(self, changes: pa.Table, hashes: list[int], state: pa.Table) -> pa.Table:
+        """Returns those updates of the state that lie in buckets that changes may change, and some others."""
+        chosen = pc.is_null(state.column(ERROR))
+        for position in self._node.group:
+            values = changes.column(f"c{position}").combine_chunks()
+            chosen = pc.and_(chosen, pc.is_in(state.column(f"c{2 + position}"), values))
+        state = state.filter(chosen)
         found = [state.schema.empty_table()]
         for level, buckets in zip(self._levels, self._buckets, strict=True):
             touched = pa.array({one % buckets for one in hashes}, pa.int64())
@@ -150,7 +173,7 @@ class _Tournament:
             if not self._node.monotonic:
                 self._found.append((0, bucket, row, time, diff))
             elif diff < 0:
-                raise NotFew("a row is retracted from what never retracts, which is Spark's to tell")
+                raise NotFew(_RETRACTED)
             flow.add((bucket, self._group(row)), time, row, diff)
         return flow
 
@@ -192,7 +215,7 @@ class _Tournament:
         self._versioned += len(content)
         if self._versioned > MOST_VERSIONED:
             raise NotFew("there are many rows in the versions of what is touched")
-        if any(diff < 0 for diff in content.values()):
+        if content and min(content.values()) < 0:
             raise NotFew("a multiplicity is negative, which is Spark's to tell")
         match self._node.function:
             case TopRows() as function:
