@@ -12,8 +12,9 @@ error.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from heapq import nsmallest
+from operator import itemgetter
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -29,15 +30,17 @@ from mz_dagster.storage.key_hash import key_hash
 from mz_dagster.storage.local_shards import update_schema
 
 #: In how many rows of versions winners are looked for at most.
-MOST_VERSIONED = 500_000
+MOST_VERSIONED = 1_000_000
 _RETRACTED = "a row is retracted from what never retracts, which is Spark's to tell"
+#: Places are told apart by numbers up to this.
+_MOST_NUMBERS = 2**60
 #: The code of NULL: after all values.
 _NULL = 2**62
 
 #: For each column its value's code.
 Row: TypeAlias = tuple[int, ...]
-#: A bucket, and the codes of its group.
-_Place: TypeAlias = tuple[int, Row]
+#: A bucket, and what is its group's own.
+_Place: TypeAlias = tuple[int, Hashable]
 _Content: TypeAlias = dict[Row, int]
 
 
@@ -84,7 +87,10 @@ class _Tournament:
         #: How many buckets each level has whose rows are looked at.
         self._buckets = (1,) if node.monotonic else node.buckets
         self._levels = [node.last_level] if node.monotonic else list(range(node.last_level))
+        #: What tells a row's group from others.
+        self._group: Callable[[Row], Hashable] = itemgetter(*node.group) if node.group else lambda _: ()
         self._versioned = 0
+        self._orders: dict[Row, tuple[int, ...]] = {}
         #: The state's updates: level, bucket, row, time, diff.
         self._found: list[tuple[int, int, Row, int, int]] = []
 
@@ -93,7 +99,8 @@ class _Tournament:
         if not good.num_rows:
             return failed(changes, self._schema)
         hashes = self._hashes(good)
-        state = self._met(good, hashes, lookup(self._keys(good, hashes)))
+        keys = self._keys(good, hashes)
+        state = self._met(keys, lookup(keys))
         if self._node.monotonic and len(self._node.group) == len(self._columns):
             return pa.concat_tables([self._first_times(good, state), failed(changes, self._schema)])
         codes = _Codes(
@@ -146,19 +153,22 @@ class _Tournament:
         whole = pa.concat_tables(parts)
         return {int(name): whole.column(name) for name in whole.column_names}
 
-    def _met(self, changes: pa.Table, hashes: list[int], state: pa.Table) -> pa.Table:
-        """Returns those updates of the state that lie in buckets that changes may change, and some others."""
-        chosen = pc.is_null(state.column(ERROR))
-        for position in self._node.group:
-            values = changes.column(f"c{position}").combine_chunks()
-            chosen = pc.and_(chosen, pc.is_in(state.column(f"c{2 + position}"), values))
-        state = state.filter(chosen)
-        found = [state.schema.empty_table()]
-        for level, buckets in zip(self._levels, self._buckets, strict=True):
-            touched = pa.array({one % buckets for one in hashes}, pa.int64())
-            own = pc.and_(pc.equal(state.column("c0"), level), pc.is_in(state.column("c1"), touched))
-            found.append(state.filter(own))
-        return pa.concat_tables(found)
+    def _met(self, keys: Mapping[int, pa.ChunkedArray], state: pa.Table) -> pa.Table:
+        """Returns those updates of the state that a lookup by keys asks for, or, in very large groups, some others."""
+        state = state.filter(pc.is_null(state.column(ERROR)))
+        asked = pa.array([0] * len(next(iter(keys.values()))), pa.int64())
+        found, many = pa.array([0] * len(state), pa.int64()), 1
+        for position, column in keys.items():
+            values = column.unique()
+            many *= len(values)
+            if many > _MOST_NUMBERS:
+                break
+            # What is equal to no value stays NULL.
+            asked, found = (
+                pc.add(pc.multiply(number, len(values)), pc.index_in(one, values).cast(pa.int64()))
+                for number, one in ((asked, column), (found, state.column(f"c{position}")))
+            )
+        return state.filter(pc.is_in(found, asked, skip_nulls=True))
 
     def _flow(self, rows: list[Row], hashes: list[int], changes: pa.Table) -> _Flow:
         """Returns the changes of the first level; as updates, too, if the state has that."""
@@ -184,8 +194,8 @@ class _Tournament:
             places = {(bucket % buckets, group) for bucket, group in flow.changes}
             found[level] = {place: defaultdict(int) for place in places}
         cells = (state.column(name).to_pylist() for name in ("c0", "c1", DIFF))
-        for row, level, bucket, diff in zip(rows, *cells, strict=True):
-            content = found[level].get((bucket, self._group(row)))
+        for row, group, level, bucket, diff in zip(rows, map(self._group, rows), *cells, strict=True):
+            content = found[level].get((bucket, group))
             if content is not None:
                 content[row] += diff
         return found
@@ -238,19 +248,22 @@ class _Tournament:
         return found
 
     def _order(self, row: Row) -> tuple[int, ...]:
-        assert isinstance(self._node.function, TopRows)
-        keys = []
-        for one in self._node.function.order:
-            code = row[one.position]
-            if code == _NULL:
-                keys.append(-_NULL if one.nulls_first else _NULL)
-            else:
-                keys.append(-code if one.descending else code)
-        return (*keys, *row)
+        """Returns by what a row is sorted among those of its bucket; worked out once for all versions."""
+        if row not in self._orders:
+            assert isinstance(self._node.function, TopRows)
+            keys = []
+            for one in self._node.function.order:
+                code = row[one.position]
+                if code == _NULL:
+                    keys.append(-_NULL if one.nulls_first else _NULL)
+                else:
+                    keys.append(-code if one.descending else code)
+            self._orders[row] = (*keys, *row)
+        return self._orders[row]
 
     def _extremes(self, content: _Content, function: Extremes) -> _Content:
-        if not content:
-            return {}
+        if len(content) <= 1:
+            return dict.fromkeys(content, 1)
         functions = iter(function.functions)
         columns = list(zip(*content, strict=True))
         found = []
@@ -262,9 +275,6 @@ class _Tournament:
             values = [code for code in codes if code != _NULL]
             found.append((min if least else max)(values, default=_NULL))
         return {tuple(found): 1}
-
-    def _group(self, row: Row) -> Row:
-        return tuple(row[position] for position in self._node.group)
 
     def _table(self, codes: _Codes) -> pa.Table:
         levels, buckets, rows, times, diffs = zip(*self._found, strict=True) if self._found else ((),) * 5
