@@ -17,6 +17,7 @@ from hypothesis import settings
 
 from mz_dagster.errors import Error
 from mz_dagster.storage.spark import SparkConfig, close_sessions, ensure_server, open_session, warm_up
+from tests import remembered_migrations
 from tests.postgres_server import Postgres, running_postgres
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ shutil.rmtree(sys.argv[1], ignore_errors=True)
 # How long an example takes says nothing where others compute, too.
 settings.register_profile("mz", deadline=None)
 settings.load_profile("mz")
+remembered_migrations.remember()
 
 _watcher = pytest.StashKey[subprocess.Popen[bytes]]()
 
@@ -89,7 +91,8 @@ def _needs_spark(item: pytest.Item) -> bool:
 
 def _config() -> SparkConfig:
     # What a test compiles hardly runs twice: without the second compiler a run takes a third less time.
-    quickly = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+    # It has garbage of little use to collect in parallel, and two cores that tests want: a tenth less.
+    quickly = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
     return SparkConfig(state_dir=Path(os.environ[STATE]), driver_memory="3g", conf=quickly)
 
 

@@ -69,7 +69,7 @@ views at scale factor 1, analysis took 16 %, compilers 15 %, reading Parquet 18 
   each lookup and a plan that grew with each. What is left of them is the lookups: a step of q2 alone, with 20 parts
   changed, took 4.3 s and takes 1.1, and one of all views, 3,000 orders changed, 31 s and 17.
 - So are first rows and extremes (`few_staged`): with 2,000 rows of 500,000 changed, a step of `max` by group took 2.7 s
-  and takes 0.4, or 0.17 where the input only grows.
+  and takes 0.4, or 0.17 where the input only grows; that of all of TPC-H's views 17 s and 13.
 - Keys that lie apart are looked for one by one in the statistics of pages, as a set, which is an object in the compiled
   code. As a disjunction of ranges, 64 of them made a method that the JVM does not compile: 29 s for a scan of 0.7.
 - Of no use: Spark's analyzer of a single pass, tried where it can (`singlePassResolver.enabledTentatively`); methods of

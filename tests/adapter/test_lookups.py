@@ -117,9 +117,8 @@ def buckets(connection: Connection, name: str) -> set[tuple[int, ...] | None]:
 
 #: The columns that the table is laid out by.
 KEYS = [
-    ("b", "i", "c", "y", "ts", "ti", "s", "v"),
-    ("n", "u", "tz"),
-    *(pytest.param(one, marks=pytest.mark.deep) for one in [("l",), ("x", "d")]),
+    ("b", "i", "c", "n", "u", "tz"),
+    *(pytest.param(one, marks=pytest.mark.deep) for one in [("y", "ts", "ti", "s", "v"), ("l",), ("x", "d")]),
 ]
 
 
@@ -155,7 +154,7 @@ def test_a_lookup_returns_what_spark_does(connection: Connection, key: tuple[str
         return (f"{name} IS NULL", []) if value is None else (f"{name} = ?", [value])
 
     found = 0
-    for _ in range(12):
+    for _ in range(8):
         chosen = [*key[: dice.choice([len(key), 1])], dice.choice(["s", "x", "b"])]
         parts = [asked(name) for name in dict.fromkeys(chosen if dice.random() < 0.5 else key)]
         where = " AND ".join(part for part, _ in parts)

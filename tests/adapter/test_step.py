@@ -127,7 +127,7 @@ def opened(folder: Path, spark: SparkConfig, **settings: Any) -> Iterator[Connec
 # ---- intervals
 
 
-@pytest.mark.parametrize("steps", [6, pytest.param(100, marks=[pytest.mark.deep, pytest.mark.timeout(1200)])])
+@pytest.mark.parametrize("steps", [4, pytest.param(100, marks=[pytest.mark.deep, pytest.mark.timeout(1200)])])
 def test_an_interval_of_a_hundred_times_in_one_step_is_a_hundred_steps(connection: Connection, steps: int) -> None:
     """Two views of one query over one history: one is stepped again and again, the other once, at the end.
 

@@ -209,10 +209,12 @@ def test_the_state_tells_what_adding_up_each_version_of_the_input_does(spark: Sp
     check_all(spark, MIXED, seed=3, cases=60)
 
 
+@pytest.mark.deep
 def test_without_a_key_there_is_one_group(spark: SparkSession) -> None:
     check_all(spark, GLOBAL, seed=5, cases=6)
 
 
+@pytest.mark.deep
 def test_without_sums_the_state_counts_rows(spark: SparkSession) -> None:
     check_all(spark, DISTINCT, seed=5, cases=30)
 

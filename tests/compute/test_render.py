@@ -381,7 +381,13 @@ def world(spark: SparkSession) -> World:
     return random_world(spark, seed=7)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+#: Their traits are those of other shapes, too; deep.
+COMBINED = ("one class of four", "scalars over several inputs", "NULL equals NULL in one class", "elements joined")
+
+
+@pytest.mark.parametrize(
+    "shape", [pytest.param(one, marks=pytest.mark.deep if one in COMBINED else ()) for one in SHAPES]
+)
 def test_updates_sum_to_the_recomputed_content(spark: SparkSession, world: World, shape: str) -> None:
     check(spark, SHAPES[shape](), world, seed=len(shape))
 

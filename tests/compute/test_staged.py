@@ -87,6 +87,8 @@ BIT_AND, BIT_OR, BIT_XOR = AggregateFunction.BIT_AND, AggregateFunction.BIT_OR, 
 GATHERED = Gathered(
     (array_agg(2), array_agg(3, BY_X, filter=4), array_agg(2, BY_F, BY_T), string_agg(3, 3, BY_X), string_agg(3, 3))
 )
+#: Those whose lives are not deep.
+FEW = ("top rows in two stages", "extremes in two stages", "gathered", "monotonic first row")
 SHAPES = {
     "top rows in two stages": staged(TopRows((BY_X, BY_T), 2, 1), 4, 1),
     "extremes in two stages": staged(Extremes((MAX, MIN, MAX)), 4, 1),
@@ -296,19 +298,19 @@ class Life:
         check_levels(self._node, state, ARITY)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", FEW)
 def test_the_state_is_the_tournament_recomputed(spark: SparkSession, shape: str) -> None:
     Life(spark, SHAPES[shape], seed=len(shape)).run()
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(1))
 def test_first_rows_of_a_little_state_are_those_recomputed(spark: SparkSession, seed: int) -> None:
     Life(spark, SHAPES["top rows in two stages"], seed, WholeState).run()
 
 
 def test_buckets_whose_first_rows_do_not_change_are_spared(spark: SparkSession) -> None:
     found: list[pa.Table] = []
-    for seed in range(6):
+    for seed in range(2):
         node = staged(TopRows((BY_X, BY_T), 4), *((16, 4, 1) if seed % 2 else (8, 1)), group=())
         Life(spark, node, seed, lambda frame: FetchingState(frame, found), changed=0.02).run()
     assert found, "some steps spare buckets"

@@ -16,6 +16,7 @@ from typing import Any
 
 from mz_dagster.catalog import BoundFile, Catalog, CollectionRow, NameTaken, NewObject, Seal, Sealed, UnknownWriter
 from mz_dagster.clock import SYSTEM_CLOCK, Clock, ManualClock
+from mz_dagster.fail_point import VARIABLE
 from mz_dagster.formalism import EPOCH_MS, Antichain
 from mz_dagster.plan.types import INT4, Column
 from mz_dagster.storage import (
@@ -112,6 +113,12 @@ class Life:
         row = self.row
         for time in range(row.since.only, row.upper.only):
             assert self.read(time) == rows_at(time), f"at {time} of [{row.since}, {row.upper})"
+
+
+def live_until(folder: Path, now: int, fail_at: str) -> None:
+    """Lives, and is killed where the fail point says."""
+    os.environ[VARIABLE] = fail_at
+    Life(folder, ManualClock(now)).live()
 
 
 def main(folder: Path, command: str, now: str) -> None:

@@ -6,33 +6,47 @@ import os
 import signal
 import subprocess
 import sys
+from multiprocessing import get_context
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
 import pytest
 
 from mz_dagster.catalog import BatchState
 from mz_dagster.clock import ManualClock
-from mz_dagster.fail_point import FAIL_POINTS, VARIABLE
-from tests.storage.life import TICKS, Life, rows_at
+from mz_dagster.fail_point import FAIL_POINTS
+from tests.storage.life import TICKS, Life, live_until, rows_at
 
 ROOT = Path(__file__).resolve().parents[2]
 EPOCH = 1_000_000
 LATER = 10_000_000
 
 
-def run(folder: Path, command: str, now: int | str = EPOCH, fail_at: str | None = None) -> subprocess.Popen[str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    environment.pop(VARIABLE, None)
-    if fail_at is not None:
-        environment[VARIABLE] = fail_at
+def run(folder: Path, command: str, now: int | str = EPOCH) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "tests.storage.life", str(folder), command, str(now)],
-        env=environment,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+@pytest.fixture(scope="module")
+def forks() -> ForkServerContext:
+    """Starts processes that have imported everything, which takes most of the time of such a life."""
+    context = get_context("forkserver")
+    context.set_forkserver_preload(["tests.storage.life"])
+    return context
+
+
+def killed_at(forks: ForkServerContext, folder: Path, fail_at: str) -> None:
+    """Lives until a fail point kills."""
+    process = forks.Process(target=live_until, args=(folder, EPOCH, fail_at))
+    process.start()
+    process.join(120)
+    assert process.exitcode == -signal.SIGKILL, f"{fail_at} was not passed"
 
 
 def check_nothing_is_left(life: Life) -> None:
@@ -45,10 +59,8 @@ def check_nothing_is_left(life: Life) -> None:
     life.check()
 
 
-def crash_and_go_on(folder: Path, fail_at: str) -> None:
-    process = run(folder, "live", fail_at=fail_at)
-    _, errors = process.communicate(timeout=120)
-    assert process.returncode == -signal.SIGKILL, f"{fail_at} was not passed: {errors}"
+def crash_and_go_on(forks: ForkServerContext, folder: Path, fail_at: str) -> None:
+    killed_at(forks, folder, fail_at)
     # Long after the crash, so that the dead process's leases are over.
     with (life := Life(folder, ManualClock(LATER))).catalog:
         life.check()  # before anything is repaired
@@ -64,26 +76,29 @@ def crash_and_go_on(folder: Path, fail_at: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in FAIL_POINTS if not name.startswith("spark.")])
-def test_a_crash_at_every_fail_point_loses_and_doubles_nothing(tmp_path: Path, name: str) -> None:
+def test_a_crash_at_every_fail_point_loses_and_doubles_nothing(
+    tmp_path: Path, forks: ForkServerContext, name: str
+) -> None:
     # The third passage of most: there are batches to merge and to sweep by then.
     nth = {"catalog.before_commit": 40, "catalog.committed": 40}.get(name, 1 if name.startswith("sweep.de") else 3)
-    crash_and_go_on(tmp_path, f"{name}:{nth}")
+    crash_and_go_on(forks, tmp_path, f"{name}:{nth}")
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("nth", range(1, 120))
 @pytest.mark.parametrize("name", ["catalog.before_commit", "catalog.committed"])
-def test_a_crash_around_every_transaction_loses_and_doubles_nothing(tmp_path: Path, name: str, nth: int) -> None:
-    crash_and_go_on(tmp_path, f"{name}:{nth}")
+def test_a_crash_around_every_transaction_loses_and_doubles_nothing(
+    tmp_path: Path, forks: ForkServerContext, name: str, nth: int
+) -> None:
+    crash_and_go_on(forks, tmp_path, f"{name}:{nth}")
 
 
-def test_a_crash_is_only_seen_once_sealed(tmp_path: Path) -> None:
+def test_a_crash_is_only_seen_once_sealed(tmp_path: Path, forks: ForkServerContext) -> None:
     """Killed right before the seal's commit nothing is readable; right after it, everything is."""
     for name, upper in (("seal.in_transaction", 1), ("seal.sealed", 2)):
         folder = tmp_path / name
         folder.mkdir()
-        process = run(folder, "live", fail_at=name)
-        process.communicate(timeout=120)
+        killed_at(forks, folder, name)
         with (life := Life(folder, ManualClock(EPOCH))).catalog:
             assert life.row.upper.only == upper
             assert life.catalog.last_tick("t") == 1
