@@ -24,6 +24,7 @@ from mz_dagster.compute.few_join import NotFew, failed
 from mz_dagster.compute.frame import DIFF, ERROR, TIME, by_position, positional
 from mz_dagster.compute.lookup_keys import is_key, plain_cells
 from mz_dagster.compute.versions import PRIOR
+from mz_dagster.compute.winners import leaves_one_row
 from mz_dagster.plan.physical import Extremes, Staged, TopRows
 from mz_dagster.plan.relation import AggregateFunction
 from mz_dagster.storage.key_hash import key_hash
@@ -101,7 +102,8 @@ class _Tournament:
         hashes = self._hashes(good)
         keys = self._keys(good, hashes)
         state = self._met(keys, lookup(keys))
-        if self._node.monotonic and len(self._node.group) == len(self._columns):
+        is_one_row = self._node.monotonic and leaves_one_row(self._node.function)
+        if is_one_row and len(self._node.group) == len(self._columns):
             return pa.concat_tables([self._first_times(good, state), failed(changes, self._schema)])
         codes = _Codes(
             {name: [good.column(name), state.column(f"c{2 + position}")] for position, name in enumerate(self._names)}
@@ -124,7 +126,8 @@ class _Tournament:
         rows = pa.concat_tables([summed.select(before.column_names), before])
         found = rows.group_by(self._names, use_threads=False).aggregate([(TIME, "min")])
         found = found.filter(pc.greater(found.column(f"{TIME}_min"), PRIOR))
-        place = [pa.array([one] * len(found), type_) for one, type_ in zip((1, 0), self._schema.types, strict=False)]
+        level, bucket = [self._node.last_level] * len(found), [0] * len(found)
+        place = [pa.array(level, pa.int32()), pa.array(bucket, pa.int64())]
         meta = [found.column(f"{TIME}_min"), pa.array([1] * len(found), pa.int64()), pa.nulls(len(found), pa.string())]
         return pa.Table.from_arrays([*place, *found.select(self._names).columns, *meta], schema=self._schema)
 

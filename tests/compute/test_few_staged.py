@@ -51,6 +51,7 @@ NODES = {
     "extremes in three stages": staged(Extremes((MAX, MIN, MAX, MIN, MAX)), 16, 4, 1, group=()),
     "monotonic top rows": staged(TopRows((BY_T,), 3), 1, monotonic=True),
     "monotonic rows, each once": staged(TopRows((), 1), 1, group=(0, 1, 2, 3, 4), monotonic=True),
+    "monotonic rows, each twice": staged(TopRows((), 2), 1, group=(0, 1, 2, 3, 4), monotonic=True),
     "monotonic extremes": staged(Extremes((MIN, MAX, MIN, MAX)), 1, monotonic=True),
 }
 
