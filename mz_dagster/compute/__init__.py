@@ -77,7 +77,7 @@ views at scale factor 1, analysis took 16 %, compilers 15 %, reading Parquet 18 
   of partitions by joins; expressions interpreted instead of compiled, once the code is the same in each step; a name
   for what a tournament is hydrated from (of 3 s of processor time for each of TPC-H's 81 small collections, in a young
   JVM, half is the analyzer's, as before).
-- What is left: scans of what is not laid out by the columns that are looked up, and tournaments.
+- What is left: scans of what is not laid out by the columns that are looked up, and tournaments of many changes.
 
 It does not choose times, poll sources, parse SQL or know names.
 """

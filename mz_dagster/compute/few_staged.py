@@ -11,7 +11,7 @@ error.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from heapq import nsmallest
 from operator import itemgetter
@@ -32,7 +32,6 @@ from mz_dagster.storage.local_shards import update_schema
 
 #: In how many rows of versions winners are looked for at most.
 MOST_VERSIONED = 1_000_000
-_RETRACTED = "a row is retracted from what never retracts, which is Spark's to tell"
 #: Places are told apart by numbers up to this.
 _MOST_NUMBERS = 2**60
 #: The code of NULL: after all values.
@@ -96,34 +95,40 @@ class _Tournament:
         self._found: list[tuple[int, int, Row, int, int]] = []
 
     def updates(self, changes: pa.Table, lookup: Callable[[Mapping[int, pa.ChunkedArray]], pa.Table]) -> pa.Table:
-        good = changes.filter(pc.is_null(changes.column(ERROR)))
+        good = self._consolidated(changes.filter(pc.is_null(changes.column(ERROR))))
         if not good.num_rows:
             return failed(changes, self._schema)
         hashes = self._hashes(good)
         keys = self._keys(good, hashes)
         state = self._met(keys, lookup(keys))
+        data = state.select([f"c{2 + position}" for position in range(len(self._columns))]).rename_columns(self._names)
         is_one_row = self._node.monotonic and leaves_one_row(self._node.function)
         if is_one_row and len(self._node.group) == len(self._columns):
-            return pa.concat_tables([self._first_times(good, state), failed(changes, self._schema)])
-        codes = _Codes(
-            {name: [good.column(name), state.column(f"c{2 + position}")] for position, name in enumerate(self._names)}
-        )
-        rows = codes.rows
-        flow = self._flow(rows[: len(good)], hashes, good)
-        held = self._held(rows[len(good) :], state, flow)
+            return pa.concat_tables([self._first_times(good, data), failed(changes, self._schema)])
+        codes = _Codes(pa.concat_tables([good.select(self._names), data]))
+        flow = self._flow(codes.rows[: len(good)], hashes, good)
+        held = self._held(codes.rows[len(good) :], state)
         for stage in range(len(self._buckets)):
-            flow = self._above(stage, flow, held[self._levels[stage]])
+            flow = self._above(stage, flow, held)
         return pa.concat_tables([self._table(codes), failed(changes, self._schema)])
 
-    def _first_times(self, changes: pa.Table, state: pa.Table) -> pa.Table:
-        """Returns each row that was not there before, at the first of its times; the group is the whole row."""
+    def _consolidated(self, changes: pa.Table) -> pa.Table:
+        """Returns the sum of the diffs of each row and time where it is not zero."""
+        if not changes.num_rows:
+            return changes
+        bounds = pc.min_max(changes.column(DIFF)).as_py()
+        if max(-bounds["min"], bounds["max"]) * len(changes) >= 2**63:  # Arrow's sums wrap around
+            raise NotFew("diffs are large, whose sum Spark checks")
         summed = changes.group_by([*self._names, TIME], use_threads=False).aggregate([(DIFF, "sum")])
-        summed = summed.filter(pc.not_equal(summed.column(f"{DIFF}_sum"), 0))
-        if len(summed) and pc.min(summed.column(f"{DIFF}_sum")).as_py() < 0:
-            raise NotFew(_RETRACTED)
-        before = state.select([f"c{2 + position}" for position in range(len(self._columns))])
-        before = before.rename_columns(self._names).append_column(TIME, pa.array([PRIOR] * len(state), pa.int64()))
-        rows = pa.concat_tables([summed.select(before.column_names), before])
+        total = summed.column(f"{DIFF}_sum")
+        if self._node.monotonic and pc.min(total).as_py() < 0:
+            raise NotFew("a row is retracted from what never retracts, which is Spark's to tell")
+        return summed.select([*self._names, TIME]).append_column(DIFF, total).filter(pc.not_equal(total, 0))
+
+    def _first_times(self, changes: pa.Table, before: pa.Table) -> pa.Table:
+        """Returns each row that was not there before, at the first of its times; the group is the whole row."""
+        before = before.append_column(TIME, pa.array([PRIOR] * len(before), pa.int64()))
+        rows = pa.concat_tables([changes.select(before.column_names), before])
         found = rows.group_by(self._names, use_threads=False).aggregate([(TIME, "min")])
         found = found.filter(pc.greater(found.column(f"{TIME}_min"), PRIOR))
         level, bucket = [self._node.last_level] * len(found), [0] * len(found)
@@ -142,13 +147,12 @@ class _Tournament:
 
     def _keys(self, rows: pa.Table, hashes: list[int]) -> dict[int, pa.ChunkedArray]:
         """Returns the values of the state's columns at all places that rows may change, perhaps more than once."""
-        groups = rows.select([f"c{position}" for position in self._node.group])
         parts = [
             pa.table(
                 {
                     "0": pa.array([level] * len(rows), pa.int32()),
                     "1": pa.array([one % buckets for one in hashes], pa.int64()),
-                    **{str(2 + k): groups.column(f"c{k}") for k in self._node.group},
+                    **{str(2 + k): rows.column(f"c{k}") for k in self._node.group},
                 }
             )
             for level, buckets in zip(self._levels, self._buckets, strict=True)
@@ -175,41 +179,30 @@ class _Tournament:
 
     def _flow(self, rows: list[Row], hashes: list[int], changes: pa.Table) -> _Flow:
         """Returns the changes of the first level; as updates, too, if the state has that."""
-        first, summed = self._buckets[0], Counter[tuple[int, Row, int]]()
+        flow = _Flow()
         times, diffs = changes.column(TIME).to_pylist(), changes.column(DIFF).to_pylist()
         for row, hash_, time, diff in zip(rows, hashes, times, diffs, strict=True):
-            summed[hash_ % first, row, time] += diff
-        flow = _Flow()
-        for (bucket, row, time), diff in summed.items():
-            if not diff:
-                continue
+            bucket = hash_ % self._buckets[0]
+            flow.add((bucket, self._group(row)), time, row, diff)
             if not self._node.monotonic:
                 self._found.append((0, bucket, row, time, diff))
-            elif diff < 0:
-                raise NotFew(_RETRACTED)
-            flow.add((bucket, self._group(row)), time, row, diff)
         return flow
 
-    def _held(self, rows: list[Row], state: pa.Table, flow: _Flow) -> dict[int, dict[_Place, _Content]]:
-        """Returns, by level, what the places that changes of the first may change held before the interval."""
-        found: dict[int, dict[_Place, _Content]] = {}
-        for level, buckets in zip(self._levels, self._buckets, strict=True):
-            places = {(bucket % buckets, group) for bucket, group in flow.changes}
-            found[level] = {place: defaultdict(int) for place in places}
+    def _held(self, rows: list[Row], state: pa.Table) -> Mapping[tuple[int, _Place], _Content]:
+        """Returns, by level and place, what the state held before the interval."""
+        found: defaultdict[tuple[int, _Place], _Content] = defaultdict(lambda: defaultdict(int))
         cells = (state.column(name).to_pylist() for name in ("c0", "c1", DIFF))
-        for row, group, level, bucket, diff in zip(rows, map(self._group, rows), *cells, strict=True):
-            content = found[level].get((bucket, group))
-            if content is not None:
-                content[row] += diff
+        for row, level, bucket, diff in zip(rows, *cells, strict=True):
+            found[level, (bucket, self._group(row))][row] += diff
         return found
 
-    def _above(self, stage: int, flow: _Flow, held: dict[_Place, _Content]) -> _Flow:
+    def _above(self, stage: int, flow: _Flow, held: Mapping[tuple[int, _Place], _Content]) -> _Flow:
         """Returns the changes of the next level that those of a stage's level make, and notes them as updates."""
         is_last = stage == len(self._buckets) - 1
         buckets = 1 if is_last else self._buckets[stage + 1]
         level, above = self._node.last_level if is_last else stage + 1, _Flow()
         for place, by_time in flow.changes.items():
-            content = {row: diff for row, diff in held[place].items() if diff}
+            content = {row: diff for row, diff in held.get((self._levels[stage], place), {}).items() if diff}
             before, (bucket, group) = self._result(content, is_last=is_last), place
             bucket %= buckets
             for time in sorted(by_time):
@@ -283,7 +276,7 @@ class _Tournament:
         levels, buckets, rows, times, diffs = zip(*self._found, strict=True) if self._found else ((),) * 5
         arrays = [
             pa.array(levels, pa.int32()), pa.array(buckets, pa.int64()),
-            *codes.values(self._names, rows),
+            *codes.values(rows),
             pa.array(times, pa.int64()), pa.array(diffs, pa.int64()), pa.nulls(len(rows), pa.string()),
         ]  # fmt: skip
         return pa.Table.from_arrays(arrays, schema=self._schema)
@@ -304,30 +297,29 @@ class _Codes:
     """Is rows as codes of their values, which have the order of these, NULL being last.
 
     Args:
-        columns: By name, the parts of each column.
+        table: Rows.
 
     Attributes:
-        rows: All rows.
+        rows: The rows, coded.
     """
 
-    def __init__(self, columns: Mapping[str, list[pa.ChunkedArray]]) -> None:
-        self._sorted: dict[str, pa.Array] = {}
+    def __init__(self, table: pa.Table) -> None:
+        self._sorted: list[pa.Array] = []
         coded = []
-        for name, parts in columns.items():
-            whole = pa.chunked_array([chunk for part in parts for chunk in part.chunks], parts[0].type)
-            encoded = whole.combine_chunks().dictionary_encode()
+        for column in table.columns:
+            encoded = column.combine_chunks().dictionary_encode()
             order = pc.array_sort_indices(encoded.dictionary)
-            self._sorted[name] = encoded.dictionary.take(order)
+            self._sorted.append(encoded.dictionary.take(order))
             codes = pc.array_sort_indices(order).take(encoded.indices).cast(pa.int64())
             coded.append(pc.fill_null(codes, _NULL).to_pylist())
         self.rows: list[Row] = list(zip(*coded, strict=True))
 
-    def values(self, names: Iterable[str], rows: Iterable[Row]) -> list[pa.Array]:
-        """Returns the values of columns in rows of their codes."""
-        cells = list(zip(*rows, strict=True))
+    def values(self, rows: Iterable[Row]) -> list[pa.Array]:
+        """Returns the columns of coded rows."""
+        cells = list(zip(*rows, strict=True)) or [()] * len(self._sorted)
         return [
-            self._sorted[name].take(pa.array([None if code == _NULL else code for code in codes], pa.int64()))
-            for name, codes in zip(names, cells or [()] * len(self._sorted), strict=True)
+            values.take(pa.array([None if code == _NULL else code for code in codes], pa.int64()))
+            for values, codes in zip(self._sorted, cells, strict=True)
         ]
 
 

@@ -7,7 +7,6 @@ is there once. `test_crash` kills at every named place; here it is wherever the 
 
 from __future__ import annotations
 
-import multiprocessing
 from pathlib import Path
 from random import Random
 
@@ -17,6 +16,7 @@ from mz_dagster.adapter import Engine, Project
 from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.storage.spark import SparkConfig, close_sessions
 from tests.adapter.test_crash import TIMELINE, LaterClock, World, advance, world
+from tests.forks import forks
 from tests.storage.independent_reader import IndependentReader
 
 __all__ = ["world"]
@@ -43,9 +43,7 @@ def check(world: World) -> None:
 
 def run(world: World, kill_after_s: float | None) -> int | None:
     """Lets a process advance the project, and kills it after a while if it is not done; returns how it ended."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__, "pyspark.sql.connect.session"])
-    process = context.Process(target=live, args=(str(world.root), str(world.spark.state_dir), world.later_ms()))
+    process = forks().Process(target=live, args=(str(world.root), str(world.spark.state_dir), world.later_ms()))
     process.start()
     process.join(kill_after_s or 300)
     process.kill()

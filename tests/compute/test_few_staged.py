@@ -98,8 +98,7 @@ class Life:
         self.state: list[Update] = []
 
     def step(self, changes: list[Update]) -> None:
-        columns = [Column(f"c{i}", column.type) for i, column in enumerate(INPUT.columns)]
-        found = told(few_staged(table(tuple(columns), updates_of(changes)), self._node, self._lookup))
+        found = told(few_staged(table(INPUT.columns, updates_of(changes)), self._node, self._lookup))
         self.state += [(one.data, one.time, one.diff) for one in found]
 
     def _lookup(self, keys: object) -> pa.Table:
@@ -148,22 +147,25 @@ def nothing(node: Staged) -> pa.Table:
 def test_what_is_wrong_in_the_data_is_left_to_spark(name: str, told_by: str) -> None:
     node = NODES[name]
     with pytest.raises(NotFew, match=told_by):
-        few_staged(named(updates((1, -1))), node, lambda _: nothing(node))
+        few_staged(updates((1, -1)), node, lambda _: nothing(node))
     # A retraction in the same time as what it retracts is none.
-    assert not few_staged(named(updates((1, -1), (1, 1))), node, lambda _: nothing(node)).num_rows
+    assert not few_staged(updates((1, -1), (1, 1)), node, lambda _: nothing(node)).num_rows
 
 
-def named(changes: pa.Table) -> pa.Table:
-    return changes.rename_columns([*(f"c{i}" for i in range(ARITY)), *changes.column_names[ARITY:]])
+def test_diffs_whose_sum_may_be_out_of_range_are_left_to_spark() -> None:
+    node = NODES["top rows"]
+    few_staged(updates((1, 2**61), (1, 2**61)), node, lambda _: nothing(node))
+    with pytest.raises(NotFew, match="diffs are large"):
+        few_staged(updates((1, 2**62), (1, 2**62)), node, lambda _: nothing(node))
 
 
 def test_versions_with_many_rows_are_left_to_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(few, "MOST_VERSIONED", 2)
     node = NODES["top rows"]
-    few_staged(named(updates((1, 1), (2, 1))), node, lambda _: nothing(node))
+    few_staged(updates((1, 1), (2, 1)), node, lambda _: nothing(node))
     state = table(node.relation_type.columns, [Told((0, 0, 1, None, None, True, None), 1, 1)])
     with pytest.raises(NotFew, match="many rows"):
-        few_staged(named(updates((1, 1), (2, 1))), node, lambda _: state)
+        few_staged(updates((1, 1), (2, 1)), node, lambda _: state)
 
 
 def test_lookups_ask_for_each_level_of_each_bucket() -> None:
@@ -174,7 +176,7 @@ def test_lookups_ask_for_each_level_of_each_bucket() -> None:
         asked.append(keys)
         return nothing(node)
 
-    few_staged(named(updates((1, 1))), node, lookup)
+    few_staged(updates((1, 1)), node, lookup)
     [keys] = asked
     assert isinstance(keys, dict)
     levels, buckets = keys[0].to_pylist(), keys[1].to_pylist()
@@ -183,7 +185,7 @@ def test_lookups_ask_for_each_level_of_each_bucket() -> None:
     assert buckets[1] == buckets[0] % 4
     assert buckets[2] == 0
     # Errors alone ask for nothing.
-    assert not few_staged(named(updates((1, 1)).slice(0, 0)), node, lookup).num_rows
+    assert not few_staged(updates((1, 1)).slice(0, 0), node, lookup).num_rows
     assert len(asked) == 1
 
 

@@ -6,8 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from multiprocessing import get_context
-from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ import pytest
 from mz_dagster.catalog import BatchState
 from mz_dagster.clock import ManualClock
 from mz_dagster.fail_point import FAIL_POINTS
+from tests.forks import forks
 from tests.storage.life import TICKS, Life, live_until, rows_at
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,17 +32,9 @@ def run(folder: Path, command: str, now: int | str = EPOCH) -> subprocess.Popen[
     )
 
 
-@pytest.fixture(scope="module")
-def forks() -> ForkServerContext:
-    """Starts processes that have imported everything, which takes most of the time of such a life."""
-    context = get_context("forkserver")
-    context.set_forkserver_preload(["tests.storage.life"])
-    return context
-
-
-def killed_at(forks: ForkServerContext, folder: Path, fail_at: str) -> None:
+def killed_at(folder: Path, fail_at: str) -> None:
     """Lives until a fail point kills."""
-    process = forks.Process(target=live_until, args=(folder, EPOCH, fail_at))
+    process = forks().Process(target=live_until, args=(folder, EPOCH, fail_at))
     process.start()
     process.join(120)
     assert process.exitcode == -signal.SIGKILL, f"{fail_at} was not passed"
@@ -59,8 +50,8 @@ def check_nothing_is_left(life: Life) -> None:
     life.check()
 
 
-def crash_and_go_on(forks: ForkServerContext, folder: Path, fail_at: str) -> None:
-    killed_at(forks, folder, fail_at)
+def crash_and_go_on(folder: Path, fail_at: str) -> None:
+    killed_at(folder, fail_at)
     # Long after the crash, so that the dead process's leases are over.
     with (life := Life(folder, ManualClock(LATER))).catalog:
         life.check()  # before anything is repaired
@@ -76,29 +67,25 @@ def crash_and_go_on(forks: ForkServerContext, folder: Path, fail_at: str) -> Non
 
 
 @pytest.mark.parametrize("name", [name for name in FAIL_POINTS if not name.startswith("spark.")])
-def test_a_crash_at_every_fail_point_loses_and_doubles_nothing(
-    tmp_path: Path, forks: ForkServerContext, name: str
-) -> None:
+def test_a_crash_at_every_fail_point_loses_and_doubles_nothing(tmp_path: Path, name: str) -> None:
     # The third passage of most: there are batches to merge and to sweep by then.
     nth = {"catalog.before_commit": 40, "catalog.committed": 40}.get(name, 1 if name.startswith("sweep.de") else 3)
-    crash_and_go_on(forks, tmp_path, f"{name}:{nth}")
+    crash_and_go_on(tmp_path, f"{name}:{nth}")
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("nth", range(1, 120))
 @pytest.mark.parametrize("name", ["catalog.before_commit", "catalog.committed"])
-def test_a_crash_around_every_transaction_loses_and_doubles_nothing(
-    tmp_path: Path, forks: ForkServerContext, name: str, nth: int
-) -> None:
-    crash_and_go_on(forks, tmp_path, f"{name}:{nth}")
+def test_a_crash_around_every_transaction_loses_and_doubles_nothing(tmp_path: Path, name: str, nth: int) -> None:
+    crash_and_go_on(tmp_path, f"{name}:{nth}")
 
 
-def test_a_crash_is_only_seen_once_sealed(tmp_path: Path, forks: ForkServerContext) -> None:
+def test_a_crash_is_only_seen_once_sealed(tmp_path: Path) -> None:
     """Killed right before the seal's commit nothing is readable; right after it, everything is."""
     for name, upper in (("seal.in_transaction", 1), ("seal.sealed", 2)):
         folder = tmp_path / name
         folder.mkdir()
-        killed_at(forks, folder, name)
+        killed_at(folder, name)
         with (life := Life(folder, ManualClock(EPOCH))).catalog:
             assert life.row.upper.only == upper
             assert life.catalog.last_tick("t") == 1

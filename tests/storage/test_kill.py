@@ -6,7 +6,6 @@ transaction alike; and what could once be read at a time never changes. Nothing 
 
 from __future__ import annotations
 
-import multiprocessing
 import sqlite3
 import threading
 from collections import Counter
@@ -20,6 +19,7 @@ import pytest
 from mz_dagster.catalog import BatchState, Catalog
 from mz_dagster.clock import SYSTEM_CLOCK, ManualClock
 from mz_dagster.storage import LocalShards, sweep
+from tests.forks import forks
 from tests.storage.independent_reader import Contents, IndependentReader, Row
 from tests.storage.kill_worker import Intent, Worker, expected_at, journal, live, make_project
 
@@ -114,8 +114,7 @@ class Watcher:
 def kill_again_and_again(folder: Path, kills: int, seed: int) -> None:
     random = Random(seed)
     make_project(folder)
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.storage.kill_worker", "tests.storage.race_worker"])
+    context = forks()
     with Watcher(folder) as watcher:
         for n in range(kills):
             worker = context.Process(target=live, args=(str(folder), f"w{n}", seed + n), daemon=True)

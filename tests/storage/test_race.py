@@ -6,7 +6,6 @@ deposed, at whatever instruction it was.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 from collections import Counter
@@ -20,6 +19,7 @@ import pytest
 from mz_dagster.catalog import BatchState, Catalog
 from mz_dagster.clock import SYSTEM_CLOCK, ManualClock
 from mz_dagster.storage import LocalShards, sweep
+from tests.forks import forks
 from tests.postgres_server import running_postgres
 from tests.storage.history import history
 from tests.storage.history_checker import violations
@@ -38,8 +38,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 
 def started(folder: Path, url: str, seed: int) -> list[ForkServerProcess]:
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.storage.kill_worker", "tests.storage.race_worker"])
+    context = forks()
     workers = [
         context.Process(target=work, args=(str(folder), url, f"p{n}", seed + n), daemon=True) for n in range(WORKERS)
     ]
