@@ -1,8 +1,9 @@
 """Reading at one time: which time, making it readable, leasing the lists, and running the plan.
 
 What needs no Spark does not start one: a query over constants or introspection alone, a small collection read as it
-is, and rows looked up by a key (`simple_plan`). These last two read at once, so they do without a lease: if a batch is
-swept before they have it, they notice, and read again under one.
+is, rows looked up by a key (`simple_plan`), and other queries over little, unless Spark has to evaluate a function. A
+simple plan reads at once, so it does without a lease: if a batch is swept before it has it, it notices, and reads again
+under one.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.simple_plan import SimplePlan
 from mz_dagster.adapter.timestamps import AsOfTime, Isolation, select_timestamp
 from mz_dagster.catalog import CollectionRow
-from mz_dagster.compute import peek
+from mz_dagster.compute import peek, peek_here
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan import lower_to_snapshot_plan, optimize
 from mz_dagster.plan.lowering import snapshot_ordered_by_size
@@ -143,6 +144,9 @@ class Peeks:
                 if found is not None:
                     return found
             listed = {id: snapshot.batches for id, snapshot in lease.snapshots.items()}
+            found = peek_here(lambda: engine.spark.open()[0], engine.shards, by_id, listed, plan, time)
+            if found is not None:
+                return found
             session, shards = engine.spark.open()
 
             def read(id: GlobalId, lower: int | None, upper: int, where: Sequence[Scalar]) -> Any:

@@ -15,14 +15,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-
 from mz_dagster.adapter.engine import SMALL
 from mz_dagster.catalog import CollectionRow, ListedBatches
-from mz_dagster.compute import rows_of
+from mz_dagster.compute import cells, rows_of
 from mz_dagster.plan.physical import ConstantRows, Linear, ReadCollection, SnapshotPlan
 from mz_dagster.plan.scalar import Literal, Scalar, columns_of
-from mz_dagster.plan.types import Kind, ScalarType
 from mz_dagster.storage.local_shards import LocalShards, without_error_data
 from mz_dagster.storage.lookup import Lookup
 from mz_dagster.storage.read import check_readable, overlapping
@@ -109,22 +106,13 @@ class SimplePlan:
         condition = None if lookup is None else lookup.condition
         frame = shards.read_files(row, batches, files, upper=time + 1, columns=names, condition=condition)
         total = shards.consolidate(row, without_error_data(frame), time, columns=names)
-        data = [_cells(total.column(row.columns[i].name), row.columns[i].type) for i in positions]
+        data = [cells(total.column(row.columns[i].name), row.columns[i].type) for i in positions]
         updates = zip(*data, total.column("mz_diff").to_pylist(), total.column("mz_error").to_pylist(), strict=True)
         found = rows_of(updates, tuple(row.columns[i] for i in positions))
         if len(positions) == len(self.cells):
             return found
         places = [positions.index(one) if isinstance(one, int) else one for one in self.cells]
         return [tuple(data[one] if isinstance(one, int) else shown(one) for one in places) for data in found]
-
-
-def _cells(column: pa.ChunkedArray, type_: ScalarType) -> list[Any]:
-    """Returns cells as `rows_of` takes them: moments of a time zone as microseconds, as they come from Spark."""
-    if type_.kind is Kind.TIMESTAMPTZ:
-        column = column.cast(pa.int64())
-    elif type_.element is not None and type_.element.kind is Kind.TIMESTAMPTZ:
-        column = column.cast(pa.list_(pa.int64()))
-    return list(column.to_pylist())
 
 
 def shown(literal: Literal) -> Any:

@@ -143,7 +143,7 @@ class CommonLookups:
     """Makes the frames of the lookups that joins of one step have; use it as long as the step runs.
 
     Args:
-        session: Where they live.
+        session: Returns where they live; called when one is made.
         plans: What the step will render.
         maintained: The plans of maintained collections.
         rows: The collections by their ids.
@@ -154,7 +154,7 @@ class CommonLookups:
 
     def __init__(
         self,
-        session: SparkSession,
+        session: Callable[[], SparkSession],
         plans: Iterable[Physical],
         *,
         maintained: Mapping[GlobalId, Physical],
@@ -315,7 +315,7 @@ class CommonLookups:
             sf.col(name) if position in used else sf.lit(None).cast(spark_type(column.type)).alias(name)
             for position, (name, column) in enumerate(zip(positional(len(columns)), columns, strict=True))
         ]
-        with active(self._session):
+        with active(self._session()):
             return frame.select(*shown, *META).localCheckpoint()
 
 

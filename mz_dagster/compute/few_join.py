@@ -122,17 +122,20 @@ class _Join:
     def _matched(self, left: pa.Table, right: pa.Table, pairs: Sequence[tuple[str, str]]) -> pa.Table:
         """Returns the pairs of rows whose columns are equal."""
         keys = [(left.column(one), right.column(other)) for one, other in pairs] or [(_zeros(left), _zeros(right))]
-        lefts, rights = [f"mz_left{n}" for n in range(len(keys))], [f"mz_right{n}" for n in range(len(keys))]
-        for name, other_name, (one, other) in zip(lefts, rights, keys, strict=True):
-            if one.null_count and other.null_count:  # which are equal: otherwise they would not be here
-                raise NotFew("NULLs that are equal are Spark's to join")
-            left, right = left.append_column(name, one), right.append_column(other_name, other)
+        if any(one.null_count and other.null_count for one, other in keys):
+            raise NotFew("NULLs that are equal are Spark's to join")  # otherwise they would not be here
+        names = [f"mz_key{n}" for n in range(len(keys))]
+        lefts = pa.table([*(one for one, _ in keys), _numbers(left)], [*names, "mz_left"])
+        rights = pa.table([*(other for _, other in keys), _numbers(right)], [*names, "mz_right"])
         # Before it is there: one key may have many rows on both sides.
-        counts = right.group_by(rights, use_threads=False).aggregate([([], "count_all")])
-        met = left.select(lefts).join(counts, lefts, rights, "inner", use_threads=False)
+        counts = rights.group_by(names, use_threads=False).aggregate([([], "count_all")])
+        met = lefts.join(counts, names, join_type="inner", use_threads=False)
         if (pc.sum(met.column("count_all")).as_py() or 0) > MOST_JOINED:
             raise NotFew("too many rows are joined")
-        return left.join(right, lefts, rights, "inner", use_threads=False).drop_columns(lefts)
+        # Numbers of rows, not rows: Arrow joins no lists.
+        found = lefts.join(rights, names, join_type="inner", use_threads=False)
+        left, right = left.take(found.column("mz_left")), right.take(found.column("mz_right"))
+        return pa.table([*left.columns, *right.columns], [*left.column_names, *right.column_names])
 
     def _shaped(self, joined: pa.Table, i: int) -> pa.Table:
         diff = joined.column("p0_diff")
@@ -148,6 +151,10 @@ class _Join:
 
 def _zeros(table: pa.Table) -> pa.Array:
     return pa.array([0] * len(table), pa.int8())
+
+
+def _numbers(table: pa.Table) -> pa.Array:
+    return pa.array(range(len(table)), pa.int64())
 
 
 def failed(changes: pa.Table, schema: pa.Schema) -> pa.Table:

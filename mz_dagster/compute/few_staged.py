@@ -21,8 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mz_dagster.compute.few_join import NotFew, failed
+from mz_dagster.compute.few_scalar import plain_cells
 from mz_dagster.compute.frame import DIFF, ERROR, TIME, by_position, positional
-from mz_dagster.compute.lookup_keys import is_key, plain_cells
+from mz_dagster.compute.lookup_keys import is_key
 from mz_dagster.compute.versions import PRIOR
 from mz_dagster.compute.winners import leaves_one_row
 from mz_dagster.plan.physical import Extremes, Staged, TopRows
@@ -53,7 +54,7 @@ def is_staged_here(node: Staged) -> bool:
             is_known = not (node.monotonic and offset)
         case _:
             return False
-    is_plain = not node.once and not (node.monotonic and node.last_level > 1)
+    is_plain = not (node.monotonic and node.last_level > 1)
     return is_known and is_plain and all(map(is_key, node.input.relation_type.columns))
 
 
@@ -87,6 +88,8 @@ class _Tournament:
         #: How many buckets each level has whose rows are looked at.
         self._buckets = (1,) if node.monotonic else node.buckets
         self._levels = [node.last_level] if node.monotonic else list(range(node.last_level))
+        #: Whether the state has the levels below the last, too.
+        self._has_all = not node.monotonic and not node.once
         #: What tells a row's group from others.
         self._group: Callable[[Row], Hashable] = itemgetter(*node.group) if node.group else lambda _: ()
         self._versioned = 0
@@ -142,7 +145,7 @@ class _Tournament:
         if self._buckets == (1,) or not others:
             return [0] * len(rows)
         types = [self._columns[position].type for position in others]
-        cells = [plain_cells(rows.column(f"c{position}"), self._columns[position]) for position in others]
+        cells = [plain_cells(rows.column(f"c{position}"), self._columns[position].type) for position in others]
         return [key_hash(one, types) for one in zip(*cells, strict=True)]
 
     def _keys(self, rows: pa.Table, hashes: list[int]) -> dict[int, pa.ChunkedArray]:
@@ -184,7 +187,7 @@ class _Tournament:
         for row, hash_, time, diff in zip(rows, hashes, times, diffs, strict=True):
             bucket = hash_ % self._buckets[0]
             flow.add((bucket, self._group(row)), time, row, diff)
-            if not self._node.monotonic:
+            if self._has_all:
                 self._found.append((0, bucket, row, time, diff))
         return flow
 
@@ -211,7 +214,8 @@ class _Tournament:
                 for row in before.keys() | after.keys():
                     diff = after.get(row, 0) - before.get(row, 0)
                     if diff:
-                        self._found.append((level, bucket, row, time, diff))
+                        if is_last or self._has_all:
+                            self._found.append((level, bucket, row, time, diff))
                         above.add((bucket, group), time, row, diff)
                 before = after
         return above

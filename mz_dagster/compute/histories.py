@@ -127,17 +127,7 @@ class Histories:
 
     def span(self, node: Physical) -> tuple[int, int] | None:
         """Returns bounds of the times of all updates of `node`, None if there are none; no job."""
-        match node:
-            case ReadCollection():
-                everything = (FIRST_TIME, self._upper - 1)
-                return everything if self._reads is None else self._reads.span(node.id, self._upper)
-            case ConstantRows():
-                return (FIRST_TIME, FIRST_TIME) if node.rows else None
-            case DeltaJoin() | Accumulate() | Staged() | TemporalState():
-                raise InternalError("the history of this operator is an arrangement's, not computed")
-            case _:
-                spans = [span for one, _ in _down(node) if (span := self.span(one)) is not None]
-                return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else None
+        return span(node, self._upper, self._reads)
 
     def may_have_errors(self, node: Physical, *, is_change: bool) -> bool:
         """Returns whether updates of `node` may be of the error part; no job.
@@ -184,6 +174,20 @@ class Histories:
             return self.of(below)
         bound = {passes(position): column for position, column in keys.by_position.items()}
         return self.of(below, Keys(keys.frame, {p: column for p, column in bound.items() if p is not None}))
+
+
+def span(node: Physical, upper: int, reads: StepReads | None) -> tuple[int, int] | None:
+    """Returns bounds of the times of all updates before `upper` of what is linear, None if there are none; no job."""
+    match node:
+        case ReadCollection():
+            return (FIRST_TIME, upper - 1) if reads is None else reads.span(node.id, upper)
+        case ConstantRows():
+            return (FIRST_TIME, FIRST_TIME) if node.rows else None
+        case DeltaJoin() | Accumulate() | Staged() | TemporalState():
+            raise InternalError("the history of this operator is an arrangement's, not computed")
+        case _:
+            spans = [found for one, _ in _down(node) if (found := span(one, upper, reads)) is not None]
+            return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else None
 
 
 def linear_over(node: Physical, leaf: DataFrame) -> DataFrame:

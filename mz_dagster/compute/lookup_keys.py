@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as sf
 from pyspark.sql import types
 
+from mz_dagster.compute.few_scalar import plain_cells
 from mz_dagster.plan.types import Column, Kind
 from mz_dagster.storage.clustering import Touched, moduli
 from mz_dagster.storage.key_hash import HASHED_KINDS, key_hash
@@ -48,11 +49,6 @@ _WORTH_PARTING = 0.5
 #: To have Spark look for the pages is worth it if these are less than such a part of all.
 _WORTH_SKIPPING = 0.5
 _RANGED = frozenset({Kind.INT2, Kind.INT4, Kind.INT8, Kind.DATE, Kind.MZ_TIMESTAMP})
-#: As which type Arrow has the plain form of a kind, where that is not its own.
-_PLAIN = {
-    Kind.DATE: pa.int32(),
-    **dict.fromkeys((Kind.TIMESTAMP, Kind.TIMESTAMPTZ), pa.int64()),
-}
 
 
 @dataclass(frozen=True)
@@ -182,14 +178,7 @@ class LookupKeys:
 
     def _plain(self, position: int) -> list[Any]:
         """Returns the plain forms of the keys' values of a column."""
-        return plain_cells(self._stored(position), self.columns[position])
-
-
-def plain_cells(values: pa.ChunkedArray, column: Column) -> list[Any]:
-    """Returns the plain forms (`plan.functions.plain`) of a column's values, NULL as None."""
-    plain = _PLAIN.get(column.type.kind)
-    found: list[Any] = (values if plain is None else values.cast(plain)).to_pylist()
-    return found
+        return plain_cells(self._stored(position), self.columns[position].type)
 
 
 def fetched(frame: DataFrame, columns: Sequence[Column]) -> pa.Table | None:

@@ -1,28 +1,35 @@
 """Peeks: a plan's content at one time, as rows in Python.
 
-A peek runs the same operators as a step, in their form for one time, over leased lists. Its answer is exact or an
-error: an error part that does not sum to zero is raised, and so is a multiplicity below zero.
+A peek runs the same operators as a step, in their form for one time, over leased lists; of little, in this process.
+Its answer is exact or an error: an error part that does not sum to zero is raised, and so is a multiplicity below zero.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from mz_dagster.catalog import Batch, CollectionRow
 from mz_dagster.compute.consolidate import consolidate
+from mz_dagster.compute.few_contents import FewContents
 from mz_dagster.compute.frame import DIFF, ERROR, META, by_position, positional
 from mz_dagster.compute.render import Read
 from mz_dagster.compute.snapshot import snapshot
+from mz_dagster.compute.step_reads import read_here
 from mz_dagster.errors import DataError
+from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import SnapshotPlan
 from mz_dagster.plan.scalar import Value
 from mz_dagster.plan.types import Column, Kind, ScalarType
 from mz_dagster.plan.values import from_stored
+from mz_dagster.storage.local_shards import LocalShards, summed
+from mz_dagster.storage.read import overlapping
 from mz_dagster.storage.spark import reporting_lost_spark
 
 Row = tuple[Value, ...]
@@ -76,6 +83,44 @@ def peek(session: SparkSession, read: Read, plan: SnapshotPlan, as_of: int) -> l
     return rows_of((tuple(row) for row in collected), columns)
 
 
+def peek_here(
+    session: Callable[[], SparkSession],
+    local: LocalShards,
+    rows: Mapping[GlobalId, CollectionRow],
+    listed: Mapping[GlobalId, Sequence[Batch]],
+    plan: SnapshotPlan,
+    as_of: int,
+) -> list[Row] | None:
+    """Returns what `peek` does, computed in this process, with Spark for functions at most; None if it is not little.
+
+    Args:
+        session: Returns the session to run on; called when it is needed.
+        local: Where the collections are.
+        rows: The collections that are read, by their ids.
+        listed: Their batches.
+        plan: What to compute.
+        as_of: When; every collection that is read must be readable there.
+
+    Raises:
+        DataError: The content is an error, or a multiplicity is negative.
+    """
+    before = {id: overlapping(batches, None, as_of + 1) for id, batches in listed.items()}
+    contents = FewContents(
+        session,
+        lambda id: sum(batch.stats.rows for batch in before[id]),
+        lambda read, used: read_here(local, rows[read.id], before[read.id], None, as_of + 1, used, read.where),
+        as_of,
+    )
+    with reporting_lost_spark():
+        found = contents.updates(plan.output, plan.shared)
+    if found is None:
+        return None
+    columns = plan.output.relation_type.columns
+    total = summed(found)
+    data = [cells(total.column(n), column.type) for n, column in enumerate(columns)]
+    return rows_of(zip(*data, total.column(DIFF).to_pylist(), total.column(ERROR).to_pylist(), strict=True), columns)
+
+
 def _shown(name: str, column: Column) -> SparkColumn:
     """Returns a column as it travels: moments of a time zone as microseconds, which no client's zone shifts."""
     if column.type.kind is Kind.TIMESTAMPTZ:
@@ -83,6 +128,15 @@ def _shown(name: str, column: Column) -> SparkColumn:
     if column.type.element is not None and column.type.element.kind is Kind.TIMESTAMPTZ:
         return F.transform(name, F.unix_micros).alias(name)
     return F.col(name)
+
+
+def cells(column: pa.ChunkedArray, type_: ScalarType) -> list[Any]:
+    """Returns stored cells as `rows_of` takes them: moments of a time zone as microseconds, as they come from Spark."""
+    if type_.kind is Kind.TIMESTAMPTZ:
+        column = column.cast(pa.int64())
+    elif type_.element is not None and type_.element.kind is Kind.TIMESTAMPTZ:
+        column = column.cast(pa.list_(pa.int64()))
+    return list(column.to_pylist())
 
 
 def _received(cell: Any, type_: ScalarType) -> Any:

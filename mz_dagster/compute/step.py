@@ -30,7 +30,7 @@ This module does not choose ticks, does not poll sources and does not know SQL o
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -59,11 +59,10 @@ from mz_dagster.catalog import (
 from mz_dagster.clock import SYSTEM_CLOCK, Clock
 from mz_dagster.compute.common_lookups import CommonLookups
 from mz_dagster.compute.consolidate import consolidate
-from mz_dagster.compute.constant import FIRST_TIME
 from mz_dagster.compute.due import next_due
-from mz_dagster.compute.few_linear import MOST_ROWS, few_linear, is_evaluated_here
+from mz_dagster.compute.few_contents import FewContents
 from mz_dagster.compute.few_plans import FewPlans
-from mz_dagster.compute.few_updates import few_updates, likely_few
+from mz_dagster.compute.few_updates import FEW_AT_FIRST, few_updates, likely_few
 from mz_dagster.compute.frame import META, replan_while_running, with_positions
 from mz_dagster.compute.graph import Graph, MaintainedNode, Node, SourceNode, TableNode
 from mz_dagster.compute.ingest import FEW_BYTES, ingest
@@ -71,7 +70,7 @@ from mz_dagster.compute.render import Renderer
 from mz_dagster.compute.schedule import Schedule
 from mz_dagster.compute.sizes import rows_at_most
 from mz_dagster.compute.state import FrameState, OwnState, ShardState
-from mz_dagster.compute.step_reads import StepReads
+from mz_dagster.compute.step_reads import StepReads, read_here
 from mz_dagster.compute.step_report import CollectionStep, Outcome, StepReport
 from mz_dagster.compute.union import union
 from mz_dagster.errors import DatabaseError, InternalError, OperationalError
@@ -111,15 +110,6 @@ def quiet(line: str) -> None:
     logger.debug(line)
 
 
-@dataclass(frozen=True, slots=True)
-class _Opened:
-    """Is Spark, set up for what a step has to do."""
-
-    session: SparkSession
-    shards: Shards[DataFrame]
-    common: CommonLookups
-
-
 @dataclass(slots=True)
 class _Run:
     """Is the state of one step while it runs.
@@ -127,6 +117,7 @@ class _Run:
     Attributes:
         opened: Spark, once it is needed: the same one until the step is over, since asking whether a Spark still
             answers takes a round trip, and a busy one that is late would be given up under those who use it.
+        common: The lookups that its collections share.
     """
 
     graph: Graph
@@ -139,7 +130,8 @@ class _Run:
     done: dict[GlobalId, CollectionStep] = field(default_factory=dict)
     written: dict[GlobalId, BatchId] = field(default_factory=dict)
     dues: dict[GlobalId, int | None] = field(default_factory=dict)
-    opened: _Opened | None = None
+    opened: tuple[SparkSession, Shards[DataFrame]] | None = None
+    common: CommonLookups | None = None
     opening: Lock = field(default_factory=Lock)
 
     def upper_of(self, id: GlobalId) -> int:
@@ -279,24 +271,28 @@ class Stepper:
         bound = self._catalog.newest_bindings(graph.timeline, tick + 1)
         return _Run(graph, tick, rows, batches, selected, bound)
 
-    def _opened(self, run: _Run) -> _Opened:
+    def _opened(self, run: _Run) -> tuple[SparkSession, Shards[DataFrame]]:
+        """Returns Spark, set up for what a step has to do."""
         with run.opening:
             if run.opened is None:
                 session, shards = self._spark()
                 working = [node for node in run.graph if node.id not in run.done]
-                small = [node for node in working if self._is_small(run, node)]
-                replan_while_running(session, len(small) < len(working))
-                common = CommonLookups(
-                    session,
-                    [node.plan for node in small if isinstance(node, MaintainedNode)],
-                    maintained={node.id: node.plan for node in run.graph if isinstance(node, MaintainedNode)},
-                    rows=run.rows,
-                    listed=run.overlapping,
-                    is_written=lambda id, upper: run.upper_of(id) >= upper,
-                    local=self._local,
-                )
-                run.opened = _Opened(session, shards, common)
+                replan_while_running(session, not all(self._is_small(run, node) for node in working))
+                run.opened = session, shards
             return run.opened
+
+    def _common(self, run: _Run) -> CommonLookups:
+        """Returns the lookups of the collections that have work."""
+        small = [node for node in run.graph if node.id not in run.done and self._is_small(run, node)]
+        return CommonLookups(
+            lambda: self._opened(run)[0],
+            [node.plan for node in small if isinstance(node, MaintainedNode)],
+            maintained={node.id: node.plan for node in run.graph if isinstance(node, MaintainedNode)},
+            rows=run.rows,
+            listed=run.overlapping,
+            is_written=lambda id, upper: run.upper_of(id) >= upper,
+            local=self._local,
+        )
 
     def _target(self, run: _Run, node: Node) -> int:
         """Returns the upper that the node can reach, `u_C`."""
@@ -352,6 +348,7 @@ class Stepper:
             StepLost: Another took the lead, so that nothing of this could be sealed.
         """
         working = {node.id: node for node in run.graph if node.id not in run.done}
+        run.common = self._common(run)
         schedule = Schedule({id: node.inputs for id, node in working.items()})
 
         def work(node: Node) -> None:
@@ -444,39 +441,43 @@ class Stepper:
         """
         if isinstance(node, MaintainedNode):
             progress(f'"{node.name}" [{lower}, {upper}): maintaining {_reading(run, node, lower, upper)}')
-            found = self._evaluated_here(run, node, row, lower, upper)
+            found = None if row.is_hydrated else self._hydrated_here(run, node, row, lower, upper)
             if found is not None:
                 batch, stats = writer.write(self._local, row, row.upper, _at(row.upper, upper), summed(found))
                 self._note(run, row, lower, upper, batch, stats)
                 return stats, run.rows_in(node, lower, upper)
-        opened = self._opened(run)
-        session, shards = opened.session, opened.shards
         is_grouped = not (isinstance(node, MaintainedNode) and is_linear(node.plan))
         with StepReads(
-            session, shards, run.rows, run.overlapping, is_grouped=is_grouped, common=opened.common, local=self._local
+            lambda: self._opened(run),
+            run.rows,
+            run.overlapping,
+            is_grouped=is_grouped,
+            common=run.common,
+            local=self._local,
         ) as reads:
             match node:
                 case SourceNode():
                     bindings = self._catalog.bindings(node.id, lower, upper)
                     progress(f'"{node.name}" [{lower}, {upper}): reading {_files(bindings)}')
+                    session, shards = self._opened(run)
                     has_prior = not run.is_empty(node.id, 0, lower)
                     with node.source.kept_still(bindings):
                         updates = ingest(session, shards, row, node.source, bindings, reads, has_prior=has_prior)
                         few = sum(file.size for one in bindings for file in one.files) <= FEW_BYTES
-                        stats = self._append(run, node, row, lower, upper, writer, shards, updates, few=few)
+                        stats = self._append(run, node, row, lower, upper, writer, updates, few=few)
                 case MaintainedNode():
-                    maintained = self._maintain(run, node, row, lower, upper, session, reads)
+                    maintained = self._maintain(run, node, row, lower, upper, reads)
                     if maintained is None:
                         return NO_ROWS, reads.rows_read
                     first = lower if row.is_hydrated else None
                     read = {id: run.rows_between(id, first, upper) for id in node.reads}
                     most = rows_at_most(node.plan, read.__getitem__)
                     few = likely_few(sum(read.values()), is_first=not row.is_hydrated)
-                    stats = self._append(run, node, row, lower, upper, writer, shards, maintained, most, few=few)
+                    stats = self._append(run, node, row, lower, upper, writer, maintained, most, few=few)
                     if node.is_temporal:
                         written = [batch for batch in run.batches[node.id] if batch.id == run.written.get(node.id)]
                         listed = partial(run.overlapping, node.id, None, upper)
-                        run.dues[node.id] = next_due(row, upper, written, listed, shards, self._local)
+                        run.dues[node.id] = next_due(row, upper, written, listed, self._opened(run)[1], self._local)
                 case TableNode():
                     raise InternalError(f'table "{node.name}" has no work in a step')
             return stats, reads.rows_read
@@ -489,7 +490,6 @@ class Stepper:
         lower: int,
         upper: int,
         writer: BatchWriter,
-        shards: Shards[DataFrame],
         updates: DataFrame | pa.Table,
         most: int | None = None,
         *,
@@ -510,7 +510,7 @@ class Stepper:
         else:
             updates = consolidate(updates, row.columns) if operator else updates
             key = () if isinstance(node, TableNode) else node.key
-            batch, stats = writer.write(shards, row, *whole, updates, key=key, rows=most)
+            batch, stats = writer.write(self._opened(run)[1], row, *whole, updates, key=key, rows=most)
         self._note(run, row, lower, upper, batch, stats)
         return stats
 
@@ -521,21 +521,24 @@ class Stepper:
             interval = (_at(row.upper, lower), _at(row.upper, upper))
             run.batches[row.id].append(Batch(batch, row.id, *interval, BatchState.WRITING, stats))
 
-    def _evaluated_here(
-        self, run: _Run, node: MaintainedNode, row: CollectionRow, lower: int, upper: int
+    def _hydrated_here(
+        self, run: _Run, node: MaintainedNode, row: CollectionRow, as_of: int, upper: int
     ) -> pa.Table | None:
-        """Returns a collection's updates in `[lower, upper)` if they are few and need no Spark, else None."""
-        if not row.is_hydrated or lower <= FIRST_TIME:
-            return None
-        if sum(run.rows_between(id, lower, upper) for id in node.reads) > MOST_ROWS or not is_evaluated_here(node.plan):
-            return None
+        """Returns the first updates of a collection, those up to `as_of` at `as_of`, if they are made of little."""
         for input in node.inputs:
-            _check_since(run.rows[input], lower - 1, node)
+            _check_since(run.rows[input], as_of, node)
 
-        def read(id: GlobalId) -> pa.Table:
-            return self._local.read(run.rows[id], run.overlapping(id, lower, upper), lower=lower, upper=upper)
+        def rows(id: GlobalId) -> int:
+            return run.rows_between(id, None, upper)
 
-        found = few_linear(node.plan, read, lower)
+        def read(one: ReadCollection, used: Collection[int]) -> pa.Table:
+            batches = run.overlapping(one.id, None, upper)
+            return read_here(self._local, run.rows[one.id], batches, None, upper, used, one.where)
+
+        contents = FewContents(lambda: self._opened(run)[0], rows, read, as_of)
+        found = contents.updates(ordered_by_size(node.plan, rows))
+        if found is None or found.num_rows > FEW_AT_FIRST:
+            return None
         return found.rename_columns([*(column.name for column in row.columns), *META])
 
     def _maintain(
@@ -545,7 +548,6 @@ class Stepper:
         row: CollectionRow,
         lower: int,
         upper: int,
-        session: SparkSession,
         reads: StepReads,
     ) -> DataFrame | pa.Table | None:
         """Returns a collection's updates in `[lower, upper)`, None if there are none; few perhaps in this process."""
@@ -557,8 +559,11 @@ class Stepper:
         columns = RelationType(row.columns)
         parts: list[DataFrame] = []
 
+        def session() -> SparkSession:
+            return self._opened(run)[0]
+
         def nothing() -> DataFrame:
-            return session.createDataFrame([], update_schema(row.columns))
+            return session().createDataFrame([], update_schema(row.columns))
 
         if not row.is_hydrated:
             as_of = lower
@@ -566,7 +571,7 @@ class Stepper:
                 _check_since(run.rows[input], as_of, node)
             if node.has_constants or any(run.overlapping(input, None, as_of + 1) for input in node.reads):
                 parts.append(
-                    Renderer(session, reads.read, reads=reads).snapshot(plan, as_of).toDF(*columns.names, *META)
+                    Renderer(session(), reads.read, reads=reads).snapshot(plan, as_of).toDF(*columns.names, *META)
                 )
             lower = as_of + 1
             # What was just computed is not written yet: the steps that follow in this run see it as a frame.
@@ -588,7 +593,7 @@ class Stepper:
             )
             if few_plans is not None and (here := few_plans.updates(plan)) is not None:
                 return here.rename_columns([*columns.names, *META]) if here.num_rows else None
-            renderer = Renderer(session, reads.read, is_small=is_small, own=own, reads=reads, few=few_plans)
+            renderer = Renderer(session(), reads.read, is_small=is_small, own=own, reads=reads, few=few_plans)
             updates = renderer.updates(plan, lower, upper, lambda id: run.is_empty(id, lower, upper))
         if updates is not None:
             parts.append(updates)

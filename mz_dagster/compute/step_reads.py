@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -54,8 +54,7 @@ class StepReads:
     """Reads collections for the step of one; use it as a context manager, for as long as its frames are used.
 
     Args:
-        session: Where their frames live.
-        shards: Where they are.
+        spark: Returns the session where their frames live, and where they are; called when it is needed.
         rows: The collections by their ids.
         listed: Returns the batches of a collection that may hold updates with `lower <= time < upper`, leased.
         is_grouped: Whether what is read will be grouped or joined, so that it should be together if it is little.
@@ -68,8 +67,7 @@ class StepReads:
 
     def __init__(
         self,
-        session: SparkSession,
-        shards: Shards[DataFrame],
+        spark: Callable[[], tuple[SparkSession, Shards[DataFrame]]],
         rows: Mapping[GlobalId, CollectionRow],
         listed: Callable[[GlobalId, int | None, int], Sequence[Batch]],
         *,
@@ -80,11 +78,10 @@ class StepReads:
         self._is_grouped = is_grouped
         self._common = common
         self._local = local
-        self._session = session
-        self._shards = shards
+        self._spark = spark
         self._rows = rows
         self._listed = listed
-        self._files: dict[tuple[tuple[Batch, ...], tuple[Scalar, ...], tuple[Column, ...]], tuple[StoredFile, ...]] = {}
+        self._files: dict[object, tuple[StoredFile, ...]] = {}
         self._shared: dict[str, DataFrame] = {}
         self.rows_read = 0
 
@@ -120,11 +117,12 @@ class StepReads:
     def skips_all(self, read: ReadCollection, lower: int, upper: int) -> bool:
         """Returns whether storage tells that no update with `lower <= time < upper` passes what is asked; no job."""
         batches = self._listed(read.id, lower, upper)
-        return bool(read.where) and not self._stored(self._rows[read.id], batches, read.where)
+        return bool(read.where) and not self._stored(self._rows[read.id], batches, read.where, here=True)
 
     def span(self, id: GlobalId, upper: int) -> tuple[int, int] | None:
         """Returns bounds of the times of a collection's updates before `upper`, None if there are none; no job."""
-        times = [file.times for file in self._stored(self._rows[id], self._listed(id, None, upper)) if file.times]
+        files = self._stored(self._rows[id], self._listed(id, None, upper), here=True)
+        times = [file.times for file in files if file.times]
         if not times:
             return None
         return min(first for first, _ in times), min(max(last for _, last in times), upper - 1)
@@ -202,16 +200,14 @@ class StepReads:
         """Returns what `read` does, read in this process; columns whose positions are not among `used` are NULL."""
         row, batches = self._rows[id], self._listed(id, lower, upper)
         self.rows_read += sum(batch.stats.rows for batch in batches)
-        names = [column.name for position, column in enumerate(row.columns) if position in used]
-        found = self._here.read(row, batches, lower=lower, upper=upper, columns=names, where=where)
-        return _widened(found, row)
+        return read_here(self._here, row, batches, lower, upper, used, where)
 
     def few_found(
         self, id: GlobalId, upper: int, keys: LookupKeys, used: Collection[int], where: Sequence[Scalar] = ()
     ) -> pa.Table | None:
         """Returns what `find` does, as `few_rows`; None if the files that may hold the keys have too much."""
         row, batches = self._rows[id], self._listed(id, None, upper)
-        _, chosen = self._chosen(row, batches, keys, where)
+        _, chosen = self._chosen(row, batches, keys, where, here=True)
         rows = sum(one.rows for one in chosen)
         names = [column.name for position, column in enumerate(row.columns) if position in used]
         if rows * len(names) > HERE_CELLS:
@@ -224,6 +220,14 @@ class StepReads:
     def common_rows(self, path: Path, lower: int, upper: int) -> pa.Table | None:
         """Returns what `common` does, in this process; None also if only one join asks for it, or they may be many."""
         return None if self._common is None else self._common.table(path, lower, upper, self, HERE_ROWS)
+
+    @property
+    def _session(self) -> SparkSession:
+        return self._spark()[0]
+
+    @property
+    def _shards(self) -> Shards[DataFrame]:
+        return self._spark()[1]
 
     @property
     def _here(self) -> LocalShards:
@@ -250,10 +254,16 @@ class StepReads:
         return {position: columns[position] for position in sorted(positions) if is_key(columns[position])}
 
     def _chosen(
-        self, row: CollectionRow, batches: Sequence[Batch], keys: LookupKeys, where: Sequence[Scalar]
+        self,
+        row: CollectionRow,
+        batches: Sequence[Batch],
+        keys: LookupKeys,
+        where: Sequence[Scalar],
+        *,
+        here: bool = False,
     ) -> tuple[list[Touched], list[StoredFile]]:
         """Returns the hashes that keys have, and the files of the batches that may hold them."""
-        files = self._stored(row, batches, where, tuple(keys.columns.values()))
+        files = self._stored(row, batches, where, tuple(keys.columns.values()), here=here)
         touched = keys.touched(files)
         return touched, [one for one in files if may_hold(one.bucket, touched)]
 
@@ -263,11 +273,30 @@ class StepReads:
         batches: Sequence[Batch],
         where: Sequence[Scalar] = (),
         bounds: tuple[Column, ...] = (),
+        *,
+        here: bool = False,
     ) -> tuple[StoredFile, ...]:
-        asked = tuple(batches), tuple(where), bounds
+        """Returns files of the batches; that they are there is found out now, or, if they are read `here`, then."""
+        is_here = here and self._local is not None
+        asked = tuple(batches), tuple(where), bounds, is_here
         if asked not in self._files:
-            self._files[asked] = self._shards.files(row, batches, where=where, bounds=bounds)
+            shards: Shards[Any] = self._here if is_here else self._shards
+            self._files[asked] = shards.files(row, batches, where=where, bounds=bounds)
         return self._files[asked]
+
+
+def read_here(
+    local: LocalShards,
+    row: CollectionRow,
+    batches: Sequence[Batch],
+    lower: int | None,
+    upper: int,
+    used: Collection[int],
+    where: Sequence[Scalar] = (),
+) -> pa.Table:
+    """Returns a collection's updates with `lower <= time < upper`; columns whose positions are not `used` are NULL."""
+    names = [column.name for position, column in enumerate(row.columns) if position in used]
+    return _widened(local.read(row, batches, lower=lower, upper=upper, columns=names, where=where), row)
 
 
 def _widened(table: pa.Table, row: CollectionRow) -> pa.Table:

@@ -1,6 +1,6 @@
 """A query with constants reads the files that may hold rows for it, and no other changes its answer.
 
-What is held here is how many files the engine has Spark read: each INSERT is one.
+What is held here is how many files the engine reads: each INSERT is one.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from mz_dagster.catalog import Batch, CollectionRow
 from mz_dagster.errors import DataError
 from mz_dagster.plan.scalar import Scalar
 from mz_dagster.plan.types import Column
+from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.shards import StoredFile
-from mz_dagster.storage.spark_shards import SparkShards
 
 MARCH = "d >= date '2024-03-01' AND d < date '2024-04-01'"
 
@@ -24,10 +24,10 @@ MARCH = "d >= date '2024-03-01' AND d < date '2024-04-01'"
 def files_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many files each reading of a collection chose."""
     found: list[int] = []
-    files = SparkShards.files
+    files = LocalShards.files
 
     def counted(
-        self: SparkShards,
+        self: LocalShards,
         collection: CollectionRow,
         batches: Sequence[Batch],
         *,
@@ -38,7 +38,7 @@ def files_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         found.append(len(chosen))
         return chosen
 
-    monkeypatch.setattr(SparkShards, "files", counted)
+    monkeypatch.setattr(LocalShards, "files", counted)
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -35,12 +36,13 @@ BANNED_FILE_NAMES = {"utils", "helpers", "common", "manager", "base", "core"}
 BANNED_WORDS = re.compile(r"\b(watermark|low_?water|high_?water|snapshot_time|dedupe)\b", re.IGNORECASE)
 
 
-def modules() -> Iterator[tuple[str, ast.Module, str]]:
-    """Yields each product module's path below the root, its tree and its text."""
-    for folder in ("mz_dagster", "assets", "resources", "sensors"):
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            text = path.read_text(encoding="utf-8")
-            yield path.relative_to(ROOT).as_posix(), ast.parse(text), text
+@cache
+def modules() -> tuple[tuple[str, ast.Module, str], ...]:
+    """Returns each product module's path below the root, its tree and its text."""
+    folders = ("mz_dagster", "assets", "resources", "sensors")
+    paths = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+    texts = [(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")) for path in paths]
+    return tuple((path, ast.parse(text), text) for path, text in texts)
 
 
 def imports(tree: ast.Module) -> Iterator[tuple[str, int]]:

@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from mz_dagster.adapter import Connection, Engine, Isolation, Project
 from mz_dagster.catalog import Batch, BatchId, BatchState, BatchStats
-from mz_dagster.compute import StepReport, common_lookups, few_plans
+from mz_dagster.compute import StepReport, common_lookups, few_operators, few_plans
 from mz_dagster.compute.common_lookups import CommonLookups, path, paths
 from mz_dagster.compute.common_lookups import Path as LookupPath
 from mz_dagster.errors import DataError
@@ -234,7 +235,7 @@ def test_views_that_look_the_same_up_hold_what_their_queries_say(
 ) -> None:
     for constant, value in {"LARGE_ROWS": 0, "WORTH_ROWS": 0, "MOST_ROWS": 10**9, "MOST_ROWS_ALONE": 10**9}.items():
         monkeypatch.setattr(common_lookups, constant, value)
-    monkeypatch.setattr(few_plans, "MOST_CHANGES", 0)
+    monkeypatch.setattr(few_operators, "MOST_CHANGES", 0)
     made: list[tuple[object, object]] = []
     find = CommonLookups._found
 
@@ -289,12 +290,12 @@ def _rows(connection: Connection, query: str) -> Counter[tuple[object, ...]] | N
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("constant", ["MOST_CHANGES", "WHOLE_ROWS"])
+@pytest.mark.parametrize(("module", "constant"), [(few_operators, "MOST_CHANGES"), (few_plans, "WHOLE_ROWS")])
 def test_what_two_views_look_up_is_read_once(
-    connection: Connection, monkeypatch: pytest.MonkeyPatch, constant: str
+    connection: Connection, monkeypatch: pytest.MonkeyPatch, module: ModuleType, constant: str
 ) -> None:
     """Whether Spark joins, or this process does."""
-    monkeypatch.setattr(few_plans, constant, 0)
+    monkeypatch.setattr(module, constant, 0)
     monkeypatch.setattr(common_lookups, "LARGE_ROWS", 1000)
     connection.execute("CREATE TABLE a (x integer, y integer)")
     connection.execute("CREATE TABLE b (x integer)")

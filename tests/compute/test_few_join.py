@@ -20,7 +20,19 @@ from mz_dagster.compute.few_join import NotFew, few_join, is_joined_here
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import DeltaJoin, ReadCollection
 from mz_dagster.plan.scalar import ColumnRef, Literal, Scalar
-from mz_dagster.plan.types import FLOAT8, INT4, TEXT, Column, RelationType, ScalarType, numeric
+from mz_dagster.plan.types import (
+    FLOAT8,
+    INT4,
+    INTERVAL,
+    JSONB,
+    TEXT,
+    Column,
+    RelationType,
+    ScalarType,
+    array_of,
+    numeric,
+)
+from mz_dagster.plan.values import Interval
 from mz_dagster.storage.local_shards import update_table
 from tests.compute.test_lookup_keys import TYPES, VALUES
 
@@ -137,6 +149,27 @@ def test_keys_of_every_kind_are_equal_where_their_values_are(type_: ScalarType) 
     found = few_join(node, tables, frozenset({1}), lambda _, j, __: tables[j])
     assert found.num_rows == sum(one == other for one in values for other in [*values[1:], *values[:2]])
     assert found.column("c0").to_pylist() == found.column("c1").to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("type_", "value"),
+    [(array_of(INT4), [1, None]), (INTERVAL, Interval(1, 2, 3)), (JSONB, '{"a": [1]}'), (FLOAT8, -0.0)],
+    ids=lambda one: str(one)[:12],
+)
+def test_rows_of_every_kind_are_joined(type_: ScalarType, value: Any) -> None:
+    read = ReadCollection(GlobalId("u"), RelationType((Column("c0", INT4), Column("c1", type_))))
+    columns = read.relation_type.columns * 2
+    node = DeltaJoin((read, read), ((ColumnRef(0, INT4), ColumnRef(2, INT4)),), (), RelationType(columns))
+    assert is_joined_here(node)
+    table = update_table(read.relation_type.columns, [((1, value), 1, 1), ((2, None), 1, 1)])
+    found = few_join(node, [table, table], frozenset({1}), lambda *_: table)
+    stored = table.column("c1").to_pylist()
+    assert sorted(found.column("c0").to_pylist()) == [1, 2]
+    for column in ("c1", "c3"):
+        assert dict(zip(found.column("c0").to_pylist(), found.column(column).to_pylist(), strict=True)) == {
+            1: stored[0],
+            2: stored[1],
+        }
 
 
 def test_what_needs_spark_is_left_to_it() -> None:

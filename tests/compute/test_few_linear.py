@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from mz_dagster.compute.few_linear import few_linear, is_evaluated_here
+from mz_dagster.compute.few_contents import FewContents
+from mz_dagster.compute.few_linear import is_simple
+from mz_dagster.compute.few_plans import FewPlans
 from mz_dagster.compute.frame import spark_schema
 from mz_dagster.compute.render import Renderer
 from mz_dagster.formalism import GlobalId
@@ -24,7 +26,7 @@ from mz_dagster.plan.physical import (
     UnionAll,
 )
 from mz_dagster.plan.scalar import Call, ColumnRef, Literal, Scalar
-from mz_dagster.plan.types import BOOL, INT4, INT8, TEXT, Column, RelationType, numeric
+from mz_dagster.plan.types import BOOL, FLOAT8, INT4, INT8, TEXT, Column, RelationType, numeric
 from mz_dagster.storage.local_shards import update_table
 
 if TYPE_CHECKING:
@@ -100,7 +102,6 @@ def updates(seed: int) -> list[tuple[tuple[Any, ...], int, int, str | None]]:
 @pytest.mark.parametrize("name", PLANS)
 def test_it_is_what_spark_makes_of_the_updates(spark: SparkSession, name: str) -> None:
     plan, given = PLANS[name], updates(len(name))
-    assert is_evaluated_here(plan)
 
     def read(_: GlobalId, lower: int | None, upper: int, where: Sequence[Scalar]) -> DataFrame:
         rows = [(*row, time, diff, error) for row, time, diff, error in given]
@@ -108,7 +109,9 @@ def test_it_is_what_spark_makes_of_the_updates(spark: SparkSession, name: str) -
 
     by_spark = Renderer(spark, read).updates(plan, LOWER, UPPER, lambda _: False)
     assert by_spark is not None
-    here = few_linear(plan, lambda _: update_table(INPUT.columns, given), LOWER)
+    contents = FewContents(no_spark, lambda _: len(given), lambda *_: update_table(INPUT.columns, given), LOWER)
+    here = contents.updates(plan)
+    assert here is not None
     assert counted(here) == counted(by_spark.toArrow())
     assert sum(counted(here).values()) > 0
 
@@ -117,13 +120,24 @@ def counted(table: pa.Table) -> Counter[tuple[Any, ...]]:
     return Counter(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
+def no_spark() -> SparkSession:
+    raise AssertionError("this needs no Spark")
+
+
 def test_what_needs_spark_is_left_to_it() -> None:
-    other = Call("upper_text", (column(4),), TEXT)
-    assert not is_evaluated_here(linear(READ, [("map", other)], 8))
-    assert not is_evaluated_here(linear(READ, [("filter", Call("eq_text", (column(4), column(4)), BOOL))], 4))
+    def is_here(scalar: Scalar) -> bool:
+        return is_simple(linear(READ, [("map", scalar)], 8).mfp)
+
+    assert not is_here(Call("upper_text", (column(4),), TEXT))
+    # Spark multiplies before it rounds, and that may overflow.
+    assert not is_here(Call("multiply_numeric", (column(3), column(3)), numeric(2)))
+    assert is_here(Call("multiply_numeric", (column(3), column(3)), numeric(4)))
+    assert not is_here(Literal(0.5, FLOAT8))
 
 
 def test_constants_do_not_change() -> None:
     one = RelationType((Column("a", INT4),))
-    found = few_linear(ConstantRows(((Literal(1, INT4),),), one), lambda _: pa.table({}), LOWER)
+    reads: Any = None
+    found = FewPlans(no_spark, reads, LOWER, UPPER, READ).updates(ConstantRows(((Literal(1, INT4),),), one))
+    assert found is not None
     assert (found.num_rows, found.column_names) == (0, ["c0", "mz_timestamp", "mz_diff", "mz_error"])

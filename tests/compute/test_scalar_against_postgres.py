@@ -11,19 +11,21 @@ import itertools
 import math
 import random
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
+from mz_dagster.compute.few_scalar import compiled, is_scalar_here, plain_cells, stored_cells
 from mz_dagster.compute.frame import ensure_exact, spark_type
 from mz_dagster.compute.scalar import Emitter, emittable
 from mz_dagster.compute.scalar.emitted import STRICT
 from mz_dagster.compute.scalar.pure import in_python
 from mz_dagster.plan.functions import FUNCTIONS, INTERNAL_FUNCTIONS, Cast, Failure, cast, literal_of
-from mz_dagster.plan.functions.plain import evaluated
+from mz_dagster.plan.functions.plain import evaluated, from_plain, to_plain
 from mz_dagster.plan.functions.pure import PURE, SqlFailure
 from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, Scalar, rewrite, walk
 from mz_dagster.plan.types import (
@@ -148,8 +150,16 @@ def runs_in_python(example: Example) -> bool:
     return all(STRICT.get(one) is in_python for one in functions_of(example))
 
 
-def evaluate_here(example: Example, rows: list[tuple[str | None, ...]]) -> list[str | None]:
-    """Returns the outcomes of an example all of whose functions are pure, spelled as `evaluate` does."""
+def evaluate_here(
+    example: Example, rows: list[tuple[str | None, ...]], evaluate: Callable[[Scalar, list[Any]], Any]
+) -> list[str | None]:
+    """Returns the outcomes of an example in this process, spelled as `evaluate` on Spark does.
+
+    Args:
+        example: The example.
+        rows: Its arguments.
+        evaluate: Returns the Python form of a scalar's value, of cells in theirs.
+    """
     scalar = _comparable(example.scalar)
     found: list[str | None] = []
     for row in rows:
@@ -157,12 +167,26 @@ def evaluate_here(example: Example, rows: list[tuple[str | None, ...]]) -> list[
         cells = [one.value for one in literals if isinstance(one, Literal)]
         assert len(cells) == len(row)
         try:
-            value = _value(scalar, cells)
+            value = evaluate(scalar, cells)
         except SqlFailure as failure:
             found.append(f"!{failure}")
             continue
         found.append(None if value is None else f"={_text(value)}")
     return found
+
+
+def _compiled(example: Example) -> Callable[[Scalar, list[Any]], Any]:
+    """Returns what evaluates an example as steps of few rows do (`few_scalar`)."""
+    value_of = compiled(_comparable(example.scalar))
+    types = [POOLS[pool][0] for pool in example.pools]
+
+    def evaluate(scalar: Scalar, row: list[Any]) -> Any:
+        plain = value_of([to_plain(cell, type_) for cell, type_ in zip(row, types, strict=True)])
+        # As cells of a table, there and back.
+        stored = pa.chunked_array([stored_cells([plain], scalar.type)])
+        return from_plain(plain_cells(stored, scalar.type)[0], scalar.type)
+
+    return evaluate
 
 
 def _value(scalar: Scalar, row: Sequence[Any]) -> Any:
@@ -264,14 +288,28 @@ def test_every_function_returns_what_postgres_returns(spark: SparkSession, postg
     answers = iter(postgres.attempt(asked))
     expected = [[next(answers) for _ in own] for own in rows]
     # What folds constants must agree, too, where Spark has columns of its own.
-    here = [i for i, example in enumerate(everything) if functions_of(example) <= PURE.keys()]
-    found = [(i, evaluate_here(everything[i], rows[i])) for i in here]
+    pure = [i for i, example in enumerate(everything) if functions_of(example) <= PURE.keys()]
+    found = [(i, evaluate_here(everything[i], rows[i], _value)) for i in pure]
+    few = {
+        i: evaluate_here(example, rows[i], _compiled(example))
+        for i, example in enumerate(everything)
+        if is_scalar_here(_comparable(example.scalar))
+    }
+    found += few.items()
     there = [i for i, example in enumerate(everything) if not (i % SAMPLED and runs_in_python(example))]
+    there_of: dict[int, list[str | None]] = {}
     for start in range(0, len(there), 40):
         batch = there[start : start + 40]
         outcomes = evaluate(spark, [everything[i] for i in batch], [rows[i] for i in batch])
         found += zip(batch, outcomes, strict=True)
-    wrong: list[str] = []
+        there_of |= dict(zip(batch, outcomes, strict=True))
+    # What few rows are in this process they are on Spark, also where PostgreSQL is less limited.
+    wrong = [
+        f"{everything[i].sql} {row}: here {mine!r}, on Spark {other!r}"
+        for i in few.keys() & there_of.keys()
+        for row, mine, other in zip(rows[i], few[i], there_of[i], strict=True)
+        if not same(everything[i], mine, other)
+    ]
     for i, outcome in found:
         example = everything[i]
         wrong += [

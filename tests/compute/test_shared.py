@@ -99,7 +99,7 @@ def test_a_shared_subplan_is_cut_off_and_read_like_a_collection(spark: SparkSess
 
 def test_what_a_step_shares_is_there_until_it_is_over(spark: SparkSession) -> None:
     shards: Any = None
-    with StepReads(spark, shards, {}, lambda _id, _lower, _upper: ()) as reads:
+    with StepReads(lambda: (spark, shards), {}, lambda _id, _lower, _upper: ()) as reads:
         given = reading(spark).where("a < 3")
         kept = reads.shared(given)
         levels = [given.storageLevel]

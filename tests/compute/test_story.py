@@ -7,12 +7,13 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from mz_dagster.adapter import Connection, Engine, Isolation, Project
 from mz_dagster.catalog import NO_ROWS
-from mz_dagster.compute import CollectionStep, Outcome, Stepper, StepReport
+from mz_dagster.compute import CollectionStep, Outcome, Stepper, StepReport, few_operators
 from mz_dagster.errors import OperationalError
 
 TIMELINE = "default"
@@ -41,11 +42,13 @@ def connection(tmp_path: Path) -> Iterator[Connection]:
 
 
 def step(connection: Connection, spark: Any, lines: list[str], **options: Any) -> StepReport:
+    """Steps the project as if it were not little, so that Spark has to compute it."""
     engine = connection.engine
     tick = engine.poll(TIMELINE).tick
     assert tick is not None
     stepper = Stepper(engine.catalog, spark, holder="a test", local=engine.shards, **options)
-    return stepper.run(engine.graph(TIMELINE), tick, progress=lines.append)
+    with patch.object(few_operators, "MOST_CHANGES", 0):
+        return stepper.run(engine.graph(TIMELINE), tick, progress=lines.append)
 
 
 def test_a_failure_names_the_view_the_operator_and_who_stays_behind(connection: Connection) -> None:

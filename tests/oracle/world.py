@@ -19,7 +19,7 @@ from unittest.mock import patch
 from mz_dagster.adapter import Connection, Engine, Isolation, Project
 from mz_dagster.catalog import CollectionRow
 from mz_dagster.clock import SystemClock
-from mz_dagster.compute import few_plans
+from mz_dagster.compute import few_operators
 from mz_dagster.compute.peek import CollectionHasErrors
 from mz_dagster.errors import DataError, NotSupportedError, ProgrammingError
 from mz_dagster.plan.physical import MaintainedPlan, Physical, ReadCollection, Staged, StageFunction, physical_inputs
@@ -186,7 +186,7 @@ class World:
         with self._opened:
             self._opened.callback(self._referee.close)
             if self.seed % 2:
-                self._opened.enter_context(patch.object(few_plans, "MOST_CHANGES", 0))
+                self._opened.enter_context(patch.object(few_operators, "MOST_CHANGES", 0))
             self._open()
             try:
                 self._live()

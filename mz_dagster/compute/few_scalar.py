@@ -1,0 +1,378 @@
+"""Scalar expressions over few rows, in this process: what `scalar.Emitter` makes of them on Spark.
+
+Owns which functions are the same in Python, value and error: integers, numerics where their digits are exact, what
+compares by its plain form (`plan.functions.plain`), booleans, NULL and branches, and the functions that are Python's on
+Spark, too (`plan.functions.pure`). What is not in the tables is left to Spark: a row must be the same wherever it is
+computed, or its retraction would not meet it. So are floats, arrays and records, and patterns, which may take for ever.
+
+A scalar becomes a function of a row, whose cells are in their plain form. It returns the plain form of its value, or
+raises `SqlFailure`; as on Spark, of several arguments that fail the leftmost one's error counts.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from decimal import ROUND_HALF_UP, Context, Decimal
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from mz_dagster.compute.scalar.accumulation import NEGATIVE_MULTIPLICITY
+from mz_dagster.compute.scalar.arithmetic import DIVISION_BY_ZERO, FIRST_DAY, LAST_DAY, out_of_range
+from mz_dagster.compute.scalar.numeric import NUMERIC_OVERFLOW
+from mz_dagster.plan.functions.plain import to_plain
+from mz_dagster.plan.functions.pure import PURE, SCALED, SqlFailure
+from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, Scalar, walk
+from mz_dagster.plan.types import Kind, ScalarType
+from mz_dagster.storage.local_shards import arrow_type
+
+#: Returns a scalar's value in its plain form, None for NULL, of a row's cells in theirs, by position.
+Evaluate: TypeAlias = Callable[[Mapping[int, Any] | Sequence[Any]], Any]
+#: Returns what a strict function makes of arguments that are not NULL.
+Apply: TypeAlias = Callable[..., Any]
+
+_DIGITS = Context(prec=100)
+_LEFT_OUT = frozenset({Kind.FLOAT4, Kind.FLOAT8, Kind.ARRAY, Kind.RECORD})
+#: What compares as its plain form does: text by code points, which order as their bytes in UTF-8.
+_COMPARED = frozenset(
+    {
+        *("bool", "int2", "int4", "int8", "numeric", "text", "bpchar", "uuid", "bytea"),
+        *("date", "time", "timestamp", "timestamptz"),
+    }
+)
+_COMPARISONS: Mapping[str, Apply] = {name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")}
+_INTEGERS = {"int2": 2**15, "int4": 2**31, "int8": 2**63}
+_LIMITS = {Kind.INT2: 2**15, Kind.INT4: 2**31, Kind.INT8: 2**63}
+_ARITHMETIC: Mapping[str, Apply] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "negate": operator.neg,
+    "abs": abs,
+}
+_NUMERIC_ARITHMETIC: Mapping[str, Apply] = {
+    "add": _DIGITS.add,
+    "subtract": _DIGITS.subtract,
+    "multiply": _DIGITS.multiply,
+    "negate": _DIGITS.minus,
+    "abs": _DIGITS.abs,
+}
+_TESTS: Mapping[str, Apply] = {
+    "is_null": lambda value: value is None,
+    "is_not_null": lambda value: value is not None,
+    "is_true": lambda value: value is True,
+    "is_not_true": lambda value: value is not True,
+    "is_false": lambda value: value is False,
+    "is_not_false": lambda value: value is not False,
+}
+_ALL_CASTS = frozenset(f"cast_{one}_to_{other}" for one in _INTEGERS for other in _INTEGERS)
+_TO_NUMERIC = frozenset(f"cast_{one}_to_numeric" for one in (*_INTEGERS, "numeric"))
+_TO_INTEGER = frozenset(f"cast_numeric_to_{one}" for one in _INTEGERS)
+
+
+def is_scalar_here(scalar: Scalar) -> bool:
+    """Returns whether a scalar is one that `compiled` knows."""
+    return all(_is_known(one) for one in walk(scalar))
+
+
+def _is_known(node: Scalar) -> bool:
+    match node:
+        case ColumnRef() | Literal() | If():
+            return node.type.kind not in _LEFT_OUT
+        case Call():
+            return node.type.kind not in _LEFT_OUT and (_is_lenient(node) or _applied(node) is not None)
+        case _:
+            return False
+
+
+def compiled(scalar: Scalar) -> Evaluate:
+    """Returns what evaluates a scalar that `is_scalar_here`."""
+    match scalar:
+        case ColumnRef():
+            return operator.itemgetter(scalar.position)
+        case Literal():
+            value = to_plain(scalar.value, scalar.type)
+            return lambda _: value
+        case If():
+            condition, then, otherwise = map(compiled, (scalar.condition, scalar.then, scalar.otherwise))
+            return lambda row: then(row) if condition(row) is True else otherwise(row)
+        case Call():
+            arguments = tuple(map(compiled, scalar.arguments))
+            if _is_lenient(scalar):
+                return _LENIENT[scalar.function](scalar, arguments)
+            apply = _applied(scalar)
+            assert apply is not None, "such a scalar is not evaluated here"
+            return _strict(apply, arguments)
+        case _:
+            raise AssertionError("such a scalar is not evaluated here")
+
+
+def _strict(apply: Apply, arguments: tuple[Evaluate, ...]) -> Evaluate:
+    def evaluate(row: Mapping[int, Any] | Sequence[Any]) -> Any:
+        values = [one(row) for one in arguments]
+        return None if any(value is None for value in values) else apply(*values)
+
+    return evaluate
+
+
+# ---- functions that do not simply return NULL for NULL
+
+
+def _is_lenient(call: Call) -> bool:
+    """Returns whether a call is of a function that is not strict and that is known for these arguments."""
+    if call.function in _BY_VALUE and any(one.type.kind in _MANIFOLD for one in call.arguments):
+        return False
+    return call.function in _LENIENT
+
+
+def _test(call: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
+    (argument,), test = arguments, _TESTS[call.function]
+    return lambda row: test(argument(row))
+
+
+def _connective(call: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
+    """Returns `and` and `or`: what decides does so whatever fails in the others."""
+    decides = call.function == "or"
+
+    def evaluate(row: Mapping[int, Any] | Sequence[Any]) -> Any:
+        failure, is_unknown = None, False
+        for one in arguments:
+            try:
+                value = one(row)
+            except SqlFailure as error:
+                failure = failure or error
+                continue
+            if value is decides:
+                return decides
+            is_unknown = is_unknown or value is None
+        if failure is not None:
+            raise failure
+        return None if is_unknown else not decides
+
+    return evaluate
+
+
+def _coalesce(_: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
+    def evaluate(row: Mapping[int, Any] | Sequence[Any]) -> Any:
+        return next((value for one in arguments if (value := one(row)) is not None), None)
+
+    return evaluate
+
+
+def _distinct(call: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
+    left, right = arguments
+    if call.function == "is_distinct_from":
+        return lambda row: left(row) != right(row)
+    return lambda row: left(row) == right(row)
+
+
+def _extreme(call: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
+    extreme: Apply = max if call.function == "greatest" else min
+
+    def evaluate(row: Mapping[int, Any] | Sequence[Any]) -> Any:
+        values = [one(row) for one in arguments]
+        return extreme((value for value in values if value is not None), default=None)
+
+    return evaluate
+
+
+#: What compares values, of kinds that are not equal in several forms.
+_BY_VALUE = frozenset({"is_distinct_from", "is_not_distinct_from", "greatest", "least"})
+_MANIFOLD = frozenset({Kind.INTERVAL, Kind.JSONB})
+_LENIENT: Mapping[str, Callable[[Call, tuple[Evaluate, ...]], Evaluate]] = {
+    **dict.fromkeys(_TESTS, _test),
+    "and": _connective,
+    "or": _connective,
+    "coalesce": _coalesce,
+    "is_distinct_from": _distinct,
+    "is_not_distinct_from": _distinct,
+    "greatest": _extreme,
+    "least": _extreme,
+}
+
+# ---- strict functions
+
+
+def _applied(call: Call) -> Apply | None:
+    """Returns what evaluates the call of a strict function, None if it is not known."""
+    name, type_ = call.function, call.type
+    operation, _, kind = name.rpartition("_")
+    if operation in _COMPARISONS and kind in _COMPARED:
+        return _COMPARISONS[operation]
+    if operation in _ARITHMETIC and kind in _INTEGERS:
+        return _checked(_ARITHMETIC[operation], type_.kind)
+    if operation in _NUMERIC_ARITHMETIC and kind == "numeric":
+        return _numeric_operation(operation, call)
+    if name in _ALL_CASTS:
+        return _checked(lambda value: value, type_.kind)
+    if name in _TO_NUMERIC:
+        return lambda value: _to_scale(Decimal(value), type_.scale)
+    if name in _TO_INTEGER:
+        return _checked(lambda value: int(value.to_integral_value(ROUND_HALF_UP, _DIGITS)), type_.kind)
+    if name in _OWN:
+        return _OWN[name](call)
+    if name in PURE and not any(part in name for part in ("regexp", "similar")):
+        return _pure(name, type_)
+    return None
+
+
+def _checked(apply: Apply, kind: Kind) -> Apply:
+    """Returns a function of integers that fails where its result is out of the range of `kind`."""
+    limit = _LIMITS[kind]
+
+    def checked(*values: Any) -> int:
+        found: int = apply(*values)
+        if not -limit <= found < limit:
+            raise failure(out_of_range(kind))
+        return found
+
+    return checked
+
+
+def _numeric_operation(operation: str, call: Call) -> Apply | None:
+    scales = [one.type.scale for one in call.arguments]
+    if call.type.scale != (sum(scales) if operation == "multiply" else max(scales)):
+        return None  # Spark may overflow on the way to fewer digits
+    apply, scale = _NUMERIC_ARITHMETIC[operation], call.type.scale
+    return lambda *values: _to_scale(apply(*values), scale)
+
+
+def _to_scale(value: Decimal, scale: int) -> Decimal:
+    """Returns a numeric rounded half away from zero to so many digits after the point; zero has no sign."""
+    units = int(value.scaleb(scale, _DIGITS).to_integral_value(ROUND_HALF_UP, _DIGITS))
+    if abs(units) >= 10**38:
+        raise failure(NUMERIC_OVERFLOW)
+    return scaled(units, scale)
+
+
+def _pure(name: str, type_: ScalarType) -> Apply:
+    function = PURE[name]
+    scale = (type_.scale,) if name in SCALED else ()
+    if type_.kind is Kind.NUMERIC:
+        return lambda *values: None if (found := function(*values, *scale)) is None else _to_scale(found, type_.scale)
+    return lambda *values: function(*values, *scale)
+
+
+def _quotient(call: Call) -> Apply:
+    def divided(left: int, right: int) -> int:
+        if right == 0:
+            raise failure(DIVISION_BY_ZERO)
+        quotient = abs(left) // abs(right)
+        return quotient if (left < 0) == (right < 0) else -quotient
+
+    return _checked(divided, call.type.kind)
+
+
+def _remainder(_: Call) -> Apply:
+    def remainder(left: int, right: int) -> int:
+        if right == 0:
+            raise failure(DIVISION_BY_ZERO)
+        rest = abs(left) % abs(right)
+        return -rest if left < 0 else rest
+
+    return remainder
+
+
+def _shifted_date(sign: int) -> Callable[[Call], Apply]:
+    def shifted(day: int, days: int) -> int:
+        target = day + sign * days
+        if not FIRST_DAY <= target <= LAST_DAY:
+            raise failure("22008 date out of range")
+        return target
+
+    return lambda _: shifted
+
+
+def _multiplicity(_: Call) -> Apply:
+    def multiplicity(count: int) -> int:
+        if count < 0:
+            raise failure(NEGATIVE_MULTIPLICITY)
+        return count
+
+    return multiplicity
+
+
+def _part(call: Call) -> Apply:
+    """Returns one of the two parts of a numeric (`scalar.accumulation`)."""
+    scale, own = call.arguments[0].type.scale, call.type.scale
+    is_low = call.function == "low_part_numeric"
+
+    def part(value: Decimal) -> Decimal:
+        units = unscaled(value, scale)
+        high = abs(units) // 10**19 * (-1 if units < 0 else 1)
+        return scaled(units - high * 10**19, own) if is_low else scaled(high, own)
+
+    return part
+
+
+def _whole(call: Call) -> Apply:
+    """Returns the sum of which the arguments are the sums of parts (`scalar.accumulation`)."""
+    scale, high_scale = call.type.scale, call.arguments[0].type.scale
+
+    def whole(high: Decimal, low: Decimal) -> Decimal:
+        total = unscaled(high, high_scale) * 10**19 + unscaled(low, scale)
+        if abs(total) >= 10**38:
+            raise failure(NUMERIC_OVERFLOW)
+        return scaled(total, scale)
+
+    return whole
+
+
+_OWN: Mapping[str, Callable[[Call], Apply]] = {
+    "not": lambda _: operator.not_,
+    "concat_text": lambda _: operator.add,
+    "cast_bool_to_int4": lambda _: int,
+    "cast_int4_to_bool": lambda _: bool,
+    **{f"cast_{kind}_to_text": lambda _: str for kind in _INTEGERS},
+    **{f"divide_{kind}": _quotient for kind in _INTEGERS},
+    **{f"modulo_{kind}": _remainder for kind in _INTEGERS},
+    "add_date_int4": _shifted_date(1),
+    "subtract_date_int4": _shifted_date(-1),
+    "subtract_date_date": lambda _: operator.sub,
+    "multiplicity_int8": _multiplicity,
+    "low_part_numeric": _part,
+    "high_part_numeric": _part,
+    "whole_numeric": _whole,
+}
+
+
+def failure(text: str) -> SqlFailure:
+    """Returns the failure of a text that begins with its SQLSTATE."""
+    code, _, message = text.partition(" ")
+    return SqlFailure(code, message)
+
+
+def unscaled(value: Decimal, scale: int) -> int:
+    """Returns a number of some decimals as that of units of the last."""
+    return int(value.scaleb(scale, _DIGITS))
+
+
+def scaled(units: int, scale: int) -> Decimal:
+    """Returns what has so many units of the last of some decimals."""
+    return Decimal(units).scaleb(-scale, _DIGITS)
+
+
+# ---- cells
+
+_NUMBERED = {Kind.DATE: pa.int32(), Kind.TIMESTAMP: pa.int64(), Kind.TIMESTAMPTZ: pa.int64()}
+
+
+def plain_cells(values: pa.ChunkedArray, type_: ScalarType) -> list[Any]:
+    """Returns the plain forms of stored values, NULL as None."""
+    number = _NUMBERED.get(type_.kind)
+    found: list[Any] = (values if number is None else values.cast(number)).to_pylist()
+    if type_.kind is Kind.INTERVAL:
+        return [None if one is None else (one["months"], one["days"], one["microseconds"]) for one in found]
+    return found
+
+
+def stored_cells(values: Sequence[Any], type_: ScalarType) -> pa.Array:
+    """Returns values in their plain form as stored ones."""
+    own, number = arrow_type(type_), _NUMBERED.get(type_.kind)
+    if number is not None:
+        return pa.array(values, number).cast(own)
+    if type_.kind is Kind.INTERVAL:
+        names = ("months", "days", "microseconds")
+        values = [None if one is None else dict(zip(names, one, strict=True)) for one in values]
+    return pa.array(values, own)
