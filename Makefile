@@ -57,7 +57,7 @@ lint: .make/project ## check style and types
 	$(BIN)/mypy
 
 test: setup lint postgres chromium ## lint, then every test that is not deep
-	$(BIN)/python -m pytest -q -m "not deep" --numprocesses 3 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -q -m "not deep" --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
 test-deep: setup postgres ## the long-running tests
 	$(BIN)/python -m pytest -q -m deep --timeout 3600
