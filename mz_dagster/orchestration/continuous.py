@@ -60,7 +60,7 @@ class Continuous:
         tell: Receives lines for people.
         interval_s: The least time from one poll that finds something to the next, and the longest between any two, in
             seconds.
-        for_s: After how long to end, in seconds; None for never.
+        for_s: After how long to end, in seconds, if it leads after one look at least; None for never.
         stop: Ends the loop once set, after the step at work.
         sample_rows: How many of the updates just written an event shows.
         ticks: How many ticks were closed so far.
@@ -100,7 +100,7 @@ class Continuous:
 
     def _leading(self, lead: Leadership, until: float | None) -> Iterator[Event]:
         yield from self._record(None)
-        while not self._is_over(until):
+        while not self.stop.is_set():
             polled, idle = self._now_s(), None
             with self._going_on("poll"):
                 arrivals = Arrivals.of(self.engine, self.timeline)
@@ -112,6 +112,8 @@ class Continuous:
             if report is not None:
                 yield from self._record(report)
             self._wait(polled, idle if report is None else None)
+            if self._is_over(until):
+                return
 
     def _wait(self, polled: float, arrivals: Arrivals | None) -> None:
         """Waits for the interval's end, or, if it is given what was there, until something arrives."""
