@@ -11,8 +11,8 @@ In the order of import:
 - `scalar/`: scalar expressions as total Spark columns, a value or an error.
 - `constant`, `linear`, `negate`, `union`, `repeat`, `unnest`, `delta_join`: one operator each; `consolidate`.
 - `few_operators`: the walk over plans of few updates, in this process: `few_plans` in an interval, with Spark for
-  lookups in much; `few_contents` from the beginning, for what is hydrated or asked. `few_scalar`, `few_linear`,
-  `few_join`, `few_sums` and `few_staged` are what it walks over.
+  lookups in much; `few_contents` from the beginning, for what is hydrated or asked. `few_linear`, `few_join`,
+  `few_sums` and `few_staged` are what it walks over; `cells`: values in Arrow's tables and in Python.
 - `state`: what a keyed operator reads of its own collection; `lookup_keys`, `step_reads`, `common_lookups`,
   `histories`: lookups that read what they touch, and once for all that look the same up; `sizes`: how many rows a plan
   can make.
@@ -71,7 +71,7 @@ views at scale factor 1, analysis took 16 %, compilers 15 %, reading Parquet 18 
   changed, took 4.3 s and takes 1.1, and one of all views, 3,000 orders changed, 31 s and 17.
 - So are first rows and extremes (`few_staged`): with 2,000 rows of 500,000 changed, a step of `max` by group took 2.7 s
   and takes 0.4, or 0.17 where the input only grows; that of all of TPC-H's views 17 s and 13.
-- What few rows come to is worked out here, too (`few_scalar`), where each map or filter was a query of a tenth of a
+- What few rows come to is worked out here, too (`few_linear`), where each map or filter was a query of a tenth of a
   second; and a step opens Spark when it first needs it.
 - Keys that lie apart are looked for one by one in the statistics of pages, as a set, which is an object in the compiled
   code. As a disjunction of ranges, 64 of them made a method that the JVM does not compile: 29 s for a scan of 0.7.

@@ -3,8 +3,9 @@
 What passes on what an arrangement holds, as most views do with the last of theirs, has a handful of updates in a step.
 A query for them costs Spark a tenth of a second, to read, evaluate and hand them over; here it is a few milliseconds.
 
-A map, filter and project is `is_simple` if all its scalars are evaluated here (`few_scalar`). As in `linear`, the first
-step that fails makes a row an error, and a row stays if all predicates are true.
+A map, filter and project is `is_simple` if Python evaluates all its scalars (`plan.functions.evaluation`) as Spark does
+on any machine, of which floats may differ; nor are patterns matched here, which may take for ever. As in `linear`, the
+first step that fails makes a row an error, and a row stays if all predicates are true.
 """
 
 from __future__ import annotations
@@ -15,21 +16,35 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mz_dagster.compute.cells import plain_cells, stored_cells
 from mz_dagster.compute.few_join import NotFew
-from mz_dagster.compute.few_scalar import Evaluate, compiled, is_scalar_here, plain_cells, stored_cells
 from mz_dagster.compute.frame import DIFF, ERROR, META, positional
+from mz_dagster.plan.functions.evaluation import Evaluate, compiled, is_evaluable
 from mz_dagster.plan.functions.pure import SqlFailure
 from mz_dagster.plan.physical import Linear, MapFilterProject, Physical, Repeat
-from mz_dagster.plan.scalar import columns_of
+from mz_dagster.plan.scalar import Call, Scalar, columns_of, walk
+from mz_dagster.plan.types import Kind
 from mz_dagster.storage.local_shards import update_schema, without_error_data
 
 #: More updates are left to Spark: one takes microseconds here, and nanoseconds there.
 MOST_ROWS = 5_000
+_LEFT_KINDS = frozenset({Kind.FLOAT4, Kind.FLOAT8, Kind.ARRAY, Kind.RECORD})
+_PATTERNS = ("regexp", "similar")
 
 
 def is_simple(mfp: MapFilterProject) -> bool:
     """Returns whether `evaluated` knows all functions of a map, filter and project."""
-    return all(is_scalar_here(scalar) for _, scalar in mfp.steps)
+    return all(is_evaluated_here(scalar) for _, scalar in mfp.steps)
+
+
+def is_evaluated_here(scalar: Scalar) -> bool:
+    """Returns whether a scalar's value is worked out here, for few rows."""
+    return is_evaluable(scalar) and not any(map(_is_left, walk(scalar)))
+
+
+def _is_left(node: Scalar) -> bool:
+    is_pattern = isinstance(node, Call) and any(name in node.function for name in _PATTERNS)
+    return is_pattern or node.type.kind in _LEFT_KINDS
 
 
 def evaluated(frame: pa.Table, node: Linear) -> pa.Table:

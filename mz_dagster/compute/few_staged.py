@@ -20,8 +20,8 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mz_dagster.compute.cells import plain_cells
 from mz_dagster.compute.few_join import NotFew, failed
-from mz_dagster.compute.few_scalar import plain_cells
 from mz_dagster.compute.frame import DIFF, ERROR, TIME, by_position, positional
 from mz_dagster.compute.lookup_keys import is_key
 from mz_dagster.compute.versions import PRIOR

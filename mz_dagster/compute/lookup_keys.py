@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as sf
 from pyspark.sql import types
 
-from mz_dagster.compute.few_scalar import plain_cells
+from mz_dagster.compute.cells import plain_cells
 from mz_dagster.plan.types import Column, Kind
 from mz_dagster.storage.clustering import Touched, moduli
 from mz_dagster.storage.key_hash import HASHED_KINDS, key_hash

@@ -26,7 +26,6 @@ from pyspark.sql import functions as sf
 from mz_dagster.compute.extremes import extremes
 from mz_dagster.compute.frame import DIFF, ERROR, META, TIME, at_time, spark_type
 from mz_dagster.compute.gathered import gathered
-from mz_dagster.compute.scalar.accumulation import NEGATIVE_MULTIPLICITY
 from mz_dagster.compute.state import OwnState
 from mz_dagster.compute.top_rows import places, top_rows
 from mz_dagster.compute.top_stages import top_updates
@@ -52,6 +51,7 @@ from mz_dagster.compute.versions import (
 from mz_dagster.compute.windowed import windowed
 from mz_dagster.compute.winners import leaves_one_row, winners
 from mz_dagster.errors import InternalError
+from mz_dagster.plan.functions.errors import NEGATIVE_MULTIPLICITY
 from mz_dagster.plan.physical import Extremes, Gathered, Staged, TopRows, Windowed
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as sf
 
 from mz_dagster.compute.frame import DIFF, ERROR, META, TIME, positional, spark_type, without_error_data
-from mz_dagster.compute.scalar.accumulation import NEGATIVE_MULTIPLICITY
+from mz_dagster.plan.functions.errors import NEGATIVE_MULTIPLICITY
 from mz_dagster.plan.types import Kind, RelationType
 
 if TYPE_CHECKING:

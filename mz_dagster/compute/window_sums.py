@@ -12,10 +12,9 @@ from pyspark.sql import functions as sf
 
 from mz_dagster.compute.frame import spark_type
 from mz_dagster.compute.scalar import Emitter
-from mz_dagster.compute.scalar.arithmetic import out_of_range
-from mz_dagster.compute.scalar.numeric import NUMERIC_OVERFLOW
 from mz_dagster.compute.versions import Shape
 from mz_dagster.errors import InternalError
+from mz_dagster.plan.functions.errors import NUMERIC_OVERFLOW, out_of_range
 from mz_dagster.plan.lowering import high_part_type
 from mz_dagster.plan.relation import WindowFunction
 from mz_dagster.plan.scalar import Call, ColumnRef

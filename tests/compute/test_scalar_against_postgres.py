@@ -11,7 +11,7 @@ import itertools
 import math
 import random
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -19,14 +19,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from mz_dagster.compute.few_scalar import compiled, is_scalar_here, plain_cells, stored_cells
+from mz_dagster.compute.cells import plain_cells, stored_cells
 from mz_dagster.compute.frame import ensure_exact, spark_type
 from mz_dagster.compute.scalar import Emitter, emittable
 from mz_dagster.compute.scalar.emitted import STRICT
 from mz_dagster.compute.scalar.pure import in_python
 from mz_dagster.plan.functions import FUNCTIONS, INTERNAL_FUNCTIONS, Cast, Failure, cast, literal_of
-from mz_dagster.plan.functions.plain import evaluated, from_plain, to_plain
-from mz_dagster.plan.functions.pure import PURE, SqlFailure
+from mz_dagster.plan.functions.evaluation import compiled, is_evaluable
+from mz_dagster.plan.functions.plain import from_plain, to_plain
+from mz_dagster.plan.functions.pure import SqlFailure
 from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, Scalar, rewrite, walk
 from mz_dagster.plan.types import (
     BOOL,
@@ -150,57 +151,26 @@ def runs_in_python(example: Example) -> bool:
     return all(STRICT.get(one) is in_python for one in functions_of(example))
 
 
-def evaluate_here(
-    example: Example, rows: list[tuple[str | None, ...]], evaluate: Callable[[Scalar, list[Any]], Any]
-) -> list[str | None]:
-    """Returns the outcomes of an example in this process, spelled as `evaluate` on Spark does.
-
-    Args:
-        example: The example.
-        rows: Its arguments.
-        evaluate: Returns the Python form of a scalar's value, of cells in theirs.
-    """
+def evaluate_here(example: Example, rows: list[tuple[str | None, ...]]) -> list[str | None]:
+    """Returns the outcomes of an example in this process, spelled as `evaluate` on Spark does."""
     scalar = _comparable(example.scalar)
+    value_of = compiled(scalar)
+    types = [POOLS[pool][0] for pool in example.pools]
     found: list[str | None] = []
     for row in rows:
-        literals = [literal_of(text, POOLS[pool][0]) for text, pool in zip(row, example.pools, strict=True)]
-        cells = [one.value for one in literals if isinstance(one, Literal)]
+        literals = [literal_of(text, type_) for text, type_ in zip(row, types, strict=True)]
+        cells = [to_plain(one.value, one.type) for one in literals if isinstance(one, Literal)]
         assert len(cells) == len(row)
         try:
-            value = evaluate(scalar, cells)
+            plain = value_of(cells)
         except SqlFailure as failure:
             found.append(f"!{failure}")
             continue
-        found.append(None if value is None else f"={_text(value)}")
-    return found
-
-
-def _compiled(example: Example) -> Callable[[Scalar, list[Any]], Any]:
-    """Returns what evaluates an example as steps of few rows do (`few_scalar`)."""
-    value_of = compiled(_comparable(example.scalar))
-    types = [POOLS[pool][0] for pool in example.pools]
-
-    def evaluate(scalar: Scalar, row: list[Any]) -> Any:
-        plain = value_of([to_plain(cell, type_) for cell, type_ in zip(row, types, strict=True)])
         # As cells of a table, there and back.
         stored = pa.chunked_array([stored_cells([plain], scalar.type)])
-        return from_plain(plain_cells(stored, scalar.type)[0], scalar.type)
-
-    return evaluate
-
-
-def _value(scalar: Scalar, row: Sequence[Any]) -> Any:
-    match scalar:
-        case ColumnRef():
-            return row[scalar.position]
-        case Literal():
-            return scalar.value
-        case Call():
-            arguments = [_value(one, row) for one in scalar.arguments]
-            types = [one.type for one in scalar.arguments]
-            return None if None in arguments else evaluated(scalar.function, arguments, types, scalar.type)
-        case _:
-            raise NotImplementedError(scalar)
+        value = from_plain(plain_cells(stored, scalar.type)[0], scalar.type)
+        found.append(None if value is None else f"={_text(value)}")
+    return found
 
 
 def _text(value: Any) -> str:
@@ -287,15 +257,12 @@ def test_every_function_returns_what_postgres_returns(spark: SparkSession, postg
     ]
     answers = iter(postgres.attempt(asked))
     expected = [[next(answers) for _ in own] for own in rows]
-    # What folds constants must agree, too, where Spark has columns of its own.
-    pure = [i for i, example in enumerate(everything) if functions_of(example) <= PURE.keys()]
-    found = [(i, evaluate_here(everything[i], rows[i], _value)) for i in pure]
-    few = {
-        i: evaluate_here(example, rows[i], _compiled(example))
+    here_of = {
+        i: evaluate_here(example, rows[i])
         for i, example in enumerate(everything)
-        if is_scalar_here(_comparable(example.scalar))
+        if is_evaluable(_comparable(example.scalar))
     }
-    found += few.items()
+    found = list(here_of.items())
     there = [i for i, example in enumerate(everything) if not (i % SAMPLED and runs_in_python(example))]
     there_of: dict[int, list[str | None]] = {}
     for start in range(0, len(there), 40):
@@ -303,11 +270,11 @@ def test_every_function_returns_what_postgres_returns(spark: SparkSession, postg
         outcomes = evaluate(spark, [everything[i] for i in batch], [rows[i] for i in batch])
         found += zip(batch, outcomes, strict=True)
         there_of |= dict(zip(batch, outcomes, strict=True))
-    # What few rows are in this process they are on Spark, also where PostgreSQL is less limited.
+    # What is evaluated in this process is what Spark makes of it, also where PostgreSQL is less limited.
     wrong = [
         f"{everything[i].sql} {row}: here {mine!r}, on Spark {other!r}"
-        for i in few.keys() & there_of.keys()
-        for row, mine, other in zip(rows[i], few[i], there_of[i], strict=True)
+        for i in here_of.keys() & there_of.keys()
+        for row, mine, other in zip(rows[i], here_of[i], there_of[i], strict=True)
         if not same(everything[i], mine, other)
     ]
     for i, outcome in found:

@@ -17,7 +17,7 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
-from mz_dagster.plan.functions.plain import evaluated
+from mz_dagster.plan.functions.evaluation import value_of
 from mz_dagster.plan.functions.pure import PURE
 from mz_dagster.plan.functions.pure.sums import exact_sums_of_frames
 from mz_dagster.plan.physical import (
@@ -157,7 +157,8 @@ def value(scalar: Scalar, row: Row) -> Any:
     if name == "array_subscript":
         return arguments[0][arguments[1] - 1]
     if name in PURE:
-        found = evaluated(name, arguments, [one.type for one in scalar.arguments], scalar.type)
+        cells = tuple(Literal(value, one.type) for value, one in zip(arguments, scalar.arguments, strict=True))
+        found = value_of(Call(name, cells, scalar.type))
         return tuple(found) if isinstance(found, list) else found
     known = _STRICT.get(name.rpartition("_")[0]) or _STRICT[name.partition("_")[0]]
     return known(*arguments)

@@ -15,7 +15,7 @@ from datetime import date, datetime, time, timedelta
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from typing import Any
 
-from mz_dagster.plan.functions.plain import evaluated
+from mz_dagster.plan.functions.evaluation import value_of
 from mz_dagster.plan.functions.pure import PURE, SqlFailure, calendar
 from mz_dagster.plan.functions.pure.interval import length
 from mz_dagster.plan.relation import (
@@ -293,7 +293,8 @@ def _called(call: Call, arguments: list[Any]) -> Any:
 
 def _in_python(call: Call, arguments: list[Any]) -> Any:
     try:
-        found = evaluated(call.function, arguments, [one.type for one in call.arguments], call.type)
+        cells = tuple(Literal(value, one.type) for value, one in zip(arguments, call.arguments, strict=True))
+        found = value_of(Call(call.function, cells, call.type))
     except SqlFailure as failure:
         raise Failed(str(failure)[:5]) from None
     return tuple(found) if isinstance(found, list) else found

@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as sf
 
 from mz_dagster.compute.scalar.emitted import Invocation, Outcome, decimal, failing, strict, try_cast
-from mz_dagster.compute.scalar.numeric import NUMERIC_OVERFLOW, rounded
+from mz_dagster.compute.scalar.numeric import rounded
+from mz_dagster.plan.functions.errors import NEGATIVE_MULTIPLICITY, NUMERIC_OVERFLOW
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-NEGATIVE_MULTIPLICITY = "XX001 a row has a negative multiplicity"
 _DIGITS = 19
 
 

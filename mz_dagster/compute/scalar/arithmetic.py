@@ -13,27 +13,16 @@ from pyspark.sql import functions as sf
 
 from mz_dagster.compute.frame import spark_type
 from mz_dagster.compute.scalar.emitted import Invocation, Outcome, all_present, call, failing, number, strict, try_cast
+from mz_dagster.plan.functions.errors import DATE_OUT_OF_RANGE, DIVISION_BY_ZERO, out_of_range
+from mz_dagster.plan.functions.pure.calendar import FIRST_DAY, LAST_DAY
 from mz_dagster.plan.types import Kind
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-DIVISION_BY_ZERO = "22012 division by zero"
 OVERFLOW = "22003 value out of range: overflow"
 UNDERFLOW = "22003 value out of range: underflow"
-_OUT_OF_RANGE = {
-    Kind.INT2: "22003 smallint out of range",
-    Kind.INT4: "22003 integer out of range",
-    Kind.INT8: "22003 bigint out of range",
-}
 _TRY = {"add": sf.try_add, "subtract": sf.try_subtract, "multiply": sf.try_multiply}
-#: The days from 1970-01-01 to the first and the last date.
-FIRST_DAY, LAST_DAY = -719162, 2932896
-
-
-def out_of_range(kind: Kind) -> str:
-    """Returns the error of a result that the integer kind cannot hold."""
-    return _OUT_OF_RANGE[kind]
 
 
 @strict(*(f"{name}_{kind}" for name in _TRY for kind in ("int2", "int4", "int8")))
@@ -187,7 +176,7 @@ def _shifted_date(invocation: Invocation) -> Outcome:
     shift = days.cast("bigint")
     target = sf.unix_date(day).cast("bigint") + (-shift if invocation.function == "subtract_date_int4" else shift)
     inside = sf.when((target >= FIRST_DAY) & (target <= LAST_DAY), target).cast("int")
-    return failing(sf.date_from_unix_date(inside), [left, right], "22008 date out of range")
+    return failing(sf.date_from_unix_date(inside), [left, right], DATE_OUT_OF_RANGE)
 
 
 @strict("subtract_date_date")

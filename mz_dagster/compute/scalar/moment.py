@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
-from mz_dagster.compute.scalar.arithmetic import FIRST_DAY, LAST_DAY
 from mz_dagster.compute.scalar.emitted import Invocation, Outcome, decimal, failing, number, strict, try_cast
+from mz_dagster.plan.functions.pure.calendar import FIRST_DAY, LAST_DAY
 from mz_dagster.plan.functions.table import EXTRACT_FIELDS, TRUNC_UNITS
 from mz_dagster.plan.types import Kind, ScalarType
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as sf
 
 from mz_dagster.compute.frame import spark_type
-from mz_dagster.compute.scalar.arithmetic import DIVISION_BY_ZERO, out_of_range
 from mz_dagster.compute.scalar.emitted import (
     Invocation,
     Outcome,
@@ -22,12 +21,11 @@ from mz_dagster.compute.scalar.emitted import (
     strict,
     try_cast,
 )
+from mz_dagster.plan.functions.errors import DIVISION_BY_ZERO, NUMERIC_OVERFLOW, out_of_range
 from mz_dagster.plan.scalar import Literal
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
-
-NUMERIC_OVERFLOW = "22003 numeric field overflow"
 
 
 def rounded(value: Column, scale: int) -> Column:

@@ -11,6 +11,7 @@ from pyspark.sql import functions as sf
 
 from mz_dagster.compute.frame import spark_type
 from mz_dagster.compute.scalar.emitted import Invocation, Outcome, all_present, call, number, strict
+from mz_dagster.plan.functions.errors import NUMERIC_OVERFLOW
 from mz_dagster.plan.functions.tables.sets import SERIES_ROWS, TOO_MANY, ZERO_STEP
 from mz_dagster.plan.types import Kind
 
@@ -40,7 +41,7 @@ def _series(invocation: Invocation) -> Outcome:
     )
     error = (
         sf.when(present & (step == 0), sf.lit(ZERO_STEP))
-        .when(present & count.isNull(), sf.lit("22003 numeric field overflow"))
+        .when(present & count.isNull(), sf.lit(NUMERIC_OVERFLOW))
         .when(present & (count > SERIES_ROWS), sf.lit(TOO_MANY))
     )
     return sf.when(present & (step != 0) & (count <= SERIES_ROWS), elements), error

@@ -12,8 +12,8 @@ from pyspark.sql import functions as sf
 
 from mz_dagster.compute.frame import spark_type
 from mz_dagster.compute.scalar.emitted import Invocation, Outcome, call, strict, try_cast
-from mz_dagster.compute.scalar.numeric import NUMERIC_OVERFLOW
 from mz_dagster.compute.scalar.text import lower
+from mz_dagster.plan.functions.errors import NUMERIC_OVERFLOW
 from mz_dagster.plan.functions.literals import (
     FALSE_WORDS,
     FLOAT_PATTERN,

@@ -3,14 +3,15 @@
 Owns the table of implementations that the binder may put into a `Call` and the renderer can emit, PostgreSQL's
 resolution of names over argument types, the casts with their contexts, and the reading of literals. Invariant: a
 name that resolves has exactly PostgreSQL 15's result, value or error (C collation, UTC); what has not is
-refused here, so that nothing above or below needs a fallback. It evaluates nothing but literals.
+refused here, so that nothing above or below needs a fallback.
 
 - `signature.py`: the records.
 - `table.py`: the implementations and overloads, with the rule for numeric scales.
 - `casts.py`: the matrix of casts, `common_type`.
 - `resolution.py`: overload resolution; `polymorphic.py`: that of functions over arrays.
 - `literals.py`: reading a literal's text.
-- `pure/`: implementations in plain Python; `plain.py`: these over literals.
+- `pure/`: implementations in plain Python; `plain.py`: the form in which they have cells.
+- `evaluation.py`: scalars in Python, where that is exact; `errors.py`: errors that are alike wherever they are found.
 """
 
 from mz_dagster.plan.functions.casts import CastContext, cast, common_type, literal_scale

@@ -1,17 +1,14 @@
 """Functions of `pure` over the Python form of cells, as literals have it.
 
-Owns the one mapping between the Python form (`plan/values.py`) and the plain form (`pure/`), and `evaluated`, by which
-constants are folded.
+Owns the one mapping between the Python form (`plan/values.py`) and the plain form (`pure/`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from mz_dagster.plan.functions.pure import PURE, SCALED
 from mz_dagster.plan.types import Kind, ScalarType
 from mz_dagster.plan.values import from_stored, to_stored
 
@@ -73,14 +70,3 @@ def from_plain(value: Any, type_: ScalarType) -> Any:
             return tuple(from_plain(cell, one) for cell, (_, one) in zip(value, type_.fields, strict=True))
         case _:
             return from_stored(value, type_)
-
-
-def evaluated(function: str, arguments: Sequence[Any], types: Sequence[ScalarType], type_: ScalarType) -> Any:
-    """Returns what a function of `PURE` makes of arguments in their Python form, none of them NULL.
-
-    Raises:
-        SqlFailure: For these arguments, it has an error.
-    """
-    plain = [to_plain(value, one) for value, one in zip(arguments, types, strict=True)]
-    scale = (type_.scale,) if function in SCALED else ()
-    return from_plain(PURE[function](*plain, *scale), type_)

@@ -1,24 +1,21 @@
 """What is constant is computed now, as far as Python computes it exactly as SQL does.
 
-Owns: integers, sums and products of numerics, comparisons of text, the epoch of a moment, functions in Python,
-booleans, NULL through strict functions, branches whose condition is known; dates compared with moments; filters that
-keep all or nothing; rows of constants under maps, projections, unions and joins; operators over no rows, and those
-that keep all rows or none. A function that is not in its table, or whose result would be an error, is left alone.
+Owns: calls that `plan.functions.evaluation` knows, and casts that read a text; booleans, NULL through strict functions,
+branches whose condition is known; dates compared with moments; filters that keep all or nothing; rows of constants
+under maps, projections, unions and joins; operators over no rows, and those that keep all rows or none. A call that
+Python does not evaluate, or whose result would be an error, is left alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from decimal import Context, Decimal
+from decimal import Decimal
 from itertools import zip_longest
-from typing import Any
 
 from mz_dagster.plan.day_comparison import compared_by_day
 from mz_dagster.plan.functions import FUNCTIONS, Failure, literal_of
-from mz_dagster.plan.functions.plain import evaluated
-from mz_dagster.plan.functions.pure import PURE, SqlFailure
+from mz_dagster.plan.functions.evaluation import is_evaluable, value_of
+from mz_dagster.plan.functions.pure import SqlFailure
 from mz_dagster.plan.relation import (
     Constant,
     Filter,
@@ -50,32 +47,8 @@ from mz_dagster.plan.rewriting import (
 from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery, Value, columns_of
 from mz_dagster.plan.types import BOOL, INT8, Column, Kind, RelationType, ScalarType
 
-_LIMITS = {Kind.INT2: 2**15, Kind.INT4: 2**31, Kind.INT8: 2**63}
-_ARITHMETIC: dict[str, Callable[[int, int], int]] = {
-    "add": lambda a, b: a + b,
-    "subtract": lambda a, b: a - b,
-    "multiply": lambda a, b: a * b,
-}
-_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "lte": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
-    "gte": lambda a, b: a >= b,
-}
-_INTEGERS = {"int2", "int4", "int8"}
-_PRECISE = Context(prec=200)
-_EXACTLY: dict[str, Callable[[Decimal, Decimal], Decimal]] = {
-    "add": _PRECISE.add,
-    "subtract": _PRECISE.subtract,
-    "multiply": _PRECISE.multiply,
-}
 #: So many rows of arrays are written out in a plan.
 _FEW_ROWS = 1000
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def fold_constants(relation: Relation) -> Relation:
@@ -266,12 +239,12 @@ def _folded_call(call: Call) -> Scalar:
         return Literal(None, call.type)
     if name == "array" and all(isinstance(one, Literal) for one in arguments):
         return Literal(tuple(one.value for one in arguments if isinstance(one, Literal)), call.type)
-    literals = [one for one in arguments if isinstance(one, Literal) and one.value is not None]
+    literals = [one for one in arguments if isinstance(one, Literal)]
     if len(literals) != len(arguments):
         return compared_by_day(call)
     if name.startswith("generate_series_int"):
         return _series(call, [one.value for one in literals])
-    folded = _value_of(name, literals, call.type)
+    folded = _value_of(call)
     return call if folded is None else folded
 
 
@@ -298,65 +271,28 @@ def _folded_connector(call: Call) -> Scalar:
     return Call(call.function, rest, BOOL, any(one.nullable for one in rest))
 
 
-def _value_of(name: str, arguments: list[Literal], type_: ScalarType) -> Literal | None:
-    values = [one.value for one in arguments]
-    if name == "not":
-        return Literal(not values[0], BOOL)
-    if name in PURE and type_.kind not in (Kind.ARRAY, Kind.RECORD):
-        return _pure_value(name, arguments, type_)
-    if name.startswith("cast_"):
-        return _cast_value(arguments[0], type_)
-    operation, _, suffix = name.rpartition("_")
-    if name == "extract_epoch_timestamptz" and isinstance(values[0], datetime):
-        return _parsed(f"{(values[0] - _EPOCH) // timedelta(microseconds=1)}e-6", type_)
-    if suffix == "numeric" and operation in _EXACTLY:
-        left, right = (Decimal(one) for one in values if isinstance(one, int | Decimal))
-        return _parsed(f"{_EXACTLY[operation](left, right):f}", type_)
-    if suffix == "text" and operation in _COMPARISONS:
-        return Literal(_COMPARISONS[operation](*values), BOOL)  # characters order as their UTF-8 bytes do
-    if suffix not in _INTEGERS:
+def _value_of(call: Call) -> Literal | None:
+    """Returns the value of a call of literals, None if it is not known or an error."""
+    if call.type.kind in (Kind.ARRAY, Kind.RECORD):
         return None
-    numbers = [one for one in values if isinstance(one, int) and not isinstance(one, bool)]
-    if len(numbers) == 2 and operation in _COMPARISONS:
-        return Literal(_COMPARISONS[operation](*numbers), BOOL)
-    result: int | None = None
-    if len(numbers) == 2 and operation in _ARITHMETIC:
-        result = _ARITHMETIC[operation](*numbers)
-    elif len(numbers) == 1 and operation == "negate":
-        result = -numbers[0]
-    return _in_range(result, type_)
-
-
-def _pure_value(name: str, arguments: list[Literal], type_: ScalarType) -> Literal | None:
+    if not is_evaluable(call):
+        return _cast_value(call)
     try:
-        return Literal(evaluated(name, [one.value for one in arguments], [one.type for one in arguments], type_), type_)
+        return Literal(value_of(call), call.type)
     except SqlFailure:
         return None
 
 
-def _in_range(value: int | None, type_: ScalarType) -> Literal | None:
-    limit = _LIMITS.get(type_.kind)
-    if value is None or limit is None or not -limit <= value < limit:
-        return None
-    return Literal(value, type_)
-
-
-def _cast_value(argument: Literal, target: ScalarType) -> Literal | None:
-    value = argument.value
-    if isinstance(value, bool):
+def _cast_value(call: Call) -> Literal | None:
+    """Returns the value of a cast that reads a literal: that of a text, and to a floating-point number."""
+    value = call.arguments[0].value if isinstance(call.arguments[0], Literal) else None
+    if not call.function.startswith("cast_") or isinstance(value, bool):
         return None
     if isinstance(value, str):
-        return _parsed(value, target)
-    if not isinstance(value, int | Decimal) or argument.type.kind is Kind.MZ_TIMESTAMP:
-        return None
-    if target.kind in (Kind.NUMERIC, Kind.FLOAT4, Kind.FLOAT8):
-        return _parsed(f"{value:f}" if isinstance(value, Decimal) else str(value), target)
-    if isinstance(value, Decimal):
-        whole = value.to_integral_value("ROUND_HALF_UP")
-        return _in_range(int(whole), target)
-    if target.kind is Kind.TEXT:
-        return Literal(str(value), target)
-    return _in_range(value, target)
+        return _parsed(value, call.type)
+    if isinstance(value, int | Decimal) and call.type.kind in (Kind.FLOAT4, Kind.FLOAT8):
+        return _parsed(f"{value:f}" if isinstance(value, Decimal) else str(value), call.type)
+    return None
 
 
 def _parsed(text: str, target: ScalarType) -> Literal | None:

@@ -1,9 +1,9 @@
-"""Scalar expressions over few rows, in this process: what `scalar.Emitter` makes of them on Spark.
+"""Scalar expressions evaluated in Python: constants when a plan is made, and few rows in place of Spark.
 
-Owns which functions are the same in Python, value and error: integers, numerics where their digits are exact, what
-compares by its plain form (`plan.functions.plain`), booleans, NULL and branches, and the functions that are Python's on
-Spark, too (`plan.functions.pure`). What is not in the tables is left to Spark: a row must be the same wherever it is
-computed, or its retraction would not meet it. So are floats, arrays and records, and patterns, which may take for ever.
+Owns which functions are the same here as where Spark evaluates them, value and error: integers, numerics where their
+digits are exact, what compares by its plain form (`plain`), booleans, NULL and branches, and the functions that are
+Python's there, too (`pure`). What is not in the tables is not evaluated here: a row must be the same wherever it is
+computed, or its retraction would not meet it.
 
 A scalar becomes a function of a row, whose cells are in their plain form. It returns the plain form of its value, or
 raises `SqlFailure`; as on Spark, of several arguments that fail the leftmost one's error counts.
@@ -16,16 +16,18 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any, TypeAlias
 
-import pyarrow as pa
-
-from mz_dagster.compute.scalar.accumulation import NEGATIVE_MULTIPLICITY
-from mz_dagster.compute.scalar.arithmetic import DIVISION_BY_ZERO, FIRST_DAY, LAST_DAY, out_of_range
-from mz_dagster.compute.scalar.numeric import NUMERIC_OVERFLOW
-from mz_dagster.plan.functions.plain import to_plain
+from mz_dagster.plan.functions.errors import (
+    DATE_OUT_OF_RANGE,
+    DIVISION_BY_ZERO,
+    NEGATIVE_MULTIPLICITY,
+    NUMERIC_OVERFLOW,
+    out_of_range,
+)
+from mz_dagster.plan.functions.plain import from_plain, to_plain
 from mz_dagster.plan.functions.pure import PURE, SCALED, SqlFailure
+from mz_dagster.plan.functions.pure.calendar import FIRST_DAY, LAST_DAY
 from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, Scalar, walk
 from mz_dagster.plan.types import Kind, ScalarType
-from mz_dagster.storage.local_shards import arrow_type
 
 #: Returns a scalar's value in its plain form, None for NULL, of a row's cells in theirs, by position.
 Evaluate: TypeAlias = Callable[[Mapping[int, Any] | Sequence[Any]], Any]
@@ -33,7 +35,6 @@ Evaluate: TypeAlias = Callable[[Mapping[int, Any] | Sequence[Any]], Any]
 Apply: TypeAlias = Callable[..., Any]
 
 _DIGITS = Context(prec=100)
-_LEFT_OUT = frozenset({Kind.FLOAT4, Kind.FLOAT8, Kind.ARRAY, Kind.RECORD})
 #: What compares as its plain form does: text by code points, which order as their bytes in UTF-8.
 _COMPARED = frozenset(
     {
@@ -71,7 +72,7 @@ _TO_NUMERIC = frozenset(f"cast_{one}_to_numeric" for one in (*_INTEGERS, "numeri
 _TO_INTEGER = frozenset(f"cast_numeric_to_{one}" for one in _INTEGERS)
 
 
-def is_scalar_here(scalar: Scalar) -> bool:
+def is_evaluable(scalar: Scalar) -> bool:
     """Returns whether a scalar is one that `compiled` knows."""
     return all(_is_known(one) for one in walk(scalar))
 
@@ -79,15 +80,29 @@ def is_scalar_here(scalar: Scalar) -> bool:
 def _is_known(node: Scalar) -> bool:
     match node:
         case ColumnRef() | Literal() | If():
-            return node.type.kind not in _LEFT_OUT
+            return True
         case Call():
-            return node.type.kind not in _LEFT_OUT and (_is_lenient(node) or _applied(node) is not None)
+            return _is_lenient(node) or _applied(node) is not None
         case _:
             return False
 
 
+def value_of(scalar: Scalar) -> Any:
+    """Returns the value of a scalar without columns that `is_evaluable`, in its Python form (`plan/values.py`).
+
+    Raises:
+        SqlFailure: It has an error.
+
+    Example:
+        >>> from mz_dagster.plan.types import INT4
+        >>> value_of(Call("add_int4", (Literal(1, INT4), Literal(2, INT4)), INT4))
+        3
+    """
+    return from_plain(compiled(scalar)(()), scalar.type)
+
+
 def compiled(scalar: Scalar) -> Evaluate:
-    """Returns what evaluates a scalar that `is_scalar_here`."""
+    """Returns what evaluates a scalar that `is_evaluable`."""
     match scalar:
         case ColumnRef():
             return operator.itemgetter(scalar.position)
@@ -177,9 +192,9 @@ def _extreme(call: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
     return evaluate
 
 
-#: What compares values, of kinds that are not equal in several forms.
+#: What compares values, and the kinds of which equal values have several forms, or none is equal to itself.
 _BY_VALUE = frozenset({"is_distinct_from", "is_not_distinct_from", "greatest", "least"})
-_MANIFOLD = frozenset({Kind.INTERVAL, Kind.JSONB})
+_MANIFOLD = frozenset({Kind.INTERVAL, Kind.JSONB, Kind.FLOAT4, Kind.FLOAT8, Kind.ARRAY, Kind.RECORD})
 _LENIENT: Mapping[str, Callable[[Call, tuple[Evaluate, ...]], Evaluate]] = {
     **dict.fromkeys(_TESTS, _test),
     "and": _connective,
@@ -212,9 +227,7 @@ def _applied(call: Call) -> Apply | None:
         return _checked(lambda value: int(value.to_integral_value(ROUND_HALF_UP, _DIGITS)), type_.kind)
     if name in _OWN:
         return _OWN[name](call)
-    if name in PURE and not any(part in name for part in ("regexp", "similar")):
-        return _pure(name, type_)
-    return None
+    return _pure(name, type_) if name in PURE else None
 
 
 def _checked(apply: Apply, kind: Kind) -> Apply:
@@ -278,7 +291,7 @@ def _shifted_date(sign: int) -> Callable[[Call], Apply]:
     def shifted(day: int, days: int) -> int:
         target = day + sign * days
         if not FIRST_DAY <= target <= LAST_DAY:
-            raise failure("22008 date out of range")
+            raise failure(DATE_OUT_OF_RANGE)
         return target
 
     return lambda _: shifted
@@ -319,6 +332,10 @@ def _whole(call: Call) -> Apply:
     return whole
 
 
+def _epoch(call: Call) -> Apply:
+    return lambda micros: _to_scale(Decimal(micros).scaleb(-6), call.type.scale)
+
+
 _OWN: Mapping[str, Callable[[Call], Apply]] = {
     "not": lambda _: operator.not_,
     "concat_text": lambda _: operator.add,
@@ -330,6 +347,8 @@ _OWN: Mapping[str, Callable[[Call], Apply]] = {
     "add_date_int4": _shifted_date(1),
     "subtract_date_int4": _shifted_date(-1),
     "subtract_date_date": lambda _: operator.sub,
+    "extract_epoch_timestamp": _epoch,
+    "extract_epoch_timestamptz": _epoch,
     "multiplicity_int8": _multiplicity,
     "low_part_numeric": _part,
     "high_part_numeric": _part,
@@ -351,28 +370,3 @@ def unscaled(value: Decimal, scale: int) -> int:
 def scaled(units: int, scale: int) -> Decimal:
     """Returns what has so many units of the last of some decimals."""
     return Decimal(units).scaleb(-scale, _DIGITS)
-
-
-# ---- cells
-
-_NUMBERED = {Kind.DATE: pa.int32(), Kind.TIMESTAMP: pa.int64(), Kind.TIMESTAMPTZ: pa.int64()}
-
-
-def plain_cells(values: pa.ChunkedArray, type_: ScalarType) -> list[Any]:
-    """Returns the plain forms of stored values, NULL as None."""
-    number = _NUMBERED.get(type_.kind)
-    found: list[Any] = (values if number is None else values.cast(number)).to_pylist()
-    if type_.kind is Kind.INTERVAL:
-        return [None if one is None else (one["months"], one["days"], one["microseconds"]) for one in found]
-    return found
-
-
-def stored_cells(values: Sequence[Any], type_: ScalarType) -> pa.Array:
-    """Returns values in their plain form as stored ones."""
-    own, number = arrow_type(type_), _NUMBERED.get(type_.kind)
-    if number is not None:
-        return pa.array(values, number).cast(own)
-    if type_.kind is Kind.INTERVAL:
-        names = ("months", "days", "microseconds")
-        values = [None if one is None else dict(zip(names, one, strict=True)) for one in values]
-    return pa.array(values, own)

@@ -1,0 +1,23 @@
+"""Errors of the data that are reported alike wherever a value is computed, each PostgreSQL's SQLSTATE and message.
+
+The one that has no like there is `NEGATIVE_MULTIPLICITY`, of inputs that retract what was not there.
+"""
+
+from __future__ import annotations
+
+from mz_dagster.plan.types import Kind
+
+DIVISION_BY_ZERO = "22012 division by zero"
+NUMERIC_OVERFLOW = "22003 numeric field overflow"
+DATE_OUT_OF_RANGE = "22008 date out of range"
+NEGATIVE_MULTIPLICITY = "XX001 a row has a negative multiplicity"
+_OUT_OF_RANGE = {
+    Kind.INT2: "22003 smallint out of range",
+    Kind.INT4: "22003 integer out of range",
+    Kind.INT8: "22003 bigint out of range",
+}
+
+
+def out_of_range(kind: Kind) -> str:
+    """Returns the error of a result that the integer kind cannot hold."""
+    return _OUT_OF_RANGE[kind]
