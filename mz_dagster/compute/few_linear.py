@@ -11,6 +11,7 @@ first step that fails makes a row an error, and a row stays if all predicates ar
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any
 
 import pyarrow as pa
@@ -21,13 +22,15 @@ from mz_dagster.compute.few_join import NotFew
 from mz_dagster.compute.frame import DIFF, ERROR, META, positional
 from mz_dagster.plan.functions.evaluation import Evaluate, compiled, is_evaluable
 from mz_dagster.plan.functions.pure import SqlFailure
-from mz_dagster.plan.physical import Linear, MapFilterProject, Physical, Repeat
+from mz_dagster.plan.physical import Linear, MapFilterProject, Physical, Repeat, Unnest
 from mz_dagster.plan.scalar import Call, Scalar, columns_of, walk
 from mz_dagster.plan.types import Kind
 from mz_dagster.storage.local_shards import update_schema, without_error_data
 
 #: More updates are left to Spark: one takes microseconds here, and nanoseconds there.
 MOST_ROWS = 5_000
+#: More rows than this are not fetched from Spark, nor made of arrays.
+MOST_FETCHED = 200_000
 _LEFT_KINDS = frozenset({Kind.FLOAT4, Kind.FLOAT8, Kind.ARRAY, Kind.RECORD})
 _PATTERNS = ("regexp", "similar")
 
@@ -116,6 +119,31 @@ def repeated(frame: pa.Table, node: Repeat) -> pa.Table:
     position = frame.column_names.index(DIFF)
     frame = frame.set_column(position, frame.schema.field(position), diffs).filter(pc.not_equal(diffs, 0))
     return frame.drop_columns(f"c{node.count}").rename_columns(plan_schema(node).names)
+
+
+def unnested(frame: pa.Table, node: Unnest) -> pa.Table:
+    """Returns the updates with elements in the places of the arrays: see `unnest`.
+
+    Raises:
+        NotFew: There are very many.
+    """
+    arity = node.input.relation_type.arity
+    kept = arity - node.arrays
+    arrays = [frame.column(position).to_pylist() for position in range(kept, arity)]
+    sources: list[int] = []
+    rows: list[tuple[Any, ...]] = []
+    for number, error in enumerate(frame.column(ERROR).to_pylist()):
+        found = zip_longest(*(array[number] or () for array in arrays))
+        elements = [(None,) * len(arrays)] if error is not None else list(found)
+        sources += [number] * len(elements)
+        rows += ((*cells, place) for place, cells in enumerate(elements, 1))
+        if len(rows) > MOST_FETCHED:
+            raise NotFew("arrays have many elements")
+    chosen, schema = frame.take(pa.array(sources, pa.int64())), plan_schema(node)
+    made = [[row[n] for row in rows] for n in range(len(arrays) + node.ordinality)]
+    columns = [pa.chunked_array([pa.array(cells, schema.field(kept + n).type)]) for n, cells in enumerate(made)]
+    meta = [chosen.column(name) for name in META]
+    return pa.Table.from_arrays([*chosen.columns[:kept], *columns, *meta], schema=schema)
 
 
 def plan_schema(node: Physical) -> pa.Schema:

@@ -21,12 +21,20 @@ import pyarrow as pa
 
 from mz_dagster.compute.common_lookups import used_columns
 from mz_dagster.compute.few_join import NotFew, is_joined_here
-from mz_dagster.compute.few_linear import MOST_ROWS, evaluated, is_simple, negated, plan_schema, repeated
+from mz_dagster.compute.few_linear import (
+    MOST_FETCHED,
+    MOST_ROWS,
+    evaluated,
+    is_simple,
+    negated,
+    plan_schema,
+    repeated,
+    unnested,
+)
 from mz_dagster.compute.few_staged import few_staged, is_staged_here
 from mz_dagster.compute.few_sums import few_sums, is_summed_here
 from mz_dagster.compute.frame import by_position, ensure_exact
 from mz_dagster.compute.linear import linear
-from mz_dagster.compute.unnest import unnest
 from mz_dagster.plan.physical import (
     Accumulate,
     ConstantRows,
@@ -51,8 +59,6 @@ if TYPE_CHECKING:
 
 #: Of more updates than this a plan is left to Spark.
 MOST_CHANGES = 20_000
-#: More rows than this are not fetched from Spark.
-MOST_FETCHED = 200_000
 
 
 class FewOperators(ABC):
@@ -138,7 +144,7 @@ class FewOperators(ABC):
             case Repeat():
                 return repeated(self._updates(node.input), node)
             case Unnest():
-                return self._by_spark(self._updates(node.input), node.input, node, partial(unnest, node=node))
+                return unnested(self._updates(node.input), node)
             case DeltaJoin():
                 known = identity(node)
                 if known not in self._found:
@@ -161,15 +167,7 @@ class FewOperators(ABC):
             return plan_schema(node).empty_table()
         if not node.mfp.steps or (is_simple(node.mfp) and below.num_rows <= MOST_ROWS):
             return evaluated(below, node)
-        return self._by_spark(below, node.input, node, lambda frame: linear(frame, node.mfp))
-
-    def _by_spark(
-        self, below: pa.Table, input: Physical, node: Physical, apply: Callable[[DataFrame], DataFrame]
-    ) -> pa.Table:
-        """Returns what Spark makes of some rows."""
-        if not below.num_rows:
-            return plan_schema(node).empty_table()
-        return self._fetched(apply(self.frame(below, input.relation_type)), node)
+        return self._fetched(linear(self.frame(below, node.input.relation_type), node.mfp), node)
 
     def _fetched(self, frame: DataFrame, node: Physical) -> pa.Table:
         # Told its columns, the client need not have the plan analyzed to know them.

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from mz_dagster.compute.few_join import NotFew, failed
 from mz_dagster.compute.frame import DIFF, ERROR, TIME, by_position, positional
 from mz_dagster.compute.lookup_keys import is_key
-from mz_dagster.plan.functions.evaluation import scaled, unscaled
+from mz_dagster.plan.functions.pure.numerics import scaled, unscaled
 from mz_dagster.plan.physical import Accumulate
 from mz_dagster.plan.types import Kind, ScalarType
 from mz_dagster.storage.local_shards import update_schema

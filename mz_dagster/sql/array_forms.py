@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from mz_dagster.plan.functions import Failure, Unknown, common_type, resolve_function, type_name
-from mz_dagster.plan.functions.pure import PURE
 from mz_dagster.plan.scalar import Call, ColumnRef, Literal, Scalar
 from mz_dagster.plan.types import BOOL, INT4, TEXT, Kind, ScalarType, array_of
 from mz_dagster.sql.binding import Bound, argument_type, only, unwrapped
@@ -98,6 +97,11 @@ def _place(binder: Expressions, node: exp.Expr) -> Scalar:
     return binder.cast_to(bound, INT4, node, assigned=True)
 
 
+def is_quantifiable(function: str) -> bool:
+    """Returns whether a test of two values can be one of a value and each element: not if Spark's workers call it."""
+    return not any(part in function for part in ("jsonb", "regexp"))
+
+
 def bind_quantified_array(
     binder: Expressions, left: exp.Expr, symbol: str, right: exp.Expr, position: int, *, every: bool
 ) -> Scalar:
@@ -123,7 +127,7 @@ def bind_quantified_array(
         if not tests:
             return Literal(every, BOOL)
         return binder.connected("and" if every else "or", tests, position)
-    if not isinstance(sample, Call) or len(sample.arguments) != 2 or sample.function in PURE:
+    if not isinstance(sample, Call) or len(sample.arguments) != 2 or not is_quantifiable(sample.function):
         raise UnsupportedForm(
             f"operator {symbol} with ANY or ALL of an array of {type_name(element)} is not supported",
             hint="Compare with the rows of unnest().",

@@ -10,6 +10,8 @@ import pytest
 
 from mz_dagster.compute.frame import ensure_exact
 from mz_dagster.compute.scalar import Emitter
+from mz_dagster.plan.functions.evaluation import Evaluate, compiled, is_evaluable
+from mz_dagster.plan.functions.pure import SqlFailure
 from mz_dagster.plan.lowering import high_part_type
 from mz_dagster.plan.scalar import Call, ColumnRef, Scalar
 from mz_dagster.plan.types import FLOAT8, INT8, numeric
@@ -22,16 +24,35 @@ SCALES = (0, 2, 18, 19, 20, 37, 38)
 
 
 def evaluated(frame: DataFrame, scalars: list[Scalar]) -> list[tuple[object, ...]]:
+    """Returns the rows of each scalar's value and error, which are the same in this process as on Spark."""
     from pyspark.sql import functions as sf
 
-    emitter = Emitter([sf.col(name) for name in frame.columns])
+    names = frame.columns
+    emitter = Emitter([sf.col(name) for name in names])
     emitted = [emitter.emit(scalar) for scalar in scalars]
     frame = emitter.stage(frame)
     columns = []
     for n, one in enumerate(emitted):
         columns.append(one.value.alias(f"v{n}"))
         columns.append((sf.lit(None).cast("string") if one.error is None else one.error).alias(f"e{n}"))
-    return [tuple(row) for row in frame.select(*columns).collect()]
+    found = [tuple(row) for row in frame.select(*names, *columns).collect()]
+    here = {n: compiled(scalar) for n, scalar in enumerate(scalars) if is_evaluable(scalar)}
+    for row in found:
+        for n, value_of in here.items():
+            at = len(names) + 2 * n
+            assert (scalars[n], row[: len(names)], *outcome(value_of, row)) == (
+                scalars[n],
+                row[: len(names)],
+                *row[at : at + 2],
+            )
+    return [row[len(names) :] for row in found]
+
+
+def outcome(value_of: Evaluate, row: tuple[object, ...]) -> tuple[object, str | None]:
+    try:
+        return value_of(row), None
+    except SqlFailure as failure:
+        return None, str(failure)
 
 
 def test_a_negative_multiplicity_is_an_error_and_zeros_have_one_sign(spark: SparkSession) -> None:
@@ -115,6 +136,7 @@ def test_a_widened_numeric_is_the_number_or_null_where_it_does_not_fit(spark: Sp
             for one in values
         ]
         assert evaluated(frame, scalars) == wanted
+    assert all(map(is_evaluable, scalars))
 
 
 @pytest.mark.parametrize("scale", SCALES)

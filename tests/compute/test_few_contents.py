@@ -35,9 +35,11 @@ QUERIES = {
     "constant rows": "SELECT v.n, a.y FROM (VALUES (1, 'one'), (2, NULL)) AS v (k, n) LEFT JOIN a ON a.x = v.k",
     "moments": "SELECT date_trunc('day', at) AS day, count(*) AS n FROM d WHERE at < '2024-03-01 00:00:00' GROUP BY 1",
     "branches": "SELECT CASE WHEN y IS NULL THEN -1 WHEN y > 1 THEN y + 1 END AS c, coalesce(y, x, 7) AS d FROM a",
-    "functions of Spark": "SELECT upper(name) AS u, length(name) AS n FROM c WHERE name LIKE '%x%'",
+    "functions of text": "SELECT upper(name) AS u, length(name) AS n FROM c WHERE name LIKE '%x%'",
+    "functions of Spark": "SELECT z::float8 / 3 AS third, name ~ 'x$' AS ends FROM c",
     "rows of arrays": "SELECT d.at, d.tags FROM d JOIN d AS e ON d.at = e.at",
     "elements": "SELECT at, unnest(tags) AS tag FROM d",
+    "numbered elements": "SELECT at, t.a, t.b, t.n FROM d, unnest(tags, tags || 4) WITH ORDINALITY AS t (a, b, n)",
     "an error": "SELECT x, 12 / y AS q FROM a",
     "an error that does not matter": "SELECT x FROM a WHERE y = 0 OR 12 / y > 3",
     "an error in a group": "SELECT b.x, sum(12 / a.y) AS q FROM a JOIN b ON a.x = b.x GROUP BY b.x",
@@ -56,7 +58,7 @@ WRITES = (
 
 
 #: Spark takes half a second and more for each query at each time.
-PARTS = [slice(1, None, 4), *(pytest.param(slice(n, None, 4), marks=pytest.mark.deep) for n in (0, 2, 3))]
+PARTS = [slice(1, None, 6), *(pytest.param(slice(n, None, 6), marks=pytest.mark.deep) for n in (0, 2, 3, 4, 5))]
 
 
 @pytest.fixture

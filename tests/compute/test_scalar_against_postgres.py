@@ -45,6 +45,7 @@ from mz_dagster.plan.types import (
     numeric,
 )
 from mz_dagster.plan.values import to_stored
+from mz_dagster.sql.array_forms import is_quantifiable
 from tests.compute.examples import AREAS, POOLS, Example, quote
 from tests.postgres_server import Postgres
 
@@ -294,6 +295,12 @@ def test_every_function_is_emittable_and_exercised() -> None:
     exercised = {node.function for example in everything for node in walk(example.scalar) if isinstance(node, Call)}
     # PostgreSQL has no like of the internal ones: `test_accumulation.py` exercises them.
     assert frozenset(FUNCTIONS) - exercised == INTERNAL_FUNCTIONS | {"mz_now"}
+
+
+def test_every_test_of_an_element_is_sparks_own() -> None:
+    tests = [one for one in FUNCTIONS.values() if one.result is Kind.BOOL and len(one.arguments) == 2]
+    called = {one.name for one in tests if STRICT.get(one.name) is in_python}
+    assert called == {one.name for one in tests if not is_quantifiable(one.name)}
 
 
 def test_literals_are_read_as_postgres_reads_them(postgres: Postgres) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
+from mz_dagster.plan.functions.pure import PURE
 from mz_dagster.plan.scalar import Call
 
 
@@ -56,9 +58,9 @@ def _of_string(call: Call, text: str | None, separator: str | None, null: str | 
 def _quantified(call: Call, value: Any, array: tuple[Any, ...] | None, name: str) -> bool | None:
     if array is None:
         return None
-    operations = {"eq": "__eq__", "ne": "__ne__", "lt": "__lt__", "le": "__le__", "gt": "__gt__", "ge": "__ge__"}
-    operation = operations[name.split("_")[0]]
-    tests = [None if value is None or one is None else getattr(value, operation)(one) for one in array]
+    operations = {one: getattr(operator, one) for one in ("eq", "ne", "lt", "le", "gt", "ge")}
+    test = PURE[name] if name in PURE else operations[name.split("_")[0]]
+    tests = [None if value is None or one is None else test(value, one) for one in array]
     decides = call.function == "any_element"
     return decides if decides in tests else None if None in tests else not decides
 

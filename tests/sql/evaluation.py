@@ -279,12 +279,8 @@ def _called(call: Call, arguments: list[Any]) -> Any:
             return _fitted(abs(first), call.type)
         case "not" if name == "not":
             return not first
-        case "concat" if name in ("concat_text", "concat_bytea"):
+        case "concat" if name == "concat_bytea":
             return first + second
-        case "upper":
-            return first.upper()
-        case "length":
-            return len(first)
         case "round" if name != "round_float8":
             return _rounded(first, call.type.scale)
         case _:

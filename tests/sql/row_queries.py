@@ -232,6 +232,7 @@ TOGETHER = (
     "SELECT 2 = ANY (ARRAY(SELECT a FROM t)), 9 = ALL (ARRAY(SELECT a FROM t WHERE false))",
     "SELECT id, a IN (SELECT unnest(ARRAY[t.b, t.s])) FROM t",
     "SELECT id FROM t WHERE c LIKE ANY (ARRAY['x%', 'Z'])",
+    "SELECT id, c LIKE ANY (ARRAY[c, 'x%'] || 'Z'::text), c NOT ILIKE ALL (ARRAY[c, 'X%'] || 'Z'::text) FROM t",
     "SELECT id FROM t WHERE c NOT LIKE ALL (ARRAY['x%', 'Z']) AND c <> ALL ('{y}')",
     "SELECT id, d = ANY (ARRAY[1.5, d]), d < ALL ('{1.50,3}') FROM t",
     "SELECT id, l = ANY (ARRAY[a, b]), a = ANY (ARRAY[l]) FROM t",

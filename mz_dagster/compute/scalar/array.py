@@ -13,14 +13,13 @@ from pyspark.sql import functions as sf
 
 from mz_dagster.compute.frame import spark_type
 from mz_dagster.compute.scalar.comparison import compare
-from mz_dagster.compute.scalar.emitted import Invocation, Outcome, leftmost, lenient, strict
+from mz_dagster.compute.scalar.emitted import STRICT, Invocation, Outcome, leftmost, lenient, strict
 from mz_dagster.compute.scalar.emitter import emit
-from mz_dagster.compute.scalar.pure import each_in_python
+from mz_dagster.compute.scalar.pure import each_in_python, in_python
 from mz_dagster.compute.scalar.record import each_field
 from mz_dagster.errors import InternalError
 from mz_dagster.plan.functions import Failure, cast
 from mz_dagster.plan.functions.output import output_of
-from mz_dagster.plan.functions.pure import PURE
 from mz_dagster.plan.scalar import Call, ColumnRef, Literal, Scalar
 from mz_dagster.plan.types import BOOL, Kind, ScalarType
 
@@ -72,7 +71,7 @@ def _mapped(invocation: Invocation, scalar: Scalar) -> Outcome:
 
 def _each(array: Column, call: Call, share: Callable[..., list[Column]]) -> Outcome:
     """Returns what a call is for each element in the place of its first argument, and the first error."""
-    if call.function in PURE:
+    if STRICT.get(call.function) is in_python:
         return each_in_python(array, call, share)
     argument = ColumnRef(0, call.arguments[0].type)
     one = Call(call.function, (argument, *call.arguments[1:]), call.type)

@@ -10,55 +10,38 @@ part of the text from its start, with something left.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
 from mz_dagster.compute.scalar.emitted import Invocation, Outcome, all_present, call, strict
 from mz_dagster.compute.scalar.text import lower
+from mz_dagster.plan.functions.pure.characters import lower as lower_text
+from mz_dagster.plan.functions.pure.likeness import ENDS_WITH_ESCAPE, INVALID_ESCAPE, Token, like_escape, tokens
 from mz_dagster.plan.scalar import Call, Literal, Scalar
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-_ENDS_WITH_ESCAPE = "22025 LIKE pattern must not end with escape character"
-_INVALID_ESCAPE = "22025 invalid escape string"
-
-#: A token of a pattern: a wildcard, or a literal character.
-_Token = tuple[bool, str]
+_ENDS_WITH_ESCAPE = f"22025 {ENDS_WITH_ESCAPE}"
+_INVALID_ESCAPE = f"22025 {INVALID_ESCAPE}"
 
 
-def _tokens(pattern: str) -> tuple[list[_Token], bool]:
-    """Returns the pattern's tokens, wildcards marked, and whether a lone escape character follows them."""
-    tokens: list[_Token] = []
-    position = 0
-    while position < len(pattern):
-        character = pattern[position]
-        if character == "\\":
-            if position + 1 == len(pattern):
-                return tokens, True
-            tokens.append((False, pattern[position + 1]))
-            position += 2
-            continue
-        tokens.append((character in "%_", character))
-        position += 1
-    return tokens, False
-
-
-def _regex(tokens: list[_Token]) -> str:
+def _regex(wanted: Sequence[Token]) -> str:
     parts = {"%": "(?s:.*)", "_": "(?s:.)"}
-    return "".join(parts[character] if wild else f"\\Q{character}\\E" for wild, character in tokens)
+    return "".join(parts[character] if wild else f"\\Q{character}\\E" for wild, character in wanted)
 
 
 def _matches_literal(value: Column, pattern: str) -> tuple[Column, Column | None]:
-    tokens, escape_left = _tokens(pattern)
+    wanted, escape_left = tokens(pattern)
     if escape_left:
         # It can never match.
-        failing = sf.rlike(value, sf.lit(rf"\A{_regex(tokens)}(?s:.)"))
+        failing = sf.rlike(value, sf.lit(rf"\A{_regex(wanted)}(?s:.)"))
         return sf.when(~failing, sf.lit(False)), sf.when(failing, sf.lit(_ENDS_WITH_ESCAPE))
-    inner = "".join(character for wild, character in tokens if not wild)
-    wilds = [(position, character) for position, (wild, character) in enumerate(tokens) if wild]
-    last = len(tokens) - 1
+    inner = "".join(character for wild, character in wanted if not wild)
+    wilds = [(position, character) for position, (wild, character) in enumerate(wanted) if wild]
+    last = len(wanted) - 1
     if not wilds:
         return value == sf.lit(inner), None
     if inner and wilds == [(last, "%")]:
@@ -67,7 +50,7 @@ def _matches_literal(value: Column, pattern: str) -> tuple[Column, Column | None
         return sf.endswith(value, sf.lit(inner)), None
     if inner and wilds == [(0, "%"), (last, "%")]:
         return sf.contains(value, sf.lit(inner)), None
-    return sf.rlike(value, sf.lit(rf"\A{_regex(tokens)}\z")), None
+    return sf.rlike(value, sf.lit(rf"\A{_regex(wanted)}\z")), None
 
 
 def _matches(value: Column, pattern: Column) -> tuple[Column, Column | None]:
@@ -91,18 +74,7 @@ def _constant(pattern: Scalar) -> str | None:
     text, escape = (_constant(argument) for argument in pattern.arguments)
     if text is None or escape is None or len(escape) > 1:
         return None
-    if escape == "\\":
-        return text
-    rewritten = ""
-    escaped = False
-    for character in text:
-        if character == escape and not escaped:
-            rewritten += "\\"
-            escaped = True
-            continue
-        rewritten += "\\\\" if character == "\\" and not escaped else character
-        escaped = False
-    return rewritten
+    return like_escape(text, escape)
 
 
 @strict("like_text", "not_like_text", "ilike_text", "not_ilike_text", heavy=True)
@@ -114,8 +86,7 @@ def _like(invocation: Invocation) -> Outcome:
         value = lower(value)
     text = _constant(scalar)
     if text is not None:
-        folded = "".join(c.lower() if c.isascii() else c for c in text) if folds else text
-        found, error = _matches_literal(value, folded)
+        found, error = _matches_literal(value, lower_text(text) if folds else text)
     else:
         found, error = _matches(value, lower(pattern) if folds else pattern)
     return (~found if invocation.function.startswith("not_") else found), error

@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as sf
 
 from mz_dagster.compute.scalar.emitted import Invocation, Outcome, all_present, call, failing, number, strict
+from mz_dagster.plan.functions.pure.characters import LONGEST
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
 _TOO_LONG = "54000 requested length too large"
-#: The most bytes that a text made by `repeat`, `lpad` or `rpad` may have. PostgreSQL allows 1 GB; a few rows of that
-#: would end the Spark server, and a row must never end a run.
-_LONGEST = 16 * 2**20
 
 
 def lower(value: Column) -> Column:
@@ -138,7 +136,7 @@ def _pad(invocation: Invocation) -> Outcome:
     fill = invocation.values[2] if len(invocation.values) > 2 else sf.lit(" ")
     # With nothing to fill, the text is only cut. Else, as in PostgreSQL, 4 bytes a character are reckoned beforehand.
     cut = sf.octet_length(fill) == 0
-    fits = sf.when(cut, sf.least(count, sf.length(value))).when(count <= _LONGEST // 4, count)
+    fits = sf.when(cut, sf.least(count, sf.length(value))).when(count <= LONGEST // 4, count)
     padded = call(invocation.function[:4], value, sf.greatest(fits, sf.lit(0)), fill)
     present = all_present(invocation.values)
     return failing(sf.when(fits.isNotNull() & present, padded), invocation.values, _TOO_LONG)
@@ -148,7 +146,7 @@ def _pad(invocation: Invocation) -> Outcome:
 def _repeat(invocation: Invocation) -> Outcome:
     value, count = invocation.values
     bytes_ = sf.octet_length(value).cast("bigint") * count.cast("bigint")
-    times = sf.when(bytes_ <= _LONGEST, sf.when(sf.octet_length(value) == 0, sf.lit(0)).otherwise(count))
+    times = sf.when(bytes_ <= LONGEST, sf.when(sf.octet_length(value) == 0, sf.lit(0)).otherwise(count))
     return failing(call("repeat", value, times), [value, count], _TOO_LONG)
 
 

@@ -23,9 +23,12 @@ from mz_dagster.plan.functions.errors import (
     NUMERIC_OVERFLOW,
     out_of_range,
 )
+from mz_dagster.plan.functions.literals import literal_of
 from mz_dagster.plan.functions.plain import from_plain, to_plain
 from mz_dagster.plan.functions.pure import PURE, SCALED, SqlFailure
 from mz_dagster.plan.functions.pure.calendar import FIRST_DAY, LAST_DAY
+from mz_dagster.plan.functions.pure.numerics import ROUNDINGS, quotient, remainder, rounded, scaled, to_scale, unscaled
+from mz_dagster.plan.functions.signature import Failure
 from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, Scalar, walk
 from mz_dagster.plan.types import Kind, ScalarType
 
@@ -34,16 +37,18 @@ Evaluate: TypeAlias = Callable[[Mapping[int, Any] | Sequence[Any]], Any]
 #: Returns what a strict function makes of arguments that are not NULL.
 Apply: TypeAlias = Callable[..., Any]
 
-_DIGITS = Context(prec=100)
+_DIGITS = Context(prec=200)
 #: What compares as its plain form does: text by code points, which order as their bytes in UTF-8.
 _COMPARED = frozenset(
     {
         *("bool", "int2", "int4", "int8", "numeric", "text", "bpchar", "uuid", "bytea"),
-        *("date", "time", "timestamp", "timestamptz"),
+        *("date", "time", "timestamp", "timestamptz", "mz_timestamp"),
     }
 )
 _COMPARISONS: Mapping[str, Apply] = {name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")}
-_INTEGERS = {"int2": 2**15, "int4": 2**31, "int8": 2**63}
+_INTEGERS = ("int2", "int4", "int8")
+_FLOATS = ("float4", "float8")
+_STRINGS = ("text", "varchar", "bpchar")
 _LIMITS = {Kind.INT2: 2**15, Kind.INT4: 2**31, Kind.INT8: 2**63}
 _ARITHMETIC: Mapping[str, Apply] = {
     "add": operator.add,
@@ -175,6 +180,18 @@ def _coalesce(_: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
     return evaluate
 
 
+def _concat(_: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
+    return lambda row: "".join([value for one in arguments if (value := one(row)) is not None])
+
+
+def _concat_ws(_: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
+    def evaluate(row: Mapping[int, Any] | Sequence[Any]) -> Any:
+        separator, *parts = [one(row) for one in arguments]
+        return None if separator is None else separator.join([part for part in parts if part is not None])
+
+    return evaluate
+
+
 def _distinct(call: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
     left, right = arguments
     if call.function == "is_distinct_from":
@@ -200,6 +217,8 @@ _LENIENT: Mapping[str, Callable[[Call, tuple[Evaluate, ...]], Evaluate]] = {
     "and": _connective,
     "or": _connective,
     "coalesce": _coalesce,
+    "concat": _concat,
+    "concat_ws": _concat_ws,
     "is_distinct_from": _distinct,
     "is_not_distinct_from": _distinct,
     "greatest": _extreme,
@@ -222,7 +241,7 @@ def _applied(call: Call) -> Apply | None:
     if name in _ALL_CASTS:
         return _checked(lambda value: value, type_.kind)
     if name in _TO_NUMERIC:
-        return lambda value: _to_scale(Decimal(value), type_.scale)
+        return lambda value: to_scale(Decimal(value), type_.scale)
     if name in _TO_INTEGER:
         return _checked(lambda value: int(value.to_integral_value(ROUND_HALF_UP, _DIGITS)), type_.kind)
     if name in _OWN:
@@ -243,27 +262,42 @@ def _checked(apply: Apply, kind: Kind) -> Apply:
     return checked
 
 
+def _exact_quotient(call: Call) -> Apply:
+    left, right = (one.type.scale for one in call.arguments)
+    return lambda above, below: quotient(above, below, (left, right), call.type.scale)
+
+
+def _exact_remainder(call: Call) -> Apply:
+    return lambda left, right: to_scale(remainder(left, right), call.type.scale)
+
+
+def _rounding(call: Call) -> Apply:
+    rounding = ROUNDINGS[call.function.partition("_")[0]]
+    return lambda value, digits=0: to_scale(rounded(value, digits, rounding), call.type.scale)
+
+
+def _sign(_: Call) -> Apply:
+    return lambda value: Decimal((value > 0) - (value < 0))
+
+
+def _numeric_text(call: Call) -> Apply:
+    scale = call.arguments[0].type.scale
+    return lambda value: f"{to_scale(value, scale):f}"
+
+
 def _numeric_operation(operation: str, call: Call) -> Apply | None:
     scales = [one.type.scale for one in call.arguments]
     if call.type.scale != (sum(scales) if operation == "multiply" else max(scales)):
         return None  # Spark may overflow on the way to fewer digits
     apply, scale = _NUMERIC_ARITHMETIC[operation], call.type.scale
-    return lambda *values: _to_scale(apply(*values), scale)
-
-
-def _to_scale(value: Decimal, scale: int) -> Decimal:
-    """Returns a numeric rounded half away from zero to so many digits after the point; zero has no sign."""
-    units = int(value.scaleb(scale, _DIGITS).to_integral_value(ROUND_HALF_UP, _DIGITS))
-    if abs(units) >= 10**38:
-        raise failure(NUMERIC_OVERFLOW)
-    return scaled(units, scale)
+    return lambda *values: to_scale(apply(*values), scale)
 
 
 def _pure(name: str, type_: ScalarType) -> Apply:
     function = PURE[name]
     scale = (type_.scale,) if name in SCALED else ()
     if type_.kind is Kind.NUMERIC:
-        return lambda *values: None if (found := function(*values, *scale)) is None else _to_scale(found, type_.scale)
+        return lambda *values: None if (found := function(*values, *scale)) is None else to_scale(found, type_.scale)
     return lambda *values: function(*values, *scale)
 
 
@@ -271,20 +305,20 @@ def _quotient(call: Call) -> Apply:
     def divided(left: int, right: int) -> int:
         if right == 0:
             raise failure(DIVISION_BY_ZERO)
-        quotient = abs(left) // abs(right)
-        return quotient if (left < 0) == (right < 0) else -quotient
+        found = abs(left) // abs(right)
+        return found if (left < 0) == (right < 0) else -found
 
     return _checked(divided, call.type.kind)
 
 
 def _remainder(_: Call) -> Apply:
-    def remainder(left: int, right: int) -> int:
+    def rest_of(left: int, right: int) -> int:
         if right == 0:
             raise failure(DIVISION_BY_ZERO)
         rest = abs(left) % abs(right)
         return -rest if left < 0 else rest
 
-    return remainder
+    return rest_of
 
 
 def _shifted_date(sign: int) -> Callable[[Call], Apply]:
@@ -319,6 +353,11 @@ def _part(call: Call) -> Apply:
     return part
 
 
+def _widened(call: Call) -> Apply:
+    scale = call.type.scale
+    return lambda value: to_scale(value, scale) if abs(unscaled(value, scale)) < 10**38 else None
+
+
 def _whole(call: Call) -> Apply:
     """Returns the sum of which the arguments are the sums of parts (`scalar.accumulation`)."""
     scale, high_scale = call.type.scale, call.arguments[0].type.scale
@@ -332,18 +371,51 @@ def _whole(call: Call) -> Apply:
     return whole
 
 
+def _read(call: Call) -> Apply:
+    """Returns the cast of a text, or of an exact number as one."""
+    type_, assigned = call.type, call.function.startswith("assign_")
+
+    def read(value: str | int | Decimal) -> Any:
+        text = f"{value:f}" if isinstance(value, Decimal) else str(value)
+        found = literal_of(text, type_, assigned=assigned)
+        if isinstance(found, Failure):
+            raise SqlFailure(found.sqlstate, found.message)
+        return to_plain(found.value, type_)
+
+    return read
+
+
 def _epoch(call: Call) -> Apply:
-    return lambda micros: _to_scale(Decimal(micros).scaleb(-6), call.type.scale)
+    return lambda micros: to_scale(Decimal(micros).scaleb(-6), call.type.scale)
 
 
 _OWN: Mapping[str, Callable[[Call], Apply]] = {
     "not": lambda _: operator.not_,
-    "concat_text": lambda _: operator.add,
+    "output_bool": lambda _: lambda value: "t" if value else "f",
+    "cast_bool_to_text": lambda _: lambda value: "true" if value else "false",
     "cast_bool_to_int4": lambda _: int,
     "cast_int4_to_bool": lambda _: bool,
     **{f"cast_{kind}_to_text": lambda _: str for kind in _INTEGERS},
     **{f"divide_{kind}": _quotient for kind in _INTEGERS},
     **{f"modulo_{kind}": _remainder for kind in _INTEGERS},
+    **{f"bit_and_{kind}": lambda _: operator.and_ for kind in _INTEGERS},
+    **{f"bit_or_{kind}": lambda _: operator.or_ for kind in _INTEGERS},
+    **{f"bit_xor_{kind}": lambda _: operator.xor for kind in _INTEGERS},
+    **{f"bit_not_{kind}": lambda _: operator.invert for kind in _INTEGERS},
+    **{f"{name}_numeric": _rounding for name in ROUNDINGS},
+    **{f"{name}_numeric_int4": _rounding for name in ("round", "trunc")},
+    "divide_numeric": _exact_quotient,
+    "modulo_numeric": _exact_remainder,
+    "sign_numeric": _sign,
+    "cast_numeric_to_text": _numeric_text,
+    **{f"cast_text_to_{kind}": _read for kind in ("bool", "numeric", "mz_timestamp", *_FLOATS, *_INTEGERS)},
+    **{f"cast_{one}_to_{other}": _read for one in (*_INTEGERS, "numeric") for other in _FLOATS},
+    **{f"cast_{one}_to_{other}": _read for one in _STRINGS for other in _STRINGS},
+    **{f"assign_{one}_to_{other}": _read for one in _STRINGS for other in _STRINGS},
+    "cast_uuid_to_text": lambda _: str,
+    "cast_jsonb_to_text": lambda _: str,
+    "output_bpchar": lambda call: lambda value: value.ljust(call.arguments[0].type.length),
+    "add_int4_date": _shifted_date(1),
     "add_date_int4": _shifted_date(1),
     "subtract_date_int4": _shifted_date(-1),
     "subtract_date_date": lambda _: operator.sub,
@@ -353,6 +425,7 @@ _OWN: Mapping[str, Callable[[Call], Apply]] = {
     "low_part_numeric": _part,
     "high_part_numeric": _part,
     "whole_numeric": _whole,
+    "widened_numeric": _widened,
 }
 
 
@@ -360,13 +433,3 @@ def failure(text: str) -> SqlFailure:
     """Returns the failure of a text that begins with its SQLSTATE."""
     code, _, message = text.partition(" ")
     return SqlFailure(code, message)
-
-
-def unscaled(value: Decimal, scale: int) -> int:
-    """Returns a number of some decimals as that of units of the last."""
-    return int(value.scaleb(scale, _DIGITS))
-
-
-def scaled(units: int, scale: int) -> Decimal:
-    """Returns what has so many units of the last of some decimals."""
-    return Decimal(units).scaleb(-scale, _DIGITS)

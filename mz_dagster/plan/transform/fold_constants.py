@@ -1,7 +1,7 @@
 """What is constant is computed now, as far as Python computes it exactly as SQL does.
 
-Owns: calls that `plan.functions.evaluation` knows, and casts that read a text; booleans, NULL through strict functions,
-branches whose condition is known; dates compared with moments; filters that keep all or nothing; rows of constants
+Owns: calls that `plan.functions.evaluation` knows; booleans, NULL through strict functions, branches whose condition is
+known; dates compared with moments; filters that keep all or nothing; rows of constants
 under maps, projections, unions and joins; operators over no rows, and those that keep all rows or none. A call that
 Python does not evaluate, or whose result would be an error, is left alone.
 """
@@ -9,11 +9,10 @@ Python does not evaluate, or whose result would be an error, is left alone.
 from __future__ import annotations
 
 from dataclasses import replace
-from decimal import Decimal
 from itertools import zip_longest
 
 from mz_dagster.plan.day_comparison import compared_by_day
-from mz_dagster.plan.functions import FUNCTIONS, Failure, literal_of
+from mz_dagster.plan.functions import FUNCTIONS
 from mz_dagster.plan.functions.evaluation import is_evaluable, value_of
 from mz_dagster.plan.functions.pure import SqlFailure
 from mz_dagster.plan.relation import (
@@ -45,7 +44,7 @@ from mz_dagster.plan.rewriting import (
     substituted,
 )
 from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery, Value, columns_of
-from mz_dagster.plan.types import BOOL, INT8, Column, Kind, RelationType, ScalarType
+from mz_dagster.plan.types import BOOL, INT8, Column, Kind, RelationType
 
 #: So many rows of arrays are written out in a plan.
 _FEW_ROWS = 1000
@@ -273,28 +272,9 @@ def _folded_connector(call: Call) -> Scalar:
 
 def _value_of(call: Call) -> Literal | None:
     """Returns the value of a call of literals, None if it is not known or an error."""
-    if call.type.kind in (Kind.ARRAY, Kind.RECORD):
+    if call.type.kind in (Kind.ARRAY, Kind.RECORD) or not is_evaluable(call):
         return None
-    if not is_evaluable(call):
-        return _cast_value(call)
     try:
         return Literal(value_of(call), call.type)
     except SqlFailure:
         return None
-
-
-def _cast_value(call: Call) -> Literal | None:
-    """Returns the value of a cast that reads a literal: that of a text, and to a floating-point number."""
-    value = call.arguments[0].value if isinstance(call.arguments[0], Literal) else None
-    if not call.function.startswith("cast_") or isinstance(value, bool):
-        return None
-    if isinstance(value, str):
-        return _parsed(value, call.type)
-    if isinstance(value, int | Decimal) and call.type.kind in (Kind.FLOAT4, Kind.FLOAT8):
-        return _parsed(f"{value:f}" if isinstance(value, Decimal) else str(value), call.type)
-    return None
-
-
-def _parsed(text: str, target: ScalarType) -> Literal | None:
-    found = literal_of(text, target)
-    return None if isinstance(found, Failure) else found

@@ -1,9 +1,9 @@
-"""Functions in plain Python: what Spark's own functions cannot compute as PostgreSQL does.
+"""Functions in plain Python: what Spark's own functions cannot compute as PostgreSQL does, and some that they can.
 
 Owns `PURE`, implementations of the table's functions by name. Each takes and returns values in the *plain form* below,
 never None (a strict function is not called for NULL; what it returns may be None), and raises `SqlFailure` for an
 error of the data. Invariant: deterministic, and nothing but the standard library and this package is imported, because
-Spark's workers get the code by value and may have nothing else. The binder calls them, too, to fold literals.
+Spark's workers get the code by value and may have nothing else. `evaluation` calls them for literals and few rows.
 
 | kind | plain form |
 |---|---|
@@ -18,8 +18,9 @@ Spark's workers get the code by value and may have nothing else. The binder call
 - `calendar`, `moment`, `moment_text`, `interval`, `interval_text`, `fields`, `zones`, `templates`,
   `moment_templates`: dates, times, timestamps and intervals.
 - `floats`: the digits of floating-point numbers; `transcendental`, `degrees`: their functions.
-- `decimals`: functions of numerics and integers; `number_templates`, `number_reading`: `to_char` and `to_number`.
-- `texts`: functions of text; `strings`: uuid and bytea.
+- `decimals`, `numerics`: functions of numerics and integers; `number_templates`, `number_reading`: `to_char` and
+  `to_number`.
+- `characters`, `likeness`, `texts`: functions of text; `strings`: uuid and bytea.
 - `regexp`, `similar`: regular expressions; `regexp_syntax` reads them, `regexp_match` matches them.
 - `jsonb`, `jsonb_operators`, `jsonb_functions`: the values of jsonb, and what is done with them.
 - `sums`, `statistics`, `ordered_sets`: what aggregates are computed by.
@@ -28,6 +29,7 @@ Spark's workers get the code by value and may have nothing else. The binder call
 from mz_dagster.plan.functions.pure import (
     arrays,
     calendar,
+    characters,
     decimals,
     degrees,
     fields,
@@ -37,11 +39,13 @@ from mz_dagster.plan.functions.pure import (
     jsonb,
     jsonb_functions,
     jsonb_operators,
+    likeness,
     moment,
     moment_templates,
     moment_text,
     number_reading,
     number_templates,
+    numerics,
     ordered_sets,
     regexp,
     series,
@@ -62,6 +66,7 @@ __all__ = [
     "SqlFailure",
     "arrays",
     "calendar",
+    "characters",
     "decimals",
     "degrees",
     "fields",
@@ -71,11 +76,13 @@ __all__ = [
     "jsonb",
     "jsonb_functions",
     "jsonb_operators",
+    "likeness",
     "moment",
     "moment_templates",
     "moment_text",
     "number_reading",
     "number_templates",
+    "numerics",
     "ordered_sets",
     "pure",
     "regexp",

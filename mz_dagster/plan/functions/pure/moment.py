@@ -147,6 +147,29 @@ def text_of_time(clock: int) -> str:
     return clock_text(clock)
 
 
+@pure("cast_date_to_text")
+def text_of_date(days: int) -> str:
+    """Returns the text of a date."""
+    return "{:04}-{:02}-{:02}".format(*civil_of(days))
+
+
+@pure("cast_timestamp_to_text")
+def text_of_timestamp(moment: int) -> str:
+    """Returns the text of a timestamp.
+
+    Example:
+        >>> text_of_timestamp(DAY + 1_500_000)
+        '1970-01-02 00:00:01.5'
+    """
+    return f"{text_of_date(moment // DAY)} {clock_text(moment % DAY)}"
+
+
+@pure("cast_timestamptz_to_text")
+def text_of_timestamptz(moment: int) -> str:
+    """Returns the text of a timestamp with time zone, which is shown in UTC."""
+    return f"{text_of_timestamp(moment)}+00"
+
+
 @pure("cast_timestamp_to_time", "cast_timestamptz_to_time")
 def _clock_of(moment: int) -> int:
     return moment % DAY
