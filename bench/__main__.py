@@ -85,7 +85,7 @@ def _machine() -> dict[str, object]:
     """Returns what the numbers depend on beside the code."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
-        "cores": os.cpu_count(),
+        "cores": len(os.sched_getaffinity(0)),
         "memory_gb": round(memory / 2**30, 1),
         "python": platform.python_version(),
         "spark": metadata.version("pyspark"),

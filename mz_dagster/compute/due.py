@@ -31,7 +31,7 @@ def next_due(
     upper: int,
     written: Sequence[Batch],
     listed: Callable[[], Sequence[Batch]],
-    shards: Shards[DataFrame],
+    shards: Callable[[], Shards[DataFrame]],
     local: LocalShards | None,
 ) -> int | None:
     """Returns the least time, not before `upper`, at which a state changes by itself, or None.
@@ -41,7 +41,7 @@ def next_due(
         upper: The step's.
         written: The batch that the step wrote, if it wrote one.
         listed: Returns all of the state's batches, the one written included.
-        shards: Reads them on Spark.
+        shards: Returns what reads them on Spark; called when they are many.
         local: Reads them in this process, if there are few updates.
     """
     known = row.next_due
@@ -52,7 +52,11 @@ def next_due(
 
 
 def _least(
-    row: CollectionRow, upper: int, batches: Sequence[Batch], shards: Shards[DataFrame], local: LocalShards | None
+    row: CollectionRow,
+    upper: int,
+    batches: Sequence[Batch],
+    shards: Callable[[], Shards[DataFrame]],
+    local: LocalShards | None,
 ) -> int | None:
     if not batches:
         return None
@@ -60,7 +64,7 @@ def _least(
     if local is not None and sum(batch.stats.rows for batch in batches) <= READ_HERE:
         return _least_in(local.read(row, batches, columns=names), names, upper)
     starts, ends, valid = (sf.col(quoted(name)) for name in names)
-    frame = shards.read(row, batches)
+    frame = shards().read(row, batches)
     due = frame.where((~valid & (starts >= upper)) | (valid & (ends >= upper)))
     found: int | None = due.agg(sf.min(sf.when(valid, ends).otherwise(starts))).collect()[0][0]
     return found

@@ -28,6 +28,7 @@ from mz_dagster.plan.physical import (
     ReadCollection,
     SharedPlan,
     Staged,
+    TemporalState,
     collections_read,
 )
 from mz_dagster.storage.local_shards import update_table
@@ -48,15 +49,20 @@ class FewContents(FewOperators):
         rows: Returns how many updates a collection has at most, of those that `read` returns.
         read: Returns them.
         as_of: The first time: updates before it are taken to be at it.
+        upper: The first time that does not matter any more.
     """
 
     def __init__(
-        self, session: Callable[[], SparkSession], rows: Callable[[GlobalId], int], read: ReadHere, as_of: int
+        self,
+        session: Callable[[], SparkSession],
+        rows: Callable[[GlobalId], int],
+        read: ReadHere,
+        as_of: int,
+        upper: int,
     ) -> None:
-        super().__init__(session)
+        super().__init__(session, as_of, upper)
         self._rows = rows
         self._stored = read
-        self._as_of = as_of
         self._shared: dict[GlobalId, pa.Table] = {}
 
     def updates(self, node: Physical, shared: Sequence[SharedPlan] = ()) -> pa.Table | None:
@@ -84,12 +90,12 @@ class FewContents(FewOperators):
             return self._shared[read.id]
         found = self._stored(read, used)
         position = found.column_names.index(TIME)
-        times = pc.max_element_wise(found.column(TIME), self._as_of)
+        times = pc.max_element_wise(found.column(TIME), self._lower)
         return found.set_column(position, found.schema.field(position), times)
 
     def _constant(self, node: ConstantRows) -> pa.Table:
         columns = node.relation_type.columns
-        rows = update_table(columns, [(tuple(cell.value for cell in row), self._as_of, 1) for row in node.rows])
+        rows = update_table(columns, [(tuple(cell.value for cell in row), self._lower, 1) for row in node.rows])
         return rows.rename_columns(plan_schema(node).names)
 
     def _joined(self, node: DeltaJoin) -> pa.Table:
@@ -97,6 +103,9 @@ class FewContents(FewOperators):
         return few_join(node, inputs, meeting_terms(list(map(_span, inputs))), lambda i, j, by: inputs[j])
 
     def _held(self, node: Accumulate | Staged, keys: Mapping[int, pa.ChunkedArray]) -> pa.Table:
+        return plan_schema(node).empty_table()
+
+    def _due(self, node: TemporalState) -> pa.Table:
         return plan_schema(node).empty_table()
 
 

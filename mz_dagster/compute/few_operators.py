@@ -1,8 +1,8 @@
 """The walk over plans of few updates, in this process, with Spark for what it alone can do.
 
 To have Spark compute with few rows costs a tenth of a second and more for each query, before a row is looked at. So
-joins are made (`few_join`), sums kept (`few_sums`) and tournaments held (`few_staged`) here, and Spark evaluates what
-Python does not: it is sent the rows, and sends back what they come to.
+joins are made (`few_join`), sums kept (`few_sums`), tournaments held (`few_staged`) and temporal filters advanced
+(`few_temporal`) here, and Spark evaluates what Python does not: it is sent the rows, and sends back what they come to.
 
 Whether a plan is evaluated here hangs on how many updates its inputs have, which the catalog tells, and on its
 operators. Where more is found on the way than was to be expected, it is left to Spark after all.
@@ -33,6 +33,7 @@ from mz_dagster.compute.few_linear import (
 )
 from mz_dagster.compute.few_staged import few_staged, is_staged_here
 from mz_dagster.compute.few_sums import few_sums, is_summed_here
+from mz_dagster.compute.few_temporal import few_temporal, is_temporal_here
 from mz_dagster.compute.frame import by_position, ensure_exact
 from mz_dagster.compute.linear import linear
 from mz_dagster.plan.physical import (
@@ -66,10 +67,14 @@ class FewOperators(ABC):
 
     Args:
         session: Returns where Spark evaluates; called when it has to.
+        lower: The beginning of the interval.
+        upper: Its end.
     """
 
-    def __init__(self, session: Callable[[], SparkSession]) -> None:
+    def __init__(self, session: Callable[[], SparkSession], lower: int, upper: int) -> None:
         self._open = session
+        self._lower = lower
+        self._upper = upper
         self._found: dict[object, pa.Table] = {}
 
     def frame(self, table: pa.Table, columns: RelationType) -> DataFrame:
@@ -98,6 +103,10 @@ class FewOperators(ABC):
     def _held(self, node: Accumulate | Staged, keys: Mapping[int, pa.ChunkedArray]) -> pa.Table:
         """Returns the updates of a state, by the values that its columns must have, and perhaps others."""
 
+    @abstractmethod
+    def _due(self, node: TemporalState) -> pa.Table:
+        """Returns the updates of a state before the interval that fall due in it, and perhaps others."""
+
     def _is_here(self, node: Physical) -> bool:
         """Returns whether all operators of a plan are evaluated here, or by Spark for rows that it is sent."""
         match node:
@@ -114,7 +123,7 @@ class FewOperators(ABC):
             case Staged():
                 return is_staged_here(node) and self._is_here(node.input)
             case TemporalState():
-                return False
+                return is_temporal_here(node) and self._is_here(node.input)
 
     def _is_met_here(self, node: Physical) -> bool:
         """Returns whether what a join looks up in one of its inputs is evaluated here."""
@@ -155,7 +164,7 @@ class FewOperators(ABC):
             case Staged():
                 return few_staged(self._updates(node.input), node, partial(self._held, node))
             case TemporalState():
-                raise AssertionError("such a plan is not evaluated here")
+                return few_temporal(self._updates(node.input), self._due(node), node, self._lower, self._upper)
 
     def _changes(self, read: ReadCollection, node: Physical) -> pa.Table:
         """Returns a collection's updates; columns that `node` does not use may be NULL."""

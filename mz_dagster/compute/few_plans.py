@@ -24,7 +24,7 @@ from mz_dagster.compute.few_operators import FewOperators
 from mz_dagster.compute.frame import with_positions
 from mz_dagster.compute.histories import linear_over, span
 from mz_dagster.compute.lookup_keys import LookupKeys, is_key
-from mz_dagster.compute.step_reads import StepReads
+from mz_dagster.compute.step_reads import HERE_CELLS, StepReads
 from mz_dagster.plan.physical import (
     Accumulate,
     ConstantRows,
@@ -33,6 +33,7 @@ from mz_dagster.plan.physical import (
     Physical,
     ReadCollection,
     Staged,
+    TemporalState,
     collections_read,
     identity,
 )
@@ -58,10 +59,8 @@ class FewPlans(FewOperators):
     def __init__(
         self, session: Callable[[], SparkSession], reads: StepReads, lower: int, upper: int, own: ReadCollection
     ) -> None:
-        super().__init__(session)
+        super().__init__(session, lower, upper)
         self._reads = reads
-        self._lower = lower
-        self._upper = upper
         self._own = own
         self._whole: dict[object, pa.Table] = {}
 
@@ -95,6 +94,14 @@ class FewPlans(FewOperators):
 
     def _held(self, node: Accumulate | Staged, keys: Mapping[int, pa.ChunkedArray]) -> pa.Table:
         return self._met(self._own, keys, None)
+
+    def _due(self, node: TemporalState) -> pa.Table:
+        own = self._own
+        if not self._reads.changes_by_itself(own.id, self._upper):
+            return plan_schema(node).empty_table()
+        if self._reads.rows(own.id, self._upper) * own.relation_type.arity > HERE_CELLS:
+            raise NotFew("much may fall due")
+        return self._all(own, own)
 
     def _met(self, node: Physical, by: Mapping[int, pa.ChunkedArray], common: Path | None) -> pa.Table:
         """Returns the updates of a join's input, before the end of the interval, that values of its columns meet."""

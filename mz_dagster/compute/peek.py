@@ -110,6 +110,7 @@ def peek_here(
         lambda id: sum(batch.stats.rows for batch in before[id]),
         lambda read, used: read_here(local, rows[read.id], before[read.id], None, as_of + 1, used, read.where),
         as_of,
+        as_of + 1,
     )
     with reporting_lost_spark():
         found = contents.updates(plan.output, plan.shared)

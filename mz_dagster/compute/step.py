@@ -445,6 +445,7 @@ class Stepper:
             if found is not None:
                 batch, stats = writer.write(self._local, row, row.upper, _at(row.upper, upper), summed(found))
                 self._note(run, row, lower, upper, batch, stats)
+                self._note_due(run, node, row, upper)
                 return stats, run.rows_in(node, lower, upper)
         is_grouped = not (isinstance(node, MaintainedNode) and is_linear(node.plan))
         with StepReads(
@@ -474,10 +475,7 @@ class Stepper:
                     most = rows_at_most(node.plan, read.__getitem__)
                     few = likely_few(sum(read.values()), is_first=not row.is_hydrated)
                     stats = self._append(run, node, row, lower, upper, writer, maintained, most, few=few)
-                    if node.is_temporal:
-                        written = [batch for batch in run.batches[node.id] if batch.id == run.written.get(node.id)]
-                        listed = partial(run.overlapping, node.id, None, upper)
-                        run.dues[node.id] = next_due(row, upper, written, listed, self._opened(run)[1], self._local)
+                    self._note_due(run, node, row, upper)
                 case TableNode():
                     raise InternalError(f'table "{node.name}" has no work in a step')
             return stats, reads.rows_read
@@ -521,6 +519,13 @@ class Stepper:
             interval = (_at(row.upper, lower), _at(row.upper, upper))
             run.batches[row.id].append(Batch(batch, row.id, *interval, BatchState.WRITING, stats))
 
+    def _note_due(self, run: _Run, node: MaintainedNode, row: CollectionRow, upper: int) -> None:
+        """Notes when a temporal filter's state, which has been written, changes next by itself."""
+        if node.is_temporal:
+            written = [batch for batch in run.batches[node.id] if batch.id == run.written.get(node.id)]
+            listed = partial(run.overlapping, node.id, None, upper)
+            run.dues[node.id] = next_due(row, upper, written, listed, lambda: self._opened(run)[1], self._local)
+
     def _hydrated_here(
         self, run: _Run, node: MaintainedNode, row: CollectionRow, as_of: int, upper: int
     ) -> pa.Table | None:
@@ -535,7 +540,7 @@ class Stepper:
             batches = run.overlapping(one.id, None, upper)
             return read_here(self._local, run.rows[one.id], batches, None, upper, used, one.where)
 
-        contents = FewContents(lambda: self._opened(run)[0], rows, read, as_of)
+        contents = FewContents(lambda: self._opened(run)[0], rows, read, as_of, upper)
         found = contents.updates(ordered_by_size(node.plan, rows))
         if found is None or found.num_rows > FEW_AT_FIRST:
             return None
@@ -592,7 +597,8 @@ class Stepper:
                 FewPlans(session, reads, lower, upper, ReadCollection(row.id, columns)) if row.is_hydrated else None
             )
             if few_plans is not None and (here := few_plans.updates(plan)) is not None:
-                return here.rename_columns([*columns.names, *META]) if here.num_rows else None
+                # A temporal filter's next due time is looked for even if nothing came of what fell due.
+                return here.rename_columns([*columns.names, *META]) if here.num_rows or node.is_temporal else None
             renderer = Renderer(session(), reads.read, is_small=is_small, own=own, reads=reads, few=few_plans)
             updates = renderer.updates(plan, lower, upper, lambda id: run.is_empty(id, lower, upper))
         if updates is not None:

@@ -190,6 +190,11 @@ class StepReads:
             return None
         return self._common.keys_of(id, tuple(positions), lower, upper)
 
+    def changes_by_itself(self, id: GlobalId, upper: int) -> bool:
+        """Returns whether a temporal filter's state may change before `upper` without a change of its input; no job."""
+        due = self._rows[id].next_due
+        return due is not None and due < upper
+
     def new_rows(self, id: GlobalId, lower: int, upper: int) -> int:
         """Returns how many updates with `lower <= time < upper` a collection has at most; no job."""
         return sum(batch.stats.rows for batch in self._listed(id, lower, upper))

@@ -109,7 +109,7 @@ def test_it_is_what_spark_makes_of_the_updates(spark: SparkSession, name: str) -
 
     by_spark = Renderer(spark, read).updates(plan, LOWER, UPPER, lambda _: False)
     assert by_spark is not None
-    contents = FewContents(no_spark, lambda _: len(given), lambda *_: update_table(INPUT.columns, given), LOWER)
+    contents = FewContents(no_spark, lambda _: len(given), lambda *_: update_table(INPUT.columns, given), LOWER, UPPER)
     here = contents.updates(plan)
     assert here is not None
     assert counted(here) == counted(by_spark.toArrow())

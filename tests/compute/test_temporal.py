@@ -9,19 +9,22 @@ of the cases, a hydration at its end), and two more, between which the state of 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
-from mz_dagster.compute.frame import spark_schema
+from mz_dagster.compute.few_temporal import few_temporal, is_temporal_here
+from mz_dagster.compute.frame import META, spark_schema
 from mz_dagster.compute.state import FrameState
 from mz_dagster.compute.temporal import temporal_snapshot, temporal_updates
 from mz_dagster.formalism import NATURAL, Antichain, CollectionVersion, GlobalId, Timeline, Tvc, Update, compact_updates
 from mz_dagster.plan.physical import ReadCollection, TemporalState
 from mz_dagster.plan.scalar import Call, ColumnRef, Scalar
 from mz_dagster.plan.types import BOOL, INT4, INT8, MZ_TIMESTAMP, Column, RelationType
+from mz_dagster.storage.local_shards import update_table, without_error_data
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -153,34 +156,86 @@ def is_hydrated(row: Row) -> bool:
     return bool(row[0] != "error" and row[0] % 2 == 1)
 
 
+def table_of(type_: RelationType, updates: Iterable[tuple[Row, int, int]]) -> pa.Table:
+    rows = [
+        ((None,) * type_.arity, time, diff, row[1]) if row[0] == "error" else (row, time, diff, None)
+        for row, time, diff in updates
+    ]
+    return update_table(type_.columns, rows).rename_columns([*(f"c{i}" for i in range(type_.arity)), *META])
+
+
+def listed(table: pa.Table) -> list[Update[Row, int]]:
+    found = []
+    for cells in zip(*(column.to_pylist() for column in without_error_data(table).columns), strict=True):
+        *row, time, diff, error = cells
+        found.append(Update(tuple(row) if error is None else ("error", error), time, diff))
+    return found
+
+
+#: Returns a state's updates in an interval, of its input's there and its own before it.
+Advance = Callable[[list[tuple[Row, int, int]], list[tuple[Row, int, int]], int, int], list[Update[Row, int]]]
+#: Returns the updates of a state that begins, of its input's content at a time.
+Begin = Callable[[list[tuple[Row, int, int]], int], list[Update[Row, int]]]
+
+
+def node_of(shape: Shape) -> TemporalState:
+    return TemporalState(ReadCollection(GlobalId("u1"), INPUT, "t"), shape.lower, shape.upper, STATE)
+
+
 @pytest.mark.parametrize("name", SHAPES)
 def test_the_state_is_what_the_formalism_says_at_every_time(spark: SparkSession, name: str) -> None:
-    shape = SHAPES[name]
-    source = random.Random(name)
+    node = node_of(SHAPES[name])
+
+    def advance(
+        changes: list[tuple[Row, int, int]], own: list[tuple[Row, int, int]], lower: int, upper: int
+    ) -> list[Update[Row, int]]:
+        state = FrameState(frame_of(spark, STATE, own))
+        made = temporal_updates(frame_of(spark, INPUT, changes), state, node, lower, upper)
+        assert made is not None
+        return collected(made)
+
+    def begin(content: list[tuple[Row, int, int]], as_of: int) -> list[Update[Row, int]]:
+        return collected(temporal_snapshot(frame_of(spark, INPUT, content), node, as_of))
+
+    hold(SHAPES[name], random.Random(name), advance, begin)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("name", SHAPES)
+def test_so_it_is_if_few_updates_are_computed_in_this_process(name: str, seed: int) -> None:
+    node = node_of(SHAPES[name])
+    assert is_temporal_here(node)
+
+    def advance(
+        changes: list[tuple[Row, int, int]], own: list[tuple[Row, int, int]], lower: int, upper: int
+    ) -> list[Update[Row, int]]:
+        return listed(few_temporal(table_of(INPUT, changes), table_of(STATE, own), node, lower, upper))
+
+    def begin(content: list[tuple[Row, int, int]], as_of: int) -> list[Update[Row, int]]:
+        return advance(content, [], as_of, as_of + 1)
+
+    hold(SHAPES[name], random.Random(f"{name} {seed}"), advance, begin)
+
+
+def hold(shape: Shape, source: random.Random, advance: Advance, begin: Begin) -> None:
+    """Holds a state, advanced over random histories, against the definition."""
     history = random_history(source)
-    node = TemporalState(ReadCollection(GlobalId("u1"), INPUT, "t"), shape.lower, shape.upper, STATE)
     as_of = FIRST[1] - 1
 
-    def changes(lower: int, upper: int, *, hydrated: bool | None = None) -> DataFrame:
-        chosen = [
+    def changes(lower: int, upper: int, *, hydrated: bool | None = None) -> list[tuple[Row, int, int]]:
+        return [
             one for one in history
             if lower <= one[1] < upper and (hydrated is None or is_hydrated(one[0]) == hydrated)
         ]  # fmt: skip
-        return frame_of(spark, INPUT, chosen)
 
-    nothing = FrameState(frame_of(spark, STATE, []))
-    begun = temporal_updates(changes(*FIRST, hydrated=False), nothing, node, *FIRST)
-    assert begun is not None
-    content = frame_of(spark, INPUT, [(row, as_of, d) for row, t, d in history if t <= as_of and is_hydrated(row)])
-    state = collected(begun.unionAll(temporal_snapshot(content, node, as_of)))
+    content = [(row, as_of, d) for row, t, d in history if t <= as_of and is_hydrated(row)]
+    state = advance(changes(*FIRST, hydrated=False), [], *FIRST) + begin(content, as_of)
     assert all(FIRST[0] <= one.time < FIRST[1] for one in state)
     check(shape, history, state, range(as_of), lambda row: row[0] != "error" and not is_hydrated(row))
     check(shape, history, state, range(as_of, as_of + 1))
     for lower, upper in STEPS:
-        own = FrameState(frame_of(spark, STATE, [(one.data, one.time, one.diff) for one in state if good(one.data)]))
-        made = temporal_updates(changes(lower, upper), own, node, lower, upper)
-        assert made is not None
-        fresh = collected(made)
+        own = [(one.data, one.time, one.diff) for one in state if good(one.data)]
+        fresh = advance(changes(lower, upper), own, lower, upper)
         assert all(lower <= one.time < upper for one in fresh)
         state += fresh
         check(shape, history, state, range(lower - 1, upper))

@@ -15,6 +15,7 @@ from mz_dagster.compute.frame import spark_type
 from mz_dagster.compute.scalar.comparison import compare
 from mz_dagster.compute.scalar.emitted import Invocation, Outcome, call, failing, number, strict, try_cast
 from mz_dagster.compute.scalar.moment import MICROS_OF_DAY, micros_of, moment_of
+from mz_dagster.plan.functions.errors import TIMESTAMP_OUT_OF_RANGE
 from mz_dagster.plan.functions.pure.calendar import EARLIEST_DAY, END_DAY
 from mz_dagster.plan.functions.tables.moments import TIME_FIELDS
 from mz_dagster.plan.scalar import Literal, Scalar
@@ -29,7 +30,6 @@ _MOMENTS = ("date", "timestamp", "timestamptz")
 _MONTH_DAYS = 30
 #: More months than lie between PostgreSQL's first and last year.
 _MANY_MONTHS = 12 * 310_000
-_OUT_OF_RANGE = "22008 timestamp out of range"
 _CLOCK_UNITS = {"hour": 3_600_000_000, "minute": 60_000_000}
 
 
@@ -100,7 +100,7 @@ def _later(invocation: Invocation) -> Outcome:
         start = start + sf.pmod(micros_of(moment, type_), number(MICROS_OF_DAY, "bigint"))
     if constant is None or constant.microseconds:
         start = sf.try_add(start, micros) if sign == 1 else sf.try_subtract(start, micros)
-    return failing(moment_of(start, invocation.type.kind), invocation.values, _OUT_OF_RANGE)
+    return failing(moment_of(start, invocation.type.kind), invocation.values, TIMESTAMP_OUT_OF_RANGE)
 
 
 def _passable(day: Column) -> Column:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as sf
 
 from mz_dagster.compute.scalar.emitted import Invocation, Outcome, decimal, failing, number, strict, try_cast
+from mz_dagster.plan.functions.errors import MZ_TIMESTAMP_OUT_OF_RANGE, STEP_OVERFLOW, TIMESTAMP_OUT_OF_RANGE
 from mz_dagster.plan.functions.pure.calendar import FIRST_DAY, LAST_DAY
 from mz_dagster.plan.functions.table import EXTRACT_FIELDS, TRUNC_UNITS
 from mz_dagster.plan.types import Kind, ScalarType
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 MICROS_OF_DAY = 86_400_000_000
 FIRST_MICRO, LAST_MICRO = FIRST_DAY * MICROS_OF_DAY, (LAST_DAY + 1) * MICROS_OF_DAY - 1
-_TIMESTAMP_RANGE = "22008 timestamp out of range"
-_MZ_TIMESTAMP_RANGE = "22003 mz_timestamp out of range"
 
 
 def micros_of(value: Column, type_: ScalarType) -> Column:
@@ -142,7 +141,7 @@ def _truncate(invocation: Invocation) -> Outcome:
             case _:
                 first, number_ = year - sf.pmod(year - 1, sf.lit(1000)), sf.lit(1)
         start = _start_of(date_of(first, number_, sf.lit(1)))
-    return failing(moment_of(start, type_.kind), [value], _TIMESTAMP_RANGE)
+    return failing(moment_of(start, type_.kind), [value], TIMESTAMP_OUT_OF_RANGE)
 
 
 def _start_of(day: Column) -> Column:
@@ -180,7 +179,7 @@ def _to_date(invocation: Invocation) -> Outcome:
 def _integer_to_mz_timestamp(invocation: Invocation) -> Outcome:
     (value,) = invocation.values
     long = value.cast("bigint")
-    return failing(sf.when(long >= 0, long), [value], _MZ_TIMESTAMP_RANGE)
+    return failing(sf.when(long >= 0, long), [value], MZ_TIMESTAMP_OUT_OF_RANGE)
 
 
 @strict("cast_numeric_to_mz_timestamp", heavy=True)
@@ -188,24 +187,24 @@ def _numeric_to_mz_timestamp(invocation: Invocation) -> Outcome:
     (value,) = invocation.values
     zero = decimal("0", invocation.scalars[0].type.scale)
     whole = sf.when((value >= zero) & (sf.floor(value) == sf.ceil(value)), sf.floor(value))
-    return failing(try_cast(whole, "bigint"), [value], _MZ_TIMESTAMP_RANGE)
+    return failing(try_cast(whole, "bigint"), [value], MZ_TIMESTAMP_OUT_OF_RANGE)
 
 
 @strict("cast_date_to_mz_timestamp", "cast_timestamp_to_mz_timestamp", "cast_timestamptz_to_mz_timestamp", heavy=True)
 def _moment_to_mz_timestamp(invocation: Invocation) -> Outcome:
     (value,) = invocation.values
     millis = _floor_div(micros_of(value, invocation.scalars[0].type), 1000)
-    return failing(sf.when(millis >= 0, millis), [value], _MZ_TIMESTAMP_RANGE)
+    return failing(sf.when(millis >= 0, millis), [value], MZ_TIMESTAMP_OUT_OF_RANGE)
 
 
 @strict("step_mz_timestamp")
 def _step(invocation: Invocation) -> Outcome:
     (value,) = invocation.values
-    return failing(sf.when(value < 2**63 - 1, value + 1), [value], "22003 step mz_timestamp overflow")
+    return failing(sf.when(value < 2**63 - 1, value + 1), [value], STEP_OVERFLOW)
 
 
 @strict("cast_mz_timestamp_to_timestamp", "cast_mz_timestamp_to_timestamptz", heavy=True)
 def _mz_timestamp_to_moment(invocation: Invocation) -> Outcome:
     (value,) = invocation.values
     inside = sf.when(value <= LAST_MICRO // 1000, value)
-    return failing(moment_of(inside * 1000, invocation.type.kind), [value], _TIMESTAMP_RANGE)
+    return failing(moment_of(inside * 1000, invocation.type.kind), [value], TIMESTAMP_OUT_OF_RANGE)

@@ -13,7 +13,7 @@ from pyspark.sql import functions as sf
 from mz_dagster.compute.frame import spark_type
 from mz_dagster.compute.scalar.emitted import Invocation, Outcome, call, strict, try_cast
 from mz_dagster.compute.scalar.text import lower
-from mz_dagster.plan.functions.errors import NUMERIC_OVERFLOW
+from mz_dagster.plan.functions.errors import MZ_TIMESTAMP_OUT_OF_RANGE, NUMERIC_OVERFLOW
 from mz_dagster.plan.functions.literals import (
     FALSE_WORDS,
     FLOAT_PATTERN,
@@ -90,7 +90,7 @@ def _to_mz_timestamp(invocation: Invocation) -> Outcome:
     (value,) = invocation.values
     shaped = sf.rlike(value, sf.lit(rf"\A{SPACE}*[+]?[0-9]+{SPACE}*\z"))
     found = try_cast(sf.when(shaped, _stripped(value)), "bigint")
-    too_large = sf.when(found.isNull() & value.isNotNull(), sf.lit("22003 mz_timestamp out of range"))
+    too_large = sf.when(found.isNull() & value.isNotNull(), sf.lit(MZ_TIMESTAMP_OUT_OF_RANGE))
     return found, sf.when(~shaped, _invalid("mz_timestamp", value)).otherwise(too_large)
 
 

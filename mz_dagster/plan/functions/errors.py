@@ -10,6 +10,9 @@ from mz_dagster.plan.types import Kind
 DIVISION_BY_ZERO = "22012 division by zero"
 NUMERIC_OVERFLOW = "22003 numeric field overflow"
 DATE_OUT_OF_RANGE = "22008 date out of range"
+TIMESTAMP_OUT_OF_RANGE = "22008 timestamp out of range"
+MZ_TIMESTAMP_OUT_OF_RANGE = "22003 mz_timestamp out of range"
+STEP_OVERFLOW = "22003 step mz_timestamp overflow"
 NEGATIVE_MULTIPLICITY = "XX001 a row has a negative multiplicity"
 _OUT_OF_RANGE = {
     Kind.INT2: "22003 smallint out of range",

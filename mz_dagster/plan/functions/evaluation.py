@@ -19,14 +19,17 @@ from typing import Any, TypeAlias
 from mz_dagster.plan.functions.errors import (
     DATE_OUT_OF_RANGE,
     DIVISION_BY_ZERO,
+    MZ_TIMESTAMP_OUT_OF_RANGE,
     NEGATIVE_MULTIPLICITY,
     NUMERIC_OVERFLOW,
+    STEP_OVERFLOW,
+    TIMESTAMP_OUT_OF_RANGE,
     out_of_range,
 )
 from mz_dagster.plan.functions.literals import literal_of
 from mz_dagster.plan.functions.plain import from_plain, to_plain
 from mz_dagster.plan.functions.pure import PURE, SCALED, SqlFailure
-from mz_dagster.plan.functions.pure.calendar import FIRST_DAY, LAST_DAY
+from mz_dagster.plan.functions.pure.calendar import DAY, FIRST_DAY, LAST_DAY
 from mz_dagster.plan.functions.pure.numerics import ROUNDINGS, quotient, remainder, rounded, scaled, to_scale, unscaled
 from mz_dagster.plan.functions.signature import Failure
 from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, Scalar, walk
@@ -47,6 +50,7 @@ _COMPARED = frozenset(
 )
 _COMPARISONS: Mapping[str, Apply] = {name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")}
 _INTEGERS = ("int2", "int4", "int8")
+_MOMENTS = ("timestamp", "timestamptz")
 _FLOATS = ("float4", "float8")
 _STRINGS = ("text", "varchar", "bpchar")
 _LIMITS = {Kind.INT2: 2**15, Kind.INT4: 2**31, Kind.INT8: 2**63}
@@ -322,13 +326,7 @@ def _remainder(_: Call) -> Apply:
 
 
 def _shifted_date(sign: int) -> Callable[[Call], Apply]:
-    def shifted(day: int, days: int) -> int:
-        target = day + sign * days
-        if not FIRST_DAY <= target <= LAST_DAY:
-            raise failure(DATE_OUT_OF_RANGE)
-        return target
-
-    return lambda _: shifted
+    return _within(lambda day, days: day + sign * days, FIRST_DAY, LAST_DAY, DATE_OUT_OF_RANGE)
 
 
 def _multiplicity(_: Call) -> Apply:
@@ -385,6 +383,25 @@ def _read(call: Call) -> Apply:
     return read
 
 
+def _within(apply: Apply, first: int, last: int, error: str) -> Callable[[Call], Apply]:
+    """Returns a function whose results are from `first` to `last`, or that error; None is that, too."""
+
+    def within(*values: Any) -> int:
+        found: int | None = apply(*values)
+        if found is None or not first <= found <= last:
+            raise failure(error)
+        return found
+
+    return lambda _: within
+
+
+def _to_mz_timestamp(apply: Apply) -> Callable[[Call], Apply]:
+    return _within(apply, 0, _LIMITS[Kind.INT8] - 1, MZ_TIMESTAMP_OUT_OF_RANGE)
+
+
+_of_mz_timestamp = _within(lambda millis: millis * 1000, 0, (LAST_DAY + 1) * DAY - 1, TIMESTAMP_OUT_OF_RANGE)
+
+
 def _epoch(call: Call) -> Apply:
     return lambda micros: to_scale(Decimal(micros).scaleb(-6), call.type.scale)
 
@@ -419,6 +436,13 @@ _OWN: Mapping[str, Callable[[Call], Apply]] = {
     "add_date_int4": _shifted_date(1),
     "subtract_date_int4": _shifted_date(-1),
     "subtract_date_date": lambda _: operator.sub,
+    **{f"cast_{kind}_to_mz_timestamp": _to_mz_timestamp(int) for kind in ("int4", "int8")},
+    "cast_numeric_to_mz_timestamp": _to_mz_timestamp(lambda value: int(value) if value == int(value) else None),
+    "cast_date_to_mz_timestamp": _to_mz_timestamp(lambda days: days * (DAY // 1000)),
+    **{f"cast_{kind}_to_mz_timestamp": _to_mz_timestamp(lambda micros: micros // 1000) for kind in _MOMENTS},
+    **{f"cast_mz_timestamp_to_{kind}": _of_mz_timestamp for kind in _MOMENTS},
+    "cast_mz_timestamp_to_text": lambda _: str,
+    "step_mz_timestamp": _within(lambda value: value + 1, 0, _LIMITS[Kind.INT8] - 1, STEP_OVERFLOW),
     "extract_epoch_timestamp": _epoch,
     "extract_epoch_timestamptz": _epoch,
     "multiplicity_int8": _multiplicity,

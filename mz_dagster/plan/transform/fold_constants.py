@@ -48,6 +48,8 @@ from mz_dagster.plan.types import BOOL, INT8, Column, Kind, RelationType
 
 #: So many rows of arrays are written out in a plan.
 _FEW_ROWS = 1000
+#: So long a text or bytea is.
+_FEW_CHARACTERS = 10_000
 
 
 def fold_constants(relation: Relation) -> Relation:
@@ -275,6 +277,7 @@ def _value_of(call: Call) -> Literal | None:
     if call.type.kind in (Kind.ARRAY, Kind.RECORD) or not is_evaluable(call):
         return None
     try:
-        return Literal(value_of(call), call.type)
+        value = value_of(call)
     except SqlFailure:
         return None
+    return None if isinstance(value, str | bytes) and len(value) > _FEW_CHARACTERS else Literal(value, call.type)
