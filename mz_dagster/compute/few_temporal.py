@@ -56,8 +56,8 @@ def few_temporal(changes: pa.Table, own: pa.Table, node: TemporalState, lower: i
     due = own.filter(_is_due(own, arity, lower, upper))
     bounds = [due.column(arity + n).to_pylist() for n in range(3)]
     events = list(_arrived(changes, node, upper))
-    for row, bound in enumerate(zip(*bounds, strict=True), len(changes)):
-        events += _fallen_due(row, *bound, upper)
+    for row, (start, end, valid) in enumerate(zip(*bounds, strict=True), len(changes)):
+        events += _fallen_due(row, start, end, valid, upper)
     data = [f"c{position}" for position in range(arity)]
     given = pa.concat_tables([changes.select([*data, DIFF]), due.select([*data, DIFF])])
     chosen = given.take(pa.array([one.row for one in events], pa.int64()))

@@ -57,6 +57,23 @@ def test_sizes_tell_a_wide_lookup_from_a_narrow_one() -> None:
     assert orders_of(join)["orders"] == ["customer", "nation", "supplier"]
 
 
+def test_what_equals_a_constant_is_few() -> None:
+    """Of orders and customers that are looked up by a row, those are dropped first of which fewer pass."""
+    item = table("item", "orderkey", "custkey")
+    column = reference(ORDERS.relation_type, 1)
+    passing = {
+        "orders": (Filter(ORDERS, (Call("eq_int4", (column, Literal(9, INT4)), BOOL, False),)), CUSTOMER),
+        "customer": (ORDERS, Filter(CUSTOMER, (Call("eq_int4", (column, Literal(9, INT4)), BOOL, False),))),
+    }
+    less = Call("lt_int4", (column, Literal(9, INT4)), BOOL, False)
+    sizes = {**SIZES, "item": 6_000_000}
+    for few, (orders, customer) in passing.items():
+        others = [one if isinstance(one, Filter) else Filter(one, (less,)) for one in (orders, customer)]
+        plan = lower_to_maintained_plan(joined((item, *others), (0, 2), (1, 4)), tuple("abcdef")).output
+        (join,) = joins(ordered_by_size(plan, sizes.__getitem__))
+        assert orders_of(join)["item"][0] == few
+
+
 def test_a_snapshot_begins_where_the_fewest_rows_come_about() -> None:
     only = Filter(NATION, (Call("eq_int4", (reference(NATION.relation_type, 1), Literal(7, INT4)), BOOL, False),))
     relation = joined((ORDERS, CUSTOMER, only), (1, 2), (3, 4))
