@@ -44,8 +44,8 @@ BENCHMARKS = {
     "lookup": Entry("bench.lookup"),
     "dagster": Entry("bench.dagster_tick"),
 }
-#: Those that measure nothing to keep, run when named only.
-TOOLS = {"step": Entry("bench.step")}
+#: Those for who works at it, run when named only.
+TOOLS = {"step": Entry("bench.step"), "some_views": Entry("bench.some_views")}
 _ALL = BENCHMARKS | TOOLS
 
 
@@ -57,6 +57,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--sf", type=float, help="TPC-H's scale factor")
     parser.add_argument("--repetitions", type=int, default=5, help="rounds that are counted (%(default)s)")
+    parser.add_argument("--views", nargs="*", default=(), metavar="q1", help="which views some_views measures (all)")
     parser.add_argument("--full", action="store_true", help="the long ones")
     parser.add_argument("--rebuild", action="store_true", help="make the kept projects anew")
     parser.add_argument("--folder", type=Path, default=REPOSITORY / ".make" / "bench", help="where to keep data")
@@ -74,6 +75,7 @@ def main(arguments: Sequence[str]) -> int:
             repetitions=options.repetitions,
             rebuild=options.rebuild,
             spark_state=options.spark_state,
+            views=tuple(options.views),
         ) as bench:
             bench.results.record("machine", _machine())
             seconds, _ = timed(importlib.import_module(_ALL[name].module).run, bench)

@@ -204,6 +204,7 @@ class Bench:
         scale: TPC-H's scale factor.
         repetitions: How many rounds are counted.
         rebuild: Whether to make anew what is kept of projects.
+        views: Which views `some_views` measures, by their short names; all if it is empty.
     """
 
     folder: Path
@@ -213,6 +214,7 @@ class Bench:
     scale: float
     repetitions: int
     rebuild: bool = False
+    views: tuple[str, ...] = ()
 
     def new_path(self, name: str) -> Path:
         """Returns the path of a file or folder of this run that nothing is at."""
@@ -243,6 +245,7 @@ def running(
     repetitions: int,
     rebuild: bool = False,
     spark_state: Path | None = None,
+    views: tuple[str, ...] = (),
 ) -> Iterator[Bench]:
     """Runs a block with a warm Spark: one of its own, or the one of `spark_state`, which stays."""
     (folder / "work").mkdir(parents=True, exist_ok=True)
@@ -252,7 +255,7 @@ def running(
         say(f"Spark: {'of ' + str(spark_state) if spark_state else 'one for this run'}")
         ensure_server(config)
         warm_up(open_session(config))
-        yield Bench(folder, work, Results(results), config, scale, repetitions, rebuild)
+        yield Bench(folder, work, Results(results), config, scale, repetitions, rebuild, views)
     finally:
         close_sessions()
         if spark_state is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bench.harness import Timing, round_name, say, timed
@@ -56,7 +56,14 @@ class Alone:
     tick: int
 
 
-def alone(project: TpchProject, place: Callable[[], int], repetitions: int, *, warmups: int) -> Alone:
+def alone(
+    project: TpchProject,
+    place: Callable[[], int],
+    repetitions: int,
+    *,
+    warmups: int,
+    views: Sequence[str] = VIEWS,
+) -> Alone:
     """Measures steps of each view alone, all of them in each round.
 
     Args:
@@ -64,14 +71,15 @@ def alone(project: TpchProject, place: Callable[[], int], repetitions: int, *, w
         place: Lets changes arrive.
         repetitions: How many rounds are counted.
         warmups: How many are not.
+        views: Which.
     """
-    own = {view: project.collections_of([view]) for view in VIEWS}
-    found: dict[str, list[float]] = {view: [] for view in VIEWS}
+    own = {view: project.collections_of([view]) for view in views}
+    found: dict[str, list[float]] = {view: [] for view in views}
     changed: set[str] = set()
     for number in range(warmups + repetitions):
         place()
         tick = project.ingest()
-        for view in VIEWS:
+        for view in views:
             seconds, report = timed(project.step, tick, own[view])
             found[view].append(seconds)
             if report.had_work:

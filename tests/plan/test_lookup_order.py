@@ -61,7 +61,7 @@ def test_what_equals_a_constant_is_few() -> None:
     """Of orders and customers that are looked up by a row, those are dropped first of which fewer pass."""
     item = table("item", "orderkey", "custkey")
     column = reference(ORDERS.relation_type, 1)
-    passing = {
+    passing: dict[str, tuple[Relation, Relation]] = {
         "orders": (Filter(ORDERS, (Call("eq_int4", (column, Literal(9, INT4)), BOOL, False),)), CUSTOMER),
         "customer": (ORDERS, Filter(CUSTOMER, (Call("eq_int4", (column, Literal(9, INT4)), BOOL, False),))),
     }
