@@ -159,7 +159,7 @@ def test_processes_at_one_shard_agree(tmp_path: Path) -> None:
         reads = [line for line in outputs[4][0].splitlines() if line.startswith("read ")]
         assert int(reads[-1].split()[1]) >= 3
         assert not any("Traceback" in errors for _, errors in outputs.values()), outputs
-        assert life.row.upper.only > 10
+        assert life.row.upper.only > 5, "they get on"
         life.check()
     with (late := Life(tmp_path, ManualClock(SYSTEM_CLOCK.now_ms() + LATER))).catalog:
         check_nothing_is_left(late)

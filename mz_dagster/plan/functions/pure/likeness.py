@@ -7,7 +7,6 @@ only if matching gets that far: if what precedes it matches a part of the text f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 from mz_dagster.plan.functions.pure.characters import lower
 from mz_dagster.plan.functions.pure.registry import SqlFailure, pure
@@ -20,7 +19,6 @@ Token = tuple[bool, str]
 _ANY, _ONE = (True, "%"), (True, "_")
 
 
-@lru_cache(maxsize=256)
 def tokens(pattern: str) -> tuple[tuple[Token, ...], bool]:
     r"""Returns the pattern's tokens, and whether a lone escape character follows them.
 
