@@ -25,6 +25,8 @@ from mz_dagster.compute.frame import with_positions
 from mz_dagster.compute.histories import linear_over, span
 from mz_dagster.compute.lookup_keys import LookupKeys, is_key
 from mz_dagster.compute.step_reads import HERE_CELLS, StepReads
+from mz_dagster.formalism import GlobalId
+from mz_dagster.plan.lowering import estimated_updates
 from mz_dagster.plan.physical import (
     Accumulate,
     ConstantRows,
@@ -36,11 +38,14 @@ from mz_dagster.plan.physical import (
     TemporalState,
     collections_read,
     identity,
+    physical_inputs,
 )
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+#: Of more changes no joins are made here, which Arrow makes of tables, even if they leave little.
+MOST_JOINED_CHANGES = 200_000
 #: A collection of up to so many rows is read whole.
 WHOLE_ROWS = 20_000
 
@@ -69,10 +74,21 @@ class FewPlans(FewOperators):
 
         They are a table with a column for each of the plan's, `c0`, `c1`, ..., then time, diff and error.
         """
-        changes = sum(self._reads.new_rows(id, self._lower, self._upper) for id in collections_read(node))
-        if self._lower <= FIRST_TIME or changes > few_operators.MOST_CHANGES or not self._is_here(node):
+        if self._lower <= FIRST_TIME or not self._are_few(node) or not self._is_here(node):
             return None
         return self._evaluated(node)
+
+    def _are_few(self, node: Physical) -> bool:
+        """Returns whether little changed for a plan, or joins, as their sizes suggest, leave little of it."""
+
+        def new(id: GlobalId) -> int:
+            return self._reads.new_rows(id, self._lower, self._upper)
+
+        changes = sum(map(new, collections_read(node)))
+        if changes <= few_operators.MOST_CHANGES:
+            return True
+        left = estimated_updates(node, lambda id: self._reads.rows(id, self._upper), new)
+        return has_join(node) and changes <= MOST_JOINED_CHANGES and left <= few_operators.MOST_CHANGES
 
     def _is_met_here(self, node: Physical) -> bool:
         return leaf(node) is not None
@@ -138,3 +154,8 @@ class FewPlans(FewOperators):
     def _over(self, node: Physical, rows: pa.Table) -> pa.Table:
         """Returns the updates of what is linear over a collection, in the place of which a table stands."""
         return self._linear(node, self._over(node.input, rows)) if isinstance(node, Linear) else rows
+
+
+def has_join(node: Physical) -> bool:
+    """Returns whether a plan has a join."""
+    return isinstance(node, DeltaJoin) or any(map(has_join, physical_inputs(node)))

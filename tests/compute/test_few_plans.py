@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from mz_dagster.adapter import Connection, Engine, Isolation, Project
-from mz_dagster.compute import common_lookups, few_plans, step_reads
+from mz_dagster.compute import common_lookups, few_operators, few_plans, step_reads
 from mz_dagster.compute.few_plans import FewPlans
 from mz_dagster.errors import DataError
+from mz_dagster.plan.physical import Accumulate, Linear, Physical, physical_inputs
 from mz_dagster.storage.spark import SparkConfig
 
 VIEWS = {
@@ -82,6 +84,41 @@ def test_views_hold_what_their_queries_say(connection: Connection, monkeypatch: 
             failed += held is None
     assert failed > 0, "an error came"
     assert evaluated[True] > evaluated[False]
+
+
+def test_joins_that_leave_little_of_much_are_made_here(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    connection.execute("CREATE TABLE big (k integer, v integer)")
+    connection.execute("CREATE TABLE small (k integer, name text)")
+    connection.execute("INSERT INTO small VALUES (0, 'x'), (1, 'y'), (2, 'x'), (NULL, 'x')")
+    connection.execute("INSERT INTO big VALUES (0, 1), (1, 2)")
+    query = "SELECT small.name, count(*) AS n, sum(big.v) AS total FROM big JOIN small ON big.k = small.k"
+    views = {"one": f"{query} WHERE small.name = 'x' GROUP BY small.name", "every": f"{query} GROUP BY small.name"}
+    for name, text in views.items():
+        connection.execute(f"CREATE MATERIALIZED VIEW {name} AS {text}")
+    monkeypatch.setattr(few_operators, "MOST_CHANGES", 10)
+    evaluated: defaultdict[int, set[bool]] = defaultdict(set)
+    updates = FewPlans.updates
+
+    def noted_by_changes(plans: FewPlans, node: Physical) -> pa.Table | None:
+        found = updates(plans, node)
+        if isinstance(node, Accumulate):
+            filters = sum(kind == "filter" for one in linears(node) for kind, _ in one.mfp.steps)
+            evaluated[filters].add(found is not None)
+        return found
+
+    monkeypatch.setattr(FewPlans, "updates", noted_by_changes)
+    connection.execute(f"INSERT INTO big VALUES {', '.join(f'({n % 4}, {n})' for n in range(60))}")
+    connection.execute("DELETE FROM big WHERE v < 50")
+    for name, text in views.items():
+        assert rows(connection, f"SELECT * FROM {name}") == rows(connection, text) != Counter()
+    assert evaluated == {1: {True}, 0: {False}}
+
+
+def linears(node: Physical) -> Iterator[Linear]:
+    if isinstance(node, Linear):
+        yield node
+    for one in physical_inputs(node):
+        yield from linears(one)
 
 
 def noted(evaluated: Counter[bool], found: object) -> object:

@@ -18,6 +18,7 @@ that is `shared:N`.
 
 from mz_dagster.plan.lowering.lookup_order import (
     estimated_state,
+    estimated_updates,
     lookup_order,
     ordered_by_size,
     snapshot_ordered_by_size,
@@ -27,6 +28,7 @@ from mz_dagster.plan.lowering.reduce import high_part_type
 
 __all__ = [
     "estimated_state",
+    "estimated_updates",
     "high_part_type",
     "lookup_order",
     "lower_to_maintained_plan",

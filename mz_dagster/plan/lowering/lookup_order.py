@@ -100,6 +100,30 @@ def estimated_rows(plan: Physical, rows: RowCounts) -> float:
             return estimated_rows(physical_inputs(plan)[0], rows)
 
 
+def estimated_updates(plan: Physical, rows: RowCounts, new: RowCounts) -> float:
+    """Returns about how many updates new ones make of a plan; of a state operator, how many come in.
+
+    Args:
+        plan: The plan.
+        rows: How many rows each collection has.
+        new: How many updates of it are new.
+    """
+    match plan:
+        case ReadCollection():
+            return new(plan.id)
+        case ConstantRows():
+            return 0
+        case Linear():
+            return estimated_updates(plan.input, rows, new) * _share(plan)
+        case DeltaJoin():
+            return sum(
+                estimated_updates(one, rows, new) / estimated_rows(one, rows) * list(_intermediate(plan, i, rows))[-1]
+                for i, one in enumerate(plan.inputs)
+            )
+        case _:
+            return sum(estimated_updates(one, rows, new) for one in physical_inputs(plan))
+
+
 def estimated_state(plan: MaintainedPlan, rows: RowCounts) -> dict[str, int]:
     """Returns about how many rows each arrangement of a plan, and its output, will hold, by what its inputs hold."""
     known: dict[GlobalId, int] = {}
