@@ -164,7 +164,8 @@ class FewOperators(ABC):
             case Staged():
                 return few_staged(self._updates(node.input), node, partial(self._held, node))
             case TemporalState():
-                return few_temporal(self._updates(node.input), self._due(node), node, self._lower, self._upper)
+                due = self._due(node)
+                return few_temporal(self._updates(node.input), due, node, self._lower, self._upper)
 
     def _changes(self, read: ReadCollection, node: Physical) -> pa.Table:
         """Returns a collection's updates; columns that `node` does not use may be NULL."""

@@ -1,7 +1,7 @@
 """Plans over few updates of an interval, in this process, with Spark to find what they meet.
 
 What changes in a step is little, mostly. So updates are read here and computed with (`few_operators`), and what Spark
-does is to find, in what is large, the rows of keys that are known.
+does is to find, in what is large, the rows of keys that are known. So it is with more, where joins leave little of it.
 
 What a lookup reads, the cheapest that will do: a collection that is little whole, once for all lookups; what several
 joins of a step ask for alike, as `common_lookups` has it; the files of the keys, if these have few rows; else a query.
