@@ -234,6 +234,7 @@ TOGETHER = (
     "SELECT id FROM t WHERE c LIKE ANY (ARRAY['x%', 'Z'])",
     "SELECT id, c LIKE ANY (ARRAY[c, 'x%'] || 'Z'::text), c NOT ILIKE ALL (ARRAY[c, 'X%'] || 'Z'::text) FROM t",
     "SELECT id FROM t WHERE c NOT LIKE ALL (ARRAY['x%', 'Z']) AND c <> ALL ('{y}')",
+    "SELECT '1 day'::interval = ANY (ARRAY['24 hours'::interval] || '2 days'::interval)",
     "SELECT id, d = ANY (ARRAY[1.5, d]), d < ALL ('{1.50,3}') FROM t",
     "SELECT id, l = ANY (ARRAY[a, b]), a = ANY (ARRAY[l]) FROM t",
     "SELECT id, e = ANY ('{2020-01-01,2020-01-02}'), f = ANY (ARRAY[true]) FROM t",

@@ -40,7 +40,7 @@ POOLS["bools"] = (array_of(BOOL), ["{}", "{t,f}", "{NULL,t}"])
 POOLS["dates"] = (array_of(DATE), ["{}", "{2020-02-29,NULL}", "{0001-01-01,9999-12-31}"])
 POOLS["moments"] = (array_of(TIMESTAMP), ['{"2020-02-29 12:34:56.789",NULL}', "{0001-01-01}"])
 POOLS["prices"] = (array_of(numeric(2)), ["{}", "{1.50,-0.01}", "{NULL,7}"])
-POOLS["intervals"] = (array_of(INTERVAL), ['{"1 mon 2 days",NULL,-00:00:01.5}'])
+POOLS["intervals"] = (array_of(INTERVAL), ['{"1 mon 2 days",NULL,-00:00:01.5}', '{"30 days","24:00:00"}'])
 POOLS["uuids"] = (array_of(UUID), ["{00000000-0000-4000-8000-00000000000a,NULL}"])
 POOLS["byteas"] = (array_of(BYTEA), [r'{"\\x00ff",""}'])
 POOLS["jsonbs"] = (array_of(JSONB), [r'{"{\"b\": 1.50, \"a\": null}",1,NULL}'])
@@ -129,6 +129,8 @@ def _quantified() -> Iterator[Example]:
         (("few_int4", "ints"), "<", "lt_int4"),
         (("few_int4", "ints"), "<>", "ne_int4"),
         (("text", "texts"), "LIKE", "like_text"),
+        (("iv", "intervals"), "=", "eq_interval"),
+        (("iv", "intervals"), "<", "lt_interval"),
     ):
         for word, quantifier in (("ANY", "any_element"), ("ALL", "all_elements")):
             call = Call(quantifier, (*columns_of(pools), Literal(name, TEXT)), BOOL)
