@@ -4,6 +4,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 # The replay's ticks for `make run`; empty: the UI.
 TICKS ?=
+# Who computes in `make run`: auto, spark or local; empty: as mz.toml says.
+ENGINE ?=
 # Which benchmarks `make bench` runs, and at which scale factor; empty: all, each at its own.
 BENCH ?=
 SF ?=
@@ -16,7 +18,7 @@ export DAGSTER_DISABLE_TELEMETRY := yes
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup java postgres chromium run test test-deep bench bench-full lint lock clean
+.PHONY: help setup java postgres chromium run test test-fast test-deep bench bench-full lint docs dist lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST)
@@ -47,9 +49,9 @@ postgres:
 chromium:
 	@sh setup/system.sh chromium
 
-run: setup ## replay TICKS=n ticks of the demo and print what they made; without TICKS open the UI on 127.0.0.1
+run: setup ## replay TICKS=n ticks of the demo, by ENGINE=spark or local, and print what they made; else open the UI
 	@mkdir -p "$(DAGSTER_HOME)"
-	$(BIN)/mz-dagster $(if $(TICKS),run --ticks $(TICKS),dev)
+	$(if $(ENGINE),MZ_ENGINE=$(ENGINE)) $(BIN)/mz-dagster $(if $(TICKS),run --ticks $(TICKS),dev)
 
 lint: .make/project ## check style and types
 	$(BIN)/ruff check .
@@ -58,6 +60,9 @@ lint: .make/project ## check style and types
 
 test: setup lint postgres chromium ## lint, then every test that is not deep
 	$(BIN)/python -m pytest -q -m "not deep" --numprocesses 4 --dist loadfile --no-loadscope-reorder
+
+test-fast: setup lint postgres ## lint, then the tests that start no Spark and are not long
+	$(BIN)/python -m pytest -q --fast --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
 test-deep: setup postgres ## the long-running tests
 	$(BIN)/python -m pytest -q -m deep --timeout 3600
@@ -70,6 +75,13 @@ bench: setup ## run all benchmarks, or BENCH=name at SF=n: text, bench/results.j
 bench-full: setup ## the benchmarks that take hours: scale factor 10
 	$(BIN)/python -m bench $(BENCH) --full
 	$(BIN)/python -m bench.plots
+
+docs: .make/project ## build the documentation as a site, in build/site
+	$(BIN)/python -m docs.functions
+	$(BIN)/mkdocs build
+
+dist: .make/project ## build the wheel, in dist/
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
 
 # The lock names no host: where packages come from is the machine's business.
 lock: .make/venv ## write requirements.lock anew

@@ -23,11 +23,13 @@ class Entry:
         module: Which has `run`.
         scale: TPC-H's scale factor by default; of benchmarks with data of their own, the part of its whole size.
         full: The scale factors of the long run.
+        warm: Whether Spark is up before it begins; else it is only started by what needs it.
     """
 
     module: str
     scale: float = 1
     full: tuple[float, ...] = ()
+    warm: bool = True
 
 
 #: By name, in the order in which they are run.
@@ -39,10 +41,13 @@ BENCHMARKS = {
     "growth": Entry("bench.growth", full=(10,)),
     "graphs": Entry("bench.graphs"),
     "idle": Entry("bench.idle"),
+    "objects": Entry("bench.objects"),
     "catch_up": Entry("bench.catch_up"),
     "insert_only": Entry("bench.insert_only"),
     "lookup": Entry("bench.lookup"),
+    "writes": Entry("bench.writes"),
     "dagster": Entry("bench.dagster_tick"),
+    "medallion": Entry("bench.medallion", scale=0.02, full=(1,), warm=False),
 }
 #: Those for who works at it, run when named only.
 TOOLS = {"step": Entry("bench.step"), "some_views": Entry("bench.some_views")}
@@ -76,6 +81,7 @@ def main(arguments: Sequence[str]) -> int:
             rebuild=options.rebuild,
             spark_state=options.spark_state,
             views=tuple(options.views),
+            warm=_ALL[name].warm,
         ) as bench:
             bench.results.record("machine", _machine())
             seconds, _ = timed(importlib.import_module(_ALL[name].module).run, bench)

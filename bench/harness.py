@@ -18,7 +18,15 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from mz_dagster.clock import SYSTEM_CLOCK
-from mz_dagster.storage.spark import SparkConfig, close_sessions, ensure_server, open_session, stop_server, warm_up
+from mz_dagster.storage.spark import (
+    SparkConfig,
+    close_sessions,
+    ensure_server,
+    open_session,
+    server_status,
+    stop_server,
+    warm_up,
+)
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 #: Heap of the server on which both sides of every comparison run.
@@ -246,18 +254,22 @@ def running(
     rebuild: bool = False,
     spark_state: Path | None = None,
     views: tuple[str, ...] = (),
+    warm: bool = True,
 ) -> Iterator[Bench]:
-    """Runs a block with a warm Spark: one of its own, or the one of `spark_state`, which stays."""
+    """Runs a block with a Spark, `warm` or to be started: one of its own, or the one of `spark_state`, which stays."""
     (folder / "work").mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(dir=folder / "work", prefix=f"{os.getpid()}-"))
-    config = SparkConfig(state_dir=spark_state or work / "spark", driver_memory=MEMORY)
+    # What Spark has done is asked of its UI.
+    conf = {"spark.ui.enabled": "true"}
+    config = SparkConfig(state_dir=spark_state or work / "spark", driver_memory=MEMORY, conf=conf)
     try:
-        say(f"Spark: {'of ' + str(spark_state) if spark_state else 'one for this run'}")
-        ensure_server(config)
-        warm_up(open_session(config))
+        if warm:
+            say(f"Spark: {'of ' + str(spark_state) if spark_state else 'one for this run'}")
+            ensure_server(config)
+            warm_up(open_session(config))
         yield Bench(folder, work, Results(results), config, scale, repetitions, rebuild, views)
     finally:
         close_sessions()
-        if spark_state is None:
+        if spark_state is None and server_status(config.state_dir) is not None:
             stop_server(config.state_dir)
         shutil.rmtree(work, ignore_errors=True)

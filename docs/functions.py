@@ -21,13 +21,15 @@ _HEAD = """\
 
 Made from the table of functions by `python -m docs.functions`; what is not here is refused when a query is bound, with
 its position. Each returns what PostgreSQL 15 returns, value or error, in UTC and with C collation. Arguments are cast
-as in PostgreSQL: `smallint` fits where `integer` is named. A `numeric` result has a scale that is fixed when the query
-is bound, and 38 digits in all.
+as in PostgreSQL: `smallint` fits where `integer` is named. `numeric` has a scale that is fixed when the query is bound,
+and 38 digits in all; `unconstrained numeric` is SQL's `numeric` without a scale, of any number of digits.
 
 Beside these there are forms with a syntax of their own: `AND`, `OR`, `NOT`, `IS [NOT] NULL | TRUE | FALSE | UNKNOWN |
 DISTINCT FROM`, `BETWEEN`, `IN`, `ANY`, `ALL`, `EXISTS`, `CASE`, `CAST`, `coalesce`, `nullif`, `greatest`, `least`,
-`concat`, `concat_ws`, `format`, `extract`, `date_part`, `date_trunc`, `AT TIME ZONE`, `OVERLAPS`, `ROW`, `ARRAY`,
-subscripts and slices, `jsonb_build_array`, `jsonb_build_object`, `to_jsonb`, and `mz_now()`.
+`concat`, `concat_ws`, `format`, `extract`, `date_part`, `date_trunc` and `make_timestamptz`, both also with a zone,
+`AT TIME ZONE`, `OVERLAPS`, `ROW`, `ARRAY`, subscripts and slices, `jsonb_build_array`, `jsonb_build_object`,
+`to_jsonb`, and `mz_now()`. Types are functions, too: `float8(x)`. `round(x::numeric, 2)` rounds a double, as in
+PostgreSQL.
 
 Aggregates: `count`, `sum`, `avg`, `min`, `max`, `bool_and`, `every`, `bool_or`, `bit_and`, `bit_or`, `bit_xor`,
 `variance`, `var_pop`, `var_samp`, `stddev`, `stddev_pop`, `stddev_samp`, `corr`, `covar_pop`, `covar_samp`, `regr_*`,

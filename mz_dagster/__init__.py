@@ -4,6 +4,8 @@
     connection = mz_dagster.connect("path/to/folder")       # a PEP 249 connection; creates an embedded project
     frame = mz_dagster.read(spark, "departures", as_of)     # a view at a time, as a Spark DataFrame
 
+What PEP 249 wants of a module besides is in `mz_dagster.dbapi`.
+
 What Dagster needs (`mz_assets`, `MzResource`, `MzProjectComponent`, ...) is here too, and is imported only when it is
 asked for, so that a session does not pay for Dagster. `dg` asks for all of it: it looks through `dir(mz_dagster)` for
 components.
@@ -42,18 +44,6 @@ if TYPE_CHECKING:
         mz_assets,
         step_selection,
     )
-
-#: PEP 249: threads may share the module, but not connections.
-threadsafety = 1
-#: PEP 249: the version of the interface.
-apilevel = "2.0"
-#: PEP 249: parameters are written `?`.
-paramstyle = "qmark"
-
-
-class Warning(Exception):
-    """PEP 249's class for warnings; none is raised."""
-
 
 _ORCHESTRATION = (
     "MzDagsterTranslator",
@@ -100,9 +90,7 @@ __all__ = [
     "ProgrammingError",
     "Project",
     "StepResult",
-    "Warning",
     "__version__",
-    "apilevel",
     "build_compaction_job",
     "build_compaction_schedule",
     "build_continuous_job",
@@ -112,8 +100,6 @@ __all__ = [
     "build_retention_sensor",
     "connect",
     "mz_assets",
-    "paramstyle",
     "read",
     "step_selection",
-    "threadsafety",
 ]

@@ -2,9 +2,9 @@
 
 Owns arguments, what is printed, and exit codes: 0 if the command did what it says, 1 if it failed (the
 error, its detail and its hint go to standard error), 2 if the arguments are wrong, 3 if `plan --check` found changes,
-130 if interrupted. Every command but `sql`, `init` and `restore` needs a project: the folder named by `--project`, or
-the nearest folder above the current one that holds an `mz.toml`; `sql` makes any folder an embedded project, as
-`mz_dagster.connect` does.
+130 if interrupted, 143 if terminated. Every command but `sql`, `init` and `restore` needs a project: the folder named
+by `--project`, or the nearest folder above the current one that holds an `mz.toml`; `sql` makes any folder an embedded
+project, as `mz_dagster.connect` does.
 
 It decides nothing: each command is a call of the adapter or of the orchestration.
 """
@@ -12,26 +12,35 @@ It decides nothing: each command is a call of the adapter or of the orchestratio
 from __future__ import annotations
 
 import argparse
+import gc
 import logging
 import os
 import shlex
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mz_dagster.errors import Error
+from mz_dagster.clock import SYSTEM_CLOCK
+from mz_dagster.errors import Error, InternalError, ProgrammingError
 from mz_dagster.version import __version__
 
 if TYPE_CHECKING:
-    from mz_dagster.adapter import Change, ChangePlan, Engine, Hydration, Project, Session
+    from mz_dagster.adapter import Change, ChangePlan, Engine, Fault, Hydration, Project, Session
     from mz_dagster.orchestration.drive import RunDone
+    from mz_dagster.storage.spark import ServerInfo
+
+#: After how many new objects, and young collections, Python looks for cycles. To load the modules makes a million
+#: objects that stay, and to look through them as often as by default takes a seventh of the time of a short command.
+_COLLECTED_AFTER = (50_000, 20, 20)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit code."""
+    gc.set_threshold(*_COLLECTED_AFTER)
     parser = _parser()
     options = parser.parse_args(arguments)
     logging.basicConfig(
@@ -39,16 +48,50 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     command: Callable[[argparse.Namespace], int] = options.command
     try:
-        return command(options)
+        with _terminable():
+            return command(options)
     except Error as error:
-        print(f"ERROR: {error}", file=sys.stderr)
+        print(error.shown(), file=sys.stderr)
         return 1
     except BrokenPipeError:
         sys.stderr.close()
         return 1
+    except Terminated:
+        print("terminated; what was acknowledged is durable", file=sys.stderr)
+        return 128 + signal.SIGTERM
+    except Exception as error:
+        # Not by a boundary around the command: a pipe that broke ends it in peace.
+        from mz_dagster.storage.foreign import as_error
+
+        told = as_error(error)
+        if isinstance(told, InternalError):
+            logging.getLogger("mz_dagster").error("unexpected error", exc_info=error)
+        print(told.shown(), file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("interrupted; what was acknowledged is durable", file=sys.stderr)
-        return 130
+        return 128 + signal.SIGINT
+
+
+class Terminated(KeyboardInterrupt):
+    """Says that the process was asked to end, so that it gives its leases back on its way out."""
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Ends a block by `Terminated` when SIGTERM arrives; elsewhere than in the main thread it cannot, and does not."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def terminate(number: int, frame: object) -> None:
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -101,12 +144,42 @@ def _parser() -> argparse.ArgumentParser:
     restore.add_argument("--catalog", metavar="URL", help="a database for its catalog (default: SQLite in the project)")
     restore.set_defaults(command=_restore)
 
+    recover = commands.add_parser("recover", help="give the project, whose catalog is lost, that of a backup")
+    recover.add_argument("source", type=Path, help="the backup")
+    recover.add_argument("--damaged", action="store_true", help="move the damaged catalog that is there out of the way")
+    recover.set_defaults(command=_recover)
+
     doctor = commands.add_parser("doctor", help="check every invariant of the project; exit with 1 if one is broken")
     doctor.add_argument(
         "--deep", action="store_true", help="read every row, and hash every file that a source has read"
     )
     doctor.add_argument("--repair", action="store_true", help="repair what is safe to repair, and check again")
+    doctor.add_argument(
+        "--from-backup",
+        type=Path,
+        metavar="FOLDER",
+        help="first put data files that are damaged or gone back from a backup, as they were written",
+    )
     doctor.set_defaults(command=_doctor)
+
+    rebuild = commands.add_parser(
+        "rebuild", help="make damaged views and indexes anew from what they read, with all that reads them"
+    )
+    rebuild.add_argument(
+        "names",
+        nargs="+",
+        metavar="NAME",
+        help="a view or an index, by name or id; or an arrangement, as doctor and frontiers call it",
+    )
+    rebuild.set_defaults(command=_rebuild)
+
+    reread = commands.add_parser("reread", help="read all files of a damaged source again, into the same collection")
+    reread.add_argument("name", metavar="SOURCE", help="the source, by name or id")
+    reread.set_defaults(command=_reread)
+
+    quarantine = commands.add_parser("quarantine", help="list what repairs moved out of the way and nothing reads")
+    quarantine.add_argument("--empty", action="store_true", help="delete it, for good")
+    quarantine.set_defaults(command=_quarantine)
 
     explain = commands.add_parser("explain", help="show how a view or a query is maintained")
     explain.add_argument("target", help="the name of a view, or a query")
@@ -123,6 +196,9 @@ def _parser() -> argparse.ArgumentParser:
 
     spark = commands.add_parser("spark", help="start, stop or look at the project's Spark")
     spark.add_argument("what", choices=["start", "stop", "status"])
+    spark.add_argument(
+        "--all", action="store_true", help="stop or look at the local servers of all projects of this user"
+    )
     spark.set_defaults(command=_spark)
     return parser
 
@@ -172,17 +248,23 @@ def _init(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     from mz_dagster.adapter import Engine
-    from mz_dagster.orchestration.drive import drive, instance_of, load_definitions
+    from mz_dagster.orchestration.drive import RunFailed, drive, instance_of, load_definitions
 
     project = _project(options)
     print(f"project {project.name} in {project.root}", flush=True)
     if options.continuous:
         return _run_continuously(options, project)
+    done, failure = options.ticks, None
     with instance_of(project) as instance:
-        done = drive(load_definitions(project), instance, ticks=options.ticks, on_run=_print_run, tell=_print_line)
+        try:
+            done = drive(load_definitions(project), instance, ticks=options.ticks, on_run=_print_run, tell=_print_line)
+        except RunFailed as failed:
+            failure = failed
     with Engine(project) as engine:
-        _print_views(engine, options.rows)
+        unread = _print_views(engine, options.rows)
         _print_frontiers(engine)
+    if told := failure or unread:
+        raise told
     if done < options.ticks:
         print(f"{done} of {options.ticks} ticks: the sensors found nothing more to do")
     return 0
@@ -204,7 +286,7 @@ def _run_continuously(options: argparse.Namespace, project: Project) -> int:
     timeline = options.timeline or project.timeline
     with instance_of(project) as instance, Engine(project) as engine:
         repository = load_definitions(project).get_repository_def()
-        engine.apply()
+        _apply_told(engine)
         specs = asset_specs(repository, engine, timeline)
         loop = Continuous(engine, instance, timeline, specs, _print_line, options.interval, options.for_s, stop)
         before = {number: signal.signal(number, ended) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -218,6 +300,10 @@ def _run_continuously(options: argparse.Namespace, project: Project) -> int:
     return 0
 
 
+#: After how long a statement says what it is about, in milliseconds.
+_SLOW_MS = 2000
+
+
 def _print_line(line: str) -> None:
     print(line, flush=True)
 
@@ -225,22 +311,41 @@ def _print_line(line: str) -> None:
 def _print_run(run: RunDone) -> None:
     print(f"\ntick {run.partition}: {run.seconds:.1f} s")
     _print_table(
-        ("collection", "outcome", "updates", "errors", "spark s"),
-        [(one.name, one.outcome, one.rows, one.errors, f"{one.spark_s:.2f}") for one in run.assets],
+        ("collection", "outcome", "updates", "errors", "seconds", "engine"),
+        [(one.name, one.outcome, one.rows, one.errors, f"{one.seconds:.2f}", one.engine) for one in run.assets],
     )
     sys.stdout.flush()
 
 
-def _print_views(engine: Engine, limit: int) -> None:
+def _print_views(engine: Engine, limit: int) -> Error | None:
+    """Prints the first rows of each view, or why it cannot be read; returns the first such reason."""
     from mz_dagster.adapter import Session
+    from mz_dagster.sql.cursor import quoted
 
     session = Session(engine)
+    unread: Error | None = None
     for row in engine.catalog.objects("materialized view"):
         if row.name is None:
             continue
-        result = session.execute(f'SELECT * FROM "{row.name}" ORDER BY 1, 2 LIMIT {limit}')
         print(f"\n{row.name}")
+        try:
+            result = session.execute(f"SELECT * FROM {quoted(row.name)} ORDER BY 1 LIMIT {limit}")
+        except Error as error:
+            print(f"cannot be read: {error.message}")
+            unread = unread or error
+            continue
         _print_table([column.name for column in result.columns], result.rows)
+    return unread
+
+
+def _apply_told(engine: Engine) -> None:
+    """Applies the project; what is wrong in it is told, and the rest goes on."""
+    from mz_dagster.adapter import NotAllApplied
+
+    try:
+        engine.apply()
+    except NotAllApplied as error:
+        _print_faults(error.plan.faults)
 
 
 def _dev(options: argparse.Namespace) -> int:
@@ -249,7 +354,7 @@ def _dev(options: argparse.Namespace) -> int:
 
     project = _project(options)
     with Engine(project) as engine:
-        engine.apply()
+        _apply_told(engine)
     home = dagster_home(project)
     os.environ["DAGSTER_HOME"] = str(home)
     dagster = Path(sys.executable).with_name("dagster")
@@ -265,28 +370,43 @@ def _sql(options: argparse.Namespace) -> int:
     project = Project.load(options.project) if options.project is not None else Project.find_or_embed(Path.cwd())
     isolation = Isolation.SERIALIZABLE if options.serializable else Isolation.STRICT_SERIALIZABLE
     with Engine(project) as engine:
-        session = Session(engine, isolation)
-        if options.statements is None and sys.stdin.isatty():
-            _shell(session)
-        else:
-            for text in options.statements or [sys.stdin.read()]:
-                _execute(session, text)
+        progress = _Progress()
+        with closing(Session(engine, isolation, progress=progress)) as session:
+            if options.statements is None and sys.stdin.isatty():
+                _shell(session, progress)
+            else:
+                for text in options.statements or [sys.stdin.read()]:
+                    _execute(session, text, progress)
     return 0
 
 
-def _execute(session: Session, text: str) -> None:
-    """Executes the statements of a text and prints what each returns."""
-    from mz_dagster.sql import parse
+class _Progress:
+    """Prints, beside the results, what a statement is about that is not done at once."""
 
-    for statement in parse(text):
-        result = session.sequence(statement)
+    def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Notes that a statement begins."""
+        self._begun_ms = SYSTEM_CLOCK.monotonic_ms()
+
+    def __call__(self, line: str) -> None:
+        if SYSTEM_CLOCK.monotonic_ms() - self._begun_ms >= _SLOW_MS:
+            print(line, file=sys.stderr, flush=True)
+
+
+def _execute(session: Session, text: str, progress: _Progress) -> None:
+    """Executes the statements of a text one by one, up to the first error, and prints what each returns."""
+    progress.begin()
+    for result in session.execute_each(text):
+        progress.begin()
         if result.columns:
             _print_table([column.name for column in result.columns], result.rows)
         else:
             print(result.tag)
 
 
-def _shell(session: Session) -> None:
+def _shell(session: Session, progress: _Progress) -> None:
     """Reads statements from a terminal, each up to its semicolon, until the input ends."""
     import readline  # noqa: F401  # gives `input` a history and keys to edit with
 
@@ -298,15 +418,19 @@ def _shell(session: Session) -> None:
         except EOFError:
             print()
             return
+        except Terminated:
+            raise
         except KeyboardInterrupt:
             print()
             text = ""
             continue
         if text.rstrip().endswith(";"):
             try:
-                _execute(session, text)
+                _execute(session, text, progress)
             except Error as error:
-                print(f"ERROR: {error}")
+                print(error.shown())
+            except KeyboardInterrupt:
+                print("interrupted; nothing is left of the statement")
             text = ""
 
 
@@ -321,6 +445,7 @@ def _print_frontiers(engine: Engine) -> None:
     counts = engine.catalog.live_batch_counts()
     print("\nfrontiers")
     rows = []
+    reasons = {**engine.definition_faults(), **engine.reasons()}
     for row in engine.catalog.collections():
         batches, stats = counts.get(row.id, (0, None))
         rows.append(
@@ -333,10 +458,11 @@ def _print_frontiers(engine: Engine) -> None:
                 stats.rows if stats else 0,
                 stats.errors if stats else 0,
                 stats.bytes if stats else 0,
-                row.failure or "",
+                reasons.get(row.id, ""),
             )
         )
     _print_table(("collection", "timeline", "since", "upper", "batches", "updates", "errors", "bytes", "failure"), rows)
+    _print_faults(engine.faults())
 
 
 def _compact(options: argparse.Namespace) -> int:
@@ -360,6 +486,7 @@ def _plan(options: argparse.Namespace) -> int:
 
     plan, cost = preview_changes(_project(options), drop=options.drop)
     _print_changes(plan)
+    _print_faults(plan.faults)
     if cost.hydrations:
         print("\nhydrating, at the next step")
         _print_table(
@@ -375,7 +502,16 @@ def _plan(options: argparse.Namespace) -> int:
     for one in cost.hydrations:
         if one.lost_files:
             print(f"\nWARNING: {one.lost_files} files that {one.name} has read are gone; what only they told is lost")
+    if plan.faults:
+        return 1
     return 3 if options.check and plan.changed else 0
+
+
+def _print_faults(faults: Sequence[Fault]) -> None:
+    """Prints what in the project's files cannot be used, and what waits for it."""
+    for one in faults:
+        called = "" if one.waits_for is None else f'"{one.name}" '
+        print(f"ERROR: {called}{one.error}", file=sys.stderr)
 
 
 def _print_changes(plan: ChangePlan) -> None:
@@ -385,16 +521,24 @@ def _print_changes(plan: ChangePlan) -> None:
         if one.name not in plan.kept
     ]
     why = "no file defines it any more"
+    replaced = {*plan.created, *plan.replaced, *plan.dropped}
+    for each in plan.replanned:
+        if each.name not in replaced:
+            verb = "rehydrate" if each.row.has_collection else "replace"
+            until = "not readable" if each.row.has_collection else ""
+            rows.append((verb, each.row.kind, each.name, each.reason, until))
+    anew = {each.name for each in plan.replanned}
     for row in plan.orphans:
         rows.append(("drop" if plan.drops else "leave", row.kind, str(row.name), why, "" if plan.drops else "readable"))
     if rows:
         _print_table(("action", "kind", "name", "because", "until hydrated"), rows)
-    if not plan.changed:
+    if not plan.changed and not plan.faults:
         print("nothing to change")
-    if plan.kept:
-        print(f"kept: {', '.join(plan.kept)}")
-    if plan.outside:
-        print(f"made in sessions, left alone: {', '.join(plan.outside)}")
+    kept, outside = ([name for name in names if name not in anew] for names in (plan.kept, plan.outside))
+    if kept:
+        print(f"kept: {', '.join(kept)}")
+    if outside:
+        print(f"made in sessions, left alone: {', '.join(outside)}")
     if plan.orphaned:
         print(f"with --drop would go: {', '.join(plan.orphaned)}")
 
@@ -420,11 +564,17 @@ def _hydration(one: Hydration) -> tuple[object, ...]:
 
 
 def _apply(options: argparse.Namespace) -> int:
+    from mz_dagster.adapter import NotAllApplied
+
     with _engine(options) as engine:
-        applied = engine.apply(drop=options.drop)
+        try:
+            applied = engine.apply(drop=options.drop)
+        except NotAllApplied as error:
+            applied = error.plan
     for verb, names in (
         ("created", applied.created),
         ("replaced", applied.replaced),
+        ("made anew, for this release plans it otherwise", tuple(one.name for one in applied.replanned)),
         ("dropped", applied.dropped),
         ("kept", applied.kept),
     ):
@@ -432,11 +582,12 @@ def _apply(options: argparse.Namespace) -> int:
             print(f"{verb}: {', '.join(names)}")
     if applied.orphaned:
         print(f"no file defines any more: {', '.join(applied.orphaned)} (apply --drop drops them)")
-    return 0
+    _print_faults(applied.faults)
+    return 1 if applied.faults else 0
 
 
 def _backup(options: argparse.Namespace) -> int:
-    from mz_dagster.adapter.backup import backup
+    from mz_dagster.operations.backup import backup
 
     made = backup(_project(options), options.target, progress=_print_line)
     print(f"backed up {made.project}: {len(made.files)} files, {made.bytes} bytes in {options.target}")
@@ -446,7 +597,7 @@ def _backup(options: argparse.Namespace) -> int:
 
 
 def _restore(options: argparse.Namespace) -> int:
-    from mz_dagster.adapter.backup import restore
+    from mz_dagster.operations.backup import restore
 
     made = restore(options.source, options.folder, catalog_url=options.catalog, progress=_print_line)
     print(f"restored {made.manifest.project} in {made.root}")
@@ -456,17 +607,57 @@ def _restore(options: argparse.Namespace) -> int:
     return 0
 
 
+def _recover(options: argparse.Namespace) -> int:
+    from mz_dagster.operations.backup import recover
+
+    recover(_project(options), options.source, damaged=options.damaged, progress=_print_line)
+    print("the project is what it was when it was backed up; the next poll takes the files that came since")
+    return 0
+
+
 def _doctor(options: argparse.Namespace) -> int:
-    from mz_dagster.adapter.doctor import examine
+    from mz_dagster.operations.doctor import examine
 
     root = options.project if options.project is not None else _nearest_project(Path.cwd())
-    found = examine(root, deep=options.deep, repair=options.repair, progress=_print_line)
+    found = examine(root, deep=options.deep, repair=options.repair, backup=options.from_backup, progress=_print_line)
     for line in found.repaired:
         print(f"repair: {line}")
     for one in found.findings:
         print(one)
     print("healthy" if found.healthy else "broken")
     return 0 if found.healthy else 1
+
+
+def _rebuild(options: argparse.Namespace) -> int:
+    from mz_dagster.adapter.rebuilding import rebuild
+
+    with _engine(options) as engine:
+        done = rebuild(engine, options.names, progress=_print_line)
+    print(f"made anew: {', '.join(one.name for one in done)}")
+    return 0
+
+
+def _reread(options: argparse.Namespace) -> int:
+    from mz_dagster.operations.rereading import reread
+
+    with _engine(options) as engine:
+        done = reread(engine, options.name, progress=_print_line)
+    print(f"read {done.files} files again: {done.updates} updates; what reads it is as it was")
+    return 0
+
+
+def _quarantine(options: argparse.Namespace) -> int:
+    from mz_dagster.operations.quarantine import empty_quarantine, kept_files
+
+    project = _project(options)
+    if options.empty:
+        print(f"deleted {empty_quarantine(project)} files")
+        return 0
+    kept = list(kept_files(project))
+    for one in kept:
+        print(f"{one.path}  {one.bytes} bytes")
+    print(f"{len(kept)} files" + (", kept until --empty" if kept else ""))
+    return 0
 
 
 def _nearest_project(start: Path) -> Path:
@@ -478,23 +669,35 @@ def _nearest_project(start: Path) -> Path:
 
 def _spark(options: argparse.Namespace) -> int:
     from mz_dagster.adapter.engine import spark_config
-    from mz_dagster.storage.spark import ensure_server, server_status, stop_server
+    from mz_dagster.storage.spark import ensure_server, known_state_dirs, server_status, stop_server
 
+    if options.all:
+        if options.what == "start":
+            raise ProgrammingError("--all is for stop and status", hint="A server is started for one project.")
+        running = [(folder, status) for folder in known_state_dirs() if (status := server_status(folder)) is not None]
+        for folder, status in running:
+            print(f"{folder}: {_running(status)}" if options.what == "status" else f"{folder}: stopping", flush=True)
+            if options.what == "stop":
+                stop_server(folder)
+        print(f"{len(running)} {'stopped' if options.what == 'stop' else 'running'}")
+        return 0
     config = spark_config(_project(options))
     if not config.embedded:
         print("the project names its own Spark; start, stop and look at it with its own tools")
         return 0
     match options.what:
         case "start":
-            server = ensure_server(config)
-            print(f"running: {server.url} (process {server.pid}), UI {server.ui_url}")
+            print(_running(ensure_server(config)))
         case "stop":
             print("stopped" if stop_server(config.state_dir) else "was not running")
         case _:
             status = server_status(config.state_dir)
-            running = "" if status is None else f"running: {status.url} (process {status.pid}), UI {status.ui_url}"
-            print(running or "not running")
+            print("not running" if status is None else _running(status))
     return 0
+
+
+def _running(server: ServerInfo) -> str:
+    return f"running: {server.url} (process {server.pid})" + (f", UI {server.ui_url}" if server.ui_url else "")
 
 
 # ---- printing

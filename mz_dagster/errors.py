@@ -16,8 +16,6 @@ race) are values, not exceptions.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 
 class Error(Exception):
     """Is the base of all errors this package raises on purpose.
@@ -27,7 +25,7 @@ class Error(Exception):
         detail: A sentence with the facts, or None.
         hint: A sentence that says what to do, or None.
         position: The 1-based character offset in the SQL text that is to blame, or None.
-        sqlstate: The five-character SQLSTATE code of the class.
+        sqlstate: The five-character SQLSTATE code: that of the class, or of the data where the data say which.
 
     Example:
         >>> print(ProgrammingError("no such thing", hint="Create it."))
@@ -35,7 +33,7 @@ class Error(Exception):
         HINT: Create it.
     """
 
-    sqlstate: ClassVar[str] = "XX000"
+    sqlstate: str = "XX000"
 
     def __init__(
         self,
@@ -52,12 +50,40 @@ class Error(Exception):
         self.position = position
 
     def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def shown(self) -> str:
+        """Returns the error as psql shows one to a person: with the line to blame, where `point_out` has noted it."""
+        first, *others = self._lines()
+        return "\n".join((f"ERROR: {first}", *getattr(self, "__notes__", ()), *others))
+
+    def _lines(self) -> list[str]:
         lines = [self.message if self.position is None else f"{self.message} at character {self.position}"]
         if self.detail:
             lines.append(f"DETAIL: {self.detail}")
         if self.hint:
             lines.append(f"HINT: {self.hint}")
-        return "\n".join(lines)
+        return lines
+
+    def point_out(self, sql: str) -> None:
+        """Adds a note of the line of `sql` that is to blame, with a caret below the position, as psql shows it.
+
+        Tracebacks show it, and `shown`. Nothing happens if there is no position, or it is noted already.
+        """
+        if self.position is None or getattr(self, "__notes__", None):
+            return
+        before = sql[: self.position - 1]
+        start = before.rfind("\n") + 1
+        column = len(before) - start
+        first = max(0, column - _SHOWN_AROUND)
+        line = sql[start:].partition("\n")[0]
+        shown = f"{'...' if first else ''}{line[first : column + _SHOWN_AROUND]}".replace("\t", " ")
+        label = f"LINE {before.count(chr(10)) + 1}: "
+        self.add_note(f"{label}{shown}\n{' ' * (len(label) + column - first + (3 if first else 0))}^")
+
+
+#: How many characters of a line are shown before and behind what is to blame in it.
+_SHOWN_AROUND = 60
 
 
 class InterfaceError(Error):
@@ -117,7 +143,34 @@ class OperationalError(DatabaseError):
         self.may_have_taken_effect = may_have_taken_effect
 
 
+class DamageError(OperationalError):
+    """Reports durable state that is not what was written: a file, a log or a row of the catalog.
+
+    Nothing is answered from it. Every such error says what is damaged, and has a way back.
+    """
+
+    sqlstate = "XX001"
+
+    def __init__(self, message: str, *, detail: str | None = None) -> None:
+        super().__init__(
+            message,
+            detail=detail,
+            hint='"mz-dagster doctor --deep" finds all that is damaged, and says how to get it back.',
+        )
+
+
 class InternalError(DatabaseError):
     """Reports that we broke an invariant of our own; always a bug."""
 
     sqlstate = "XX000"
+
+
+def one_line(error: Error) -> str:
+    """Returns what an error says, its detail and its hint in one line.
+
+    Example:
+        >>> one_line(ProgrammingError("no such thing", hint="Create it."))
+        'no such thing. Create it.'
+    """
+    said = (error.message, error.detail, error.hint)
+    return " ".join(f"{part.rstrip('.')}." for part in said if part).replace("\n", " ")

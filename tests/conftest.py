@@ -9,15 +9,18 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
+from mz_dagster.budget import Budget, budget
 from mz_dagster.errors import Error
 from mz_dagster.storage.spark import SparkConfig, close_sessions, ensure_server, open_session, warm_up
 from tests import remembered_migrations
+from tests.budgets import SetBudget
 from tests.postgres_server import Postgres, running_postgres
 
 if TYPE_CHECKING:
@@ -47,6 +50,14 @@ remembered_migrations.remember()
 _watcher = pytest.StashKey[subprocess.Popen[bytes]]()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds `--fast`: the tests that need no Spark, and are not deep, nor long enough to have a time limit of their own.
+
+    What a test needs is told by its fixtures, so that no list of them is kept.
+    """
+    parser.addoption("--fast", action="store_true", help="only the tests that start no Spark and are not long")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Watches over one server for all workers: two would compile the same code twice, on two cores."""
     if hasattr(config, "workerinput"):
@@ -54,6 +65,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if STATE in os.environ:
         return  # a server that outlives this run, for those who run single tests again and again
     os.environ[STATE] = state_dir = tempfile.mkdtemp(prefix="mz-spark-")
+    os.environ["XDG_STATE_HOME"] = f"{state_dir}/xdg"  # what servers this user has is none of the tests' business
     config.stash[_watcher] = subprocess.Popen(
         [sys.executable, "-c", _WATCHER, state_dir], cwd=REPOSITORY, stdin=subprocess.PIPE, start_new_session=True
     )
@@ -67,8 +79,12 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         watcher.wait(60)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Puts the fast files first: those that need no Spark. Of the others, the long ones first: no worker ends late."""
+    if config.option.fast:
+        left = [item for item in items if _needs_spark(item) or _is_long(item)]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if not (_needs_spark(item) or _is_long(item))]
     need_spark = {item.path for item in items if _needs_spark(item)}
     long = {item.path for item in items if item.get_closest_marker("timeout")}
     items.sort(key=lambda item: (item.path in need_spark, item.path not in long))
@@ -89,11 +105,28 @@ def _needs_spark(item: pytest.Item) -> bool:
     return "spark_config" in getattr(item, "fixturenames", ()) or item.name.endswith("[spark]")
 
 
+def _is_long(item: pytest.Item) -> bool:
+    return item.get_closest_marker("timeout") is not None or item.get_closest_marker("deep") is not None
+
+
 def _config() -> SparkConfig:
     # What a test compiles hardly runs twice: without the second compiler a run takes a third less time.
     # It has garbage of little use to collect in parallel, and two cores that tests want: a tenth less.
     quickly = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-    return SparkConfig(state_dir=Path(os.environ[STATE]), driver_memory="3g", conf=quickly)
+    # What it has done is asked of its UI.
+    return SparkConfig(
+        state_dir=Path(os.environ[STATE]), driver_memory="3g", conf={**quickly, "spark.ui.enabled": "true"}
+    )
+
+
+@pytest.fixture
+def set_budget(monkeypatch: pytest.MonkeyPatch) -> SetBudget:
+    """Sets thresholds until the end of the test: `set_budget(evaluated_updates=0)`."""
+
+    def changed(whole: Budget | None = None, /, **thresholds: int) -> None:
+        monkeypatch.setattr("mz_dagster.budget._in_force", replace(whole or budget(), **thresholds))
+
+    return changed
 
 
 @pytest.fixture(scope="session")

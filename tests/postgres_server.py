@@ -83,10 +83,10 @@ class Postgres:
             raise AssertionError(f"psql: {done.stderr[:2000]}")
         return done.stdout
 
-    def new_database(self) -> Postgres:
-        """Makes an empty database and returns the same server with it."""
+    def new_database(self, template: str = "template1") -> Postgres:
+        """Makes a database, empty or as another that nobody has open, and returns the same server with it."""
         made = replace(self, database=f"test{next(_numbers)}")
-        self.run(f"CREATE DATABASE {made.database}")
+        self.run(f"CREATE DATABASE {made.database} TEMPLATE {template}")
         return made
 
     def start(self) -> None:

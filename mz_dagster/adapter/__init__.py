@@ -11,33 +11,41 @@ In the order of import:
 - `definition`, `annotations`, `project_files`: what a CREATE statement says, the comment above it, a project's files.
 - `catalog_definitions`, `change_plan`, `apply`, `change_cost`: what the catalog holds, as plans and graphs; how the
   project's files differ from it; making it hold them, and what that costs.
+- `standing`: what the files define, and of what is wrong in them what was applied last.
+- `health`, `forgetting`: why collections stay behind; history that goes by itself.
 - `engine`: poll, step, reach, compact.
+- `rebuilding`: views and indexes that are damaged, made anew from what they read.
 - `arrivals`: a cheap sign that a poll may find something.
 - `timestamps`, `names`, `peeks`: at which time a statement reads, what its names denote, and what it reads.
-- `dml`, `writes`, `ddl`, `create_sql`, `shows`: INSERT, UPDATE, DELETE and COPY; definitions; lists of them.
+- `dml`, `writes`, `constraints`, `conflicts`, `ddl`, `create_sql`, `shows`: INSERT, UPDATE, DELETE and COPY, what
+  tables demand of their rows, definitions, and lists of them.
+- `hidden_tables`, `table_as`, `alter_table`, `generated_values`: tables that get their name with their rows, and the
+  values that columns generate.
 - `maintain`: views by right of capabilities.
-- `session`, `connection`: statements in, results out; PEP 249.
+- `variables`, `session`, `connection`: what SET changes; statements in, results out; PEP 249.
 - `samples`, `audit`: a look at what was written; a view against its recomputation.
 - `reading`: a collection at a time as a Spark DataFrame.
-- `settings_text`, `manifest`, `backup`: a consistent copy of a project while everything runs, and a project from it.
-- `doctor`: every invariant of a project checked, each break explained, and repaired if that is safe.
+- `settings_text`: a project's settings without its secrets, or with another catalog.
 
 It plans nothing itself, renders nothing and writes no batch but a table's.
 """
 
+from mz_dagster.adapter.apply import NotAllApplied
 from mz_dagster.adapter.arrivals import Arrivals
 from mz_dagster.adapter.audit import Audit, NegativeRows, NothingToRecompute, audit, negative_rows
 from mz_dagster.adapter.change_cost import ChangeCost, Hydration, preview_changes
 from mz_dagster.adapter.change_plan import Action, Change, ChangePlan, OrphanStillRead
 from mz_dagster.adapter.connection import Connection, Cursor, connect
 from mz_dagster.adapter.engine import Engine, Poll, SecondRunner
+from mz_dagster.adapter.health import reasons
 from mz_dagster.adapter.maintain import maintain_view
 from mz_dagster.adapter.project import BadSettings, NoProject, Project
-from mz_dagster.adapter.project_files import BadProjectFile, ProjectObject, load_objects
+from mz_dagster.adapter.project_files import BadProjectFile, Fault, ProjectObject, load_objects, load_project
 from mz_dagster.adapter.reading import read
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.samples import ErrorPart, Sample, errors_at, errors_written, shown, updates_written
 from mz_dagster.adapter.session import Session
+from mz_dagster.adapter.standing import standing_objects
 from mz_dagster.adapter.timestamps import Isolation, NoValidTimestamp
 
 __all__ = [
@@ -53,11 +61,13 @@ __all__ = [
     "Cursor",
     "Engine",
     "ErrorPart",
+    "Fault",
     "Hydration",
     "Isolation",
     "NegativeRows",
     "NoProject",
     "NoValidTimestamp",
+    "NotAllApplied",
     "NothingToRecompute",
     "OrphanStillRead",
     "Poll",
@@ -72,10 +82,13 @@ __all__ = [
     "errors_at",
     "errors_written",
     "load_objects",
+    "load_project",
     "maintain_view",
     "negative_rows",
     "preview_changes",
     "read",
+    "reasons",
     "shown",
+    "standing_objects",
     "updates_written",
 ]

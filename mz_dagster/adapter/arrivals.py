@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Self
 
 from mz_dagster.adapter.engine import Engine
-from mz_dagster.compute import SourceNode
 
 _State = tuple[int, int] | None
 
@@ -32,7 +31,7 @@ class Arrivals:
     @classmethod
     def of(cls, engine: Engine, timeline: str) -> Self:
         """Returns how they look now."""
-        folders = {node.source.folder for node in engine.graph(timeline) if isinstance(node, SourceNode)}
+        folders = set(engine.folders(timeline))
         settings = engine.project.timelines.get(timeline)
         clock = () if settings is None or settings.clock is None else (settings.clock,)
         paths = (*sorted(folders), *clock)

@@ -2,8 +2,8 @@
 
 At a closed tick, a maintained collection must be exactly its query over its inputs as of that tick. `audit` computes
 that query as a one-off, from the inputs' contents and by none of the view's arrangements, and compares the two as
-multisets, on Spark. `negative_rows` finds rows of which there are fewer than none, which no query over right inputs
-yields. Both read under a lease, and neither changes or repairs anything.
+multisets, on Spark or, if they are little, in this process. `negative_rows` finds rows of which there are fewer than
+none, which no query over right inputs yields. Both read under a lease, and neither changes or repairs anything.
 
 A sample is all copies of the rows whose hash falls into the share that was asked for, on both sides: a row is compared
 exactly or not at all. It saves the comparison's shuffle, not the computation.
@@ -18,11 +18,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
-from mz_dagster.adapter.engine import SMALL, Engine
+from mz_dagster.adapter.engine import Engine
+from mz_dagster.budget import budget, engine_of
 from mz_dagster.catalog import Batch, CollectionRow, Lease
-from mz_dagster.compute import Discrepancy, Rows, content, discrepancy, negative_multiplicities
+from mz_dagster.compute import Discrepancy, Rows, SparkUse, content, discrepancy, negative_multiplicities
+from mz_dagster.compute.snapshot.discrepancy import local_discrepancy, rows_here
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan import gets_of, lower_to_snapshot_plan, optimize
@@ -30,8 +33,9 @@ from mz_dagster.plan.reading_time import at_time
 from mz_dagster.plan.relation import Get, Relation
 from mz_dagster.plan.scalar import Scalar
 from mz_dagster.plan.types import RelationType
+from mz_dagster.storage.consolidation import consolidated
 from mz_dagster.storage.read import check_readable, leased, overlapping
-from mz_dagster.storage.shards import DIFF, ERROR
+from mz_dagster.storage.shards import DIFF
 
 
 class NothingToRecompute(ProgrammingError):
@@ -95,12 +99,21 @@ def audit(engine: Engine, id: GlobalId, *, tick: int | None = None, share: float
     """
     _check_share(share)
     relation = optimize(_query(engine, id))
-    with _contents(engine, frozenset(get.id for get in gets_of(relation)) | {id}, tick) as contents:
+    ids = frozenset(get.id for get in gets_of(relation)) | {id}
+    with engine_of(engine.project.engine, unless_chosen=True), _contents(engine, ids, tick) as contents:
         plan = lower_to_snapshot_plan(at_time(relation, contents.time))
-        session = engine.spark.open()[0]
-        columns = RelationType(contents.rows[id].columns)
-        found = discrepancy(session, contents.read, plan, (id, columns), contents.time, share=share, examples=examples)
-    return Audit(contents.time, columns.names, found)
+        spark = SparkUse(engine.spark.open)
+        found: Discrepancy | str = f"a share of {share} of {contents.count(id)} updates is compared"
+        if share == 1 and contents.count(id) <= budget().small_rows:
+            found = local_discrepancy(
+                spark, contents.count, contents.read_here, plan, id, contents.time, examples=examples
+            )
+        if isinstance(found, str):
+            session, columns = spark.session(found), RelationType(contents.rows[id].columns)
+            found = discrepancy(
+                session, contents.read, plan, (id, columns), contents.time, share=share, examples=examples
+            )
+    return Audit(contents.time, contents.rows[id].names, found)
 
 
 def negative_rows(
@@ -111,14 +124,16 @@ def negative_rows(
     A small collection is read in this process, a large one by Spark. For the arguments and errors see `audit`.
     """
     _check_share(share)
-    with _contents(engine, frozenset({id}), tick) as contents:
+    chosen = engine_of(engine.project.engine, unless_chosen=True)
+    with chosen, _contents(engine, frozenset({id}), tick) as contents:
         columns = RelationType(contents.rows[id].columns)
-        if sum(batch.stats.rows for batch in contents.batches(id)) <= SMALL:
-            found = _negative_here(engine, contents, id, examples)
+        if contents.count(id) <= budget().small_rows:
+            total = consolidated(contents.read_here(id), contents.time)
+            found = rows_here(total, pc.less(total.column(DIFF), 0), examples)
         else:
             frame = content(contents.read, (id, columns), contents.time)
             found = negative_multiplicities(frame, columns, share=share, examples=examples)
-    return NegativeRows(contents.time, columns.names, found)
+    return NegativeRows(contents.time, contents.rows[id].names, found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +149,14 @@ class _Contents:
         """The collection's batches that matter at the time."""
         return overlapping(self.lease.snapshots[id].batches, None, self.time + 1)
 
+    def count(self, id: GlobalId) -> int:
+        """How many updates the collection's batches have."""
+        return sum(batch.stats.rows for batch in self.batches(id))
+
+    def read_here(self, id: GlobalId) -> pa.Table:
+        """The collection's updates up to the time, in this process: all, as `read`."""
+        return self.engine.shards.read(self.rows[id], self.batches(id), upper=self.time + 1)
+
     def read(self, id: GlobalId, lower: int | None, upper: int, where: Sequence[Scalar] = ()) -> Any:
         """The collection's updates with `lower <= time < upper`, on Spark: all, since an audit trusts no statistics."""
         batches = overlapping(self.lease.snapshots[id].batches, lower, upper)
@@ -143,7 +166,7 @@ class _Contents:
 @contextmanager
 def _contents(engine: Engine, ids: frozenset[GlobalId], tick: int | None) -> Iterator[_Contents]:
     rows = {id: engine.catalog.collection(id) for id in ids}
-    with leased(engine.catalog, sorted(ids), holder=engine.holder) as lease:
+    with leased(engine.catalog, sorted(ids), holder=engine.holder, ttl_ms=engine.project.lease_ms) as lease:
         uppers = [listed.upper.only for listed in lease.snapshots.values() if not listed.upper.is_empty]
         time = min(uppers, default=0) - 1 if tick is None else tick
         for id, listed in lease.snapshots.items():
@@ -163,19 +186,6 @@ def _query(engine: Engine, id: GlobalId) -> Relation:
         f'{definition.kind} "{definition.name}" is not computed from anything',
         hint="Audit the views that read it; its own rows can only be checked for negative multiplicities.",
     )
-
-
-def _negative_here(engine: Engine, contents: _Contents, id: GlobalId, limit: int) -> Rows:
-    row, shards = contents.rows[id], engine.shards
-    frame = shards.read(row, contents.batches(id), upper=contents.time + 1)
-    total = shards.consolidate(row, frame, contents.time)
-    total = total.filter(pc.and_(pc.is_null(total.column(ERROR)), pc.less(total.column(DIFF), 0)))
-    cells = [total.column(column.name).to_pylist() for column in row.columns]
-    diffs = total.column(DIFF).to_pylist()
-    found = [
-        (tuple(None if one is None else str(one) for one in data), -n) for *data, n in zip(*cells, diffs, strict=True)
-    ]
-    return Rows(-sum(diffs), tuple(sorted(found, key=repr)[:limit]))
 
 
 def _check_share(share: float) -> None:

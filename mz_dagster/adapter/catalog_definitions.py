@@ -1,27 +1,31 @@
-"""The definitions of what the catalog holds: its rows, bound and planned again, and the graphs made of them.
+"""The definitions of what the catalog holds: its rows, bound and planned again.
 
 The catalog stores the user's own SQL and the ids that its names stood for. From these this module makes what the rest
-needs: items for the binder, nodes for the step. An object's definition never changes, so each is made once per
-process.
+needs: items for the binder, nodes for the graphs of steps (`graphs`). An object's definition never changes, so each is
+made once per process, when it is asked for.
 
 A plan is made anew by whatever version of this package opens the project. Its output is the same collection
 whatever the plan, but arrangements are collections too, with contents on disk: a digest of the arrangements' plans is
 stored with each object, and a version that would plan them otherwise refuses to step it instead of misreading them.
+
+Each object is its own affair: what reads one that does not bind any more is bound by the columns in the catalog.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from mz_dagster.adapter import introspection
 from mz_dagster.adapter.definition import Definition, define
+from mz_dagster.adapter.kept_definitions import KeptDefinitions
 from mz_dagster.adapter.project import Project
-from mz_dagster.catalog import Catalog, CollectionRow, NewObject, ObjectRow, Ref
-from mz_dagster.compute import Graph, MaintainedNode, Node, SourceNode, TableNode
-from mz_dagster.errors import InternalError, OperationalError, ProgrammingError
+from mz_dagster.catalog import Catalog, CatalogDamaged, CollectionRow, NewObject, ObjectRow, Ref, State, UnknownObject
+from mz_dagster.compute import MaintainedNode, Node, SourceNode, TableNode
+from mz_dagster.errors import Error, InternalError, OperationalError, ProgrammingError, one_line
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import (
     MaintainedPlan,
@@ -33,13 +37,31 @@ from mz_dagster.plan.physical import (
     without_names,
 )
 from mz_dagster.plan.resolver import Item, Resolver
-from mz_dagster.plan.types import smallest_key
-from mz_dagster.sql import parse
+from mz_dagster.sql import CreateTable, TableConstraints, parse
+from mz_dagster.sql.errors import UndefinedTable
 from mz_dagster.storage.source import FileSource
+from mz_dagster.version import __version__, is_later
+
+logger = logging.getLogger("mz_dagster.definitions")
+
+
+#: Kinds whose columns are those of their collections, so that what reads them needs no definition.
+_OF_CONTENTS = ("source", "table", "materialized view")
 
 
 class PlannedDifferently(OperationalError):
-    """Reports an object whose arrangements were made by a version of this package that planned it otherwise."""
+    """Reports an object whose arrangements were made by a release of this package that planned it otherwise."""
+
+    def __init__(self, name: str, release: str | None, *, newer: bool) -> None:
+        super().__init__(
+            f'"{name}" was created by {f"release {release}" if release else "an older release"} of mz_dagster, '
+            f"which planned its state otherwise than {__version__} does",
+            detail="What is hydrated is readable; nothing is added to it.",
+            hint="Use that release, or a later one."
+            if newer
+            else 'Run "mz-dagster apply", or step it: it hydrates anew, and so does what reads it.',
+        )
+        self.newer = newer
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +88,12 @@ class CatalogDefinitions:
     def __init__(self, catalog: Catalog, project: Project) -> None:
         self._catalog = catalog
         self._project = project
+        self._kept = KeptDefinitions(project.state)
         self._definitions: dict[GlobalId, Definition] = {}
+        self._items: dict[GlobalId, Item] = {}
         self._digests: dict[GlobalId, str] = {}
+        self._sources: dict[GlobalId, FileSource] = {}
+        self._temporal: dict[GlobalId, bool] = {}
 
     # ---- a resolver
 
@@ -81,12 +107,20 @@ class CatalogDefinitions:
 
     def names(self) -> tuple[str, ...]:
         """Returns all names in use."""
-        return tuple(row.name for row in self._catalog.objects() if row.name is not None)
+        return tuple(self._catalog.state().ids)
 
     def item(self, id: GlobalId) -> Item:
         """Returns what an id stands for."""
         relation = introspection.by_id(id)
-        return relation.item() if relation is not None else self.definition(id).item(id)
+        if relation is not None:
+            return relation.item()
+        if id not in self._items:
+            row = self._catalog.object(id)
+            if row.kind in _OF_CONTENTS:
+                self._items[id] = Item(id, called(row), row.kind, row.relation_type, row.timeline)
+            else:
+                self._items[id] = self.definition_of(row).item(id)
+        return self._items[id]
 
     # ---- definitions
 
@@ -96,21 +130,34 @@ class CatalogDefinitions:
         Raises:
             InternalError: What was bound once does not bind any more.
         """
-        if id not in self._definitions:
-            row = self._catalog.object(id)
-            (statement,) = parse(row.sql)
+        return self._definitions[id] if id in self._definitions else self.definition_of(self._catalog.object(id))
+
+    def definition_of(self, row: ObjectRow) -> Definition:
+        """Returns the definition of an object as `definition` does."""
+        if row.id not in self._definitions:
+            timeline = row.timeline or self._project.timeline
             indexed = bool(row.options.get("copy", False))
-            try:
-                self._definitions[id] = define(
+
+            def made(resolver: Resolver) -> Definition:
+                (statement,) = parse(row.sql)
+                return define(
                     statement,  # type: ignore[arg-type]  # only definitions are ever stored
-                    self.as_created(row),
-                    default_timeline=row.timeline or self._project.timeline,
+                    resolver,
+                    default_timeline=timeline,
                     name=row.created_as,
                     indexed=indexed,
                 )
+
+            parts = ("catalog", row.sql, timeline, row.created_as, indexed, sorted(row.dependencies.items()))
+            try:
+                self._definitions[row.id] = self._kept.get(parts, self.as_created(row), made)
+            except UndefinedTable as error:
+                raise CatalogDamaged(
+                    f'the catalog has lost what "{row.created_as}" reads', detail=one_line(error)
+                ) from error
             except ProgrammingError as error:
                 raise InternalError(f'the stored definition of "{row.created_as}" does not bind: {error}') from error
-        return self._definitions[id]
+        return self._definitions[row.id]
 
     def as_created(self, row: ObjectRow) -> Resolver:
         """Returns what resolves an object's names to what they stood for when it was created."""
@@ -118,8 +165,10 @@ class CatalogDefinitions:
 
     def is_temporal(self, id: GlobalId) -> bool:
         """Returns whether a collection changes as time goes on: it, or what it is computed from, filters by time."""
-        definition = self.definition(id)
-        return definition.is_temporal or any(self.is_temporal(one) for one in definition.reads)
+        if id not in self._temporal:
+            definition = self.definition(id)
+            self._temporal[id] = definition.is_temporal or any(map(self.is_temporal, definition.reads))
+        return self._temporal[id]
 
     def collection_of(self, row: ObjectRow) -> GlobalId:
         """Returns the id of the collection that holds an object's contents.
@@ -141,7 +190,7 @@ class CatalogDefinitions:
         """Returns what to call each object before people: an arrangement by its owner's name and its number."""
         rows = {row.id: row for row in self._catalog.objects(dropped=True)}
         return {
-            id: _called(row) if row.owner is None else _arrangement(_called(rows[row.owner]), row)
+            id: called(row) if row.owner is None else called_as_arrangement(called(rows[row.owner]), row)
             for id, row in rows.items()
         }
 
@@ -150,73 +199,86 @@ class CatalogDefinitions:
 
         The key of the index that is the collection's own order, if there is one, or that it was created with.
         """
-        positions = _order(self._catalog.object(row.id), self._catalog.objects("index"))
+        state = self._catalog.state()
+        try:
+            own = state.object(row.id) or self._catalog.object(row.id)
+        except UnknownObject:
+            return ()  # it was dropped meanwhile, and nothing of it is left to be sorted
+        positions = order_of(own, state)
         return tuple(row.columns[position].name for position in positions)
 
-    # ---- graphs
+    # ---- nodes of graphs
 
-    def graph(self, timeline: str) -> Graph:
-        """Returns the graph of a timeline's collections, each after the ones it reads."""
-        objects = {row.id: row for row in self._catalog.objects()}
-        rows = {id: row for id, row in objects.items() if row.timeline == timeline and row.has_collection}
-        nodes: dict[GlobalId, Node] = {}
-        indexes = [one for one in objects.values() if one.kind == "index"]
-        for row in rows.values():
-            key = _order(row, indexes) or smallest_key(row.keys)
-            for node in self._nodes(row, rows.values(), _named(row, objects) & rows.keys(), key):
-                nodes[node.id] = node
-        ordered: dict[GlobalId, Node] = {}
-
-        def visit(id: GlobalId) -> None:
-            if id not in ordered:
-                for input in sorted(nodes[id].inputs):
-                    visit(input)
-                ordered[id] = nodes[id]
-
-        for id in nodes:
-            visit(id)
-        return Graph(timeline, tuple(ordered.values()))
-
-    def _nodes(
-        self, row: ObjectRow, rows: Iterable[ObjectRow], named: frozenset[GlobalId], key: tuple[int, ...]
+    def nodes(
+        self, row: ObjectRow, owned: Sequence[ObjectRow], named: frozenset[GlobalId], key: tuple[int, ...]
     ) -> list[Node]:
-        name = _called(row)
+        """Returns the nodes of an object in a graph: its own and its arrangements'.
+
+        Args:
+            row: The object.
+            owned: Its arrangements.
+            named: The collections that its query names.
+            key: The columns by which large batches of it are laid out.
+
+        Raises:
+            Error: It cannot be stepped.
+        """
+        name = called(row)
         match row.kind:
             case "source":
                 return [SourceNode(row.id, name, self.source(row.id), key)]
             case "table":
                 return [TableNode(row.id, name)]
             case "materialized view" | "index":
-                return self._maintained(row, name, [one for one in rows if one.owner == row.id], named, key)
+                return self._maintained(row, name, owned, named, key)
             case _:  # arrangements come with their owner
                 return []
 
+    def sources(self, timeline: str) -> dict[GlobalId, str]:
+        """Returns the names of a timeline's sources by their ids, in order of creation, whatever is wrong with them."""
+        return {row.id: called(row) for row in self._catalog.state().objects("source") if row.timeline == timeline}
+
     def source(self, id: GlobalId) -> FileSource:
         """Returns the files behind a source."""
-        return file_source(self.definition(id), self._project)
+        if id not in self._sources:
+            self._sources[id] = file_source(self.definition(id), self._project)
+        return self._sources[id]
 
     def _maintained(
-        self, row: ObjectRow, name: str, owned: list[ObjectRow], named: frozenset[GlobalId], key: tuple[int, ...]
+        self, row: ObjectRow, name: str, owned: Sequence[ObjectRow], named: frozenset[GlobalId], key: tuple[int, ...]
     ) -> list[Node]:
-        plan = self.definition(row.id).plan
+        plan = self.definition_of(row).plan
         if plan is None:
             raise InternalError(f'"{name}" has a collection and no plan')
-        if row.id not in self._digests:
-            self._digests[row.id] = plan_digest(plan)
-        if self._digests[row.id] != row.options["arrangements"]:
-            raise PlannedDifferently(
-                f'"{name}" was created by a version of mz_dagster that planned its state otherwise',
-                hint=f'Drop "{name}" and create it again, which hydrates it anew; or go back to that version.',
-            )
+        if self._digest(row.id, plan) != row.options["arrangements"]:
+            raise PlannedDifferently(name, row.options.get("release"), newer=_is_of_newer_release(row))
         owned = sorted(owned, key=lambda one: int(one.options["position"]))
         ids = {one.id: own.id for one, own in zip(plan.arrangements, owned, strict=True)}
         nodes: list[Node] = [
             MaintainedNode(
-                own.id, _arrangement(name, own), rename_collections(one.plan, ids), key=one.key, owner=row.id
+                own.id, called_as_arrangement(name, own), rename_collections(one.plan, ids), key=one.key, owner=row.id
             )
             for one, own in zip(plan.arrangements, owned, strict=True)
         ]
         return [*nodes, MaintainedNode(row.id, name, rename_collections(plan.output, ids), named, key)]
+
+    def _digest(self, id: GlobalId, plan: MaintainedPlan) -> str:
+        if id not in self._digests:
+            self._digests[id] = plan_digest(plan)
+        return self._digests[id]
+
+    def is_planned_otherwise(self, row: ObjectRow) -> bool:
+        """Returns whether this release cannot step an object, because an older one planned it otherwise.
+
+        What cannot be planned at all is not: it says so for itself, and nothing is gained by making it anew.
+        """
+        if "arrangements" not in row.options or not row.has_collection or _is_of_newer_release(row):
+            return False
+        try:
+            plan = self.definition_of(row).plan
+        except Error:
+            return False
+        return plan is not None and self._digest(row.id, plan) != row.options["arrangements"]
 
     # ---- what a definition becomes in the catalog
 
@@ -232,7 +294,12 @@ class CatalogDefinitions:
             definition: What to create.
             before: What is created together with it and stands before it in the list.
             reads: For an id in the definition that the catalog does not know: what it stands for there.
+
+        Raises:
+            FolderNotAllowed: It is a source of a folder outside of the project that the settings do not name.
         """
+        if definition.files is not None:
+            self._project.source_folder(definition.files.folder)
         first = len(before)
         since, upper = self._initial_frontiers(definition, before, reads)
         plan = definition.plan
@@ -240,7 +307,7 @@ class CatalogDefinitions:
         options: dict[str, object] = {"key": list(definition.key)}
         created: list[NewObject] = []
         if plan is not None:
-            options |= {"arrangements": plan_digest(plan), "copy": definition.kind == "index"}
+            options |= {"arrangements": plan_digest(plan), "copy": definition.kind == "index", "release": __version__}
             owner = Ref(first + len(plan.arrangements))
             refs = {one.id: Ref(first + n) for n, one in enumerate(plan.arrangements)}
             for n, one in enumerate(plan.arrangements):
@@ -277,6 +344,7 @@ class CatalogDefinitions:
                 since=since,
                 upper=upper,
                 retention_ms=definition.retain_history_ms,
+                sequences=_generating(definition),
             )
         )
         return created
@@ -329,31 +397,37 @@ class CatalogDefinitions:
         return found
 
 
-def _called(row: ObjectRow) -> str:
+def _generating(definition: Definition) -> frozenset[str]:
+    """Returns the columns of a table that generate their values."""
+    if definition.kind != "table":
+        return frozenset()
+    (statement,) = parse(definition.text)
+    assert isinstance(statement, CreateTable)
+    return frozenset(TableConstraints.of(statement).identities)
+
+
+def called(row: ObjectRow) -> str:
+    """Returns what to call an object before people."""
     return row.name or row.created_as or str(row.id)
 
 
-def _arrangement(owner: str, row: ObjectRow) -> str:
+def _is_of_newer_release(row: ObjectRow) -> bool:
+    return is_later(str(row.options.get("release", "0")), __version__)
+
+
+def called_as_arrangement(owner: str, row: ObjectRow) -> str:
     """Returns what to call an arrangement; EXPLAIN counts them from 1, too."""
     return f"{owner} (arrangement {int(row.options['position']) + 1})"
 
 
-def _order(row: ObjectRow, indexes: Iterable[ObjectRow]) -> tuple[int, ...]:
+def order_of(row: ObjectRow, state: State) -> tuple[int, ...]:
     """Returns the columns that decide the order of an object's collection, as far as it or an index names any."""
     positions = row.options.get("key", ()) if row.kind in ("index", "arrangement") else ()
-    for index in indexes:
-        if not index.has_collection and row.id in index.dependencies.values():
+    for id in state.indexes.get(row.id, ()):
+        index = state.object(id)
+        if index is not None and not index.has_collection:
             positions = index.options["key"]
     return tuple(positions)
-
-
-def _named(row: ObjectRow, objects: Mapping[GlobalId, ObjectRow]) -> frozenset[GlobalId]:
-    """Returns the collections that an object's query names, directly or through plain views."""
-    found: set[GlobalId] = set()
-    for id in row.dependencies.values():
-        if id in objects:
-            found |= {id} if objects[id].has_collection else _named(objects[id], objects)
-    return frozenset(found)
 
 
 def plan_digest(plan: MaintainedPlan) -> str:
@@ -375,13 +449,17 @@ def _in_order(plan: Physical) -> list[GlobalId]:
 
 
 def file_source(definition: Definition, project: Project) -> FileSource:
-    """Returns the files that a source's definition names, below the project's root."""
+    """Returns the files that a source's definition names.
+
+    Raises:
+        FolderNotAllowed: They are outside of the project, in a folder that its settings do not name.
+    """
     files = definition.files
     if files is None:
         raise InternalError(f'"{definition.name}" is no source')
     names = definition.relation_type.names
     return FileSource(
-        folder=project.root / files.folder,
+        folder=project.source_folder(files.folder),
         pattern=files.pattern,
         format=files.format,
         columns=definition.relation_type.columns,

@@ -9,12 +9,13 @@ files.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from mz_dagster.adapter.catalog_definitions import file_source
+from mz_dagster.adapter.catalog_definitions import CatalogDefinitions, file_source
 from mz_dagster.adapter.change_plan import Action, Change, ChangePlan, plan_changes
 from mz_dagster.adapter.project import Project
-from mz_dagster.adapter.project_files import load_objects
+from mz_dagster.adapter.project_files import load_project
+from mz_dagster.adapter.replanning import to_replan
 from mz_dagster.catalog import Catalog, ObjectRow
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import (
@@ -82,23 +83,25 @@ class ChangeCost:
 def preview_changes(project: Project, *, drop: bool = False) -> tuple[ChangePlan, ChangeCost]:
     """Returns what applying a project would do and cost; changes nothing, and starts no Spark.
 
+    What is wrong in the files, and so would not be applied, is among the plan's faults.
+
     Args:
         project: The project.
         drop: Whether applying would drop what the files no longer define.
 
     Raises:
-        BadProjectFile: A file is wrong, a table was changed, or an object bears the name of one of another kind.
         OrphanStillRead: Something made in a session reads what is to be dropped.
         CatalogTooOld: The catalog must be migrated first.
     """
-    objects = load_objects(project)
+    files = load_project(project)
     catalog = Catalog.open_made(project.catalog_url)
     if catalog is None:
-        plan = plan_changes(objects, (), drop=drop)
+        plan = plan_changes(files, (), drop=drop)
         return plan, _Estimate(project, plan, (), {}, {}).cost()
     with catalog:
         rows = catalog.objects()
-        plan = plan_changes(objects, rows, drop=drop)
+        anew = to_replan(catalog, CatalogDefinitions(catalog, project))
+        plan = replace(plan_changes(files, rows, drop=drop), replanned=anew)
         sizes = {id: Size(stats.rows, stats.bytes) for id, (_, stats) in catalog.live_batch_counts().items()}
         bound = {
             one.name: frozenset(catalog.bound_files(one.old.id))

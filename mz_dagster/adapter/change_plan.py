@@ -6,7 +6,9 @@ cannot disagree. It reads no file, no catalog and no clock: it compares what was
 What the files define is compared with what bears the same name. A definition is the same if its tokens are (white space
 and comments do not count) and if what it reads was kept; else it is replaced, and so is everything that reads it. What
 the files once defined and no longer do is orphaned. What sessions made stays theirs: it is never dropped, and what it
-reads is not taken from it.
+reads is not taken from it. What the files say of an object and cannot be used is its fault, and that of what reads it:
+these stay as they were applied last, with what they read, which lives on for them. What this release plans otherwise
+than the one that made it is told beside all that; see `replanning`.
 """
 
 from __future__ import annotations
@@ -15,11 +17,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from mz_dagster.adapter.project_files import BadProjectFile, ProjectObject
+from mz_dagster.adapter.project_files import BadProjectFile, Fault, ProjectFiles, ProjectObject
+from mz_dagster.adapter.replanning import Replanned
 from mz_dagster.catalog import ObjectRow
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.sql import same_tokens
+from mz_dagster.sql.table_text import same_table
 
 FROM_FILES = "project file"
 """The tag of every object that applying a project has created."""
@@ -78,12 +82,16 @@ class ChangePlan:
         orphans: What the files once defined and do not define any more, each before those it reads.
         drops: Whether the orphans are dropped; else they are left alone.
         outside: The names of what the files never defined, sorted.
+        replanned: What is made anew although its definition is as it was, whoever made it, each after those it reads.
+        faults: Why the rest of what the files say is not carried out; those that wait for others last.
     """
 
     changes: tuple[Change, ...]
     orphans: tuple[ObjectRow, ...]
     drops: bool
     outside: tuple[str, ...]
+    replanned: tuple[Replanned, ...] = ()
+    faults: tuple[Fault, ...] = ()
 
     def names(self, action: Action) -> tuple[str, ...]:
         """Returns the names of the objects of which this becomes."""
@@ -117,29 +125,39 @@ class ChangePlan:
     @property
     def changed(self) -> bool:
         """True if carrying it out changes the catalog."""
-        return bool(self.created or self.replaced or self.dropped)
+        return bool(self.created or self.replaced or self.dropped or self.replanned)
 
 
-def plan_changes(objects: Sequence[ProjectObject], rows: Sequence[ObjectRow], *, drop: bool = False) -> ChangePlan:
+def plan_changes(files: ProjectFiles, rows: Sequence[ObjectRow], *, drop: bool = False) -> ChangePlan:
     """Returns what it takes to make a catalog hold what the files define.
 
+    A table that was changed, and an object that bears the name of one of another kind, are faults, too.
+
     Args:
-        objects: What the files define, each after those it reads.
+        files: What the files define.
         rows: What the catalog holds, in order of creation; nothing dropped.
         drop: Whether to drop what the files no longer define.
 
     Raises:
-        BadProjectFile: A table was changed, or an object bears the name of one of another kind.
         OrphanStillRead: Something made in a session reads what is to be dropped.
     """
     existing = {row.name: row for row in rows if row.name is not None}
-    defined = {one.name for one in objects}
-    orphans = [row for name, row in existing.items() if name not in defined and FROM_FILES in row.tags]
+    faults = _all_faults(files, existing)
+    defined = {one.name for one in files.objects} - faults.keys()
+    standing = [row.id for name, row in existing.items() if name in faults]
+    needed = _inputs(standing, {row.id: row for row in rows})
+    orphans = [
+        row
+        for name, row in existing.items()
+        if name not in defined and name not in faults and FROM_FILES in row.tags and row.id not in needed
+    ]
     inside = defined | {str(row.name) for row in orphans}
     kept: dict[str, GlobalId] = {}
     fresh: set[str] = set()
     changes: list[Change] = []
-    for one in objects:
+    for one in files.objects:
+        if one.name in faults:
+            continue
         row = existing.get(one.name)
         if row is None:
             fresh.add(one.name)
@@ -150,19 +168,64 @@ def plan_changes(objects: Sequence[ProjectObject], rows: Sequence[ObjectRow], *,
             kept[one.name] = row.id
             changes.append(Change(one, Action.KEEP, "it is as it was", row))
             continue
-        _check_replaceable(one, row)
         fresh.add(one.name)
         changes.append(Change(one, Action.REPLACE, reason, row, _readers_outside(row.id, rows, inside)))
     if drop:
         for row in orphans:
             _check_droppable(row, _readers_outside(row.id, rows, inside))
-    return ChangePlan(tuple(changes), tuple(reversed(orphans)), drop, tuple(sorted(existing.keys() - inside)))
+    nameless = (one for one in files.faults if one.name is None)
+    return ChangePlan(
+        tuple(changes),
+        tuple(reversed(orphans)),
+        drop,
+        tuple(sorted(name for name, row in existing.items() if _is_outside(row, name, inside | faults.keys()))),
+        faults=tuple(sorted((*nameless, *faults.values()), key=lambda one: one.waits_for is not None)),
+    )
+
+
+def _is_outside(row: ObjectRow, name: str, inside: Collection[str]) -> bool:
+    return name not in inside and FROM_FILES not in row.tags
+
+
+def _all_faults(files: ProjectFiles, existing: Mapping[str, ObjectRow]) -> dict[str, Fault]:
+    """Returns the faults of objects by their names: of the files, of what cannot become what they say, and of readers.
+
+    What came from the files and is defined by none that can be read waits for those that cannot.
+    """
+    faults = {one.name: one for one in files.faults if one.name is not None}
+    hiding = next((one for one in files.faults if one.hides), None)
+    if hiding is not None:
+        defined = {one.name for one in files.objects}
+        for name, row in existing.items():
+            if FROM_FILES in row.tags and name not in defined and name not in faults:
+                faults[name] = hiding.of_reader(name, hiding.path, hiding.line)
+    for one in files.objects:
+        held = existing.get(one.name)
+        cause = next((faults[name] for name in one.depends if name in faults), None)
+        if cause is not None:
+            faults[one.name] = cause.of_reader(one.name, one.path, one.line)
+        elif held is not None and (error := _irreplaceable(one, held)) is not None:
+            faults[one.name] = Fault(one.name, error, one.path, one.line)
+    return faults
+
+
+def _inputs(ids: Collection[GlobalId], rows: Mapping[GlobalId, ObjectRow]) -> set[GlobalId]:
+    """Returns what these read, directly or not, and themselves."""
+    reached: set[GlobalId] = set()
+    pending = list(ids)
+    while pending:
+        id = pending.pop()
+        if id in rows and id not in reached:
+            reached.add(id)
+            pending += rows[id].dependencies.values()
+    return reached
 
 
 def _difference(one: ProjectObject, row: ObjectRow, kept: Mapping[str, GlobalId], fresh: Collection[str]) -> str | None:
     """Returns how a definition differs from what the catalog holds, as a clause; None if it does not."""
     definition = one.definition
     same_text = row.sql == definition.text or same_tokens(row.sql, definition.text)
+    same_text = same_text or (definition.kind == row.kind == "table" and same_table(row.sql, definition.text))
     if row.kind != definition.kind or not same_text:
         return "its definition changed"
     if row.timeline != definition.timeline:
@@ -185,18 +248,20 @@ def _readers_outside(id: GlobalId, rows: Sequence[ObjectRow], inside: Collection
     return tuple(sorted(name for name in found if name is not None and name not in inside))
 
 
-def _check_replaceable(one: ProjectObject, row: ObjectRow) -> None:
+def _irreplaceable(one: ProjectObject, row: ObjectRow) -> BadProjectFile | None:
+    """Returns why the object in the catalog cannot become what a file says; None if it can."""
     if row.kind != one.definition.kind:
-        raise BadProjectFile(
+        return BadProjectFile(
             f'{one.path}:{one.line}: "{one.name}" is a {row.kind} in the catalog, and a {one.definition.kind} here',
             hint=f"Choose another name, or drop it first: DROP {row.kind.upper()} {one.name}.",
         )
-    if row.kind == "table":
-        raise BadProjectFile(
+    if row.kind == "table" and _difference(one, row, {}, ()) is not None:
+        return BadProjectFile(
             f'{one.path}:{one.line}: the definition of table "{one.name}" changed',
             detail="Its rows exist nowhere else, so it is not replaced.",
             hint="Change it back, or create a table of another name and copy the rows.",
         )
+    return None
 
 
 def _check_droppable(row: ObjectRow, readers: Sequence[str]) -> None:

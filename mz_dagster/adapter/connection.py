@@ -1,27 +1,32 @@
 """PEP 249: connections and cursors over a session.
 
-Each statement is a transaction of its own, acknowledged when `execute` returns; `commit` has nothing left to do, and
-`rollback` says so. Parameters are written `?`.
+Each statement is a transaction of its own, acknowledged when `execute` returns; `commit` and
+`rollback` have nothing left to do. Parameters are written `?`.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from mz_dagster.adapter.engine import Engine
+from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.project import Project
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.session import Session
 from mz_dagster.adapter.timestamps import Isolation
-from mz_dagster.errors import InterfaceError, NotSupportedError
+from mz_dagster.adapter.variables import Variables
+from mz_dagster.errors import InterfaceError
+from mz_dagster.storage.foreign import only_our_errors
 
 #: PEP 249's seven fields about a result column.
 ColumnDescription = tuple[str, str, None, None, int | None, int | None, bool]
 
 
+@only_our_errors()
 def connect(path: str | Path, *, isolation: Isolation | str = Isolation.STRICT_SERIALIZABLE) -> Connection:
     """Returns a connection to the project in a folder; a missing or empty folder becomes an embedded project.
 
@@ -32,6 +37,7 @@ def connect(path: str | Path, *, isolation: Isolation | str = Isolation.STRICT_S
 
     Raises:
         ProgrammingError: The path is a file, or the project's settings are wrong.
+        OperationalError: The project's catalog or shards cannot be opened.
 
     Example:
         >>> import tempfile
@@ -51,6 +57,8 @@ class Connection:
     def __init__(self, engine: Engine, isolation: Isolation) -> None:
         self._engine: Engine | None = engine
         self._isolation = isolation
+        self._names = Names(engine)
+        self._variables = Variables(engine.project.engine)
 
     @property
     def engine(self) -> Engine:
@@ -65,27 +73,36 @@ class Connection:
 
     def cursor(self) -> Cursor:
         """Returns a new cursor."""
-        return Cursor(self, Session(self.engine, self._isolation))
+        return Cursor(self, Session(self.engine, self._isolation, names=self._names, variables=self._variables))
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> Cursor:
         """Executes one statement on a new cursor and returns it, as sqlite3 does."""
         return self.cursor().execute(sql, parameters)
 
+    @property
+    def autocommit(self) -> bool:
+        """True: each statement is a transaction of its own, acknowledged and durable when `execute` returns."""
+        return True
+
     def commit(self) -> None:
-        """Does nothing: what was executed is acknowledged and durable already."""
+        """Does nothing: what was executed is durable already."""
         _ = self.engine
 
     def rollback(self) -> None:
-        """Refuses: there is nothing that could be rolled back."""
-        raise NotSupportedError(
-            "each statement is a transaction of its own", hint="Undo a write by its opposite: DELETE what was inserted."
-        )
+        """Does nothing, as wherever each statement is committed by itself: nothing is pending that could be undone.
+
+        So what expects it of a connection after an error, as pandas does, goes on to tell that error.
+        """
+        _ = self.engine
 
     def close(self) -> None:
-        """Closes it; a second time does nothing."""
+        """Closes it, and drops its temporary objects; a second time does nothing."""
         if self._engine is not None:
-            self._engine.close()
-            self._engine = None
+            engine, self._engine = self._engine, None
+            try:
+                self._names.close()
+            finally:
+                engine.close()
 
     def __enter__(self) -> Self:
         return self
@@ -103,21 +120,25 @@ class Cursor:
         self.connection = connection
         self.arraysize = 1
         self._session: Session | None = session
-        self._result: Result | None = None
+        self._results: deque[Result] = deque()
         self._next = 0
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> Self:
-        """Executes one statement.
+        """Executes a statement; or several, one by one, whose results `nextset` moves along.
+
+        Each statement is a transaction of its own: when one fails, those before it are done, and those behind it are
+        not begun.
 
         Args:
-            sql: The statement.
-            parameters: A value for each `?`.
+            sql: The statement, or statements separated by semicolons.
+            parameters: A value for each `?`, if it is one statement.
 
         Raises:
             mz_dagster.Error: See the class of the error for what went wrong.
         """
         session = self._open_session()
-        self._result = session.execute(sql, parameters)
+        _check_arguments(sql, parameters)
+        self._results.extend([*session.execute_each(sql, parameters)])
         return self
 
     def executemany(self, sql: str, parameters: Sequence[Sequence[object]]) -> Self:
@@ -129,8 +150,21 @@ class Cursor:
             mz_dagster.Error: As for `execute`; also if the statement returns rows.
         """
         session = self._open_session()
-        self._result = session.execute_many(sql, parameters)
+        _check_arguments(sql, parameters, *parameters)
+        self._results.append(session.execute_many(sql, parameters))
         return self
+
+    def nextset(self) -> bool | None:
+        """Moves to the result of the next of several statements; returns True, or None if there is none."""
+        if len(self._results) < 2:
+            return None
+        self._results.popleft()
+        self._next = 0
+        return True
+
+    @property
+    def _result(self) -> Result | None:
+        return self._results[0] if self._results else None
 
     @property
     def description(self) -> list[ColumnDescription] | None:
@@ -160,12 +194,12 @@ class Cursor:
     def fetchmany(self, size: int | None = None) -> list[tuple[Any, ...]]:
         """Returns the next `size` rows, by default `arraysize`."""
         rows = self._rows()
-        start, self._next = self._next, min(len(rows), self._next + (size or self.arraysize))
+        start, self._next = self._next, min(len(rows), self._next + (self.arraysize if size is None else size))
         return list(rows[start : self._next])
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """Returns all rows that are left."""
-        return self.fetchmany(len(self._rows()) or 1)
+        return self.fetchmany(len(self._rows()))
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         while (row := self.fetchone()) is not None:
@@ -176,7 +210,8 @@ class Cursor:
         _ = self.connection.engine
         if self._session is None:
             raise InterfaceError("the cursor is closed", hint="Take another one from the connection.")
-        self._result, self._next = None, 0
+        self._results.clear()
+        self._next = 0
         return self._session
 
     def _rows(self) -> tuple[tuple[Any, ...], ...]:
@@ -193,4 +228,15 @@ class Cursor:
     def close(self) -> None:
         """Closes the cursor."""
         self._session = None
-        self._result = None
+        self._results.clear()
+
+
+def _check_arguments(sql: object, *many: object) -> None:
+    if not isinstance(sql, str):
+        raise InterfaceError(f"a statement is a str, not {type(sql).__name__}", hint="Pass the SQL as its text.")
+    for one in many:
+        if not isinstance(one, Sequence) or isinstance(one, str | bytes):
+            raise InterfaceError(
+                f"parameters are a sequence, not {type(one).__name__}",
+                hint="Pass a tuple or a list, one value for each ?.",
+            )

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from mz_dagster.adapter.definition import Definable, define, name_of
-from mz_dagster.adapter.engine import Engine
-from mz_dagster.adapter.names import object_named
-from mz_dagster.catalog import NameTaken, ObjectRow
+from mz_dagster.adapter.engine import Engine, MadeAnew, NotReached
+from mz_dagster.adapter.names import Names
+from mz_dagster.catalog import NameTaken, ObjectRow, StillNeeded, UnknownObject
+from mz_dagster.compute import Progress, quiet
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.sql import (
     AlterRename,
     AlterRetainHistory,
+    Comment,
     CreateIndex,
     CreateMaterializedView,
     CreateSource,
@@ -18,7 +22,7 @@ from mz_dagster.sql import (
     Drop,
     Name,
 )
-from mz_dagster.sql.errors import UndefinedTable
+from mz_dagster.sql.errors import UndefinedColumn, UndefinedTable, UnsupportedForm, suggestion
 
 _TAGS = {
     CreateSource: "CREATE SOURCE",
@@ -29,81 +33,152 @@ _TAGS = {
 }
 
 
-def create(engine: Engine, statement: Definable) -> str:
+def create(names: Names, statement: Definable, progress: Progress = quiet) -> str:
     """Creates an object and, if it is maintained, hydrates it; returns the command tag.
 
-    An object whose hydration fails exists all the same, and the next step tries again.
+    A view that is created WITH NO DATA is hydrated by the next step, or by who reads it first. What is defined over
+    temporary objects is temporary, too.
+
+    An object whose hydration fails exists all the same, and the next step tries again. One whose hydration takes longer
+    than `hydration.deadline`, or is interrupted, is dropped again.
+
+    Args:
+        names: What names denote in the session.
+        statement: What to create.
+        progress: Receives lines that read as the story of its hydration.
 
     Raises:
         NameTaken: The name denotes something already, and IF NOT EXISTS was not said.
+        NotReached: It was not hydrated by the deadline, and nothing is left of it.
+        UnsupportedForm: It is a materialized view for all over what is one session's own.
     """
+    engine = names.engine
     tag = _TAGS[type(statement)]
     name = name_of(statement)
-    if engine.catalog.resolve_name(name) is not None:
+    temporary = not isinstance(statement, CreateSource | CreateIndex) and statement.temporary
+    qualified = statement.name or Name((name,), statement.on.offset)  # type: ignore[union-attr]  # only indexes lack it
+    try:
+        names.check_free(qualified, temporary=temporary)
+    except NameTaken:
         if statement.if_not_exists:
             return tag
-        raise NameTaken(name)
-    indexed = isinstance(statement, CreateIndex) and _has_index(engine, statement)
-    definition = define(
-        statement, engine.definitions, default_timeline=engine.project.timeline, name=name, indexed=indexed
-    )
+        raise
+    indexed = isinstance(statement, CreateIndex) and _has_index(names, statement)
+    definition = define(statement, names, default_timeline=engine.project.timeline, name=name, indexed=indexed)
+    if any(map(names.is_temporary, definition.dependencies.values())) and not temporary:
+        if isinstance(statement, CreateMaterializedView):
+            raise UnsupportedForm(
+                "materialized views must not use temporary tables or views",
+                hint="Create it as a TEMPORARY one.",
+                position=statement.offset + 1,
+            )
+        temporary = True
+        names.check_free(Name((name,), qualified.offset), temporary=True)
     if definition.timeline is not None:
         engine.catalog.declare_timeline(definition.timeline)
-    rows = engine.catalog.create_objects(engine.definitions.new_objects(definition))
-    created = rows[-1]
-    if definition.plan is not None and created.timeline is not None:
-        engine.reach(created.timeline, engine.catalog.read_ts(created.timeline), frozenset({created.id}))
+    new = engine.definitions.new_objects(definition)
+    created = engine.catalog.create_objects(names.kept(new) if temporary else new)[-1]
+    if temporary:
+        names.adopt(name, created.id)
+    waits = not isinstance(statement, CreateMaterializedView) or statement.with_data
+    if definition.plan is not None and created.timeline is not None and waits:
+        _hydrate(engine, created, progress)
     return tag
 
 
-def _has_index(engine: Engine, statement: CreateIndex) -> bool:
+def _hydrate(engine: Engine, created: ObjectRow, progress: Progress) -> None:
+    """Makes what was created readable, or drops it; it may be made anew meanwhile, with what it reads."""
+    timeline, id = str(created.timeline), created.id
+    deadline_s = engine.project.hydration_deadline_ms / 1000
+
+    def reach() -> None:
+        time = engine.catalog.read_ts(timeline)
+        engine.reach(timeline, time, frozenset({id}), deadline_s=deadline_s, progress=progress)
+
+    try:
+        try:
+            reach()
+        except MadeAnew:
+            id = engine.collection_of(str(created.name))
+            reach()
+    except (KeyboardInterrupt, NotReached) as given_up:
+        with suppress(StillNeeded, UnknownObject):  # somebody has built on it, or dropped it
+            engine.catalog.drop_object(id)
+        if isinstance(given_up, NotReached):
+            raise NotReached(
+                f'"{created.name}" was not hydrated by its deadline, and is not created',
+                detail=f"{given_up.message[:1].upper()}{given_up.message[1:]}.",
+                hint='Give it longer with "hydration.deadline" in mz.toml; or define it in a file of the project, '
+                "whose runs have no deadline.",
+            ) from given_up
+        raise
+
+
+def _has_index(names: Names, statement: CreateIndex) -> bool:
     """True if an index is the own order of what is to be indexed, so that a further one is a copy."""
-    on = engine.definitions.resolve(statement.on.parts)
+    on = names.resolve(statement.on.parts)
     return on is not None and any(
         row.kind == "index" and not row.has_collection and on.id in row.dependencies.values()
-        for row in engine.catalog.objects("index")
+        for row in names.engine.catalog.objects("index")
     )
 
 
-def drop(engine: Engine, statement: Drop) -> str:
+def drop(names: Names, statement: Drop) -> str:
     """Drops objects, all or none; returns the command tag.
 
     Raises:
         StillNeeded: Others depend on one of them, and CASCADE was not said.
     """
-    found = [_named(engine, name, statement.kind, statement.if_exists) for name in statement.names]
-    engine.catalog.drop_objects({row.id for row in found if row is not None}, cascade=statement.cascade)
+    found = [_named(names, name, statement.kind, statement.if_exists) for name in statement.names]
+    names.engine.catalog.drop_objects({row.id for row in found if row is not None}, cascade=statement.cascade)
     return f"DROP {statement.kind.upper()}"
 
 
-def rename(engine: Engine, statement: AlterRename) -> str:
+def rename(names: Names, statement: AlterRename) -> str:
     """Gives an object another name; returns the command tag.
 
     Raises:
         NameTaken: The new name denotes something already.
     """
-    row = _named(engine, statement.name, statement.kind, statement.if_exists)
+    row = _named(names, statement.name, statement.kind, statement.if_exists)
     if row is not None:
-        engine.catalog.rename_object(row.id, statement.new_name)
+        names.rename(row, statement.new_name)
     return f"ALTER {statement.kind.upper()}"
 
 
-def alter_retain_history(engine: Engine, statement: AlterRetainHistory) -> str:
+def alter_retain_history(names: Names, statement: AlterRetainHistory) -> str:
     """Sets or resets how much history an object keeps; returns the command tag."""
-    row = _named(engine, statement.name, statement.kind, statement.if_exists)
+    row = _named(names, statement.name, statement.kind, statement.if_exists)
     if row is not None:
         if not row.has_collection:
             raise ProgrammingError(
                 f'"{statement.name}" keeps no history of its own',
                 hint="Alter what it reads.",
             )
-        engine.catalog.set_retention(row.id, statement.retain_history_ms)
+        names.engine.catalog.set_retention(row.id, statement.retain_history_ms)
     return f"ALTER {statement.kind.upper()}"
 
 
-def _named(engine: Engine, name: Name, kind: str, if_exists: bool) -> ObjectRow | None:
+def comment(names: Names, statement: Comment) -> str:
+    """Says something of an object or a column; returns the command tag.
+
+    Raises:
+        UndefinedColumn: There is no such column.
+    """
+    row = names.object(statement.name, None if statement.column is not None else statement.kind)
+    if statement.column is not None and (statement.column not in row.relation_type.names or row.kind == "index"):
+        raise UndefinedColumn(
+            f'column "{statement.column}" of relation "{row.name}" does not exist',
+            hint=suggestion(statement.column, row.relation_type.names),
+            position=statement.name.offset + 1,
+        )
+    names.engine.catalog.set_comment(row.id, statement.column or "", statement.comment or None)
+    return "COMMENT"
+
+
+def _named(names: Names, name: Name, kind: str, if_exists: bool) -> ObjectRow | None:
     try:
-        return object_named(engine, name, kind)
+        return names.object(name, kind)
     except UndefinedTable:
         if if_exists:
             return None

@@ -7,6 +7,7 @@ bound is what runs: an object's names are resolved to ids once, when it is creat
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -28,12 +29,21 @@ from mz_dagster.sql import (
     Files,
     bind_definition,
 )
-from mz_dagster.sql.errors import UndefinedColumn, UndefinedTable, UnsupportedForm, WrongObjectKind, suggestion
-from mz_dagster.storage.source import Envelope
+from mz_dagster.sql.constraints import check_definition
+from mz_dagster.sql.errors import (
+    InvalidTableDefinition,
+    UndefinedColumn,
+    UndefinedTable,
+    UnsupportedForm,
+    WrongObjectKind,
+    suggestion,
+)
+from mz_dagster.storage.source import RECORD_COLUMNS, Envelope
 
 Definable = CreateSource | CreateTable | CreateView | CreateMaterializedView | CreateIndex
 
-_UNSTORABLE = frozenset(" ,;{}()\n\t=")
+#: What no text holds.
+_UNTEXTUAL = re.compile("[\0\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +132,12 @@ def _defined(statement: Definable, resolver: Resolver, called: str, default_time
         case CreateSource():
             return _source(statement, called, default_timeline)
         case CreateTable():
-            columns = tuple(Column(one.name, one.type, one.nullable) for one in statement.columns)
+            check_definition(statement)
             return Definition(
                 "table",
                 called,
                 statement.text,
-                RelationType(columns),
+                _table_type(statement),
                 statement.timeline or default_timeline,
                 {},
                 retain_history_ms=statement.retain_history_ms,
@@ -138,24 +148,29 @@ def _defined(statement: Definable, resolver: Resolver, called: str, default_time
             return _index(statement, resolver, called, indexed)
 
 
+def _table_type(statement: CreateTable) -> RelationType:
+    """Returns a table's columns, with those keys that tell every row from all others."""
+    columns = tuple(Column(one.name, one.type, one.nullable) for one in statement.columns)
+    places = {one.name: i for i, one in enumerate(columns)}
+    keys = (frozenset(places[name] for name in key.columns) for key in statement.keys)
+    return RelationType(columns, frozenset(key for key in keys if not any(columns[i].nullable for i in key)))
+
+
 def _check_names(definition: Definition) -> None:
-    """Refuses columns that Delta Lake could not store or tell apart: its names ignore case."""
-    if definition.kind == "view":
-        return
-    seen: dict[str, str] = {}
+    """Refuses names of columns that the catalog could not keep, or a source's records not bear."""
     for name in definition.relation_type.names:
-        if name.lower() in seen:
+        if _UNTEXTUAL.search(name):
             raise NotSupportedError(
-                f'columns "{seen[name.lower()]}" and "{name}" of "{definition.name}" differ in case only',
-                hint="Rename one of them; Delta Lake ignores the case of names.",
+                f'column {name!r} of "{definition.name}" has a character that no text holds',
+                detail="U+0000 and halves of surrogate pairs are no text.",
+                hint="Give it another name.",
             )
-        if set(name) & _UNSTORABLE:
-            raise NotSupportedError(
-                f'column "{name}" of "{definition.name}" has a character that Delta Lake does not store',
-                detail="No name of a column may hold a space, a tab, a line break or any of , ; { } ( ) =",
-                hint="Give it another name, with AS.",
+        if definition.kind == "source" and name.lower() in RECORD_COLUMNS:
+            raise InvalidTableDefinition(
+                f'column name "{name}" is reserved',
+                detail="Records of sources have their places under such names.",
+                hint="Give it another name.",
             )
-        seen[name.lower()] = name
 
 
 def _check_dependencies(definition: Definition, position: int) -> None:

@@ -2,67 +2,92 @@
 
 A write is `compare_and_append` at a timestamp of the oracle, strictly greater than any that a read was given.
 INSERT of given rows asks nothing of the table: it loses a race only to take a later timestamp. What reads before it
-writes reads the table as of `upper - 1` and appends only if the upper still is the one it saw, so nothing can have
-come in between; otherwise it reads again.
+writes reads all at one time, and its seal expects that none of it has changed by the time at which it takes effect
+(`catalog.reads`): so writes that read are as if each had happened alone, in the order of their times. One that lost
+such a race reads again, until its deadline.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from mz_dagster.adapter.engine import Engine
-from mz_dagster.adapter.peeks import TableMoved
-from mz_dagster.catalog import CollectionRow, Sealed, UnknownObject
+from mz_dagster.catalog import CollectionRow, Reads, Sealed, Takeover, UnknownObject
 from mz_dagster.errors import OperationalError
 from mz_dagster.formalism import Antichain, GlobalId
 from mz_dagster.plan.scalar import Value
-from mz_dagster.plan.types import Column
 from mz_dagster.sql.errors import NullNotAllowed
 from mz_dagster.storage.append import compare_and_append
-from mz_dagster.storage.local_shards import update_schema, update_table
+from mz_dagster.storage.arrow_schema import update_schema, update_table
 from mz_dagster.storage.read import ReadBeforeSince
 
 Row = tuple[Value, ...]
 #: A row with its diff.
 RowUpdate = tuple[Row, int]
 
-_TRIES = 50
-
 
 class WriteContended(OperationalError):
-    """Reports a write that lost every race against others; nothing was written."""
+    """Reports a write that lost every race against others until its deadline; nothing was written."""
 
     sqlstate = "40001"
 
 
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """Is what a write has decided to append, and what else becomes of its table in the same transaction.
+
+    Attributes:
+        updates: The updates. None of them, nor anything else, and there is nothing to seal: what was read is right
+            where it was read.
+        reads: What they were made of, which must be the same when they take effect; None if they were given.
+        write_at: A timestamp that the oracle has handed out for them; None for any.
+        name: A name that the table gets by it.
+        restarts: Whether its sequences begin anew.
+        takeover: Whose place it takes.
+    """
+
+    updates: Sequence[RowUpdate]
+    reads: Reads | None = None
+    write_at: int | None = None
+    name: str | None = None
+    restarts: bool = False
+    takeover: Takeover | None = None
+
+
 def append(engine: Engine, table: GlobalId, updates: Sequence[RowUpdate]) -> int:
-    """Appends updates that do not depend on the table's content; returns their timestamp.
+    """Appends updates that do not depend on anything that is stored; returns their timestamp.
 
     Raises:
-        WriteContended: Others were faster, many times; nothing was written.
+        WriteContended: Others were faster, until the deadline; nothing was written.
     """
-    return read_and_append(engine, table, lambda _: updates)
+    time = read_and_append(engine, table, lambda _: Decided(updates))
+    assert time is not None, "there are updates"
+    return time
 
 
-def read_and_append(engine: Engine, table: GlobalId, decide: Callable[[CollectionRow], Sequence[RowUpdate]]) -> int:
-    """Appends what `decide` makes of the table as it stands; returns the timestamp.
+def read_and_append(engine: Engine, table: GlobalId, decide: Callable[[CollectionRow], Decided]) -> int | None:
+    """Appends what `decide` makes of what it reads; returns the timestamp, or None if there was nothing to append.
 
     Args:
         engine: The project.
         table: The table.
-        decide: Given the table's row, whose `upper - 1` is the time to read at, returns the updates. Called again
-            whenever somebody else wrote in between.
+        decide: Given the table's row, returns what to append. Called again whenever what it has read has changed.
 
     Raises:
-        WriteContended: Others were faster, many times; nothing was written.
+        WriteContended: Others were faster, until the deadline; nothing was written.
         UnknownObject: The table was dropped.
+        NameTaken: The name denotes something already.
     """
 
-    def decided(row: CollectionRow) -> _FrameAt:
-        updates = decide(row)
-        return lambda time: update_table(row.columns, [(data, time, diff) for data, diff in updates])
+    def decided(row: CollectionRow) -> _Frame | None:
+        one = decide(row)
+        if not one.updates and one.name is None and not one.restarts and one.takeover is None:
+            return None
+        columns = row.columns
+        return _Frame(lambda time: update_table(columns, [(data, time, diff) for data, diff in one.updates]), one)
 
     return _append(engine, table, decided)
 
@@ -75,53 +100,104 @@ def append_columns(engine: Engine, table: CollectionRow, name: str, found: Mappi
         WriteContended: Others were faster, many times; nothing was written.
     """
     schema = update_schema(table.columns)
-    columns = {one.name: found.get(one.name, pa.nulls(count, schema.field(one.name).type)) for one in table.columns}
-    for column in table.columns:
-        if not column.nullable and columns[column.name].null_count:
-            raise _null_in(column, name)
+    columns = [
+        found.get(called, pa.nulls(count, schema.field(one.name).type))
+        for one, called in zip(table.columns, table.names, strict=True)
+    ]
+    for column, called, values in zip(table.columns, table.names, columns, strict=True):
+        if not column.nullable and values.null_count:
+            raise _null_in(called, name)
     if not count:
         return
 
     def frame(time: int) -> pa.Table:
         times, ones = (pa.repeat(pa.scalar(one, pa.int64()), count) for one in (time, 1))
-        return pa.Table.from_arrays([*columns.values(), times, ones, pa.nulls(count, pa.string())], schema=schema)
+        return pa.Table.from_arrays([*columns, times, ones, pa.nulls(count, pa.string())], schema=schema)
 
-    _append(engine, table.id, lambda _: frame)
-
-
-_FrameAt = Callable[[int], pa.Table]
+    _append(engine, table.id, lambda _: _Frame(frame, Decided(())))
 
 
-def _append(engine: Engine, table: GlobalId, decide: Callable[[CollectionRow], _FrameAt]) -> int:
-    for _ in range(_TRIES):
-        row = engine.catalog.collection(table)
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """Is a `Decided` write whose updates are an update frame, once their time is known."""
+
+    at: Callable[[int], pa.Table]
+    of: Decided
+
+
+def _append(engine: Engine, table: GlobalId, decide: Callable[[CollectionRow], _Frame | None]) -> int | None:
+    catalog = engine.catalog
+    decided: _Frame | None = None
+    for _ in _attempts(engine):
+        row = _open(engine, table)
+        if decided is None:
+            try:
+                decided = decide(row)
+            except ReadBeforeSince:
+                continue  # what it builds on is forgotten, so somebody else has written
+            if decided is None:
+                return None
+            if decided.of.reads is not None:
+                row = _open(engine, table)  # to read it may have closed it
         assert row.timeline is not None
-        if row.upper.is_empty:
-            raise UnknownObject(table, dropped=True)
-        try:
-            frame_at = decide(row)
-        except (ReadBeforeSince, TableMoved):
-            continue  # what it builds on is forgotten or was moved, so somebody else has written
-        time = engine.catalog.write_ts(row.timeline, engine.now(row.timeline))
+        time = decided.of.write_at
+        if time is None:
+            time = catalog.write_ts(row.timeline, engine.now(row.timeline))
+        outcome = None
         if row.upper.less_equal(time):
-            sealed = compare_and_append(
-                engine.catalog,
+            outcome = compare_and_append(
+                catalog,
                 engine.shards,
                 row,
                 row.upper,
                 Antichain.of(row.upper.lattice, time + 1),
-                frame_at(time),
+                decided.at(time),
                 holder=engine.holder,
                 apply=(row.timeline, time),
+                reads=decided.of.reads,
+                ttl_ms=engine.project.lease_ms,
+                name=decided.of.name,
+                restarts=decided.of.restarts,
+                takeover=decided.of.takeover,
             )
-            if isinstance(sealed, Sealed):
-                engine.wrote(table)
-                return time
+        if isinstance(outcome, Sealed):
+            engine.wrote(table)
+            return time
+        # Only the time was taken, perhaps, by a step or a reader: then what was read is still right.
+        reads = decided.of.reads
+        is_stale = reads is not None and catalog.read_changed(reads, time) is not None
+        decided = None if is_stale else replace(decided, of=replace(decided.of, write_at=None))
+    raise AssertionError("attempts end with a return or an error")
+
+
+def _attempts(engine: Engine) -> Iterator[None]:
+    """Yields for each attempt to be made, the first at once.
+
+    Raises:
+        WriteContended: The deadline has passed.
+    """
+    deadline_ms = engine.project.write_deadline_ms
+    until = engine.clock.monotonic_ms() + deadline_ms
+    yield
+    while engine.clock.monotonic_ms() < until:
+        yield
     raise WriteContended(
-        f'table "{table}" is written by others all the time',
-        detail=f"{_TRIES} attempts lost the race.",
-        hint="Nothing was written; try again, or write in larger statements.",
+        "could not serialize access due to concurrent writes",
+        detail=f"For {deadline_ms / 1000:g} s others were faster to write what the statement reads or writes.",
+        hint="Nothing was written. Try again, read less in it, or give it longer: deadline in [writes] of mz.toml.",
     )
+
+
+def _open(engine: Engine, table: GlobalId) -> CollectionRow:
+    """Returns a table's row.
+
+    Raises:
+        UnknownObject: It was dropped.
+    """
+    row = engine.catalog.collection(table)
+    if row.upper.is_empty:
+        raise UnknownObject(table, dropped=True)
+    return row
 
 
 def check_not_null(row: CollectionRow, name: str, rows: Sequence[Row]) -> None:
@@ -132,11 +208,11 @@ def check_not_null(row: CollectionRow, name: str, rows: Sequence[Row]) -> None:
     """
     for position, column in enumerate(row.columns):
         if not column.nullable and any(one[position] is None for one in rows):
-            raise _null_in(column, name)
+            raise _null_in(row.names[position], name)
 
 
-def _null_in(column: Column, name: str) -> NullNotAllowed:
+def _null_in(column: str, name: str) -> NullNotAllowed:
     return NullNotAllowed(
-        f'null value in column "{column.name}" of relation "{name}" violates not-null constraint',
+        f'null value in column "{column}" of relation "{name}" violates not-null constraint',
         hint="Give a value, or create the column without NOT NULL.",
     )

@@ -4,14 +4,16 @@ Owns the opening of catalog, shards and (on demand) Spark, the graph of each tim
 compaction. Sessions, the command line and Dagster all go through it; it keeps nothing that is not in the catalog, so
 any number of processes may hold one on the same project.
 
-    poll    asks the sources what is there; what is new gets a tick and its bindings, in one transaction
+    poll    asks the sources what is there; what is new gets a tick and its bindings, in one transaction. A source that
+            cannot tell stays behind, with what depends on it, and the others go on
     step    takes the lead of a timeline and advances its collections to a tick
     reach   makes a time readable for some collections: waits for the leader, or steps itself
     lead    keeps the lead of a timeline from one poll and step to the next
     wrote   is told of what sessions write
     compact forgets history that nobody needs, merges batches and sweeps
 
-After a step and a write it merges young batches (`young_batches`), so that compactions may be far apart.
+After a step and a write it merges young batches (`young_batches`), so that compactions may be far apart, and now and
+then it forgets (`forgetting`).
 
 It does not know SQL (sessions do) nor Dagster.
 """
@@ -21,48 +23,72 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
-from mz_dagster.adapter.apply import apply_objects
-from mz_dagster.adapter.catalog_definitions import CatalogDefinitions
-from mz_dagster.adapter.change_plan import ChangePlan
+from mz_dagster.adapter.apply import NotAllApplied, apply_objects
+from mz_dagster.adapter.catalog_definitions import CatalogDefinitions, PlannedDifferently
+from mz_dagster.adapter.change_plan import ChangePlan, plan_changes
+from mz_dagster.adapter.forgetting import Forgetting
+from mz_dagster.adapter.graphs import Graphs
+from mz_dagster.adapter.health import reasons
+from mz_dagster.adapter.idle_timeline import IdleTimeline, IdleTimelines
 from mz_dagster.adapter.project import Project
-from mz_dagster.adapter.project_files import load_objects
+from mz_dagster.adapter.project_files import Fault, load_project
+from mz_dagster.adapter.replanning import replan
 from mz_dagster.adapter.young_batches import YoungBatches
+from mz_dagster.budget import budget, engine_of
 from mz_dagster.catalog import (
     NO_ROWS,
     BoundFile,
     Catalog,
+    CatalogUnavailable,
+    CollectionRow,
     Leadership,
     Led,
     Minted,
     NameTaken,
     SinceBehindInput,
+    State,
     UnknownObject,
 )
-from mz_dagster.catalog.disk import make_folder, sync_files
 from mz_dagster.clock import SYSTEM_CLOCK, Clock
-from mz_dagster.compute import Graph, Progress, SourceNode, StepLost, Stepper, StepReport, TableNode, WarmSpark, quiet
-from mz_dagster.errors import Error, OperationalError, ProgrammingError
-from mz_dagster.formalism import GlobalId
+from mz_dagster.compute import (
+    FailedNode,
+    Graph,
+    Node,
+    Progress,
+    StepLost,
+    StepOverdue,
+    Stepper,
+    StepReport,
+    TableNode,
+    WarmSpark,
+    quiet,
+)
+from mz_dagster.disk import make_private_folder, sync_files
+from mz_dagster.errors import Error, OperationalError, ProgrammingError, one_line
+from mz_dagster.formalism import Antichain, GlobalId
 from mz_dagster.sql.errors import UndefinedTable
 from mz_dagster.storage.compact import Merge, compact
 from mz_dagster.storage.local_shards import LocalShards
+from mz_dagster.storage.ownership import check_place, claim_shards, owner_of
 from mz_dagster.storage.renewal import Renewal
 from mz_dagster.storage.spark import SparkConfig
 from mz_dagster.storage.sweep import sweep
 
 logger = logging.getLogger("mz_dagster.engine")
 
-#: Up to how many updates a collection is read and merged in this process instead of by Spark.
-SMALL = 100_000
+Changed = TypeVar("Changed")
 
+_CHANGE_TRIES = 5
 
-_APPLY_TRIES = 5
+_TELL_AFTER_S = 1.0
+"""After how long a read that waits for another runner says so, in seconds."""
 
 _BEHIND_MS = 1000
 """Up to how far behind a timeline a clock is nothing to speak of."""
@@ -80,6 +106,21 @@ class NotMinted(ProgrammingError):
     sqlstate = "22023"
 
 
+class NotReached(OperationalError):
+    """Reports that a time could not be made readable before a deadline."""
+
+    sqlstate = "57014"
+
+
+class MadeAnew(OperationalError):
+    """Reports that what was to be read has another id now, since this release plans it otherwise; nothing was done."""
+
+    def __init__(self, id: GlobalId) -> None:
+        super().__init__(
+            f'"{id}" has just been made anew, because this release plans it otherwise', hint="Bind its name again."
+        )
+
+
 class ClockUnreadable(OperationalError):
     """Reports that a feed's clock file does not tell a time."""
 
@@ -92,11 +133,20 @@ class Poll:
         tick: The tick that it minted, or None.
         files: How many files were bound to it.
         reason: One line for people.
+        failures: Why sources could not be polled, by their ids; they stay behind until they can.
+        changed: The sources of which that is new: they fail since this poll, for another reason, or no more.
     """
 
     tick: int | None
     files: int
     reason: str
+    failures: Mapping[GlobalId, Error] = field(default_factory=dict)
+    changed: frozenset[GlobalId] = frozenset()
+
+    @property
+    def healed(self) -> frozenset[GlobalId]:
+        """The sources that could not be polled before and were now."""
+        return self.changed - self.failures.keys()
 
 
 class Engine:
@@ -122,13 +172,21 @@ class Engine:
         self.project = project
         self.clock = clock
         self.holder = holder or f"{socket.gethostname()} process {os.getpid()}"
-        make_folder(project.state)
-        self.catalog = Catalog.open(project.catalog_url, clock=clock)
-        for timeline in project.timelines:
-            self.catalog.declare_timeline(timeline)
-        self.shards = LocalShards(project.state)
-        self.spark = WarmSpark(spark or spark_config(project), project.state, session)
+        check_place(project.state)
+        make_private_folder(project.state)
+        self.catalog = Catalog.open(project.catalog_url, project=owner_of(project.state), clock=clock)
+        try:
+            claim_shards(self.catalog, project.state)
+            for timeline in project.timelines:
+                self.catalog.declare_timeline(timeline)
+        except BaseException:
+            self.catalog.close()
+            raise
+        self.shards = LocalShards(project.state, self.catalog, project.inlining, project.hot_bytes)
+        self.spark = WarmSpark(spark or spark_config(project), project.state, self.shards, session)
         self.definitions = CatalogDefinitions(self.catalog, project)
+        self._graphs = Graphs(self.catalog, self.definitions)
+        self._idle = IdleTimelines(self.catalog)
         self.stepper = Stepper(
             self.catalog,
             self.spark.open,
@@ -136,8 +194,13 @@ class Engine:
             lease_ms=project.lease_ms,
             clock=clock,
             local=self.shards,
+            engine=project.engine,
         )
-        self._young = YoungBatches(self.catalog, self.shards, self.definitions, self.holder)
+        self._faults: tuple[Fault, ...] | None = None
+        self._young = YoungBatches(self.catalog, self.shards, self.definitions, self.holder, project.lease_ms)
+        self._forgetting = Forgetting(
+            self.catalog, self.shards, self.definitions, self.holder, project.retention_ms, clock
+        )
 
     def close(self) -> None:
         """Closes the catalog. Spark stays warm for others; its sessions end with the process."""
@@ -156,26 +219,78 @@ class Engine:
     def apply(self, *, drop: bool = False) -> ChangePlan:
         """Creates what the project's files define and the catalog does not hold, and replaces what they changed.
 
-        Several processes may do so at once: who is late finds everything there.
+        Several processes may do so at once: who is late finds everything there. What is wrong in the files, with what
+        reads it, stays as it was applied last; all else is applied before the error is raised.
 
         Args:
             drop: Whether to drop what the files once defined and no longer do.
 
         Raises:
-            BadProjectFile: A file is wrong, or a table was changed, or an object has the name of one of another kind.
+            NotAllApplied: A file is wrong, or a table was changed, or an object has the name of one of another kind.
             OrphanStillRead: Something made in a session reads what is to be dropped.
         """
-        objects = load_objects(self.project)
-        for _ in range(_APPLY_TRIES - 1):
-            try:
-                return apply_objects(self.catalog, self.definitions, objects, drop=drop)
-            except (NameTaken, SinceBehindInput, UnknownObject):
-                continue  # the catalog changed between the look and the swap
-        return apply_objects(self.catalog, self.definitions, objects, drop=drop)
+        files = load_project(self.project)
+        plan = self.change(lambda: apply_objects(self.catalog, self.definitions, files, drop=drop))
+        self._faults = plan.faults
+        if plan.faults:
+            raise NotAllApplied(plan)
+        return plan
+
+    def change(self, attempt: Callable[[], Changed]) -> Changed:
+        """Returns what an attempt to change the catalog returns; it is made again if the catalog changed under it.
+
+        Raises:
+            NameTaken: It changed under each of several attempts.
+            SinceBehindInput: Likewise.
+            UnknownObject: Likewise.
+        """
+        for _ in range(_CHANGE_TRIES - 1):
+            with suppress(NameTaken, SinceBehindInput, UnknownObject):
+                return attempt()
+        return attempt()
+
+    def definition_faults(self) -> dict[GlobalId, str]:
+        """Returns what is wrong in the files by the collections that go on as they were applied last, a line each."""
+        named = {one.name: one_line(one.error) for one in self.faults() if one.name is not None}
+        return {one.id: named[one.name] for one in self.catalog.objects() if one.has_collection and one.name in named}
+
+    def faults(self) -> tuple[Fault, ...]:
+        """Returns what in the project's files cannot be used, as `apply` found it; before that, as it is now."""
+        if self._faults is None:
+            self._faults = plan_changes(load_project(self.project), self.catalog.objects()).faults
+        return self._faults
+
+    def replan(self) -> Mapping[GlobalId, GlobalId]:
+        """Makes anew what this release plans otherwise than the one that made it, with all that reads it.
+
+        Returns:
+            The new ids by the old ones; nothing if there is nothing to do, or somebody else has just done it.
+        """
+        try:
+            done = self.change(lambda: replan(self.catalog, self.definitions))
+        except (NameTaken, SinceBehindInput, UnknownObject):
+            return {}
+        for one, _ in done:
+            logger.warning('"%s" hydrates anew: %s', one.name, one.reason)
+        return {one.row.id: id for one, id in done}
+
+    def _movable(
+        self, timeline: str, wanted: frozenset[GlobalId] | None = None
+    ) -> tuple[Graph, Mapping[GlobalId, GlobalId]]:
+        """Returns the graph once nothing in it is planned otherwise that could be made anew; and what was, by old ids.
+
+        Asked by what moves frontiers; who only looks is shown what is. Only what is wanted has to be in it, with what
+        that is computed from; with None, all.
+        """
+        graph = self._graphs.graph(timeline, wanted)
+        if not any(_is_healed_anew(node) for node in graph):
+            return graph, {}
+        anew = self.replan()
+        return self.graph(timeline), anew
 
     def graph(self, timeline: str) -> Graph:
         """Returns the graph of all collections of a timeline, as the catalog has them now."""
-        return self.definitions.graph(timeline)
+        return self._graphs.graph(timeline)
 
     def collection_of(self, name: str) -> GlobalId:
         """Returns the id of the collection that holds what `name` stands for.
@@ -225,6 +340,12 @@ class Engine:
 
     # ---- moving the frontiers
 
+    def folders(self, timeline: str) -> Iterator[Path]:
+        """Yields the folders of a timeline's sources, as far as their definitions tell."""
+        for id in self.definitions.sources(timeline):
+            with suppress(Error):  # a poll says what is wrong with it
+                yield self.definitions.source(id).folder
+
     def poll(self, timeline: str, *, leadership: Leadership | None = None) -> Poll:
         """Asks the timeline's sources what is there, and mints a tick if there is anything new.
 
@@ -232,74 +353,157 @@ class Engine:
         temporal filters that are due by now. A poll that finds nothing moves the frontiers to now without minting a
         tick, if that takes no work.
 
+        A source that cannot be polled is told in the result and in the catalog, and stays behind with what depends on
+        it until a poll of it goes well; all others go on.
+
         Args:
             timeline: The timeline.
             leadership: The lead of the timeline, if the caller has it.
 
         Raises:
-            OperationalError: A source cannot be polled; nothing was minted.
+            OperationalError: The feed's clock or the catalog cannot be read; nothing was minted.
             StepLost: The lead was lost; nothing was sealed.
         """
-        graph = self.graph(timeline)
         last = self.catalog.last_tick(timeline)
         now = self.now(timeline)  # read before the folders: what was dropped before `now` is seen
-        found = {
-            node.id: files
-            for node in graph
-            if isinstance(node, SourceNode) and (files := node.source.poll(self.catalog.bound_files(node.id)))
-        }
+        names = self.definitions.sources(timeline)
+        state = self.catalog.state()
+        before = {id: row.poll_failure for id in names if (row := state.collection(id)) is not None}
+        found, failures = self._poll_sources(names)
+        told = {id: one_line(failures[id]) if id in failures else None for id in names}
+        changed = {id: text for id, text in told.items() if id in before and before[id] != text}
+        self.catalog.note_polls(changed)  # before the tick is there: its step must know who stays behind
+        polled = self._mint(timeline, now, last, found, leadership)
+        self._forgetting.now_and_then()
+        lines = (polled.reason, *(f'"{names[id]}" cannot be polled: {told[id]}' for id in failures))
+        return replace(polled, reason="; ".join(lines), failures=failures, changed=frozenset(changed))
+
+    def _poll_sources(
+        self, names: Mapping[GlobalId, str]
+    ) -> tuple[dict[GlobalId, Sequence[BoundFile]], dict[GlobalId, Error]]:
+        """Returns each source's new files, on disk, and why some of the sources cannot tell theirs."""
+        found: dict[GlobalId, Sequence[BoundFile]] = {}
+        failures: dict[GlobalId, Error] = {}
+        for id, name in names.items():
+            try:
+                if files := self._new_files(id, name):
+                    found[id] = files
+            except CatalogUnavailable:
+                raise
+            except Error as error:
+                failures[id] = error
+        return found, failures
+
+    def _new_files(self, id: GlobalId, name: str) -> Sequence[BoundFile]:
+        """Returns a source's new files, on disk.
+
+        Of the bound ones it looks at those that have to be there and at those that are there and not retired (see
+        `catalog.ticks`); of how many were ever bound its cost does not depend.
+
+        Raises:
+            SourceUnreadable: The folder or a new file cannot be read.
+            BoundFileChanged: A bound file is not as it was, or is gone and has to be there.
+        """
+        source, row = self.definitions.source(id), self.catalog.collection(id)
+        paths = source.paths()
+        listed = frozenset(paths)
+        upper = row.upper.only
+        needed = min(upper, upper - self.project.expect_files_ms)  # from here on, files have to be there
+        bindings = self.catalog.bindings(id, min(row.since.only, needed))
+        bound = {file.path: file for one in bindings for file in one.files if one.tick >= needed or file.path in listed}
+        self.catalog.note_identities(id, source.check(bound.values()))
+        others = [path for path in paths if path not in bound]
+        known = self.catalog.known_paths(id, others)
+        files = source.new_files(path for path in others if path not in known)
+        if files:
+            _sync_new(source.folder, name, files)
+        return files
+
+    def _mint(
+        self,
+        timeline: str,
+        now: int,
+        last: int | None,
+        found: Mapping[GlobalId, Sequence[BoundFile]],
+        leadership: Leadership | None,
+    ) -> Poll:
+        """Mints a tick for new files, or if something else needs one."""
+        graph, _ = self._movable(timeline)
         read_ts = self.catalog.read_ts(timeline)
-        behind = self._behind(graph, read_ts)
-        if not found and not behind and not self._is_due(graph, now):
-            return self._nothing_new(graph, now, read_ts, leadership)
+        state = self.catalog.state()
+        idle = None if found else self._idle.lasting(graph, state, now, read_ts)
+        if idle is not None:
+            is_open = bool(self.catalog.ticks(timeline, lower=idle.upper))
+            return self._nothing_new(graph, now, read_ts, leadership, is_open=is_open, idle=idle)
+        rows = {node.id: row for node in graph if (row := state.collection(node.id)) is not None}
+        failing = reasons(graph, rows).keys()
+        unsealed = self._unsealed(state, timeline, failing)
+        if not found and (unsealed or not self._needs_tick(graph, rows, failing, now, read_ts)):
+            return self._nothing_new(graph, now, read_ts, leadership, is_open=bool(unsealed))
         if self._has_feed_clock(timeline):
             if now <= read_ts:
                 return Poll(None, 0, f"the feed's clock stands at {now}, which is closed already")
             tick = now
         else:
             tick = self.catalog.write_ts(timeline, now)
-        for node in graph:
-            if isinstance(node, SourceNode) and node.id in found:
-                _sync_new(node, found[node.id])
         minted = self.catalog.mint_tick(timeline, tick, found, expected_last=last)
         if not isinstance(minted, Minted):
             return Poll(None, 0, "another runner minted a tick first")
         count = sum(len(files) for files in found.values())
         return Poll(tick, count, f"minted tick {tick}: {count} new files")
 
-    def _behind(self, graph: Graph, read_ts: int) -> bool:
-        """True if a collection can only become readable at the present by a step: a new view, for example."""
-        rows = {row.id: row for row in self.catalog.collections(graph.timeline)}
-        unsealed = set(self.unsealed_ticks(graph.timeline))
-        return not unsealed and any(
-            not rows[node.id].is_hydrated or rows[node.id].upper.less_equal(read_ts)
+    def _needs_tick(
+        self, graph: Graph, rows: Mapping[GlobalId, CollectionRow], failing: Set[GlobalId], now: int, read_ts: int
+    ) -> bool:
+        """True if a collection can only become readable at the present by a step: it is new, or changes by `now`.
+
+        What fails needs none: it is tried with the ticks of the others, and with those that it has left open.
+        """
+        return any(
+            rows[node.id].is_due(now + 1) or not rows[node.id].is_hydrated or rows[node.id].upper.less_equal(read_ts)
             for node in graph
-            if not isinstance(node, TableNode) and node.id in rows
+            if not isinstance(node, TableNode) and node.id in rows and node.id not in failing
         )
 
-    def _is_due(self, graph: Graph, now: int) -> bool:
-        """True if a collection changes by `now` although nothing new is there for it."""
-        dues = (row.next_due for row in self.catalog.collections(graph.timeline))
-        return not self.unsealed_ticks(graph.timeline) and any(due is not None and due <= now for due in dues)
-
-    def _nothing_new(self, graph: Graph, now: int, read_ts: int, held: Leadership | None) -> Poll:
+    def _nothing_new(
+        self,
+        graph: Graph,
+        now: int,
+        read_ts: int,
+        held: Leadership | None,
+        *,
+        is_open: bool,
+        idle: IdleTimeline | None = None,
+    ) -> Poll:
+        """Moves the frontiers to now, unless there is a tick that steps have to close first (`is_open`)."""
         if now < read_ts - _BEHIND_MS and not self._has_feed_clock(graph.timeline):
             behind = f"the clock is {(read_ts - now) // 1000} s behind times that were given already"
             return Poll(None, 0, f"nothing new; {behind}: those that follow are counted one by one until it catches up")
-        if now <= read_ts or self.unsealed_ticks(graph.timeline):
+        if now <= read_ts or is_open:
             return Poll(None, 0, "nothing new")
         with self._try_lead(graph.timeline, held) as lead:
             if isinstance(lead, Led):
                 return Poll(None, 0, "nothing new")
-            # First the oracle, so that no tick is ever minted where a source is closed already.
-            self.catalog.apply_write(graph.timeline, now)
-            self.stepper.run(graph, now, leadership=lead, idle_only=True, progress=quiet)
+            if idle is None or not self._idle.pass_over(idle, now, lead):
+                # First the oracle, so that no tick is ever minted where a source is closed already.
+                self.catalog.apply_write(graph.timeline, now)
+                self.stepper.run(graph, now, leadership=lead, idle_only=True, progress=quiet)
+                self._idle.note(graph, self.catalog.state())
         return Poll(None, 0, f"nothing new; the frontiers stand at {now}")
+
+    def reasons(self) -> dict[GlobalId, str]:
+        """Returns why collections stay behind, by their ids, a line for people each; see `health`."""
+        rows = {row.id: row for row in self.catalog.collections()}
+        return {id: why for one in self.catalog.timelines() for id, why in reasons(self.graph(one.name), rows).items()}
 
     def unsealed_ticks(self, timeline: str) -> tuple[int, ...]:
         """Returns the minted ticks at which some collection of the timeline cannot be read yet, ascending."""
-        others = {one.id for one in self.catalog.objects("collection")}  # those that no step moves
-        rows = [row for row in self.catalog.collections(timeline) if row.id not in others]
+        return self._unsealed(self.catalog.state(), timeline, frozenset())
+
+    def _unsealed(self, state: State, timeline: str, besides: Set[GlobalId]) -> tuple[int, ...]:
+        """Returns the minted ticks at which some collection but these cannot be read yet, ascending."""
+        others = besides | {one.id for one in state.objects("collection")}  # those that no step moves
+        rows = [row for row in state.collections(timeline) if row.id not in others]
         lowest = min((row.upper.only for row in rows if not row.upper.is_empty), default=None)
         return () if lowest is None else self.catalog.ticks(timeline, lower=lowest)
 
@@ -334,62 +538,125 @@ class Engine:
             if isinstance(lead, Led):
                 raise SecondRunner(
                     f'timeline "{timeline}" is led by {lead.holder}',
-                    detail=f"Its lease runs until {lead.until_ms} ms since the epoch, and is renewed while it works.",
+                    detail=f"{lead.ending(self.clock.now_ms()).capitalize()}.",
                     hint="Wait until it has finished; one runner moves a timeline at a time.",
                 )
-            report = self.stepper.run(self.graph(timeline), tick, leadership=lead, only=only, progress=progress)
+            graph, anew = self._movable(timeline, only)
+            if only is not None:
+                only = frozenset(anew.get(id, id) for id in only)
+            report = self.stepper.run(graph, tick, leadership=lead, only=only, progress=progress)
         self._merge_young(report)
         return report
 
-    def reach(self, timeline: str, time: int, wanted: frozenset[GlobalId], *, deadline_s: float = 600.0) -> None:
+    def reach(
+        self,
+        timeline: str,
+        time: int,
+        wanted: frozenset[GlobalId],
+        *,
+        deadline_s: float = 600.0,
+        progress: Progress = quiet,
+    ) -> None:
         """Makes `time` readable in the wanted collections.
 
         Steps them and what they depend on, or waits for the leader to do so.
 
+        Args:
+            timeline: The timeline.
+            time: The time.
+            wanted: The collections.
+            deadline_s: After how long to give up, in seconds.
+            progress: Receives lines that read as the story of what it takes.
+
         Raises:
-            OperationalError: A collection failed, or the leader did not get there before the deadline.
+            NotReached: Neither the leader nor this process got there before the deadline.
+            OperationalError: A collection failed.
         """
-        until = self.clock.monotonic_ms() + deadline_s * 1000
+        begun = self.clock.monotonic_ms()
+        until = begun + deadline_s * 1000
+        waited: str | None = None
+        has_told = False
         while True:
-            rows = {row.id: row for row in self.catalog.collections(timeline)}
+            state = self.catalog.state()
+            rows = {id: row for id in wanted if (row := state.collection(id)) is not None}
             if gone := wanted - rows.keys():
                 raise UnknownObject(min(gone), dropped=True)
-            lagging = [rows[id] for id in wanted if rows[id].upper.less_equal(time)]
+            lagging = [row for row in rows.values() if row.upper.less_equal(time)]
             if not lagging:
                 return
-            self.catalog.apply_write(timeline, time)  # so that no tick is minted at or before it from here on
+            # No tick is minted at or before it from here on; and what is tables only needs no step.
+            closed = self.catalog.close_tables(timeline, time, [row.id for row in lagging])
+            if closed.issuperset(row.id for row in lagging):
+                return
+            stepped = None
             with self._try_lead(timeline) as lead:
-                stepped = None if isinstance(lead, Led) else self._step_to(timeline, time, wanted, lead)
+                if not isinstance(lead, Led):
+                    stepped = self._step_to(timeline, time, wanted, lead, until, progress)
             if stepped is not None:
                 self._merge_young(stepped)
-            if self.clock.monotonic_ms() > until:
+            waited_s = (self.clock.monotonic_ms() - begun) / 1000
+            if waited_s > deadline_s:
                 who = f"{lead.holder} leads the timeline and" if isinstance(lead, Led) else "this process"
-                raise OperationalError(
+                raise NotReached(
                     f"{who} has not reached {time} in {deadline_s:.0f} s",
                     hint="Try again later, or read at a time that is complete with AS OF.",
                 )
             if isinstance(lead, Led):
+                ending = lead.ending(self.clock.now_ms())
+                if waited != lead.holder:
+                    waited = lead.holder
+                    progress(f"waiting for {waited}, which leads the timeline: {ending}")
+                if waited_s >= _TELL_AFTER_S and not has_told:
+                    has_told = True
+                    logger.warning('waiting for %s, who leads timeline "%s": %s', lead.holder, timeline, ending)
                 self.clock.sleep(0.1)
 
-    def _step_to(self, timeline: str, time: int, wanted: frozenset[GlobalId], lead: Leadership) -> StepReport | None:
+    def _step_to(
+        self,
+        timeline: str,
+        time: int,
+        wanted: frozenset[GlobalId],
+        lead: Leadership,
+        until_ms: float,
+        progress: Progress,
+    ) -> StepReport | None:
         """Steps the wanted collections and what they depend on; what is dropped under the step only ends it."""
-        graph = self.graph(timeline)
+        graph, anew = self._movable(timeline, wanted)
+        if gone := wanted & anew.keys():
+            raise MadeAnew(min(gone))
         try:
-            report = self.stepper.run(graph, time, leadership=lead, only=graph.upstream(wanted), progress=quiet)
+            report = self.stepper.run(
+                graph, time, leadership=lead, only=graph.upstream(wanted), until_ms=until_ms, progress=progress
+            )
         except StepLost as lost:
             logger.info("stepping again: %s", lost)
+            return None
+        except StepOverdue as overdue:
+            logger.info("giving up: %s", overdue)
             return None
         if report.failures:
             raise report.failures[0].error or OperationalError("a step failed")
         return report
 
     def wrote(self, table: GlobalId) -> None:
-        """Is told of each write to a table once it is sealed; merges the table's young batches if that is due."""
+        """Is told of each write to a table once it is sealed; merges and forgets what is due."""
         self._young.merge([table])
+        self._forgetting.now_and_then()
 
     def _merge_young(self, report: StepReport) -> None:
         if any(one.batch is not None for one in report.collections):
             self._young.merge(one.id for one in report.collections)
+        self._forgetting.now_and_then()
+
+    def forget(self, timeline: str) -> Mapping[GlobalId, Antichain[int]]:
+        """Lets the sinces of a timeline rise as far as retention and capabilities allow, and merges what is quiet.
+
+        Engines do so by themselves, now and then.
+
+        Returns:
+            The new since of each collection whose since moved.
+        """
+        return self._forgetting.forget(timeline)
 
     def compact(
         self,
@@ -417,10 +684,8 @@ class Engine:
             OperationalError: Some shards could not be merged; all others were.
         """
         for timeline in self.catalog.timelines():
-            moved = self.catalog.allow_compaction(timeline.name, retention_ms=self.project.retention_ms)
-            if moved:
+            if moved := self.forget(timeline.name):
                 yield f"timeline {timeline.name}: since of {len(moved)} collections moved"
-            self.catalog.forget_ticks(timeline.name)
         failures: dict[str, Error] = {}
         rows_read = 0
         until = None if max_seconds is None else self.clock.monotonic_ms() + max_seconds * 1000
@@ -437,8 +702,16 @@ class Engine:
             name = names.get(row.id, row.id)
             _, stats = counts.get(row.id, (0, NO_ROWS))
             try:
-                shards = self.shards if stats.rows <= SMALL else self.spark.open()[1]
-                merge = compact(self.catalog, shards, row, holder=self.holder, key=self.definitions.sort_key(row))
+                with engine_of(self.project.engine, unless_chosen=True):
+                    shards = self.shards if stats.rows <= budget().small_rows else self.spark.open()[1]
+                merge = compact(
+                    self.catalog,
+                    shards,
+                    row,
+                    holder=self.holder,
+                    key=self.definitions.sort_key(row),
+                    ttl_ms=self.project.lease_ms,
+                )
             except Error as failure:
                 failures[name] = failure
                 yield f'"{name}" could not be merged: {failure.message}'
@@ -500,22 +773,28 @@ class Engine:
                 logger.warning("could not give the lead of timeline %s back: %s", timeline, failure)
 
 
-def _sync_new(node: SourceNode, files: Sequence[BoundFile]) -> None:
+def _sync_new(folder: Path, name: str, files: Sequence[BoundFile]) -> None:
     """Returns once new files are on disk: what a tick binds, no power cut may change."""
     try:
-        sync_files(node.source.folder, (file.path for file in files))
+        sync_files(folder, (file.path for file in files))
     except OSError as error:
         raise OperationalError(
-            f'cannot force the new files of "{node.name}" to disk: {error}',
+            f'cannot force the new files of "{name}" to disk: {error}',
             hint="Nothing was bound. Check that the files are still there and that their disk works.",
         ) from error
+
+
+def _is_healed_anew(node: Node) -> bool:
+    return isinstance(node, FailedNode) and isinstance(node.error, PlannedDifferently) and not node.error.newer
 
 
 def spark_config(project: Project) -> SparkConfig:
     """Returns how the project's Spark is reached."""
     return SparkConfig(
-        state_dir=project.state / "spark",
+        state_dir=project.spark.folder or project.state / "spark",
         remote=project.spark.remote,
         master=project.spark.master,
         conf=project.spark.conf,
+        probe_dir=project.state,
+        idle_seconds=None if project.spark.idle_ms is None else project.spark.idle_ms / 1000,
     )

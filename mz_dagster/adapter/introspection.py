@@ -68,10 +68,17 @@ def _columns(catalog: Catalog) -> Iterable[Row]:
             yield (one.id, column.name, position, "NO" if not column.nullable else "YES", str(column.type))
 
 
+def _comments(catalog: Catalog) -> Iterable[Row]:
+    for one in catalog.objects():
+        places = {column.name: position for position, column in enumerate(one.columns, start=1)}
+        for column, text in sorted(one.comments.items()):
+            yield (one.id, one.kind, places.get(column), text)
+
+
 def _frontiers(catalog: Catalog) -> Iterable[Row]:
     names = {one.id: one.name for one in catalog.objects()}
     for row in catalog.collections():
-        yield (row.id, names.get(row.id), row.timeline, _time(row.since), _time(row.upper), row.failure)
+        yield (row.id, names.get(row.id), row.timeline, _time(row.since), _time(row.upper), row.reason)
 
 
 def _shards(catalog: Catalog) -> Iterable[Row]:
@@ -134,6 +141,12 @@ RELATIONS: tuple[Relation, ...] = (
         "mz_columns",
         (_text("id"), _text("name"), _int("position"), _text("nullable"), _text("type")),
         _columns,
+    ),
+    Relation(
+        "mz_internal",
+        "mz_comments",
+        (_text("id"), _text("object_type"), _int("object_sub_id", True), _text("comment")),
+        _comments,
     ),
     Relation(
         "mz_internal",

@@ -21,6 +21,7 @@ from mz_dagster.adapter.engine import Engine
 from mz_dagster.catalog import FrontierNotHeld, NewObject, ReadCapability, WriteCapability
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.sql import CreateMaterializedView, parse
+from mz_dagster.sql.errors import TimelinesDiffer
 from mz_dagster.storage import LEASE_MS
 
 
@@ -50,6 +51,7 @@ def maintain_view(
         UnknownCapability: A capability was dropped.
         CapabilityExpired: A capability's lease ran out.
         WrongRight: A capability grants writing where reading is needed, or the other way round.
+        TimelinesDiffer: The capabilities are on collections of two timelines.
         WrongDefinition: A collection to be written holds updates, or is of other columns or another timeline.
         ProgrammingError: A statement is none that creates a materialized view, does not bind, or its name is taken.
         NotSupportedError: A view uses what cannot be maintained.
@@ -62,7 +64,9 @@ def maintain_view(
             detail="What it is on is complete, or is written by the engine.",
             hint="Create a collection to write the view to.",
         )
-    as_of = max(one.frontier.only for one in (*reads, *writes) if one is not None)
+    presented = [one for one in (*reads, *writes) if one is not None]
+    _check_one_timeline(engine, presented)
+    as_of = max(one.frontier.only for one in presented)
     new: list[NewObject] = []
     for statement in parse(sql):
         if not isinstance(statement, CreateMaterializedView):
@@ -77,3 +81,15 @@ def maintain_view(
         holder=engine.holder,
         ttl_ms=lease_ms,
     )
+
+
+def _check_one_timeline(engine: Engine, presented: Sequence[ReadCapability | WriteCapability]) -> None:
+    timelines = {engine.catalog.collection(one.collection).timeline: one.collection for one in presented}
+    timelines.pop(None, None)  # constants are of none
+    if len(timelines) > 1:
+        (first, one), (second, other), *_ = timelines.items()
+        raise TimelinesDiffer(
+            "a view cannot be maintained over collections of two timelines",
+            detail=f'"{one}" is on timeline "{first}", "{other}" on "{second}"; their times never compare.',
+            hint="Present capabilities on collections of one timeline.",
+        )

@@ -8,7 +8,7 @@ under one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +16,9 @@ from mz_dagster.adapter import introspection
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.simple_plan import SimplePlan
 from mz_dagster.adapter.timestamps import AsOfTime, Isolation, select_timestamp
-from mz_dagster.catalog import CollectionRow
-from mz_dagster.compute import peek, peek_here
+from mz_dagster.catalog import CollectionRow, Reads
+from mz_dagster.compute import SparkUse, peek, peek_locally
+from mz_dagster.errors import OperationalError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan import lower_to_snapshot_plan, optimize
 from mz_dagster.plan.lowering import snapshot_ordered_by_size
@@ -26,6 +27,7 @@ from mz_dagster.plan.reading_time import at_time, depends_on_time
 from mz_dagster.plan.relation import Get, Relation
 from mz_dagster.plan.rewriting import bottom_up, gets_of
 from mz_dagster.plan.scalar import Scalar
+from mz_dagster.sql.errors import TimelinesDiffer
 from mz_dagster.storage.read import ReadBeforeSince, check_readable, leased, overlapping
 from mz_dagster.storage.shards import BatchIncomplete
 
@@ -34,8 +36,10 @@ Row = tuple[Any, ...]
 _TRIES = 10
 
 
-class TableMoved(Exception):
-    """Says that a table's upper is not the one that a writer builds on; it has to look again."""
+class NotComputed(OperationalError):
+    """Reports a time up to which a collection would have to be computed first, in a project that cannot be written."""
+
+    sqlstate = "25006"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,7 @@ class Peeks:
             NoValidTimestamp: It cannot be read at the time asked for.
             DataError: Its content is an error.
         """
-        optimized = self._optimized(relation)
+        optimized = self.planned(relation)
         by_clock = depends_on_time(optimized)
         for attempt in range(1, _TRIES + 1):
             rows = self._collections(optimized)
@@ -66,9 +70,11 @@ class Peeks:
                 return self._run(lower_to_snapshot_plan(optimized), 0, rows)
             (timeline,) = timelines or {self.engine.project.timeline}
             time = select_timestamp(rows, self._read_ts(timeline, rows, by_clock), self.isolation, as_of)
-            if any(row.upper.less_equal(time) for row in rows):  # uppers never go back
+            behind = [row for row in rows if row.upper.less_equal(time)]  # uppers never go back
+            if behind:
+                self._check_writable(behind[0], time)
                 self.engine.reach(timeline, time, frozenset(row.id for row in rows))
-            if not rows:
+            if not rows and not self.engine.catalog.is_read_only:
                 self.engine.catalog.apply_write(timeline, time)  # what is written from here on is later
             try:
                 return self._run(lower_to_snapshot_plan(at_time(optimized, time)), time, rows)
@@ -78,37 +84,8 @@ class Peeks:
                     raise
         raise AssertionError("the last attempt returns or raises")
 
-    def peek_before(self, relations: Sequence[Relation], table: CollectionRow) -> list[list[Row]]:
-        """Returns the rows of plans over a table and others at one time, the latest that a writer can build on.
-
-        That is `upper - 1` of the table, where it stays until the writer appends to it. If others are read it must
-        not be before any acknowledged write of theirs either, and the table's upper may have to move first.
-
-        Raises:
-            TableMoved: The table's upper is another by now.
-            ReadBeforeSince: That time is forgotten, so somebody has written meanwhile.
-        """
-        assert table.timeline is not None
-        plans = [self._optimized(one) for one in relations]
-        by_clock = any(depends_on_time(one) for one in plans)
-        time = table.upper.only - 1
-        rows = {row.id: row for one in plans for row in self._collections(one)}
-        if rows.keys() - {table.id}:
-            time = max(time, self._read_ts(table.timeline, list(rows.values()), by_clock))
-            self.engine.reach(table.timeline, time, frozenset({*rows, table.id}))
-            if self.engine.catalog.collection(table.id).upper != table.upper:
-                raise TableMoved
-        now = max(time, self.engine.reading_time(table.timeline)) if by_clock else time
-        found = [lower_to_snapshot_plan(at_time(one, now)) for one in plans]
-        return [self._run(plan, time, self._collections(one)) for plan, one in zip(found, plans, strict=True)]
-
-    def _read_ts(self, timeline: str, rows: Sequence[CollectionRow], by_clock: bool) -> int:
-        """Returns the time that a linear read must not be before: for contents that move with the clock it is now."""
-        if by_clock or any(self.engine.definitions.is_temporal(row.id) for row in rows):
-            return self.engine.reading_time(timeline)
-        return self.engine.catalog.read_ts(timeline)
-
-    def _optimized(self, relation: Relation) -> Relation:
+    def planned(self, relation: Relation) -> Relation:
+        """Returns the optimized plan of a bound query, with the catalog's own relations as they are now."""
         catalog = self.engine.catalog
 
         def with_rows(one: Relation) -> Relation:
@@ -117,8 +94,82 @@ class Peeks:
 
         return optimize(bottom_up(relation, with_rows))
 
+    def reads_for(self, table: CollectionRow, relations: Sequence[Relation]) -> tuple[Reads | None, int | None]:
+        """Returns what a write to a table reads, all of it readable at one time, and when the write may take effect.
+
+        The time is not before any acknowledged write to what is read. For a write that reads nothing but its table that
+        is so without asking the oracle, as long as nobody writes the table in between, which its seal finds out. What
+        moves with the clock is read now, and written as soon after as the oracle can have it: all that became due in
+        between would have to be read again.
+
+        Args:
+            table: The table to be written.
+            relations: The plans of all that is read for it.
+
+        Returns:
+            The reads, for the seal to expect, or None if nothing is read; a timestamp that the oracle has handed out to
+            write at, or None for any later one.
+
+        Raises:
+            TimelinesDiffer: Something is on another timeline than the table.
+            NoValidTimestamp: Something was dropped.
+            OperationalError: A view that is read cannot be computed.
+        """
+        assert table.timeline is not None
+        engine = self.engine
+        rows = list({row.id: row for one in relations for row in self._collections(one)}.values())
+        self._check_timeline(table, rows)
+        read = frozenset(row.id for row in rows)
+        by_clock = any(map(depends_on_time, relations)) or any(engine.definitions.is_temporal(id) for id in read)
+        if not rows and not by_clock:
+            return None, None
+        if not by_clock and read == {table.id} and table.upper.only > 0:
+            return Reads(table.upper.only - 1, read), None
+        read_ts = engine.reading_time(table.timeline) if by_clock else engine.catalog.read_ts(table.timeline)
+        time = select_timestamp(rows, read_ts, Isolation.STRICT_SERIALIZABLE)
+        write_at = engine.catalog.write_ts(table.timeline, time + 1) if by_clock else None
+        engine.catalog.apply_write(table.timeline, time)  # what is written from here on is later
+        engine.reach(table.timeline, time, read)
+        return Reads(time, read), write_at
+
+    def peek_at(self, plan: Relation, time: int) -> list[Row]:
+        """Returns the rows of a planned query at a time, in no order.
+
+        Raises:
+            ReadBeforeSince: That time is forgotten, so somebody has written meanwhile.
+            DataError: Its content is an error.
+        """
+        return self._run(lower_to_snapshot_plan(at_time(plan, time)), time, self._collections(plan))
+
+    def _check_writable(self, row: CollectionRow, time: int) -> None:
+        if self.engine.catalog.is_read_only:
+            latest = max((*row.since, *(upper - 1 for upper in row.upper)))
+            raise NotComputed(
+                f'"{self.engine.names()[row.id]}" is not computed up to {time}, and the project is read-only',
+                detail=f"The latest time at which it can be read is {latest}.",
+                hint=f"Read it AS OF {latest}, or make the project's folders writable.",
+            )
+
+    def _check_timeline(self, table: CollectionRow, rows: Iterable[CollectionRow]) -> None:
+        for row in rows:
+            if row.timeline not in (None, table.timeline):
+                names = self.engine.names()
+                raise TimelinesDiffer(
+                    f'"{names[table.id]}" cannot be written by what is read from "{names[row.id]}"',
+                    detail=f'"{names[table.id]}" is on timeline "{table.timeline}", "{names[row.id]}" on '
+                    f'"{row.timeline}"; their times never compare.',
+                    hint="Read it in one statement, and write what it returned in another.",
+                )
+
+    def _read_ts(self, timeline: str, rows: Sequence[CollectionRow], by_clock: bool) -> int:
+        """Returns the time that a linear read must not be before: for contents that move with the clock it is now."""
+        if by_clock or any(self.engine.definitions.is_temporal(row.id) for row in rows):
+            return self.engine.reading_time(timeline)
+        return self.engine.catalog.read_ts(timeline)
+
     def _collections(self, relation: Relation) -> list[CollectionRow]:
-        return [self.engine.catalog.collection(id) for id in sorted({get.id for get in gets_of(relation)})]
+        ids = sorted({get.id for get in gets_of(relation) if introspection.by_id(get.id) is None})
+        return [self.engine.catalog.collection(id) for id in ids]
 
     def _run(self, plan: SnapshotPlan, time: int, rows: list[CollectionRow]) -> list[Row]:
         simple = SimplePlan.of(plan, rows)
@@ -136,7 +187,7 @@ class Peeks:
                 simple = None
             except BatchIncomplete:
                 pass  # swept meanwhile, which a lease keeps from happening again
-        with leased(engine.catalog, tuple(by_id), holder=engine.holder) as lease:
+        with leased(engine.catalog, tuple(by_id), holder=engine.holder, ttl_ms=engine.project.lease_ms) as lease:
             for id, snapshot in lease.snapshots.items():
                 check_readable(id, snapshot, time)  # since may have moved after the time was chosen
             if simple is not None:
@@ -144,10 +195,11 @@ class Peeks:
                 if found is not None:
                     return found
             listed = {id: snapshot.batches for id, snapshot in lease.snapshots.items()}
-            found = peek_here(lambda: engine.spark.open()[0], engine.shards, by_id, listed, plan, time)
-            if found is not None:
-                return found
-            session, shards = engine.spark.open()
+            spark = SparkUse(engine.spark.open)
+            computed = peek_locally(spark, engine.shards, by_id, listed, plan, time)
+            if not isinstance(computed, str):
+                return computed
+            session, shards = spark.open(computed)
 
             def read(id: GlobalId, lower: int | None, upper: int, where: Sequence[Scalar]) -> Any:
                 batches = overlapping(listed[id], lower, upper)

@@ -7,28 +7,71 @@ Owns the reading of `mz.toml` and the layout below the project's root:
     .mz/              the engine's own state: catalog, shards, the Spark server's files, Dagster's instance
 
 An embedded project is any other folder: no `mz.toml`, no `assets/`, all settings at their defaults.
-Unknown settings are refused, so that a typing error never silently means the default.
+Unknown settings are refused, so that a typing error never silently means the default. Paths are relative to the
+project's root, never to a process's working directory. In a text, `${NAME}` stands for a variable of the environment
+(`$${NAME}` for itself), so that secrets need not stand in the file.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
+from mz_dagster.budget import EngineSetting, budget
+from mz_dagster.catalog.url import BadCatalogUrl, CatalogUrl
 from mz_dagster.errors import ProgrammingError
+from mz_dagster.storage.append import LEASE_MS
+from mz_dagster.storage.inlined import Inlining
+from mz_dagster.storage.spark.config import IDLE_SECONDS
 
 SETTINGS_FILE = "mz.toml"
+#: A variable of the environment that overrides the setting `engine` of the file.
+ENGINE_VARIABLE = "MZ_ENGINE"
 STATE_FOLDER = ".mz"
 DEFAULT_TIMELINE = "default"
+
+_VARIABLE = re.compile(r"(\$?)\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+RETENTION_MS = 86_400_000
+"""How much history is kept where `mz.toml` does not say, in milliseconds: a day."""
+
+KEEP_ALL = "all"
+#: What `spark.idle` says of a server that does not end by itself.
+NEVER = "never"
+_IDLE_MS = round(IDLE_SECONDS * 1000)
+#: The shortest time after which the local server may end, in milliseconds.
+SHORTEST_IDLE_MS = 60_000
+"""What `retention.keep` says where no history is ever forgotten."""
+
+HYDRATION_DEADLINE_MS = 3_600_000
+"""After how long CREATE gives up what it hydrates where `mz.toml` does not say, in milliseconds."""
+
+SHORTEST_LEASE_MS = 3_000
+"""Below this a lease could run out between two renewals of a busy process, in milliseconds."""
+
+LONGEST_LEASE_MS = 3_600_000
+"""Nobody shall wait longer than this for a machine that is gone, in milliseconds."""
+
+WRITE_DEADLINE_MS = 30_000
+"""For how long a write that loses races tries again where `mz.toml` does not say, in milliseconds."""
 
 
 class BadSettings(ProgrammingError):
     """Reports that `mz.toml` cannot be read or says something that is not understood."""
 
     sqlstate = "F0000"
+
+
+class FolderNotAllowed(ProgrammingError):
+    """Reports a source's folder that is outside of the project and that `mz.toml` does not name."""
+
+    sqlstate = "42501"
 
 
 class NoProject(ProgrammingError):
@@ -59,11 +102,16 @@ class SparkSettings:
         remote: A Spark Connect URL, `sc://host:port`.
         master: A classic master, `local[2]` or `spark://host:port`.
         conf: Spark's own settings, passed through.
+        folder: Where the local server keeps its files; projects that name the same one share a server. None: the
+            project's own.
+        idle_ms: After how long without use the local server ends, in milliseconds; None: never.
     """
 
-    remote: str | None = None
+    remote: str | None = field(default=None, repr=False)
     master: str | None = None
-    conf: Mapping[str, str] = field(default_factory=dict)
+    conf: Mapping[str, str] = field(default_factory=dict, repr=False)
+    folder: Path | None = None
+    idle_ms: int | None = _IDLE_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +123,36 @@ class Project:
         name: For display.
         timeline: The timeline of objects that name none.
         timelines: By name; always holds `timeline`.
-        catalog_url: SQLAlchemy URL of the catalog.
+        catalog_url: Where the catalog is.
         spark: Which Spark.
         retention_ms: How much history every collection keeps readable behind its upper; None keeps all.
+        source_folders: Folders outside of the project in which, and below which, folders of sources may be.
+        expect_files_ms: For how long after a source's files are sealed they have to stay where they are, in the
+            timeline's milliseconds.
         lease_ms: How long a lease lasts before it must be renewed, in milliseconds.
+        hydration_deadline_ms: After how long CREATE in a session gives up what it hydrates, in milliseconds.
+        write_deadline_ms: For how long a write that loses races against others tries again, in milliseconds.
+        engine: Who computes, where a session does not say otherwise.
+        inlining: Which batches are stored in the catalog; None for those that the budget says.
+        hot_bytes: How many bytes of what is read again and again a process keeps in memory; None for what the budget
+            says.
     """
 
     root: Path
     name: str
     timeline: str
     timelines: Mapping[str, TimelineSettings]
-    catalog_url: str
+    catalog_url: CatalogUrl
     spark: SparkSettings
     retention_ms: int | None
-    lease_ms: int = 60_000
+    lease_ms: int = LEASE_MS
+    hydration_deadline_ms: int = HYDRATION_DEADLINE_MS
+    write_deadline_ms: int = WRITE_DEADLINE_MS
+    engine: EngineSetting = EngineSetting.AUTO
+    source_folders: tuple[Path, ...] = ()
+    expect_files_ms: int = 0
+    inlining: Inlining | None = None
+    hot_bytes: int | None = None
 
     @property
     def state(self) -> Path:
@@ -99,6 +163,29 @@ class Project:
     def assets(self) -> Path:
         """The folder of SQL files; an embedded project has none."""
         return self.root / "assets"
+
+    def source_folder(self, folder: str) -> Path:
+        """Returns the folder that a source names, relative to the root, if sources may read there.
+
+        What is a link counts as where it leads.
+
+        Raises:
+            FolderNotAllowed: It is neither in the project nor in a folder that `mz.toml` names.
+        """
+        path = self.root / folder
+        found = path.resolve()
+        if found.is_relative_to(self.state.resolve()):
+            raise FolderNotAllowed(
+                f'folder "{path}" is the engine\'s own', hint=f'Name a folder outside of "{self.state}".'
+            )
+        if not any(found.is_relative_to(one.resolve()) for one in (self.root, *self.source_folders)):
+            raise FolderNotAllowed(
+                f'folder "{path}" is outside of the project',
+                detail=None if str(found) == str(path) else f'It leads to "{found}".',
+                hint=f"To let sources read there, add to {self.root / SETTINGS_FILE}, in the table [sources]: "
+                f"folders = [{_quoted(str(found))}].",
+            )
+        return path
 
     @classmethod
     def find(cls, start: Path) -> Project:
@@ -142,7 +229,7 @@ class Project:
         except (OSError, UnicodeDecodeError) as error:
             raise BadSettings(f'cannot read "{path}": {error}', hint="Make the file readable, as UTF-8.") from error
         try:
-            settings = _Table(tomllib.loads(text), str(path), "")
+            settings = _Table(_expanded(tomllib.loads(text), path), str(path), "")
         except tomllib.TOMLDecodeError as error:
             raise BadSettings(f'"{path}" is not TOML: {error}', hint="Correct that line.") from error
         return cls._from_settings(root, settings)
@@ -153,6 +240,11 @@ class Project:
         catalog = settings.table("catalog")
         spark = settings.table("spark")
         retention = settings.table("retention")
+        leases = settings.table("leases")
+        writes = settings.table("writes")
+        reads = settings.table("reads")
+        sources = settings.table("sources")
+        hydration = settings.table("hydration")
         declared = settings.table("timelines")
         name = project.text("name") or root.name
         timeline = project.text("timeline") or DEFAULT_TIMELINE
@@ -162,17 +254,88 @@ class Project:
             clock = one.text("clock")
             timelines[key] = TimelineSettings(key, None if clock is None else root / clock)
             one.refuse_rest()
-        keep = retention.duration_ms("keep")
+        stated = project.text("engine")
+        engine = engine_setting_of(os.environ.get(ENGINE_VARIABLE) or stated or EngineSetting.AUTO.value)
+        keep = retention.duration_ms("keep", otherwise=RETENTION_MS, forever=KEEP_ALL)
         remote, master, conf = spark.text("remote"), spark.text("master"), spark.mapping("conf")
         if remote is not None and master is not None:
             raise BadSettings(
                 "settings spark.remote and spark.master exclude each other",
                 hint="Keep one of them; without either a local Spark Connect server is started on demand.",
             )
-        url = catalog.text("url") or f"sqlite:///{root / STATE_FOLDER / 'catalog.sqlite'}"
-        for table in (project, catalog, spark, retention, declared, settings):
+        folder = spark.text("folder")
+        idle_ms = spark.duration_ms("idle", otherwise=_IDLE_MS, forever=NEVER)
+        if idle_ms is not None and idle_ms < SHORTEST_IDLE_MS:
+            raise BadSettings(
+                f'setting "spark.idle" is {idle_ms} ms',
+                detail="A server that ends so soon ends between two steps, and starting one takes 15 s.",
+                hint="Use a duration from '1 min' on, or 'never'; the default is '15 min'.",
+            )
+        if (remote or master) is not None and folder is not None:
+            raise BadSettings(
+                f"settings spark.folder and spark.{'remote' if remote else 'master'} exclude each other",
+                hint="The folder is that of a local Spark Connect server, which is started where neither is set.",
+            )
+        url = catalog.url("url", root) or CatalogUrl.of_file(root / STATE_FOLDER / "catalog.sqlite")
+        usual = budget()
+        inline_rows = writes.number("inline_rows", otherwise=usual.inlined_rows)
+        inline_bytes = writes.number("inline_bytes", otherwise=usual.inlined_bytes)
+        is_usual = (inline_rows, inline_bytes) == (usual.inlined_rows, usual.inlined_bytes)
+        inlining = None if is_usual else Inlining(inline_rows, inline_bytes)
+        hot_bytes = reads.number("hot_bytes", otherwise=usual.hot_bytes)
+        deadline_ms = writes.duration_ms("deadline", otherwise=WRITE_DEADLINE_MS)
+        hydration_deadline_ms = hydration.duration_ms("deadline", otherwise=HYDRATION_DEADLINE_MS)
+        expect_files_ms = sources.duration_ms("expect_files", otherwise=0)
+        folders = tuple(root / one for one in sources.texts("folders"))
+        lease_ms = leases.duration_ms("duration", otherwise=LEASE_MS)
+        if not SHORTEST_LEASE_MS <= lease_ms <= LONGEST_LEASE_MS:
+            raise BadSettings(
+                f'setting "leases.duration" is {lease_ms} ms',
+                detail="A shorter one runs out while its holder works; a longer one keeps others waiting.",
+                hint="Use a duration from '3 s' to '1 h'; the default is '60 s'.",
+            )
+        tables = (project, catalog, spark, retention, leases, writes, reads, sources, hydration, declared, settings)
+        for table in tables:
             table.refuse_rest()
-        return cls(root, name, timeline, timelines, url, SparkSettings(remote, master, conf), keep)
+        return cls(
+            root,
+            name,
+            timeline,
+            timelines,
+            url,
+            SparkSettings(
+                remote, master, conf, None if folder is None else root / Path(folder).expanduser(), idle_ms=idle_ms
+            ),
+            keep,
+            source_folders=folders,
+            expect_files_ms=expect_files_ms,
+            lease_ms=lease_ms,
+            hydration_deadline_ms=hydration_deadline_ms,
+            write_deadline_ms=deadline_ms,
+            engine=engine,
+            inlining=inlining,
+            hot_bytes=None if hot_bytes == usual.hot_bytes else hot_bytes,
+        )
+
+
+def engine_setting_of(text: str) -> EngineSetting:
+    """Returns the value of the setting `engine` that a text spells.
+
+    Raises:
+        BadSettings: It spells none.
+
+    Example:
+        >>> engine_setting_of("Local")
+        <EngineSetting.LOCAL: 'local'>
+    """
+    try:
+        return EngineSetting(text.lower())
+    except ValueError:
+        raise BadSettings(
+            f'invalid value for setting "engine": "{text}"',
+            hint="It is auto: this process computes what is little, Spark the rest; spark: Spark whatever it can; or "
+            "local: this process whatever it can, and no Spark is started.",
+        ) from None
 
 
 DURATION_UNITS_MS = {"ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -189,6 +352,32 @@ def parse_duration_ms(text: str) -> int | None:
     if not (number.isascii() and number.isdigit() and unit in DURATION_UNITS_MS):
         return None
     return int(number) * DURATION_UNITS_MS[unit]
+
+
+def _quoted(text: str) -> str:
+    """Returns a text as TOML has it."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _expanded(value: Any, path: Path) -> Any:
+    """Returns what TOML says with variables of the environment in the place of their names."""
+    if isinstance(value, dict):
+        return {key: _expanded(one, path) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_expanded(one, path) for one in value]
+    return _VARIABLE.sub(lambda found: _variable(found, path), value) if isinstance(value, str) else value
+
+
+def _variable(found: re.Match[str], path: Path) -> str:
+    escaped, name = found.groups()
+    if escaped:
+        return found[0][1:]
+    if name not in os.environ:
+        raise BadSettings(
+            f'the environment has no variable "{name}", which "{path}" names',
+            hint="Set it where this process is started; write $${...} for the text itself.",
+        )
+    return os.environ[name]
 
 
 class _Table:
@@ -211,16 +400,46 @@ class _Table:
             raise self._wrong(key, "a text")
         return found
 
+    def url(self, key: str, root: Path) -> CatalogUrl | None:
+        found = self.text(key)
+        try:
+            return None if found is None else CatalogUrl.parse(found, root)
+        except BadCatalogUrl as error:
+            raise BadSettings(
+                f'setting "{self._prefix}{key}" in "{self._path}": {error.message}',
+                detail=error.detail,
+                hint=error.hint,
+            ) from error
+
+    def texts(self, key: str) -> list[str]:
+        found = self.values.pop(key, [])
+        if not isinstance(found, list) or not all(isinstance(one, str) and one for one in found):
+            raise self._wrong(key, "a list of texts")
+        return found
+
     def mapping(self, key: str) -> dict[str, str]:
         found = self.values.pop(key, {})
         if not isinstance(found, dict) or not all(isinstance(value, str | int | float) for value in found.values()):
             raise self._wrong(key, 'a table of settings, with quoted names: "spark.driver.memory" = "4g"')
         return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in found.items()}
 
-    def duration_ms(self, key: str) -> int | None:
+    def number(self, key: str, *, otherwise: int) -> int:
+        found = self.values.pop(key, otherwise)
+        if not isinstance(found, int) or isinstance(found, bool) or found < 0:
+            raise self._wrong(key, "a whole number, not negative")
+        return found
+
+    @overload
+    def duration_ms(self, key: str, *, otherwise: int) -> int: ...
+
+    @overload
+    def duration_ms(self, key: str, *, otherwise: int, forever: str) -> int | None: ...
+
+    def duration_ms(self, key: str, *, otherwise: int, forever: str | None = None) -> int | None:
+        """Returns the milliseconds of a duration; None for the word that says that it never ends."""
         found = self.text(key)
-        if found is None:
-            return None
+        if found is None or found == forever:
+            return otherwise if found is None else None
         milliseconds = parse_duration_ms(found)
         if milliseconds is None:
             raise self._wrong(key, f"a duration such as '7 d'; the units are {', '.join(DURATION_UNITS_MS)}")
@@ -230,10 +449,11 @@ class _Table:
         for key in self.values:
             raise BadSettings(
                 f'unknown setting "{self._prefix}{key}" in "{self._path}"',
-                hint="Remove it, or correct its name; the README lists all settings.",
+                hint="Remove it, or correct its name; docs/project.md lists all settings.",
             )
 
     def _wrong(self, key: str, wanted: str) -> BadSettings:
         return BadSettings(
-            f'setting "{self._prefix}{key}" in "{self._path}" must be {wanted}', hint="The README lists all settings."
+            f'setting "{self._prefix}{key}" in "{self._path}" must be {wanted}',
+            hint="All settings are in docs/project.md.",
         )

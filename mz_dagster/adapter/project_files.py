@@ -9,33 +9,74 @@ description, with annotations such as `@owner` in it; the comment beside a colum
 and COMMENT ON says both in SQL, with the last word.
 
 Only definitions may stand in a project's files; what changes data (INSERT, DROP, ...) belongs to a session.
+
+One object's fault is its own, and that of what reads it: `load_project` returns all others beside the faults. Of a file
+with an error of syntax, each statement up to its semicolon stands or falls alone; which objects a wrong one defines is
+told from its first words. What cannot even be split hides whatever it may define (`Fault.hides`).
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from mz_dagster.adapter import introspection
 from mz_dagster.adapter.annotations import Annotations, BadAnnotation, parse_annotations
 from mz_dagster.adapter.definition import Definable, Definition, define, name_of
+from mz_dagster.adapter.kept_definitions import KeptDefinitions
 from mz_dagster.adapter.project import Project
+from mz_dagster.catalog import UnknownTimeline
 from mz_dagster.errors import Error, ProgrammingError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.resolver import Item
-from mz_dagster.sql import Comment, CreateIndex, CreateSource, CreateTable, Statement, parse
+from mz_dagster.sql import Comment, CreateIndex, CreateSource, CreateTable, CreateTableAs, Statement, parse, split
 from mz_dagster.sql.errors import suggestion
+from mz_dagster.sql.lexer import Token, TokenKind, tokens_of
 
 #: The rest of a line from a column's name on, up to and with its comment; a quoted name may hold anything.
 _BESIDE = re.compile(r'(?:[^"\n-]|"[^"\n]*"|-(?!-))*--+[ \t]*(\S[^\n]*)')
 
 
+#: What stands between CREATE and the name.
+_BEFORE_NAME = ("or", "replace", "source", "table", "view", "materialized", "default", "index", "if", "not", "exists")
+
+
 class BadProjectFile(ProgrammingError):
     """Reports a definition in a project's files that cannot be used, with its file and line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Is why something in a project's files cannot be used.
+
+    Attributes:
+        name: The object that is not defined thereby; None if it is none, or nobody can tell which.
+        error: What is wrong, with file and line.
+        path: The file.
+        line: The line on which its statement starts, counted from 1.
+        waits_for: The object whose fault it is that this one, which reads it, cannot be used; None if it is its own.
+        hides: Whether what is at fault may define more objects than those that are named.
+    """
+
+    name: str | None
+    error: BadProjectFile
+    path: Path
+    line: int
+    waits_for: str | None = None
+    hides: bool = False
+
+    def of_reader(self, name: str, path: Path, line: int) -> Fault:
+        """Returns the fault of an object that reads the one of this fault."""
+        if self.waits_for is not None:
+            return replace(self, name=name, path=path, line=line)
+        cause = self.name or str(self.path)
+        message = f'waits for "{cause}": {self.error.message}'
+        error = BadProjectFile(message, detail=self.error.detail, hint=self.error.hint)
+        return Fault(name, error, path, line, cause)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +92,7 @@ class ProjectObject:
         column_comments: By column: from `COMMENT ON COLUMN`, or the comment beside it in a source or table; of an index
             those of what it is on.
         views: The plain views in its query, which are part of it, nested ones included.
+        fault: Why this is not what the files say, but what was applied last; None if it is what they say.
     """
 
     definition: Definition
@@ -60,6 +102,7 @@ class ProjectObject:
     annotations: Annotations = field(default_factory=Annotations)
     column_comments: Mapping[str, str] = field(default_factory=dict)
     views: tuple[ProjectObject, ...] = ()
+    fault: BadProjectFile | None = None
 
     @property
     def name(self) -> str:
@@ -78,15 +121,38 @@ class ProjectObject:
         return tuple(sorted(self.definition.dependencies.values()))
 
 
+@dataclass(frozen=True, slots=True)
+class ProjectFiles:
+    """Is what a project's files define.
+
+    Attributes:
+        objects: What can be used, each after those it reads.
+        faults: Why the rest cannot, those that wait for others last.
+    """
+
+    objects: tuple[ProjectObject, ...]
+    faults: tuple[Fault, ...] = ()
+
+
+def load_project(project: Project) -> ProjectFiles:
+    """Returns everything that the project's files define, and what is wrong with some of it.
+
+    Wrong is what cannot be read, does not parse or bind, shares its name with another, is part of a cycle, or has a
+    comment with an annotation that is not valid or on what does not exist; and what reads any of that.
+    """
+    return _Loader(project).load()
+
+
 def load_objects(project: Project) -> tuple[ProjectObject, ...]:
     """Returns everything that the project's files define, each object after those it reads.
 
     Raises:
-        BadProjectFile: A file cannot be read, does not parse or bind, two objects bear one name, definitions depend
-            on each other in a cycle, or a comment has an annotation that is not valid or is on what does not exist.
-            The error names file and line.
+        BadProjectFile: Something is wrong, as `load_project` tells; the error names file and line.
     """
-    return _Loader(project).load()
+    files = load_project(project)
+    for fault in files.faults:
+        raise fault.error
+    return files.objects
 
 
 _S = TypeVar("_S", bound=Statement)
@@ -107,91 +173,156 @@ class _Found(Generic[_S]):
         return f"{self.path}:{self.line}"
 
 
+class _Waits(ProgrammingError):
+    """Ends the binding of what reads an object with a fault."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.error.message)
+        self.fault = fault
+
+
 class _Loader:
     def __init__(self, project: Project) -> None:
         self._project = project
+        self._kept = KeptDefinitions(project.state)
         self._found: dict[str, _Found[Definable]] = {}
         self._comments: list[_Found[Comment]] = []
         self._loaded: dict[str, ProjectObject] = {}
         self._loading: list[str] = []
         self._indexed: set[str] = set()
+        self._faults: dict[str, Fault] = {}
+        self._nameless: list[Fault] = []
 
-    def load(self) -> tuple[ProjectObject, ...]:
+    def load(self) -> ProjectFiles:
         for path in sorted(self._project.assets.rglob("*.sql")):
             self._read(path)
         for one in self._comments:
             if (name := one.statement.name.last) not in self._found:
-                raise BadProjectFile(
+                error = BadProjectFile(
                     f'{one.place}: COMMENT ON "{name}", which no file of the project defines',
                     hint=suggestion(name, self._found) or "Define it, or remove the comment.",
                 )
+                self._note(Fault(name, error, one.path, one.line))
         for name in self._found:
             self._object(name)
-        for one in self._comments:
-            self._check_column(one)
-        return tuple(self._loaded.values())
+        faults = (*self._nameless, *self._faults.values())
+        return ProjectFiles(tuple(self._loaded.values()), tuple(sorted(faults, key=lambda one: bool(one.waits_for))))
+
+    def _note(self, fault: Fault) -> None:
+        """Notes a fault; an object's first one counts."""
+        if fault.name is None:
+            self._nameless.append(fault)
+        else:
+            self._faults.setdefault(fault.name, fault)
 
     def _read(self, path: Path) -> None:
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise BadProjectFile(f'cannot read "{path}": {error}', hint="Make it a readable UTF-8 file.") from error
-        try:
-            statements = parse(text)
-        except Error as error:
-            raise _placed(error, path, text) from error
-        for statement in statements:
+            bad = BadProjectFile(f'cannot read "{path}": {error}', hint="Make it a readable UTF-8 file.")
+            self._note(Fault(None, bad, path, 1, hides=True))
+            return
+        for statement in self._statements(path, text):
             if isinstance(statement, Comment):
                 self._comments.append(_Found(statement, path, text))
+            elif isinstance(statement, Definable) and _is_temporary(statement):
+                bad = BadProjectFile(
+                    f"{path}:{_line(text, statement.offset)}: a temporary object is a session's own",
+                    hint="Define it without TEMPORARY.",
+                )
+                self._note(Fault(None, bad, path, _line(text, statement.offset)))
             elif isinstance(statement, Definable):
                 self._add(_Found(statement, path, text))
             else:
-                raise BadProjectFile(
-                    f"{path}:{_line(text, statement)}: only definitions may stand in a project's files",
-                    hint='Run other statements in a session: "mz-dagster sql".',
+                line = _line(text, statement.offset)
+                bad = BadProjectFile(
+                    f"{path}:{line}: only definitions may stand in a project's files",
+                    hint="Define what a query returns as a MATERIALIZED VIEW."
+                    if isinstance(statement, CreateTableAs)
+                    else 'Run other statements in a session: "mz-dagster sql".',
                 )
+                self._note(Fault(None, bad, path, line))
+
+    def _statements(self, path: Path, text: str) -> Sequence[Statement]:
+        """Returns the statements of a file that parse, and notes the others' faults."""
+        try:
+            return parse(text)
+        except Error as error:
+            whole = _placed(error, path, text)
+        try:
+            fragments = split(text)
+        except Error:
+            self._note(Fault(None, whole, path, 1, hides=True))
+            return ()
+        found: list[Statement] = []
+        for one in fragments:
+            try:
+                found += parse(" " * one.start + text[one.start : one.end])
+            except Error as error:
+                for name in _names_in(one.tokens) or [None]:
+                    bad = _placed(error, path, text, name)
+                    self._note(Fault(name, bad, path, _line(text, one.tokens[0].start), hides=name is None))
+        return found
 
     def _add(self, found: _Found[Definable]) -> None:
         name = name_of(found.statement)
-        if name in self._found:
-            raise BadProjectFile(
+        first = self._found.setdefault(name, found)
+        if first is not found:
+            error = BadProjectFile(
                 f'two objects are called "{name}"',
-                detail=f"They are defined at {self._found[name].place} and {found.place}.",
+                detail=f"They are defined at {first.place} and {found.place}.",
                 hint="Rename one of them.",
             )
-        self._found[name] = found
+            self._note(Fault(name, error, found.path, found.line))
 
-    def _object(self, name: str) -> ProjectObject:
-        if name in self._loaded:
-            return self._loaded[name]
-        found = self._found[name]
+    def _object(self, name: str) -> ProjectObject | None:
+        """Returns an object, loading it and what it reads first; None if it has a fault, which is noted."""
+        if name in self._faults:
+            return None
+        if name not in self._loaded:
+            found = self._found[name]
+            try:
+                made = self._load(name, found)
+            except _Waits as waits:
+                self._note(waits.fault.of_reader(name, found.path, found.line))
+            except Error as error:
+                bad = error if isinstance(error, BadProjectFile) else _placed(error, found.path, found.text, name)
+                self._note(Fault(name, bad, found.path, found.line))
+                for other in _names_in(tokens_of(found.statement.text)):  # a semicolon may be missing
+                    if other not in self._found:
+                        self._note(Fault(other, bad, found.path, found.line, hides=other is None))
+            else:
+                self._loaded[name] = made
+            finally:
+                if isinstance(found.statement, CreateIndex):
+                    self._indexed.add(str(found.statement.on))
+        return self._loaded.get(name)
+
+    def _load(self, name: str, found: _Found[Definable]) -> ProjectObject:
         if name in self._loading:
-            cycle = [*self._loading[self._loading.index(name) :], name]
-            raise BadProjectFile(
-                "definitions depend on each other in a cycle: " + " reads ".join(f'"{one}"' for one in cycle),
-                detail=f"The cycle goes through {found.place}.",
-                hint="Break it: let one of them read the sources of the others.",
-            )
+            raise self._cycle(self._loading[self._loading.index(name) :], found)
         self._loading.append(name)
         try:
-            definition = define(
-                found.statement,
+            statement, timeline = found.statement, self._project.timeline
+            indexed = isinstance(statement, CreateIndex) and str(statement.on) in self._indexed
+            definition = self._kept.get(
+                ("files", statement.text, statement.offset, timeline, indexed),
                 self,
-                default_timeline=self._project.timeline,
-                indexed=isinstance(found.statement, CreateIndex) and str(found.statement.on) in self._indexed,
+                lambda resolver: define(statement, resolver, default_timeline=timeline, indexed=indexed),
             )
-        except BadProjectFile:
-            raise
-        except Error as error:
-            raise _placed(error, found.path, found.text, name) from error
         finally:
             self._loading.pop()
-        if isinstance(found.statement, CreateIndex):
-            self._indexed.add(str(found.statement.on))
+        if definition.files is not None:
+            self._project.source_folder(definition.files.folder)
+        stored = isinstance(found.statement, CreateSource | CreateTable)
+        if stored and definition.timeline not in self._project.timelines:
+            raise UnknownTimeline(str(definition.timeline), tuple(self._project.timelines))
         annotations, comment = _comment_above(found)
-        for said in self._comments_on(name):
-            comment = said.comment if said.column is None else comment
-        self._loaded[name] = ProjectObject(
+        for one in self._comments:
+            if one.statement.name.last == name:
+                _check_column(one, definition)
+                comment = one.statement.comment if one.statement.column is None else comment
+        return ProjectObject(
             definition,
             found.path,
             found.line,
@@ -200,7 +331,17 @@ class _Loader:
             self._column_comments(definition, found),
             self._views(definition),
         )
-        return self._loaded[name]
+
+    def _cycle(self, names: Sequence[str], found: _Found[Definable]) -> BadProjectFile:
+        """Returns the fault of a cycle, noted of each of its objects."""
+        error = BadProjectFile(
+            "definitions depend on each other in a cycle: " + " reads ".join(f'"{one}"' for one in (*names, names[0])),
+            detail=f"The cycle goes through {found.place}.",
+            hint="Break it: let one of them read the sources of the others.",
+        )
+        for name in names:
+            self._note(Fault(name, error, self._found[name].path, self._found[name].line))
+        return error
 
     def _comments_on(self, name: str) -> Iterator[Comment]:
         return (one.statement for one in self._comments if one.statement.name.last == name)
@@ -218,25 +359,18 @@ class _Loader:
         views = {one.name: one for view in read if view.definition.kind == "view" for one in (view, *view.views)}
         return tuple(views.values())
 
-    def _check_column(self, said: _Found[Comment]) -> None:
-        """Refuses a comment on a column that its object does not have; an index has none of its own."""
-        column, definition = said.statement.column, self._loaded[said.statement.name.last].definition
-        names = definition.relation_type.names
-        if column is None or (column in names and definition.on is None):
-            return
-        if definition.on is not None:
-            hint = f'Comment on the column of "{definition.on.name}".'
-        else:
-            hint = suggestion(column, names) or f"Its columns are {', '.join(names)}."
-        raise BadProjectFile(f'{said.place}: column "{column}" of "{definition.name}" does not exist', hint=hint)
-
     # ---- the resolver by which definitions see each other
 
     def resolve(self, name: tuple[str, ...]) -> Item | None:
         """Returns what a name in a definition stands for, loading its definition first."""
-        if len(name) == 1 and name[0] in self._found:
-            return self._object(name[0]).definition.item(GlobalId(name[0]))
+        if len(name) == 1 and name[0] in self._found.keys() | self._faults.keys():
+            one = self._object(name[0])
+            if one is None:
+                raise _Waits(self._faults[name[0]])
+            return one.definition.item(GlobalId(name[0]))
         relation = introspection.find(name)
+        if relation is None and (hiding := next((one for one in self._nameless if one.hides), None)):
+            raise _Waits(hiding)  # what cannot be read may define it
         return None if relation is None else relation.item()
 
     def names(self) -> tuple[str, ...]:
@@ -244,8 +378,40 @@ class _Loader:
         return tuple(self._found)
 
 
-def _line(text: str, statement: Statement) -> int:
-    return text.count("\n", 0, statement.offset) + 1
+def _is_temporary(statement: Definable) -> bool:
+    return not isinstance(statement, CreateSource | CreateIndex) and statement.temporary
+
+
+def _line(text: str, offset: int) -> int:
+    return text.count("\n", 0, offset) + 1
+
+
+def _names_in(tokens: Sequence[Token]) -> list[str | None]:
+    """Returns the name that each CREATE among these gives an object; None if it cannot be told."""
+    return [_name_in(tokens[n:]) for n, token in enumerate(tokens) if token.is_word("create")]
+
+
+def _name_in(tokens: Sequence[Token]) -> str | None:
+    """Returns the name that a statement's first words give an object, although the rest of it is wrong."""
+    at = 1
+    while at < len(tokens) and tokens[at].is_word(*_BEFORE_NAME):
+        at += 1
+    while at + 2 < len(tokens) and tokens[at + 1].is_symbol("."):
+        at += 2
+    named = 1 < at < len(tokens) and tokens[at].kind in (TokenKind.WORD, TokenKind.QUOTED)
+    return tokens[at].value if named and not tokens[at].is_word("on") else None
+
+
+def _check_column(said: _Found[Comment], definition: Definition) -> None:
+    """Refuses a comment on a column that its object does not have; an index has none of its own."""
+    column, names = said.statement.column, definition.relation_type.names
+    if column is None or (column in names and definition.on is None):
+        return
+    if definition.on is not None:
+        hint = f'Comment on the column of "{definition.on.name}".'
+    else:
+        hint = suggestion(column, names) or f"Its columns are {', '.join(names)}."
+    raise BadProjectFile(f'{said.place}: column "{column}" of "{definition.name}" does not exist', hint=hint)
 
 
 def _placed(error: Error, path: Path, text: str, name: str | None = None) -> BadProjectFile:

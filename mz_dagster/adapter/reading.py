@@ -15,9 +15,11 @@ from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.project import Project
 from mz_dagster.adapter.timestamps import AsOfTime, Isolation, select_timestamp
 from mz_dagster.compute import rows_frame
+from mz_dagster.storage.foreign import only_our_errors
 from mz_dagster.storage.read import leased
 
 
+@only_our_errors()
 def read(spark: Any, name: str, as_of: int | None = None, *, project: str | Path | None = None) -> Any:
     """Returns the rows of a source, table, materialized view or index at a time, as a DataFrame.
 
@@ -44,8 +46,8 @@ def read(spark: Any, name: str, as_of: int | None = None, *, project: str | Path
         time = select_timestamp([row], read_ts, Isolation.SERIALIZABLE, asked)
         if row.timeline is not None:
             engine.reach(row.timeline, time, frozenset({row.id}))
-        lease = stack.enter_context(leased(engine.catalog, [row.id], holder=engine.holder))
-        frame = rows_frame(spark, found.state, row, lease.snapshots[row.id], time)
+        lease = stack.enter_context(leased(engine.catalog, [row.id], holder=engine.holder, ttl_ms=found.lease_ms))
+        frame = rows_frame(spark, found.state, engine.shards, row, lease.snapshots[row.id], time)
         # A frame that is made of another one refers to its plan, not to it; a classic one has its plan in the JVM.
         weakref.finalize(getattr(frame, "_plan", frame), stack.pop_all().close)
     return frame

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
-from mz_dagster.plan.types import Column
+from mz_dagster.plan.types import Column, Kind, ScalarType
 
 Rows = tuple[tuple[Any, ...], ...]
 
@@ -25,3 +27,30 @@ class Result:
     columns: tuple[Column, ...] = ()
     rows: Rows = ()
     rowcount: int = -1
+
+
+def handed_out(rows: Iterable[tuple[Any, ...]], columns: Sequence[Column]) -> Rows:
+    """Returns rows as a user gets them: of numerics without a scale, which are texts until here, `Decimal`s.
+
+    Example:
+        >>> from mz_dagster.plan.types import INT4, UNCONSTRAINED, array_of
+        >>> handed_out([(1, ["1.50", None])], (Column("a", INT4), Column("b", array_of(UNCONSTRAINED))))
+        ((1, [Decimal('1.50'), None]),)
+    """
+    held = frozenset({Kind.UNCONSTRAINED})
+    if not any(one.type.kind in held or one.type.holds(held) for one in columns):
+        return tuple(rows)
+    types = [one.type for one in columns]
+    return tuple(tuple(map(_handed_out, row, types)) for row in rows)
+
+
+def _handed_out(cell: Any, type_: ScalarType) -> Any:
+    if cell is None:
+        return None
+    if type_.kind is Kind.UNCONSTRAINED:
+        return Decimal(cell)
+    if type_.element is not None:
+        return [_handed_out(one, type_.element) for one in cell]
+    if type_.kind is Kind.RECORD:
+        return tuple(map(_handed_out, cell, type_.parts))
+    return cell

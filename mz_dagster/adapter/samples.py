@@ -57,7 +57,7 @@ NO_ERRORS = ErrorPart(0, 0, ())
 
 def updates_written(engine: Engine, row: CollectionRow, step: CollectionStep, limit: int) -> Sample:
     """Returns some of the updates that a step wrote to a collection, in no order."""
-    columns = (*(column.name for column in row.columns), TIME, DIFF, ERROR)
+    columns = (*row.names, TIME, DIFF, ERROR)
     types = (*(str(column.type) for column in row.columns), "bigint", "bigint", "text")
     found: list[tuple[str | int, ...]] = []
     if (batch := _written(row, step)) is not None:
@@ -88,7 +88,7 @@ def errors_at(engine: Engine, row: CollectionRow, time: int, limit: int) -> Erro
     Raises:
         ReadBeyondUpper: It is not complete at that time.
     """
-    with leased(engine.catalog, [row.id], holder=engine.holder) as lease:
+    with leased(engine.catalog, [row.id], holder=engine.holder, ttl_ms=engine.project.lease_ms) as lease:
         listed = lease.snapshots[row.id]
         time = time if listed.since.is_empty else max(time, listed.since.only)
         check_readable(row.id, listed, time)

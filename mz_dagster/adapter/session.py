@@ -7,20 +7,28 @@ transaction of its own; when `execute` returns, it is acknowledged and durable.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NoReturn
 
 from mz_dagster.adapter import ddl
+from mz_dagster.adapter.alter_table import alter_table
 from mz_dagster.adapter.definition import define
-from mz_dagster.adapter.engine import Engine
-from mz_dagster.adapter.names import object_named
+from mz_dagster.adapter.engine import Engine, MadeAnew
+from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.peeks import Peeks
-from mz_dagster.adapter.result import Result
+from mz_dagster.adapter.project import engine_setting_of
+from mz_dagster.adapter.result import Result, handed_out
 from mz_dagster.adapter.shows import show
+from mz_dagster.adapter.table_as import create_table_as
 from mz_dagster.adapter.timestamps import AsOfTime, Isolation
+from mz_dagster.adapter.variables import Variables
 from mz_dagster.adapter.writes import Writes
-from mz_dagster.errors import NotSupportedError, ProgrammingError
+from mz_dagster.budget import engine_of
+from mz_dagster.catalog import UnknownObject
+from mz_dagster.compute import Progress, quiet
+from mz_dagster.compute.placement.explained import placement
+from mz_dagster.errors import Error, NotSupportedError, ProgrammingError
 from mz_dagster.plan import explain_logical, explain_physical, lower_to_maintained_plan, optimize
 from mz_dagster.plan.lowering import estimated_state
 from mz_dagster.plan.physical import MaintainedPlan
@@ -29,28 +37,37 @@ from mz_dagster.plan.types import TEXT, Column
 from mz_dagster.sql import (
     AlterRename,
     AlterRetainHistory,
+    AlterTable,
+    Comment,
     Copy,
     CreateIndex,
     CreateMaterializedView,
     CreateSource,
     CreateTable,
+    CreateTableAs,
     CreateView,
     Delete,
     Drop,
     Explain,
     Insert,
     Name,
+    Refresh,
     Select,
+    SetSetting,
     Show,
     SqlText,
     Statement,
+    Truncate,
     Update,
     bind_as_of,
     bind_query,
-    parse,
+    parse_statement,
+    split,
 )
-from mz_dagster.sql.errors import StatementTooComplex, UndefinedParameter
+from mz_dagster.sql.errors import UndefinedParameter, UndefinedTable
 from mz_dagster.sql.finishing import ordered_rows
+from mz_dagster.sql.lexer import Fragment
+from mz_dagster.storage.foreign import only_our_errors
 
 
 class Session:
@@ -59,12 +76,30 @@ class Session:
     Args:
         engine: The project.
         isolation: What reads may miss.
+        progress: Receives lines that read as the story of what takes long, such as the hydration of a view.
+        names: What names denote in it, if it shares its temporary objects with others.
+        variables: What SET changes in it, if it shares that with others.
     """
 
-    def __init__(self, engine: Engine, isolation: Isolation = Isolation.STRICT_SERIALIZABLE) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        isolation: Isolation = Isolation.STRICT_SERIALIZABLE,
+        *,
+        progress: Progress = quiet,
+        names: Names | None = None,
+        variables: Variables | None = None,
+    ) -> None:
+        self._progress = progress
         self._engine = engine
+        self._variables = variables or Variables(engine.project.engine)
         self._peeks = Peeks(engine, isolation)
-        self._writes = Writes(engine, self._peeks)
+        self._names = names or Names(engine)
+        self._writes = Writes(engine, self._peeks, self._names)
+
+    def close(self) -> None:
+        """Drops the session's temporary objects."""
+        self._names.close()
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> Result:
         """Executes one statement.
@@ -79,13 +114,40 @@ class Session:
             DataError: What it read is an error of the data.
             OperationalError: The outside world failed.
         """
-        try:
-            return self.sequence(_only_statement(sql), parameters)
-        except RecursionError:
-            raise StatementTooComplex(
-                "the statement is nested too deeply", hint="Split it into views or CTEs."
-            ) from None
+        (result,) = self._executed(sql, _only(_fragments(sql)), parameters)
+        return result
 
+    def execute_each(self, sql: str, parameters: Sequence[object] = ()) -> Iterator[Result]:
+        """Executes the statements of a text one by one, each a transaction of its own, and yields what each returns.
+
+        Whatever is wrong with one, even a syntax error, is raised when its turn comes: those before it are done.
+
+        Args:
+            sql: Statements, separated by semicolons.
+            parameters: A value for each `?`, if it is one statement.
+
+        Raises:
+            ProgrammingError: There is none; there are parameters for several; or as `execute`.
+            NotSupportedError: As `execute`, and the errors below.
+        """
+        fragments = _fragments(sql)
+        if parameters or not fragments:
+            _only(fragments)
+        yield from self._executed(sql, fragments, parameters)
+
+    def _executed(self, sql: str, fragments: Sequence[Fragment], parameters: Sequence[object]) -> Iterator[Result]:
+        for one in fragments:
+            try:
+                yield self._execute(sql, one, parameters)
+            except Error as error:
+                error.point_out(sql)
+                raise
+
+    @only_our_errors(writing=True)
+    def _execute(self, sql: str, fragment: Fragment, parameters: Sequence[object]) -> Result:
+        return self.sequence(parse_statement(sql, fragment), parameters)
+
+    @only_our_errors(writing=True)
     def execute_many(self, sql: str, many: Sequence[Sequence[object]]) -> Result:
         """Executes a statement that writes with each of many sets of parameters.
 
@@ -95,7 +157,8 @@ class Session:
         Raises:
             ProgrammingError: The statement returns rows; else as `execute`.
         """
-        statement = _only_statement(sql)
+        (fragment,) = _only(_fragments(sql))
+        statement = parse_statement(sql, fragment)
         if not isinstance(statement, Insert | Delete | Update) or statement.returning is not None:
             raise ProgrammingError(
                 "executemany() takes statements that write and return no rows",
@@ -104,13 +167,26 @@ class Session:
         if isinstance(statement, Insert):
             for parameters in many:
                 _check_count(statement, parameters)
-            return self._writes.insert(statement, many, self._clock())
+            with engine_of(self._variables.engine):
+                return self._writes.insert(statement, many, self._clock())
         total = sum(self.sequence(statement, parameters).rowcount for parameters in many)
         return Result(f"{statement.text.split(maxsplit=1)[0].upper()} {total}", rowcount=total)
 
+    @only_our_errors(writing=True)
     def sequence(self, statement: Statement, parameters: Sequence[object] = ()) -> Result:
         """Executes one parsed statement; see `execute`."""
         _check_count(statement, parameters)
+        with engine_of(self._variables.engine):
+            try:
+                return self._sequenced(statement, parameters)
+            except (MadeAnew, UnknownObject) as lost:
+                # Nothing was written: it is bound again, to what the names stand for now.
+                try:
+                    return self._sequenced(statement, parameters)
+                except UndefinedTable:
+                    raise lost from None  # the name has gone with what it stood for
+
+    def _sequenced(self, statement: Statement, parameters: Sequence[object]) -> Result:
         match statement:
             case Select():
                 return self._select(statement, parameters)
@@ -121,19 +197,41 @@ class Session:
             case Update():
                 return self._writes.update(statement, parameters, self._clock())
             case Copy():
-                return self._writes.copy(statement)
+                return self._writes.copy(statement, self._clock())
+            case Truncate():
+                return self._writes.truncate(statement, self._clock())
+            case Refresh():
+                self._names.object(statement.name, "materialized view")
+                return Result("REFRESH MATERIALIZED VIEW")  # it is what its query says at every time
             case CreateSource() | CreateTable() | CreateView() | CreateMaterializedView() | CreateIndex():
-                return Result(ddl.create(self._engine, statement))
+                return Result(ddl.create(self._names, statement, self._progress))
+            case CreateTableAs():
+                return create_table_as(self._peeks, self._names, statement, parameters, self._clock())
             case Drop():
-                return Result(ddl.drop(self._engine, statement))
+                return Result(ddl.drop(self._names, statement))
             case AlterRename():
-                return Result(ddl.rename(self._engine, statement))
+                return Result(ddl.rename(self._names, statement))
+            case AlterTable():
+                alter_table(self._peeks, self._names, statement, self._clock())
+                return Result("ALTER TABLE")
             case AlterRetainHistory():
-                return Result(ddl.alter_retain_history(self._engine, statement))
+                return Result(ddl.alter_retain_history(self._names, statement))
+            case Comment():
+                return Result(ddl.comment(self._names, statement))
             case Explain():
                 return self._explain(statement, parameters)
+            case SetSetting(name="search_path"):
+                return Result("SET")  # to what it is
+            case SetSetting():
+                default = self._engine.project.engine
+                self._variables.engine = default if statement.value is None else engine_setting_of(statement.value)
+                return Result("SET")
+            case Show(what="search_path"):
+                return Result("SHOW", (Column("search_path", TEXT, False),), (("public",),), 1)
+            case Show(what="engine"):
+                return Result("SHOW", (Column("engine", TEXT, False),), ((self._variables.engine.value,),), 1)
             case Show():
-                columns, rows = show(self._peeks, statement, parameters)
+                columns, rows = show(self._peeks, self._names, statement, parameters)
                 return Result("SHOW", columns, rows, len(rows))
             case _:
                 _refuse(statement)
@@ -145,12 +243,13 @@ class Session:
     # ---- reads
 
     def _select(self, statement: Select, parameters: Sequence[object]) -> Result:
-        bound = bind_query(statement.query, self._engine.definitions, params=parameters, clock=self._clock())
+        bound = bind_query(statement.query, self._names, params=parameters, clock=self._clock())
         as_of = None
         if statement.as_of is not None:
             as_of = AsOfTime(bind_as_of(statement.as_of, params=parameters), statement.as_of.at_least)
         rows = ordered_rows(self._peeks.peek(bound.relation, as_of), bound.finishing)
-        return Result(f"SELECT {len(rows)}", bound.relation_type.columns, tuple(rows), len(rows))
+        columns = bound.relation_type.columns
+        return Result(f"SELECT {len(rows)}", columns, handed_out(rows, columns), len(rows))
 
     def _explain(self, statement: Explain, parameters: Sequence[object]) -> Result:
         relation, plan = self._explained(statement, parameters)
@@ -158,7 +257,7 @@ class Session:
         if statement.stage in ("plan", "logical"):
             parts.append(explain_logical(relation))
         if statement.stage in ("plan", "physical"):
-            parts.append(f"{explain_physical(plan)}\n{self._expected(plan)}")
+            parts.append(f"{explain_physical(plan)}\n{self._expected(plan)}\n{placement(plan)}")
         rows = tuple((line,) for line in "\n\n".join(parts).splitlines())
         return Result("EXPLAIN", (Column("plan", TEXT, False),), rows, len(rows))
 
@@ -172,14 +271,14 @@ class Session:
         """Returns the optimized query that is to be explained, and how it is, or would be, maintained."""
         definitions, target = self._engine.definitions, statement.target
         if isinstance(target, SqlText):
-            bound = bind_query(target, definitions, params=parameters, clock=self._clock())
+            bound = bind_query(target, self._names, params=parameters, clock=self._clock())
             relation = optimize(bound.relation)
             shown = bound.relation_type.names
             return relation, lower_to_maintained_plan(relation, shown + relation.relation_type.names[len(shown) :])
         if isinstance(target, Name):
-            definition = definitions.definition(object_named(self._engine, target).id)
+            definition = definitions.definition(self._names.object(target).id)
         else:
-            definition = define(target, definitions, default_timeline=self._engine.project.timeline)
+            definition = define(target, self._names, default_timeline=self._engine.project.timeline)
         read = definition.relation
         if definition.on is not None:
             read = definition.on.expansion or Get(definition.on.id, definition.relation_type, definition.on.name)
@@ -193,13 +292,27 @@ class Session:
         return relation, definition.plan or lower_to_maintained_plan(relation, definition.relation_type.names)
 
 
-def _only_statement(sql: str) -> Statement:
-    statements = parse(sql)
-    if len(statements) != 1:
+@only_our_errors()
+def _fragments(sql: str) -> list[Fragment]:
+    try:
+        return [one for one in split(sql) if one.tokens]
+    except Error as error:
+        error.point_out(sql)
+        raise
+
+
+def _only(fragments: list[Fragment]) -> list[Fragment]:
+    """Returns the statements of a text, which must be one.
+
+    Raises:
+        ProgrammingError: There are several, or none.
+    """
+    if len(fragments) != 1:
         raise ProgrammingError(
-            f"{len(statements)} statements where one is expected", hint="Execute them one at a time."
+            f"{len(fragments)} statements where one is expected",
+            hint="Execute them one at a time." if fragments else "Write a statement.",
         )
-    return statements[0]
+    return fragments
 
 
 def _check_count(statement: Statement, parameters: Sequence[object]) -> None:
@@ -214,6 +327,6 @@ def _refuse(statement: Statement) -> NoReturn:
     raise NotSupportedError(
         f"{words[0].upper()} is not supported yet",
         detail="Each statement is a transaction of its own." if words[0].upper() in ("BEGIN", "COMMIT") else None,
-        hint="See the README for the statements that are.",
+        hint="See docs/sql.md for the statements that are.",
         position=1,
     )

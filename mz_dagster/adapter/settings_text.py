@@ -11,6 +11,7 @@ import tomlkit
 _SECRET_NAME = re.compile(r"secret|password|token|credential|access[._-]?key|account[._-]?key", re.IGNORECASE)
 _TOKEN = re.compile(r";\s*token=[^;\s\"']*", re.IGNORECASE)
 _PASSWORD = re.compile(r"(://[^:/@\s\"']*):[^@\s\"']*@")
+_PARAMETER = re.compile(r"([?&;][\w.-]*(?:pass(?:word|wd|phrase)|secret|token)=)[^&;\s\"']*", re.IGNORECASE)
 
 
 def without_secrets(text: str) -> tuple[str, tuple[str, ...]]:
@@ -36,6 +37,7 @@ def without_secrets(text: str) -> tuple[str, tuple[str, ...]]:
         del conf[name]
         left_out.append(f'spark.conf."{name}"')
     rest = _PASSWORD.sub(r"\1:***@", _TOKEN.sub("", tomlkit.dumps(document)))  # in comments, for example
+    rest = _PARAMETER.sub(r"\1***", rest)
     return rest, tuple(left_out)
 
 

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mz_dagster.adapter.create_sql import create_sql
-from mz_dagster.adapter.engine import Engine
-from mz_dagster.adapter.names import object_named
+from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.peeks import Peeks
 from mz_dagster.catalog import ObjectRow
 from mz_dagster.plan.relation import Constant, Filter
@@ -28,14 +27,14 @@ _KINDS = {
 }
 
 
-def show(peeks: Peeks, statement: Show, parameters: Sequence[object] = ()) -> Shown:
+def show(peeks: Peeks, names: Names, statement: Show, parameters: Sequence[object] = ()) -> Shown:
     """Returns columns and rows of a SHOW statement, ordered by the first column.
 
     Raises:
         UndefinedTable: It is about an object that does not exist.
     """
-    names, rows = _listed(peeks.engine, statement)
-    columns = tuple(Column(name, TEXT) for name in names)
+    titles, rows = _listed(names, statement)
+    columns = tuple(Column(one, TEXT) for one in titles)
     if statement.pattern is not None:
         pattern = _like(statement.pattern)
         rows = [row for row in rows if row[0] is not None and pattern.fullmatch(row[0])]
@@ -47,24 +46,24 @@ def show(peeks: Peeks, statement: Show, parameters: Sequence[object] = ()) -> Sh
     return columns, tuple(sorted(rows, key=lambda row: row[0] or ""))
 
 
-def _listed(engine: Engine, statement: Show) -> tuple[tuple[str, ...], list[Row]]:
+def _listed(names: Names, statement: Show) -> tuple[tuple[str, ...], list[Row]]:
     """Returns the names of the columns and all rows."""
     match statement.what:
         case "columns":
-            shown = object_named(engine, _name(statement)).columns
+            shown = names.object(_name(statement)).columns
             rows: list[Row] = [(one.name, "YES" if one.nullable else "NO", str(one.type)) for one in shown]
             return ("name", "nullable", "type"), rows
         case "create":
-            row = object_named(engine, _name(statement), statement.kind)
-            return ("name", "create_sql"), [(row.name, create_sql(engine, row))]
+            row = names.object(_name(statement), statement.kind)
+            return ("name", "create_sql"), [(row.name, create_sql(names.engine, row))]
         case "indexes":
-            on = None if statement.name is None else object_named(engine, statement.name).id
-            indexes = ((row, _indexed(engine, row)) for row in engine.catalog.objects("index"))
+            on = None if statement.name is None else names.object(statement.name).id
+            indexes = ((row, _indexed(names, row)) for row in names.objects("index"))
             rows = [_index(row, indexed) for row, indexed in indexes if on is None or on == indexed.id]
             return ("name", "on", "key"), rows
         case _:
-            found = engine.catalog.objects(_KINDS.get(statement.what))
-            return ("name", "type"), [(row.name, row.kind) for row in found if row.name is not None]
+            found = names.objects(_KINDS.get(statement.what))
+            return ("name", "type"), [(row.name, row.kind) for row in found]
 
 
 def _name(statement: Show) -> Name:
@@ -72,11 +71,11 @@ def _name(statement: Show) -> Name:
     return statement.name
 
 
-def _indexed(engine: Engine, row: ObjectRow) -> ObjectRow:
+def _indexed(names: Names, row: ObjectRow) -> ObjectRow:
     """Returns what an index is on. Its dependencies do not tell: the collections that its plan reads are among them."""
-    on = engine.definitions.definition(row.id).on
+    on = names.engine.definitions.definition(row.id).on
     assert on is not None, "every index is on something"
-    return engine.catalog.object(on.id)
+    return names.as_named(names.engine.catalog.object(on.id))
 
 
 def _index(row: ObjectRow, on: ObjectRow) -> Row:

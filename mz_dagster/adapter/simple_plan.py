@@ -15,19 +15,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mz_dagster.adapter.engine import SMALL
+from mz_dagster.budget import budget
 from mz_dagster.catalog import CollectionRow, ListedBatches
 from mz_dagster.compute import cells, rows_of
 from mz_dagster.plan.physical import ConstantRows, Linear, ReadCollection, SnapshotPlan
 from mz_dagster.plan.scalar import Literal, Scalar, columns_of
-from mz_dagster.storage.local_shards import LocalShards, without_error_data
+from mz_dagster.storage.arrow_schema import without_error_data
+from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.lookup import Lookup
 from mz_dagster.storage.read import check_readable, overlapping
+from mz_dagster.storage.shards import StoredFile
 
 Row = tuple[Any, ...]
-
-#: In up to how many updates a lookup searches in this process: beyond, Spark's two jobs are faster.
-SEARCHED = 400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,17 +93,17 @@ class SimplePlan:
         check_readable(row.id, listed, time)
         batches = overlapping(listed.batches, None, time + 1)
         lookup = self.lookup
-        if lookup is None and sum(batch.stats.rows for batch in batches) > SMALL:
+        if lookup is None and sum(batch.stats.rows for batch in batches) > budget().small_rows:
             return None
-        files = shards.known_files(row, batches, bounds=() if lookup is None else lookup.bounds)
+        files: Sequence[StoredFile] = shards.files(row, batches, bounds=() if lookup is None else lookup.bounds)
         if lookup is not None:
             files = lookup.files(files)
-            if sum(one.rows for one in files) > SEARCHED:
+            if sum(one.rows for one in files) > budget().searched_rows:
                 return None
         positions = [one for one in self.cells if isinstance(one, int)]
         names = list(dict.fromkeys(row.columns[i].name for i in positions))
-        condition = None if lookup is None else lookup.condition
-        frame = shards.read_files(row, batches, files, upper=time + 1, columns=names, condition=condition)
+        condition, over = (None, None) if lookup is None else (lookup.condition, lookup.over)
+        frame = shards.read_files(row, batches, files, upper=time + 1, columns=names, condition=condition, over=over)
         total = shards.consolidate(row, without_error_data(frame), time, columns=names)
         data = [cells(total.column(row.columns[i].name), row.columns[i].type) for i in positions]
         updates = zip(*data, total.column("mz_diff").to_pylist(), total.column("mz_error").to_pylist(), strict=True)

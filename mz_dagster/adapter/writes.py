@@ -1,34 +1,43 @@
 """INSERT, UPDATE, DELETE and COPY: what each reads, decides and appends, for a session.
 
-Each is one batch of its table and takes effect at one time. What reads before it writes reads all at one time, and the
-table has not changed since when it is appended to; see `dml`. Of other collections that it reads only this is promised:
-their content is of one time, not before any write that was acknowledged before the statement began.
+Each is one batch of its table and takes effect at one time. What reads before it writes reads all at one time, not
+before any write that was acknowledged when the statement began, and nothing of it has changed when the write takes
+effect; see `dml`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mz_dagster.adapter.dml import RowUpdate, append, append_columns, check_not_null, read_and_append
+import pyarrow as pa
+
+from mz_dagster.adapter.conflicts import Conflicts
+from mz_dagster.adapter.constraints import Enforcement, constraints_of, shown
+from mz_dagster.adapter.dml import Decided, RowUpdate, append_columns, check_not_null, read_and_append
 from mz_dagster.adapter.engine import Engine
-from mz_dagster.adapter.names import table_named
+from mz_dagster.adapter.generated_values import GeneratedValues
+from mz_dagster.adapter.names import Names, TargetFirst
 from mz_dagster.adapter.peeks import Peeks
 from mz_dagster.adapter.result import Result
 from mz_dagster.catalog import CollectionRow, ObjectRow
 from mz_dagster.errors import ProgrammingError
-from mz_dagster.plan.relation import Constant
+from mz_dagster.plan.relation import Constant, Map, Relation
 from mz_dagster.plan.scalar import Literal
+from mz_dagster.plan.semijoin import ONE_ROW
 from mz_dagster.plan.types import Column, RelationType
+from mz_dagster.plan.values import from_stored
 from mz_dagster.sql import (
-    BoundChange,
+    BoundQuery,
     Copy,
     Delete,
     Insert,
-    SqlText,
+    TableConstraints,
+    Truncate,
     Update,
     bind_delete,
     bind_insert_many,
@@ -36,6 +45,7 @@ from mz_dagster.sql import (
     bind_update,
     ordered_rows,
 )
+from mz_dagster.sql.constraints import bind_default
 from mz_dagster.sql.errors import DuplicateColumn, UndefinedColumn, suggestion
 from mz_dagster.storage.copy_csv import read_csv
 from mz_dagster.storage.copy_parquet import read_parquet
@@ -57,10 +67,12 @@ class Writes:
     Attributes:
         engine: The project.
         peeks: What reads for it.
+        names: What names denote in it.
     """
 
     engine: Engine
     peeks: Peeks
+    names: Names
 
     def insert(self, statement: Insert, many: Sequence[Parameters], clock: datetime) -> Result:
         """Inserts the rows that the statement says with each of the sets of parameters, as one batch.
@@ -68,47 +80,107 @@ class Writes:
         Rows that a set makes the statement read are those before any of the sets wrote.
         """
         row, table = self._table(statement)
-        definitions = self.engine.definitions
-        rows: list[Row] = []
-        for bound in bind_insert_many(statement, row.relation_type, definitions, many, clock=clock):
+        name = statement.table.last
+        enforcement = Enforcement.of(row, TargetFirst(self.names, row, self.engine), clock)
+        conflict = None if statement.conflict is None else Conflicts.of(statement, enforcement, many)
+        constraints, generate = enforcement.constraints, GeneratedValues.of(self.engine, enforcement)
+        generated: tuple[int, ...] = ()
+        parts: list[Sequence[Row] | Relation] = []
+        for bound, places in bind_insert_many(
+            statement,
+            row.relation_type,
+            self.names,
+            many,
+            clock=clock,
+            defaults=constraints.defaults,
+            identities=constraints.identities,
+            claim=generate.claim if constraints.identities else None,
+        ):
+            generated = places  # the same for all sets
             if isinstance(bound.relation, Constant):
-                rows += (tuple(cell.value for cell in one) for one in bound.relation.rows)
+                parts.append([tuple(cell.value for cell in one) for one in bound.relation.rows])
             else:
-                # Rows that were read are written strictly later; the table's own upper guards only the table, which is
-                # enough as long as reads and the write may be ordered by their timestamps.
-                rows += self.peeks.peek(bound.relation, None)
-        check_not_null(table, statement.table.last, rows)
-        called = statement.table.last
-        columns, returned = self._returned(statement.returning, called, row, rows, many[0] if many else (), clock)
-        if rows:
-            append(self.engine, table.id, [(one, 1) for one in rows])
-        return Result(f"INSERT 0 {len(rows)}", columns, returned, len(rows))
+                parts.append(self.peeks.planned(bound.relation))
+        reading = [one for one in parts if isinstance(one, Relation)]
+
+        def decide(now: CollectionRow, time: int) -> tuple[list[RowUpdate], list[Row]]:
+            rows: list[Row] = []
+            for one in parts:
+                rows += self.peeks.peek_at(one, time) if isinstance(one, Relation) else one
+            rows = generate.filled(rows, generated)
+            check_not_null(now, name, rows)
+            if conflict is None:
+                return [(one, 1) for one in rows], rows
+            updates = conflict.resolved(rows, self._reader(time))
+            written = [one for one, diff in updates if diff > 0]
+            check_not_null(now, name, written)
+            return updates, written
+
+        returned = partial(self._returned, statement, statement.alias or name, row, many[0] if many else (), clock)
+        reading += [] if conflict is None else conflict.reads()
+        return self._changed("INSERT 0", table, reading, decide, returned, enforcement)
 
     def delete(self, statement: Delete, parameters: Parameters, clock: datetime) -> Result:
         """Deletes the rows that the statement says."""
         row, table = self._table(statement)
-        bound = bind_delete(statement, row.relation_type, self.engine.definitions, params=parameters, clock=clock)
+        bound = bind_delete(statement, row.relation_type, self.names, params=parameters, clock=clock)
+        plans = [bound.old] if bound.matches is None else [bound.matches, bound.old]
+        reading = [self.peeks.planned(one) for one in plans]
 
-        def decide(now: CollectionRow) -> tuple[list[RowUpdate], list[Row]]:
-            (old,) = self.peeks.peek_before([bound.old], now)
-            return [(one, -1) for one in old], old
+        def decide(now: CollectionRow, time: int) -> tuple[list[RowUpdate], list[Row]]:
+            *matches, gone = (self.peeks.peek_at(one, time) for one in reading)
+            written = _with_joined(gone, matches[0], len(now.columns)) if matches else gone
+            return [(one, -1) for one in gone], written
 
-        return self._changed("DELETE", statement, row, table, decide, parameters, clock)
+        returned = partial(self._returned, statement, _called(statement), row, parameters, clock)
+        return self._changed("DELETE", table, reading, decide, returned)
+
+    def truncate(self, statement: Truncate, clock: datetime) -> Result:
+        """Deletes all rows, and lets the table's sequences begin anew if that is said."""
+        row, table = self._table(statement)
+        common = statement.text, statement.offset, statement.parameters
+        everything = Delete(*common, statement.table, statement.target, alias=None, using=None, predicate=None)
+        bound = bind_delete(everything, row.relation_type, self.names, clock=clock)
+        plan = self.peeks.planned(bound.old)
+
+        def decide(now: CollectionRow, time: int) -> tuple[list[RowUpdate], list[Row]]:
+            gone = self.peeks.peek_at(plan, time)
+            return [(one, -1) for one in gone], gone
+
+        self._changed("TRUNCATE", table, [plan], decide, lambda _: None, restarts=statement.restarts)
+        return Result("TRUNCATE TABLE")
 
     def update(self, statement: Update, parameters: Parameters, clock: datetime) -> Result:
         """Updates the rows that the statement says."""
         row, table = self._table(statement)
-        bound = bind_update(statement, row.relation_type, self.engine.definitions, params=parameters, clock=clock)
+        enforcement = Enforcement.of(row, TargetFirst(self.names, row, self.engine), clock)
+        bound = bind_update(
+            statement,
+            row.relation_type,
+            self.names,
+            params=parameters,
+            clock=clock,
+            defaults=enforcement.constraints.defaults,
+            identities=enforcement.constraints.identities,
+        )
+        assert bound.matches is not None
+        generate = GeneratedValues.of(self.engine, enforcement)
+        defaulted = {one.column for one in statement.assignments if one.value is None}
+        generated = [i for i, name in enumerate(row.relation_type.names) if name in defaulted & generate.columns]
+        reading = [self.peeks.planned(one) for one in ((bound.matches, bound.old) if bound.joins else (bound.matches,))]
 
-        def decide(now: CollectionRow) -> tuple[list[RowUpdate], list[Row]]:
-            pairs = self._pairs(bound, now)
-            new = [one for _, one in pairs]
+        def decide(now: CollectionRow, time: int) -> tuple[list[RowUpdate], list[Row]]:
+            arity = len(now.columns)
+            pairs = _pairs([self.peeks.peek_at(one, time) for one in reading], arity)
+            written = generate.filled([one for _, one in pairs], generated)
+            new = [one[:arity] for one in written]
             check_not_null(now, statement.table.last, new)
-            return [(one, -1) for one, _ in pairs] + [(one, 1) for one in new], new
+            return [(one, -1) for one, _ in pairs] + [(one, 1) for one in new], written
 
-        return self._changed("UPDATE", statement, row, table, decide, parameters, clock)
+        returned = partial(self._returned, statement, _called(statement), row, parameters, clock)
+        return self._changed("UPDATE", table, reading, decide, returned, enforcement)
 
-    def copy(self, statement: Copy) -> Result:
+    def copy(self, statement: Copy, clock: datetime) -> Result:
         """Appends the rows of a file, as one batch."""
         row, table = self._table(statement)
         names = statement.columns or row.relation_type.names
@@ -120,79 +192,167 @@ class Writes:
             found = read_csv(path, read, header=csv.header, delimiter=csv.delimiter, quote=csv.quote,
                              escape=csv.escape, null=csv.null)  # fmt: skip
         count = len(found[0]) if found else 0
+        constraints = constraints_of(row.sql)
+        if constraints or any(name not in names for name in (*constraints.defaults, *constraints.identities)):
+            return self._copy_rows(row, table, statement, dict(zip(names, found, strict=True)), count, clock)
         append_columns(self.engine, table, statement.table.last, dict(zip(names, found, strict=True)), count)
         return Result(f"COPY {count}", rowcount=count)
 
-    def _pairs(self, bound: BoundChange, table: CollectionRow) -> list[tuple[Row, Row]]:
-        """Returns each row that an UPDATE changes with what takes its place, as often as the table has it."""
-        assert bound.new is not None
-        arity = len(table.columns)
-        if not bound.joins:
-            (found,) = self.peeks.peek_before([bound.new], table)
-            return [(one[:arity], one[arity:]) for one in found]
-        matches, old = self.peeks.peek_before([bound.new, bound.old], table)
-        new: dict[str, Row] = {}  # by the old row as text: 0.0 is not -0.0 there, and NaN is NaN
-        for one in matches:
-            if repr(new.setdefault(repr(one[:arity]), one[arity:])) != repr(one[arity:]):
-                raise AmbiguousUpdate(
-                    "FROM gives a row of the table several new values",
-                    detail=f"The row is {_shown(one[:arity])}.",
-                    hint="Let each row match once, or aggregate what it matches.",
-                )
-        return [(one, new[repr(one)]) for one in old]
+    def _copy_rows(
+        self,
+        row: ObjectRow,
+        table: CollectionRow,
+        statement: Copy,
+        found: Mapping[str, pa.Array],
+        count: int,
+        clock: datetime,
+    ) -> Result:
+        """Appends the rows of a file to a table that demands more of them than types."""
+        enforcement = Enforcement.of(row, TargetFirst(self.names, row, self.engine), clock)
+        given = {
+            one.name: [from_stored(cell, one.type) for cell in found[one.name].to_pylist()]
+            for one in row.relation_type.columns
+            if one.name in found
+        }
+        rest = [one for one in row.relation_type.columns if one.name not in given]
+        omitted = self._defaults(rest, enforcement.constraints, clock)
+        columns = [given[name] if name in given else [omitted[name]] * count for name in row.relation_type.names]
+        generate = GeneratedValues.of(self.engine, enforcement)
+        generated = [i for i, name in enumerate(row.relation_type.names) if name in generate.columns - given.keys()]
+        rows = generate.filled([*zip(*columns, strict=True)], generated)
+
+        def decide(now: CollectionRow, time: int) -> tuple[list[RowUpdate], list[Row]]:
+            check_not_null(now, statement.table.last, rows)
+            return [(one, 1) for one in rows], rows
+
+        return self._changed("COPY", table, [], decide, lambda _: None, enforcement)
+
+    def _defaults(self, columns: Sequence[Column], constraints: TableConstraints, clock: datetime) -> dict[str, Any]:
+        """Returns what each of some columns is that a row does not say."""
+        scalars = tuple(
+            bind_default(one, constraints.defaults[one.name], clock)
+            if one.name in constraints.defaults
+            else Literal(None, one.type)
+            for one in columns
+        )
+        names = tuple(one.name for one in columns)
+        ((*values,),) = self.peeks.peek_at(self.peeks.planned(Map(ONE_ROW, scalars, names)), 0)
+        return dict(zip(names, values, strict=True))
 
     def _changed(
         self,
         command: str,
-        statement: Update | Delete,
-        row: ObjectRow,
         table: CollectionRow,
-        decide: Callable[[CollectionRow], tuple[list[RowUpdate], list[Row]]],
-        parameters: Parameters,
-        clock: datetime,
+        reading: Sequence[Relation],
+        decide: Callable[[CollectionRow, int], tuple[list[RowUpdate], list[Row]]],
+        returned: Callable[[Sequence[Row]], BoundQuery | None],
+        enforcement: Enforcement | None = None,
+        *,
+        restarts: bool = False,
     ) -> Result:
-        """Appends what `decide` makes of the table; it returns updates, and the rows that RETURNING is about."""
-        count = 0
-        called = statement.alias or statement.table.last
-        columns, returned = self._returned(statement.returning, called, row, [], parameters, clock)
+        """Appends what a statement makes of what it reads.
 
-        def decided(now: CollectionRow) -> list[RowUpdate]:
-            nonlocal count, columns, returned
-            updates, rows = decide(now)
-            count = len(rows)
-            columns, returned = self._returned(statement.returning, called, row, rows, parameters, clock)
-            return updates
+        Args:
+            command: What it is called.
+            table: The table.
+            reading: The plans of what it reads.
+            decide: Given the table's row and the time to read at, returns updates, and the rows that are written, each
+                with the columns of what it was joined with.
+            returned: Given rows that are written, returns what RETURNING makes of them; None if it was not said.
+            enforcement: What the updates are held against; None if they add no rows.
+            restarts: Whether the table's sequences begin anew.
+        """
+        result = Result(command)
+        none_yet = returned([])
+        reading = [*reading, *(() if none_yet is None else (none_yet.relation,))]
+        reading += [] if enforcement is None else enforcement.reads()
 
-        if table.upper.only > 0:
-            read_and_append(self.engine, table.id, decided)
-        return Result(f"{command} {count}", columns, returned, count)
+        def decided(now: CollectionRow) -> Decided:
+            nonlocal result
+            reads, write_at = self.peeks.reads_for(now, reading) if reading else (None, None)
+            time = 0 if reads is None else reads.time  # what reads nothing is the same at all times
+            updates, rows = decide(now, time)
+            if enforcement is not None:
+                enforcement.enforce(updates, self._reader(time))
+            result = Result(f"{command} {len(rows)}", rowcount=len(rows))
+            bound = returned(rows)
+            if bound is not None:
+                shown = ordered_rows(self.peeks.peek_at(self.peeks.planned(bound.relation), time), bound.finishing)
+                result = replace(result, columns=bound.relation_type.columns, rows=tuple(shown))
+            return Decided(updates, reads, write_at, restarts=restarts)
+
+        read_and_append(self.engine, table.id, decided)
+        return result
+
+    def _reader(self, time: int) -> Callable[[Relation], Sequence[Row]]:
+        """Returns what reads bound plans at a time."""
+        return lambda plan: self.peeks.peek_at(self.peeks.planned(plan), time)
 
     def _returned(
         self,
-        returning: SqlText | None,
+        statement: Insert | Update | Delete,
         called: str,
         row: ObjectRow,
-        rows: Sequence[Row],
         parameters: Parameters,
         clock: datetime,
-    ) -> tuple[tuple[Column, ...], tuple[Row, ...]]:
-        """Returns columns and rows of what RETURNING makes of written rows; nothing if it was not said."""
-        if returning is None:
-            return (), ()
-        columns = row.relation_type.columns
-        literals = (tuple(map(_literal, one, columns)) for one in rows)
-        written = Constant(tuple(literals), RelationType(columns))
-        definitions = self.engine.definitions
-        bound = bind_returning(returning, called, written, definitions, params=parameters, clock=clock)
-        return bound.relation_type.columns, tuple(ordered_rows(self.peeks.peek(bound.relation, None), bound.finishing))
+        rows: Sequence[Row],
+    ) -> BoundQuery | None:
+        """Returns the query that RETURNING is over rows that are written; None if it was not said."""
+        if statement.returning is None:
+            return None
+        using = None if isinstance(statement, Insert) else statement.using
+        target = row.relation_type
+        return bind_returning(
+            statement.returning, called, using, target, rows, self.names, params=parameters, clock=clock
+        )
 
-    def _table(self, statement: Insert | Update | Delete | Copy) -> tuple[ObjectRow, CollectionRow]:
-        row = table_named(self.engine, statement.table)
+    def _table(self, statement: Insert | Update | Delete | Copy | Truncate) -> tuple[ObjectRow, CollectionRow]:
+        row = self.names.table(statement.table)
         return row, self.engine.catalog.collection(row.id)
 
 
-def _literal(cell: Any, column: Column) -> Literal:
-    return Literal(tuple(cell) if isinstance(cell, list) else cell, column.type)
+def _pairs(found: Sequence[Sequence[Row]], arity: int) -> list[tuple[Row, Row]]:
+    """Returns each row that an UPDATE changes with what takes its place and is joined, as often as the table has it.
+
+    Args:
+        found: Those rows, each followed by what takes its place and what is joined; and if others are joined, so that
+            one is there for each match, the rows alone, too.
+        arity: How many columns the table has.
+    """
+    matches, *others = found
+    if not others:
+        return [(one[:arity], one[arity:]) for one in matches]
+    (old,) = others
+    new = _least_matches(matches, arity)
+    for one in matches:
+        if repr(new[repr(one[:arity])][:arity]) != repr(one[arity : 2 * arity]):
+            raise AmbiguousUpdate(
+                "FROM gives a row of the table several new values",
+                detail=f"The row is {shown(one[:arity])}.",
+                hint="Let each row match once, or aggregate what it matches.",
+            )
+    return [(one, new[repr(one)]) for one in old]
+
+
+def _with_joined(rows: Sequence[Row], matches: Sequence[Row], arity: int) -> list[Row]:
+    """Returns rows of a table, each with what it was joined with."""
+    joined = _least_matches(matches, arity)
+    return [(*one, *joined[repr(one)]) for one in rows]
+
+
+def _least_matches(matches: Sequence[Row], arity: int) -> dict[str, Row]:
+    """Returns what follows each row in its matches; of several the least, where PostgreSQL takes any.
+
+    By the row as text: 0.0 is not -0.0 there, and NaN is NaN.
+    """
+    found: dict[str, Row] = {}
+    for one in sorted(matches, key=repr):
+        found.setdefault(repr(one[:arity]), one[arity:])
+    return found
+
+
+def _called(statement: Update | Delete) -> str:
+    return statement.alias or statement.table.last
 
 
 def _columns(target: RelationType, names: Sequence[str], statement: Copy) -> list[Column]:
@@ -207,7 +367,3 @@ def _columns(target: RelationType, names: Sequence[str], statement: Copy) -> lis
         if names.count(name) > 1:
             raise DuplicateColumn(f'column "{name}" specified more than once', position=position)
     return [target.columns[target.names.index(name)] for name in names]
-
-
-def _shown(row: Row) -> str:
-    return f"({', '.join('NULL' if one is None else str(one) for one in row)})"

@@ -1,12 +1,13 @@
 """Merges young batches as they come: however long no compaction runs, a shard has few of them.
 
-After a step or a write has sealed, a collection that has gathered `LEAST_PARTS` young batches gets them merged, by the
-rule of `storage.compact`, in this process, if they are small together. So a shard of n updates lies in at most
+After a step or a write has sealed, a collection that has gathered `Budget.young_parts` young batches gets them merged,
+by the rule of `storage.compact`, in this process, if they are small together. So a shard of n updates lies in at most
 
-    log2(n) + 1 + LEAST_PARTS           batches while n <= MOST_ROWS, and beyond that
-    O(log2(MOST_ROWS) + n / MOST_ROWS)  where each commit has few updates, the large ones being the compaction job's
+    log2(n) + 1 + young_parts           batches while n <= m, and beyond that
+    O(log2(m) + n / m)                  where each commit has few updates, the large ones being the compaction job's
 
-An update is rewritten at most `log2(MOST_ROWS) + 1` times, and a commit in `LEAST_PARTS` or so waits for a merge.
+where m is `Budget.young_rows`. An update is rewritten at most `log2(m) + 1` times, and a commit in `young_parts` or so
+waits for a merge.
 
 What a merge replaced is deleted by the next one of the collection: until then those who ask what the step has just
 written find its batch. Whatever goes wrong is logged and left to the compaction job, as nobody may be told that what
@@ -19,6 +20,7 @@ import logging
 from collections.abc import Iterable
 
 from mz_dagster.adapter.catalog_definitions import CatalogDefinitions
+from mz_dagster.budget import budget
 from mz_dagster.catalog import Catalog
 from mz_dagster.formalism import GlobalId
 from mz_dagster.storage.compact import Merge, choose_merge, compact
@@ -26,12 +28,6 @@ from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.sweep import sweep
 
 logger = logging.getLogger("mz_dagster.engine")
-
-LEAST_PARTS = 16
-"""How many batches are merged together at least: at a commit a second, a merge in sixteen seconds."""
-
-MOST_ROWS = 100_000
-"""How many updates are merged together at most, which takes a fraction of a second and little memory."""
 
 
 class YoungBatches:
@@ -42,13 +38,17 @@ class YoungBatches:
         shards: The shards in this process.
         definitions: What tells by which key a collection is sorted.
         holder: Names this process in leases.
+        lease_ms: How long a lease lasts before it must be renewed, in milliseconds.
     """
 
-    def __init__(self, catalog: Catalog, shards: LocalShards, definitions: CatalogDefinitions, holder: str) -> None:
+    def __init__(
+        self, catalog: Catalog, shards: LocalShards, definitions: CatalogDefinitions, holder: str, lease_ms: int
+    ) -> None:
         self._catalog = catalog
         self._shards = shards
         self._definitions = definitions
         self._holder = holder
+        self._lease_ms = lease_ms
         self._failed: set[GlobalId] = set()
 
     def merge(self, collections: Iterable[GlobalId]) -> None:
@@ -57,12 +57,13 @@ class YoungBatches:
         Cost: one query of the catalog if nothing is due.
         """
         try:
-            counts = self._catalog.live_batch_counts()
+            state = self._catalog.state()
         except Exception:
             logger.warning("could not count batches", exc_info=True)
             return
         for id in collections:
-            if id in counts and counts[id][0] >= LEAST_PARTS and id not in self._failed:
+            contents = state.contents(id)
+            if contents is not None and contents.batches >= budget().young_parts and id not in self._failed:
                 try:
                     self._merge(id)
                 except Exception:
@@ -71,13 +72,13 @@ class YoungBatches:
 
     def _merge(self, id: GlobalId) -> None:
         sizes = [batch.stats.rows for batch in self._catalog.live_batches([id])[id]]
-        if choose_merge(sizes, LEAST_PARTS, MOST_ROWS) is None:
+        if choose_merge(sizes, budget().young_parts, budget().young_rows) is None:
             return
         sweep(self._catalog, self._shards, only=[id])
         row = self._catalog.collection(id)
         key = self._definitions.sort_key(row)
-        bounds = {"least_parts": LEAST_PARTS, "most_rows": MOST_ROWS}
-        merge = compact(self._catalog, self._shards, row, holder=self._holder, key=key, **bounds)
+        bounds = {"least_parts": budget().young_parts, "most_rows": budget().young_rows}
+        merge = compact(self._catalog, self._shards, row, holder=self._holder, key=key, ttl_ms=self._lease_ms, **bounds)
         if isinstance(merge, Merge):
             logger.debug("merged %d young batches of %s, %d updates", len(merge.parts), id, merge.rows_read)
         else:

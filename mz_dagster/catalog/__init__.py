@@ -2,7 +2,7 @@
 
 Owns the durable state that everything else follows from, and the only consensus: SQLAlchemy Core on SQLite
 by default, PostgreSQL in production. Every method of `Catalog` is one transaction, states what it
-expected to find, and is on disk when it returns.
+expected to find, and is on disk when it returns, but for what a power cut ends anyway (`Database.write`).
 
 The invariants:
 
@@ -16,18 +16,24 @@ The invariants:
 In the order of import:
 
 - `rows`, `errors`, `codec`: values, errors, and how values are written as text;
-- `schema`, `database`, `migrations/`, `upgrade`: tables, transactions, and how a database gets the tables;
+- `url`, `schema`, `database`, `migrations/`, `upgrade`: where the database is; tables, transactions, and how it gets
+  the tables; `state_format`: the format of what lies beside them;
 - `timelines`, `ticks`: lattices, the oracle, the writer's lease; ticks and bindings;
+- `contents`: what a collection consists of, summed in its own row, and compared by whoever takes a list;
 - `frontiers`: since and upper, retention, logical compaction;
-- `reachability`, `objects`: definitions and names;
-- `batches`, `listings`, `sweeping`: the life of a batch;
+- `reachability`, `tombstones`, `naming`, `objects`: definitions and names, and what stays of dropped ones;
+- `following`: objects and frontiers as a process knows them, kept from one question to the next;
+- `payloads`: the updates of batches that are stored with their seals;
+- `reads`, `batches`, `listings`, `sweeping`: the life of a batch, and what its seal expects;
 - `capabilities`, `appends`, `maintaining`: rights to read and to write, and what is written and computed by right of
   tokens;
 - `leases`: what is being read;
+- `idling`: time in which nothing happens;
 - `records`, `repairs`: its rows as they are, and copies of them; what may be mended in them;
+- `aside`: what becomes of one that cannot be repaired;
 - `catalog`: all of it in one class.
 
-It does not read or write shards, parse SQL, or know what an object's definition means.
+It does not read or write shards, look into payloads, parse SQL, or know what an object's definition means.
 """
 
 from mz_dagster.catalog.batches import interval_of
@@ -35,6 +41,7 @@ from mz_dagster.catalog.catalog import Catalog
 from mz_dagster.catalog.errors import (
     CapabilityExpired,
     CatalogBusy,
+    CatalogDamaged,
     CatalogTaken,
     CatalogTooNew,
     CatalogTooOld,
@@ -43,7 +50,10 @@ from mz_dagster.catalog.errors import (
     FrontierNotHeld,
     InputNotHeld,
     NameTaken,
+    OtherCatalog,
     SinceBehindInput,
+    StateTooNew,
+    StateTooOld,
     StillNeeded,
     TimelineDiffers,
     UnknownCapability,
@@ -56,10 +66,16 @@ from mz_dagster.catalog.errors import (
     WrongRight,
     WrongSeal,
 )
+from mz_dagster.catalog.following import State
+from mz_dagster.catalog.payloads import payloads_in
 from mz_dagster.catalog.rows import (
+    COMMENTS,
+    INLINED,
+    KEEPER,
     KINDS,
     NO_ROWS,
     Batch,
+    BatchFile,
     BatchId,
     BatchNotWriting,
     BatchState,
@@ -80,22 +96,32 @@ from mz_dagster.catalog.rows import (
     NewObject,
     ObjectRow,
     ReadCapability,
+    ReadChanged,
+    Reads,
     Ref,
     Replaced,
     Reservation,
     Seal,
     Sealed,
+    Takeover,
     TickMoved,
     TimelineRow,
     UpperMismatch,
     WriteCapability,
     WriterId,
 )
+from mz_dagster.catalog.shard_names import in_shard, shard_names
+from mz_dagster.catalog.url import BadCatalogUrl, CatalogUrl
 
 __all__ = [
+    "COMMENTS",
+    "INLINED",
+    "KEEPER",
     "KINDS",
     "NO_ROWS",
+    "BadCatalogUrl",
     "Batch",
+    "BatchFile",
     "BatchId",
     "BatchNotWriting",
     "BatchState",
@@ -107,10 +133,12 @@ __all__ = [
     "CapabilityRow",
     "Catalog",
     "CatalogBusy",
+    "CatalogDamaged",
     "CatalogTaken",
     "CatalogTooNew",
     "CatalogTooOld",
     "CatalogUnavailable",
+    "CatalogUrl",
     "CollectionRow",
     "FileAlreadyBound",
     "FrontierNotHeld",
@@ -126,14 +154,21 @@ __all__ = [
     "NameTaken",
     "NewObject",
     "ObjectRow",
+    "OtherCatalog",
     "ReadCapability",
+    "ReadChanged",
+    "Reads",
     "Ref",
     "Replaced",
     "Reservation",
     "Seal",
     "Sealed",
     "SinceBehindInput",
+    "State",
+    "StateTooNew",
+    "StateTooOld",
     "StillNeeded",
+    "Takeover",
     "TickMoved",
     "TimelineDiffers",
     "TimelineRow",
@@ -149,5 +184,8 @@ __all__ = [
     "WrongDefinition",
     "WrongRight",
     "WrongSeal",
+    "in_shard",
     "interval_of",
+    "payloads_in",
+    "shard_names",
 ]

@@ -20,6 +20,7 @@ from mz_dagster.catalog.batches import Refused, make_live
 from mz_dagster.catalog.capabilities import Capabilities, move, needing_write, validated
 from mz_dagster.catalog.database import next_ids
 from mz_dagster.catalog.errors import FrontierNotHeld, UnknownObject
+from mz_dagster.catalog.frontiers import let_go
 from mz_dagster.catalog.objects import check_new, create_rows
 from mz_dagster.catalog.rows import (
     BatchId,
@@ -32,7 +33,7 @@ from mz_dagster.catalog.rows import (
     Seal,
     WriteCapability,
 )
-from mz_dagster.catalog.schema import COUNTER, OBJECT
+from mz_dagster.catalog.schema import COUNTER, OBJECT, TOMBSTONE
 from mz_dagster.catalog.timelines import lattice_of
 from mz_dagster.fail_point import fail_point
 from mz_dagster.formalism import Antichain, GlobalId, IdAlreadyBound, UpperWentBack
@@ -79,13 +80,14 @@ class Appends(Capabilities):
             WrongDefinition: Two columns have one name.
         """
         with self._database.write() as connection:
-            last = connection.execute(select(COUNTER.c.last).where(COUNTER.c.name == "object")).scalar_one()
+            last = connection.execute(select(COUNTER.c.last).where(COUNTER.c.name == "object")).scalar() or 0
             number = int(id[1:]) if id[:1] == "u" and id[1:].isdecimal() else 0
             if not 1 <= number <= last or id != f"u{number}":
                 raise UnknownObject(id)
-            bound = select(OBJECT.c.id).where((OBJECT.c.id == id) | (OBJECT.c.sequence == number))
-            if connection.execute(bound).first() is not None:
-                raise IdAlreadyBound(id)
+            for table in (OBJECT, TOMBSTONE):
+                bound = select(table.c.id).where((table.c.id == id) | (table.c.sequence == number))
+                if connection.execute(bound).first() is not None:
+                    raise IdAlreadyBound(id)
             lattice = lattice_of(connection, timeline)
             first = lattice.minimum if start is None else start
             new = NewObject(
@@ -151,6 +153,7 @@ class Appends(Capabilities):
                     raise UpperWentBack(lower, upper)
                 make_live(connection, [Seal(held.collection, lower, upper, batch, stats)])
                 moved = needing_write(move(connection, held, upper, now))
+                let_go(connection, held.collection, now)  # what nobody will read
                 fail_point("seal.in_transaction")
         except Refused as refused:
             return cast(BatchNotWriting, refused.outcome)

@@ -14,21 +14,38 @@ none. So:
 - a batch that was declared dead cannot be sealed, however late its writer wakes up;
 - collections that seal together are readable together.
 
+A batch whose seal brings its updates along (`Payloads`) skips the first two parts: it is stored and becomes live in one
+transaction, and before that there is nothing of it.
+
 Nothing here depends on a clock: a writer's lease only tells the sweep when to try.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import reduce
-from typing import Any, cast
+from itertools import groupby
+from types import MappingProxyType
+from typing import Any, NamedTuple, cast
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select, update
 
-from mz_dagster.catalog.codec import frontier_of, frontier_text
-from mz_dagster.catalog.database import Transactions, next_ids
+from mz_dagster.catalog.codec import file_list_of, file_list_text, frontier_of, frontier_text
+from mz_dagster.catalog.contents import Contents, change_contents, check_list, contents_of
+from mz_dagster.catalog.database import next_ids
 from mz_dagster.catalog.errors import UnknownObject, UnknownWriter, WrongSeal
-from mz_dagster.catalog.frontiers import check_inputs, frontiers, row_lattice, set_failures, set_next_dues
+from mz_dagster.catalog.frontiers import (
+    check_inputs,
+    frontiers,
+    row_lattice,
+    set_failures,
+    set_next_dues,
+    summed_frontiers,
+)
+from mz_dagster.catalog.naming import give_name
+from mz_dagster.catalog.objects import take_over
+from mz_dagster.catalog.payloads import Payloads, insert_payloads
+from mz_dagster.catalog.reads import closings, first_changed, with_inputs
 from mz_dagster.catalog.rows import (
     NO_ROWS,
     Batch,
@@ -39,19 +56,30 @@ from mz_dagster.catalog.rows import (
     Leadership,
     LeadershipLost,
     LostRace,
+    ReadChanged,
+    Reads,
     Replaced,
     Reservation,
     Seal,
     Sealed,
+    Takeover,
     UpperMismatch,
     WriterId,
 )
-from mz_dagster.catalog.schema import BATCH, COLLECTION, OBJECT, TIMELINE, WRITER
+from mz_dagster.catalog.schema import BATCH, COLLECTION, LEASED_BATCH, OBJECT, TIMELINE, WRITER
+from mz_dagster.catalog.sequences import restart_sequences
 from mz_dagster.catalog.timelines import advance_oracle, leads
+from mz_dagster.errors import DamageError
 from mz_dagster.fail_point import fail_point
 from mz_dagster.formalism import Antichain, GlobalId, IntegerTimes
 
-Refusal = UpperMismatch | BatchNotWriting | LeadershipLost | LostRace
+_FACTS = ("rows", "errors", "files", "bytes", "file_list")
+"""The columns of the table `batch` that say what a batch holds."""
+
+_NO_WRITER = 0
+"""The writer of a batch that no writer had to write."""
+
+Refusal = UpperMismatch | BatchNotWriting | LeadershipLost | LostRace | ReadChanged
 
 
 class Refused(Exception):
@@ -59,6 +87,22 @@ class Refused(Exception):
 
     def __init__(self, outcome: Refusal) -> None:
         self.outcome = outcome
+
+
+def stats_of(row: Any) -> BatchStats:
+    """Returns what a batch holds, of a row of the table `batch`.
+
+    Raises:
+        DamageError: The row says what no version writes.
+    """
+    try:
+        files = None if row.file_list is None else file_list_of(row.file_list)
+    except (ValueError, TypeError) as error:
+        raise DamageError(
+            f'the catalog\'s list of the files of batch {row.id} of "{row.collection}" is damaged',
+            detail=f"It cannot be read: {error}.",
+        ) from error
+    return BatchStats(row.rows, row.errors, row.files, row.bytes, files)
 
 
 def batch_of(row: Any, lattice: IntegerTimes) -> Batch:
@@ -69,7 +113,7 @@ def batch_of(row: Any, lattice: IntegerTimes) -> Batch:
         frontier_of(lattice, row.lower),
         frontier_of(lattice, row.upper),
         BatchState(row.state),
-        BatchStats(row.rows, row.errors, row.files, row.bytes),
+        stats_of(row),
     )
 
 
@@ -84,12 +128,12 @@ def interval_of(batches: Sequence[Batch]) -> tuple[Antichain[int], Antichain[int
     return reduce(Antichain.meet, lowers), reduce(Antichain.join, uppers)
 
 
-class Batches(Transactions):
+class Batches(Payloads):
     """Is the part of the catalog through which updates become durable."""
 
     def register_writer(self, holder: str, ttl_ms: int) -> WriterId:
         """Returns a lease to write batches, good for `ttl_ms` milliseconds unless renewed."""
-        with self._database.write() as connection:
+        with self._database.write(until_power_cut=True) as connection:
             (id,) = next_ids(connection, "writer", 1)
             connection.execute(insert(WRITER).values(id=id, holder=holder, until_ms=self._now_ms() + ttl_ms))
             return WriterId(id)
@@ -100,7 +144,7 @@ class Batches(Transactions):
         Raises:
             UnknownWriter: It is retired.
         """
-        with self._database.write() as connection:
+        with self._database.write(until_power_cut=True) as connection:
             found = connection.execute(
                 update(WRITER).where(WRITER.c.id == writer).values(until_ms=self._now_ms() + ttl_ms)
             )
@@ -109,7 +153,7 @@ class Batches(Transactions):
 
     def retire_writer(self, writer: WriterId) -> None:
         """Ends a writer's lease; what it reserved and did not seal may be swept at once."""
-        with self._database.write() as connection:
+        with self._database.write(until_power_cut=True) as connection:
             connection.execute(delete(WRITER).where(WRITER.c.id == writer))
 
     def reserve_batch(
@@ -163,7 +207,12 @@ class Batches(Transactions):
         failures: Mapping[GlobalId, str | None] | None = None,
         apply: tuple[str, int] | None = None,
         dues: Mapping[GlobalId, int | None] | None = None,
-    ) -> Sealed | UpperMismatch | BatchNotWriting | LeadershipLost:
+        reads: Reads | None = None,
+        lease: int | None = None,
+        names: Mapping[GlobalId, str] = MappingProxyType({}),
+        restarts: Collection[GlobalId] = (),
+        takeovers: Mapping[GlobalId, Takeover] = MappingProxyType({}),
+    ) -> Sealed | UpperMismatch | BatchNotWriting | LeadershipLost | ReadChanged:
         """Moves uppers and makes batches live: all of them in one transaction, or none.
 
         Args:
@@ -172,6 +221,12 @@ class Batches(Transactions):
             failures: Failures to record, or to clear, in the same transaction.
             apply: A timeline and a timestamp to apply to its oracle in the same transaction, as `apply_write` does.
             dues: When collections change next by themselves (`CollectionRow.next_due`); others keep what was recorded.
+            reads: What the updates were made of, if it must be the same at the timestamp of `apply`. Tables that
+                were read are closed there, too, and so are those that views that were read are computed from.
+            lease: A lease to read that from here on lists the batches, too, for who goes on to read them.
+            takeovers: Tables that take others' places, at the timestamp of `apply`, before which they have no history.
+            restarts: Tables whose sequences begin anew in the same transaction.
+            names: Names that objects get in the same transaction, which makes them visible as what they are sealed to.
 
         Returns:
             `Sealed`, or the first thing that was not as expected, and then nothing has happened.
@@ -181,52 +236,130 @@ class Batches(Transactions):
                 collection, a batch of another collection or interval, a collection that is written by capabilities.
             UpperBeyondInput: An output's upper would pass an input's (constraint W).
             UnknownObject: There is no such collection.
+            NameTaken: A name denotes something already.
+            StillNeeded: Something depends on a table whose place is taken.
         """
         _check(seals)
         try:
             with self._database.write() as connection:
                 if leadership is not None and not leads(connection, leadership):
                     raise Refused(LeadershipLost(leadership.timeline, leadership.epoch))
-                _advance_uppers(connection, seals)
+                advanced = [*seals, *_expecting(connection, seals, reads, apply)]
+                _advance_uppers(connection, advanced)
                 make_live(connection, seals)
-                check_inputs(connection, {one.collection: one.upper for one in seals})
+                if lease is not None and (live := [one.batch for one in seals if one.stats and one.stats.rows]):
+                    connection.execute(insert(LEASED_BATCH), [{"lease": lease, "batch": id} for id in live])
+                check_inputs(connection, {one.collection: one.upper for one in advanced})
                 set_failures(connection, failures or {})
                 set_next_dues(connection, dues or {})
                 if apply is not None:
                     advance_oracle(connection, *apply)
+                for id, takeover in takeovers.items():
+                    assert apply is not None, "it has a time"
+                    take_over(connection, id, takeover, apply[1], self._now_ms())
+                for id, name in names.items():
+                    give_name(connection, name, id)
+                for id in restarts:
+                    restart_sequences(connection, id)
                 fail_point("seal.in_transaction")
         except Refused as refused:
-            return cast(UpperMismatch | BatchNotWriting | LeadershipLost, refused.outcome)
+            return cast(UpperMismatch | BatchNotWriting | LeadershipLost | ReadChanged, refused.outcome)
         fail_point("seal.sealed")
         return Sealed(tuple(one.collection for one in seals))
 
+    def read_changed(self, reads: Reads, time: int) -> ReadChanged | None:
+        """Returns why a seal at a time that expects what was read would be refused now, or None."""
+        with self._database.read() as connection:
+            changed = first_changed(connection, with_inputs(connection, reads.collections), reads, time)
+        return None if changed is None else ReadChanged(changed)
+
+    def close_tables(self, timeline: str, time: int, collections: Collection[GlobalId]) -> frozenset[GlobalId]:
+        """Makes tables readable at a time, which is applied to the oracle, and returns those that were not.
+
+        From then on nobody can write them at or before the time; whoever was about to takes a later one. Tables are
+        those among the collections, and among what they are computed from.
+        """
+        with self._database.write() as connection:
+            advance_oracle(connection, timeline, time)
+            closed = closings(with_inputs(connection, collections), time)
+            _advance_uppers(connection, closed)
+            if closed:
+                fail_point("seal.in_transaction")
+        if closed:
+            fail_point("seal.sealed")
+        return frozenset(one.collection for one in closed)
+
     def replace_batches(
-        self, collection: GlobalId, parts: Sequence[BatchId], merged: BatchId, stats: BatchStats
+        self,
+        collection: GlobalId,
+        parts: Sequence[BatchId],
+        merged: BatchId,
+        stats: BatchStats,
     ) -> Replaced | LostRace | BatchNotWriting:
         """Puts a merged batch in the place of its parts, if they are still live neighbours and it is still `writing`.
 
         Args:
             collection: The collection.
             parts: Live batches with no other live batch between them.
-            merged: Reserved for the parts' whole interval.
+            merged: Reserved for the parts' whole interval, or fresh if the stats bring its updates along.
             stats: The merged batch's. With no rows it takes the place of its parts as a gap.
         """
         wanted = set(parts)
         try:
             with self._database.write() as connection:
                 live = _live(connection, collection)
-                positions = [position for position, batch in enumerate(live) if batch.id in wanted]
+                positions = [position for position, (batch, _) in enumerate(live) if batch.id in wanted]
                 if not parts or len(positions) != len(wanted) or positions[-1] - positions[0] + 1 != len(positions):
                     raise Refused(LostRace(tuple(parts)))
-                row = _writing(connection, merged)
-                lower, upper = interval_of([live[position] for position in positions])
-                if (row.collection, row.lower, row.upper) != (collection, frontier_text(lower), frontier_text(upper)):
+                lower, upper = map(frontier_text, interval_of([live[position][0] for position in positions]))
+                if stats.payload is not None:
+                    row: Any = _Written.of(merged, collection, lower, upper)
+                    _bring(connection, [row])
+                else:
+                    row = _writing(connection, merged)
+                if (row.collection, row.lower, row.upper) != (collection, lower, upper):
                     raise WrongSeal(f"batch {merged} was not reserved for the interval of its parts")
                 _set_state(connection, parts, BatchState.LIVE, BatchState.REPLACED)
-                _finish(connection, {merged: stats})
+                gone = contents_of(live[position][1] for position in positions)
+                change_contents(connection, _finish(connection, [(row, stats)]), {collection: gone})
         except Refused as refused:
             return cast(LostRace | BatchNotWriting, refused.outcome)
         return Replaced(merged)
+
+    def replace_all(
+        self, collection: GlobalId, batch: BatchId, stats: BatchStats, leadership: Leadership
+    ) -> Replaced | LeadershipLost | BatchNotWriting:
+        """Makes a written batch all that a collection consists of, whatever is or should be on its list.
+
+        The way back of a list or a batch that is damaged, for who can compute all of it again.
+
+        Args:
+            collection: The collection.
+            batch: Reserved for all times before the collection's upper.
+            stats: The batch's. With no rows the collection is empty.
+            leadership: Of the collection's timeline; so nobody else adds to it.
+
+        Raises:
+            WrongSeal: The batch is not of these times, or of another collection.
+        """
+        column = COLLECTION.c
+        try:
+            with self._database.write() as connection:
+                if not leads(connection, leadership):
+                    raise Refused(LeadershipLost(leadership.timeline, leadership.epoch))
+                row = _writing(connection, batch)
+                upper = connection.execute(select(column.upper).where(column.id == collection)).scalar_one()
+                if (row.collection, row.lower, row.upper) != (collection, "[0]", upper):
+                    raise WrongSeal(f"batch {batch} was not reserved for all times of {collection}")
+                live = (BATCH.c.collection == collection, BATCH.c.state == BatchState.LIVE.value)
+                connection.execute(update(BATCH).where(*live).values(state=BatchState.REPLACED.value))
+                connection.execute(
+                    update(COLLECTION).where(column.id == collection).values(live_batches=0, live_rows=0, live_digest=0)
+                )
+                change_contents(connection, _finish(connection, [(row, stats)]))
+        except Refused as refused:
+            return cast(LeadershipLost | BatchNotWriting, refused.outcome)
+        return Replaced(batch)
 
     def batches(self, collection: GlobalId, state: BatchState | None = None) -> tuple[Batch, ...]:
         """Returns the batches of a collection by lower, of one state if given. For reading, take a lease."""
@@ -259,6 +392,22 @@ class Batches(Transactions):
             }
 
 
+def _expecting(
+    connection: Connection, seals: Sequence[Seal], reads: Reads | None, apply: tuple[str, int] | None
+) -> list[Seal]:
+    """Returns what closes the tables that were read, unless something that was read has changed."""
+    if reads is None:
+        return []
+    assert apply is not None, "a write that has read takes effect at one time"
+    _, time = apply
+    rows = with_inputs(connection, reads.collections)
+    changed = first_changed(connection, rows, reads, time)
+    if changed is not None:
+        raise Refused(ReadChanged(changed))
+    written = {one.collection for one in seals}
+    return [one for one in closings(rows, time) if one.collection not in written]
+
+
 def _check(seals: Sequence[Seal]) -> None:
     if len({one.collection for one in seals}) != len(seals):
         raise WrongSeal("two seals of one collection in one call")
@@ -274,14 +423,24 @@ def _check(seals: Sequence[Seal]) -> None:
 def _advance_uppers(connection: Connection, seals: Sequence[Seal]) -> None:
     ids = [one.collection for one in seals]
     found = frontiers(connection, ids)
-    by_capability = select(OBJECT.c.id).where(OBJECT.c.id.in_(ids), OBJECT.c.kind == "collection").limit(1)
-    if (id := connection.execute(by_capability).scalar_one_or_none()) is not None:
-        raise WrongSeal(f'"{id}" is written through its write capabilities only', hint="Append with one of them.")
+    special = select(OBJECT.c.id, OBJECT.c.kind, OBJECT.c.dropped).where(
+        OBJECT.c.id.in_(ids), or_(OBJECT.c.kind == "collection", OBJECT.c.dropped)
+    )
+    dropped = set()
+    for row in connection.execute(special):
+        if row.kind == "collection":
+            raise WrongSeal(
+                f'"{row.id}" is written through its write capabilities only', hint="Append with one of them."
+            )
+        dropped.add(row.id)
     for one in seals:
         if one.collection not in found:
             raise UnknownObject(one.collection)
-        if found[one.collection][1] != one.lower:
-            raise Refused(UpperMismatch(one.collection, one.lower, found[one.collection][1]))
+        upper = found[one.collection][1]
+        if one.collection in dropped:  # others may read on; nobody writes it any more
+            upper = Antichain.empty(upper.lattice)
+        if upper != one.lower:
+            raise Refused(UpperMismatch(one.collection, one.lower, upper))
     if seals:
         moved = connection.execute(
             update(COLLECTION).where(
@@ -301,22 +460,29 @@ def _advance_uppers(connection: Connection, seals: Sequence[Seal]) -> None:
 
 def make_live(connection: Connection, seals: Sequence[Seal]) -> None:
     """Makes the seals' batches live."""
-    stats: dict[BatchId, BatchStats] = {}
+    written: list[tuple[Any, BatchStats]] = []
+    brought: list[tuple[Any, BatchStats]] = []
     for one in seals:
         if one.batch is None or one.stats is None:
             continue
-        row = _writing(connection, one.batch)
-        if (row.collection, row.lower, row.upper) != (
+        if one.stats.payload is not None:
+            if one.stats.rows:
+                row = _Written.of(one.batch, one.collection, frontier_text(one.lower), frontier_text(one.upper))
+                brought.append((row, one.stats))
+            continue
+        found = _writing(connection, one.batch)
+        if (found.collection, found.lower, found.upper) != (
             one.collection,
             frontier_text(one.lower),
             frontier_text(one.upper),
         ):
             raise WrongSeal(
                 f'batch {one.batch} was not reserved for this seal of "{one.collection}"',
-                detail=f'It is reserved for "{row.collection}" from {row.lower} to {row.upper}.',
+                detail=f'It is reserved for "{found.collection}" from {found.lower} to {found.upper}.',
             )
-        stats[one.batch] = one.stats
-    _finish(connection, stats)
+        written.append((found, one.stats))
+    _bring(connection, [row for row, _ in brought])
+    change_contents(connection, _finish(connection, [*written, *brought]))
 
 
 def _writing(connection: Connection, batch: BatchId) -> Any:
@@ -326,20 +492,56 @@ def _writing(connection: Connection, batch: BatchId) -> Any:
     return row
 
 
-def _finish(connection: Connection, batches: Mapping[BatchId, BatchStats]) -> None:
-    """Makes written batches live; those without rows never were in their shard, and are forgotten at once."""
-    full = [{"the_id": id, **_columns(stats)} for id, stats in batches.items() if stats.rows]
-    empty = [id for id, stats in batches.items() if not stats.rows]
+class _Written(NamedTuple):
+    """Is a row of the table `batch` as it will be, as far as it has a digest."""
+
+    id: BatchId
+    collection: GlobalId
+    lower: str
+    upper: str
+    rows: int
+    errors: int
+    files: int
+    bytes: int
+    file_list: str | None
+
+    @classmethod
+    def of(cls, id: BatchId, collection: GlobalId, lower: str, upper: str, stats: BatchStats = NO_ROWS) -> _Written:
+        """Returns the row of a batch."""
+        return cls(id, collection, lower, upper, **_columns(stats))
+
+
+def _bring(connection: Connection, rows: Sequence[_Written]) -> None:
+    """Makes the rows of batches under whose ids nothing was reserved; they are finished in the same transaction."""
+    if rows:
+        state = {"state": BatchState.WRITING.value, "writer": _NO_WRITER}
+        connection.execute(insert(BATCH), [row._asdict() | state for row in rows])
+
+
+def _finish(connection: Connection, batches: Sequence[tuple[Any, BatchStats]]) -> dict[GlobalId, Contents]:
+    """Makes written batches live, given their rows; returns what they add to their collections.
+
+    Those without rows never were in their shard, and are forgotten at once.
+    """
+    full = [_Written.of(row.id, row.collection, row.lower, row.upper, stats) for row, stats in batches if stats.rows]
+    empty = [row.id for row, stats in batches if not stats.rows]
     if full:
-        found = connection.execute(
-            update(BATCH)
-            .where(BATCH.c.id == bindparam("the_id"), BATCH.c.state == BatchState.WRITING.value)
-            .values(state=BatchState.LIVE.value),
-            full,
-        )
+        found = connection.execute(_FINISH, [{"the_id": row.id, **_facts(row)} for row in full])
         assert found.rowcount in (-1, len(full)), "a batch changed under the write lock"
+        brought = ((row.id, stats.rows, stats.payload) for row, stats in batches)
+        insert_payloads(connection, {id: payload for id, rows, payload in brought if rows and payload is not None})
     if empty:
         connection.execute(delete(BATCH).where(BATCH.c.id.in_(empty)))
+    return {id: contents_of(rows) for id, rows in groupby(sorted(full, key=_its_collection), _its_collection)}
+
+
+def _facts(row: _Written) -> dict[str, Any]:
+    """Returns what a row says of what a batch holds."""
+    return {f"new_{name}": getattr(row, name) for name in _FACTS}
+
+
+def _its_collection(row: _Written) -> GlobalId:
+    return row.collection
 
 
 def _set_state(connection: Connection, batches: Sequence[BatchId], old: BatchState, new: BatchState) -> None:
@@ -349,9 +551,12 @@ def _set_state(connection: Connection, batches: Sequence[BatchId], old: BatchSta
     assert found.rowcount == len(set(batches)), "a batch changed under the write lock"
 
 
-def _live(connection: Connection, collection: GlobalId) -> list[Batch]:
+def _live(connection: Connection, collection: GlobalId) -> list[tuple[Batch, Any]]:
+    """Returns the live batches of a collection, by lower, with their rows."""
     query = _batches_query().where(BATCH.c.collection == collection, BATCH.c.state == BatchState.LIVE.value)
-    return sorted((batch_of(row, row_lattice(row)) for row in connection.execute(query)), key=batch_order)
+    rows = connection.execute(query).all()
+    check_list(collection, summed_frontiers(connection, [collection])[collection][2], rows)
+    return sorted(((batch_of(row, row_lattice(row)), row) for row in rows), key=lambda one: batch_order(one[0]))
 
 
 def _batches_query() -> Any:
@@ -362,8 +567,24 @@ def _batches_query() -> Any:
     )
 
 
-def _columns(stats: BatchStats) -> dict[str, int]:
-    return {"rows": stats.rows, "errors": stats.errors, "files": stats.files, "bytes": stats.bytes}
+def _columns(stats: BatchStats) -> dict[str, Any]:
+    return {
+        "rows": stats.rows,
+        "errors": stats.errors,
+        "files": stats.files,
+        "bytes": stats.bytes,
+        "file_list": None if stats.file_list is None else file_list_text(stats.file_list),
+    }
+
+
+_FINISH = (
+    update(BATCH)
+    .where(BATCH.c.id == bindparam("the_id"), BATCH.c.state == BatchState.WRITING.value)
+    .values(
+        state=BatchState.LIVE.value,
+        **{name: bindparam(f"new_{name}") for name in _FACTS},
+    )
+)
 
 
 def _unknown_writer(writer: WriterId) -> UnknownWriter:

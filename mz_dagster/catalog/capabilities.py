@@ -14,6 +14,10 @@ To *drop* a capability says nothing about the future: since and upper are free t
 to say so ends it for good: for writing, then its upper is `{}`; for reading, then it is gone as if it were dropped,
 unless retention or an object that is computed from it holds it. A lease that runs out ends nothing.
 
+Nobody ends what is another's: what is dropped stays readable by right of the capabilities that others hold on it, and
+stays writable by right of theirs, until they give them back; it only has no name any more. What is written where nobody
+will ever read is as good as written, and is not kept.
+
 Sources, tables, views and their arrangements have no write capabilities: the engine writes them, under compare-and-set
 of the upper and, in a step, the leader's epoch (`batches.seal`); a `collection` is written through capabilities only,
 until the last one is handed over to a view (`maintaining`).
@@ -43,6 +47,7 @@ from mz_dagster.catalog.frontiers import (
     frontiers,
     is_live,
     is_written_by_capability,
+    let_go,
     row_lattice,
     settle_upper,
 )
@@ -83,7 +88,8 @@ class Capabilities(Transactions):
         """
         with self._database.write() as connection:
             found = frontiers(connection, [collection])
-            if collection not in found or found[collection][0].is_empty:
+            dropped = connection.execute(select(OBJECT.c.dropped).where(OBJECT.c.id == collection)).scalar()
+            if collection not in found or found[collection][0].is_empty or dropped:
                 raise UnknownObject(collection, dropped=collection in found)
             since = found[collection][0]
             wanted = since if frontier is None else frontier
@@ -192,6 +198,7 @@ class Capabilities(Transactions):
             connection.execute(delete(CAPABILITY).where(_is(token)))
             if row.writes:
                 settle_upper(connection, GlobalId(row.collection), self._now_ms())
+            let_go(connection, GlobalId(row.collection), self._now_ms())
 
     def capabilities(self) -> tuple[CapabilityRow, ...]:
         """Returns all that holds a since or an upper back, but for retention, without any secret.
@@ -318,6 +325,8 @@ def move(connection: Connection, held: Capability, frontier: Antichain[int], now
         settle_upper(connection, held.collection, now, may_end=frontier.is_empty)
     elif frontier.is_empty:
         _end_if_unread(connection, held.collection, now)
+    if frontier.is_empty:
+        let_go(connection, held.collection, now)
     return type(held)(held.token, held.collection, frontier, held.until_ms)
 
 
@@ -359,7 +368,7 @@ def _end_if_unread(connection: Connection, collection: GlobalId, now: int) -> No
     )
     held = any(connection.execute(one.limit(1)).first() is not None for one in readers)
     if row.kind == "collection" and row.retention_ms is None and not held:
-        drop_rows(connection, [collection])
+        drop_rows(connection, [collection], now)
 
 
 def _is(token: str) -> ColumnElement[bool]:

@@ -6,9 +6,12 @@ That makes a compare-and-set on a frontier a comparison of two strings in SQL, f
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
-from mz_dagster.catalog.rows import Keys
+from mz_dagster.catalog.rows import BatchFile, Keys
+from mz_dagster.errors import DamageError
 from mz_dagster.formalism import EPOCH_MS, NATURAL, Antichain, IntegerTimes
 from mz_dagster.plan.types import Column, Kind, ScalarType, array_of, record_of
 
@@ -36,9 +39,40 @@ def frontier_text(frontier: Antichain[int]) -> str:
     return json_text(frontier.to_json())
 
 
+@lru_cache(maxsize=4096)  # collections that are stepped together stand at the same frontiers
 def frontier_of(lattice: IntegerTimes, text: str) -> Antichain[int]:
-    """Returns the frontier of a text."""
-    return Antichain.from_json(lattice, json.loads(text))
+    """Returns the frontier of a text.
+
+    Raises:
+        DamageError: It is no such text.
+    """
+    try:
+        return Antichain.from_json(lattice, json.loads(text))
+    except (ValueError, TypeError) as error:
+        raise DamageError(f"a frontier in the catalog is damaged: {text!r}", detail=f"{error}.") from error
+
+
+def file_list_text(files: Sequence[BatchFile]) -> str:
+    """Returns the text of a batch's files.
+
+    Example:
+        >>> file_list_text([BatchFile("mz_batch=1/mz_bucket=all/a.parquet", 2, 0, 900, "0f", (5, 6))])
+        '[["mz_batch=1/mz_bucket=all/a.parquet",2,0,900,"0f",[5,6]]]'
+    """
+    return json_text([[one.path, one.rows, one.errors, one.bytes, one.hash, one.times] for one in files])
+
+
+@lru_cache(maxsize=4096)  # every list of batches asks again, of the same ones
+def file_list_of(text: str) -> tuple[BatchFile, ...]:
+    """Returns the files of a text.
+
+    Raises:
+        ValueError: It is no such text.
+    """
+    found = []
+    for path, rows, errors, size, hash, times in json.loads(text):
+        found.append(BatchFile(path, rows, errors, size, hash, None if times is None else (times[0], times[1])))
+    return tuple(found)
 
 
 def columns_text(columns: tuple[Column, ...]) -> str:
@@ -68,6 +102,7 @@ def _type_of(value: Any) -> ScalarType:
             return ScalarType(kind, rest)
 
 
+@lru_cache(maxsize=4096)  # those of an object never change, and every look at a collection asks again
 def columns_of(text: str) -> tuple[Column, ...]:
     """Returns the columns of a text.
 
@@ -85,6 +120,7 @@ def keys_text(keys: Keys) -> str:
     return json_text(sorted(sorted(key) for key in keys))
 
 
+@lru_cache(maxsize=4096)
 def keys_of(text: str) -> Keys:
     """Returns the keys of a text.
 

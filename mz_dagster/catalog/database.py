@@ -6,6 +6,10 @@ commits; in SQLite by `BEGIN IMMEDIATE`, in PostgreSQL by locking the one row of
 queue; a wait is bounded by `WAIT_MS`. When a write returns it is on disk: in SQLite by WAL and `synchronous=FULL`, in
 PostgreSQL by `synchronous_commit`, which a connection switches on if it finds it off.
 
+A SQLite file that cannot be written, or in whose folder nothing can, is read all the same, and every write is refused.
+SQLite needs files beside it where somebody may write; where nobody has begun to, it is told that nobody does, and that
+this was so is compared at the end of each transaction.
+
 A PostgreSQL that answered before and is away, since it is restarted for example, is waited for where a transaction
 begins, up to `AWAY_MS`: nothing has happened yet, so trying again is safe. A transaction that it is lost in fails.
 
@@ -15,28 +19,35 @@ can kill a process around each one. An exception in a write rolls it back.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, select, update
+from sqlalchemy import Connection, Engine, create_engine, event, select, update
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.exc import DBAPIError, NoSuchModuleError
 from sqlalchemy.exc import OperationalError as UnreachableDatabase
 from sqlalchemy.exc import TimeoutError as PoolTimeout
-from sqlalchemy.pool import ConnectionPoolEntry
+from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
-from mz_dagster.catalog.disk import make_folder
-from mz_dagster.catalog.errors import CatalogBusy, CatalogUnavailable
+from mz_dagster.catalog.errors import CatalogBusy, CatalogDamaged, CatalogReadOnly, CatalogUnavailable
 from mz_dagster.catalog.schema import COUNTER, PROJECT
+from mz_dagster.catalog.url import BadCatalogUrl, CatalogUrl
 from mz_dagster.clock import Clock
+from mz_dagster.disk import make_folder, make_private, make_private_file
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.fail_point import fail_point
 
 WAIT_MS = 30_000
 """How long a write waits for the writers before it, in milliseconds."""
+
+PORTION = 500
+"""How many rows or ids one statement names at most."""
 
 AWAY_MS = 90_000
 """For how long the beginning of a transaction waits for a server that is away, in milliseconds."""
@@ -53,6 +64,8 @@ _WHAT_TO_DO = {
     "No space left": "Free space on the disk of the catalog, then try again.",
     "disk I/O error": "Check that the disk of the catalog works and has free space, then try again.",
     "readonly": "Make the catalog's file and its folder writable, then try again.",
+    "unable to open": "Check that the database is there, and is a file in a folder that can be written: SQLite writes "
+    "beside it even where it only reads.",
     "malformed": 'Its file is damaged: restore the project from a backup ("mz-dagster restore").',
     "not a database": "Check that the database is there: the file is damaged, or none of a catalog.",
 }
@@ -65,12 +78,18 @@ class Database:
     Attributes:
         engine: SQLAlchemy's engine.
         clock: Tells when leases end.
+        read_only: The SQLite file, if it or its folder cannot be written; else None.
     """
 
-    def __init__(self, url: str, clock: Clock) -> None:
+    def __init__(self, url: CatalogUrl, clock: Clock) -> None:
+        self.read_only = url.file if url.file is not None and _cannot_be_written(url.file) else None
         try:
-            with _understood():
-                self.engine = _engine(make_url(url))
+            if self.read_only is not None:
+                self.engine = _read_only_engine(self.read_only)
+            else:
+                self.engine = _postgres_engine(url) if url.file is None else _sqlite_engine(url, url.file)
+        except NoSuchModuleError as error:
+            raise BadCatalogUrl(f"not a catalog URL: {error}", hint="Use postgresql+psycopg://...") from error
         except ModuleNotFoundError as error:
             raise ProgrammingError(
                 f'the driver of the catalog\'s database is not installed: no module "{error.name}"',
@@ -84,19 +103,31 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """Yields a connection in a transaction that sees one committed state and writes nothing."""
+        alone = None if self.read_only is None else _written_by_nobody(self.read_only)
         with _told_apart(), self._begun(self._begin_read) as connection:
             yield connection
             connection.rollback()
+        if self.read_only is not None and alone is not None and _written_by_nobody(self.read_only) != alone:
+            raise CatalogUnavailable("the catalog was written while it was read", hint="Read again.")
 
     @contextmanager
-    def write(self) -> Iterator[Connection]:
+    def write(self, *, until_power_cut: bool = False) -> Iterator[Connection]:
         """Yields a connection in a transaction that alone may write; commits it unless the block raises.
 
+        Args:
+            until_power_cut: Whether it only has to outlive this process. What ends with all processes of the machine
+                anyway, a lease or a time that was handed out, need not wait for the disk: whatever is committed later
+                and does wait takes it along, so that a power cut never takes back this and not that. SQLite's files are
+                of one machine; a server is told to keep everything.
+
         Raises:
+            CatalogReadOnly: It cannot be written.
             CatalogBusy: The writers before it took too long.
             CatalogUnavailable: The database failed; `may_have_taken_effect` says whether it may have committed.
         """
-        with _told_apart(), self._begun(self._begin_write) as connection:
+        self._check_writable()
+        begin = partial(self._begin_write, until_power_cut=until_power_cut)
+        with _told_apart(), self._begun(begin) as connection:
             yield connection
             fail_point("catalog.before_commit")
             with _committing():
@@ -106,10 +137,15 @@ class Database:
     @contextmanager
     def migrate(self) -> Iterator[Connection]:
         """Yields a connection in a transaction that alone may read or write; commits it unless the block raises."""
+        self._check_writable()
         with _told_apart(), self.engine.connect() as raw:
             connection = raw.execution_options(mz_begin="BEGIN EXCLUSIVE")
             with connection.begin():
                 yield connection
+
+    def _check_writable(self) -> None:
+        if self.read_only is not None:
+            raise CatalogReadOnly(self.read_only)
 
     def close(self) -> None:
         """Closes all connections."""
@@ -143,12 +179,15 @@ class Database:
         connection.begin()
         return connection
 
-    def _begin_write(self, entered: ExitStack) -> Connection:
+    def _begin_write(self, entered: ExitStack, *, until_power_cut: bool) -> Connection:
         # In one process a lock gives writers their turns; SQLite's own busy handler only polls.
         if not self._write_turn.acquire(timeout=WAIT_MS / 1000):
             raise _busy()
         entered.callback(self._write_turn.release)
         connection = entered.enter_context(self.engine.connect()).execution_options(mz_begin="BEGIN IMMEDIATE")
+        if self.is_sqlite:  # before the transaction, in which it would have no effect
+            driver: Any = connection.connection.driver_connection
+            driver.execute(f"PRAGMA synchronous={'NORMAL' if until_power_cut else 'FULL'}")
         connection.begin()
         if not self.is_sqlite:
             connection.execute(select(PROJECT.c.id).with_for_update())
@@ -165,37 +204,45 @@ class Transactions:
         return self._database.clock.now_ms()
 
 
-def is_missing(url: str) -> bool:
+def is_missing(url: CatalogUrl) -> bool:
     """Returns whether a URL names a SQLite file that is not there, which opening would make."""
-    with _understood():
-        parsed = make_url(url)
-    path = parsed.database if parsed.get_backend_name() == "sqlite" else None
-    return path is not None and not Path(path).exists()
+    return url.file is not None and not url.file.exists()
+
+
+def in_portions(rows: Iterable[Any]) -> Iterator[list[Any]]:
+    """Yields some rows or ids at a time: databases bound the number of parameters of a statement."""
+    every = list(rows)
+    for start in range(0, len(every), PORTION):
+        yield every[start : start + PORTION]
 
 
 def next_ids(connection: Connection, counter: str, number: int) -> range:
-    """Returns `number` ids that were never handed out before and never will be again."""
-    last = connection.execute(select(COUNTER.c.last).where(COUNTER.c.name == counter)).scalar_one()
+    """Returns `number` ids that were never handed out before and never will be again.
+
+    Raises:
+        CatalogDamaged: Nobody knows which were.
+    """
+    last = connection.execute(select(COUNTER.c.last).where(COUNTER.c.name == counter)).scalar_one_or_none()
+    if last is None:
+        raise CatalogDamaged(f'the catalog does not say any more which number was the last of a "{counter}"')
     connection.execute(update(COUNTER).where(COUNTER.c.name == counter).values(last=last + number))
     return range(last + 1, last + number + 1)
 
 
-def _engine(url: URL) -> Engine:
-    match url.get_backend_name():
-        case "sqlite":
-            return _sqlite_engine(url)
-        case "postgresql":
-            return _postgres_engine(url)
-        case other:
-            raise ArgumentError(f'a catalog cannot live in "{other}"')
-
-
-def _postgres_engine(url: URL) -> Engine:
+def _postgres_engine(catalog: CatalogUrl) -> Engine:
+    url = catalog.without_secret_parameters()
     if url.drivername == "postgresql":  # SQLAlchemy would take psycopg2
         url = url.set(drivername="postgresql+psycopg")
     # Under READ COMMITTED, whatever the server's default is: each statement sees what was committed before it, so those
     # that follow the lock of `project` see what the writers before have done.
-    engine = create_engine(url, isolation_level="READ COMMITTED", pool_pre_ping=True, pool_size=5, max_overflow=40)
+    engine = create_engine(
+        url,
+        isolation_level="READ COMMITTED",
+        pool_pre_ping=True,
+        pool_size=5,
+        max_overflow=40,
+        connect_args=catalog.secret_parameters(),
+    )
 
     @event.listens_for(engine, "connect")
     def on_connect(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
@@ -210,22 +257,18 @@ def _postgres_engine(url: URL) -> Engine:
     return engine
 
 
-def _sqlite_engine(url: URL) -> Engine:
-    path = url.database
-    if path in (None, "", ":memory:"):
-        raise ProgrammingError(
-            "a catalog cannot live in memory",
-            detail="Several processes share it, and it must survive them.",
-            hint="Use sqlite:///path/to/file.",
-        )
-    assert path is not None
+def _sqlite_engine(catalog: CatalogUrl, path: Path) -> Engine:
     try:
-        make_folder(Path(path).parent)
+        make_folder(path.parent)
+        make_private_file(path)
+        for beside in ("-wal", "-shm"):  # SQLite makes them with the mode of the file
+            with suppress(FileNotFoundError):
+                make_private(path.with_name(path.name + beside))
     except OSError as error:
         raise CatalogUnavailable(
-            f'cannot make the folder of "{path}": {error.strerror}', hint="Name a folder that can be written."
+            f'cannot make the catalog\'s file "{path}": {error.strerror}', hint="Name a folder that can be written."
         ) from error
-    engine = create_engine(url, connect_args={"timeout": WAIT_MS / 1000}, pool_size=5, max_overflow=40)
+    engine = create_engine(catalog.url, connect_args={"timeout": WAIT_MS / 1000}, pool_size=5, max_overflow=40)
 
     @event.listens_for(engine, "connect")
     def on_connect(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
@@ -247,22 +290,46 @@ def _sqlite_engine(url: URL) -> Engine:
     return engine
 
 
+def _cannot_be_written(path: Path) -> bool:
+    return path.exists() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
+
+
+def _read_only_engine(path: Path) -> Engine:
+    def connect() -> sqlite3.Connection:
+        how = "mode=ro" if _written_by_nobody(path) is None else "mode=ro&immutable=1"
+        return sqlite3.connect(
+            f"{path.absolute().as_uri()}?{how}", uri=True, timeout=WAIT_MS / 1000, check_same_thread=False
+        )
+
+    # Each transaction has its own connection: whether somebody writes may be otherwise by then.
+    engine = create_engine("sqlite://", creator=connect, poolclass=NullPool)
+
+    @event.listens_for(engine, "connect")
+    def on_connect(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
+        connection.isolation_level = None
+
+    @event.listens_for(engine, "begin")
+    def on_begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN")
+
+    return engine
+
+
+def _written_by_nobody(path: Path) -> tuple[int, int, int] | None:
+    """Returns what changes with a file's bytes, if nobody has begun to write it; else None."""
+    with suppress(FileNotFoundError):
+        if path.with_name(f"{path.name}-wal").stat().st_size:
+            return None
+    found = path.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
 def _busy() -> CatalogBusy:
     return CatalogBusy(
         "the catalog is busy",
         detail=f"Its write lock was not free for {WAIT_MS // 1000} s; nothing was changed.",
         hint="Try again; if it persists, look for a stuck process that has the catalog open.",
     )
-
-
-@contextmanager
-def _understood() -> Iterator[None]:
-    try:
-        yield
-    except (ArgumentError, NoSuchModuleError) as error:
-        raise ProgrammingError(
-            f"not a catalog URL: {error}", hint="Use sqlite:///path/to/file or postgresql+psycopg://..."
-        ) from error
 
 
 @contextmanager

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
-from mz_dagster.errors import InternalError, OperationalError, ProgrammingError
+from mz_dagster.errors import DamageError, InternalError, OperationalError, ProgrammingError
+from mz_dagster.version import __version__, is_later
 
 
 class NameTaken(ProgrammingError):
     """Reports that a name denotes another object already."""
 
-    sqlstate = "42710"
+    sqlstate = "42P07"
 
     def __init__(self, name: str) -> None:
         super().__init__(
@@ -164,6 +166,32 @@ class CatalogUnavailable(OperationalError):
     sqlstate = "58030"
 
 
+class CatalogReadOnly(CatalogUnavailable):
+    """Reports a change of a project whose catalog's file, or the folder that it is in, cannot be written."""
+
+    sqlstate = "25006"
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            f'the project is read-only: its catalog "{path}" cannot be written',
+            hint="Give this user the right to write to it and to the folders of the project, or work on a copy.",
+        )
+
+
+class OtherCatalog(OperationalError):
+    """Reports that the catalog of a project's shards is not where its settings say; nothing was made there."""
+
+    sqlstate = "58030"
+
+    def __init__(self, url: str, project: str, found: str | None) -> None:
+        super().__init__(
+            f'the catalog at "{url}" is not the one of this project\'s shards',
+            detail=f"They are of project {project}; "
+            f"{'there is no catalog there' if found is None else f'that catalog is of {found}'}.",
+            hint="Correct catalog.url in mz.toml; if the catalog is lost, restore a backup.",
+        )
+
+
 class CatalogBusy(OperationalError):
     """Reports that another process held the catalog's write lock for too long; nothing happened."""
 
@@ -183,6 +211,31 @@ class CatalogTaken(ProgrammingError):
         )
 
 
+class CatalogDamaged(DamageError):
+    """Reports that rows or tables of the catalog are gone that must be there by what else there is."""
+
+
+class ChangesLost(CatalogDamaged):
+    """Reports that the table by which processes know what changed was emptied."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the catalog does not say any more what changed in it",
+            detail='Its table "changed" was emptied; "mz-dagster doctor --repair" begins it anew.',
+        )
+
+
+class OracleBehind(CatalogDamaged):
+    """Reports that a timeline's oracle was set back, so that a read at it would miss acknowledged writes."""
+
+    def __init__(self, timeline: str, read_ts: int, closed: int) -> None:
+        super().__init__(
+            f'the oracle of timeline "{timeline}" was set back',
+            detail=f"It stands at {read_ts}, and {closed} is readable already; "
+            '"mz-dagster doctor --repair" advances it.',
+        )
+
+
 class CatalogTooOld(ProgrammingError):
     """Reports a catalog that must be migrated before this version of the code can read it."""
 
@@ -196,14 +249,49 @@ class CatalogTooOld(ProgrammingError):
         )
 
 
+class StateTooNew(ProgrammingError):
+    """Reports that a newer release of the code writes this project's state in a format of its own."""
+
+    sqlstate = "0A000"
+
+    def __init__(self, found: int, release: str | None) -> None:
+        super().__init__(
+            f"the state of this project was written by {_release(release, 'a newer release')} of mz_dagster, "
+            f"and this is {__version__}",
+            detail=f"Its format is {found}, which this release does not know.",
+            hint="Use that release, or a later one.",
+        )
+
+
+class StateTooOld(ProgrammingError):
+    """Reports that no migration leads from the format of a project's state to that of this release."""
+
+    sqlstate = "0A000"
+
+    def __init__(self, found: int, release: str | None) -> None:
+        super().__init__(
+            f"the state of this project was written by {_release(release, 'an old release')} of mz_dagster, "
+            f"too long before {__version__}",
+            detail=f"Its format is {found}, from which this release knows no migration.",
+            hint="Open it with a release between the two first.",
+        )
+
+
+def _release(found: str | None, otherwise: str) -> str:
+    return otherwise if found is None else f"release {found}"
+
+
 class CatalogTooNew(ProgrammingError):
     """Reports that a newer version of the code has migrated the catalog."""
 
     sqlstate = "0A000"
 
-    def __init__(self, found: str) -> None:
+    def __init__(self, found: str, release: str | None = None) -> None:
+        # Between two releases the schema may change without the number.
+        is_told = release is not None and is_later(release, __version__)
+        made_by = f"{_release(release, 'a newer version')}, and this is {__version__}"
         super().__init__(
-            "the catalog was made by a newer version",
-            detail=f'Its schema is "{found}", which this version does not know.',
+            f"the catalog was made by {made_by}" if is_told else "the catalog has a newer schema than this version's",
+            detail=f'Its schema is "{found}", which this version, {__version__}, does not know.',
             hint="Upgrade mz_dagster to the version that last used this project, or a later one.",
         )

@@ -8,7 +8,8 @@ Frontiers only advance. `upper` moves in `batches` by a seal, or where write cap
         { frontier of each live read capability on c }
         { since'(o), upper(o) - 1  for each output o computed from c })
 
-so outputs are visited before their inputs. A closed collection (`upper = {}`) no longer moves by retention,
+so outputs are visited before their inputs. An arrangement has no retention: nobody reads it but its owner's steps, so
+its history is as old as those need. A closed collection (`upper = {}`) no longer moves by retention,
 and a dropped output (`since = {}`) holds nothing. A `collection` without a retention of its own has none: its read
 capabilities decide, and without any its since stays.
 """
@@ -20,13 +21,15 @@ from functools import reduce
 from graphlib import TopologicalSorter
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, bindparam, or_, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, or_, select, update
 
 from mz_dagster.catalog.codec import LATTICES, columns_of, frontier_of, frontier_text, keys_of
+from mz_dagster.catalog.contents import Contents
 from mz_dagster.catalog.database import Transactions
-from mz_dagster.catalog.errors import UnknownObject, UpperBeyondInput
-from mz_dagster.catalog.rows import CollectionRow
-from mz_dagster.catalog.schema import CAPABILITY, COLLECTION, HOLD, OBJECT, TIMELINE
+from mz_dagster.catalog.errors import CatalogDamaged, UnknownObject, UpperBeyondInput
+from mz_dagster.catalog.rows import BatchState, CollectionRow
+from mz_dagster.catalog.schema import BATCH, CAPABILITY, COLLECTION, HOLD, NAME, OBJECT, TIMELINE, TOMBSTONE
+from mz_dagster.catalog.shard_names import in_shard
 from mz_dagster.catalog.timelines import timeline_row
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.formalism import EPOCH_MS, Antichain, GlobalId, IntegerTimes
@@ -44,26 +47,37 @@ def collections_query() -> Any:
 #: Built once: every read asks these, and building them takes longer than running them.
 _COLLECTION = collections_query().where(COLLECTION.c.id == bindparam("wanted"))
 _FRONTIERS = (
-    select(COLLECTION.c.id, COLLECTION.c.since, COLLECTION.c.upper, TIMELINE.c.lattice)
+    select(
+        *(COLLECTION.c[name] for name in ("id", "since", "upper", "live_batches", "live_rows", "live_digest")),
+        TIMELINE.c.lattice,
+    )
     .outerjoin(TIMELINE, TIMELINE.c.name == COLLECTION.c.timeline)
     .where(COLLECTION.c.id.in_(bindparam("wanted", expanding=True)))
+)
+_BURIED = (
+    select(TOMBSTONE.c.id, TOMBSTONE.c.timeline, TOMBSTONE.c.shard, TIMELINE.c.lattice)
+    .outerjoin(TIMELINE, TIMELINE.c.name == TOMBSTONE.c.timeline)
+    .where(TOMBSTONE.c.id.in_(bindparam("wanted", expanding=True)), TOMBSTONE.c.shard.is_not(None))
 )
 
 
 def collection_of(row: Any) -> CollectionRow:
     """Returns the collection in a row of `collections_query`."""
     lattice = row_lattice(row)
+    columns = columns_of(row.column_types)
     return CollectionRow(
         GlobalId(row.id),
         row.timeline,
         frontier_of(lattice, row.since),
         frontier_of(lattice, row.upper),
-        columns_of(row.column_types),
+        in_shard(columns),
         keys_of(row.unique_keys),
         row.shard,
         row.failure,
         row.retention_ms,
         row.next_due,
+        row.poll_failure,
+        tuple(one.name for one in columns),
     )
 
 
@@ -74,33 +88,71 @@ def row_lattice(row: Any) -> IntegerTimes:
 
 def frontiers(connection: Connection, ids: Iterable[GlobalId]) -> dict[GlobalId, tuple[Antichain[int], Antichain[int]]]:
     """Returns since and upper of those of the collections that exist, dropped ones included."""
-    return {
-        GlobalId(row.id): (frontier_of(row_lattice(row), row.since), frontier_of(row_lattice(row), row.upper))
-        for row in connection.execute(_FRONTIERS, {"wanted": list(ids)})
+    return {id: (since, upper) for id, (since, upper, _) in summed_frontiers(connection, ids).items()}
+
+
+def summed_frontiers(
+    connection: Connection, ids: Iterable[GlobalId]
+) -> dict[GlobalId, tuple[Antichain[int], Antichain[int], Contents]]:
+    """Returns since, upper and the sums of the live batches of those of the collections that exist."""
+    found = {}
+    wanted = list(ids)
+    for row in connection.execute(_FRONTIERS, {"wanted": wanted}):
+        lattice = row_lattice(row)
+        contents = Contents(row.live_batches, row.live_rows, row.live_digest)
+        found[GlobalId(row.id)] = frontier_of(lattice, row.since), frontier_of(lattice, row.upper), contents
+    if missing := set(wanted) - found.keys():
+        for buried in connection.execute(_BURIED, {"wanted": sorted(missing)}):
+            nothing = Antichain.empty(row_lattice(buried))
+            found[GlobalId(buried.id)] = nothing, nothing, Contents(0, 0, 0)
+    return found
+
+
+def check_absent(connection: Connection, id: GlobalId) -> None:
+    """Returns if nothing in the catalog says that there is an object, or a collection, of which rows were not found.
+
+    Raises:
+        CatalogDamaged: Something does.
+    """
+    signs: Mapping[str, Any] = {
+        "It is defined, and has no frontiers.": select(OBJECT.c.id).where(OBJECT.c.id == id, OBJECT.c.has_collection),
+        "It has frontiers, and no definition.": select(COLLECTION.c.id).where(COLLECTION.c.id == id),
+        "It has a name, and no definition.": select(NAME.c.name).where(
+            NAME.c.object == id, NAME.c.object.not_in(select(OBJECT.c.id))
+        ),
     }
+    for sign, query in signs.items():
+        if connection.execute(query).first() is not None:
+            raise CatalogDamaged(f'the catalog has lost rows of "{id}"', detail=sign)
 
 
 class Frontiers(Transactions):
     """Is the part of the catalog that maps GlobalIds to what is known of their collections."""
 
     def collection(self, id: GlobalId) -> CollectionRow:
-        """Returns a collection, dropped or not.
+        """Returns a collection, dropped or not; one of which nothing is left has no columns any more.
 
         Raises:
-            UnknownObject: No collection has that id.
+            CatalogDamaged: Rows of it are lost.
+            UnknownObject: No collection ever had that id.
         """
         with self._database.read() as connection:
             row = connection.execute(_COLLECTION, {"wanted": id}).one_or_none()
-        if row is None:
-            raise UnknownObject(id)
-        return collection_of(row)
+            if row is not None:
+                return collection_of(row)
+            buried = connection.execute(_BURIED, {"wanted": [id]}).one_or_none()
+            if buried is None:
+                check_absent(connection, id)
+                raise UnknownObject(id)
+        nothing = Antichain.empty(row_lattice(buried))
+        return CollectionRow(id, buried.timeline, nothing, nothing, (), frozenset(), buried.shard, None)
 
     def collections(self, timeline: str | None = None, *, dropped: bool = False) -> tuple[CollectionRow, ...]:
         """Returns the collections of a timeline, or of all, in order of creation.
 
         Args:
             timeline: Only collections of this timeline, if given.
-            dropped: Whether to return dropped ones too.
+            dropped: Whether to return dropped ones, too, of which something is left.
         """
         query = collections_query().order_by(OBJECT.c.sequence)
         if timeline is not None:
@@ -115,16 +167,36 @@ class Frontiers(Transactions):
         with self._database.write() as connection:
             set_failures(connection, {id: text})
 
+    def note_polls(self, failures: Mapping[GlobalId, str | None]) -> None:
+        """Records how the polls of sources went: why one failed, or None.
+
+        What its last step said of a source that could not be polled is forgotten with it.
+        """
+        if not failures:
+            return
+        with self._database.write() as connection:
+            connection.execute(
+                update(COLLECTION)
+                .where(COLLECTION.c.id == bindparam("the_id"))
+                .values(failure=None, poll_failure=bindparam("why")),
+                [{"the_id": id, "why": text} for id, text in failures.items()],
+            )
+
     def set_retention(self, id: GlobalId, retention_ms: int | None) -> None:
-        """Sets how much history a collection keeps readable behind its upper; None means the project's default."""
+        """Sets how much history a collection keeps readable behind its upper; None means the project's default.
+
+        Raises:
+            UnknownObject: There is no such collection, or it was dropped.
+        """
         if retention_ms is not None and retention_ms < 0:
             raise ProgrammingError("retention cannot be negative", hint="Use 0 to keep the newest time only.")
+        own = COLLECTION.c.id == id
         with self._database.write() as connection:
-            found = connection.execute(
-                update(COLLECTION).where(COLLECTION.c.id == id).values(retention_ms=retention_ms)
-            )
-            if found.rowcount != 1:
-                raise UnknownObject(id)
+            query = select(OBJECT.c.dropped).join(COLLECTION, COLLECTION.c.id == OBJECT.c.id).where(own)
+            dropped = connection.execute(query).scalar_one_or_none()
+            if dropped is not False:
+                raise UnknownObject(id, dropped=dropped is True)
+            connection.execute(update(COLLECTION).where(own).values(retention_ms=retention_ms))
 
     def holds(self, id: GlobalId) -> tuple[GlobalId, ...]:
         """Returns the collections that a collection is computed from, in order of their ids."""
@@ -135,7 +207,8 @@ class Frontiers(Transactions):
     def allow_compaction(self, timeline: str, *, retention_ms: int | None = None) -> Mapping[GlobalId, Antichain[int]]:
         """Advances the since of every collection of a timeline as far as retention and capabilities allow.
 
-        An upper that only expired write capabilities held back moves, too.
+        An upper that only expired write capabilities held back moves, too, and what is dropped and was held only by
+        expired capabilities ends.
 
         Args:
             timeline: The timeline.
@@ -146,6 +219,10 @@ class Frontiers(Transactions):
         """
         now = self._now_ms()
         with self._database.write() as connection:
+            held_on = OBJECT.c.dropped.is_(True), or_(COLLECTION.c.since != "[]", COLLECTION.c.upper != "[]")
+            ended = select(COLLECTION.c.id).join(OBJECT, OBJECT.c.id == COLLECTION.c.id)
+            for id in connection.execute(ended.where(COLLECTION.c.timeline == timeline, *held_on)).scalars().all():
+                let_go(connection, id, now)
             lattice = LATTICES[str(timeline_row(connection, timeline).lattice)]
             undropped = COLLECTION.c.timeline == timeline, OBJECT.c.dropped.is_(False)
             kinds = select(COLLECTION.c.id).join(OBJECT, OBJECT.c.id == COLLECTION.c.id)
@@ -156,6 +233,8 @@ class Frontiers(Transactions):
             rows = {row.id: row for row in map(collection_of, connection.execute(query))}
             held = _held(connection, lattice, rows, now)
             moved: dict[GlobalId, Antichain[int]] = {}
+            owned = OBJECT.c.kind == "arrangement", OBJECT.c.owner.is_not(None)
+            states = set(connection.execute(kinds.where(*undropped, *owned)).scalars())
             outputs: dict[GlobalId, set[GlobalId]] = {id: set() for id in rows}
             for edge in connection.execute(select(HOLD.c.output, HOLD.c.input)):
                 if edge.input in rows and edge.output in rows:
@@ -163,6 +242,8 @@ class Frontiers(Transactions):
             for id in TopologicalSorter(outputs).static_order():
                 row = rows[id]
                 retention = row.retention_ms if row.retention_ms is not None else retention_ms
+                if id in states and outputs[id]:
+                    retention = 0
                 limits = list(held.get(id, ()))
                 if id in by_capability and row.retention_ms is None:
                     if not limits:
@@ -235,13 +316,39 @@ def settle_upper(connection: Connection, collection: GlobalId, now: int, *, may_
 
 def is_written_by_capability(connection: Connection, collection: GlobalId) -> bool:
     """Returns whether a collection is no source, table or view, which the engine writes."""
-    kind: str = connection.execute(select(OBJECT.c.kind).where(OBJECT.c.id == collection)).scalar_one()
+    kind = connection.execute(select(OBJECT.c.kind).where(OBJECT.c.id == collection)).scalar_one_or_none()
     return kind == "collection"
 
 
 def is_live(now: int) -> ColumnElement[bool]:
     """Returns the condition that a capability has not expired."""
     return or_(CAPABILITY.c.until_ms.is_(None), CAPABILITY.c.until_ms > now)
+
+
+def let_go(connection: Connection, collection: GlobalId, now: int) -> None:
+    """Ends what nobody has a right to any more of a dropped collection; does nothing to one that is not dropped.
+
+    Without a live capability to read it, its since is `{}` and its batches are garbage. Without one to write it, its
+    upper is, too, unless it is read and was computed or ingested: how that would have gone on nobody knows.
+    """
+    kind: str | None = connection.execute(
+        select(OBJECT.c.kind).where(OBJECT.c.id == collection, OBJECT.c.dropped.is_(True))
+    ).scalar_one_or_none()
+    if kind is None:
+        return
+    capability, own = CAPABILITY.c, COLLECTION.c.id == collection
+    on_it = select(capability.writes).where(capability.collection == collection, is_live(now))
+    held = set(connection.execute(on_it).scalars())
+    if False not in held:
+        connection.execute(update(COLLECTION).where(own).values(since="[]", live_batches=0, live_rows=0, live_digest=0))
+        connection.execute(
+            update(BATCH)
+            .where(BATCH.c.collection == collection, BATCH.c.state == BatchState.LIVE.value)
+            .values(state=BatchState.REPLACED.value)
+        )
+    if True not in held and (False not in held or kind in ("table", "collection")):
+        connection.execute(update(COLLECTION).where(own).values(upper="[]"))
+    connection.execute(delete(CAPABILITY).where(capability.collection == collection, ~is_live(now)))
 
 
 def set_failures(connection: Connection, failures: Mapping[GlobalId, str | None]) -> None:

@@ -9,17 +9,19 @@ A reader that would notice each missing row may do with the lists alone.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, insert, or_, select, update
 
 from mz_dagster.catalog.batches import batch_of, batch_order
 from mz_dagster.catalog.capabilities import needing_read, validated
+from mz_dagster.catalog.contents import Contents, check_list
 from mz_dagster.catalog.database import Transactions, next_ids
 from mz_dagster.catalog.errors import UnknownLease, UnknownObject, WrongRight
-from mz_dagster.catalog.frontiers import frontiers
+from mz_dagster.catalog.frontiers import summed_frontiers
 from mz_dagster.catalog.rows import Batch, BatchState, Lease, ListedBatches
 from mz_dagster.catalog.schema import BATCH, LEASE, LEASED_BATCH
-from mz_dagster.formalism import GlobalId
+from mz_dagster.formalism import Antichain, GlobalId
 
 #: Built once: every read asks this, and building it takes longer than running it.
 _LIVE = select(BATCH).where(
@@ -47,7 +49,7 @@ class Leases(Transactions):
             WrongRight: It grants writing, or is on another collection.
             UnknownObject: A collection does not exist. A dropped one has empty frontiers and no batches.
         """
-        with self._database.write() as connection:
+        with self._database.write(until_power_cut=True) as connection:
             if capability is not None:
                 held = needing_read(validated(connection, capability, self._now_ms()))
                 if set(collections) != {held.collection}:
@@ -66,6 +68,7 @@ class Leases(Transactions):
         For readers that find out by themselves if one was swept before they had read it.
 
         Raises:
+            ListDamaged: A list is not the one that was written.
             UnknownObject: A collection does not exist. A dropped one has empty frontiers and no batches.
         """
         with self._database.read() as connection:
@@ -77,7 +80,7 @@ class Leases(Transactions):
         Raises:
             UnknownLease: It was released, or it ran out and was swept.
         """
-        with self._database.write() as connection:
+        with self._database.write(until_power_cut=True) as connection:
             found = connection.execute(
                 update(LEASE).where(LEASE.c.id == lease).values(until_ms=self._now_ms() + ttl_ms)
             )
@@ -86,7 +89,7 @@ class Leases(Transactions):
 
     def release_lease(self, lease: int) -> bool:
         """Ends a lease, and returns whether it was intact to the end; ending it again returns False."""
-        with self._database.write() as connection:
+        with self._database.write(until_power_cut=True) as connection:
             intact = _is_intact(connection, lease)
             connection.execute(delete(LEASED_BATCH).where(LEASED_BATCH.c.lease == lease))
             connection.execute(delete(LEASE).where(LEASE.c.id == lease))
@@ -108,17 +111,36 @@ class Leases(Transactions):
 
 
 def _listed(connection: Connection, collections: Sequence[GlobalId]) -> dict[GlobalId, ListedBatches]:
-    found = frontiers(connection, collections)
-    listed: dict[GlobalId, list[Batch]] = {}
+    found = summed_frontiers(connection, collections)
     for id in collections:
         if id not in found:
             raise UnknownObject(id)
-        listed[id] = []
-    for row in connection.execute(_LIVE, {"wanted": list(listed)}):
-        id = GlobalId(row.collection)
-        lattice = found[id][0].lattice
-        listed[id].append(batch_of(row, lattice))  # type: ignore[arg-type]
-    return {id: ListedBatches(*found[id], tuple(sorted(batches, key=batch_order))) for id, batches in listed.items()}
+    listed = live_lists(connection, found)
+    return {id: ListedBatches(found[id][0], found[id][1], listed[id]) for id in collections}
+
+
+def live_lists(
+    connection: Connection, found: Mapping[GlobalId, tuple[Antichain[int], Antichain[int], Contents]]
+) -> dict[GlobalId, tuple[Batch, ...]]:
+    """Returns the live batches of collections, by lower, each list compared with what its collection's row says.
+
+    Args:
+        connection: The transaction.
+        found: What their rows say, of the same transaction.
+
+    Raises:
+        ListDamaged: A list is not the one that was written.
+    """
+    rows: dict[GlobalId, list[Any]] = {id: [] for id in found}
+    for row in connection.execute(_LIVE, {"wanted": list(found)}):
+        rows[GlobalId(row.collection)].append(row)
+    listed = {}
+    for id, of_collection in rows.items():
+        since, _, said = found[id]
+        check_list(id, said, of_collection)
+        batches = (batch_of(row, since.lattice) for row in of_collection)  # type: ignore[arg-type]
+        listed[id] = tuple(sorted(batches, key=batch_order))
+    return listed
 
 
 def _is_intact(connection: Connection, lease: int) -> bool:

@@ -1,43 +1,63 @@
 """Listings over many collections at once, each in one transaction and without a lease: what a step looks at first.
 
 They answer what there is, not what may be read: whoever reads batches takes a lease.
+
+A list that a process has read it keeps for as long as the collection's row says that it is the same (`contents`), so a
+step asks for the lists of those collections only to which something has come.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import func, select
+from sqlalchemy import bindparam, func, select
 
-from mz_dagster.catalog.batches import batch_of, batch_order
-from mz_dagster.catalog.database import Transactions
-from mz_dagster.catalog.frontiers import frontiers
-from mz_dagster.catalog.rows import Batch, BatchState
-from mz_dagster.catalog.schema import BATCH, BOUND_FILE, COLLECTION
+from mz_dagster.catalog.contents import Contents
+from mz_dagster.catalog.database import Database
+from mz_dagster.catalog.following import Following
+from mz_dagster.catalog.frontiers import summed_frontiers
+from mz_dagster.catalog.leases import live_lists
+from mz_dagster.catalog.rows import Batch
+from mz_dagster.catalog.schema import BOUND_FILE
 from mz_dagster.formalism import GlobalId
 
+_NEWEST = (
+    select(BOUND_FILE.c.source, func.max(BOUND_FILE.c.tick).label("tick"))
+    .where(BOUND_FILE.c.source.in_(bindparam("wanted", expanding=True)), BOUND_FILE.c.tick < bindparam("upper"))
+    .group_by(BOUND_FILE.c.source)
+)
 
-class Listings(Transactions):
+
+class Listings(Following):
     """Is the part of the catalog that answers for whole graphs."""
 
-    def live_batches(self, collections: Sequence[GlobalId]) -> Mapping[GlobalId, tuple[Batch, ...]]:
-        """Returns the live batches of each collection, by lower."""
-        listed: dict[GlobalId, list[Batch]] = {id: [] for id in collections}
-        with self._database.read() as connection:
-            found = frontiers(connection, collections)
-            query = select(BATCH).where(BATCH.c.collection.in_(listed), BATCH.c.state == BatchState.LIVE.value)
-            for row in connection.execute(query):
-                id = GlobalId(row.collection)
-                listed[id].append(batch_of(row, found[id][0].lattice))  # type: ignore[arg-type]
-        return {id: tuple(sorted(batches, key=batch_order)) for id, batches in listed.items()}
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self._lists: dict[GlobalId, tuple[Contents, tuple[Batch, ...]]] = {}
 
-    def newest_bindings(self, timeline: str, upper: int) -> Mapping[GlobalId, int]:
-        """Returns, for each source of a timeline that has files bound before `upper`, the newest such tick."""
-        query = (
-            select(BOUND_FILE.c.source, func.max(BOUND_FILE.c.tick).label("tick"))
-            .join(COLLECTION, COLLECTION.c.id == BOUND_FILE.c.source)
-            .where(COLLECTION.c.timeline == timeline, BOUND_FILE.c.tick < upper)
-            .group_by(BOUND_FILE.c.source)
-        )
+    def live_batches(self, collections: Sequence[GlobalId]) -> Mapping[GlobalId, tuple[Batch, ...]]:
+        """Returns the live batches of each collection, by lower; none of one that does not exist.
+
+        Raises:
+            ListDamaged: A list that this process does not know yet is not the one that was written.
+        """
+        with self._followed() as (connection, state):
+            known = self._lists
+            said = {id: state.contents(id) for id in collections}
+            changed = [id for id in collections if said[id] is None or id not in known or known[id][0] != said[id]]
+            listed = live_lists(connection, summed_frontiers(connection, changed)) if changed else {}
+            for id in changed:
+                contents = said[id]
+                if contents is not None:
+                    known[id] = contents, listed[id]
+            found = {id: listed.get(id, ()) if id in listed or said[id] is None else known[id][1] for id in collections}
+            self._lists = {id: one for id, one in known.items() if state.contents(id) is not None}
+        return found
+
+    def newest_bindings(self, sources: Sequence[GlobalId], upper: int) -> Mapping[GlobalId, int]:
+        """Returns, for each of these sources that has files bound before `upper`, the newest such tick."""
+        if not sources:
+            return {}
         with self._database.read() as connection:
-            return {GlobalId(row.source): int(row.tick) for row in connection.execute(query)}
+            rows = connection.execute(_NEWEST, {"wanted": list(sources), "upper": upper})
+            return {GlobalId(row.source): int(row.tick) for row in rows}

@@ -169,8 +169,8 @@ def _is_as_promised(row: CollectionRow, view: NewObject) -> bool:
     return (
         len(row.columns) == len(view.columns)
         and all(
-            one.name == its.name and one.type == its.type and (one.nullable or not its.nullable)
-            for one, its in zip(row.columns, view.columns, strict=True)
+            called == its.name and one.type == its.type and (one.nullable or not its.nullable)
+            for called, one, its in zip(row.names, row.columns, view.columns, strict=True)
         )
         and all(any(its <= key for its in view.keys) for key in row.keys)
     )
@@ -184,4 +184,5 @@ def _described(of: CollectionRow | NewObject) -> str:
 def _written_to(row: CollectionRow, view: NewObject) -> NewObject:
     """Returns a view with what stays of the collection that becomes it."""
     retention_ms = row.retention_ms if view.retention_ms is None else view.retention_ms
-    return replace(view, columns=row.columns, retention_ms=retention_ms)
+    columns = tuple(replace(one, name=called) for one, called in zip(row.columns, row.names, strict=True))
+    return replace(view, columns=columns, retention_ms=retention_ms)

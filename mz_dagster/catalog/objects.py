@@ -8,8 +8,10 @@ needed (see `reachability`) goes with the change that made it so.
 A `collection` may become a materialized view (see `maintaining`). It keeps its id, its shard and its readers; its place
 in the order of creation is new, so that everything comes after what it depends on.
 
-A dropped object keeps its row. Its collection's since and upper become `{}`, unreadable and unwritable for
-good, and its batches `replaced`, so that readers who list them finish and the sweep takes the rest.
+A dropped collection's since and upper become `{}`, unreadable and unwritable for good, and its batches `replaced`, so
+that readers who list them finish and the sweep takes the rest; but since not before the last capability to read it that
+others hold is given back or expires (`frontiers.let_go`). Once nothing is left of it, a tombstone takes the place of
+the object's rows (`tombstones`).
 """
 
 from __future__ import annotations
@@ -24,11 +26,14 @@ from sqlalchemy import Connection, Table, bindparam, delete, insert, select, upd
 from mz_dagster.catalog.codec import columns_of, columns_text, frontier_text, json_text, keys_of, keys_text
 from mz_dagster.catalog.database import Transactions, next_ids
 from mz_dagster.catalog.errors import NameTaken, SinceBehindInput, StillNeeded, UnknownObject, WrongDefinition
-from mz_dagster.catalog.frontiers import frontiers
+from mz_dagster.catalog.frontiers import check_absent, frontiers, let_go
+from mz_dagster.catalog.naming import check_names, give_name, take_names
 from mz_dagster.catalog.reachability import Entry, needed
-from mz_dagster.catalog.rows import KINDS, BatchState, NewObject, ObjectRow, Ref
-from mz_dagster.catalog.schema import BATCH, CAPABILITY, COLLECTION, DEPENDENCY, HOLD, NAME, OBJECT
+from mz_dagster.catalog.rows import COMMENTS, KEEPER, KINDS, NewObject, ObjectRow, Ref, Takeover
+from mz_dagster.catalog.schema import COLLECTION, DEPENDENCY, HOLD, NAME, OBJECT, WRITER
+from mz_dagster.catalog.sequences import create_sequences, hand_over_sequences
 from mz_dagster.catalog.timelines import lattice_of
+from mz_dagster.catalog.tombstones import bury, is_buried
 from mz_dagster.formalism import Antichain, GlobalId
 
 #: Built once: a statement names what it reads, and building this takes as long as running it.
@@ -70,11 +75,11 @@ class Objects(Transactions):
         with self._database.write() as connection:
             for id in dropped:
                 _undropped(connection, id)
-            connection.execute(delete(NAME).where(NAME.c.object.in_(list(dropped))))
+            take_names(connection, dropped)
             ids = create_rows(connection, created)
             if dropped:
-                entries = _entries(connection)
-                drop_rows(connection, entries.keys() - needed(entries, dropped))
+                entries = _entries(connection, self._now_ms())
+                drop_rows(connection, entries.keys() - needed(entries, dropped), self._now_ms())
             return tuple(_object(connection, id) for id in ids)
 
     def drop_object(self, id: GlobalId, cascade: bool = False) -> tuple[GlobalId, ...]:
@@ -96,7 +101,7 @@ class Objects(Transactions):
         """
         with self._database.write() as connection:
             rows = [_undropped(connection, id) for id in ids]
-            entries = _entries(connection)
+            entries = _entries(connection, self._now_ms())
             doomed = set(ids)
             for row in rows:
                 if row.kind in ("index", "arrangement"):
@@ -105,10 +110,22 @@ class Objects(Transactions):
                     doomed |= _dependants(entries, row.id)
                 elif row.id in needed(entries, doomed):
                     raise StillNeeded(row.name or row.id, _blockers(entries, row.id, doomed))
-            connection.execute(delete(NAME).where(NAME.c.object.in_(list(doomed))))
-            entries = _entries(connection)
+            take_names(connection, doomed)
+            entries = _entries(connection, self._now_ms())
             gone = entries.keys() - needed(entries, doomed)
-            drop_rows(connection, gone)
+            drop_rows(connection, gone, self._now_ms())
+            return tuple(sorted(gone))
+
+    def drop_unneeded(self) -> tuple[GlobalId, ...]:
+        """Drops what nothing needs, because nobody keeps it any more; returns the ids that went."""
+        with self._database.read() as connection:
+            entries = _entries(connection, self._now_ms())
+            if len(needed(entries)) == len(entries):
+                return ()
+        with self._database.write() as connection:
+            entries = _entries(connection, self._now_ms())
+            gone = entries.keys() - needed(entries)
+            drop_rows(connection, gone, self._now_ms())
             return tuple(sorted(gone))
 
     def rename_object(self, id: GlobalId, name: str) -> None:
@@ -126,14 +143,36 @@ class Objects(Transactions):
                 raise NameTaken(name)
             connection.execute(update(NAME).where(NAME.c.object == id).values(name=name))
 
+    def set_comment(self, id: GlobalId, column: str, comment: str | None) -> None:
+        """Says something of an object, or of a column; nothing any more if that is None. The empty text is no column.
+
+        Raises:
+            UnknownObject: The object does not exist, or was dropped.
+        """
+        with self._database.write() as connection:
+            row = _undropped(connection, id)
+            said = {name: text for name, text in row.comments.items() if name != column}
+            said |= {} if comment is None else {column: comment}
+            options = {name: value for name, value in row.options.items() if name != COMMENTS}
+            options |= {COMMENTS: said} if said else {}
+            connection.execute(update(OBJECT).where(OBJECT.c.id == id).values(options=json_text(options)))
+
     def resolve_name(self, name: str) -> ObjectRow | None:
-        """Returns the object that a name denotes, or None."""
+        """Returns the object that a name denotes, or None.
+
+        Raises:
+            CatalogDamaged: None, and names are lost.
+        """
         with self._database.read() as connection:
             id = _id_of(connection, name)
             return None if id is None else _object(connection, id)
 
     def id_of(self, name: str) -> GlobalId | None:
-        """Returns the id of the object that a name denotes, or None."""
+        """Returns the id of the object that a name denotes, or None.
+
+        Raises:
+            CatalogDamaged: None, and names are lost.
+        """
         with self._database.read() as connection:
             return _id_of(connection, name)
 
@@ -141,10 +180,20 @@ class Objects(Transactions):
         """Returns an object, dropped or not.
 
         Raises:
-            UnknownObject: No object ever had that id.
+            CatalogDamaged: Rows of it are lost.
+            UnknownObject: No object ever had that id, or nothing is left of it.
         """
         with self._database.read() as connection:
             return _object(connection, id)
+
+    def was_dropped(self, id: GlobalId) -> bool:
+        """Returns whether an id denotes nothing any more, whatever is left of what it denoted; False if it never did.
+
+        A right that others have to its contents may outlive it.
+        """
+        with self._database.read() as connection:
+            dropped = connection.execute(select(OBJECT.c.dropped).where(OBJECT.c.id == id)).scalar_one_or_none()
+            return is_buried(connection, id) if dropped is None else bool(dropped)
 
     def objects(self, kind: str | None = None, *, dropped: bool = False) -> tuple[ObjectRow, ...]:
         """Returns the objects, of one kind if given, in order of creation.
@@ -153,14 +202,14 @@ class Objects(Transactions):
             kind: One of `KINDS`.
             dropped: Whether to return dropped ones too.
         """
-        query = _objects_query().order_by(OBJECT.c.sequence)
+        query = objects_query().order_by(OBJECT.c.sequence)
         if kind is not None:
             query = query.where(OBJECT.c.kind == kind)
         if not dropped:
             query = query.where(OBJECT.c.dropped.is_(False))
         with self._database.read() as connection:
-            dependencies = _dependencies(connection)
-            return tuple(_object_of(row, dependencies.get(row.id, {})) for row in connection.execute(query))
+            dependencies = dependencies_of(connection)
+            return tuple(object_of(row, dependencies.get(row.id, {})) for row in connection.execute(query))
 
     def dependants(self, id: GlobalId) -> tuple[GlobalId, ...]:
         """Returns the objects that depend on an object directly and are not dropped, in order of creation."""
@@ -230,7 +279,7 @@ def create_rows(
             OBJECT,
             id,
             sequence=number,
-            created_as=one.name,
+            created_as=one.created_as or one.name,
             kind=one.kind,
             sql=one.sql,
             timeline=one.timeline,
@@ -243,9 +292,7 @@ def create_rows(
             dropped=False,
         )
         if one.name is not None:
-            if connection.execute(select(NAME.c.name).where(NAME.c.name == one.name)).first() is not None:
-                raise NameTaken(one.name)
-            connection.execute(insert(NAME).values(name=one.name, object=id))
+            give_name(connection, one.name, id)
         dependencies = {name: resolve(dependency) for name, dependency in one.dependencies.items()}
         for dependency in set(dependencies.values()):
             _undropped(connection, dependency)
@@ -263,6 +310,7 @@ def create_rows(
                 shard=f"shards/{id}",
                 retention_ms=one.retention_ms,
             )
+        create_sequences(connection, id, one.sequences)
     for id, one in zip(ids, new, strict=True):
         if one.owner is not None:
             connection.execute(update(OBJECT).where(OBJECT.c.id == id).values(owner=resolve(one.owner)))
@@ -272,7 +320,7 @@ def create_rows(
 
 def _hold_inputs(connection: Connection, ids: Sequence[GlobalId], new: Sequence[NewObject]) -> None:
     """Records which collections the new ones are computed from, and checks constraint R."""
-    depends = _dependencies(connection)
+    depends = dependencies_of(connection)
     stored = set(connection.execute(select(COLLECTION.c.id)).scalars())
 
     def inputs(id: GlobalId) -> set[GlobalId]:
@@ -290,10 +338,17 @@ def _hold_inputs(connection: Connection, ids: Sequence[GlobalId], new: Sequence[
                 edges.add((owner, id))
     if not edges:
         return
-    known = frontiers(connection, {one for edge in edges for one in edge})
+    ends = {one for edge in edges for one in edge}
+    known = frontiers(connection, ends)
+    rows = connection.execute(select(COLLECTION.c.id, COLLECTION.c.timeline).where(COLLECTION.c.id.in_(ends)))
+    timelines = {row.id: row.timeline for row in rows}
     for output, input in sorted(edges):
-        if known[input][0].lattice != known[output][0].lattice:
-            raise WrongDefinition(f'"{output}" and its input "{input}" are of timelines that never compare')
+        # Two timelines may count alike, and their times never compare all the same. Constants are of none.
+        if timelines[input] not in (None, timelines[output]):
+            raise WrongDefinition(
+                f'"{output}" and its input "{input}" are of timelines that never compare',
+                detail=f'"{output}" is on timeline "{timelines[output]}", "{input}" on "{timelines[input]}".',
+            )
         if not known[input][0] <= known[output][0]:
             raise SinceBehindInput(
                 f'"{output}" cannot start at {known[output][0]}: its input "{input}" starts at {known[input][0]}',
@@ -302,31 +357,46 @@ def _hold_inputs(connection: Connection, ids: Sequence[GlobalId], new: Sequence[
     connection.execute(insert(HOLD), [{"output": output, "input": input} for output, input in sorted(edges)])
 
 
-def drop_rows(connection: Connection, ids: Iterable[GlobalId]) -> None:
-    """Drops objects that nothing needs, with their names, holds and capabilities."""
+def drop_rows(connection: Connection, ids: Iterable[GlobalId], now: int) -> None:
+    """Drops objects that nothing needs, with names and holds; what others have a right to stays as long as that."""
     gone = [{"the_id": id} for id in sorted(ids)]
     if not gone:
         return
     the_id: Any = bindparam("the_id")
     connection.execute(update(OBJECT).where(OBJECT.c.id == the_id).values(dropped=True), gone)
-    connection.execute(delete(NAME).where(NAME.c.object == the_id), gone)
+    take_names(connection, [one["the_id"] for one in gone])
     connection.execute(delete(HOLD).where(HOLD.c.output == the_id), gone)
-    connection.execute(delete(CAPABILITY).where(CAPABILITY.c.collection == the_id), gone)
     connection.execute(
-        update(COLLECTION).where(COLLECTION.c.id == the_id).values(since="[]", upper="[]", failure=None), gone
+        update(COLLECTION).where(COLLECTION.c.id == the_id).values(failure=None, poll_failure=None), gone
     )
-    connection.execute(
-        update(BATCH)
-        .where(BATCH.c.collection == the_id, BATCH.c.state == BatchState.LIVE.value)
-        .values(state=BatchState.REPLACED.value),
-        gone,
-    )
+    for one in gone:
+        let_go(connection, one["the_id"], now)
+    bury(connection)
 
 
-def _entries(connection: Connection) -> dict[GlobalId, Entry]:
-    dependencies = _dependencies(connection)
+def take_over(connection: Connection, new: GlobalId, takeover: Takeover, time: int, now: int) -> None:
+    """Drops a table in whose place another comes, which is readable from a time on.
+
+    Raises:
+        StillNeeded: Something depends on it.
+        UnknownObject: It does not exist, or was dropped.
+    """
+    row = _undropped(connection, takeover.old)
+    entries = _entries(connection, now)
+    readers = _dependants(entries, row.id)
+    if readers:
+        raise StillNeeded(row.name or row.id, sorted(str(entries[one].name or one) for one in readers))
+    hand_over_sequences(connection, row.id, new, takeover.columns)
+    since = frontier_text(Antichain.of(lattice_of(connection, row.timeline), time))
+    connection.execute(update(COLLECTION).where(COLLECTION.c.id == new).values(since=since))
+    drop_rows(connection, [row.id], now)
+
+
+def _entries(connection: Connection, now: int) -> dict[GlobalId, Entry]:
+    keepers = set(connection.execute(select(WRITER.c.id).where(WRITER.c.until_ms > now)).scalars())
+    dependencies = dependencies_of(connection)
     used = {one for each in dependencies.values() for one in each.values()}
-    query = _objects_query().where(OBJECT.c.dropped.is_(False)).order_by(OBJECT.c.sequence)
+    query = objects_query().where(OBJECT.c.dropped.is_(False)).order_by(OBJECT.c.sequence)
     return {
         GlobalId(row.id): Entry(
             GlobalId(row.id),
@@ -336,6 +406,7 @@ def _entries(connection: Connection) -> dict[GlobalId, Entry]:
             None if row.owner is None else GlobalId(row.owner),
             frozenset(dependencies.get(row.id, {}).values()),
             row.id in used,
+            json.loads(row.options).get(KEEPER) in keepers,
         )
         for row in connection.execute(query)
     }
@@ -365,24 +436,33 @@ def _undropped(connection: Connection, id: GlobalId) -> ObjectRow:
 
 def _id_of(connection: Connection, name: str) -> GlobalId | None:
     id = connection.execute(_ID_OF, {"called": name}).scalar_one_or_none()
+    if id is None:
+        check_names(connection)
     return None if id is None else GlobalId(id)
 
 
 def _object(connection: Connection, id: GlobalId) -> ObjectRow:
-    row = connection.execute(_objects_query().where(OBJECT.c.id == id)).one_or_none()
+    row = connection.execute(objects_query().where(OBJECT.c.id == id)).one_or_none()
     if row is None:
+        if is_buried(connection, id):
+            raise UnknownObject(id, dropped=True)
+        check_absent(connection, id)
         raise UnknownObject(id)
-    return _object_of(row, _dependencies(connection, id).get(id, {}))
+    return object_of(row, dependencies_of(connection, [id]).get(id, {}))
 
 
-def _objects_query() -> Any:
+def objects_query() -> Any:
+    """Returns the query for everything that `object_of` needs but what objects depend on."""
     return select(OBJECT, NAME.c.name).outerjoin(NAME, NAME.c.object == OBJECT.c.id)
 
 
-def _dependencies(connection: Connection, id: GlobalId | None = None) -> dict[GlobalId, dict[str, GlobalId]]:
+def dependencies_of(
+    connection: Connection, ids: Iterable[GlobalId] | None = None
+) -> dict[GlobalId, dict[str, GlobalId]]:
+    """Returns what some objects, or all, depend on directly, by the names used; nothing of one that depends on none."""
     query = select(DEPENDENCY)
-    if id is not None:
-        query = query.where(DEPENDENCY.c.dependant == id)
+    if ids is not None:
+        query = query.where(DEPENDENCY.c.dependant.in_(list(ids)))
     found: dict[GlobalId, dict[str, GlobalId]] = {}
     # Sorted here, because databases differ in how they order text.
     for row in sorted(connection.execute(query), key=lambda row: (row.dependant, row.name)):
@@ -390,7 +470,8 @@ def _dependencies(connection: Connection, id: GlobalId | None = None) -> dict[Gl
     return found
 
 
-def _object_of(row: Any, dependencies: Mapping[str, GlobalId]) -> ObjectRow:
+def object_of(row: Any, dependencies: Mapping[str, GlobalId]) -> ObjectRow:
+    """Returns the object in a row of `objects_query`, that depends on others by these names."""
     return ObjectRow(
         GlobalId(row.id),
         row.name,

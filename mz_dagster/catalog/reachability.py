@@ -2,7 +2,8 @@
 
 An object is needed
 
-- if a name denotes it, or it never had one (an index only with what it indexes, an arrangement only as below);
+- if a name denotes it, if somebody keeps it without one, by a lease, or if it never had one (an index only with what
+  it indexes, an arrangement only as below);
 - if a needed object depends on it (so a replaced view lives while an older dependant uses it, and a dropped
   index as long as a plan does);
 - if it is an arrangement whose owner is needed, or one that nothing ever used.
@@ -30,6 +31,7 @@ class Entry:
         owner: Its owner, or None.
         dependencies: What it depends on.
         was_used: Whether anything, even if dropped since, ever depended on it.
+        is_kept: Whether somebody with a live lease keeps it, who is about to name it or knows it without.
     """
 
     id: GlobalId
@@ -39,6 +41,7 @@ class Entry:
     owner: GlobalId | None
     dependencies: Collection[GlobalId]
     was_used: bool = False
+    is_kept: bool = False
 
 
 def needed(entries: Mapping[GlobalId, Entry], doomed: Collection[GlobalId] = ()) -> frozenset[GlobalId]:
@@ -63,7 +66,11 @@ def needed(entries: Mapping[GlobalId, Entry], doomed: Collection[GlobalId] = ())
     while size != len(reached):
         size = len(reached)
         for entry in entries.values():
-            if entry.id not in doomed and entry.kind in ("index", "arrangement") and _goes_with(entry, reached):
+            if entry.id in doomed or entry.kind not in ("index", "arrangement"):
+                continue
+            # Its own arrangements go with an index, not the other way round.
+            others = [one for one in entry.dependencies if one not in entries or entries[one].owner != entry.id]
+            if _goes_with(entry, others, reached):
                 keep(entry.id)
     return frozenset(reached)
 
@@ -71,10 +78,14 @@ def needed(entries: Mapping[GlobalId, Entry], doomed: Collection[GlobalId] = ())
 def _is_root(entry: Entry) -> bool:
     if entry.kind == "arrangement" and entry.name is None:
         return entry.owner is None and not entry.was_used and entry.created_as is None
-    return entry.kind != "index" and (entry.name is not None or entry.created_as is None)
+    return entry.kind != "index" and (entry.name is not None or entry.created_as is None or entry.is_kept)
 
 
-def _goes_with(entry: Entry, reached: Collection[GlobalId]) -> bool:
+def _goes_with(entry: Entry, dependencies: Collection[GlobalId], reached: Collection[GlobalId]) -> bool:
     if entry.owner is not None and entry.owner in reached and (entry.name is not None or entry.created_as is None):
         return True
-    return entry.kind == "index" and entry.name is not None and all(one in reached for one in entry.dependencies)
+    return (
+        entry.kind == "index"
+        and (entry.name is not None or entry.is_kept)
+        and all(one in reached for one in dependencies)
+    )

@@ -16,23 +16,30 @@ from sqlalchemy import Connection, Select, Table, bindparam, delete, insert, sel
 
 from mz_dagster.catalog.database import Database, Transactions, next_ids
 from mz_dagster.catalog.errors import CatalogTaken
+from mz_dagster.catalog.following import mark_changes
 from mz_dagster.catalog.rows import BatchState
 from mz_dagster.catalog.schema import (
     BATCH,
     CAPABILITY,
+    CHANGED,
+    INLINED_BATCH,
     LEASE,
     LEASED_BATCH,
     METADATA,
     OBJECT,
+    PROJECT,
     TIMELINE,
     WRITER,
 )
+from mz_dagster.catalog.timelines import NOBODY
 from mz_dagster.catalog.upgrade import upgrade
+from mz_dagster.catalog.url import CatalogUrl
 
 PORTION = 1000
 """How many rows are copied by one statement."""
 
-_OF_PROCESSES = (WRITER, LEASE, LEASED_BATCH)
+_NOT_CARRIED = (WRITER, LEASE, LEASED_BATCH, CHANGED)
+"""Tables of what belongs to processes, and of what their own database notes for them."""
 
 Record = Mapping[str, Any]
 
@@ -41,11 +48,14 @@ class Records(Transactions):
     """Is the part of the catalog that shows and copies its rows, whatever they mean."""
 
     def records(self) -> Mapping[str, tuple[Record, ...]]:
-        """Returns every row of every table, as it is, in one transaction; by table, in order of the primary key."""
+        """Returns every row of every table, as it is, in one transaction; by table, in order of the primary key.
+
+        Of inlined batches without their payloads, which are read one by one (`Payloads.payloads`).
+        """
         with self._database.read() as connection:
             return {
                 table.name: tuple(
-                    dict(row) for row in connection.execute(select(table).order_by(*table.primary_key)).mappings()
+                    dict(row) for row in connection.execute(_shown(table).order_by(*table.primary_key)).mappings()
                 )
                 for table in METADATA.sorted_tables
             }
@@ -84,7 +94,7 @@ class Records(Transactions):
                 connection.execute(insert(LEASE).values(id=lease, holder=holder, until_ms=self._now_ms() + ttl_ms))
                 if ids:
                     connection.execute(insert(LEASED_BATCH), [{"lease": lease, "batch": id} for id in ids])
-            copy = Database(f"sqlite:///{path}", self._database.clock)
+            copy = Database(CatalogUrl.of_file(path), self._database.clock)
             try:
                 upgrade(copy)
                 with copy.write() as target:
@@ -94,7 +104,7 @@ class Records(Transactions):
         return int(lease)
 
     def fill_from(self, path: Path) -> None:
-        """Makes this catalog, which must be empty, hold what a copy holds; in one transaction.
+        """Makes this catalog, which must be empty, hold what a copy holds; in one transaction. It keeps its own id.
 
         Args:
             path: The copy; one of an older version is migrated in place.
@@ -103,7 +113,7 @@ class Records(Transactions):
             CatalogTaken: This catalog holds something already.
             CatalogTooNew: The copy was made by a newer version of the code.
         """
-        copy = Database(f"sqlite:///{path}", self._database.clock)
+        copy = Database(CatalogUrl.of_file(path), self._database.clock)
         try:
             upgrade(copy)
             with copy.read() as state, self._database.write() as target:
@@ -117,27 +127,37 @@ class Records(Transactions):
 def _copy_rows(source: Connection, target: Connection) -> None:
     """Replaces the rows of a new catalog by another's."""
     for table in reversed(METADATA.sorted_tables):
-        target.execute(delete(table))
+        if table is not PROJECT:
+            target.execute(delete(table))
     owners = []
     for table in METADATA.sorted_tables:
-        if table in _OF_PROCESSES:
+        if table in _NOT_CARRIED or table is PROJECT:
             continue
         for portion in source.execute(_carried(table)).mappings().partitions(PORTION):
             rows: list[dict[str, Any]] = [dict(row) for row in portion]
             if table is TIMELINE:
-                rows = [row | {"holder": None, "until_ms": None} for row in rows]
+                rows = [row | NOBODY for row in rows]
             elif table is OBJECT:  # an owner may be created after what it owns
                 owners += [{"the_id": row["id"], "owner": row["owner"]} for row in rows if row["owner"] is not None]
                 rows = [row | {"owner": None} for row in rows]
             target.execute(insert(table), rows)
+    mark_changes(target)
+    target.execute(update(PROJECT).values(names=source.execute(select(PROJECT.c.names)).scalar_one()))
     if owners:
         target.execute(update(OBJECT).where(OBJECT.c.id == bindparam("the_id")), owners)
+
+
+def _shown(table: Table) -> Select[Any]:
+    return select(table.c.batch) if table is INLINED_BATCH else select(table)
 
 
 def _carried(table: Table) -> Select[Any]:
     query = select(table)
     if table is BATCH:
         return query.where(BATCH.c.state == BatchState.LIVE.value)
+    if table is INLINED_BATCH:
+        live = select(BATCH.c.id).where(BATCH.c.state == BatchState.LIVE.value)
+        return query.where(INLINED_BATCH.c.batch.in_(live))
     if table is CAPABILITY:
         return query.where(CAPABILITY.c.until_ms.is_(None))
     return query

@@ -6,23 +6,32 @@ None removes or adds an update, moves a frontier back, or makes an id denote ano
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, insert, select, update
 
+from mz_dagster.catalog.contents import ListDamaged, check_list
 from mz_dagster.catalog.database import Transactions
-from mz_dagster.catalog.rows import BatchId, BatchState, BatchStats
+from mz_dagster.catalog.frontiers import summed_frontiers
+from mz_dagster.catalog.naming import take_names
+from mz_dagster.catalog.rows import BatchState
 from mz_dagster.catalog.schema import (
     BATCH,
     CAPABILITY,
+    COLLECTION,
     COUNTER,
     HOLD,
     LEASE,
     LEASED_BATCH,
-    NAME,
     OBJECT,
+    TICK,
     TIMELINE,
+    TOMBSTONE,
     WRITER,
 )
+from mz_dagster.catalog.timelines import NOBODY
+from mz_dagster.catalog.tombstones import bury
+from mz_dagster.formalism import GlobalId
 
 
 class Repairs(Transactions):
@@ -35,9 +44,7 @@ class Repairs(Transactions):
         """
         now = self._now_ms()
         with self._database.write() as connection:
-            led = connection.execute(
-                update(TIMELINE).where(TIMELINE.c.until_ms > leaders_ms).values(holder=None, until_ms=None)
-            )
+            led = connection.execute(update(TIMELINE).where(TIMELINE.c.until_ms > leaders_ms).values(**NOBODY))
             ended = led.rowcount
             for table in (WRITER, LEASE):
                 over = connection.execute(update(table).where(table.c.until_ms > others_ms).values(until_ms=now))
@@ -52,26 +59,56 @@ class Repairs(Transactions):
                     update(COUNTER).where(COUNTER.c.name == name, COUNTER.c.last < last).values(last=last)
                 )
 
+    def restore_tick(self, timeline: str, tick: int) -> None:
+        """Puts a tick back that bindings tell of, if it is not there."""
+        there = TICK.c.timeline == timeline, TICK.c.tick == tick
+        with self._database.write() as connection:
+            if connection.execute(select(TICK.c.tick).where(*there)).first() is None:
+                connection.execute(insert(TICK).values(timeline=timeline, tick=tick))
+
     def remove_strays(self) -> int:
-        """Removes names, holds and capabilities of what was dropped, and entries of leases that are gone."""
+        """Removes what contradicts what is there; returns how many rows.
+
+        Names, holds and capabilities of what was dropped, entries of leases that are gone, tombstones of what is there,
+        batches of dropped collections whose own rows are lost; and what then is left of dropped objects.
+        """
         dropped = select(OBJECT.c.id).where(OBJECT.c.dropped.is_(True))
+        ended = select(COLLECTION.c.id).where(
+            COLLECTION.c.id.in_(dropped), COLLECTION.c.since == "[]", COLLECTION.c.upper == "[]"
+        )
         strays = (
-            delete(NAME).where(NAME.c.object.in_(dropped)),
             delete(HOLD).where(HOLD.c.output.in_(dropped)),
-            delete(CAPABILITY).where(CAPABILITY.c.collection.in_(dropped)),
+            delete(CAPABILITY).where(CAPABILITY.c.collection.in_(ended)),
             delete(LEASED_BATCH).where(LEASED_BATCH.c.lease.not_in(select(LEASE.c.id))),
+            delete(TOMBSTONE).where(TOMBSTONE.c.id.in_(select(OBJECT.c.id))),
+            delete(BATCH).where(BATCH.c.collection.in_(dropped), BATCH.c.collection.not_in(select(COLLECTION.c.id))),
         )
         with self._database.write() as connection:
-            return sum(connection.execute(one).rowcount for one in strays)
+            named = take_names(connection, [GlobalId(id) for id in connection.execute(dropped).scalars()])
+            removed = named + sum(connection.execute(one).rowcount for one in strays)
+            return removed + len(bury(connection))
 
-    def correct_stats(self, batch: BatchId, stats: BatchStats) -> None:
-        """Sets what a live batch holds beside its rows, whose number must be as it is."""
-        with self._database.write() as connection:
-            connection.execute(
-                update(BATCH)
-                .where(BATCH.c.id == batch, BATCH.c.state == BatchState.LIVE.value, BATCH.c.rows == stats.rows)
-                .values(errors=stats.errors, files=stats.files, bytes=stats.bytes)
-            )
+    def relist(self, batch: Mapping[str, Any]) -> bool:
+        """Puts a batch on its collection's list as it was, if with it the list is the one that was written.
+
+        Args:
+            batch: What its row of the table `batch` was.
+
+        Returns:
+            Whether it was put there; if not, nothing has changed.
+        """
+        row = {name: batch[name] for name in (column.name for column in BATCH.c) if name in batch}
+        row |= {"state": BatchState.LIVE.value, "writer": batch.get("writer", 0)}
+        id = GlobalId(row["collection"])
+        try:
+            with self._database.write() as connection:
+                connection.execute(delete(BATCH).where(BATCH.c.id == row["id"]))
+                connection.execute(insert(BATCH).values(row))
+                live = select(BATCH).where(BATCH.c.collection == id, BATCH.c.state == BatchState.LIVE.value)
+                check_list(id, summed_frontiers(connection, [id])[id][2], connection.execute(live).all())
+        except ListDamaged:
+            return False
+        return True
 
     def has_live_writer(self) -> bool:
         """Returns whether anybody may be writing a batch."""

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, NewType
+from typing import Any, NewType, TypeAlias
 
 from mz_dagster.formalism import Antichain, GlobalId
 from mz_dagster.plan.types import Column, RelationType
@@ -24,6 +24,13 @@ WriterId = NewType("WriterId", int)
 
 KINDS = ("source", "table", "view", "materialized view", "index", "arrangement", "collection")
 """What an object can be; a `collection` has no SQL: it is written through capabilities, and by nothing else."""
+
+KEEPER = "keeper"
+"""The option of an object that is about to get its name, or never will, as a session's own: the writer whose lease
+keeps it as long as it has none."""
+
+COMMENTS = "comments"
+"""The option of an object that says its comments, by column; by the empty text its own."""
 
 Keys = frozenset[frozenset[int]]
 """Sets of column positions that are each unique at every time."""
@@ -41,11 +48,21 @@ class TimelineRow:
 
 @dataclass(frozen=True, slots=True)
 class BoundFile:
-    """Is a file that a binding made part of a source, with what proves that it has not changed since."""
+    """Is a file that a binding made part of a source, with what proves that it has not changed since.
+
+    Attributes:
+        path: Relative to the source's folder.
+        size: In bytes.
+        sha256: Of its content.
+        identity: What changes whenever the file is written or replaced, as it was when its content was last hashed. A
+            file that still has it need not be hashed again. None if nobody knows; two bound files are equal whatever it
+            is.
+    """
 
     path: str
     size: int
     sha256: str
+    identity: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +131,8 @@ class NewObject:
         since: Where its collection starts to be readable.
         upper: Where its collection is not known yet; None for `{}`, closed from the start.
         retention_ms: How much history its collection keeps readable behind its upper; None for the project's default.
+        created_as: The name that it had when it was first made; None for `name`.
+        sequences: The columns that generate their values.
     """
 
     name: str | None
@@ -131,11 +150,26 @@ class NewObject:
     since: int = 0
     upper: int | None = 0
     retention_ms: int | None = None
+    created_as: str | None = None
+    sequences: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Takeover:
+    """Says that a table takes another's place: its name, from the time of its first batch on, and its sequences.
+
+    Attributes:
+        old: The other, which is dropped.
+        columns: The columns that take over the values of others, by those.
+    """
+
+    old: GlobalId
+    columns: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectRow:
-    """Is a created object; only `name` and `dropped` ever change, and what it is if a collection becomes a view.
+    """Is a created object; only `name`, `dropped` and comments change, and what it is if a collection becomes a view.
 
     Attributes:
         id: Its GlobalId, never reused.
@@ -149,7 +183,7 @@ class ObjectRow:
         monotonic: Whether it is proven never to retract.
         dependencies: What it reads, by the names used when it was bound.
         owner: The object that it serves, or None.
-        options: As created.
+        options: As created, and the comments.
         tags: As created.
         has_collection: Whether it has contents of its own.
         dropped: Whether it is gone; its id and row remain.
@@ -172,6 +206,12 @@ class ObjectRow:
     dropped: bool
 
     @property
+    def comments(self) -> Mapping[str, str]:
+        """What sessions said of it: by column, and by the empty text of itself."""
+        said: Mapping[str, str] = self.options.get(COMMENTS, {})
+        return said
+
+    @property
     def relation_type(self) -> RelationType:
         """Columns, keys and monotonicity, as the planner wants them."""
         return RelationType(self.columns, self.keys, self.monotonic)
@@ -186,13 +226,16 @@ class CollectionRow:
         timeline: The timeline of its times, or None for constants.
         since: Reads are right at times beyond it; `{}` once dropped.
         upper: Times beyond it are not known yet; `{}` once closed.
-        columns: Its data columns.
+        columns: Its data columns, under their names in its shard (`shard_names`).
         keys: Sets of column positions, each unique.
         shard: The shard's folder below the storage root.
         failure: Why its last step did not finish, or None.
+        poll_failure: Of a source: why nobody knows what it contains by now, in one line; None if its last poll went
+            well. It stays where it is until one does.
         retention_ms: Its own retention, or None for the project's.
         next_due: The least time, not before its upper, at which it may change although no input does: a row of a
             temporal filter becomes valid or ceases to be. None if there is none.
+        called: What SQL calls the columns; empty if that is as in the shard.
     """
 
     id: GlobalId
@@ -205,6 +248,18 @@ class CollectionRow:
     failure: str | None
     retention_ms: int | None = None
     next_due: int | None = None
+    poll_failure: str | None = None
+    called: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What SQL calls the columns."""
+        return self.called or tuple(one.name for one in self.columns)
+
+    @property
+    def reason(self) -> str | None:
+        """Why it stays behind, if that is not because of what it is computed from, in one line."""
+        return self.poll_failure or self.failure
 
     @property
     def is_hydrated(self) -> bool:
@@ -214,6 +269,10 @@ class CollectionRow:
     def is_readable_at(self, time: int) -> bool:
         """Returns whether `since <= time` and not `upper <= time`."""
         return self.since.less_equal(time) and not self.upper.less_equal(time)
+
+    def is_due(self, upper: int) -> bool:
+        """Returns whether it may change before `upper` although no input does."""
+        return self.next_due is not None and self.next_due < upper
 
 
 class BatchState(Enum):
@@ -228,14 +287,58 @@ class BatchState(Enum):
     DEAD = "dead"
 
 
+Payload: TypeAlias = bytes
+"""The updates of an inlined batch."""
+
+INLINED = "inlined"
+"""What the list of files of a batch names in the place of a path if its updates are in the catalog (`inlined`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFile:
+    """Is a data file of a batch, with what proves that it is the one that was written.
+
+    Attributes:
+        path: Relative to the shard's folder; `INLINED` if it is no file but a payload in the catalog.
+        rows: How many updates it holds.
+        errors: How many of them are of the error part.
+        bytes: Its size.
+        hash: Of all its bytes: XXH3 of 128 bits, in hexadecimal.
+        times: The least and the greatest time of its updates; None if one has no time.
+    """
+
+    path: str
+    rows: int
+    errors: int
+    bytes: int
+    hash: str
+    times: tuple[int, int] | None
+
+
 @dataclass(frozen=True, slots=True)
 class BatchStats:
-    """Is what a batch holds: updates, how many of them are of the error part, files and bytes."""
+    """Is what a batch holds.
+
+    Attributes:
+        rows: How many updates.
+        errors: How many of them are of the error part.
+        files: In how many files.
+        bytes: And how many bytes.
+        file_list: The files; None for a batch of a version that did not list them. Stats are equal whatever it is.
+        payload: The updates themselves, of a batch that is to be inlined, until it is sealed; None if they are stored.
+    """
 
     rows: int
     errors: int
     files: int
     bytes: int
+    file_list: tuple[BatchFile, ...] | None = field(default=None, compare=False)
+    payload: Payload | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def inlined(self) -> BatchFile | None:
+        """What is known of the payload in the catalog; None if the updates are in files."""
+        return next((one for one in self.file_list or () if one.path == INLINED), None)
 
 
 NO_ROWS = BatchStats(0, 0, 0, 0)
@@ -272,7 +375,8 @@ class Seal:
         lower: The upper that it is expected to have.
         upper: The upper that it gets.
         batch: The batch with the updates of `[lower, upper)`; None if there are none.
-        stats: The batch's stats as its append returned them; with no rows the batch is as good as None.
+        stats: The batch's stats as its append returned them; with no rows the batch is as good as None. If they carry
+            the updates, nothing needs to be reserved under its id.
     """
 
     collection: GlobalId
@@ -287,6 +391,26 @@ class Sealed:
     """Says that every seal took effect, in one transaction."""
 
     collections: tuple[GlobalId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """Is what a write has read: some collections, all at one time.
+
+    Attributes:
+        time: The time.
+        collections: What was read, directly; what that is computed from counts, too.
+    """
+
+    time: int
+    collections: frozenset[GlobalId]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadChanged:
+    """Says that nothing was sealed, because this collection, which decides what was read, is not what it was then."""
+
+    collection: GlobalId
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,6 +499,15 @@ class Led:
     timeline: str
     holder: str
     until_ms: int
+
+    def ending(self, now_ms: int) -> str:
+        """Returns when the lease ends, for people: it is renewed as long as its holder works.
+
+        Example:
+            >>> Led("t", "host process 7", 61_500).ending(50_000)
+            'its lease ends in 12 s unless it is renewed'
+        """
+        return f"its lease ends in {max(0, -(-(self.until_ms - now_ms) // 1000))} s unless it is renewed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,19 @@ must never be reused comes from `counter`. Only types that SQLite and PostgreSQL
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Index, Integer, MetaData, Table, Text, false
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    false,
+)
 
 METADATA = MetaData(
     naming_convention={
@@ -21,8 +33,12 @@ PROJECT = Table(
     "project",
     METADATA,
     Column("id", Text, primary_key=True),
+    Column("state_format", Integer, nullable=False, server_default="1"),
+    Column("release", Text),
+    Column("names", BigInteger, nullable=False, server_default="0"),
 )
-"""One row: the project's random id. On PostgreSQL it is also the write lock."""
+"""One row: the project's random id, its state's format, the newest release that wrote it, and how many names there are
+(`naming`). On PostgreSQL it is also the write lock."""
 
 COUNTER = Table(
     "counter",
@@ -42,8 +58,9 @@ TIMELINE = Table(
     Column("epoch", BigInteger, nullable=False),
     Column("holder", Text),
     Column("until_ms", BigInteger),
+    Column("process", Text),
 )
-"""Timelines with their oracle and their writer's lease."""
+"""Timelines with their oracle and their writer's lease, and the process that holds that (`mz_dagster.liveness`)."""
 
 TICK = Table(
     "tick",
@@ -72,7 +89,17 @@ OBJECT = Table(
     Column("dropped", Boolean, nullable=False),
     Index("ix_object_owner", "owner"),
 )
-"""Objects, dropped ones included: an id never denotes anything else."""
+"""Objects, with dropped ones of which something is left: an id never denotes anything else."""
+
+TOMBSTONE = Table(
+    "tombstone",
+    METADATA,
+    Column("id", Text, primary_key=True),
+    Column("sequence", BigInteger, nullable=False, unique=True),
+    Column("timeline", Text, ForeignKey("timeline.name")),
+    Column("shard", Text, unique=True),
+)
+"""Dropped objects of which nothing else is left (`tombstones`), and under which folder their shards were, if any."""
 
 NAME = Table(
     "name",
@@ -103,8 +130,23 @@ COLLECTION = Table(
     Column("failure", Text),
     Column("retention_ms", BigInteger),
     Column("next_due", BigInteger),
+    Column("poll_failure", Text),
+    Column("live_batches", BigInteger, nullable=False, server_default="0"),
+    Column("live_rows", BigInteger, nullable=False, server_default="0"),
+    Column("live_digest", BigInteger, nullable=False, server_default="0"),
+    Column("bound_files", BigInteger, nullable=False, server_default="0"),
 )
-"""The TVC map: frontiers of collections."""
+"""The TVC map: frontiers of collections; what their live batches sum up to (`contents`), and how many files were bound
+(`ticks`)."""
+
+SEQUENCE = Table(
+    "sequence",
+    METADATA,
+    Column("object", Text, ForeignKey("object.id"), primary_key=True),
+    Column("column", Text, primary_key=True),
+    Column("last", BigInteger),
+)
+"""The last number that each column of a table has generated; NULL if none was (`sequences`)."""
 
 HOLD = Table(
     "hold",
@@ -119,6 +161,21 @@ The output holds its input's since at its own since (constraint R) and at its up
 passes the input's (constraint W). The frontiers held are not stored but follow from the output's own.
 """
 
+CHANGED = Table(
+    "changed",
+    METADATA,
+    Column("object", Text, primary_key=True),
+    Column("part", Text, primary_key=True),
+    Column("number", BigInteger, nullable=False),
+    Index("ix_changed_number", "number"),
+)
+"""When the rows of an object changed last (`following`), by which of them: `object` for it, its names and what it
+depends on, `collection` for its collection. Only triggers write it; of rows that are gone the object is the empty text.
+
+One row has the number 0, which no change has: its part is a random text, by which one knows that the numbers still
+count from where they did.
+"""
+
 BOUND_FILE = Table(
     "bound_file",
     METADATA,
@@ -128,6 +185,7 @@ BOUND_FILE = Table(
     Column("position", Integer, nullable=False),
     Column("size", BigInteger, nullable=False),
     Column("sha256", Text, nullable=False),
+    Column("identity", Text),
     Index("ix_bound_file_source_tick", "source", "tick", "position"),
 )
 """Bindings: which files a source gained at which tick, and in which order they are read."""
@@ -154,11 +212,24 @@ BATCH = Table(
     Column("errors", BigInteger, nullable=False),
     Column("files", BigInteger, nullable=False),
     Column("bytes", BigInteger, nullable=False),
+    Column("file_list", Text),
     Index("ix_batch_collection_state", "collection", "state"),
     Index("ix_batch_state", "state"),
     Index("ix_batch_writer", "writer"),
 )
-"""Batches of all states; a forgotten batch has no row."""
+"""Batches of all states; a forgotten batch has no row.
+
+`file_list` names the files with their hashes (`codec.file_list_text`), once the batch is written; it is NULL in batches
+of versions that did not list them.
+"""
+
+INLINED_BATCH = Table(
+    "inlined",
+    METADATA,
+    Column("batch", BigInteger, primary_key=True, autoincrement=False),
+    Column("payload", LargeBinary, nullable=False),
+)
+"""The updates of inlined batches, whose `file_list` has their hash. They come and go with the rows of their batches."""
 
 LEASE = Table(
     "lease",

@@ -17,14 +17,25 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, delete, or_, select, update
 
 from mz_dagster.catalog.batches import batch_of
-from mz_dagster.catalog.database import Transactions
-from mz_dagster.catalog.frontiers import row_lattice
+from mz_dagster.catalog.contents import contents_of
+from mz_dagster.catalog.database import Transactions, in_portions
+from mz_dagster.catalog.frontiers import row_lattice, summed_frontiers
+from mz_dagster.catalog.payloads import delete_payloads
 from mz_dagster.catalog.rows import Batch, BatchId, BatchState
-from mz_dagster.catalog.schema import BATCH, CAPABILITY, COLLECTION, LEASE, LEASED_BATCH, TIMELINE, WRITER
+from mz_dagster.catalog.schema import (
+    BATCH,
+    BOUND_FILE,
+    CAPABILITY,
+    COLLECTION,
+    LEASE,
+    LEASED_BATCH,
+    OBJECT,
+    TIMELINE,
+    TOMBSTONE,
+    WRITER,
+)
+from mz_dagster.catalog.tombstones import bury
 from mz_dagster.formalism import GlobalId
-
-PORTION = 500
-"""How many ids one statement names at most; databases bound the number of parameters."""
 
 GRACE_MS = 86_400_000
 """How long an expired lease or capability is remembered: so that its use says what became of it."""
@@ -53,7 +64,7 @@ class Sweeping(Transactions):
         moment = self._now_ms() if now is None else now
         dead: list[BatchId] = []
         with self._database.write() as connection:
-            for portion in _portions(ids):
+            for portion in in_portions(ids):
                 connection.execute(
                     update(BATCH).where(BATCH.c.id.in_(portion), _unused(moment)).values(state=BatchState.DEAD.value)
                 )
@@ -61,14 +72,21 @@ class Sweeping(Transactions):
                 dead.extend(BatchId(id) for id in connection.execute(query).scalars())
         return tuple(sorted(dead))
 
-    def forget(self, ids: Iterable[BatchId], now: int | None = None) -> None:
+    def forget(self, ids: Iterable[BatchId], now: int | None = None) -> tuple[str, ...]:
         """Removes dead batches, whose rows are deleted, and the leases and writers that ran out long ago.
 
-        A writer stays as long as a batch of its own is `writing`, so that it can still wake up and seal it.
+        With them go the bindings of sources that were dropped: their ids never denote anything else, so nobody will ask
+        again what they have read; and whatever else of dropped objects nothing needs any more (`tombstones`). A writer
+        stays as long as a batch of its own is `writing`, so that it can still wake up and seal it.
+
+        Returns:
+            The folders of the shards of which nothing is left in the catalog but a tombstone since now.
         """
         moment = self._now_ms() if now is None else now
         with self._database.write() as connection:
-            for portion in _portions(ids):
+            for portion in in_portions(ids):
+                dead = select(BATCH.c.id).where(BATCH.c.id.in_(portion), BATCH.c.state == BatchState.DEAD.value)
+                delete_payloads(connection, connection.execute(dead).scalars())
                 connection.execute(delete(BATCH).where(BATCH.c.id.in_(portion), BATCH.c.state == BatchState.DEAD.value))
             for lease in (LEASE, WRITER):
                 latest = moment + LONGEST_MS
@@ -79,6 +97,44 @@ class Sweeping(Transactions):
             writing = select(BATCH.c.writer).where(BATCH.c.state == BatchState.WRITING.value)
             connection.execute(delete(WRITER).where(WRITER.c.until_ms <= moment, WRITER.c.id.not_in(writing)))
             connection.execute(delete(CAPABILITY).where(CAPABILITY.c.until_ms <= moment - GRACE_MS))
+            dropped = select(OBJECT.c.id).where(OBJECT.c.dropped.is_(True), OBJECT.c.kind == "source")
+            connection.execute(delete(BOUND_FILE).where(BOUND_FILE.c.source.in_(dropped)))
+            buried: list[str] = []
+            for portion in in_portions(bury(connection)):
+                shards = select(TOMBSTONE.c.shard).where(TOMBSTONE.c.id.in_(portion), TOMBSTONE.c.shard.is_not(None))
+                buried += connection.execute(shards).scalars()
+            return tuple(sorted(buried))
+
+    def buried_shards(self, shards: Iterable[str]) -> frozenset[str]:
+        """Returns those of some shards' folders of whose collections only a tombstone is left."""
+        living = select(COLLECTION.c.shard)
+        found: set[str] = set()
+        with self._database.read() as connection:
+            for portion in in_portions(shards):
+                query = select(TOMBSTONE.c.shard).where(
+                    TOMBSTONE.c.shard.in_(portion), TOMBSTONE.c.shard.not_in(living)
+                )
+                found |= set(connection.execute(query).scalars())
+        return frozenset(found)
+
+    def dropped(self) -> frozenset[GlobalId]:
+        """Returns the dropped objects of which anything is left but a tombstone."""
+        with self._database.read() as connection:
+            return frozenset(connection.execute(select(OBJECT.c.id).where(OBJECT.c.dropped.is_(True))).scalars())
+
+    def damaged_lists(self, collections: Iterable[GlobalId] | None = None) -> frozenset[GlobalId]:
+        """Returns those collections, of some or all, whose list of live batches is not the one that was written.
+
+        What is no longer on such a list may be all there is of a batch, so nothing of theirs may be deleted.
+        """
+        with self._database.read() as connection:
+            wanted = connection.execute(select(COLLECTION.c.id)).scalars() if collections is None else collections
+            found = summed_frontiers(connection, wanted)
+            rows: dict[str, list[Any]] = {}
+            live = select(BATCH).where(BATCH.c.collection.in_(list(found)), BATCH.c.state == BatchState.LIVE.value)
+            for row in connection.execute(live):
+                rows.setdefault(row.collection, []).append(row)
+        return frozenset(id for id, (_, _, said) in found.items() if contents_of(rows.get(id, ())) != said)
 
     def known_batches(self, collection: GlobalId) -> Collection[BatchId]:
         """Returns the ids of all batches of a collection that are not forgotten, in any state."""
@@ -101,9 +157,3 @@ def _unused(now: int) -> ColumnElement[bool]:
         and_(BATCH.c.state == BatchState.WRITING.value, BATCH.c.writer.not_in(writers)),
         and_(BATCH.c.state == BatchState.REPLACED.value, ~listed),
     )
-
-
-def _portions(ids: Iterable[BatchId]) -> Iterable[list[Any]]:
-    every = list(ids)
-    for start in range(0, len(every), PORTION):
-        yield every[start : start + PORTION]

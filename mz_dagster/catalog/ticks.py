@@ -3,18 +3,25 @@
 A tick and the bindings that belong to it are minted in one transaction, so that whoever sees the tick
 sees what every source gained by it. Ticks only grow; a file is bound at most once per source, and for good. A tick at
 which nothing can be read any more is forgotten, so there are never more than retention keeps.
+
+Of a binding at tick T of a source with since S and upper U:
+
+    U <= T           open     a step has yet to read its files: they must be there, as they were bound
+    S <= T < U       sealed   its records are in the shard: the files may go, but what is there must be as it was bound
+    T < S            retired  nobody looks at the files again; their paths stay known, so that none is bound twice
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
+from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from mz_dagster.catalog.codec import frontier_of
 from mz_dagster.catalog.database import Transactions
-from mz_dagster.catalog.errors import FileAlreadyBound
+from mz_dagster.catalog.errors import CatalogDamaged, FileAlreadyBound
 from mz_dagster.catalog.rows import Binding, BoundFile, Minted, TickMoved
 from mz_dagster.catalog.schema import BOUND_FILE, COLLECTION, TICK
 from mz_dagster.catalog.timelines import advance_oracle, lattice_of, timeline_row
@@ -62,6 +69,7 @@ class Ticks(Transactions):
                     "position": position,
                     "size": file.size,
                     "sha256": file.sha256,
+                    "identity": file.identity,
                 }
                 for source, files in bindings.items()
                 for position, file in enumerate(files)
@@ -69,6 +77,12 @@ class Ticks(Transactions):
             _check_unbound(connection, bindings)
             if rows:
                 connection.execute(insert(BOUND_FILE), rows)
+                connection.execute(
+                    update(COLLECTION)
+                    .where(COLLECTION.c.id == bindparam("the_id"))
+                    .values(bound_files=COLLECTION.c.bound_files + bindparam("more")),
+                    [{"the_id": source, "more": len(files)} for source, files in bindings.items()],
+                )
             advance_oracle(connection, timeline, tick)
         fail_point("tick.minted")
         return Minted(timeline, tick)
@@ -106,19 +120,45 @@ class Ticks(Transactions):
         with self._database.read() as connection:
             rows = connection.execute(query.order_by(file.tick, file.position)).all()
         return tuple(
-            Binding(source, tick, tuple(BoundFile(row.path, row.size, row.sha256) for row in group))
+            Binding(source, tick, tuple(map(_file_of, group)))
             for tick, group in groupby(rows, key=lambda row: int(row.tick))
         )
 
     def bound_files(self, source: GlobalId) -> Mapping[str, BoundFile]:
         """Returns every file that was ever bound to a source, by path.
 
-        None is ever forgotten, however far since is: a file without its row would be new to the next poll, and its
-        records would be there twice. So there are as many rows as files, which stay in the source's folder, too.
+        None is ever forgotten, however far since is: a file without its row would be new to the next poll if it came
+        back, and its records would be there twice. So there are as many rows as files; who polls asks for those of the
+        last ticks (`bindings`), and of which of the files that are there were bound before (`known_paths`).
         """
         with self._database.read() as connection:
             rows = connection.execute(select(BOUND_FILE).where(BOUND_FILE.c.source == source)).all()
-        return {row.path: BoundFile(row.path, row.size, row.sha256) for row in rows}
+        return {row.path: _file_of(row) for row in rows}
+
+    def known_paths(self, source: GlobalId, paths: Sequence[str]) -> frozenset[str]:
+        """Returns those of the paths under which a file was ever bound to a source.
+
+        Raises:
+            CatalogDamaged: Not all, and bindings of the source are lost: what seems new may have been read before.
+        """
+        with self._database.read() as connection:
+            known = frozenset(path for portion in _bound(connection, source, paths) for path in portion)
+            if len(known) < len(set(paths)):
+                _check_bindings(connection, source)
+            return known
+
+    def note_identities(self, source: GlobalId, identities: Mapping[str, str]) -> None:
+        """Records what bound files look like that were hashed again and found as they were, by path."""
+        if not identities:
+            return
+        file = BOUND_FILE.c
+        with self._database.write() as connection:
+            connection.execute(
+                update(BOUND_FILE)
+                .where(file.source == source, file.path == bindparam("the_path"))
+                .values(identity=bindparam("seen")),
+                [{"the_path": path, "seen": seen} for path, seen in identities.items()],
+            )
 
 
 def _last_tick(connection: Connection, timeline: str) -> int | None:
@@ -133,15 +173,32 @@ def _check_unbound(connection: Connection, bindings: Mapping[GlobalId, Sequence[
         paths = [file.path for file in files]
         if len(set(paths)) != len(paths):
             raise ProgrammingError(f'a binding of "{source}" lists a file twice')
-        # In portions, because databases bound the number of parameters.
-        for start in range(0, len(paths), 500):
-            found = connection.execute(
-                select(BOUND_FILE.c.path).where(
-                    BOUND_FILE.c.source == source, BOUND_FILE.c.path.in_(paths[start : start + 500])
-                )
-            ).first()
-            if found is not None:
+        for found in _bound(connection, source, paths):
+            if found:
                 raise FileAlreadyBound(
-                    f'file "{found.path}" is bound to "{source}" already',
+                    f'file "{found[0]}" is bound to "{source}" already',
                     hint="Drop new data as a new file; a bound file is never read again.",
                 )
+
+
+def _check_bindings(connection: Connection, source: GlobalId) -> None:
+    said = connection.execute(select(COLLECTION.c.bound_files).where(COLLECTION.c.id == source)).scalar()
+    query = select(func.count()).where(BOUND_FILE.c.source == source)
+    found = connection.execute(query).scalar_one()
+    if said is not None and said != found:
+        raise CatalogDamaged(
+            f'the catalog has lost which files source "{source}" has read',
+            detail=f"They should be {said}, and it knows {found}; files that were read would be read again.",
+        )
+
+
+def _bound(connection: Connection, source: GlobalId, paths: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yields those of the paths that are bound, in portions, because databases bound the number of parameters."""
+    file = BOUND_FILE.c
+    for start in range(0, len(paths), 500):
+        query = select(file.path).where(file.source == source, file.path.in_(paths[start : start + 500]))
+        yield connection.execute(query).scalars().all()
+
+
+def _file_of(row: Any) -> BoundFile:
+    return BoundFile(row.path, row.size, row.sha256, row.identity)

@@ -8,7 +8,8 @@ The oracle of a timeline keeps two timestamps, `read_ts <= write_ts`, that only 
 - `apply_write(ts)` makes `read_ts >= ts`: an acknowledged write is seen by every later read.
 
 The writer's lease elects one leader per timeline. Its epoch grows with every new holder; a seal under an
-older epoch fails, whatever the clocks say.
+older epoch fails, whatever the clocks say. A lease ends by the clock, when its holder gives it back, or when its holder
+is a process of this machine that is dead (`mz_dagster.liveness`); one that is paused is not.
 
 A clock that was set back finds leases that end far in the future. Nobody who renews a lease gives it for longer than
 its `ttl_ms`, so whoever meets one that lasts longer than that from now shortens it: a leader that lives renews it long
@@ -23,11 +24,15 @@ from sqlalchemy import Connection, insert, select, update
 
 from mz_dagster.catalog.codec import LATTICES
 from mz_dagster.catalog.database import Transactions
-from mz_dagster.catalog.errors import TimelineDiffers, UnknownTimeline
+from mz_dagster.catalog.errors import CatalogDamaged, TimelineDiffers, UnknownTimeline
 from mz_dagster.catalog.rows import Leadership, LeadershipLost, Led, TimelineRow
-from mz_dagster.catalog.schema import TIMELINE
+from mz_dagster.catalog.schema import OBJECT, TIMELINE
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.formalism import EPOCH_MS, IntegerTimes
+from mz_dagster.liveness import is_dead, this_process
+
+NOBODY: dict[str, Any] = {"holder": None, "until_ms": None, "process": None}
+"""What a timeline's row says when nobody leads it."""
 
 
 def timeline_row(connection: Connection, name: str) -> Any:
@@ -78,13 +83,22 @@ class Timelines(Transactions):
         """Makes a timeline, unless it is there already.
 
         Raises:
+            CatalogDamaged: It was there, and is not any more.
             TimelineDiffers: It is there with another lattice.
             ProgrammingError: There is no such lattice.
         """
         if lattice not in LATTICES:
             raise ProgrammingError(f'no lattice "{lattice}"', hint=f"Use one of {', '.join(sorted(LATTICES))}.")
+        there = select(TIMELINE.c.lattice).where(TIMELINE.c.name == name)
+        with self._database.read() as connection:
+            if connection.execute(there).scalar_one_or_none() == lattice:
+                return
         with self._database.write() as connection:
-            found = connection.execute(select(TIMELINE.c.lattice).where(TIMELINE.c.name == name)).scalar_one_or_none()
+            found = connection.execute(there).scalar_one_or_none()
+            if found is None and connection.execute(select(OBJECT.c.id).where(OBJECT.c.timeline == name)).first():
+                raise CatalogDamaged(
+                    f'the catalog has lost timeline "{name}"', detail="Of what is on it nobody knows the present time."
+                )
             if found is None:
                 connection.execute(insert(TIMELINE).values(name=name, lattice=lattice, read_ts=0, write_ts=0, epoch=0))
             elif found != lattice:
@@ -99,14 +113,9 @@ class Timelines(Transactions):
             rows = sorted(connection.execute(select(TIMELINE)), key=lambda row: str(row.name))
         return tuple(TimelineRow(row.name, row.lattice, row.read_ts, row.write_ts) for row in rows)
 
-    def read_ts(self, timeline: str) -> int:
-        """Returns the time at which a read observes every write applied so far; 0 on a fresh timeline."""
-        with self._database.read() as connection:
-            return int(timeline_row(connection, timeline).read_ts)
-
     def write_ts(self, timeline: str, now: int) -> int:
         """Returns a time `>= now`, greater than every time handed out or applied before."""
-        with self._database.write() as connection:
+        with self._database.write(until_power_cut=True) as connection:
             row = timeline_row(connection, timeline)
             ts = max(row.write_ts + 1, row.read_ts + 1, now)
             connection.execute(update(TIMELINE).where(TIMELINE.c.name == timeline).values(write_ts=ts))
@@ -118,7 +127,7 @@ class Timelines(Transactions):
             advance_oracle(connection, timeline, ts)
 
     def lead(self, timeline: str, holder: str, ttl_ms: int) -> Leadership | Led:
-        """Takes the writer's lease if it is free or has run out; never takes a live one, one's own included.
+        """Takes the writer's lease if it is free, over or of a dead process; never a live one, one's own included.
 
         Args:
             timeline: The timeline to write.
@@ -126,19 +135,19 @@ class Timelines(Transactions):
             ttl_ms: How long the lease lasts unless renewed, in milliseconds; the same for all who write the timeline.
         """
         now = self._now_ms()
-        with self._database.write() as connection:
+        with self._database.write(until_power_cut=True) as connection:
             row = timeline_row(connection, timeline)
-            if row.holder is not None and row.until_ms > now:
+            if row.holder is not None and row.until_ms > now and not is_dead(row.process):
                 return _shortened(connection, row, now + ttl_ms)
             connection.execute(
                 update(TIMELINE)
                 .where(TIMELINE.c.name == timeline)
-                .values(epoch=row.epoch + 1, holder=holder, until_ms=now + ttl_ms)
+                .values(epoch=row.epoch + 1, holder=holder, until_ms=now + ttl_ms, process=this_process())
             )
             return Leadership(timeline, row.epoch + 1, holder)
 
     def leader(self, timeline: str, ttl_ms: int) -> Led | None:
-        """Returns who leads a timeline by a live lease, or None.
+        """Returns who leads a timeline by a live lease, or None; a process that is dead does not.
 
         Args:
             timeline: The timeline.
@@ -147,7 +156,7 @@ class Timelines(Transactions):
         now = self._now_ms()
         with self._database.read() as connection:
             row = timeline_row(connection, timeline)
-        if row.holder is None or row.until_ms <= now:
+        if row.holder is None or row.until_ms <= now or is_dead(row.process):
             return None
         if row.until_ms <= now + ttl_ms:
             return Led(timeline, row.holder, row.until_ms)
@@ -162,7 +171,7 @@ class Timelines(Transactions):
 
     def renew_leadership(self, leadership: Leadership, ttl_ms: int) -> Leadership | LeadershipLost:
         """Extends the lease, even one that has run out, unless somebody else has taken it since."""
-        with self._database.write() as connection:
+        with self._database.write(until_power_cut=True) as connection:
             if not leads(connection, leadership):
                 return LeadershipLost(leadership.timeline, leadership.epoch)
             connection.execute(
@@ -180,13 +189,11 @@ class Timelines(Transactions):
             connection.execute(
                 update(TIMELINE)
                 .where(TIMELINE.c.name == led.timeline, TIMELINE.c.holder == led.holder)
-                .values(holder=None, until_ms=None)
+                .values(**NOBODY)
             )
 
     def resign(self, leadership: Leadership) -> None:
         """Gives the writer's lease back; does nothing if somebody else has it."""
-        with self._database.write() as connection:
+        with self._database.write(until_power_cut=True) as connection:
             if leads(connection, leadership):
-                connection.execute(
-                    update(TIMELINE).where(TIMELINE.c.name == leadership.timeline).values(holder=None, until_ms=None)
-                )
+                connection.execute(update(TIMELINE).where(TIMELINE.c.name == leadership.timeline).values(**NOBODY))

@@ -12,10 +12,11 @@ from pathlib import Path
 from sqlalchemy import Connection, func, insert, inspect, select, text
 
 from mz_dagster.catalog.database import Database
-from mz_dagster.catalog.errors import CatalogTooNew, CatalogTooOld
+from mz_dagster.catalog.errors import CatalogDamaged, CatalogTooNew, CatalogTooOld
 from mz_dagster.catalog.schema import COUNTER, PROJECT
+from mz_dagster.catalog.state_format import FORMAT, format_of, is_current, migrate
 
-HEAD = "0003"
+HEAD = "0015"
 """The newest migration in `migrations/versions`; a test compares the two."""
 
 COUNTERS = ("object", "batch", "writer", "lease", "capability")
@@ -24,52 +25,76 @@ COUNTERS = ("object", "batch", "writer", "lease", "capability")
 _LOCK_KEY = 0x6D7A_6361  # PostgreSQL's advisory locks are numbers
 
 
-def upgrade(database: Database) -> None:
-    """Makes or migrates the catalog in a database; costs one query if there is nothing to do.
+def upgrade(database: Database, *, may_make: bool = True) -> bool:
+    """Makes or migrates the catalog in a database; costs two queries if there is nothing to do.
+
+    Args:
+        database: The database.
+        may_make: Whether to make one if there is none.
+
+    Returns:
+        Whether there is a catalog now.
 
     Raises:
         CatalogTooNew: Its schema is newer than the code.
+        StateTooNew: Its state is of a newer format than the code's.
+        StateTooOld: Its state is of a format from which no migration leads to the code's.
     """
     with database.read() as connection:
         found = _version(connection)
-    if found == HEAD:
-        return
+        if found == HEAD and is_current(connection):
+            return True
+    if found is None and not may_make:
+        return False
     with database.migrate() as connection:
         if not database.is_sqlite:
             connection.execute(select(func.pg_advisory_xact_lock(_LOCK_KEY)))
         found = _version(connection)
-        if found == HEAD:
-            return
+        if found == HEAD and is_current(connection):
+            return True
         if found is not None and not database.is_sqlite:
             # Keeps out writers of the version before: each of them locks this table's row first.
             connection.execute(text("LOCK TABLE project IN ACCESS EXCLUSIVE MODE"))
         _run_migrations(connection)
         if connection.execute(select(PROJECT.c.id)).first() is None:
-            connection.execute(insert(PROJECT).values(id=secrets.token_hex(16)))
+            connection.execute(insert(PROJECT).values(id=secrets.token_hex(16), state_format=FORMAT))
             connection.execute(insert(COUNTER), [{"name": name, "last": 0} for name in COUNTERS])
+        migrate(connection)
+    return True
 
 
 def is_made(database: Database) -> bool:
     """Returns whether a database holds a catalog of this version of the code; False if it holds none.
 
     Raises:
-        CatalogTooOld: Its schema is older than the code.
+        CatalogTooOld: Its schema, or the format of its state, is older than the code.
         CatalogTooNew: Its schema is newer than the code.
+        StateTooNew: Its state is of a newer format than the code's.
+        StateTooOld: Its state is of a format from which no migration leads to the code's.
     """
     with database.read() as connection:
         found = _version(connection)
-    if found is not None and found != HEAD:
-        raise CatalogTooOld(found)
+        state = format_of(connection) if found == HEAD else FORMAT
+    if found is not None and (found, state) != (HEAD, FORMAT):
+        raise CatalogTooOld(f"{found}, of state {state}")
     return found is not None
 
 
 def _version(connection: Connection) -> str | None:
-    if not inspect(connection).has_table("alembic_version"):
-        return None
-    found: str | None = connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one_or_none()
+    found: str | None = None
+    if inspect(connection).has_table("alembic_version"):
+        found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one_or_none()
+    if found is None and inspect(connection).has_table(PROJECT.name):
+        raise CatalogDamaged("the catalog does not say any more which version its tables are of")
     if found is not None and found > HEAD:
-        raise CatalogTooNew(found)
+        raise CatalogTooNew(found, _release(connection))
     return found
+
+
+def _release(connection: Connection) -> str | None:
+    """Returns which release wrote a catalog of a newer schema, if that still says so."""
+    columns = {one["name"] for one in inspect(connection).get_columns(PROJECT.name)}
+    return connection.execute(select(PROJECT.c.release)).scalar() if PROJECT.c.release.name in columns else None
 
 
 def _run_migrations(connection: Connection) -> None:

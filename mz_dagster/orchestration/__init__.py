@@ -19,20 +19,47 @@ Losing the whole Dagster instance loses history, not data.
 - `drive.py`: sensors and runs in one process, without the daemon.
 
 It plans nothing, steps nothing and stores nothing itself; that is the adapter's engine.
+
+The front door imports what is asked for, so that `mz-dagster init` does not wait for Dagster.
 """
 
-import dagster as dg
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from mz_dagster.orchestration.assets import build_mz_asset_specs, mz_assets
-from mz_dagster.orchestration.checks import build_mz_asset_checks, step_selection
-from mz_dagster.orchestration.compaction import build_compaction_job, build_compaction_schedule
-from mz_dagster.orchestration.component import MzProjectComponent
-from mz_dagster.orchestration.continuous import build_continuous_job
-from mz_dagster.orchestration.resource import MzResource, StepResult
-from mz_dagster.orchestration.sensors import build_frontier_sensor, build_retention_sensor
-from mz_dagster.orchestration.ticks import partition_key, partitions_of, tick_of
-from mz_dagster.orchestration.translator import MzDagsterTranslator
-from mz_dagster.version import __version__
+if TYPE_CHECKING:
+    from mz_dagster.orchestration.assets import build_mz_asset_specs, mz_assets
+    from mz_dagster.orchestration.checks import build_mz_asset_checks, step_selection
+    from mz_dagster.orchestration.compaction import build_compaction_job, build_compaction_schedule
+    from mz_dagster.orchestration.component import MzProjectComponent
+    from mz_dagster.orchestration.continuous import build_continuous_job
+    from mz_dagster.orchestration.resource import MzResource, StepResult
+    from mz_dagster.orchestration.sensors import build_frontier_sensor, build_retention_sensor
+    from mz_dagster.orchestration.ticks import partition_key, partitions_of, tick_of
+    from mz_dagster.orchestration.translator import MzDagsterTranslator
+
+_HOMES = {
+    "assets": ("build_mz_asset_specs", "mz_assets"),
+    "checks": ("build_mz_asset_checks", "step_selection"),
+    "compaction": ("build_compaction_job", "build_compaction_schedule"),
+    "component": ("MzProjectComponent",),
+    "continuous": ("build_continuous_job",),
+    "resource": ("MzResource", "StepResult"),
+    "sensors": ("build_frontier_sensor", "build_retention_sensor"),
+    "ticks": ("partition_key", "partitions_of", "tick_of"),
+    "translator": ("MzDagsterTranslator",),
+}
+_HOME_OF = {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME_OF:
+        return getattr(import_module(_HOME_OF[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME_OF})
+
 
 __all__ = [
     "MzDagsterTranslator",
@@ -52,8 +79,3 @@ __all__ = [
     "step_selection",
     "tick_of",
 ]
-
-# Dagster shows which libraries a code location uses. Not in the package's front: sessions import no Dagster.
-dg.DagsterLibraryRegistry.register(  # type: ignore[attr-defined]  # public, but not re-exported for type checkers
-    "mz_dagster", __version__, is_dagster_package=False
-)

@@ -12,7 +12,7 @@ from typing import Any
 
 import dagster as dg
 
-from mz_dagster.adapter import Project, ProjectObject, load_objects
+from mz_dagster.adapter import Project, ProjectObject, standing_objects
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.orchestration.events import NAME_KEY, TIMELINE_KEY
 from mz_dagster.orchestration.frontier_checks import frontier_check_specs
@@ -31,7 +31,8 @@ def build_mz_asset_specs(
 ) -> list[dg.AssetSpec]:
     """Returns a specification for each source, table, materialized view and index of a timeline, dependencies first.
 
-    Plain views are no assets: what reads one depends on what the view reads.
+    Plain views are no assets: what reads one depends on what the view reads. What is wrong in the files, and what reads
+    it, is shown as it was applied last, with its error; without that, the rest is unharmed.
 
     Args:
         project: The project whose files define the objects.
@@ -39,12 +40,12 @@ def build_mz_asset_specs(
         translator: Decides how each looks; the dependencies and the column lineage that it gives are kept.
 
     Raises:
-        BadProjectFile: The files do not define a project.
+        CatalogUnavailable: A file is wrong, and what was applied last cannot be looked up.
         ProgrammingError: The project has no timeline of that name.
     """
     translator = translator or MzDagsterTranslator()
     chosen = timeline or project.timeline
-    objects = {one.name: one for one in load_objects(project)}
+    objects = {one.name: one for one in standing_objects(project)}
     timelines = {*project.timelines, *filter(None, (one.definition.timeline for one in objects.values()))}
     if chosen not in timelines:
         known = ", ".join(f'"{timeline}"' for timeline in sorted(timelines))
@@ -103,7 +104,7 @@ def mz_assets(
             not: `MzResource.step` says so to Dagster.
 
     Raises:
-        BadProjectFile: The files do not define a project.
+        CatalogUnavailable: A file is wrong, and what was applied last cannot be looked up.
         ProgrammingError: The project has no timeline of that name.
 
     Example::
@@ -131,7 +132,12 @@ def mz_assets(
 def _column_lineage(
     one: ProjectObject, objects: Mapping[str, ProjectObject], keys: Mapping[str, dg.AssetKey]
 ) -> dg.TableColumnLineage | None:
-    """Returns which columns of assets each column derives from; None for a source or table."""
+    """Returns which columns of assets each column derives from; None for a source or table.
+
+    None, too, for what is shown as it was applied last, which reads what its names stood for then.
+    """
+    if one.fault is not None:
+        return None
     definition = one.definition
     relation = definition.relation
     if definition.on is not None:

@@ -21,14 +21,14 @@ import dagster as dg
 from dagster.components.resolved.core_models import OpSpec
 from dagster.components.utils.translation import TranslationFn, TranslationFnResolver
 
-from mz_dagster.adapter import NoProject, Project, ProjectObject, load_objects
+from mz_dagster.adapter import NoProject, Project, ProjectObject, standing_objects
 from mz_dagster.adapter.project import SETTINGS_FILE
 from mz_dagster.orchestration.assets import mz_assets
 from mz_dagster.orchestration.checks import build_mz_asset_checks, step_selection
 from mz_dagster.orchestration.compaction import COMPACTION_CRON, build_compaction_job, build_compaction_schedule
 from mz_dagster.orchestration.continuous import build_continuous_job
 from mz_dagster.orchestration.resource import MzResource, StepResult
-from mz_dagster.orchestration.scaffold import MzProjectScaffolder
+from mz_dagster.orchestration.scaffold import project_files, write_files
 from mz_dagster.orchestration.sensors import build_frontier_sensor, build_retention_sensor
 from mz_dagster.orchestration.ticks import named
 from mz_dagster.orchestration.translator import MzDagsterTranslator
@@ -42,6 +42,16 @@ class _ComponentTranslator(MzDagsterTranslator):
 
     def get_asset_spec(self, obj: ProjectObject) -> dg.AssetSpec:
         return self._component.get_asset_spec(obj)
+
+
+class MzProjectScaffolder(dg.Scaffolder):
+    """Writes `defs.yaml`, and the project that it names beside it."""
+
+    def scaffold(self, request: dg.ScaffoldRequest) -> None:
+        """Writes both; see `dg scaffold defs --help`."""
+        name = request.target_path.name
+        write_files(request.target_path / "project", project_files(name, standalone=False))
+        dg.scaffold_component(request, {"project": "project"})
 
 
 @dg.scaffold_with(MzProjectScaffolder)
@@ -116,7 +126,7 @@ class MzProjectComponent(dg.Component, dg.Resolvable):
 
         Raises:
             NoProject: The folder holds no `mz.toml`.
-            BadProjectFile: A file of the project is wrong; the error names it, with the line.
+            CatalogUnavailable: A file is wrong, and what was applied last cannot be looked up.
         """
         project = _project_at(context.path / self.project)
         timelines = self.timelines or _timelines_of(project)
@@ -184,5 +194,5 @@ def _project_at(folder: Path) -> Project:
 
 def _timelines_of(project: Project) -> list[str]:
     """Returns the timelines on which the project's files define something; the default one if there is nothing."""
-    found = dict.fromkeys(one.definition.timeline for one in load_objects(project))
+    found = dict.fromkeys(one.definition.timeline for one in standing_objects(project))
     return [one for one in found if one is not None] or [project.timeline]

@@ -13,7 +13,7 @@ whenever there is a new tick.
 
 # Annotations of ops are Dagster's to read: no `from __future__ import annotations` here.
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -27,7 +27,15 @@ from mz_dagster.errors import OperationalError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.orchestration.assets import build_mz_asset_specs
 from mz_dagster.orchestration.events import asset_metadata
-from mz_dagster.orchestration.frontier_checks import FrontierChecks, Frontiers, frontier_check_specs, last_frontiers
+from mz_dagster.orchestration.frontier_checks import (
+    GOES_ON,
+    FrontierChecks,
+    Frontiers,
+    evaluation,
+    frontier_check_specs,
+    last_frontiers,
+    told_by_poll,
+)
 from mz_dagster.orchestration.recording import (
     Recorded,
     asset_rows,
@@ -89,7 +97,7 @@ class Continuous:
         while not self._is_over(until):
             with self.engine.lead(self.timeline) as lead:
                 if isinstance(lead, Led):
-                    self._tell_once("lead", f'{lead.holder} leads timeline "{self.timeline}"; waiting for it')
+                    self._tell_waiting(lead)
                     self.stop.wait(self.interval_s)
                     continue
                 self._tell_once("lead", "")
@@ -98,14 +106,29 @@ class Continuous:
                 except StepLost as lost:  # whoever interfered leads now, or nobody does
                     self.tell(str(lost))
 
+    def _tell_waiting(self, lead: Led) -> None:
+        """Tells once for each leader whom it waits for, and for how long."""
+        if self._told.get("lead") != lead.holder:
+            ending = lead.ending(self.engine.clock.now_ms())
+            self.tell(f'{lead.holder} leads timeline "{self.timeline}"; waiting for it: {ending}')
+            self._told["lead"] = lead.holder
+
     def _leading(self, lead: Leadership, until: float | None) -> Iterator[Event]:
         yield from self._record(None)
         while not self.stop.is_set():
             polled, idle = self._now_s(), None
+            changed: Set[GlobalId] = frozenset()
             with self._going_on("poll"):
                 arrivals = Arrivals.of(self.engine, self.timeline)
-                if self.engine.poll(self.timeline, leadership=lead).tick is None:
+                poll = self.engine.poll(self.timeline, leadership=lead)
+                if poll.tick is None:
                     idle = arrivals
+                self._tell_once("sources", "\n".join(str(failure) for failure in poll.failures.values()))
+                if poll.healed:
+                    self._failed = None
+                changed = poll.changed
+            if changed:
+                yield from told_by_poll(self.engine, self.timeline, asset_rows(self.engine, self.specs), changed)
             report = None
             with self._going_on("step"):  # also where a poll failed: what was minted before is closed
                 report = self._step(lead)
@@ -171,20 +194,13 @@ class Continuous:
         names = {one.name for one in frontier_check_specs(self.specs)}
         checks = FrontierChecks(self.engine, self.engine.graph(self.timeline), rows, tick, self._frontiers)
         for key, row in assets.items():
-            if row.id not in rows or row.upper.is_empty or row.upper.less_equal(tick):
+            if row.id not in rows or row.upper.is_empty:
                 continue
-            for result in checks.results(key, row.id, names):
+            for result in checks.results(key, row.id, {GOES_ON} if row.upper.less_equal(tick) else names):
                 check = dg.AssetCheckKey(key, result.check_name or "")
                 if self._passed.get(check) != result.passed:
                     self._passed[check] = result.passed
-                    yield dg.AssetCheckEvaluation(
-                        asset_key=key,
-                        check_name=check.name,
-                        passed=result.passed,
-                        metadata=result.metadata,
-                        severity=result.severity,
-                        description=result.description,
-                    )
+                    yield evaluation(key, result)
             self._frontiers[key] = Frontiers(row.id, row.since.only, row.upper.only)
 
     def _is_over(self, until: float | None) -> bool:

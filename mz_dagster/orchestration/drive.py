@@ -10,7 +10,8 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-from collections.abc import Callable, Iterator
+import traceback
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from pathlib import Path
 import dagster as dg
 
 from mz_dagster.adapter import Project
-from mz_dagster.errors import OperationalError, ProgrammingError
+from mz_dagster.errors import Error, OperationalError, ProgrammingError, one_line
 from mz_dagster.orchestration.runs import TICK_TAG
 
 #: Settings for low latency: a run starts when it is requested, instead of waiting in a queue that is looked at every
@@ -66,8 +67,9 @@ class AssetCost:
     rows: int
     errors: int
     bytes: int
-    spark_s: float
+    seconds: float
     outcome: str
+    engine: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ class RunDone:
 
 
 class RunFailed(OperationalError):
-    """Reports a Dagster run that did not succeed; what it finished is kept."""
+    """Reports Dagster runs that did not succeed, or sensors that could not be evaluated; what they finished is kept."""
 
 
 def dagster_home(project: Project) -> Path:
@@ -98,7 +100,7 @@ def load_definitions(project: Project) -> dg.Definitions:
     """Returns the `defs` of the project's `definitions.py`.
 
     Raises:
-        ProgrammingError: There is no such file, or it defines no `defs`.
+        ProgrammingError: There is no such file, it fails, or it defines no `defs`.
     """
     path = project.root / _MODULE
     if not path.is_file():
@@ -109,11 +111,34 @@ def load_definitions(project: Project) -> dg.Definitions:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except Error:
+        raise
+    except Exception as error:
+        raise _failure(project, error) from error
     found = getattr(module, "defs", None)
     if not isinstance(found, dg.Definitions):
         raise ProgrammingError(f'"{path}" defines no `defs`', hint="Assign a dagster.Definitions to `defs`.")
     return found
+
+
+def _failure(project: Project, error: Exception) -> ProgrammingError:
+    """Returns what an exception of the project's own Python is to its user: the innermost line of theirs, and why."""
+    if isinstance(error, SyntaxError) and error.filename is not None:
+        at = (error.filename, error.lineno)
+    else:
+        frames = traceback.extract_tb(error.__traceback__)
+        at = next(
+            ((one.filename, one.lineno) for one in reversed(frames) if Path(one.filename).is_relative_to(project.root)),
+            (str(project.root / _MODULE), None),
+        )
+    place = f'"{at[0]}"' if at[1] is None else f'"{at[0]}", line {at[1]},'
+    reason = error.msg if isinstance(error, SyntaxError) else str(error)
+    return ProgrammingError(
+        f"{place} fails: {type(error).__name__}: {reason}",
+        hint="Correct it. What the project maintains is in its SQL files: sql, plan and apply work without Python's.",
+    )
 
 
 @contextmanager
@@ -134,7 +159,10 @@ def drive(
     tell: Callable[[str], None] = lambda line: None,
     idle_rounds: int = 3,
 ) -> int:
-    """Evaluates the sensors and carries out their runs until `ticks` runs have succeeded.
+    """Evaluates the sensors and carries out `ticks` of the runs that they ask for.
+
+    A run that fails, or a sensor, keeps nothing else from being done: the other ticks and objects go on, and the
+    failures are raised together at the end. What has failed is not tried again as long as exactly that is asked for.
 
     Args:
         definitions: The project's definitions.
@@ -148,29 +176,52 @@ def drive(
         How many runs were carried out.
 
     Raises:
-        RunFailed: A run failed; the ones before it are done.
+        RunFailed: Some runs, or evaluations of sensors, failed; all others are done.
     """
     repository = definitions.get_repository_def()
     cursors: dict[str, str | None] = {}
     told: dict[str, str | None] = {}
+    failures: dict[object, str] = {}
     done = idle = 0
     while done < ticks and idle < idle_rounds:
         idle += 1
         for sensor in repository.sensor_defs:
-            evaluated = _evaluate(sensor, definitions, instance, cursors.get(sensor.name))
+            try:
+                evaluated = _evaluate(sensor, definitions, instance, cursors.get(sensor.name))
+            except Error as error:
+                failures[sensor.name] = f"sensor {sensor.name} failed: {one_line(error).rstrip('.')}"
+                continue
+            failures.pop(sensor.name, None)
             cursors[sensor.name] = evaluated.cursor
             reason = None if evaluated.skip_reason is None else evaluated.skip_reason.skip_message
             if reason and reason != told.get(sensor.name):
                 tell(f"{sensor.name}: {reason}")
             told[sensor.name] = reason
             for request in evaluated.run_requests or ():
+                asked = sensor.name, _partition(request), frozenset(request.asset_selection or ())
+                if asked in failures or done >= ticks:
+                    continue
                 idle = 0
-                tell(f"{sensor.name}: run of {_partition(request)}")
-                on_run(_carry_out(definitions, instance, request.job_name or sensor.job.name, request))
                 done += 1
-                if done >= ticks:
-                    return done
+                tell(f"{sensor.name}: run of {_partition(request)}")
+                outcome = _carry_out(definitions, instance, request.job_name or sensor.job.name, request)
+                if isinstance(outcome, RunDone):
+                    on_run(outcome)
+                else:
+                    tell(outcome)
+                    failures[asked] = outcome
+    if failures:
+        raise _joint(tuple(failures.values()), done)
     return done
+
+
+def _joint(failures: Sequence[str], done: int) -> RunFailed:
+    hint = "What they finished is kept, and the runs' logs have the rest; run again to go on from there."
+    first, *others = failures
+    if not others:
+        return RunFailed(first, hint=hint)
+    detail = f"In their order: {'; '.join(failures)}."
+    return RunFailed(f"{len(failures)} failures in {done} runs", detail=detail, hint=hint)
 
 
 def _evaluate(
@@ -201,7 +252,8 @@ def _evaluate(
 
 def _carry_out(
     definitions: dg.Definitions, instance: dg.DagsterInstance, job_name: str, request: dg.RunRequest
-) -> RunDone:
+) -> RunDone | str:
+    """Carries a run out; returns what it did, or why it failed."""
     job = definitions.resolve_job_def(job_name)
     selection = None if request.asset_selection is None else list(request.asset_selection)
     result = job.execute_in_process(
@@ -214,10 +266,7 @@ def _carry_out(
         raise_on_error=False,
     )
     if not result.success:
-        raise RunFailed(
-            f"run {result.run_id} of {_partition(request)} failed: {_why(result)}",
-            hint="What it finished is kept, and the run's log has the rest; run again to go on from there.",
-        )
+        return f"run {result.run_id} of {_partition(request)} failed: {_why(result)}"
     record = instance.get_run_record_by_id(result.run_id)
     seconds = 0.0
     if record is not None and record.start_time is not None and record.end_time is not None:
@@ -260,4 +309,5 @@ def _cost(name: str, materialization: dg.AssetMaterialization) -> AssetCost:
         int(str(value["mz/bytes"])),
         float(str(value["mz/spark_s"])),
         str(value["mz/outcome"]),
+        str(value["mz/engine"]),
     )

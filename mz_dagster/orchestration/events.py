@@ -34,10 +34,11 @@ READABLE = "readable"
 def asset_ids(engine: Engine, specs: Iterable[dg.AssetSpec]) -> dict[dg.AssetKey, GlobalId]:
     """Returns the collection behind each asset: for an index that is its collection's own order, that collection.
 
-    Raises:
-        ProgrammingError: The catalog does not hold an asset's object.
+    An asset whose object the catalog does not hold is left out: it was dropped, or its file became wrong before it was
+    ever applied.
     """
-    return {spec.key: engine.collection_of(str(spec.metadata[NAME_KEY])) for spec in specs}
+    named = ((spec.key, engine.catalog.resolve_name(str(spec.metadata[NAME_KEY]))) for spec in specs)
+    return {key: engine.definitions.collection_of(row) for key, row in named if row is not None}
 
 
 def asset_metadata(
@@ -67,6 +68,8 @@ def asset_metadata(
         "mz/bytes": held.bytes,
         "mz/batches": batches,
         "mz/spark_s": 0.0 if step is None else round(step.spark_ms / 1000, 3),
+        "mz/engine": "" if step is None else step.engine,
+        "mz/handovers": 0 if step is None else step.handovers,
         "mz/outcome": READABLE if step is None else step.outcome.value,
     }
     if (ui := engine.spark.ui_url()) is not None:

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 from pydantic import Field
 
-from mz_dagster.adapter import Engine, Project, errors_written
+from mz_dagster.adapter import BadProjectFile, Engine, Project, errors_written
+from mz_dagster.adapter.project import engine_setting_of
 from mz_dagster.catalog import CollectionRow
 from mz_dagster.compute import CollectionStep, Outcome, StepReport
 from mz_dagster.formalism import GlobalId
 from mz_dagster.orchestration.events import NAME_KEY, TIMELINE_KEY, asset_ids, asset_metadata
-from mz_dagster.orchestration.frontier_checks import FrontierChecks, Frontiers, last_frontiers
+from mz_dagster.orchestration.frontier_checks import GOES_ON, FrontierChecks, Frontiers, last_frontiers
 from mz_dagster.orchestration.runs import holder_of
 from mz_dagster.orchestration.ticks import partition_key, tick_of
+from mz_dagster.version import __version__
+
+logger = logging.getLogger("mz_dagster.dagster")
+
+# Dagster shows which libraries a code location uses: one that uses this one has the resource.
+dg.DagsterLibraryRegistry.register(  # type: ignore[attr-defined]  # public, but not re-exported for type checkers
+    "mz_dagster", __version__, is_dagster_package=False
+)
 
 __all__ = ["NAME_KEY", "MzResource", "StepResult", "summary"]
 
@@ -49,15 +60,27 @@ class MzResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         "Its Spark must have Delta Lake; its settings are made exact (UTC, ANSI). Of the two the lazy one opens "
         "nothing in sensors and idle steps.",
     )
+    engine_setting: str | None = Field(
+        default=None,
+        description="Who computes, instead of what the project's settings say: `auto`, `spark` or `local`.",
+    )
     sample_rows: int = Field(default=5, ge=0, description="How many of the updates just written an event shows.")
 
     def project(self) -> Project:
-        """Returns the project."""
-        return Project.load(Path(self.project_dir))
+        """Returns the project.
+
+        Raises:
+            BadSettings: Its settings are wrong, or `engine_setting` is none.
+        """
+        found = Project.load(Path(self.project_dir))
+        return found if self.engine_setting is None else replace(found, engine=engine_setting_of(self.engine_setting))
 
     @contextmanager
     def engine(self, holder: str) -> Iterator[Engine]:
         """Opens the engine for the length of a block, with the project's definitions applied.
+
+        A file that is wrong keeps nothing from being applied but what changed: what the catalog holds goes on, and the
+        error is logged at each use until the file is corrected.
 
         Args:
             holder: Names the user of the engine in leases, a run id for example.
@@ -65,7 +88,10 @@ class MzResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         spark: Any = self.spark  # the two of dagster-pyspark share no class that has a `spark_session`
         session = None if spark is None else lambda: spark.spark_session
         with Engine(self.project(), holder=holder, session=session) as engine:
-            engine.apply()
+            try:
+                engine.apply()
+            except BadProjectFile as error:
+                logger.error("the project's files are not applied: %s", error)
             yield engine
 
     def step(self, context: dg.AssetExecutionContext) -> Iterator[StepResult]:
@@ -80,8 +106,8 @@ class MzResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         is complete at.
 
         Raises:
-            dagster.Failure: A collection failed; those that finished are materialized all the same, and a run of the
-                same ticks goes on with the others only.
+            dagster.Failure: A collection failed, as its check `goes_on` and those of its dependants say; those that
+                finished are materialized all the same, and a run of the same ticks goes on with the others only.
         """
         specs = {spec.key: spec for spec in context.assets_def.specs}
         timeline = str(next(iter(specs.values())).metadata[TIMELINE_KEY])
@@ -112,9 +138,11 @@ class MzResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             for key, id in ids.items():
                 closed = [tick for tick in ticks if not rows[id].upper.less_equal(tick)]
                 self._report(context, engine, key, rows[id], report.of_object(id), ticks, closed)
+                wanted = {one.name for one in context.selected_asset_check_keys if one.asset_key == key}
                 if closed == ticks:
-                    wanted = {one.name for one in context.selected_asset_check_keys if one.asset_key == key}
                     yield dg.MaterializeResult(asset_key=key, check_results=list(checks.results(key, id, wanted)))
+                else:
+                    yield from checks.results(key, id, wanted & {GOES_ON})
         _raise_failures(report)
 
     def _report(

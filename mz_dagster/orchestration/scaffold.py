@@ -13,8 +13,6 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-import dagster as dg
-
 from mz_dagster.errors import OperationalError, ProgrammingError
 
 _SUFFIX = ".tmpl"
@@ -40,7 +38,7 @@ def scaffold_project(folder: Path, *, name: str | None = None) -> tuple[Path, ..
         ProgrammingError: The name is none for a Python package.
         OperationalError: A file cannot be written.
     """
-    return _write(folder, project_files(name or folder.resolve().name))
+    return write_files(folder, project_files(name or folder.resolve().name))
 
 
 def project_files(name: str, *, standalone: bool = True) -> Mapping[str, str]:
@@ -67,16 +65,6 @@ def project_files(name: str, *, standalone: bool = True) -> Mapping[str, str]:
     }
 
 
-class MzProjectScaffolder(dg.Scaffolder):
-    """Writes `defs.yaml`, and the project that it names beside it."""
-
-    def scaffold(self, request: dg.ScaffoldRequest) -> None:
-        """Writes both; see `dg scaffold defs --help`."""
-        name = request.target_path.name
-        _write(request.target_path / "project", project_files(name, standalone=False))
-        dg.scaffold_component(request, {"project": "project"})
-
-
 def _templates(folder: Traversable, prefix: str) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for one in folder.iterdir():
@@ -89,7 +77,13 @@ def _templates(folder: Traversable, prefix: str) -> Mapping[str, str]:
     return found
 
 
-def _write(root: Path, contents: Mapping[str, str]) -> tuple[Path, ...]:
+def write_files(root: Path, contents: Mapping[str, str]) -> tuple[Path, ...]:
+    """Writes files below a folder, which is made if need be, and returns their paths.
+
+    Raises:
+        FilesInTheWay: One of the files is there already; nothing was written.
+        OperationalError: A file cannot be written.
+    """
     there = [path for path in contents if (root / path).exists() or (root / path).is_symlink()]
     if there:
         raise FilesInTheWay(

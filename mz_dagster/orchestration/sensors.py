@@ -6,7 +6,9 @@ a function of the catalog and of Dagster's records, with no state of its own:
 - as long as a minted tick is open and no run of its timeline is live, it asks for one run over all such ticks. So a run
   that died is asked for again, what piled up is one range, and two runs of a timeline never overlap;
 - a run is asked only for the assets that are behind, at the ticks at which all of these are;
-- a tick whose runs keep ending with it open is asked for after growing waits; a newer tick, at once;
+- a tick whose runs keep ending with it open is asked for after growing waits; a newer tick, or one that waited for a
+  source that can be polled again, at once;
+- a source that cannot be polled stays behind, with what depends on it, as their checks `goes_on` say;
 - while another process leads the timeline, that one polls and steps, and the sensor does neither;
 - Dagster looks at sensors every five seconds. Where each has a thread, an evaluation that finds nothing goes on
   watching until shortly before its second next look: for arrivals, and for the end of the live run;
@@ -20,7 +22,7 @@ partitions, and tells Dagster of assets that are fresh because nothing has happe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
@@ -28,7 +30,9 @@ import dagster as dg
 from mz_dagster.adapter import Arrivals, Engine, Project
 from mz_dagster.catalog import CollectionRow
 from mz_dagster.errors import Error
+from mz_dagster.formalism import GlobalId
 from mz_dagster.orchestration.events import asset_metadata
+from mz_dagster.orchestration.frontier_checks import told_by_poll
 from mz_dagster.orchestration.recording import (
     Readable,
     Recorded,
@@ -177,13 +181,18 @@ def _evaluate(context: dg.SensorEvaluationContext, engine: Engine, timeline: str
     live = live_run(instance, context.repository_def, timeline, frozenset(assets), leader, now_s)
     if leader is not None and live is None:
         return dg.SensorResult(
-            skip_reason=f'timeline "{timeline}" is led by {leader.holder}, which polls and steps it itself',
+            skip_reason=f'timeline "{timeline}" is led by {leader.holder}, which polls and steps it itself; '
+            f"{leader.ending(engine.clock.now_ms())}",
             cursor=context.cursor,
         ), None
     failure: Error | None = None
     reason = ""
+    healed: Set[GlobalId] = frozenset()
+    events: list[dg.AssetMaterialization | dg.AssetCheckEvaluation] = []
     try:
-        reason = engine.poll(timeline).reason
+        polled = engine.poll(timeline)
+        reason, healed = polled.reason, polled.healed
+        events += told_by_poll(engine, timeline, assets, polled.changed)
     except Error as error:  # what was minted before is requested all the same
         failure, reason = error, str(error)
     ticks = live_ticks(engine, timeline)
@@ -197,14 +206,15 @@ def _evaluate(context: dg.SensorEvaluationContext, engine: Engine, timeline: str
         return dg.SensorResult(
             skip_reason=f'run {live} of timeline "{timeline}" is live{waiting}',
             dynamic_partitions_requests=requests,
+            asset_events=events,
             cursor=context.cursor,
         ), live
     lacking, recorded = unrecorded(instance, assets, ticks, Recorded.from_text(context.cursor), most=_EVENTS)
-    events = [one.materialization(engine) for one in lacking]
+    events += [one.materialization(engine) for one in lacking]
     request = None
     if open_ticks:
         before = tried(instance, timeline, partition_key(open_ticks[-1]))
-        if before is None or before.again_at <= now_s:
+        if before is None or before.again_at <= now_s or healed:
             request = _request(timeline, open_ticks, asset_rows(engine, specs))
         else:
             at = datetime.fromtimestamp(before.again_at, UTC)
@@ -254,15 +264,15 @@ def _request(timeline: str, ticks: Sequence[int], assets: Mapping[dg.AssetKey, C
 def _failing(engine: Engine, timeline: str) -> str:
     """Returns which collections fail and why, in one line."""
     names = engine.names()
-    failing = [row for row in engine.catalog.collections(timeline) if row.failure is not None]
-    return "; ".join(f'"{names.get(row.id, row.id)}": {row.failure}' for row in failing) or "no collection says why"
+    failing = [row for row in engine.catalog.collections(timeline) if row.reason is not None]
+    return "; ".join(f'"{names.get(row.id, row.id)}": {row.reason}' for row in failing) or "no collection says why"
 
 
 # ---- the retention sensor
 
 
 def _retain(context: dg.SensorEvaluationContext, engine: Engine, timeline: str) -> dg.SensorResult:
-    moved = engine.catalog.allow_compaction(timeline, retention_ms=engine.project.retention_ms)
+    moved = engine.forget(timeline)
     specs = asset_specs(context.repository_def, engine, timeline)
     assets = asset_rows(engine, specs)
     last = engine.catalog.last_tick(timeline) or 0

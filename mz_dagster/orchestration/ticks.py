@@ -1,8 +1,9 @@
 """Ticks as Dagster's partitions: one dynamic partition set per timeline, in ascending order.
 
 A partition key is the tick as a fixed-width UTC instant, so that keys sort as times do and a person can read
-them. Dagster orders dynamic partitions by insertion; ticks are only ever minted in ascending order, so both
-orders agree.
+them; of a tick beyond the year 9999, which no fixed width of an instant holds, it is the number, behind a letter that
+sorts after all years. Dagster orders dynamic partitions by insertion; ticks are only ever minted in ascending order, so
+both orders agree.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MS = timedelta(milliseconds=1)
+#: The last tick that an instant of four digits a year tells.
+_LAST_INSTANT = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MS
 
 
 def partitions_of(timeline: str) -> dg.DynamicPartitionsDefinition:
@@ -34,10 +38,12 @@ def partition_key(tick: int) -> str:
     """Returns the key of a tick, in milliseconds since the epoch.
 
     Example:
-        >>> partition_key(1357102800001)
-        '2013-01-02T05:00:00.001Z'
+        >>> partition_key(1357102800001), partition_key(253402300800000)
+        ('2013-01-02T05:00:00.001Z', 'T0000253402300800000')
     """
-    return (_EPOCH + timedelta(milliseconds=tick)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    if tick > _LAST_INSTANT:
+        return f"T{tick:019d}"
+    return (_EPOCH + tick * _MS).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def tick_of(key: str) -> int:
@@ -50,7 +56,7 @@ def tick_of(key: str) -> int:
         >>> tick_of("2013-01-02T05:00:00.001Z")
         1357102800001
     """
-    tick = (datetime.fromisoformat(key) - _EPOCH) // timedelta(milliseconds=1)
+    tick = int(key[1:]) if key.startswith("T") else (datetime.fromisoformat(key).replace(tzinfo=UTC) - _EPOCH) // _MS
     if partition_key(tick) != key:
         raise ValueError(f'"{key}" is not the key of a tick')
     return tick

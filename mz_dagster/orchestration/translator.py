@@ -41,7 +41,8 @@ class MzDagsterTranslator:
 
         Its metadata are the columns (`dagster/column_schema`), where its SQL stands (`dagster/code_references`), the
         SQL itself (`mz/sql`) and the plan by which it is maintained (`mz/plan`, as EXPLAIN shows it). Its code version
-        changes with its SQL, and with that of the plain views in its query.
+        changes with its SQL, and with that of the plain views in its query. What was applied last, because the
+        files are wrong now, has that error as `mz/fault` and above its description.
 
         Args:
             obj: A source, table, materialized view or index of the project.
@@ -54,12 +55,17 @@ class MzDagsterTranslator:
             "mz/sql": code_block("sql", definition.text),
             TIMELINE_KEY: definition.timeline,
         }
+        description = obj.comment
+        if obj.fault is not None:
+            metadata["mz/fault"] = code_block("text", str(obj.fault))
+            behind = f"**Its definition in the files is not applied:** {obj.fault.message}"
+            description = behind if description is None else f"{behind}\n\n{description}"
         if definition.plan is not None:
             metadata["mz/plan"] = code_block("text", explain_physical(definition.plan))
         formats = set() if definition.files is None else {definition.files.format}
         return dg.AssetSpec(
             key=dg.AssetKey(obj.name),
-            description=obj.comment,
+            description=description,
             group_name=annotations.group,
             owners=annotations.owners,
             tags=dict(annotations.tags),

@@ -38,7 +38,7 @@ from dagster._utils import get_run_crash_explanation
 from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.errors import OperationalError
 from mz_dagster.orchestration.warm_process import WORKER_TAG
-from mz_dagster.storage.spark.process import ProcessIdentity
+from mz_dagster.process import ProcessIdentity
 
 logger = logging.getLogger("mz_dagster.launcher")
 

@@ -37,7 +37,7 @@ from dagster._cli.api import execute_run_command
 from dagster._grpc.types import ExecuteRunArgs
 
 from mz_dagster.clock import SYSTEM_CLOCK
-from mz_dagster.storage.spark.process import ProcessIdentity
+from mz_dagster.process import ProcessIdentity
 
 #: The tag of a run that names its worker: host, process, and when that started.
 WORKER_TAG = "mz/worker"
@@ -138,7 +138,8 @@ class _Forks:
 
 def _work(arguments: str) -> NoReturn:
     """Carries out a run, as `dagster api execute_run` does, and ends the process."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):  # either ends the run in order, so that it gives its lease back
+        signal.signal(number, signal.default_int_handler)
     if (random := sys.modules.get("numpy.random")) is not None:
         random.seed()  # Python's own generator is seeded anew by itself
     if (here := os.getcwd()) not in sys.path:

@@ -11,8 +11,8 @@ only what computing them costs; it may move errors.
 - `day_comparison`: dates compared with moments. `bounding`: predicates by which storage skips files.
 - `rewriting`: walking and rebuilding plans.
 - `semijoin`, `outer_join`: those joins, spelled in the algebra. `record`: rows as one value.
-- `decorrelate`: subqueries and lateral joins become plain relations; with `dependence`, `domain`, `row_count`,
-  `tied_subquery`.
+- `decorrelate`: subqueries and lateral joins become plain relations; with `asked`, `dependence`, `domain`, `row_count`,
+  `tied_subquery`, and `subquery_errors` with `total_groups`, by which errors within are those of the rows that ask.
 - `equality`: equalities as a join can look them up.
 - `transform/`: one transform per file.
 - `optimize`: their order, which is data that is checked.

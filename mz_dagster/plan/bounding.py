@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from mz_dagster.plan.functions.membership import AMONG, constants_of
 from mz_dagster.plan.rewriting import can_fail
 from mz_dagster.plan.scalar import Call, ColumnRef, Literal, Scalar, columns_of
 from mz_dagster.plan.types import Kind
@@ -20,10 +21,14 @@ _TURNED = {"eq": "eq", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 #: Of which kinds Delta's statistics can be relied on, though they may be rounded: not numeric and floats.
 BOUNDED_KINDS = frozenset(
     {
-        *(Kind.INT2, Kind.INT4, Kind.INT8, Kind.MZ_TIMESTAMP, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ),
-        *(*_STRINGS, Kind.UUID),
+        *(Kind.INT2, Kind.INT4, Kind.INT8, Kind.MZ_TIMESTAMP, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.UUID),
+        *_STRINGS,
     }
 )
+
+
+#: Of which kinds the plain forms are integers.
+_NUMBERED = BOUNDED_KINDS - _STRINGS - {Kind.UUID}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +63,73 @@ def bound_of(predicate: Scalar) -> Bound | None:
     return Bound(left.position, operation, right)
 
 
+def bounds_among(predicate: Scalar) -> tuple[Bound, Bound] | None:
+    """Returns the least and the greatest value that a column has which is among constants; None if nothing follows."""
+    if not isinstance(predicate, Call) or predicate.function != AMONG:
+        return None
+    value, array = predicate.arguments
+    constants = constants_of(predicate)
+    if not isinstance(value, ColumnRef) or array.type.element is None or not constants:
+        return None
+    if value.type.kind not in BOUNDED_KINDS or value.type.kind is not array.type.element.kind:
+        return None
+    least, greatest = (Literal(find(constants), array.type.element) for find in (min, max))
+    return Bound(value.position, "ge", least), Bound(value.position, "le", greatest)
+
+
 def bounds_columns(predicate: Scalar) -> bool:
     """Returns whether something follows for the columns of a row that passes `predicate`: they are within bounds."""
     if isinstance(predicate, Call) and predicate.function == "and":
         return any(bounds_columns(one) for one in predicate.arguments)
     if isinstance(predicate, Call) and predicate.function == "or":
         return all(bounds_columns(one) for one in predicate.arguments)
-    return bound_of(predicate) is not None
+    return bound_of(predicate) is not None or bounds_among(predicate) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Is `column operation other`, of a row: its column with what others come to, as in `Bound`."""
+
+    column: ColumnRef
+    operation: str
+    other: Scalar
+
+
+def leading_comparisons(steps: Iterable[tuple[str, Scalar]], arity: int) -> tuple[Comparison, ...]:
+    """Returns what filters among `steps` ask of one of the first `arity` columns, compared with some others of them.
+
+    Without a row that does not pass one, no error is lost if what it is compared with does not fail: these filters
+    stand before all else that can.
+
+    Example:
+        >>> from mz_dagster.plan.types import BOOL, INT4
+        >>> less = Call("lt_int4", (ColumnRef(0, INT4), ColumnRef(1, INT4)), BOOL)
+        >>> [(one.column.position, one.operation) for one in leading_comparisons([("filter", less)], 2)]
+        [(0, 'lt'), (1, 'gt')]
+    """
+    found: list[Comparison] = []
+    for kind, scalar in steps:
+        if kind == "filter" and isinstance(scalar, Call) and len(scalar.arguments) == 2:
+            operation = scalar.function.partition("_")[0]
+            left, right = scalar.arguments
+            sides = [(left, operation, right), (right, _TURNED.get(operation, ""), left)]
+            found += [
+                Comparison(column, operation, other)
+                for column, operation, other in sides
+                if isinstance(column, ColumnRef)
+                and column.position < arity
+                and _compares(column, operation, other, arity)
+            ]
+        if can_fail(scalar):
+            break
+    return tuple(found)
+
+
+def _compares(column: ColumnRef, operation: str, other: Scalar, arity: int) -> bool:
+    positions = columns_of(other)
+    is_among = bool(positions) and max(*positions, column.position) < arity and column.position not in positions
+    kind = column.type.kind
+    return operation in _TURNED and is_among and kind in _NUMBERED and other.type.kind is kind
 
 
 def leading_bounds(steps: Iterable[tuple[str, Scalar]], arity: int) -> tuple[Scalar, ...]:

@@ -12,8 +12,9 @@ subplans, beside which it stands in a join:
 
 What is asked of the rows becomes one row for each row of the domain: a value, or NULL where there is none; whether
 there are any; for a test, true or NULL where it is so for some, else false. That is joined back to the rows which gave
-the arguments, NULL equal to NULL. A scalar subquery of several rows is an error of the data, raised in a filter that
-passes nothing: it is there for every row of the domain, whether or not its value is used.
+the arguments, NULL equal to NULL. A scalar subquery of several rows is an error of the data only where its value is
+evaluated: the scalar that takes it raises it, and is guarded as `1/0` is. So is, where not every row asks for it, what
+fails within a subquery (`subquery_errors`).
 
 A conjunct of a filter that is `EXISTS`, `IN`, or the negation of `EXISTS`, becomes a semijoin or its complement. If
 what ties it to the outer row is equalities only, it is with the distinct values of the inner side, and there is no
@@ -22,7 +23,7 @@ domain. The conjuncts without subqueries are applied first: subqueries are only 
 A lateral relation of linear operators over the one row, as table functions are, is applied to the rows themselves.
 
 The domain is of the arguments of all rows that ask, or of more where that is cheaper (`domain.py`), which is allowed
-where a subquery may be asked early: in a filter, if it is no error for several rows. Memberships of one filter that ask
+where a subquery may be asked early: in a filter. Memberships of one filter that ask
 for the same arguments have one domain; if one of them is not negated, they are counted together and looked up once.
 
 Cost: a distinct of the arguments for each subquery, and the joins with it. A test `IN` of one column that may be NULL
@@ -32,12 +33,13 @@ subquery.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from mz_dagster.errors import InternalError
 from mz_dagster.formalism import GlobalId
+from mz_dagster.plan.asked import Asked, looked_up
 from mz_dagster.plan.dependence import (
     free_columns,
     is_dependent,
@@ -45,7 +47,6 @@ from mz_dagster.plan.dependence import (
     with_free_columns,
     with_outer_columns,
 )
-from mz_dagster.plan.domain import domain_source
 from mz_dagster.plan.relation import (
     Aggregate,
     AggregateFunction,
@@ -69,14 +70,17 @@ from mz_dagster.plan.relation import (
     Union,
     Window,
     inputs_of,
+    query_of,
 )
-from mz_dagster.plan.representations import told_again, told_apart
+from mz_dagster.plan.representations import by_representation
 from mz_dagster.plan.rewriting import (
+    can_fail,
     conjuncts,
     filtered,
     moved,
     projected_to,
     reference,
+    references,
     scalars_of,
     shifted,
     with_inputs,
@@ -87,7 +91,6 @@ from mz_dagster.plan.scalar import (
     ColumnRef,
     If,
     Literal,
-    OuterColumn,
     Scalar,
     Subquery,
     SubqueryKind,
@@ -105,7 +108,18 @@ from mz_dagster.plan.semijoin import (
     with_literals,
     with_scalars,
 )
+from mz_dagster.plan.subquery_errors import (
+    Failures,
+    asked_by_some,
+    in_turn,
+    may_fail,
+    raising,
+    subquery_may_fail,
+    total,
+    with_keys_mapped,
+)
 from mz_dagster.plan.tied_subquery import compared, tied_subquery
+from mz_dagster.plan.transform.temporal_filters import is_temporal, without_not
 from mz_dagster.plan.types import BOOL, INT8, TEXT
 
 _SEVERAL = "21000 more than one row returned by a subquery used as an expression"
@@ -124,9 +138,18 @@ def decorrelate(relation: Relation, local_id: LocalId) -> Relation:
 @dataclass(slots=True)
 class _Decorrelation:
     local_id: LocalId
+    #: What was closed and is plain, by the identity of what it was: it may be there in many places.
+    _plain: dict[int, tuple[Relation, Relation]] = field(default_factory=dict)
+    #: What was bound around and takes no arguments.
+    _lets: dict[GlobalId, Relation] = field(default_factory=dict)
 
     def plain(self, relation: Relation) -> Relation:
         """Returns a closed relation without subqueries."""
+        if id(relation) not in self._plain:
+            self._plain[id(relation)] = relation, self._made_plain(relation)
+        return self._plain[id(relation)][1]
+
+    def _made_plain(self, relation: Relation) -> Relation:
         match relation:
             case Map() if _asks(relation.scalars):
                 return self._mapped(self.plain(relation.input), relation.scalars, relation.names)
@@ -134,6 +157,9 @@ class _Decorrelation:
                 return self._filtered(self.plain(relation.input), relation.predicates)
             case DependentJoin():
                 return self._beside(self.plain(relation.left), relation.right, relation.arguments)
+            case Let():
+                self._lets[relation.id] = relation.value
+                return with_inputs(relation, [self.plain(one) for one in inputs_of(relation)])
             case Join() | TemporalFilter() if _asks(scalars_of(relation)):
                 raise InternalError(f"a subquery stands in a {type(relation).__name__}")
             case _:
@@ -141,53 +167,71 @@ class _Decorrelation:
 
     # The domain pushed down.
 
-    def applied(self, relation: Relation, domain: Relation, local: Mapping[GlobalId, Get]) -> Relation:
+    def applied(
+        self, relation: Relation, domain: Relation, local: Mapping[GlobalId, Get], failures: Failures | None
+    ) -> Relation:
         """Returns `relation` for each row of `domain`: the domain's columns, then its own.
 
         Args:
             relation: Dependent; `OuterColumn` number i is the domain's column i.
             domain: Distinct, and plain.
             local: The dependent subplans that are bound around, by what reads them with the domain's columns in front.
+            failures: What takes the errors of `relation` by the row of the domain, so that it has none; None to leave
+                them in it.
         """
         if not is_dependent(relation, local):
-            closed = self.plain(relation)
-            if closed is ONE_ROW:
-                return domain
+            if failures is None or not may_fail(relation, self._lets):
+                closed = self.plain(relation)
+                if closed is ONE_ROW:
+                    return domain
+                return closed if domain is ONE_ROW else Join((domain, closed), ())
+            closed = self._closed(relation, domain, local, failures)
             return closed if domain is ONE_ROW else Join((domain, closed), ())
+        return self._pushed(relation, domain, local, failures)
+
+    def _pushed(
+        self, relation: Relation, domain: Relation, local: Mapping[GlobalId, Get], failures: Failures | None
+    ) -> Relation:
+        """Returns what `applied` does, with the domain pushed through the topmost operator."""
         by = domain.relation_type.arity
         match relation:
             case Get():
-                return local[relation.id]
+                if relation.id in local:
+                    return local[relation.id]
+                return self._closed(self._lets[relation.id], domain, local, failures)
             case Map():
-                below = self.applied(relation.input, domain, local)
-                return self._mapped(below, self._over(relation.scalars, domain), relation.names)
+                below = self.applied(relation.input, domain, local, failures)
+                return self._mapped(below, self._over(relation.scalars, domain), relation.names, failures)
             case Filter():
-                below = self.applied(relation.input, domain, local)
-                return self._filtered(below, self._over(relation.predicates, domain))
+                below = self.applied(relation.input, domain, local, failures)
+                return self._filtered(below, self._over(relation.predicates, domain), failures)
             case Project():
-                below = self.applied(relation.input, domain, local)
+                below = self.applied(relation.input, domain, local, failures)
                 return Project(below, (*range(by), *(by + one for one in relation.positions)))
             case Negate() | Threshold() | FlatMap():
-                return with_inputs(relation, [self.applied(relation.input, domain, local)])
+                return with_inputs(relation, [self.applied(relation.input, domain, local, failures)])
             case Union():
                 keys = (frozenset({*range(by), *(by + one for one in key)}) for key in relation.keys)
-                return Union(tuple(self.applied(one, domain, local) for one in relation.inputs), frozenset(keys))
+                return Union(
+                    tuple(self.applied(one, domain, local, failures) for one in relation.inputs), frozenset(keys)
+                )
             case Join():
-                return self._joined(relation, domain, local)
+                return self._joined(relation, domain, local, failures)
             case Let():
-                return self._let(relation, domain, local)
+                return self._let(relation, domain, local, failures)
             case Reduce():
-                below = self.applied(relation.input, domain, local)
+                below = self.applied(relation.input, domain, local, failures)
                 key = (*range(by), *(by + one for one in relation.key))
                 places = {one: by + one for one in range(relation.input.relation_type.arity)}
                 aggregates = tuple(one.moved(places) for one in relation.aggregates)
-                return Reduce(below, key, aggregates, relation.names, relation.group_size)
+                reduced = Reduce(below, key, aggregates, relation.names, relation.group_size)
+                return reduced if failures is None else failures.without_group_errors(reduced)
             case TopK():
-                below = self.applied(relation.input, domain, local)
+                below = self.applied(relation.input, domain, local, failures)
                 group = (*range(by), *(by + one for one in relation.group))
                 return replace(relation, input=below, group=group, order=_shifted_order(relation.order, by))
             case Window():
-                below = self.applied(relation.input, domain, local)
+                below = self.applied(relation.input, domain, local, failures)
                 functions = tuple(
                     replace(
                         one,
@@ -198,15 +242,20 @@ class _Decorrelation:
                 )
                 partition = (*range(by), *(by + one for one in relation.partition))
                 order = _shifted_order(relation.order, by)
-                return Window(below, partition, order, functions, relation.names)
+                window = Window(below, partition, order, functions, relation.names)
+                return window if failures is None else failures.without_group_errors(window)
             case TemporalFilter():
-                below = self.applied(relation.input, domain, local)
-                return TemporalFilter(below, self._over(relation.lower, domain), self._over(relation.upper, domain))
+                below = self.applied(relation.input, domain, local, failures)
+                lower, upper = self._over(relation.lower, domain), self._over(relation.upper, domain)
+                if failures is not None:
+                    below, bounds = failures.taken(below, (*lower, *upper))
+                    lower, upper = bounds[: len(lower)], bounds[len(lower) :]
+                return TemporalFilter(below, lower, upper)
             case RepeatRow():
-                return RepeatRow(self.applied(relation.input, domain, local), by + relation.count)
+                return RepeatRow(self.applied(relation.input, domain, local, failures), by + relation.count)
             case DependentJoin():
-                left = self.applied(relation.left, domain, local)
-                return self._beside(left, relation.right, self._over(relation.arguments, domain))
+                left = self.applied(relation.left, domain, local, failures)
+                return self._beside(left, relation.right, self._over(relation.arguments, domain), failures)
             case Constant():
                 raise InternalError("a constant depends on nothing")
             case _:
@@ -220,8 +269,28 @@ class _Decorrelation:
             for one in scalars
         )
 
-    def _joined(self, join: Join, domain: Relation, local: Mapping[GlobalId, Get]) -> Relation:
+    def _closed(
+        self, relation: Relation, domain: Relation, local: Mapping[GlobalId, Get], failures: Failures | None
+    ) -> Relation:
+        """Returns a closed relation without subqueries, its errors being all of the domain's."""
+        if failures is None or not may_fail(relation, self._lets):
+            return self.plain(relation)
+        own = failures.beside(0)
+        known = failures.known(relation)
+        if known is None:
+            known = self._pushed(relation, ONE_ROW, local, own), own
+            failures.know(relation, *known)
+        failures.add_for_all(domain, known[1])
+        return known[0]
+
+    def _joined(
+        self, join: Join, domain: Relation, local: Mapping[GlobalId, Get], failures: Failures | None
+    ) -> Relation:
         """Joins the inputs, of which the dependent ones bring the domain's columns, or the domain itself."""
+        if failures is not None:
+            mapped = with_keys_mapped(join)
+            if mapped is not join:
+                return self.applied(mapped, domain, local, failures)
         by = domain.relation_type.arity
         dependent = [is_dependent(one, local) for one in join.inputs]
         inputs: list[Relation] = [] if any(dependent) else [domain]
@@ -229,7 +298,8 @@ class _Decorrelation:
         places: dict[int, int] = {}
         width = sum(one.relation_type.arity for one in inputs)
         for one, offset, depends in zip(join.inputs, join.offsets, dependent, strict=True):
-            inputs.append(self.applied(one, domain, local) if depends else self.plain(one))
+            place = self.applied if depends else self._closed
+            inputs.append(place(one, domain, local, failures))
             if depends:
                 domains.append(width)
                 width += by
@@ -251,38 +321,55 @@ class _Decorrelation:
         whole = Join(tuple(inputs), own + same, frozenset(safe))
         return projected_to(whole, (*range(first, first + by), *(places[i] for i in range(len(places)))))
 
-    def _let(self, let: Let, domain: Relation, local: Mapping[GlobalId, Get]) -> Relation:
+    def _let(self, let: Let, domain: Relation, local: Mapping[GlobalId, Get], failures: Failures | None) -> Relation:
         """Binds a dependent subplan with the domain's columns in front, another as it is."""
-        if not is_dependent(let.value, local):
-            inner = {identity: get for identity, get in local.items() if identity != let.id}
-            return Let(let.id, self.plain(let.value), self.applied(let.body, domain, inner))
-        value = self.applied(let.value, domain, local)
-        identity = self.local_id()
-        body = self.applied(let.body, domain, {**local, let.id: Get(identity, value.relation_type)})
-        return Let(identity, value, body)
+        if is_dependent(let.value, local):
+            value = self.applied(let.value, domain, local, failures)
+            identity = self.local_id()
+            inner = {**local, let.id: Get(identity, value.relation_type)}
+        else:
+            value, identity = self._closed(let.value, domain, local, failures), let.id
+            inner = {other: get for other, get in local.items() if other != let.id}
+        if failures is not None:  # whose plans may read it, too
+            failures.sharing.lets.append((identity, value))
+        body = self.applied(let.body, domain, inner, failures)
+        return Let(identity, value, body) if failures is None else body
 
     # What rows are asked.
 
-    def _mapped(self, below: Relation, scalars: Sequence[Scalar], names: Sequence[str]) -> Relation:
+    def _mapped(
+        self, below: Relation, scalars: Sequence[Scalar], names: Sequence[str], failures: Failures | None = None
+    ) -> Relation:
         """Returns `below` with columns appended; the scalars, over `below` and each other, may have subqueries."""
-        if not _asks(scalars):
-            return Map(below, tuple(scalars), tuple(names))
         arity = below.relation_type.arity
+        is_failing = failures is not None and any(map(can_fail, scalars))
+        if not _asks(scalars) and not is_failing:
+            return Map(below, tuple(scalars), tuple(names))
         if any(position >= arity for one in scalars for position in columns_of(one)):
             for scalar, name in zip(scalars, names, strict=True):
-                below = self._mapped(below, (scalar,), (name,))
+                below = self._mapped(below, (scalar,), (name,), failures)
             return below
-        whole, plain = self._answered(below, scalars)
+        whole, plain = self._answered(below, scalars, failures)
         width = whole.relation_type.arity
         mapped = Map(whole, tuple(plain), tuple(names))
         return projected_to(mapped, (*range(arity), *range(width, width + len(plain))))
 
-    def _filtered(self, below: Relation, predicates: Sequence[Scalar]) -> Relation:
+    def _filtered(self, below: Relation, predicates: Sequence[Scalar], failures: Failures | None = None) -> Relation:
         """Returns the rows of `below` that pass; the predicates may have subqueries."""
         parts = [one for predicate in predicates for one in conjuncts(predicate)]
-        below = filtered(below, [one for one in parts if not _asks((one,))])
-        rest = [one for one in parts if _asks((one,)) and _membership(one) is None]
-        memberships = [membership for one in parts if (membership := _membership(one)) is not None]
+        simple = [one for one in parts if not _asks((one,))]
+        failing = [one for one in simple if failures is not None and can_fail(one)]
+        below = filtered(below, [one for one in simple if one not in failing])
+        bounds = [without_not(one) for one in failing if is_temporal(without_not(one))]
+        failing = [one for one in failing if not is_temporal(without_not(one))]
+        if failing:
+            below, failing = self._answered(below, [in_turn(failing)], failures)
+            below = filtered(below, failing)
+        if failures is not None and bounds:
+            below = failures.bounded(below, bounds)
+        # Whose errors are wanted by the row has its answers looked up by the row.
+        memberships = [membership for one in parts if failures is None and (membership := _membership(one)) is not None]
+        rest = [one for one in parts if _asks((one,)) and (failures is not None or _membership(one) is None)]
         sharing = Sharing(self.local_id)
         together = _asked_together(memberships)
         if together:
@@ -297,7 +384,9 @@ class _Decorrelation:
             found = self._found(below, subquery, asking)
             below = minus(below, found) if negated else found
         if rest:
-            whole, plain = self._answered(below, rest, in_filter=True)
+            if failures is not None:
+                rest = [in_turn(rest)]
+            whole, plain = self._answered(below, rest, failures, in_filter=True)
             below = projected_to(Filter(whole, tuple(plain)), range(below.relation_type.arity))
         return sharing.bound(below)
 
@@ -319,13 +408,13 @@ class _Decorrelation:
             return projected_to(semijoin(whole, arguments, keys, null_safe=False), range(arity))
         sharing = Sharing(self.local_id)
         whole, arguments = self._answered(below, subquery.arguments)
-        same = asking if whole is below and not _has_several(subquery) else None
-        asked = _Asked.of(subquery.relation, subquery.test, whole, arguments, sharing, asking=same)
-        rows = self.applied(asked.relation, asked.domain, {})
+        same = asking if whole is below else None
+        asked = Asked.of(query_of(subquery), subquery.test, whole, _represented(arguments), sharing, asking=same)
+        rows = self.applied(asked.relation, asked.domain, {}, None)
         if asked.test is not None:
             rows = Filter(rows, self._over((asked.test,), asked.domain))
-        keys = distinct_of(rows, _references(rows, range(len(asked.places))))
-        found = semijoin(asked.outer, _references(asked.outer, asked.places), keys, null_safe=True)
+        keys = distinct_of(rows, references(rows, range(len(asked.places))))
+        found = semijoin(asked.outer, references(asked.outer, asked.places), keys, null_safe=True)
         return sharing.bound(projected_to(found, range(arity)))
 
     def _passing(self, below: Relation, memberships: Sequence[tuple[Subquery, bool]]) -> Relation:
@@ -338,9 +427,9 @@ class _Decorrelation:
         counts: list[Aggregate] = []
         conditions: list[Scalar] = []
         for number, (subquery, negated) in enumerate(memberships):
-            asked = _Asked.of(subquery.relation, subquery.test, below, subquery.arguments, sharing)
+            asked = Asked.of(query_of(subquery), subquery.test, below, _represented(subquery.arguments), sharing)
             by = len(asked.places)
-            rows = self.applied(asked.relation, asked.domain, {})
+            rows = self.applied(asked.relation, asked.domain, {}, None)
             if asked.test is not None:
                 rows = Filter(rows, self._over((asked.test,), asked.domain))
             flags = [Literal(True if number == one else None, BOOL) for one in range(len(memberships))]
@@ -353,37 +442,59 @@ class _Decorrelation:
         names = tuple(f"rows_{number + 1}" for number in range(len(counts)))
         counted = Reduce(Union(tuple(found)), tuple(range(by)), tuple(counts), names)
         keys = projected_to(Filter(counted, tuple(conditions)), range(by))
-        passing = semijoin(asked.outer, _references(asked.outer, asked.places), keys, null_safe=True)
+        passing = semijoin(asked.outer, references(asked.outer, asked.places), keys, null_safe=True)
         return sharing.bound(projected_to(passing, range(below.relation_type.arity)))
 
-    def _beside(self, left: Relation, right: Relation, arguments: Sequence[Scalar]) -> Relation:
+    def _beside(
+        self, left: Relation, right: Relation, arguments: Sequence[Scalar], failures: Failures | None = None
+    ) -> Relation:
         """Returns each row of `left`, which is plain, beside the rows that `right` has for it."""
         arity, added = left.relation_type.arity, right.relation_type.arity
         if not is_dependent(right):
-            return Join((left, self.plain(right)), ())
-        whole, arguments = self._answered(left, arguments)
+            if failures is None or not may_fail(right, self._lets):
+                return Join((left, self.plain(right)), ())
+            left, own = failures.sharing.shared(left), failures.beside(0)
+            closed = self._closed(right, ONE_ROW, {}, own)
+            failures.add_looked_up(left, (), own)
+            return Join((left, closed), ())
+        whole, arguments = self._answered(left, arguments, failures)
         if _is_of_one_row(right):
-            return self._beside_each(whole, right, arguments, arity)
-        sharing = Sharing(self.local_id)
-        asked = _Asked.of(right, None, whole, arguments, sharing)
-        rows = self.applied(asked.relation, asked.domain, {})
+            return self._beside_each(whole, right, arguments, arity, failures)
+        sharing = Sharing(self.local_id) if failures is None else failures.sharing
+        asked = Asked.of(right, None, whole, _represented(arguments), sharing)
+        inner_failures = None if failures is None else failures.beside(len(asked.places))
+        rows = self.applied(asked.relation, asked.domain, {}, inner_failures)
+        if failures is not None and inner_failures is not None:
+            failures.add_looked_up(asked.outer, asked.places, inner_failures)
         width, by = asked.outer.relation_type.arity, len(asked.places)
-        joined = _looked_up(asked.outer, [(asked.places, rows)])
-        return sharing.bound(projected_to(joined, (*range(arity), *range(width + by, width + by + added))))
+        joined = looked_up(asked.outer, [(asked.places, rows)])
+        beside = projected_to(joined, (*range(arity), *range(width + by, width + by + added)))
+        return sharing.bound(beside) if failures is None else beside
 
-    def _beside_each(self, left: Relation, right: Relation, arguments: Sequence[Scalar], kept: int) -> Relation:
+    def _beside_each(
+        self, left: Relation, right: Relation, arguments: Sequence[Scalar], kept: int, failures: Failures | None
+    ) -> Relation:
         """Returns the first `kept` columns of `left` beside what linear operators make of each row: no domain."""
         wide, places = with_scalars(left, arguments, "argument")
         width, added = wide.relation_type.arity, right.relation_type.arity
         placed = with_free_columns(right, lambda outer: replace(outer, number=places[outer.number]))
-        rows = self.applied(placed, wide, {})
+        rows = self.applied(placed, wide, {}, failures)
         return projected_to(rows, (*range(kept), *range(width, width + added)))
 
     def _answered(
-        self, below: Relation, scalars: Sequence[Scalar], *, in_filter: bool = False
+        self,
+        below: Relation,
+        scalars: Sequence[Scalar],
+        failures: Failures | None = None,
+        *,
+        in_filter: bool = False,
     ) -> tuple[Relation, list[Scalar]]:
-        """Returns `below` with a column for what each subquery of `scalars` says, and the scalars over that."""
+        """Returns `below` with a column for what each subquery of `scalars` says, and the scalars over that.
+
+        If it is wanted by the row what fails, the scalars do not.
+        """
         plain = list(scalars)
+        by_some = asked_by_some(plain)
         while _asks(plain):
             ready = dict.fromkeys(
                 one
@@ -391,83 +502,109 @@ class _Decorrelation:
                 for one in walk(scalar)
                 if isinstance(one, Subquery) and not _asks(one.arguments)
             )
-            below, answers = self._with_answers(below, list(ready), in_filter=in_filter)
+            guarded = {one for one in ready if failures is not None or one in by_some}
+            below, answers = self._with_answers(below, list(ready), guarded, in_filter=in_filter)
             plain = [_replaced(scalar, answers) for scalar in plain]
+            by_some = asked_by_some(plain)
+        if failures is not None:
+            below, total_ones = failures.taken(below, plain)
+            plain = list(total_ones)
         return below, plain
 
     def _with_answers(
-        self, below: Relation, subqueries: Sequence[Subquery], *, in_filter: bool
-    ) -> tuple[Relation, dict[Subquery, ColumnRef]]:
+        self, below: Relation, subqueries: Sequence[Subquery], guarded: Collection[Subquery], *, in_filter: bool
+    ) -> tuple[Relation, dict[Subquery, Scalar]]:
         """Joins what all of the subqueries say to the rows of `below`, at once; their arguments have no subqueries.
 
-        In a filter a subquery may be asked before what else decides of a row, so for more rows.
+        In a filter a subquery may be asked before what else decides of a row, so for more rows. Those `guarded` are
+        errors only of the rows that ask for them.
         """
         sharing = Sharing(self.local_id)
-        arguments = [
-            told_apart(argument)
-            for one in subqueries
-            for argument in one.arguments
-            if not isinstance(argument, Literal)
-        ]
-        wide, positions = with_scalars(below, arguments, "argument")
+        represented = {one: _represented(map(total, one.arguments)) for one in subqueries}
+        computed = [each for one in represented.values() for each in one if not isinstance(each, Literal)]
+        wide, positions = with_scalars(below, computed, "argument")
         outer = sharing.shared(wide)
-        values = dict(zip(arguments, positions, strict=True))
-        looked_up: list[tuple[tuple[int, ...], Relation]] = []
-        answers: dict[Subquery, ColumnRef] = {}
+        values = dict(zip(computed, positions, strict=True))
+        answered: list[tuple[tuple[int, ...], Relation]] = []
+        answers: dict[Subquery, Scalar] = {}
         kept = list(range(below.relation_type.arity))
         width = outer.relation_type.arity
         for one in subqueries:
             mine = [
-                argument
-                if isinstance(argument, Literal)
-                else reference(outer.relation_type, values[told_apart(argument)])
-                for argument in one.arguments
+                argument if isinstance(argument, Literal) else reference(outer.relation_type, values[argument])
+                for argument in represented[one]
             ]
-            early = in_filter and not _has_several(one)
-            asked = _Asked.of(one.relation, one.test, outer, mine, sharing, early=early)
-            said = self._said(one.kind, asked, sharing)
-            looked_up.append((asked.places, said))
+            asked = Asked.of(query_of(one), one.test, outer, mine, sharing, early=in_filter)
+            failures = (
+                Failures(sharing, len(asked.places)) if one in guarded and subquery_may_fail(one, self._lets) else None
+            )
+            said = self._said(one.kind, asked, sharing, failures)
+            fails = failures is not None and bool(failures.found)
+            if failures is not None and fails:
+                said = failures.said(said, sharing)
+            answered.append((asked.places, said))
+            own = range(len(asked.places), said.relation_type.arity)
+            columns = [
+                replace(reference(said.relation_type, place), position=len(kept) + i) for i, place in enumerate(own)
+            ]
+            error = columns.pop() if fails else None
+            answer = columns[0] if len(columns) == 1 else _one_value(*columns)
+            if error is not None:
+                answer = raising(answer, error)
+            for argument in filter(can_fail, one.arguments):
+                answer = If(_is_null(argument), answer, answer)  # which fails where the argument does
+            answers[one] = answer
+            kept += (width + place for place in own)
             width += said.relation_type.arity
-            answers[one] = ColumnRef(len(kept), one.type, said.relation_type.columns[-1].nullable, "answer")
-            kept.append(width - 1)
-        return sharing.bound(projected_to(_looked_up(outer, looked_up), kept)), answers
+        return sharing.bound(projected_to(looked_up(outer, answered), kept)), answers
 
-    def _said(self, kind: SubqueryKind, asked: _Asked, sharing: Sharing) -> Relation:
+    def _said(self, kind: SubqueryKind, asked: Asked, sharing: Sharing, failures: Failures | None) -> Relation:
         """Returns, for each row of the domain, its columns and what the subquery says."""
         match kind:
             case SubqueryKind.SCALAR:
-                return self._value(asked, sharing)
+                return self._value(asked, sharing, failures)
             case SubqueryKind.EXISTS:
                 if at_least_one_row(asked.relation):
                     return _answer(asked.domain, Literal(True, BOOL))
-                found = self.applied(asked.relation, asked.domain, {})
+                found = self.applied(asked.relation, asked.domain, {}, failures)
                 return self._with_false(asked, distinct_of(found, asked.columns_of(found)), None, sharing)
             case SubqueryKind.ANY:
-                return self._any(asked, sharing)
+                return self._any(asked, sharing, failures)
             case _:
                 assert_never(kind)
 
-    def _value(self, asked: _Asked, sharing: Sharing) -> Relation:
-        """Returns the subquery's one value, NULL without a row, and an error where there are several rows."""
+    def _value(self, asked: Asked, sharing: Sharing, failures: Failures | None) -> Relation:
+        """Returns the subquery's one value, NULL where there is none, and if there may be several, whether there are.
+
+        That is NULL where there is no row; of several rows the value is NULL.
+        """
         one, some = at_most_one_row(asked.relation), at_least_one_row(asked.relation)
-        rows = self.applied(asked.relation, asked.domain, {})
+        rows = self.applied(asked.relation, asked.domain, {}, failures)
         if one and some:
             return rows
         rows = sharing.shared(rows)
-        parts = [rows]
         by, type_ = len(asked.places), rows.relation_type.columns[-1].type
-        if not one:
-            counted = Reduce(rows, tuple(range(by)), (Aggregate(AggregateFunction.COUNT, (), INT8),), ("rows",))
-            several = Call("gt_int8", (ColumnRef(by, INT8, False, "rows"), Literal(1, INT8)), BOOL, False)
-            error = Call("error", (Literal(_SEVERAL, TEXT),), BOOL, False)
-            failing = Filter(counted, (If(several, error, Literal(False, BOOL)),))
-            parts.append(_answer(projected_to(failing, range(by)), Literal(None, type_)))
+        if one:
+            parts, found = [rows], distinct_of(rows, asked.columns_of(rows))
+        else:
+            counts = Aggregate(AggregateFunction.COUNT, (), INT8)
+            counted = sharing.shared(Reduce(rows, tuple(range(by)), (counts,), ("rows",)))
+            found = projected_to(counted, range(by))
+            are_several = Call("gt_int8", (ColumnRef(by, INT8, False, "rows"), Literal(1, INT8)), BOOL, False)
+            many = projected_to(Filter(counted, (are_several,)), range(by))
+            # There are none of these, as a rule: so they are kept apart, not the answers.
+            extra = sharing.shared(semijoin(rows, asked.columns_of(rows), many, null_safe=True))
+            several = distinct_of(extra, asked.columns_of(extra))
+            parts = [
+                _answer(minus(rows, extra), Literal(False, BOOL)),
+                _answer(_answer(several, Literal(None, type_)), Literal(True, BOOL)),
+            ]
         if not some:
-            without = minus(asked.domain, distinct_of(rows, asked.columns_of(rows)))
-            parts.append(_answer(without, Literal(None, type_)))
+            nothing = _answer(minus(asked.domain, found), Literal(None, type_))
+            parts.append(nothing if one else _answer(nothing, Literal(None, BOOL)))
         return Union(tuple(parts), frozenset({frozenset(range(by))}))
 
-    def _any(self, asked: _Asked, sharing: Sharing) -> Relation:
+    def _any(self, asked: Asked, sharing: Sharing, failures: Failures | None) -> Relation:
         """Returns true where the test is true for some row, else NULL where it is NULL for some, else false."""
         assert asked.test is not None
         by = len(asked.places)
@@ -475,38 +612,42 @@ class _Decorrelation:
         own = tuple(sorted(free_columns(asked.relation)))
         domain = asked.domain
         if len(own) < by:
-            domain = sharing.shared(distinct_of(asked.domain, _references(asked.domain, own))) if own else ONE_ROW
+            domain = sharing.shared(distinct_of(asked.domain, references(asked.domain, own))) if own else ONE_ROW
         places = {number: new for new, number in enumerate(own)}
         relation = with_free_columns(asked.relation, lambda outer: replace(outer, number=places[outer.number]))
-        rows = sharing.shared(self.applied(relation, domain, {}))
-        joined = _looked_up(asked.domain, [(own, rows)]) if by else rows
+        inner_failures = None if failures is None else failures.beside(len(own))
+        rows = sharing.shared(self.applied(relation, domain, {}, inner_failures))
+        joined = looked_up(asked.domain, [(own, rows)]) if by else rows
         width = asked.relation.relation_type.arity
         start = by + len(own) if by else 0
         whole = projected_to(joined, (*range(by), *range(start, start + width)))
         (test,) = self._over((asked.test,), asked.domain)
-        true = distinct_of(Filter(whole, (test,)), _references(whole, range(by)))
-        if not test.nullable:
+        if failures is not None and inner_failures is not None:
+            failures.add_looked_up(asked.domain, own, inner_failures)
+            whole, (test,) = failures.taken(whole, (test,))
+        true = distinct_of(Filter(whole, (test,)), references(whole, range(by)))
+        if not asked.test.nullable:
             return self._with_false(asked, true, None, sharing)
-        sides = compared(asked.test)
+        sides = None if failures is not None and can_fail(asked.test) else compared(asked.test)
         if sides is None:
-            unknown = [distinct_of(Filter(whole, (_is_null(test),)), _references(whole, range(by)))]
+            unknown = [distinct_of(Filter(whole, (_is_null(test),)), references(whole, range(by)))]
         else:
             # Equality is NULL where a side is: each side is looked at alone.
             (outer,) = self._over((sides[0],), asked.domain)
             inner = shifted(sides[1], len(own))
-            columns = _references(rows, range(len(own)))
+            columns = references(rows, range(len(own)))
             unknown = []
             if inner.nullable:
                 keys = distinct_of(Filter(rows, (_is_null(inner),)), columns)
-                unknown.append(semijoin(asked.domain, _references(asked.domain, own), keys, null_safe=True))
+                unknown.append(semijoin(asked.domain, references(asked.domain, own), keys, null_safe=True))
             if outer.nullable:
                 nulls = Filter(asked.domain, (_is_null(outer),))
                 keys = distinct_of(rows, columns)
-                unknown.append(semijoin(nulls, _references(asked.domain, own), keys, null_safe=True))
+                unknown.append(semijoin(nulls, references(asked.domain, own), keys, null_safe=True))
         return self._with_false(asked, true, unknown, sharing)
 
     def _with_false(
-        self, asked: _Asked, true: Relation, unknown: Sequence[Relation] | None, sharing: Sharing
+        self, asked: Asked, true: Relation, unknown: Sequence[Relation] | None, sharing: Sharing
     ) -> Relation:
         """Returns the answer of each row of the domain: whether it is in `true`, else NULL if it is in `unknown`."""
         by = len(asked.places)
@@ -525,88 +666,6 @@ class _Decorrelation:
             said = projected_to(answered, (*range(by), by + 1))
         false = _answer(minus(asked.domain, found), Literal(False, BOOL))
         return Union((said, false), frozenset({frozenset(range(by))}))
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """Is a dependent plan with the domain for which it is asked.
-
-    Attributes:
-        relation: The plan; its `OuterColumn`s are the domain's columns.
-        test: Over the plan's columns and the domain's.
-        outer: The rows that ask, with columns for the arguments.
-        places: Where in `outer` the domain's columns are.
-        domain: The distinct rows of arguments.
-    """
-
-    relation: Relation
-    test: Scalar | None
-    outer: Relation
-    places: tuple[int, ...]
-    domain: Relation
-
-    @classmethod
-    def of(
-        cls,
-        relation: Relation,
-        test: Scalar | None,
-        outer: Relation,
-        arguments: Sequence[Scalar],
-        sharing: Sharing,
-        *,
-        early: bool = False,
-        asking: Relation | None = None,
-    ) -> _Asked:
-        """Returns the plan over the domain of the arguments that it reads; `outer` gets columns for them.
-
-        If it may be asked `early`, the domain may have more rows; those of `asking` if there is such a relation, in
-        which the arguments are computed as in `outer`.
-        """
-        # What is equal may not be the same to the functions in the plan.
-        arguments = [one if isinstance(one, Literal) else told_apart(one) for one in arguments]
-        used = sorted(free_columns(relation) | (frozenset() if test is None else outer_columns(test)))
-        computed = [arguments[one] for one in used if not isinstance(arguments[one], Literal)]
-        wide, positions = with_scalars(outer, computed, "argument")
-        if not computed:
-            domain: Relation = ONE_ROW
-        else:
-            wide = sharing.shared(wide)
-            source, columns = wide, tuple(dict.fromkeys(positions))
-            if asking is not None:
-                source, _ = with_scalars(asking, computed, "argument")
-            elif early:
-                source, columns = domain_source(wide, columns, dict(sharing.lets))
-            domain = sharing.shared(distinct_of(source, _references(source, columns)))
-        places = tuple(dict.fromkeys(positions))
-        position_of = dict(zip(computed, positions, strict=True))
-
-        def renumbered(column: OuterColumn) -> Scalar:
-            argument = arguments[column.number]
-            if isinstance(argument, Literal):
-                return argument
-            number = places.index(position_of[argument])
-            return told_again(replace(column, number=number, type=argument.type), column.type)
-
-        own_test = None if test is None else with_outer_columns(test, renumbered)
-        return cls(with_free_columns(relation, renumbered), own_test, wide, places, domain)
-
-    def columns_of(self, rows: Relation) -> tuple[ColumnRef, ...]:
-        """Returns what reads the domain's columns in `rows`, which begin with them."""
-        return _references(rows, range(len(self.places)))
-
-
-def _looked_up(outer: Relation, answers: Sequence[tuple[Sequence[int], Relation]]) -> Relation:
-    """Joins to the rows of `outer` relations that begin with columns equal, NULL to NULL, to those at given places."""
-    classes: list[tuple[Scalar, ...]] = []
-    width = outer.relation_type.arity
-    for places, rows in answers:
-        classes += [
-            (reference(outer.relation_type, place), shifted(reference(rows.relation_type, i), width))
-            for i, place in enumerate(places)
-        ]
-        width += rows.relation_type.arity
-    inputs = (outer, *(rows for _, rows in answers))
-    return Join(inputs, tuple(classes), frozenset(range(len(classes))))
 
 
 def _is_of_one_row(relation: Relation) -> bool:
@@ -643,7 +702,6 @@ def _asked_together(memberships: Sequence[tuple[Subquery, bool]]) -> list[tuple[
             and one.arguments
             and _used(one) == _used(first)
             and tied_subquery(one) is None
-            and not _has_several(one)
             and not _asks(one.arguments)
         ]
         if not negated and len(alike) > 1:
@@ -654,38 +712,33 @@ def _asked_together(memberships: Sequence[tuple[Subquery, bool]]) -> list[tuple[
 def _used(subquery: Subquery) -> frozenset[int]:
     """Returns the numbers of the arguments that a subquery reads."""
     tested = frozenset[int]() if subquery.test is None else outer_columns(subquery.test)
-    return free_columns(subquery.relation) | tested
+    return free_columns(query_of(subquery)) | tested
 
 
-def _has_several(subquery: Subquery) -> bool:
-    """Returns whether a subquery may be an error because one in it, or itself, has several rows."""
-    own = subquery.kind is SubqueryKind.SCALAR and not at_most_one_row(subquery.relation)
-    return own or _several_below(subquery.relation) or any(map(_several_in, subquery.arguments))
-
-
-def _several_below(relation: Relation) -> bool:
-    return any(map(_several_in, scalars_of(relation))) or any(map(_several_below, inputs_of(relation)))
-
-
-def _several_in(scalar: Scalar) -> bool:
-    return any(_has_several(one) for one in walk(scalar) if isinstance(one, Subquery))
+def _one_value(value: Scalar, several: Scalar) -> Scalar:
+    """Returns the value of a scalar subquery, an error where it has several rows, wherever it is evaluated."""
+    nothing = Literal(None, value.type)
+    error = Call("error", (Literal(_SEVERAL, TEXT),), value.type, False)
+    # Where there is no row the value is NULL, too; said here, a filter that refuses it is known to need none of those.
+    return If(_is_null(several), nothing, If(several, error, value))
 
 
 def _asks(scalars: Sequence[Scalar]) -> bool:
     return any(isinstance(one, Subquery) for scalar in scalars for one in walk(scalar))
 
 
-def _replaced(scalar: Scalar, answers: Mapping[Subquery, ColumnRef]) -> Scalar:
-    """Returns `scalar` with the columns that say what its subqueries say."""
+def _replaced(scalar: Scalar, answers: Mapping[Subquery, Scalar]) -> Scalar:
+    """Returns `scalar` with what its subqueries say."""
     return substitute(scalar, lambda one: answers.get(one) if isinstance(one, Subquery) else None)
+
+
+def _represented(arguments: Iterable[Scalar]) -> list[Scalar]:
+    """Returns arguments as a domain has them: what is equal may not be the same to the functions in a plan."""
+    return [one if isinstance(one, Literal) else by_representation(one) for one in arguments]
 
 
 def _with_arguments(scalar: Scalar, arguments: Sequence[Scalar]) -> Scalar:
     return with_outer_columns(scalar, lambda outer: arguments[outer.number])
-
-
-def _references(relation: Relation, positions: Iterable[int]) -> tuple[ColumnRef, ...]:
-    return tuple(reference(relation.relation_type, one) for one in positions)
 
 
 def _answer(relation: Relation, answer: Scalar) -> Relation:

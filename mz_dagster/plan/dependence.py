@@ -6,7 +6,7 @@ among: only those arguments are looked at here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
 from mz_dagster.formalism import GlobalId
@@ -27,20 +27,34 @@ def outer_columns(scalar: Scalar) -> frozenset[int]:
 
 def free_columns(relation: Relation) -> frozenset[int]:
     """Returns the numbers of the outer columns that are free in `relation`."""
-    own = frozenset(number for scalar in scalars_of(relation) for number in outer_columns(scalar))
-    return own.union(*(free_columns(one) for one in own_inputs_of(relation)))
+    return frozenset(
+        number for one in _own_nodes(relation) for scalar in scalars_of(one) for number in outer_columns(scalar)
+    )
 
 
 def is_dependent(relation: Relation, local: Collection[GlobalId] = ()) -> bool:
     """Returns whether `relation` has free outer columns, or reads one of the dependent subplans `local`."""
-    if isinstance(relation, Get):
-        return relation.id in local
-    if any(outer_columns(scalar) for scalar in scalars_of(relation)):
-        return True
-    if isinstance(relation, Let) and relation.id in local:
-        inner = [one for one in local if one != relation.id]
-        return is_dependent(relation.value, local) or is_dependent(relation.body, inner)
-    return any(is_dependent(one, local) for one in own_inputs_of(relation))
+    for one in _own_nodes(relation, local):
+        if isinstance(one, Let) and one.id in local:
+            inner = [each for each in local if each != one.id]
+            if is_dependent(one.value, local) or is_dependent(one.body, inner):
+                return True
+        elif (isinstance(one, Get) and one.id in local) or any(map(outer_columns, scalars_of(one))):
+            return True
+    return False
+
+
+def _own_nodes(relation: Relation, hidden: Collection[GlobalId] = ()) -> Iterator[Relation]:
+    """Yields the nodes whose free columns are those of `relation`, each once; nothing below a `Let` of `hidden`."""
+    seen: set[int] = set()
+    waiting = [relation]
+    while waiting:
+        one = waiting.pop()
+        if id(one) not in seen:
+            seen.add(id(one))
+            yield one
+            if not (isinstance(one, Let) and one.id in hidden):
+                waiting += own_inputs_of(one)
 
 
 def with_outer_columns(scalar: Scalar, leaf: Callable[[OuterColumn], Scalar]) -> Scalar:
@@ -50,9 +64,17 @@ def with_outer_columns(scalar: Scalar, leaf: Callable[[OuterColumn], Scalar]) ->
 
 def with_free_columns(relation: Relation, leaf: Callable[[OuterColumn], Scalar]) -> Relation:
     """Returns `relation` with each free outer column replaced by what `leaf` makes of it."""
-    if not is_dependent(relation):
-        return relation
-    own = with_mapped_scalars(relation, lambda one: with_outer_columns(one, leaf))
-    if isinstance(own, DependentJoin):
-        return replace(own, left=with_free_columns(own.left, leaf))
-    return with_inputs(own, [with_free_columns(one, leaf) for one in inputs_of(own)])
+    found: dict[int, Relation] = {}
+
+    def rebuilt(one: Relation) -> Relation:
+        if not is_dependent(one):
+            return one
+        if id(one) not in found:
+            own = with_mapped_scalars(one, lambda scalar: with_outer_columns(scalar, leaf))
+            if isinstance(own, DependentJoin):
+                found[id(one)] = replace(own, left=rebuilt(own.left))
+            else:
+                found[id(one)] = with_inputs(own, [rebuilt(each) for each in inputs_of(own)])
+        return found[id(one)]
+
+    return rebuilt(relation)

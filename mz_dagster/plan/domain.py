@@ -64,7 +64,7 @@ def domain_source(
 
 def _owner(join: Join, positions: Sequence[int]) -> int | None:
     owners = {join.owner(one) for one in positions}
-    return owners.pop() if len(owners) == 1 else None
+    return min(owners) if len(owners) == 1 else None
 
 
 def _over(predicates: Sequence[Scalar], columns: range) -> list[Scalar]:

@@ -38,6 +38,7 @@ from mz_dagster.plan.relation import (
     WindowFunction,
 )
 from mz_dagster.plan.scalar import columns_of
+from mz_dagster.plan.transform.share_subplans import share_subplans
 
 
 class SourceColumn(NamedTuple):
@@ -65,7 +66,7 @@ def column_lineage(relation: Relation) -> Lineage:
         >>> column_lineage(Project(t, (1,)))
         (frozenset({SourceColumn(collection='t', position=1)}),)
     """
-    return _lineage(relation, {})
+    return _lineage(share_subplans(relation), {})  # which is looked at once wherever it is read
 
 
 def _lineage(relation: Relation, local: Mapping[GlobalId, Lineage]) -> Lineage:

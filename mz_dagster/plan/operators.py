@@ -39,16 +39,17 @@ def operators(plan: Physical) -> str:
         'Read sales'
     """
     found = dict.fromkeys(_telling(plan))
-    return " of ".join(found) if found else _name(plan)
+    return " of ".join(found) if found else operator_name(plan)
 
 
 def _telling(plan: Physical) -> list[str]:
     """Returns the names of the operators that do more than pass rows on, the output's first."""
-    own = [_name(plan)] if isinstance(plan, DeltaJoin | Accumulate | Staged | TemporalState) else []
+    own = [operator_name(plan)] if isinstance(plan, DeltaJoin | Accumulate | Staged | TemporalState) else []
     return own + [name for one in physical_inputs(plan) for name in _telling(one)]
 
 
-def _name(plan: Physical) -> str:
+def operator_name(plan: Physical) -> str:
+    """Returns the name of a plan's last operator, with what it does it by."""
     match plan:
         case ReadCollection():
             return f"Read {plan.name or plan.id}"

@@ -5,7 +5,7 @@
 
 Multiplicities are kept. If `p` is a conjunction of equalities between the sides and of conditions on one side alone,
 the semijoin is with the distinct equated values of the other side's rows that pass; else with the distinct rows of A,
-or their unique key, that found a partner. NULL keys find none.
+or their unique key, that found a partner, told apart by their representation. NULL keys find none.
 
 A table function that is joined to every row (`LEFT JOIN LATERAL f(a) ON true`) has a row of NULLs where it has none.
 
@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from mz_dagster.plan.equality import equated
 from mz_dagster.plan.relation import DependentJoin, FlatMap, Join, Map, Project, Relation, Union, join_keys
+from mz_dagster.plan.representations import by_representation
 from mz_dagster.plan.rewriting import conjuncts, filtered, is_true, reference, shifted
 from mz_dagster.plan.scalar import Call, If, Literal, Scalar, Subquery, columns_of, walk
 from mz_dagster.plan.semijoin import LocalId, Sharing, distinct_of, minus, semijoin, with_literals
@@ -102,7 +103,7 @@ def _keys(
     ]
     found: set[frozenset[int]] = set()
     inner = join_keys((a, b), classes)
-    for key in {one | other for one in inner for other in inner}:
+    for key in sorted({one | other for one in inner for other in inner}, key=sorted):
         parts = [frozenset(own.index(one) for one in key if one in own) for _, own, _ in sides]
         told = all(
             any(one <= part for one in known.keys) for (known, _, kept), part in zip(sides, parts, strict=True) if kept
@@ -187,5 +188,7 @@ def _matched_rows(a: Relation, matched: Relation, offset: int) -> Relation:
     """Returns the rows of `a` that are in `matched`, where its columns begin at `offset`."""
     keys = sorted((len(key), sorted(key)) for key in a.relation_type.keys)
     positions = keys[0][1] if keys else list(range(a.relation_type.arity))
-    found = distinct_of(matched, [reference(matched.relation_type, offset + one) for one in positions])
-    return semijoin(a, [reference(a.relation_type, one) for one in positions], found, null_safe=True)
+    # Equal rows may be told apart by the condition.
+    own = [by_representation(reference(a.relation_type, one)) for one in positions]
+    found = distinct_of(matched, [shifted(one, offset) for one in own])
+    return semijoin(a, own, found, null_safe=True)

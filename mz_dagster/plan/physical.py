@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
-from typing import assert_never, cast
+from functools import cache
+from typing import Any, assert_never, cast
 
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.relation import Aggregate, AggregateFunction, ColumnOrder, WindowFunction
@@ -364,7 +365,9 @@ def is_linear(node: Physical) -> bool:
 
 
 def with_physical_inputs(node: Physical, inputs: Sequence[Physical]) -> Physical:
-    """Returns `node` over other inputs, in the order of `physical_inputs`."""
+    """Returns `node` over other inputs, in the order of `physical_inputs`; itself if they are the same."""
+    if all(new is old for new, old in zip(inputs, physical_inputs(node), strict=True)):
+        return node
     match node:
         case ReadCollection() | ConstantRows():
             return node
@@ -381,6 +384,28 @@ def collections_read(node: Physical) -> frozenset[GlobalId]:
     if isinstance(node, ReadCollection):
         return frozenset({node.id})
     return frozenset().union(*(collections_read(one) for one in physical_inputs(node)))
+
+
+def constant_rows(node: Physical) -> int:
+    """Returns how many constant rows a plan has."""
+    own = len(node.rows) if isinstance(node, ConstantRows) else 0
+    return own + sum(map(constant_rows, physical_inputs(node)))
+
+
+def has_join(node: Physical) -> bool:
+    """Returns whether a join is in a plan."""
+    return isinstance(node, DeltaJoin) or any(map(has_join, physical_inputs(node)))
+
+
+def may_cancel(node: Physical) -> bool:
+    """Returns whether updates of one time may be there that sum to zero, as those of a default that is replaced."""
+    match node:
+        case NegateAll():
+            return True
+        case Accumulate() | Staged() | TemporalState():
+            return False
+        case _:
+            return any(map(may_cancel, physical_inputs(node)))
 
 
 def rename_collections(node: Physical, ids: Mapping[GlobalId, GlobalId]) -> Physical:
@@ -404,6 +429,12 @@ def identity(node: Physical) -> object:
     return nameless, signs_of_zeros(nameless)
 
 
+@cache
+def _parameters(node: Any) -> tuple[str, ...]:
+    """Returns what the values of a class of nodes are made of."""
+    return tuple(one.name for one in fields(node) if one.init)
+
+
 def _without_names(value: object) -> object:
     match value:
         case tuple():
@@ -413,7 +444,7 @@ def _without_names(value: object) -> object:
         case ColumnRef():
             return replace(value, name="")
         case _ if is_dataclass(value) and not isinstance(value, type):
-            parts = {one.name: _without_names(getattr(value, one.name)) for one in fields(value) if one.init}
+            parts = {name: _without_names(getattr(value, name)) for name in _parameters(type(value))}
             return replace(value, **{**parts, "name": ""} if isinstance(value, ReadCollection) else parts)
         case _:
             return value

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from mz_dagster.plan.relation import Filter, Relation, TemporalFilter, inputs_of
-from mz_dagster.plan.rewriting import bottom_up, conjunction, conjuncts, scalars_of, with_mapped_scalars
+from mz_dagster.plan.relation import Filter, Relation, TemporalFilter, inputs_of, query_of
+from mz_dagster.plan.rewriting import bottom_up, conjunction, conjuncts, nodes_of, scalars_of, with_mapped_scalars
 from mz_dagster.plan.scalar import Call, Literal, Scalar, Subquery, is_now, reads_now, substitute, walk
 from mz_dagster.plan.transform.fold_constants import fold_constants
 from mz_dagster.plan.transform.temporal_filters import comparison_with_now, is_temporal, without_not
@@ -43,10 +43,8 @@ _UNION = "Write one SELECT for each alternative, and UNION ALL between them."
 
 def depends_on_time(relation: Relation) -> bool:
     """Returns whether `relation` has `mz_now()`, or what has become of it, anywhere."""
-    return (
-        isinstance(relation, TemporalFilter)
-        or any(_mentions_now(scalar) for scalar in scalars_of(relation))
-        or any(depends_on_time(one) for one in inputs_of(relation))
+    return any(
+        isinstance(one, TemporalFilter) or any(map(_mentions_now, scalars_of(one))) for one in nodes_of(relation)
     )
 
 
@@ -72,15 +70,25 @@ def with_position(relation: Relation, position: int) -> Relation:
 
 
 def unmaintainable(relation: Relation) -> Unmaintainable | None:
-    """Returns why an optimized plan cannot be maintained, or None if it can."""
-    for one in inputs_of(relation):
-        found = unmaintainable(one)
-        if found is not None:
-            return found
-    for scalar in scalars_of(relation):
-        if reads_now(scalar):
-            return _reason(scalar) if isinstance(relation, Filter) else _call(scalar)
-    return None
+    """Returns why an optimized plan cannot be maintained, or None if it can: of several reasons the lowest one's.
+
+    Cost: of what is there several times, as a view is that others read, once.
+    """
+    seen: set[int] = set()
+
+    def reason(one: Relation) -> Unmaintainable | None:
+        if id(one) in seen:
+            return None
+        seen.add(id(one))
+        for below in inputs_of(one):
+            if (found := reason(below)) is not None:
+                return found
+        for scalar in scalars_of(one):
+            if reads_now(scalar):
+                return _reason(scalar) if isinstance(one, Filter) else _call(scalar)
+        return None
+
+    return reason(relation)
 
 
 def _reason(predicate: Scalar) -> Unmaintainable:
@@ -125,7 +133,7 @@ def _mentions_now(scalar: Scalar) -> bool:
         is_now(one)
         or (
             isinstance(one, Subquery)
-            and (depends_on_time(one.relation) or _mentions_now(one.test or Literal(None, BOOL)))
+            and (depends_on_time(query_of(one)) or _mentions_now(one.test or Literal(None, BOOL)))
         )
         for one in walk(scalar)
     )
@@ -149,7 +157,7 @@ def _replaced(scalar: Scalar, value: Callable[[Call], Scalar]) -> Scalar:
         if isinstance(one, Subquery):
             return replace(
                 one,
-                relation=_with_now(one.relation, value),
+                relation=_with_now(query_of(one), value),
                 arguments=tuple(_replaced(each, value) for each in one.arguments),
                 test=None if one.test is None else _replaced(one.test, value),
             )

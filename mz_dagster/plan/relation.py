@@ -15,7 +15,7 @@ from enum import Enum
 from typing import assert_never
 
 from mz_dagster.formalism import GlobalId
-from mz_dagster.plan.scalar import Literal, Scalar, columns_of, reads_now
+from mz_dagster.plan.scalar import ColumnRef, Literal, Scalar, Subquery, columns_of, reads_now
 from mz_dagster.plan.types import BOOL, INT8, MZ_TIMESTAMP, Column, RelationType, ScalarType
 
 
@@ -290,7 +290,7 @@ class Reduce:
             raise ValueError("each aggregate needs one name")
         if len(set(self.key)) != len(self.key):
             raise ValueError("a column is twice in a group key")
-        for position in (*self.key, *(p for one in self.aggregates for p in one.positions)):
+        for position in sorted({*self.key, *(p for one in self.aggregates for p in one.positions)}):
             if not 0 <= position < below.arity:
                 raise ValueError(f"column {position} of a relation with {below.arity} columns")
         key = tuple(below.columns[position] for position in self.key)
@@ -560,6 +560,12 @@ Relation = (
 )  # fmt: skip
 
 
+def query_of(subquery: Subquery) -> Relation:
+    """Returns the relational expression of a subquery."""
+    assert isinstance(subquery.relation, Relation)
+    return subquery.relation
+
+
 def inputs_of(relation: Relation) -> tuple[Relation, ...]:
     """Returns the direct inputs, in order."""
     match relation:
@@ -595,8 +601,6 @@ def join_keys(inputs: tuple[Relation, ...], equivalences: tuple[tuple[Scalar, ..
     Two sources of keys: one key of every input together; and, for an input all of whose other inputs are each
     determined, through equated columns, by what is already determined, that input's own keys.
     """
-    from mz_dagster.plan.scalar import ColumnRef  # local: only this function looks inside scalars
-
     offsets = offsets_of(inputs)
     classes = [
         frozenset(scalar.position for scalar in equivalence if isinstance(scalar, ColumnRef))
@@ -629,6 +633,6 @@ def join_keys(inputs: tuple[Relation, ...], equivalences: tuple[tuple[Scalar, ..
 
 
 def _check_positions(scalar: Scalar, arity: int) -> None:
-    out_of_range = [position for position in columns_of(scalar) if not 0 <= position < arity]
+    out_of_range = sorted(position for position in columns_of(scalar) if not 0 <= position < arity)
     if out_of_range:
         raise ValueError(f"columns {out_of_range} of a relation with {arity} columns")

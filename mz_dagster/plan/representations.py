@@ -1,7 +1,7 @@
-"""Kinds whose equal values have several representations: `1 mon` equals `30 days`, and in jsonb 1.0 equals 1.00.
+"""Kinds whose equal values have several representations: `1 mon` equals `30 days`, and 1.0 equals 1.00.
 
-Such values are grouped by one value for all equal ones, and told apart where a function could tell the difference. Of
-floating-point numbers, whose two zeros are equal, only the one stays that has no sign.
+Such values are grouped by one value for all equal ones, and by their representation where a function could tell the
+difference. The two zeros of floating-point numbers are equal, too: grouped, only the one stays that has no sign.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mz_dagster.plan.scalar import Call, Scalar
-from mz_dagster.plan.types import BYTEA, Kind, ScalarType
+from mz_dagster.plan.types import BOOL, BYTEA, Kind, ScalarType, array_of, record_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,9 @@ class Representation:
 
 REPRESENTATIONS: Mapping[Kind, Representation] = {
     Kind.INTERVAL: Representation("comparable_interval", "ordered_interval", "restored_interval"),
+    Kind.UNCONSTRAINED: Representation(
+        "comparable_unconstrained", "ordered_unconstrained", "restored_unconstrained", sorted="order_unconstrained"
+    ),
     Kind.JSONB: Representation("comparable_jsonb", "ordered_jsonb", "restored_jsonb", sorted="order_jsonb"),
 }
 
@@ -62,13 +65,32 @@ def _once(function: str, scalar: Scalar) -> Scalar:
     return Call(function, (scalar,), scalar.type, scalar.nullable)
 
 
-def told_apart(scalar: Scalar) -> Scalar:
-    """Returns a value that is equal only for one representation of `scalar`."""
+def by_representation(scalar: Scalar) -> Scalar:
+    """Returns a value that is equal only for one representation of `scalar`, itself if equal values have but one.
+
+    By it rows are looked up where what is asked of them can tell equal values apart: that is not a comparison.
+    """
     known = REPRESENTATIONS.get(scalar.type.kind)
-    return scalar if known is None else Call(known.ordered, (scalar,), known.order, scalar.nullable)
+    if known is not None:
+        return Call(known.ordered, (scalar,), known.order, scalar.nullable)
+    type_ = _with_signs(scalar.type)
+    return scalar if type_ == scalar.type else Call("represented_floats", (scalar,), type_, scalar.nullable)
 
 
-def told_again(scalar: Scalar, type_: ScalarType) -> Scalar:
-    """Returns the value of type `type_` that `told_apart` was given."""
+def from_representation(scalar: Scalar, type_: ScalarType) -> Scalar:
+    """Returns the value of type `type_` that `by_representation` was given."""
     known = REPRESENTATIONS.get(type_.kind)
-    return scalar if known is None else Call(known.restored, (scalar,), type_, scalar.nullable)
+    if known is not None:
+        return Call(known.restored, (scalar,), type_, scalar.nullable)
+    return scalar if scalar.type == type_ else Call("restored_floats", (scalar,), type_, scalar.nullable)
+
+
+def _with_signs(type_: ScalarType) -> ScalarType:
+    """Returns the type in which each floating-point number stands beside whether it is -0.0."""
+    if type_.kind in _UNSIGNED_ZERO:
+        return record_of([("value", type_), ("is_minus_zero", BOOL)])
+    if not type_.holds(_UNSIGNED_ZERO):
+        return type_
+    if type_.element is not None:
+        return array_of(_with_signs(type_.element))
+    return record_of([(name, _with_signs(one)) for name, one in type_.fields])

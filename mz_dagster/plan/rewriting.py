@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -28,7 +28,7 @@ from mz_dagster.plan.relation import (
     Window,
     inputs_of,
 )
-from mz_dagster.plan.scalar import Call, ColumnRef, Literal, Scalar, rewrite, walk
+from mz_dagster.plan.scalar import Call, ColumnRef, Literal, Scalar, children, rewrite
 from mz_dagster.plan.types import BOOL, RelationType
 
 
@@ -61,18 +61,42 @@ def with_inputs(relation: Relation, inputs: Sequence[Relation]) -> Relation:
             assert_never(relation)
 
 
+def nodes_of(relation: Relation) -> Iterator[Relation]:
+    """Yields `relation` and all that is below, in order.
+
+    A node that is there several times, as a view is that others read, is yielded once: a plan may have many more ways
+    to a node than nodes.
+    """
+    seen: set[int] = set()
+    waiting = [relation]
+    while waiting:
+        one = waiting.pop()
+        if id(one) not in seen:
+            seen.add(id(one))
+            yield one
+            waiting += reversed(inputs_of(one))
+
+
 def bottom_up(relation: Relation, rule: Callable[[Relation], Relation]) -> Relation:
-    """Returns `relation` with `rule` applied to every node, inputs first."""
-    return rule(with_inputs(relation, [bottom_up(one, rule) for one in inputs_of(relation)]))
+    """Returns `relation` with `rule` applied to every node, inputs first; once to one that is there several times."""
+    found: dict[int, Relation] = {}
+
+    def rebuilt(one: Relation) -> Relation:
+        if id(one) not in found:
+            found[id(one)] = rule(with_inputs(one, [rebuilt(each) for each in inputs_of(one)]))
+        return found[id(one)]
+
+    return rebuilt(relation)
 
 
 def gets_of(relation: Relation) -> tuple[Get, ...]:
-    """Returns all `Get`s of collections in `relation`, in order: those that no `Let` in it binds."""
-    if isinstance(relation, Get):
-        return (relation,)
-    if isinstance(relation, Let):
-        return (*gets_of(relation.value), *(get for get in gets_of(relation.body) if get.id != relation.id))
-    return tuple(get for one in inputs_of(relation) for get in gets_of(one))
+    """Returns the `Get`s of collections in `relation`: those that no `Let` in it binds.
+
+    Precondition: what a `Let` binds is read within it only.
+    """
+    nodes = list(nodes_of(relation))
+    bound = {one.id for one in nodes if isinstance(one, Let)}
+    return tuple(one for one in nodes if isinstance(one, Get) and one.id not in bound)
 
 
 def scalars_of(relation: Relation) -> tuple[Scalar, ...]:
@@ -137,7 +161,9 @@ def can_fail(scalar: Scalar) -> bool:
         >>> can_fail(Call("divide_int4", (a, Literal(2, INT4)), INT4)), can_fail(Call("divide_int4", (a, a), INT4))
         (False, True)
     """
-    return any(isinstance(one, Call) and _fails(one) for one in walk(scalar))
+    if isinstance(scalar, Call) and scalar.function in ("without_error", "error_of"):
+        return False
+    return (isinstance(scalar, Call) and _fails(scalar)) or any(map(can_fail, children(scalar)))
 
 
 def _fails(call: Call) -> bool:
@@ -178,6 +204,11 @@ def reference(relation_type: RelationType, position: int) -> ColumnRef:
     """Returns the scalar that reads the column at `position`."""
     column = relation_type.columns[position]
     return ColumnRef(position, column.type, column.nullable, column.name)
+
+
+def references(relation: Relation, positions: Iterable[int]) -> tuple[ColumnRef, ...]:
+    """Returns the scalars that read the columns at `positions` of a plan."""
+    return tuple(reference(relation.relation_type, one) for one in positions)
 
 
 def filtered(relation: Relation, predicates: Sequence[Scalar]) -> Relation:

@@ -14,14 +14,11 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import Any, Protocol, assert_never
 from uuid import UUID
 
-from mz_dagster.plan.types import BOOL, INT4, MZ_TIMESTAMP, ScalarType
+from mz_dagster.plan.types import BOOL, INT4, MZ_TIMESTAMP, RelationType, ScalarType
 from mz_dagster.plan.values import Interval
-
-if TYPE_CHECKING:
-    from mz_dagster.plan.relation import Relation
 
 #: The Python form of a literal: `date` for DATE, naive `datetime` for TIMESTAMP (aware UTC for TIMESTAMPTZ),
 #: `Decimal` for NUMERIC, `int` for integers and MZ_TIMESTAMP (milliseconds), `None` for NULL; for the other kinds as
@@ -116,6 +113,15 @@ class SubqueryKind(Enum):
     ANY = "any"
 
 
+class Query(Protocol):
+    """Is a relational expression, of which a scalar one need know no more; `relation.query_of` gives it back."""
+
+    @property
+    def relation_type(self) -> RelationType:
+        """Its columns, keys and monotonicity."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Subquery:
     """Is what a query says for one row: its one value, whether it has rows, or whether a test is true for any of them.
@@ -131,9 +137,13 @@ class Subquery:
     """
 
     kind: SubqueryKind
-    relation: Relation
+    relation: Query
     arguments: tuple[Scalar, ...] = ()
     test: Scalar | None = None
+
+    def __hash__(self) -> int:
+        # Not of the plan, to whose nodes there may be very many ways.
+        return hash((self.kind, self.relation.relation_type, self.arguments, self.test))
 
     def __post_init__(self) -> None:
         if self.kind is SubqueryKind.SCALAR and self.relation.relation_type.arity != 1:
@@ -170,9 +180,11 @@ def children(scalar: Scalar) -> tuple[Scalar, ...]:
 
 def walk(scalar: Scalar) -> Iterator[Scalar]:
     """Yields `scalar` and all its subexpressions, parents first."""
-    yield scalar
-    for child in children(scalar):
-        yield from walk(child)
+    pending = [scalar]
+    while pending:
+        one = pending.pop()
+        yield one
+        pending += reversed(children(one))
 
 
 #: The function whose value is the time at which a collection is looked at.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from mz_dagster.plan.dependence import is_dependent, outer_columns
 from mz_dagster.plan.equality import equated, is_equality
-from mz_dagster.plan.relation import Filter, Join, Let, Map, Project, Relation
+from mz_dagster.plan.relation import Filter, Join, Let, Map, Project, Relation, query_of
 from mz_dagster.plan.rewriting import conjuncts, filtered, moved, shifted
 from mz_dagster.plan.scalar import Call, Scalar, Subquery, columns_of, walk
 
@@ -46,7 +46,7 @@ class _Untied:
 
 def tied_subquery(subquery: Subquery) -> TiedSubquery | None:
     """Returns what `EXISTS` or `ANY` asks, as a look-up of values; None if it is tied otherwise."""
-    found = _untied(subquery.relation)
+    found = _untied(query_of(subquery))
     if found is not None and subquery.test is not None:
         found = _with_predicates(found, conjuncts(subquery.test))
     return None if found is None else TiedSubquery(found.relation, found.pairs)
@@ -156,5 +156,5 @@ def _joined(relation: Join) -> _Untied | None:
 
 def _placed(scalar: Scalar, places: Sequence[int | None]) -> Scalar | None:
     """Returns `scalar` over the plan without its ties, or None if it reads a column that is not there."""
-    known = {column: place for column in columns_of(scalar) if (place := places[column]) is not None}
+    known = {column: place for column in sorted(columns_of(scalar)) if (place := places[column]) is not None}
     return moved(scalar, known) if len(known) == len(columns_of(scalar)) else None

@@ -21,6 +21,7 @@ class Kind(Enum):
     FLOAT4 = "real"
     FLOAT8 = "double precision"
     NUMERIC = "numeric"
+    UNCONSTRAINED = "unconstrained numeric"
     TEXT = "text"
     DATE = "date"
     TIMESTAMP = "timestamp"
@@ -93,6 +94,8 @@ class ScalarType:
             return f"{self.element}[]"
         if self.length:
             return f"{self.kind.value}({self.length})"
+        if self.kind is Kind.UNCONSTRAINED:
+            return Kind.NUMERIC.value
         return f"numeric(38,{self.scale})" if self.kind is Kind.NUMERIC else self.kind.value
 
 
@@ -112,11 +115,18 @@ INTERVAL = ScalarType(Kind.INTERVAL)
 UUID = ScalarType(Kind.UUID)
 BYTEA = ScalarType(Kind.BYTEA)
 JSONB = ScalarType(Kind.JSONB)
+#: A numeric without a scale: see `plan/functions/pure/unconstrained.py`.
+UNCONSTRAINED = ScalarType(Kind.UNCONSTRAINED)
 
 
 def numeric(scale: int) -> ScalarType:
     """Returns `numeric(38, scale)`."""
     return ScalarType(Kind.NUMERIC, scale)
+
+
+def high_part_type(scale: int) -> ScalarType:
+    """Returns the type of the high parts of numerics of `scale`; see `compute/spark/expressions/accumulation.py`."""
+    return numeric(max(0, scale - 19))
 
 
 def array_of(element: ScalarType) -> ScalarType:
@@ -157,7 +167,7 @@ class RelationType:
     monotonic: bool = False
 
     def __post_init__(self) -> None:
-        for key in self.keys:
+        for key in sorted(self.keys, key=sorted):
             if any(not 0 <= position < len(self.columns) for position in key):
                 raise ValueError(f"key {sorted(key)} names a column that is not there")
 

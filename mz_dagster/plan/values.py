@@ -12,6 +12,7 @@ and its *stored form*, which shards, Spark and Arrow have. They differ for a few
 | array | list | list of stored elements |
 | char(n) | its text, padded to n characters | the text without its blanks at the end, which never count |
 | jsonb | canonical text, as PostgreSQL prints it | the same |
+| numeric without a scale | its text, as PostgreSQL prints it: equal ones may differ in their scale | the same |
 | bytea | `bytes` | the same |
 """
 

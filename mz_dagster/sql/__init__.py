@@ -5,18 +5,22 @@ as written; every error carries the position it blames; nothing that a query say
 has no exact plan is refused with its reason. PostgreSQL's semantics decide.
 
 - `lexer`: tokens and statements of a text. `cursor`: walking over tokens.
-- `statements`: the statements, as data. `statement_parser`, `source_statement`, `table_statement`,
-  `write_statements`, `options`, `type_names`: the grammar.
-- `body_parser`: query bodies to syntax trees; the only file that runs sqlglot. `hints`: what is cut out before.
+- `statements`: the statements, as data. `statement_parser`, `query_clauses`, `source_statement`, `table_statement`,
+  `column_definitions`, `altering`, `identity`, `write_statements`, `options`, `type_names`: the grammar.
+- `body_parser`: query bodies to syntax trees; the only file that runs sqlglot, by its `interpreted_parser`. `hints`:
+  what is cut out before.
 - `binder`: the binder's entrances; `writes` has those of INSERT, UPDATE and DELETE, each of which is a query that is
-  `composed` of its parts. `binding`: what one statement carries along; `parameters`: what a Python value is in SQL.
-- `query`, `select`, `from_clause`, `set_operations`, `ordering`, `finishing`, `pending`, `output_names`: queries and
-  their clauses. `scope`, `enclosing`: what a name means, here and in the queries around.
-- `grouping`, `grouping_sets`, `aggregates`, `interval_aggregates`, `jsonb_aggregates`, `statistics`, `ordered_sets`,
-  `windows`: groups and windows, whose calls are `placeholders` until their stage is bound.
-- `expressions`: the forms of expression, with `coercions`, `subqueries`, `row_values`, `array_forms` and `moments`.
-- `calls`, `text_calls`, `moment_calls`, `jsonb_calls`: functions; `set_functions`, `jsonb_records`: those that return
-  rows.
+  `composed` of its parts. `constraints`: what a table demands of its rows. `binding`: what one statement carries along;
+  `parameters`: what a Python value is in SQL.
+- `query`, `select`, `from_clause`, `set_operations`, `ordering`, `finishing`, `pending`, `output_columns`,
+  `output_names`: queries and their clauses. `scope`, `enclosing`: what a name means, here and in the queries around.
+- `grouping`, `grouping_sets`: groups. `collected_calls`: the aggregates, window functions and functions that return
+  rows of one SELECT, each of which is one of the `placeholders` until its stage is bound.
+- `expression_binder`: what a form of expression needs of the whole. The forms are functions over it: `subqueries`,
+  `row_values`, `row_predicates` (by `row_comparison`), `array_forms`, `constant_lists`, `moments`; `calls` with
+  `call_syntax`, `text_calls`, `moment_calls`, `jsonb_calls`; `set_functions`, `jsonb_records`; `windows`; `aggregates`,
+  which are made of an `aggregate_expansion`, with `interval_aggregates`, `jsonb_aggregates`, `statistics`,
+  `ordered_sets` and `coercions`. `expressions` is on top of them: the binder that knows them all.
 - `refusals`, `comparability`: what has no exact plan.
 - `errors`: what can be wrong, with SQLSTATEs.
 
@@ -31,16 +35,19 @@ from mz_dagster.sql.binder import (
     bind_definition,
     bind_predicate,
     bind_query,
+    bind_rows,
     bind_scalar_over,
     bind_time,
     resolve_kind,
 )
+from mz_dagster.sql.constraints import TableConstraints
 from mz_dagster.sql.finishing import RowSetFinishing, ordered_rows
 from mz_dagster.sql.lexer import same_tokens, split
-from mz_dagster.sql.statement_parser import parse
+from mz_dagster.sql.statement_parser import parse, parse_statement
 from mz_dagster.sql.statements import (
     AlterRename,
     AlterRetainHistory,
+    AlterTable,
     AsOf,
     Begin,
     ColumnDefinition,
@@ -51,6 +58,7 @@ from mz_dagster.sql.statements import (
     CreateMaterializedView,
     CreateSource,
     CreateTable,
+    CreateTableAs,
     CreateView,
     CsvOptions,
     Delete,
@@ -59,12 +67,16 @@ from mz_dagster.sql.statements import (
     Files,
     Insert,
     Name,
+    OnConflict,
+    Refresh,
     Rollback,
     Select,
+    SetSetting,
     Show,
     SqlText,
     Statement,
     Subscribe,
+    Truncate,
     Update,
 )
 from mz_dagster.sql.writes import (
@@ -80,6 +92,7 @@ __all__ = [
     "RESERVED_COLUMNS",
     "AlterRename",
     "AlterRetainHistory",
+    "AlterTable",
     "AsOf",
     "Begin",
     "BoundChange",
@@ -93,6 +106,7 @@ __all__ = [
     "CreateMaterializedView",
     "CreateSource",
     "CreateTable",
+    "CreateTableAs",
     "CreateView",
     "CsvOptions",
     "Delete",
@@ -101,13 +115,18 @@ __all__ = [
     "Files",
     "Insert",
     "Name",
+    "OnConflict",
+    "Refresh",
     "Rollback",
     "RowSetFinishing",
     "Select",
+    "SetSetting",
     "Show",
     "SqlText",
     "Statement",
     "Subscribe",
+    "TableConstraints",
+    "Truncate",
     "Update",
     "bind_as_of",
     "bind_definition",
@@ -117,11 +136,13 @@ __all__ = [
     "bind_predicate",
     "bind_query",
     "bind_returning",
+    "bind_rows",
     "bind_scalar_over",
     "bind_time",
     "bind_update",
     "ordered_rows",
     "parse",
+    "parse_statement",
     "resolve_kind",
     "same_tokens",
     "split",

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from mz_dagster.budget import budget
 from mz_dagster.plan.functions import Failure, Unknown, common_type, resolve_function, type_name
+from mz_dagster.plan.functions.membership import among
+from mz_dagster.plan.membership import compared
 from mz_dagster.plan.scalar import Call, ColumnRef, Literal, Scalar
 from mz_dagster.plan.types import BOOL, INT4, TEXT, Kind, ScalarType, array_of
 from mz_dagster.sql.binding import Bound, argument_type, only, unwrapped
 from mz_dagster.sql.errors import DatatypeMismatch, IndeterminateDatatype, UnsupportedForm, WrongObjectKind, error_of
+from mz_dagster.sql.expression_binder import ExpressionBinder
 from mz_dagster.sql.jsonb_calls import bind_subscripts
-
-if TYPE_CHECKING:
-    from mz_dagster.sql.expressions import Expressions
 
 _ONE_DIMENSION = "Arrays have one dimension here."
 
 
-def bind_array(binder: Expressions, node: exp.Array, target: ScalarType | None = None) -> Scalar:
+def bind_array(binder: ExpressionBinder, node: exp.Array, target: ScalarType | None = None) -> Scalar:
     """Returns `ARRAY[...]`, of the elements' common type, or of `target`, to which it is cast right away."""
     position = binder.body.position(node)
     nodes: list[exp.Expr] = list(node.expressions)
@@ -58,7 +58,7 @@ def array_from(values: Sequence[Scalar], element: ScalarType) -> Scalar:
     return Call("array", tuple(values), array_of(element), False)
 
 
-def bind_bracket(binder: Expressions, node: exp.Bracket) -> Scalar:
+def bind_bracket(binder: ExpressionBinder, node: exp.Bracket) -> Scalar:
     """Returns `array[place]` or `array[first:last]`, or the member of a jsonb that all subscripts lead to."""
     only(binder.body, node, "this", "expressions", what="this form of subscript")
     position = binder.body.position(node)
@@ -88,7 +88,7 @@ def bind_bracket(binder: Expressions, node: exp.Bracket) -> Scalar:
     return binder.applied(resolve_function("array_slice", [array.type, INT4, INT4]), arguments, position)
 
 
-def _place(binder: Expressions, node: exp.Expr) -> Scalar:
+def _place(binder: ExpressionBinder, node: exp.Expr) -> Scalar:
     bound = binder.bind(node)
     if isinstance(bound, Unknown):
         return binder.literal(bound, INT4, node)
@@ -99,11 +99,11 @@ def _place(binder: Expressions, node: exp.Expr) -> Scalar:
 
 def is_quantifiable(function: str) -> bool:
     """Returns whether a test of two values can be one of a value and each element: not if Spark's workers call it."""
-    return not any(part in function for part in ("jsonb", "regexp"))
+    return not any(part in function for part in ("jsonb", "regexp", "unconstrained"))
 
 
 def bind_quantified_array(
-    binder: Expressions, left: exp.Expr, symbol: str, right: exp.Expr, position: int, *, every: bool
+    binder: ExpressionBinder, left: exp.Expr, symbol: str, right: exp.Expr, position: int, *, every: bool
 ) -> Scalar:
     """Returns `left symbol ANY (array)`, or `ALL (array)`: of an array as written the tests one by one."""
     value = binder.bind(left)
@@ -122,8 +122,14 @@ def bind_quantified_array(
     if sample.type != BOOL:
         raise DatatypeMismatch("op ANY/ALL (array) requires operator to yield boolean", position=position)
     if isinstance(bound, Literal) and isinstance(bound.value, tuple):
-        elements = [Literal(one, element) for one in bound.value]
-        tests = [binder.operator(symbol, [value, one], position) for one in elements]
+        if (symbol, every) in (("=", False), ("<>", True)) and len(bound.value) > budget().compared_constants:
+            present = next((one for one in bound.value if one is not None), None)
+            test = binder.operator(symbol, [value, Literal(present, element)], position)
+            found = compared(test, "ne" if every else "eq")
+            if found is not None and found[1].type == element:
+                is_one = among(found[0], bound.value, like=found[1])
+                return Call("not", (is_one,), BOOL) if every else is_one
+        tests = [binder.operator(symbol, [value, Literal(one, element)], position) for one in bound.value]
         if not tests:
             return Literal(every, BOOL)
         return binder.connected("and" if every else "or", tests, position)

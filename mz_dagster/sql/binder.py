@@ -17,7 +17,7 @@ from mz_dagster.plan.relation import Relation
 from mz_dagster.plan.resolver import Item, Resolver
 from mz_dagster.plan.scalar import Literal, Scalar
 from mz_dagster.plan.transform.comparable_columns import with_sortable_columns
-from mz_dagster.plan.types import MZ_TIMESTAMP, TIMESTAMPTZ, RelationType
+from mz_dagster.plan.types import MZ_TIMESTAMP, TIMESTAMPTZ, Kind, RelationType
 from mz_dagster.sql.binding import Binding
 from mz_dagster.sql.body_parser import Body, parse_body, parse_scalar
 from mz_dagster.sql.comparability import check_order
@@ -27,7 +27,6 @@ from mz_dagster.sql.errors import (
     InvalidParameterValue,
     InvalidSyntax,
     InvalidTableDefinition,
-    UndefinedParameter,
     UnsupportedForm,
     WrongObjectKind,
     error_of,
@@ -49,6 +48,10 @@ class _NoNames:
 
     def names(self) -> tuple[str, ...]:
         return ()
+
+
+#: The resolver of what may name no relation.
+NO_NAMES: Resolver = _NoNames()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,19 +94,22 @@ def bind_query(
     """
     body = parse_body(query)
     binding = Binding(resolver, params, clock)
-    pending = Queries(binding, body).bind(body.root, {}, finishing=True)
+    return finished(binding, Queries(binding, body).bind(body.root, {}, finishing=True))
+
+
+def finished(binding: Binding, pending: Pending) -> BoundQuery:
+    """Returns the one-off query that `pending` is, whose order, limit and offset are left to its finishing."""
     shown = pending.names[: pending.shown]
     relation, order = with_sortable_columns(_plan(pending, binding), pending.order)
-    finishing = RowSetFinishing(order, pending.limit, pending.offset, tuple(range(len(shown))))
+    types = tuple(column.type for column in relation.relation_type.columns)
+    finishing = RowSetFinishing(order, pending.limit, pending.offset, tuple(range(len(shown))), types)
     columns = RelationType(relation.relation_type.columns[: len(shown)])
     if len(shown) == relation.relation_type.arity:
         columns = relation.relation_type
     return bound_query(binding, relation, columns.with_names(shown), finishing)
 
 
-def bind_definition(
-    query: SqlText, columns: Sequence[str], resolver: Resolver, *, params: Sequence[object] = ()
-) -> BoundQuery:
+def bind_definition(query: SqlText, columns: Sequence[str], resolver: Resolver) -> BoundQuery:
     """Returns the plan of a view's query, whose first columns are renamed by `columns`.
 
     Rows of a collection have no order: an ORDER BY at the end that no LIMIT follows is checked, and without effect.
@@ -113,16 +119,44 @@ def bind_definition(
         NotSupportedError: As for `bind_query`.
         InvalidTableDefinition: A column bears a name that shards need for themselves.
     """
+    return _bind_named(query, columns, Binding(resolver), "CREATE VIEW specifies more column names than columns")
+
+
+def bind_rows(
+    query: SqlText,
+    columns: Sequence[str],
+    resolver: Resolver,
+    *,
+    params: Sequence[object] = (),
+    clock: datetime | None = None,
+) -> BoundQuery:
+    """Returns the plan of a query whose rows a table is made of, and whose first columns are renamed by `columns`.
+
+    Rows of a table have no order, as in `bind_definition`; but its parameters and `now()` have values.
+
+    Raises:
+        InvalidTableDefinition: A column bears a name that shards need for themselves, or is a record.
+        ProgrammingError: As for `bind_definition`.
+        NotSupportedError: As for `bind_query`.
+    """
+    bound = _bind_named(query, columns, Binding(resolver, params, clock), "too many column names were specified")
+    for one in bound.relation_type.columns:
+        if one.type.kind is Kind.RECORD or one.type.holds((Kind.RECORD,)):
+            raise InvalidTableDefinition(
+                f'column "{one.name}" has pseudo-type record', hint="Select its fields.", position=query.offset + 1
+            )
+    return bound
+
+
+def _bind_named(query: SqlText, columns: Sequence[str], binding: Binding, too_many: str) -> BoundQuery:
+    """Returns the plan of a query whose first columns are renamed, and all of whose columns have names of their own."""
     position = query.offset + 1
-    if params:
-        raise UndefinedParameter("a definition has no parameters", position=position)
     body = parse_body(query)
-    binding = Binding(resolver)
     pending = Queries(binding, body).bind(body.root, {}, drops_order=True)
     relation = _plan(pending, binding)
     own = pending.names
     if len(columns) > len(own):
-        raise InvalidSyntax("CREATE VIEW specifies more column names than columns", position=position)
+        raise InvalidSyntax(too_many, position=position)
     names = (*columns, *own[len(columns) :])
     for i, name in enumerate(names):
         node = pending.nodes[0][i]
@@ -170,7 +204,7 @@ def bind_time(text: SqlText, *, params: Sequence[object] = ()) -> int:
     """
     body = parse_scalar(text)
     position = text.offset + 1
-    bound = Expressions(Binding(_NoNames(), params), body, Scope(), "AS OF").bind(body.root)
+    bound = Expressions(Binding(NO_NAMES, params), body, Scope(), "AS OF").bind(body.root)
     if isinstance(bound, Unknown):
         if bound.text is None:
             raise InvalidParameterValue("a time must not be NULL", position=position)
@@ -242,7 +276,9 @@ def bound_query(
     binding: Binding, relation: Relation, relation_type: RelationType, finishing: RowSetFinishing | None = None
 ) -> BoundQuery:
     """Returns what the binding of a query has come to; without `finishing` its rows have no order and no limit."""
-    finishing = finishing or RowSetFinishing((), None, 0, tuple(range(relation_type.arity)))
+    if finishing is None:
+        types = tuple(column.type for column in relation_type.columns)
+        finishing = RowSetFinishing((), None, 0, tuple(range(len(types))), types)
     timeline = next(iter(binding.timelines), None)
     return BoundQuery(
         relation,
@@ -258,4 +294,4 @@ def bound_query(
 def _scalars(
     columns: RelationType, body: Body, table: str | None, params: Sequence[object], clock: datetime | None = None
 ) -> Expressions:
-    return Expressions(Binding(_NoNames(), params, clock), body, Scope.of(table, columns), "WHERE")
+    return Expressions(Binding(NO_NAMES, params, clock), body, Scope.of(table, columns), "WHERE")

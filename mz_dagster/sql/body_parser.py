@@ -11,14 +11,15 @@ Positions: `Body.position` gives the 1-based character to blame, in the whole te
 from __future__ import annotations
 
 import sys
+from bisect import bisect_left
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.materialize import Materialize
 from sqlglot.errors import ErrorLevel, ParseError, TokenError
-from sqlglot.parsers.materialize import MaterializeParser
 from sqlglot.tokenizer_core import Token as TheirToken
 from sqlglot.tokenizer_core import TokenType
 
@@ -26,6 +27,7 @@ from mz_dagster.errors import Error
 from mz_dagster.sql.cursor import RESERVED
 from mz_dagster.sql.errors import InvalidSyntax, StatementTooComplex, UnsupportedForm
 from mz_dagster.sql.hints import GroupSizes, Hint, cut_hints
+from mz_dagster.sql.interpreted_parser import MaterializeParser
 from mz_dagster.sql.lexer import Token, TokenKind, tokens_of
 from mz_dagster.sql.statements import SqlText
 from mz_dagster.sql.type_names import INTERVAL_FIELDS
@@ -43,6 +45,8 @@ _SPANNED = (
 
 #: The type of a token that is one of PostgreSQL's "any other operator"; sqlglot's own use of it is given up.
 _OTHER_OPERATOR = TokenType.LLRR_ARROW
+#: The type of a list of constants; sqlglot's own use of it, which PostgreSQL does not know, is given up.
+_CONSTANTS = TokenType.RAW_STRING
 #: Operators with a place of their own in the grammar.
 _ORDINARY = frozenset(("+", "-", "*", "/", "%", "^", "<", ">", "=", "<=", ">=", "<>", "!=", "||"))
 _OPERATOR_CHARACTERS = frozenset("+-*/<>=~!@#%^&|`?")
@@ -65,6 +69,8 @@ class _Parser(MaterializeParser):
         if name in MaterializeParser.NO_PAREN_FUNCTION_PARSERS
     }
     LAMBDAS: ClassVar[dict[TokenType, Any]] = {}
+    # To look for a lambda that is none, an argument would be parsed twice, and so each of its own: 2^depth times.
+    TYPED_LAMBDA_ARGS = False
     # To sqlglot a + in front is nothing; but not everything may stand behind one.
     UNARY_PARSERS: ClassVar[dict[TokenType, Any]] = {
         **MaterializeParser.UNARY_PARSERS,
@@ -72,6 +78,7 @@ class _Parser(MaterializeParser):
     }
     FACTOR = {key: value for key, value in MaterializeParser.FACTOR.items() if key is not _OTHER_OPERATOR}
     TYPE_LITERAL_PARSERS: ClassVar[dict[Any, Any]] = {}
+    OPTIONAL_ALIAS_TOKEN_CTE = False
 
     def _parse_interval(self, *args: Any, **kwargs: Any) -> Any:
         if self._curr.token_type is TokenType.INTERVAL and self._next.token_type is TokenType.STRING:
@@ -90,13 +97,13 @@ class _Parser(MaterializeParser):
 
     def _parse_interval_field(self) -> str:
         """Returns the name of a field, and behind that of seconds their digits in parentheses, or nothing."""
-        for field in INTERVAL_FIELDS:
-            if self._match_text_seq(field.upper()):
-                if field == "second" and self._match(TokenType.L_PAREN):
+        for unit in INTERVAL_FIELDS:
+            if self._match_text_seq(unit.upper()):
+                if unit == "second" and self._match(TokenType.L_PAREN):
                     digits = self._parse_number()
                     self._match_r_paren()
-                    return f"{field}({digits.name if digits else ''})"
-                return field
+                    return f"{unit}({digits.name if digits else ''})"
+                return unit
         return ""
 
     def _negate_range(self, this: Any = None) -> Any:
@@ -126,6 +133,40 @@ class _Parser(MaterializeParser):
         if join is not None and join.args.get("using") and self._match(TokenType.ALIAS):
             join.set("alias", self._parse_id_var())
         return join
+
+    # sqlglot takes WITH for the first query's own, merges the names of nested ones, and knows none for VALUES.
+    def _parse_select_query(self, *args: Any, **kwargs: Any) -> Any:
+        first = self._curr
+        clause = self._parse_with()
+        if clause is None:
+            return super()._parse_select_query(*args, **kwargs)
+        query: Any = None if self._curr.token_type is TokenType.WITH else self._parse_statement()
+        if not isinstance(query, exp.Query | exp.Values):
+            self.raise_error("WITH stands before a query")
+        inner = query.unnest() if isinstance(query, exp.Subquery) else query
+        if inner.args.get("with_") is not None:
+            start, _ = inner.meta["span"]
+            token = next(one for one in self._tokens if one.start == start)
+            raise _Misplaced(token, "A query has one WITH clause, also through parentheses.")
+        query.set("with_", clause)
+        query.meta["span"] = (first.start, self._prev.end + 1)
+        return query
+
+    def _parse_with(self, skip_with_token: bool = False) -> Any:
+        if not self._match(TokenType.WITH):
+            return None
+        recursive = self._match(TokenType.RECURSIVE)
+        queries = self._parse_csv(self._parse_cte)
+        return self.expression(exp.With(expressions=queries, recursive=recursive or None))
+
+    def _parse_cte(self) -> Any:
+        query = super()._parse_cte()
+        if query is None:  # without AS: what stands behind the name and its columns is to blame
+            alias: Any = self._parse_table_alias(self.ID_VAR_TOKENS)
+            if not alias.args.get("columns"):
+                self._match(TokenType.L_PAREN)
+            self.raise_error("WITH needs AS")
+        return query
 
     # A VALUES list stays one where a query may stand, too.
     def _values_to_select(self, values: exp.Values) -> Any:
@@ -214,14 +255,32 @@ class Body:
     text: SqlText
     tokens: tuple[Token, ...]
     hints: tuple[Hint, ...] = ()
+    _spans: dict[int, tuple[exp.Expr, tuple[int, int] | None]] = field(default_factory=dict, compare=False, repr=False)
 
     def span(self, node: exp.Expr) -> tuple[int, int] | None:
         """Returns the node's first offset and the one behind its last, within `text`; None if unknown."""
-        spans = [found for one in _nodes(node) if (found := _own_span(one)) is not None]
-        if not spans:
-            return None
-        own = node.meta.get("span")
-        return own if own else (min(start for start, _ in spans), max(end for _, end in spans))
+        known = self._spans.get(id(node))
+        if known is None:
+            self._find_spans(node)
+            known = self._spans[id(node)]
+        around = known[1]
+        return around and node.meta.get("span", around)
+
+    def _find_spans(self, node: exp.Expr) -> None:
+        """Notes, of a node and all below it, what their own spans cover together: each is looked at once."""
+        pending = [node]
+        found: list[exp.Expr] = []
+        while pending:
+            one = pending.pop()
+            if id(one) not in self._spans:
+                found.append(one)
+                pending += one.iter_expressions()
+        for one in reversed(found):
+            spans = [span for child in one.iter_expressions() if (span := self._spans[id(child)][1]) is not None]
+            if (at := _own_span(one)) is not None:
+                spans.append(at)
+            around = (min(start for start, _ in spans), max(end for _, end in spans)) if spans else None
+            self._spans[id(one)] = one, around  # with the node, whose id is then no other's
 
     def position(self, node: exp.Expr) -> int:
         """Returns the 1-based position of the node's first character in the whole text."""
@@ -239,10 +298,21 @@ class Body:
         if isinstance(left, exp.Expr) and isinstance(right, exp.Expr):
             before, behind = self.span(left), self.span(right)
             if before and behind:
-                for token in self.tokens:
-                    if before[1] <= token.start < behind[0] and not token.is_symbol(")"):
+                for token in self.tokens[self._token_at(before[1]) :]:
+                    if token.start >= behind[0]:
+                        break
+                    if not token.is_symbol(")"):
                         return self.text.offset + token.start + 1
         return self.position(node)
+
+    def tokens_from(self, offset: int, count: int) -> tuple[Token, ...]:
+        """Returns the first tokens that begin at an offset or behind it."""
+        at = self._token_at(offset)
+        return self.tokens[at : at + count]
+
+    def _token_at(self, offset: int) -> int:
+        """Returns which token is the first that begins at an offset or behind it."""
+        return bisect_left(self.tokens, offset, key=attrgetter("start"))
 
     def check_name(self, node: exp.Expr, *, alias: bool = False, label: bool = False) -> None:
         """Raises unless `node` is a word that may name something here: sqlglot lets reserved words and literals pass.
@@ -255,7 +325,9 @@ class Body:
         span = self.span(node)
         if span is None:
             return
-        for before, token in zip((None, *self.tokens), self.tokens, strict=False):
+        number = self._token_at(span[0])
+        for token in self.tokens[number : number + 1]:
+            before = self.tokens[number - 1] if number else None
             if token.start != span[0]:
                 continue
             if label and before is not None and before.is_word("as") and token.kind is TokenKind.WORD:
@@ -265,14 +337,6 @@ class Body:
             )
             if reserved or token.kind not in (TokenKind.WORD, TokenKind.QUOTED):
                 raise _syntax_error(self.text, self.text.text, self.tokens, token.start)
-
-    def follows(self, node: exp.Expr, *words: str) -> bool:
-        """Returns whether the token before `node`, parentheses aside, is one of `words`."""
-        span = self.span(node)
-        before = [token for token in self.tokens if span is not None and token.end <= span[0]]
-        while before and before[-1].is_symbol("("):
-            before.pop()
-        return bool(before) and before[-1].is_word(*words)
 
     def follows_directly(self, node: exp.Expr, word: str) -> bool:
         """Returns whether the token right before `node` is `word`."""
@@ -347,7 +411,7 @@ def _parse(text: SqlText, sql: str) -> Body:
     sql, hints = cut_hints(sql, tokens_of(sql), text.offset)
     tokens = tokens_of(sql)
     try:
-        theirs = _DIALECT.tokenize(sql)
+        theirs = _DIALECT.tokenize(_without_constants(sql, tokens))
     except TokenError:
         raise InvalidSyntax("syntax error: the text cannot be split into tokens", position=text.offset + 1) from None
     _check_tokens(text, sql, tokens, theirs)
@@ -377,6 +441,17 @@ def _parse(text: SqlText, sql: str) -> Body:
         if isinstance(node, exp.Command):
             raise InvalidSyntax("syntax error: this is not a query", position=text.offset + 1)
     return Body(tree, SqlText(sql, text.offset, text.parameters_before), tokens, hints)
+
+
+def _without_constants(sql: str, tokens: tuple[Token, ...]) -> str:
+    """Returns the text with one number in the place of each list of constants; nothing else moves."""
+    pieces: list[str] = []
+    at = 0
+    for token in tokens:
+        if token.kind is TokenKind.CONSTANTS:
+            pieces += [sql[at : token.start], "0".ljust(token.end - token.start)]
+            at = token.end
+    return "".join([*pieces, sql[at:]])
 
 
 def _with_plain_literals(sql: str) -> str:
@@ -422,18 +497,23 @@ def _check_tokens(text: SqlText, sql: str, ours: tuple[Token, ...], theirs: Iter
 
 
 def _with_operators(ours: tuple[Token, ...], theirs: list[TheirToken]) -> list[TheirToken]:
-    """Returns sqlglot's tokens with every operator that has no place of its own in the grammar as one token."""
+    """Returns sqlglot's tokens with every operator that has no place of its own in the grammar as one token.
+
+    So are lists of constants, which become a node that only `IN` knows (`sql/constant_lists.py`).
+    """
     operators = {
-        token.start: token
+        token.start: (_OTHER_OPERATOR, token)
         for token in ours
         if token.kind is TokenKind.SYMBOL and token.value not in _ORDINARY and set(token.value) <= _OPERATOR_CHARACTERS
     }
+    lists = {token.start: (_CONSTANTS, token) for token in ours if token.kind is TokenKind.CONSTANTS}
+    single = operators | lists
     found: list[TheirToken] = []
     behind = -1
     for token in theirs:
-        own = operators.get(token.start)
-        if own is not None:
-            found.append(TheirToken(_OTHER_OPERATOR, own.value, token.line, token.col, own.start, own.end - 1))
+        if token.start in single:
+            kind, own = single[token.start]
+            found.append(TheirToken(kind, own.value, token.line, token.col, own.start, own.end - 1))
             behind = own.end
         elif token.start >= behind:
             found.append(token)
@@ -493,8 +573,3 @@ def _own_span(node: exp.Expr) -> tuple[int, int] | None:
     if "start" in meta and "end" in meta:
         return meta["start"], meta["end"] + 1
     return None
-
-
-def _nodes(node: exp.Expr) -> Iterable[exp.Expr]:
-    found: Iterable[exp.Expr] = node.walk()
-    return found

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from mz_dagster.plan.functions import (
     OVERLOADS,
     POLYMORPHIC,
+    CastContext,
     Failure,
     Unknown,
+    cast,
     resolve_date_part,
     resolve_date_trunc,
     resolve_extract,
@@ -20,19 +21,38 @@ from mz_dagster.plan.functions import (
 )
 from mz_dagster.plan.rewriting import can_fail
 from mz_dagster.plan.scalar import Call, If, Literal, Scalar, now
-from mz_dagster.plan.types import TEXT, TIMESTAMPTZ, Kind, ScalarType
-from mz_dagster.sql.aggregates import AGGREGATES, bind_aggregate, bind_grouping, call_syntax
-from mz_dagster.sql.binding import Bound, argument_type, name_of, only
+from mz_dagster.plan.types import (
+    BOOL,
+    DATE,
+    FLOAT4,
+    FLOAT8,
+    INT2,
+    INT4,
+    INT8,
+    JSONB,
+    TEXT,
+    TIMESTAMPTZ,
+    UUID,
+    Kind,
+    ScalarType,
+)
+from mz_dagster.sql.aggregates import AGGREGATES, bind_aggregate, bind_grouping
+from mz_dagster.sql.binding import Bound, argument_type, name_of, only, unwrapped
+from mz_dagster.sql.call_syntax import call_syntax
 from mz_dagster.sql.errors import UndefinedFunction, UnsupportedForm, WrongObjectKind, error_of, suggestion
+from mz_dagster.sql.expression_binder import ExpressionBinder
 from mz_dagster.sql.jsonb_calls import JSONB_CALLS, bind_jsonb_call
-from mz_dagster.sql.moment_calls import bind_at_time_zone, bind_make_interval
+from mz_dagster.sql.moment_calls import (
+    bind_at_time_zone,
+    bind_date_trunc_in_zone,
+    bind_field,
+    bind_in_zone,
+    bind_make_interval,
+)
 from mz_dagster.sql.refusals import refusal_of, refusal_of_function
 from mz_dagster.sql.set_functions import bind_set_item, is_set_function
 from mz_dagster.sql.text_calls import TEXT_CALLS, bind_text_call
 from mz_dagster.sql.windows import WINDOW_FUNCTIONS, bind_window, requires_over
-
-if TYPE_CHECKING:
-    from mz_dagster.sql.expressions import Expressions
 
 _SPECIAL = ("coalesce", "greatest", "least", "nullif", "concat", "concat_ws", "extract", "date_part", "date_trunc")
 #: The time of the reader, by its name and by its older one.
@@ -41,7 +61,7 @@ _READING_TIME = ("mz_now", "mz_logical_timestamp")
 _CLOCK = ("now", "transaction_timestamp", "statement_timestamp")
 
 
-def bind_call(binder: Expressions, node: exp.Expr) -> Bound:
+def bind_call(binder: ExpressionBinder, node: exp.Expr) -> Bound:
     """Returns the application of a function."""
     body, position = binder.body, binder.body.position(node)
     match node:
@@ -81,9 +101,9 @@ def trim_name(node: exp.Trim) -> str:
     return {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position")), "btrim")
 
 
-def _modified(binder: Expressions, node: exp.Expr, position: int) -> Bound:
+def _modified(binder: ExpressionBinder, node: exp.Expr, position: int) -> Bound:
     """Returns the call with FILTER, WITHIN GROUP or IGNORE NULLS, which only aggregates take without OVER."""
-    call = call_syntax(binder, node)
+    call = call_syntax(binder.body, node)
     if call.name in AGGREGATES or call.within:
         return bind_aggregate(binder, call)
     if call.name in WINDOW_FUNCTIONS:
@@ -93,7 +113,7 @@ def _modified(binder: Expressions, node: exp.Expr, position: int) -> Bound:
     )
 
 
-def _named(binder: Expressions, node: exp.Anonymous, position: int) -> Bound:
+def _named(binder: ExpressionBinder, node: exp.Anonymous, position: int) -> Bound:
     name = name_of(node.this)
     only(binder.body, node, "this", "expressions", "name", what="this form of call")
     refused = refusal_of_function(binder.body, node, name)
@@ -102,7 +122,7 @@ def _named(binder: Expressions, node: exp.Anonymous, position: int) -> Bound:
     if is_set_function(name):
         return bind_set_item(binder, node)
     if name in AGGREGATES:
-        return bind_aggregate(binder, call_syntax(binder, node))
+        return bind_aggregate(binder, call_syntax(binder.body, node))
     if name == "grouping":
         return bind_grouping(binder, node.expressions, position)
     if name in WINDOW_FUNCTIONS:
@@ -129,6 +149,17 @@ def _named(binder: Expressions, node: exp.Anonymous, position: int) -> Bound:
             return _coalesce(binder, arguments, position)
         case "nullif" if len(arguments) == 2:
             return _nullif(binder, arguments, position)
+        case "round" if len(arguments) == 2:
+            return _round(binder, arguments, position)
+        case "date_trunc" if len(arguments) == 3:
+            return bind_date_trunc_in_zone(binder, arguments, position)
+        case "make_timestamptz" if len(arguments) == 7:
+            parts = [binder.bind(one) for one in arguments[:6]]
+            moment = binder.applied(resolve_function("make_timestamp", [argument_type(one) for one in parts]), parts,
+                                    position)  # fmt: skip
+            return bind_in_zone(binder, arguments[6], moment, position)
+        case _ if name in _CAST_CALLS and len(arguments) == 1:
+            return _cast_call(binder, _CAST_CALLS[name], arguments[0], position)
         case "date_part" | "date_trunc" if len(arguments) == 2:
             return _dated(binder, name, arguments, position)
         case _ if name in TEXT_CALLS:
@@ -139,7 +170,7 @@ def _named(binder: Expressions, node: exp.Anonymous, position: int) -> Bound:
             return _call(binder, name, arguments, position)
 
 
-def _clock(binder: Expressions, node: exp.Expr) -> Bound:
+def _clock(binder: ExpressionBinder, node: exp.Expr) -> Bound:
     """Returns the statement's own time, which a definition does not have."""
     if binder.binding.clock is not None:
         return Literal(binder.binding.clock, TIMESTAMPTZ)
@@ -147,7 +178,7 @@ def _clock(binder: Expressions, node: exp.Expr) -> Bound:
     raise refused or refusal_of(binder.body, node)
 
 
-def _call(binder: Expressions, name: str, nodes: Sequence[exp.Expr], position: int) -> Scalar:
+def _call(binder: ExpressionBinder, name: str, nodes: Sequence[exp.Expr], position: int) -> Scalar:
     arguments = [binder.bind(one) for one in nodes]
     types = [argument_type(one) for one in arguments]
     if name not in OVERLOADS and name not in _SPECIAL and name not in POLYMORPHIC:
@@ -163,7 +194,36 @@ def _call(binder: Expressions, name: str, nodes: Sequence[exp.Expr], position: i
     return binder.applied(resolve_function(name, types, literals), arguments, position, nodes)
 
 
-def _coalesce(binder: Expressions, nodes: Sequence[exp.Expr], position: int) -> Bound:
+def _round(binder: ExpressionBinder, nodes: Sequence[exp.Expr], position: int) -> Scalar:
+    """Returns a number rounded; of a double by way of numeric the numeric has as many digits as are left."""
+    value, digits = unwrapped(nodes[0]), binder.bind(nodes[1])
+    known = digits.value if isinstance(digits, Literal) else None
+    if type(value) is exp.Cast and isinstance(known, int) and 0 <= known <= 38:
+        bounds = [binder.cast(value, known), digits]
+        types = [argument_type(one) for one in bounds]
+        return binder.applied(resolve_function("round", types, [None, known]), bounds, position, nodes)
+    return _call(binder, "round", nodes, position)
+
+
+#: Types whose names are called as functions.
+_CAST_CALLS = {
+    "bool": BOOL, "int2": INT2, "int4": INT4, "int8": INT8, "float4": FLOAT4, "float8": FLOAT8, "text": TEXT,
+    "date": DATE, "timestamptz": TIMESTAMPTZ, "jsonb": JSONB, "uuid": UUID,
+}  # fmt: skip
+
+
+def _cast_call(binder: ExpressionBinder, target: ScalarType, node: exp.Expr, position: int) -> Scalar:
+    """Returns `type(x)`, which is a cast."""
+    bound = binder.bind(node)
+    if isinstance(bound, Unknown):
+        return binder.literal(bound, target, node)
+    found = cast(bound.type, target, CastContext.EXPLICIT)
+    if isinstance(found, Failure):
+        raise error_of(found, position)
+    return found.apply(bound)
+
+
+def _coalesce(binder: ExpressionBinder, nodes: Sequence[exp.Expr], position: int) -> Bound:
     if not nodes:
         raise UndefinedFunction("function coalesce() does not exist", position=position)
     bounds = [binder.bind(one) for one in nodes]
@@ -193,7 +253,7 @@ def _comparable_family(type_: ScalarType) -> frozenset[Kind]:
     return next((one for one in _FAMILIES if type_.kind in one), frozenset((type_.kind,)))
 
 
-def _nullif(binder: Expressions, nodes: Sequence[exp.Expr], position: int) -> Bound:
+def _nullif(binder: ExpressionBinder, nodes: Sequence[exp.Expr], position: int) -> Bound:
     arguments = [binder.bind(one) for one in nodes]
     test = binder.operator("=", arguments, position)
     assert isinstance(test, Call)
@@ -207,26 +267,19 @@ def _nullif(binder: Expressions, nodes: Sequence[exp.Expr], position: int) -> Bo
     return If(test, Literal(None, value.type), value)
 
 
-def _dated(binder: Expressions, name: str, nodes: Sequence[exp.Expr], position: int) -> Bound:
-    field = binder.bind(nodes[0])
-    if not isinstance(field, Unknown) or field.text is None:
-        raise UnsupportedForm(
-            f"{name}() of a field that is not a literal is not supported",
-            detail="What it returns depends on the field.",
-            hint=f"Write {name}('year', x), for example.",
-            position=binder.body.position(nodes[0]),
-        )
+def _dated(binder: ExpressionBinder, name: str, nodes: Sequence[exp.Expr], position: int) -> Bound:
+    field = bind_field(binder, name, nodes[0])
     argument = binder.bind(nodes[1])
     type_ = argument_type(argument)
     if name == "date_trunc":
-        return binder.applied(resolve_date_trunc(field.text, type_), [argument], position)
-    found = resolve_date_part(field.text, type_)
+        return binder.applied(resolve_date_trunc(field, type_), [argument], position)
+    found = resolve_date_part(field, type_)
     if isinstance(found, Failure):
         raise error_of(found, position)
     resolved, to_float = found
     return to_float.apply(binder.applied(resolved, [argument], position))
 
 
-def _extract(binder: Expressions, field: str, node: exp.Expr, position: int) -> Bound:
+def _extract(binder: ExpressionBinder, field: str, node: exp.Expr, position: int) -> Bound:
     argument = binder.bind(node)
     return binder.applied(resolve_extract(field.lower(), argument_type(argument)), [argument], position)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from mz_dagster.plan.functions import type_name
-from mz_dagster.plan.relation import Join, Reduce, Relation, Threshold, TopK, Window, inputs_of
+from mz_dagster.plan.relation import Join, Reduce, Relation, Threshold, TopK, Window, inputs_of, query_of
 from mz_dagster.plan.representations import REPRESENTATIONS
 from mz_dagster.plan.rewriting import scalars_of
 from mz_dagster.plan.scalar import Subquery, walk
@@ -34,13 +34,18 @@ def check_order(types: Iterable[ScalarType], position: int | None) -> None:
 
 
 def _nodes(relation: Relation) -> Iterator[Relation]:
-    yield relation
-    for one in inputs_of(relation):
-        yield from _nodes(one)
-    for scalar in scalars_of(relation):
-        for part in walk(scalar):
-            if isinstance(part, Subquery):
-                yield from _nodes(part.relation)
+    """Yields all nodes of a plan and of its subqueries, each once."""
+    seen: set[int] = set()
+    waiting = [relation]
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        yield one
+        waiting += inputs_of(one)
+        parts = (part for scalar in scalars_of(one) for part in walk(scalar))
+        waiting += (query_of(part) for part in parts if isinstance(part, Subquery))
 
 
 def _grouped(relation: Relation) -> Iterable[ScalarType]:

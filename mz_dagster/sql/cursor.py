@@ -153,6 +153,17 @@ class Cursor:
         self.at = stop
         return SqlText(self.source[start:end], start, before)
 
+    def parenthesized(self) -> SqlText:
+        """Moves past what stands in parentheses, and returns its text without them."""
+        if not self.current.is_symbol("("):
+            raise self.unexpected('"("')
+        opening = self.at
+        self.skip_balanced()
+        behind, self.at = self.at, opening + 1
+        text = self.text_until(behind - 1)
+        self.at = behind
+        return text
+
     def index_of(self, *words: str) -> int:
         """Returns the index of the first place, outside parentheses, where `words` stand; else that of the end."""
         depth = 0

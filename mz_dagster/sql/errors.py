@@ -34,6 +34,12 @@ class UndefinedColumn(ProgrammingError):
     sqlstate = "42703"
 
 
+class BadCharacter(DataError):
+    """Reports a character that no text can hold."""
+
+    sqlstate = "22021"
+
+
 class UndefinedFunction(ProgrammingError):
     """Reports that no function or operator fits the name and the argument types."""
 
@@ -218,6 +224,48 @@ class InvalidParameterValue(DataError):
     """Reports an argument outside what a function takes."""
 
     sqlstate = "22023"
+
+
+class DuplicateObject(ProgrammingError):
+    """Reports a name of a constraint that another of its table bears."""
+
+    sqlstate = "42710"
+
+
+class UndefinedObject(ProgrammingError):
+    """Reports a name of a constraint that its table does not have."""
+
+    sqlstate = "42704"
+
+
+class UniqueViolation(IntegrityError):
+    """Reports a row that is equal to another in a key."""
+
+    sqlstate = "23505"
+
+
+class CheckViolation(IntegrityError):
+    """Reports a row that makes a condition of its table false."""
+
+    sqlstate = "23514"
+
+
+class CardinalityViolation(ProgrammingError):
+    """Reports a row that one statement would change twice."""
+
+    sqlstate = "21000"
+
+
+class InvalidSchemaName(ProgrammingError):
+    """Reports a schema that does not exist."""
+
+    sqlstate = "3F000"
+
+
+class GeneratedAlways(ProgrammingError):
+    """Reports a value for a column that generates its own."""
+
+    sqlstate = "428C9"
 
 
 class NullNotAllowed(IntegrityError):

@@ -1,65 +1,51 @@
 """Binds scalar expressions: syntax to typed, total scalars with PostgreSQL's semantics.
 
-Owns the meaning of every expression form. A bare quoted literal, NULL or string parameter stays `Unknown` until its
-context decides its type. What an operator or function means is asked of `plan/functions`. Forms without exact
-semantics are refused at their position, each with its reason.
+Owns which forms of expression there are, and the meaning of those that have no module of their own. What an operator
+or function means is asked of `plan/functions`. Forms without exact semantics are refused at their position, each with
+its reason.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from sqlglot import exp
 
 from mz_dagster.plan.functions import (
     CastContext,
     Failure,
-    Resolved,
     Unknown,
     cast,
     common_type,
-    literal_of,
     numeric_literal,
     resolve_function,
-    resolve_operator,
     type_name,
 )
 from mz_dagster.plan.scalar import If, Literal, Scalar
-from mz_dagster.plan.types import BOOL, FLOAT8, TEXT, Kind, ScalarType, array_of, numeric
-from mz_dagster.sql.aggregates import AggregateCalls
+from mz_dagster.plan.types import BOOL, FLOAT8, UNCONSTRAINED, Kind, ScalarType, array_of, numeric
 from mz_dagster.sql.array_forms import bind_array, bind_bracket
-from mz_dagster.sql.binding import Binding, Bound, argument_type, name_of, only, unwrapped
+from mz_dagster.sql.binding import Bound, argument_type, name_of, only, unwrapped
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.calls import bind_call
+from mz_dagster.sql.constant_lists import bind_among, constant_nodes
 from mz_dagster.sql.enclosing import named
 from mz_dagster.sql.errors import (
-    CannotCoerce,
-    DatatypeMismatch,
     InvalidSyntax,
     UndefinedFunction,
     UnsupportedForm,
     error_of,
 )
+from mz_dagster.sql.expression_binder import CASTS_HINT, ExpressionBinder
+from mz_dagster.sql.lexer import TokenKind
 from mz_dagster.sql.moment_calls import bind_at_time_zone, bind_overlaps
-from mz_dagster.sql.moments import bind_interval, with_moments
+from mz_dagster.sql.moments import bind_interval
 from mz_dagster.sql.parameters import negated_literal
 from mz_dagster.sql.refusals import refusal_of
-from mz_dagster.sql.row_values import (
-    bind_compared_rows,
-    bind_field,
-    bind_record,
-    bind_row,
-    compared_records,
-    null_test,
-    records_distinct,
-    row_comparison,
-    row_nodes,
-    rows_distinct,
-    whole_row,
-)
-from mz_dagster.sql.scope import Scope
-from mz_dagster.sql.set_functions import SetCalls
+from mz_dagster.sql.row_comparison import null_test
+from mz_dagster.sql.row_predicates import bind_compared_rows, bind_row_between, bind_row_in, rows_distinct
+from mz_dagster.sql.row_values import bind_field, bind_record, row_nodes, whole_row
 from mz_dagster.sql.subqueries import (
     bind_array_query,
     bind_exists,
@@ -71,7 +57,6 @@ from mz_dagster.sql.subqueries import (
     quantified_by,
 )
 from mz_dagster.sql.type_names import TypeName, type_name_of
-from mz_dagster.sql.windows import WindowCalls
 
 _BINARY: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -89,34 +74,14 @@ _BINARY: dict[type[exp.Expr], str] = {
     exp.DPipe: "||",
 }
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
-_BINARY_COMPARISONS = frozenset(_BINARY[one] for one in _COMPARISONS)
-_NUMBERS = (Kind.INT2, Kind.INT4, Kind.INT8, Kind.FLOAT4, Kind.FLOAT8, Kind.NUMERIC)
-_CASTS_HINT = "You might need to add explicit type casts."
+_NUMBERS = (Kind.INT2, Kind.INT4, Kind.INT8, Kind.FLOAT4, Kind.FLOAT8, Kind.NUMERIC, Kind.UNCONSTRAINED)
 #: What sqlglot sets although the text does not say it.
 _IGNORED = ("safe", "typed", "big_int", "negate")
 
 
 @dataclass(slots=True)
-class Expressions:
-    """Binds the expressions of one place of a query.
-
-    Attributes:
-        binding: The statement's state.
-        body: The text.
-        scope: What can be named here.
-        clause: For errors: `SELECT`, `WHERE`, `JOIN/ON`, `VALUES`.
-        aggregates: Takes the aggregates; None where none may stand.
-        windows: Takes the window functions; None where none may stand.
-        sets: Takes the functions that return rows; None where none may stand.
-    """
-
-    binding: Binding
-    body: Body
-    scope: Scope
-    clause: str = "SELECT"
-    aggregates: AggregateCalls | None = None
-    windows: WindowCalls | None = None
-    sets: SetCalls | None = None
+class Expressions(ExpressionBinder):
+    """Binds the expressions of one place of a query: every form that there is."""
 
     def bind(self, node: exp.Expr) -> Bound:
         """Returns the scalar, or the literal whose type is still open."""
@@ -124,102 +89,6 @@ class Expressions:
             if isinstance(node, kind):
                 return rule(self, node)
         raise refusal_of(self.body, node)
-
-    def typed(self, node: exp.Expr) -> Scalar:
-        """Returns the scalar; an open literal is text."""
-        return self.as_type(self.bind(node), None, node)
-
-    def boolean(self, node: exp.Expr, what: str) -> Scalar:
-        """Returns a scalar that must be boolean; `what` is the clause that wants it."""
-        bound = self.bind(node)
-        if isinstance(bound, Unknown):
-            return self.literal(bound, BOOL, node)
-        if bound.type != BOOL:
-            raise DatatypeMismatch(
-                f"argument of {what} must be type boolean, not type {type_name(bound.type)}",
-                position=self.body.position(node),
-            )
-        return bound
-
-    def as_type(self, bound: Bound, target: ScalarType | None, node: exp.Expr, what: str = "") -> Scalar:
-        """Returns `bound` implicitly cast to `target`, by default its own type."""
-        if isinstance(bound, Unknown):
-            return self.literal(bound, target or TEXT, node)
-        if target is None:
-            return bound
-        found = cast(bound.type, target, CastContext.IMPLICIT)
-        if isinstance(found, Failure):
-            message = f"{what} could not convert type {type_name(bound.type)} to {type_name(target)}".strip()
-            raise CannotCoerce(message, position=self.body.position(node))
-        return found.apply(bound)
-
-    def literal(self, unknown: Unknown, target: ScalarType, node: exp.Expr, *, assigned: bool = False) -> Literal:
-        """Returns the literal of type `target` that a bare literal spells; `assigned` as for `literal_of`."""
-        found = literal_of(unknown.text, target, assigned=assigned)
-        if isinstance(found, Failure):
-            raise error_of(found, self.body.position(node))
-        return found
-
-    def common(self, nodes: Sequence[exp.Expr], bounds: Sequence[Bound], what: str) -> tuple[Scalar, ...]:
-        """Returns all of `bounds` cast to the one type that they have in common."""
-        target = common_type([argument_type(one) for one in bounds], what)
-        if isinstance(target, Failure):
-            raise error_of(target, self.body.position(self._first_other(nodes, bounds)))
-        return tuple(self.as_type(bound, target, node, what) for node, bound in zip(nodes, bounds, strict=True))
-
-    def _first_other(self, nodes: Sequence[exp.Expr], bounds: Sequence[Bound]) -> exp.Expr:
-        types = [None if isinstance(one, Unknown) else one.type for one in bounds]
-        first = next(one for one in types if one is not None)
-        for node, type_ in zip(nodes, types, strict=True):
-            if type_ is not None and isinstance(common_type([first, type_]), Failure):
-                return node
-        return nodes[0]
-
-    def cast_to(self, bound: Bound, target: ScalarType, node: exp.Expr, *, assigned: bool = False) -> Scalar:
-        """Returns `bound` explicitly cast to `target`, or as an assignment casts."""
-        if isinstance(bound, Unknown):
-            return self.literal(bound, target, node)
-        found = cast(bound.type, target, CastContext.ASSIGNMENT if assigned else CastContext.EXPLICIT)
-        if isinstance(found, Failure):
-            raise error_of(found, self.body.position(node))
-        return found.apply(bound)
-
-    def operator(
-        self, symbol: str, arguments: Sequence[Bound], position: int, nodes: Sequence[exp.Expr] = ()
-    ) -> Scalar:
-        """Returns the application of an operator."""
-        records = [one for one in arguments if not isinstance(one, Unknown) and one.type.kind is Kind.RECORD]
-        if len(records) == 2 and symbol in _BINARY_COMPARISONS:
-            return compared_records(self, symbol, records[0], records[1], position)
-        if len(records) == 2 and symbol.endswith("distinct from"):
-            return records_distinct(self, symbol, records[0], records[1], position)
-        arguments = with_moments(symbol, arguments)
-        literals = [one.value if isinstance(one, Literal) else None for one in arguments]
-        resolved = resolve_operator(symbol, [argument_type(one) for one in arguments], literals)
-        return self.applied(resolved, arguments, position, nodes)
-
-    def connected(self, word: str, tests: Sequence[Scalar], position: int) -> Scalar:
-        """Returns the tests, of which there is one at least, connected by `and` or `or`."""
-        return tests[0] if len(tests) == 1 else self.operator(word, tests, position)
-
-    def applied(
-        self,
-        resolved: Resolved | Failure,
-        arguments: Sequence[Bound],
-        position: int,
-        nodes: Sequence[exp.Expr] = (),
-    ) -> Scalar:
-        """Returns the call, or raises what kept it from being one: at the literal of `nodes` that is to blame."""
-        if isinstance(resolved, Failure):
-            hint = _CASTS_HINT if resolved.sqlstate == "42883" else None
-            raise error_of(resolved, position, hint=hint)
-        call = resolved.apply(arguments)
-        if isinstance(call, Failure):
-            for argument, type_, node in zip(arguments, resolved.argument_types, nodes, strict=False):
-                if isinstance(argument, Unknown) and isinstance(literal_of(argument.text, type_), Failure):
-                    raise error_of(call, self.body.position(node))
-            raise error_of(call, position)
-        return call
 
     # One method per form of expression.
 
@@ -274,10 +143,14 @@ class Expressions:
         return named(self.scope, self.binding.enclosing, qualifier, name_of(node.this), position)
 
     def _negative(self, node: exp.Neg) -> Bound:
-        if isinstance(node.this, exp.Literal) and not node.this.is_string:
-            literal = self._literal(node.this)
+        inner, minus = unwrapped(node.this), True
+        while isinstance(inner, exp.Neg):
+            inner, minus = unwrapped(inner.this), not minus
+        if isinstance(inner, exp.Literal) and not inner.is_string:
+            # Signs and a number are one literal, which is typed by its value: the least integers exist.
+            literal = self._literal(inner)
             if isinstance(literal, Literal):
-                return negated_literal(literal)
+                return negated_literal(literal) if minus else literal
         return self.operator("-", [self.bind(node.this)], self.body.position(node))
 
     def _positive(self, node: exp.Expr, position: int) -> Scalar:
@@ -287,7 +160,7 @@ class Expressions:
             return self.literal(bound, FLOAT8, node)
         if bound.type.kind not in _NUMBERS:
             shown = type_name(bound.type)
-            raise UndefinedFunction(f"operator does not exist: + {shown}", hint=_CASTS_HINT, position=position)
+            raise UndefinedFunction(f"operator does not exist: + {shown}", hint=CASTS_HINT, position=position)
         return bound
 
     def _binary(self, node: exp.Binary) -> Bound:
@@ -383,7 +256,7 @@ class Expressions:
         only(self.body, node, "this", "low", "high", what="this form of BETWEEN")
         position = self.body.position(node)
         if row_nodes(node.this) is not None:
-            return self._row_between(node, position)
+            return bind_row_between(self, node)
         value = self.bind(node.this)
         bounds: list[Scalar] = []
         for part, symbol in (("low", ">="), ("high", "<=")):
@@ -401,32 +274,23 @@ class Expressions:
         if query is not None:
             return bind_in_subquery(self, node, query)
         position = self.body.position(node)
-        nodes = [node.this, *node.expressions]
-        if any(isinstance(one, exp.Query) for one in nodes):
+        if any(isinstance(one, exp.Query) for one in node.expressions):
             raise refusal_of(self.body, node)
+        constants = next((one for one in node.expressions if isinstance(one, exp.RawString)), None)
+        nodes = list(node.expressions) if constants is None else constant_nodes(self.body, constants)
         if row_nodes(node.this) is not None:
-            return self._row_in(node, position)
-        left, *items = [self.bind(one) for one in nodes]
+            return bind_row_in(self, node, nodes)
+        left = self.bind(node.this)
+        if constants is not None:
+            found = bind_among(left, constants, lambda one: self.operator("=", [left, one], position))
+            if found is not None:
+                return found
+        items = [self.bind(one) for one in nodes]
         shared = common_type([argument_type(one) for one in (left, *items)], "IN")
         tests: list[Scalar] = []
-        for item_node, item in zip(nodes[1:], items, strict=True):
+        for item_node, item in zip(nodes, items, strict=True):
             right = item if isinstance(shared, Failure) else self.as_type(item, shared, item_node, "IN")
             tests.append(self.operator("=", [left, right], position, [node.this, item_node]))
-        return self.connected("or", tests, position)
-
-    def _row_between(self, node: exp.Between, position: int) -> Bound:
-        rows = [[bound for bound, _ in bind_row(self, node.args[part])] for part in ("this", "low", "high")]
-        bounds = ((">=", rows[1]), ("<=", rows[2]))
-        tests = [row_comparison(self, symbol, rows[0], bound, position) for symbol, bound in bounds]
-        return self.operator("and", tests, position)
-
-    def _row_in(self, node: exp.In, position: int) -> Bound:
-        left = [bound for bound, _ in bind_row(self, node.this)]
-        tests: list[Scalar] = []
-        for one in node.expressions:
-            if row_nodes(one) is None:
-                raise refusal_of(self.body, one)
-            tests.append(row_comparison(self, "=", left, [bound for bound, _ in bind_row(self, one)], position))
         return self.connected("or", tests, position)
 
     def _case(self, node: exp.Case) -> Bound:
@@ -451,6 +315,10 @@ class Expressions:
         return otherwise
 
     def _cast(self, node: exp.Cast) -> Bound:
+        return self.cast(node)
+
+    def cast(self, node: exp.Cast, scale: int | None = None) -> Bound:
+        """Returns a cast; one to numeric without a scale of what has none of its own rounds to `scale`."""
         if type(node) is not exp.Cast:
             raise refusal_of(self.body, node)
         only(self.body, node, "this", "to", *_IGNORED)
@@ -465,15 +333,18 @@ class Expressions:
         inner = unwrapped(node.this)
         if isinstance(inner, exp.Array) and named.is_array and not named.is_open:
             return bind_array(self, inner, named.scalar_type)
+        number = _number(inner)
+        if number is not None and not named.is_open and named.scalar_type.kind in (Kind.FLOAT4, Kind.FLOAT8):
+            return self.literal(Unknown(number), named.scalar_type, node.this)
         bound = self.bind(node.this)
         if isinstance(bound, Unknown):
-            return self.literal(bound, named.type_of_text(bound.text), node.this)
-        found = cast(bound.type, self._cast_target(named, bound.type, node), CastContext.EXPLICIT)
+            return self.literal(bound, named.type_of_text(bound.text), node.this, rounds=not named.is_open)
+        found = cast(bound.type, self._cast_target(named, bound.type, node, scale), CastContext.EXPLICIT)
         if isinstance(found, Failure):
             raise error_of(found, self.body.position(node))
         return found.apply(bound)
 
-    def _cast_target(self, named: TypeName, source: ScalarType, node: exp.Cast) -> ScalarType:
+    def _cast_target(self, named: TypeName, source: ScalarType, node: exp.Cast, scale: int | None = None) -> ScalarType:
         if not named.is_open:
             return named.scalar_type
         if named.is_array and source.element is not None:
@@ -481,13 +352,23 @@ class Expressions:
         if source.kind in (Kind.NUMERIC, Kind.INT2, Kind.INT4, Kind.INT8):
             return numeric(source.scale)
         if source.kind in (Kind.TEXT, Kind.FLOAT4, Kind.FLOAT8, Kind.JSONB):
-            raise UnsupportedForm(
-                f"a cast of {type_name(source)} to numeric without a scale is not supported",
-                detail="The scale of a numeric is fixed when bound.",
-                hint="Write numeric(38, 6), for example.",
-                position=self.body.position(node),
-            )
-        return named.scalar_type
+            if scale is not None:
+                return numeric(scale)
+            return UNCONSTRAINED
+        return UNCONSTRAINED if source.kind is Kind.UNCONSTRAINED else named.scalar_type
+
+    def _concat(self, node: exp.Concat) -> Bound:
+        """Returns literals on lines of their own, which are one literal."""
+        first = self.body.span(node.expressions[0])
+        tokens = () if first is None else self.body.tokens_from(first[0], len(node.expressions))
+        between = (self.body.text.text[one.end : other.start] for one, other in pairwise(tokens))
+        if (
+            not tokens
+            or any(one.kind is not TokenKind.STRING for one in tokens)
+            or not all("\n" in one for one in between)
+        ):
+            raise refusal_of(self.body, node)
+        return Unknown("".join(one.this for one in node.expressions))
 
     def _like(self, node: exp.Like | exp.ILike) -> Bound:
         return self._matched(node, None)
@@ -567,6 +448,14 @@ def _refusal_of_bare_name(body: Body, node: exp.Column) -> UnsupportedForm | Non
     return None
 
 
+def _number(node: exp.Expr) -> str | None:
+    """Returns the text of a number as it is written, with its sign; None if it is something else."""
+    if isinstance(node, exp.Neg):
+        number = _number(unwrapped(node.this))
+        return None if number is None or number.startswith("-") else f"-{number}"
+    return str(node.this) if isinstance(node, exp.Literal) and not node.is_string else None
+
+
 _RULES: tuple[tuple[type[exp.Expr] | tuple[type[exp.Expr], ...], Callable[..., Bound]], ...] = (
     (exp.Paren, Expressions._paren),
     (exp.Tuple, Expressions._row),
@@ -597,6 +486,7 @@ _RULES: tuple[tuple[type[exp.Expr] | tuple[type[exp.Expr], ...], Callable[..., B
     (exp.Case, Expressions._case),
     (exp.Dot, Expressions._qualified_call),
     (exp.Cast, Expressions._cast),
+    (exp.Concat, Expressions._concat),
     ((exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls), Expressions._call),
     (
         (exp.Anonymous, exp.CurrentTimestamp, exp.Extract, exp.Substring, exp.Trim, exp.StrPosition, exp.Overlay),

@@ -395,12 +395,6 @@ class FromBinder:
         else:
             only(self.body, node, "expressions", "alias")
             query = node
-        if alias is None:
-            raise InvalidSyntax(
-                "subquery in FROM must have an alias",
-                hint="For example, FROM (SELECT ...) AS foo.",
-                position=self.body.position(query if isinstance(node, exp.Lateral) else node),
-            )
         relation, own = self.bind_query(query, self)
         return self._aliased(relation, own, alias, names, node)
 
@@ -420,7 +414,7 @@ class FromBinder:
         return (name_of(alias.this) if alias.this is not None else None), [name_of(one) for one in columns]
 
     def _aliased(
-        self, relation: Relation, own: tuple[str, ...], alias: str, names: list[str], node: exp.Expr
+        self, relation: Relation, own: tuple[str, ...], alias: str | None, names: list[str], node: exp.Expr
     ) -> Source:
         if len(names) > len(own):
             raise InvalidColumnReference(

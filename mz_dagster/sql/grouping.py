@@ -34,9 +34,10 @@ from mz_dagster.plan.rewriting import projected_to
 from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery
 from mz_dagster.plan.semijoin import ONE_ROW, with_literals, with_scalars
 from mz_dagster.plan.types import TEXT, Column, RelationType
-from mz_dagster.sql.aggregates import AGGREGATES, Core, Grouping
+from mz_dagster.sql.aggregates import AGGREGATES
 from mz_dagster.sql.binding import Binding, name_of
 from mz_dagster.sql.body_parser import Body
+from mz_dagster.sql.collected_calls import Core, Grouping
 from mz_dagster.sql.errors import (
     AmbiguousColumn,
     GroupingError,
@@ -44,9 +45,9 @@ from mz_dagster.sql.errors import (
     UnsupportedForm,
     WindowingError,
 )
-from mz_dagster.sql.expressions import Expressions
+from mz_dagster.sql.expression_binder import ExpressionBinder
 from mz_dagster.sql.grouping_sets import GroupBy
-from mz_dagster.sql.ordering import OutputColumns, bare_name, ordinal_of
+from mz_dagster.sql.output_columns import OutputColumns, bare_name, ordinal_of
 from mz_dagster.sql.placeholders import (
     AGGREGATE_BASE,
     has_aggregate,
@@ -59,7 +60,7 @@ from mz_dagster.sql.placeholders import (
 from mz_dagster.sql.scope import Scope
 
 
-def group_key(binder: Expressions, node: exp.Expr, outputs: OutputColumns, taken: dict[int, Scalar]) -> Scalar:
+def group_key(binder: ExpressionBinder, node: exp.Expr, outputs: OutputColumns, taken: dict[int, Scalar]) -> Scalar:
     """Returns the key that an expression of a GROUP BY clause stands for, over what the query reads.
 
     Notes in `taken` which output column it is, if it is one: the first of several of one expression.
@@ -92,7 +93,7 @@ def check_told_apart(body: Body, groupings: GroupBy, taken: dict[int, Scalar], o
             )
 
 
-def _group_key(binder: Expressions, node: exp.Expr, outputs: OutputColumns) -> tuple[Scalar, int | None]:
+def _group_key(binder: ExpressionBinder, node: exp.Expr, outputs: OutputColumns) -> tuple[Scalar, int | None]:
     """Returns the key, and which output column it names."""
     body, position = binder.body, binder.body.position(node)
     ordinal = ordinal_of(body, node, "GROUP BY")
@@ -103,15 +104,15 @@ def _group_key(binder: Expressions, node: exp.Expr, outputs: OutputColumns) -> t
     name = bare_name(node)
     if name is not None and not any(column.name == name for column in binder.scope.visible):
         places = [i for i in range(outputs.shown) if outputs.names[i] == name]
-        found = {_output(binder, outputs, i) for i in places}
+        found = dict.fromkeys(_output(binder, outputs, i) for i in places)
         if len(found) > 1:
             raise AmbiguousColumn(f'GROUP BY "{name}" is ambiguous', position=position)
         if found:
-            return found.pop(), places[0]
+            return next(iter(found)), places[0]
     return binder.typed(node), None
 
 
-def _output(binder: Expressions, outputs: OutputColumns, place: int) -> Scalar:
+def _output(binder: ExpressionBinder, outputs: OutputColumns, place: int) -> Scalar:
     item, node = outputs.items[place], outputs.nodes[place]
     scalar = binder.literal(item, TEXT, node) if isinstance(item, Unknown) else item
     if has_aggregate([scalar]):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from mz_dagster.plan.functions.pure.numerics import whole_number
 from mz_dagster.sql.errors import DuplicateColumn, InvalidSyntax, UnsupportedForm, ValueOutOfRange
 from mz_dagster.sql.lexer import Token, TokenKind
 
@@ -102,7 +103,7 @@ def _sizes(tokens: tuple[Token, ...], at: int, offset: int) -> tuple[GroupSizes,
         if getattr(sizes, field) is not None:
             position = offset + value.start + 1
             raise DuplicateColumn(f"{' '.join(name).upper()} is specified more than once", position=position)
-        if not value.value.isdigit() or int(value.value) >= 2**63:
+        if not value.value.isdigit() or whole_number(value.value) >= 2**63:
             raise ValueOutOfRange(
                 f"{' '.join(name).upper()} must be a whole number of rows", position=offset + value.start + 1
             )

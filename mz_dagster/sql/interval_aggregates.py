@@ -7,15 +7,11 @@ depend on the order of the rows which is shown.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from mz_dagster.plan.scalar import Call, If, Literal, Scalar
 from mz_dagster.plan.types import BYTEA, FLOAT8, INT8, INTERVAL, numeric
+from mz_dagster.sql.aggregate_expansion import Expansion
 from mz_dagster.sql.coercions import implicit
 from mz_dagster.sql.errors import UnsupportedForm
-
-if TYPE_CHECKING:
-    from mz_dagster.sql.aggregates import Expansion
 
 
 def interval_total(expansion: Expansion, value: Scalar) -> Scalar:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from mz_dagster.plan.functions import Failure
 from mz_dagster.plan.functions.as_jsonb import as_jsonb, as_jsonb_or_null, as_key
 from mz_dagster.plan.scalar import Call, Scalar
 from mz_dagster.plan.types import JSONB
+from mz_dagster.sql.aggregate_expansion import Expansion
 from mz_dagster.sql.errors import UnsupportedForm, error_of
-
-if TYPE_CHECKING:
-    from mz_dagster.sql.aggregates import Expansion
 
 JSONB_AGGREGATES = ("jsonb_agg", "jsonb_object_agg")
 _NO_KEY = "22023 field name must not be null"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -12,9 +11,7 @@ from mz_dagster.plan.functions.as_jsonb import as_jsonb, as_jsonb_or_null, as_ke
 from mz_dagster.plan.scalar import Call, Literal, Scalar
 from mz_dagster.plan.types import JSONB, TEXT, Kind
 from mz_dagster.sql.errors import DatatypeMismatch, InvalidParameterValue, UndefinedFunction, error_of
-
-if TYPE_CHECKING:
-    from mz_dagster.sql.expressions import Expressions
+from mz_dagster.sql.expression_binder import ExpressionBinder
 
 #: SQL name -> implementation and result.
 _PATHS = {
@@ -24,7 +21,7 @@ _PATHS = {
 JSONB_CALLS = frozenset(("to_jsonb", "jsonb_build_array", "jsonb_build_object", *_PATHS))
 
 
-def bind_jsonb_call(binder: Expressions, name: str, nodes: Sequence[exp.Expr], position: int) -> Scalar:
+def bind_jsonb_call(binder: ExpressionBinder, name: str, nodes: Sequence[exp.Expr], position: int) -> Scalar:
     """Returns the call of one of `JSONB_CALLS`."""
     match name:
         case "to_jsonb":
@@ -38,7 +35,7 @@ def bind_jsonb_call(binder: Expressions, name: str, nodes: Sequence[exp.Expr], p
             return _path(binder, name, nodes, position)
 
 
-def member(binder: Expressions, node: exp.Expr) -> Scalar:
+def member(binder: ExpressionBinder, node: exp.Expr) -> Scalar:
     """Returns `node` as a member of an array or object."""
     found = as_jsonb_or_null(binder.typed(node))
     if isinstance(found, Failure):
@@ -46,7 +43,7 @@ def member(binder: Expressions, node: exp.Expr) -> Scalar:
     return found
 
 
-def _to_jsonb(binder: Expressions, nodes: Sequence[exp.Expr], position: int) -> Scalar:
+def _to_jsonb(binder: ExpressionBinder, nodes: Sequence[exp.Expr], position: int) -> Scalar:
     if len(nodes) != 1:
         raise UndefinedFunction(f"function to_jsonb() of {len(nodes)} arguments does not exist", position=position)
     bound = binder.bind(nodes[0])
@@ -62,7 +59,7 @@ def _to_jsonb(binder: Expressions, nodes: Sequence[exp.Expr], position: int) -> 
     return found
 
 
-def _object(binder: Expressions, nodes: Sequence[exp.Expr], position: int) -> Scalar:
+def _object(binder: ExpressionBinder, nodes: Sequence[exp.Expr], position: int) -> Scalar:
     if len(nodes) % 2:
         raise InvalidParameterValue(
             "argument list must have even number of elements",
@@ -81,7 +78,7 @@ def _object(binder: Expressions, nodes: Sequence[exp.Expr], position: int) -> Sc
     return Call("jsonb_build_object", tuple(parts), JSONB, False) if parts else Literal("{}", JSONB)
 
 
-def _path(binder: Expressions, name: str, nodes: Sequence[exp.Expr], position: int) -> Scalar:
+def _path(binder: ExpressionBinder, name: str, nodes: Sequence[exp.Expr], position: int) -> Scalar:
     if len(nodes) < 2:
         raise UndefinedFunction(f"function {name}() of {len(nodes)} arguments does not exist", position=position)
     function, type_ = _PATHS[name]
@@ -92,7 +89,7 @@ def _path(binder: Expressions, name: str, nodes: Sequence[exp.Expr], position: i
     return Call(function, (value, *steps), type_)
 
 
-def bind_subscripts(binder: Expressions, value: Scalar, nodes: Sequence[exp.Expr]) -> Scalar:
+def bind_subscripts(binder: ExpressionBinder, value: Scalar, nodes: Sequence[exp.Expr]) -> Scalar:
     """Returns `value[node]...` of a jsonb: keys are text, and indexes integers."""
     steps: list[Scalar] = []
     for node in nodes:

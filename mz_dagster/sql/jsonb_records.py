@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -16,17 +15,15 @@ from mz_dagster.plan.types import JSONB, TEXT, Kind, ScalarType, array_of
 from mz_dagster.sql.binding import name_of, only
 from mz_dagster.sql.cursor import Cursor
 from mz_dagster.sql.errors import DuplicateColumn, UndefinedFunction, error_of
+from mz_dagster.sql.expression_binder import ExpressionBinder
 from mz_dagster.sql.lexer import TokenKind, tokens_of
 from mz_dagster.sql.type_names import column_type
-
-if TYPE_CHECKING:
-    from mz_dagster.sql.expressions import Expressions
 
 RECORD_FUNCTIONS = frozenset(("jsonb_to_record", "jsonb_to_recordset"))
 
 
 def bind_records(
-    binder: Expressions, call: exp.Anonymous, definitions: Sequence[exp.ColumnDef]
+    binder: ExpressionBinder, call: exp.Anonymous, definitions: Sequence[exp.ColumnDef]
 ) -> tuple[Relation, tuple[str, ...]]:
     """Returns the rows of a call of one of `RECORD_FUNCTIONS`, and their columns' names.
 
@@ -61,7 +58,7 @@ def bind_records(
     return projected_to(found, range(1, 1 + len(members))), tuple(names)
 
 
-def _member(binder: Expressions, element: Scalar, name: str, definition: exp.ColumnDef) -> Scalar:
+def _member(binder: ExpressionBinder, element: Scalar, name: str, definition: exp.ColumnDef) -> Scalar:
     key, type_ = Literal(name, TEXT), _type(binder, definition)
     if type_ == JSONB:
         return Call("member_jsonb", (element, key), JSONB)
@@ -76,7 +73,7 @@ def _member(binder: Expressions, element: Scalar, name: str, definition: exp.Col
     return found.apply(text)
 
 
-def _type(binder: Expressions, definition: exp.ColumnDef) -> ScalarType:
+def _type(binder: ExpressionBinder, definition: exp.ColumnDef) -> ScalarType:
     body, kind = binder.body, definition.args["kind"]
     span = body.span(kind)
     start = body.text.offset + (span[0] if span else 0)

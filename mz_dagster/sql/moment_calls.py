@@ -9,26 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
 from zoneinfo import available_timezones
 
 from sqlglot import exp
 
-from mz_dagster.plan.functions import Unknown, resolve_function, type_name
+from mz_dagster.plan.functions import Unknown, resolve_date_trunc, resolve_function, type_name
+from mz_dagster.plan.functions.table import field_name
 from mz_dagster.plan.scalar import If, Literal, Scalar
-from mz_dagster.plan.types import FLOAT8, INT4, INTERVAL, TEXT, Kind
+from mz_dagster.plan.types import FLOAT8, INT4, INTERVAL, TEXT, TIMESTAMPTZ, Kind
 from mz_dagster.sql.binding import Bound, argument_type, name_of
 from mz_dagster.sql.errors import InvalidParameterValue, InvalidSyntax, UndefinedFunction, UnsupportedForm
-
-if TYPE_CHECKING:
-    from mz_dagster.sql.expressions import Expressions
+from mz_dagster.sql.expression_binder import ExpressionBinder
 
 _MOMENTS = (Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
 _NAMES_OF_UTC = ("UTC", "UCT", "GMT", "Zulu", "Universal", "Greenwich")
 _PARTS = ("years", "months", "weeks", "days", "hours", "mins", "secs")
 
 
-def bind_make_interval(binder: Expressions, nodes: Sequence[exp.Expr], position: int) -> Scalar:
+def bind_make_interval(binder: ExpressionBinder, nodes: Sequence[exp.Expr], position: int) -> Scalar:
     """Returns what `make_interval` of these arguments, by place or by name, means.
 
     Raises:
@@ -61,7 +59,7 @@ def _named_argument(node: exp.Expr) -> tuple[str | None, exp.Expr]:
     return None, node
 
 
-def bind_overlaps(binder: Expressions, node: exp.Overlaps) -> Scalar:
+def bind_overlaps(binder: ExpressionBinder, node: exp.Overlaps) -> Scalar:
     """Returns whether two spans of time, each of two ends or of an end and a length, have a moment in common.
 
     Of equal starts both ends must be known; else the later start must be before the earlier one's end.
@@ -101,14 +99,19 @@ def bind_overlaps(binder: Expressions, node: exp.Overlaps) -> Scalar:
     )
 
 
-def bind_at_time_zone(binder: Expressions, zone: exp.Expr, operand: exp.Expr, position: int) -> Scalar:
+def bind_at_time_zone(binder: ExpressionBinder, zone: exp.Expr, operand: exp.Expr, position: int) -> Scalar:
     """Returns what `operand AT TIME ZONE zone` means: a timestamp becomes a timestamptz, and the other way round.
 
     Raises:
         UnsupportedForm: The zone is not a literal, or has no IANA name.
         InvalidParameterValue: There is no such zone.
     """
-    where, bound = binder.bind(zone), binder.bind(operand)
+    return bind_in_zone(binder, zone, binder.bind(operand), position)
+
+
+def bind_in_zone(binder: ExpressionBinder, zone: exp.Expr, bound: Bound, position: int) -> Scalar:
+    """Returns what `operand AT TIME ZONE zone` means of a bound operand; errors as above."""
+    where = binder.bind(zone)
     if not isinstance(where, Unknown) and where.type == INTERVAL:
         named: Scalar = where
     else:
@@ -121,7 +124,43 @@ def bind_at_time_zone(binder: Expressions, zone: exp.Expr, operand: exp.Expr, po
             )
         named = Literal(_zone_name(text, binder.body.position(zone)), TEXT)
     types = [named.type, argument_type(bound)]
-    return binder.applied(resolve_function("timezone", types), [named, bound], position, [zone, operand])
+    return binder.applied(resolve_function("timezone", types), [named, bound], position)
+
+
+def bind_field(binder: ExpressionBinder, name: str, node: exp.Expr) -> str:
+    """Returns the field that is the first argument of a function.
+
+    Raises:
+        UnsupportedForm: It is not a literal.
+    """
+    field = binder.bind(node)
+    if not isinstance(field, Unknown) or field.text is None:
+        raise UnsupportedForm(
+            f"{name}() of a field that is not a literal is not supported",
+            detail="What it returns depends on the field.",
+            hint=f"Write {name}('year', x), for example.",
+            position=binder.body.position(node),
+        )
+    return field.text
+
+
+#: Fields of which the offset of a zone is that of the moment itself, as in PostgreSQL.
+_WITHIN_A_DAY = ("microsecond", "millisecond", "second", "minute", "hour")
+
+
+def bind_date_trunc_in_zone(binder: ExpressionBinder, nodes: Sequence[exp.Expr], position: int) -> Scalar:
+    """Returns `date_trunc(field, moment, zone)`: the beginning of the zone's own day, month and so on.
+
+    Raises:
+        UnsupportedForm: The field or the zone is not a literal.
+    """
+    field = bind_field(binder, "date_trunc", nodes[0])
+    moment = binder.as_type(binder.bind(nodes[1]), TIMESTAMPTZ, nodes[1], "date_trunc")
+    local = bind_in_zone(binder, nodes[2], moment, position)
+    truncated = binder.applied(resolve_date_trunc(field, local.type), [local], position)
+    if field_name(field) in _WITHIN_A_DAY:
+        return binder.operator("-", [moment, binder.operator("-", [local, truncated], position)], position)
+    return bind_in_zone(binder, nodes[2], truncated, position)
 
 
 @cache
@@ -144,7 +183,7 @@ def _zone_name(text: str, position: int) -> str:
     )
 
 
-def _pair(binder: Expressions, side: exp.Expr) -> Sequence[exp.Expr]:
+def _pair(binder: ExpressionBinder, side: exp.Expr) -> Sequence[exp.Expr]:
     if not isinstance(side, exp.Tuple) or len(side.expressions) != 2:
         raise InvalidSyntax(
             "wrong number of parameters on one side of OVERLAPS expression", position=binder.body.position(side)
@@ -152,7 +191,7 @@ def _pair(binder: Expressions, side: exp.Expr) -> Sequence[exp.Expr]:
     return side.expressions
 
 
-def _in_order(binder: Expressions, ends: Sequence[Scalar], position: int) -> tuple[Scalar, Scalar]:
+def _in_order(binder: ExpressionBinder, ends: Sequence[Scalar], position: int) -> tuple[Scalar, Scalar]:
     """Returns the earlier end, or the one that is known, and the later one, NULL if either is."""
     earlier, later = (
         binder.applied(resolve_function(name, [one.type for one in ends]), ends, position)

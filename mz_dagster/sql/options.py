@@ -1,15 +1,15 @@
-"""Clauses that several statements share: `AS OF`, `RETAIN HISTORY`, `IN TIMELINE`, columns."""
+"""Clauses that several statements share: `AS OF`, `RETAIN HISTORY`, `IN TIMELINE`."""
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
 
+from mz_dagster.plan.functions.pure.numerics import whole_number
 from mz_dagster.sql.cursor import Cursor
 from mz_dagster.sql.errors import InvalidTableDefinition
 from mz_dagster.sql.lexer import TokenKind
-from mz_dagster.sql.statements import AsOf, ColumnDefinition
-from mz_dagster.sql.type_names import column_type
+from mz_dagster.sql.statements import AsOf
 
 _UNITS_MS = {
     "ms": 1, "millisecond": 1, "milliseconds": 1,
@@ -59,7 +59,7 @@ def parse_interval_ms(text: str) -> int | None:
         match = _INTERVAL.match(text, at)
         if match is None or match.group(2).lower() not in _UNITS_MS:
             return None
-        total += int(match.group(1)) * _UNITS_MS[match.group(2).lower()]
+        total += whole_number(match.group(1)) * _UNITS_MS[match.group(2).lower()]
         at = match.end()
     return total if text.strip() else None
 
@@ -99,76 +99,3 @@ def parse_with_options(cursor: Cursor) -> int | None:
 def parse_timeline(cursor: Cursor) -> str | None:
     """Moves past `IN TIMELINE name`, if it is there."""
     return cursor.identifier("a timeline") if cursor.accepts("in", "timeline") else None
-
-
-def parse_columns(cursor: Cursor) -> tuple[tuple[ColumnDefinition, ...], tuple[str, ...] | None, int]:
-    """Moves past `(column type [NOT NULL] [PRIMARY KEY], ..., [PRIMARY KEY (...)])`.
-
-    Returns:
-        The columns, the key's columns or None, and the offset of the key's words. A key's columns are NOT NULL.
-    """
-    cursor.expects_symbol("(")
-    columns: list[ColumnDefinition] = []
-    key: tuple[str, ...] | None = None
-    key_offset = 0
-    while True:
-        token = cursor.current
-        if cursor.sees("primary", "key"):
-            cursor.expects("primary", "key")
-            key, key_offset = _one_key(key, cursor.names_in_parentheses(), token.start), token.start
-        elif cursor.sees("constraint|unique|check|foreign|like|exclude"):
-            raise cursor.refuse(f"{token.value.upper()} in a definition", "It could not be enforced.")
-        else:
-            column, key_at = _column(cursor)
-            if any(other.name == column.name for other in columns):
-                raise InvalidTableDefinition(
-                    f'column "{column.name}" specified more than once', position=token.start + 1
-                )
-            columns.append(column)
-            if key_at is not None:
-                key, key_offset = _one_key(key, (column.name,), key_at), key_at
-        if cursor.accepts_symbol(")"):
-            break
-        cursor.expects_symbol(",")
-    names = [column.name for column in columns]
-    for name in key or ():
-        if name not in names:
-            raise InvalidTableDefinition(f'column "{name}" named in key does not exist', position=key_offset + 1)
-    if len(set(key or ())) != len(key or ()):
-        raise InvalidTableDefinition("a column appears twice in the primary key", position=key_offset + 1)
-    bound = tuple(
-        ColumnDefinition(one.name, one.type, one.nullable and one.name not in (key or ()), one.offset)
-        for one in columns
-    )
-    return bound, key, key_offset
-
-
-def _one_key(known: tuple[str, ...] | None, key: tuple[str, ...], offset: int) -> tuple[str, ...]:
-    if known is not None:
-        raise InvalidTableDefinition("multiple primary keys are not allowed", position=offset + 1)
-    return key
-
-
-def _column(cursor: Cursor) -> tuple[ColumnDefinition, int | None]:
-    offset = cursor.current.start
-    name = cursor.identifier("a column")
-    if name.startswith("mz_") and name in ("mz_timestamp", "mz_diff", "mz_error", "mz_batch"):
-        raise InvalidTableDefinition(
-            f'column name "{name}" is reserved',
-            detail="Shards keep times, diffs and errors of updates under such names.",
-            position=offset + 1,
-        )
-    type_ = column_type(cursor)
-    nullable, key_at = True, None
-    while True:
-        token = cursor.current
-        if cursor.accepts("not", "null"):
-            nullable = False
-        elif cursor.accepts("null"):
-            pass
-        elif cursor.accepts("primary", "key"):
-            key_at = token.start
-        elif cursor.sees("default|unique|check|references|generated|collate|constraint"):
-            raise cursor.refuse(f"{token.value.upper()} in a definition", "It could not be enforced.")
-        else:
-            return ColumnDefinition(name, type_, nullable, offset), key_at

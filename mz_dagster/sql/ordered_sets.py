@@ -6,8 +6,6 @@ one that is asked for, which PostgreSQL calls hypothetical; so it is kept up to 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from mz_dagster.errors import Error
 from mz_dagster.plan.functions import (
     ArgumentType,
@@ -23,22 +21,20 @@ from mz_dagster.plan.functions import (
 from mz_dagster.plan.functions.casts import short_name
 from mz_dagster.plan.scalar import Call, If, Literal, OuterColumn, Scalar, walk
 from mz_dagster.plan.types import BOOL, FLOAT8, INT4, INT8, INTERVAL, Kind, ScalarType, array_of
+from mz_dagster.sql.aggregate_expansion import Expansion
 from mz_dagster.sql.binding import argument_type
 from mz_dagster.sql.coercions import implicit
 from mz_dagster.sql.errors import DatatypeMismatch, UnsupportedForm, error_of
-
-if TYPE_CHECKING:
-    from mz_dagster.sql.aggregates import Expansion
 
 PERCENTILES = ("percentile_cont", "percentile_disc")
 #: Those that exist WITHIN GROUP only; the ranks are window functions, too.
 ORDERED_SETS = (*PERCENTILES, "mode")
 RANKS = ("rank", "dense_rank", "percent_rank", "cume_dist")
-_NUMBERS = (Kind.INT2, Kind.INT4, Kind.INT8, Kind.NUMERIC, Kind.FLOAT4, Kind.FLOAT8)
+_NUMBERS = (Kind.INT2, Kind.INT4, Kind.INT8, Kind.NUMERIC, Kind.UNCONSTRAINED, Kind.FLOAT4, Kind.FLOAT8)
 #: What PostgreSQL's percentiles between two neighbours take for intervals.
 _SPANS = (Kind.INTERVAL, Kind.TIME)
 #: Kinds of which equal values can look different.
-_EQUAL_OTHERWISE = (Kind.INTERVAL, Kind.JSONB, Kind.CHAR, Kind.RECORD, Kind.ARRAY)
+_EQUAL_OTHERWISE = (Kind.INTERVAL, Kind.JSONB, Kind.UNCONSTRAINED, Kind.CHAR, Kind.RECORD, Kind.ARRAY)
 
 
 def ordered_set(expansion: Expansion) -> Scalar:

@@ -19,6 +19,19 @@ def output_name(body: Body, node: exp.Expr) -> str:
     return name or "?column?"
 
 
+def _first_of(body: Body, node: exp.Subquery) -> tuple[str | None, int]:
+    """Returns the name of the one column of a subquery: that of the leftmost SELECT."""
+    query: exp.Expr | None = node
+    while isinstance(query, exp.Subquery | exp.SetOperation):
+        query = query.this
+    if isinstance(query, exp.Values):
+        return "column1", 2
+    if not isinstance(query, exp.Select) or not query.expressions:
+        return None, 0
+    first = query.expressions[0]
+    return (name_of(first.args["alias"]), 2) if isinstance(first, exp.Alias) else _figure(body, first)
+
+
 def _figure(body: Body, node: exp.Expr | None) -> tuple[str | None, int]:
     """Returns a name and how strongly it is meant: 2 is a name of the user's, 1 that of a type or of CASE."""
     match node:
@@ -38,6 +51,10 @@ def _figure(body: Body, node: exp.Expr | None) -> tuple[str | None, int]:
             return _figure(body, node.this)
         case exp.Array():
             return "array", 2
+        case exp.Exists():
+            return "exists", 2
+        case exp.Subquery():
+            return _first_of(body, node)
         case exp.Tuple():
             return "row", 2
         case exp.Extract():

@@ -20,6 +20,8 @@ from decimal import Decimal
 from uuid import UUID
 
 from mz_dagster.plan.functions import UNKNOWN, Failure, Unknown, common_type, literal_of, numeric_literal
+from mz_dagster.plan.functions.literals import numeric_type_of
+from mz_dagster.plan.functions.pure import unconstrained_functions
 from mz_dagster.plan.scalar import Literal, Value
 from mz_dagster.plan.types import (
     BOOL,
@@ -33,6 +35,7 @@ from mz_dagster.plan.types import (
     TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
+    UNCONSTRAINED,
     ScalarType,
     array_of,
     numeric,
@@ -40,8 +43,6 @@ from mz_dagster.plan.types import (
 from mz_dagster.plan.types import UUID as UUID_TYPE
 from mz_dagster.plan.values import Interval
 from mz_dagster.sql.errors import InvalidParameterValue, UnsupportedForm, error_of
-
-_MOST_DIGITS = 38
 
 
 def literal_of_value(value: object, position: int) -> Literal | Unknown:
@@ -95,6 +96,8 @@ def literal_of_value(value: object, position: int) -> Literal | Unknown:
 def negated_literal(literal: Literal) -> Literal:
     """Returns the number with its sign turned, typed as PostgreSQL types `-2147483648`: by the signed value."""
     value = literal.value
+    if literal.type == UNCONSTRAINED:
+        return Literal(unconstrained_functions.negate(str(value)), literal.type)
     assert isinstance(value, int | Decimal)
     if isinstance(value, int) or literal.type.scale == 0:
         whole = -int(value)
@@ -113,19 +116,11 @@ def _integer(value: int, position: int) -> Literal:
 
 
 def _numeric(value: Decimal, position: int) -> Literal:
-    if not value.is_finite():
-        raise UnsupportedForm(
-            f"parameter {value} is not supported", hint="Numerics are finite; give a float.", position=position
-        )
-    _, digits, exponent = value.as_tuple()
-    scale = max(0, -int(exponent))
-    if scale > _MOST_DIGITS or len(digits) + max(0, int(exponent)) > _MOST_DIGITS:
-        raise UnsupportedForm(
-            f"a numeric parameter has more than {_MOST_DIGITS} digits",
-            hint="Round it, or give a float.",
-            position=position,
-        )
-    return Literal(value if int(exponent) <= 0 else Decimal(int(value)), numeric(scale))
+    text = str(value)
+    found = literal_of(text, numeric_type_of(text))
+    if isinstance(found, Failure):
+        raise error_of(found, position)
+    return found
 
 
 def _jsonb(value: dict[object, object], position: int) -> Literal:

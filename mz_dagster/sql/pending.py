@@ -148,7 +148,8 @@ class Pending:
     ) -> Scalar:
         position = self.body.position(node)
         if isinstance(item, Unknown):
-            literal = literal_of(item.text, target, assigned=context is CastContext.ASSIGNMENT)
+            assigned = context is CastContext.ASSIGNMENT
+            literal = literal_of(item.text, target, assigned=assigned, rounds=assigned)
             if isinstance(literal, Failure):
                 raise error_of(literal, position)
             return literal

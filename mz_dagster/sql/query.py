@@ -20,7 +20,8 @@ from mz_dagster.sql.comparability import check_comparable
 from mz_dagster.sql.errors import DuplicateAlias, InvalidColumnReference, InvalidSyntax, UnsupportedForm
 from mz_dagster.sql.expressions import Expressions
 from mz_dagster.sql.from_clause import FromBinder
-from mz_dagster.sql.ordering import TAIL, OutputColumns, Tail, limit_of, offset_of
+from mz_dagster.sql.ordering import TAIL, Tail, limit_of, offset_of
+from mz_dagster.sql.output_columns import OutputColumns
 from mz_dagster.sql.pending import Pending
 from mz_dagster.sql.scope import Scope
 from mz_dagster.sql.select import SelectBinder, check_clauses
@@ -114,8 +115,6 @@ class Queries:
             alias = cte.args["alias"]
             for named in (alias.this, *(alias.args.get("columns") or [])):
                 self.body.check_name(named, alias=True)
-            if not self.body.follows(cte.this, "as", "materialized"):
-                raise InvalidSyntax("syntax error: WITH needs AS", position=self.body.position(cte.this))
             name = name_of(alias.this)
             if name in seen:
                 raise DuplicateAlias(

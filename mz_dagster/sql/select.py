@@ -16,22 +16,23 @@ from mz_dagster.plan.functions import Unknown
 from mz_dagster.plan.relation import ColumnOrder, Filter, Reduce, Relation, TopK
 from mz_dagster.plan.scalar import Scalar
 from mz_dagster.plan.semijoin import ONE_ROW
-from mz_dagster.sql.aggregates import AggregateCalls, SortKey
 from mz_dagster.sql.binding import Binding, Bound, name_of, only
 from mz_dagster.sql.body_parser import Body
+from mz_dagster.sql.collected_calls import AggregateCalls, SetCalls, SortKey, WindowCall, WindowCalls
 from mz_dagster.sql.enclosing import all_named
 from mz_dagster.sql.errors import InvalidColumnReference, InvalidSyntax, UnsupportedForm
 from mz_dagster.sql.expressions import Expressions
 from mz_dagster.sql.grouping import Grouped, check_told_apart, group_key, grouped
 from mz_dagster.sql.grouping_sets import GroupBy, group_by
-from mz_dagster.sql.ordering import TAIL, OutputColumns
+from mz_dagster.sql.ordering import TAIL
+from mz_dagster.sql.output_columns import OutputColumns
 from mz_dagster.sql.output_names import output_name
 from mz_dagster.sql.pending import Pending
 from mz_dagster.sql.placeholders import replaced
 from mz_dagster.sql.row_values import bind_all_fields
 from mz_dagster.sql.scope import Scope
-from mz_dagster.sql.set_functions import SetCalls, apply_sets
-from mz_dagster.sql.windows import WindowCall, WindowCalls, apply_windows
+from mz_dagster.sql.set_functions import apply_sets
+from mz_dagster.sql.windows import apply_windows, define_windows
 
 _CLAUSES = ("expressions", "from_", "joins", "where", "kind", "group", "having", "windows", "qualify", "distinct")
 
@@ -59,7 +60,7 @@ class SelectBinder:
             relation = Filter(relation, (self._expressions("WHERE").boolean(where.this, "WHERE"),))
         binder = self._expressions("SELECT", aggregates, windows)
         definitions = node.args.get("windows") or []
-        windows.define(replace(binder, clause="window definitions", windows=None), definitions)
+        define_windows(replace(binder, clause="window definitions", windows=None), windows, definitions)
         binder = replace(binder, sets=sets)
         outputs = self._items(node, binder)
         outputs.expressions = replace(binder, clause="ORDER BY").typed

@@ -9,8 +9,7 @@ plan is a `FlatMap` over these arrays.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -23,39 +22,14 @@ from mz_dagster.plan.semijoin import ONE_ROW
 from mz_dagster.plan.types import Kind
 from mz_dagster.sql.binding import argument_type, name_of, only
 from mz_dagster.sql.body_parser import Body
+from mz_dagster.sql.collected_calls import SetCalls
 from mz_dagster.sql.errors import AmbiguousFunction, UndefinedFunction, UnsupportedForm
+from mz_dagster.sql.expression_binder import ExpressionBinder
+from mz_dagster.sql.output_columns import OutputColumns
 from mz_dagster.sql.placeholders import SET_BASE, has_set
 from mz_dagster.sql.refusals import refusal_of_function
 
-if TYPE_CHECKING:
-    from mz_dagster.sql.expressions import Expressions
-    from mz_dagster.sql.ordering import OutputColumns
-
 _HINT = "Move the set-returning function into a LATERAL FROM item."
-
-
-@dataclass(slots=True)
-class SetCalls:
-    """Collects the functions that return rows in the items of one SELECT.
-
-    Attributes:
-        arrays: Each once; the placeholder of the i-th one's element is at `SET_BASE + i`.
-        names: Of the functions.
-        syntax: Where they stand, for errors.
-    """
-
-    arrays: list[Scalar] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)
-    syntax: list[exp.Expr] = field(default_factory=list)
-
-    def column(self, array: Scalar, name: str, node: exp.Expr) -> ColumnRef:
-        """Returns the placeholder of the elements of `array`."""
-        if array not in self.arrays:
-            self.arrays.append(array)
-            self.names.append(name)
-            self.syntax.append(node)
-        assert array.type.element is not None
-        return ColumnRef(SET_BASE + self.arrays.index(array), array.type.element, True, name)
 
 
 def is_set_function(name: str) -> bool:
@@ -63,7 +37,7 @@ def is_set_function(name: str) -> bool:
     return name == "unnest" or name in TABLE_OVERLOADS
 
 
-def bind_set_item(binder: Expressions, node: exp.Anonymous) -> Scalar:
+def bind_set_item(binder: ExpressionBinder, node: exp.Anonymous) -> Scalar:
     """Returns what stands for the rows of a function within an item of SELECT.
 
     Raises:
@@ -128,7 +102,7 @@ class RowsFrom:
     is_value: bool
 
 
-def bind_rows_from(binder: Expressions, calls: Sequence[exp.Expr], *, ordinality: bool) -> RowsFrom:
+def bind_rows_from(binder: ExpressionBinder, calls: Sequence[exp.Expr], *, ordinality: bool) -> RowsFrom:
     """Returns the rows of functions side by side, as many as the longest has."""
     arrays: list[Scalar] = []
     names: list[str] = []
@@ -168,7 +142,7 @@ def _with_fields(relation: Relation, names: Sequence[str]) -> tuple[Relation, li
     return projected_to(Map(relation, tuple(fields), tuple(called)), positions), shown
 
 
-def _arrays(binder: Expressions, node: exp.Expr) -> list[Scalar]:
+def _arrays(binder: ExpressionBinder, node: exp.Expr) -> list[Scalar]:
     """Returns the arrays that a function's rows are: of `unnest` one for each argument, else one."""
     body, position = binder.body, binder.body.position(node)
     if isinstance(node, exp.Unnest):
@@ -189,7 +163,7 @@ def _arrays(binder: Expressions, node: exp.Expr) -> list[Scalar]:
     return [binder.applied(resolve_table_function(name, types, literals), arguments, position, node.expressions)]
 
 
-def _unnested(binder: Expressions, node: exp.Expr, position: int) -> Scalar:
+def _unnested(binder: ExpressionBinder, node: exp.Expr, position: int) -> Scalar:
     bound = binder.bind(node)
     if isinstance(bound, Unknown):
         message = "function unnest(unknown) is not unique"

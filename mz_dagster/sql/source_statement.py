@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Literal
 
 from mz_dagster.plan.representations import REPRESENTATIONS
+from mz_dagster.sql.column_definitions import parse_columns
 from mz_dagster.sql.cursor import Cursor
 from mz_dagster.sql.errors import InvalidSyntax, InvalidTableDefinition
-from mz_dagster.sql.options import Common, parse_columns, parse_timeline, parse_with_options
+from mz_dagster.sql.options import Common, parse_timeline, parse_with_options
 from mz_dagster.sql.statements import ColumnDefinition, CreateSource, Files
 
 
@@ -22,7 +23,9 @@ def parse_create_source(cursor: Cursor, common: Common) -> CreateSource:
     name = cursor.name()
     if not cursor.current.is_symbol("("):
         raise cursor.unexpected("the columns in parentheses")
-    columns, key, key_offset = parse_columns(cursor)
+    found = parse_columns(cursor, name.last, only_keys=True)
+    columns, primary = tuple(found.columns), found.primary_key
+    key = None if primary is None else primary.columns
     timeline = parse_timeline(cursor)
     cursor.expects("from")
     if not cursor.sees("files"):
@@ -45,12 +48,12 @@ def parse_create_source(cursor: Cursor, common: Common) -> CreateSource:
             hint="Add PRIMARY KEY (...) to the columns.",
             position=envelope_at.start + 1,
         )
-    if envelope == "none" and key is not None:
+    if envelope == "none" and primary is not None:
         raise InvalidTableDefinition(
             "PRIMARY KEY requires ENVELOPE UPSERT",
             detail="Records that are only appended may repeat a key, so it cannot be guaranteed.",
             hint="Write ENVELOPE UPSERT, or leave the key away.",
-            position=key_offset + 1,
+            position=primary.offset + 1,
         )
     for column in columns:
         if column.name in (key or ()) and column.type.kind in REPRESENTATIONS:
@@ -108,7 +111,15 @@ def _files(cursor: Cursor) -> tuple[str, str | None]:
         if option in found:
             raise InvalidSyntax(f"{option.upper()} is given twice", position=token.start + 1)
         cursor.accepts_symbol("=")
+        value = cursor.current
         found[option] = cursor.string(option.upper())
+        if option == "pattern" and (found[option].startswith("/") or ".." in found[option].split("/")):
+            raise InvalidTableDefinition(
+                "PATTERN cannot leave the folder",
+                detail="It is matched against paths relative to FOLDER.",
+                hint="Name another FOLDER.",
+                position=value.start + 1,
+            )
         if cursor.accepts_symbol(")"):
             break
         cursor.expects_symbol(",")

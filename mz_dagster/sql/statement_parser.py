@@ -10,33 +10,38 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from mz_dagster.sql.altering import parse_alter_table
 from mz_dagster.sql.cursor import Cursor
 from mz_dagster.sql.errors import InvalidSyntax, InvalidTableDefinition, UnsupportedForm, suggestion
-from mz_dagster.sql.lexer import TokenKind, split
+from mz_dagster.sql.lexer import Fragment, TokenKind, split
 from mz_dagster.sql.options import Common, parse_as_of, parse_retention, parse_with_options
+from mz_dagster.sql.query_clauses import into_clause, query_and_as_of, query_text, with_data
 from mz_dagster.sql.source_statement import parse_create_source
 from mz_dagster.sql.statements import (
     AlterRename,
     AlterRetainHistory,
-    AsOf,
+    AlterTable,
     Begin,
     Comment,
     Commit,
     CreateIndex,
     CreateMaterializedView,
+    CreateTableAs,
     CreateView,
     Drop,
     Explain,
     Name,
+    Refresh,
     Rollback,
     Select,
+    SetSetting,
     Show,
     SqlText,
     Statement,
     Subscribe,
 )
 from mz_dagster.sql.table_statement import parse_create_table
-from mz_dagster.sql.write_statements import parse_copy, parse_delete, parse_insert, parse_update
+from mz_dagster.sql.write_statements import parse_copy, parse_delete, parse_insert, parse_truncate, parse_update
 
 _KINDS = "source|table|view|materialized|index"
 _PLURALS = ("objects", "sources", "tables", "views", "indexes")
@@ -53,14 +58,15 @@ def parse(text: str) -> tuple[Statement, ...]:
         >>> [type(one).__name__ for one in parse("BEGIN; SELECT 1 AS OF 5; COMMIT")]
         ['Begin', 'Select', 'Commit']
     """
-    statements: list[Statement] = []
-    for fragment in split(text):
-        if fragment.tokens:
-            cursor = Cursor(text, fragment.tokens, fragment.tokens[-1].end)
-            statement = _statement(cursor)
-            cursor.expects_end()
-            statements.append(statement)
-    return tuple(statements)
+    return tuple(parse_statement(text, one) for one in split(text) if one.tokens)
+
+
+def parse_statement(text: str, fragment: Fragment) -> Statement:
+    """Returns the statement that is a part of `text`, which must not be empty; as `parse`."""
+    cursor = Cursor(text, fragment.tokens, fragment.tokens[-1].end)
+    statement = _statement(cursor)
+    cursor.expects_end()
+    return statement
 
 
 def _statement(cursor: Cursor) -> Statement:
@@ -79,40 +85,29 @@ def _statement(cursor: Cursor) -> Statement:
     raise error
 
 
-def _select(cursor: Cursor, common: Common) -> Select:
-    query, as_of = _query_and_as_of(cursor, len(cursor.tokens))
+def _select(cursor: Cursor, common: Common) -> Select | CreateTableAs:
+    found = into_clause(cursor)
+    if found is not None:
+        name, temporary, query = found
+        return CreateTableAs(*common, name, (), query, temporary=temporary)
+    query, as_of = query_and_as_of(cursor, len(cursor.tokens))
     return Select(*common, query, as_of)
 
 
-def _query_and_as_of(cursor: Cursor, stop: int) -> tuple[SqlText, AsOf | None]:
-    at = _index_of_as_of(cursor, stop)
-    query = cursor.text_until(at)
-    as_of = parse_as_of(cursor, stop) if at < stop else None
-    return query, as_of
-
-
-def _index_of_as_of(cursor: Cursor, stop: int) -> int:
-    """Returns where `AS OF` starts; `SELECT x AS of FROM t` has an alias, not a time."""
-    depth = 0
-    for index in range(cursor.at, stop):
-        token = cursor.tokens[index]
-        depth += token.is_symbol("(") - token.is_symbol(")")
-        if depth == 0 and token.is_word("as") and index + 2 < stop and cursor.tokens[index + 1].is_word("of"):
-            behind = cursor.tokens[index + 2]
-            if not (behind.is_symbol(",") or behind.is_word("from", "where", "union", "order", "limit", "offset")):
-                return index
-    return stop
-
-
-def _query(cursor: Cursor) -> SqlText:
-    """Moves past a query that defines or explains something; a time has no place there."""
-    first = cursor.current
-    if not (first.is_symbol("(") or first.is_word("select", "with", "values", "table")):
-        raise cursor.unexpected("a query")
-    query, as_of = _query_and_as_of(cursor, len(cursor.tokens))
-    if as_of is not None:
-        raise InvalidSyntax("AS OF is not allowed here", position=query.offset + len(query.text) + 2)
-    return query
+def _temporary(cursor: Cursor) -> bool:
+    """Moves past `TEMPORARY`, if it is there, and returns whether it was; only some objects may be."""
+    start = cursor.at
+    if cursor.sees("global|local", "temp|temporary"):
+        cursor.advance()
+    if not cursor.accepts("temp|temporary"):
+        return False
+    if not cursor.sees("table|view|materialized"):
+        first = cursor.tokens[start]
+        raise cursor.refuse(
+            f"CREATE TEMPORARY {cursor.current.value.upper()}", "It would serve others, who outlive the session.",
+            "Tables, views and materialized views may be temporary.", first,
+        )  # fmt: skip
+    return True
 
 
 def _if_not_exists(cursor: Cursor) -> bool:
@@ -121,15 +116,17 @@ def _if_not_exists(cursor: Cursor) -> bool:
 
 def _create(cursor: Cursor, common: Common) -> Statement:
     cursor.expects("create")
+    temporary = _temporary(cursor)
     if cursor.accepts("source"):
         return parse_create_source(cursor, common)
     if cursor.accepts("table"):
-        return parse_create_table(cursor, common)
+        return parse_create_table(cursor, common, temporary=temporary)
     if cursor.accepts("view"):
         if_not_exists = _if_not_exists(cursor)
         name, columns = cursor.name(), _optional_names(cursor)
         cursor.expects("as")
-        return CreateView(*common, name, columns, _query(cursor), if_not_exists)
+        temporary = temporary or name.is_temporary
+        return CreateView(*common, name, columns, query_text(cursor), if_not_exists, temporary)
     if cursor.accepts("materialized"):
         cursor.expects("view")
         if_not_exists = _if_not_exists(cursor)
@@ -138,7 +135,10 @@ def _create(cursor: Cursor, common: Common) -> Statement:
             raise cursor.refuse("IN CLUSTER", "There are no clusters: Spark is configured by the project.")
         retain = parse_with_options(cursor)
         cursor.expects("as")
-        return CreateMaterializedView(*common, name, columns, _query(cursor), retain, if_not_exists)
+        wanted, stop = with_data(cursor)
+        query = query_text(cursor, stop)
+        cursor.at = len(cursor.tokens)
+        return CreateMaterializedView(*common, name, columns, query, retain, if_not_exists, wanted, temporary)
     if cursor.accepts("index"):
         return _create_index(cursor, common)
     if cursor.sees("default", "index"):
@@ -147,8 +147,16 @@ def _create(cursor: Cursor, common: Common) -> Statement:
         raise cursor.refuse(
             "OR REPLACE", "A changed definition hydrates beside the old one.", "Change the project and apply its plan."
         )
-    if cursor.sees("temp|temporary|unique|recursive|sink|connection|secret|cluster|schema|database|role|type|function"):
+    if cursor.sees("schema"):
+        raise cursor.refuse("CREATE SCHEMA", _ONE_SCHEMA, "Begin the names of what belongs together alike.")
+    if cursor.sees("unique|recursive|sink|connection|secret|cluster|database|role|type|function"):
         raise cursor.refuse(f"CREATE {cursor.current.value.upper()}", "There is no such object.")
+    if cursor.sees("sequence"):
+        raise cursor.refuse(
+            "CREATE SEQUENCE",
+            "Only columns of tables generate numbers.",
+            "Declare a column GENERATED BY DEFAULT AS IDENTITY, with the same options.",
+        )
     raise cursor.unexpected("SOURCE, TABLE, VIEW, MATERIALIZED VIEW or INDEX")
 
 
@@ -203,6 +211,8 @@ def _kind(cursor: Cursor) -> str:
 
 def _drop(cursor: Cursor, common: Common) -> Drop:
     cursor.expects("drop")
+    if cursor.sees("schema"):
+        raise cursor.refuse("DROP SCHEMA", _ONE_SCHEMA)
     kind = _kind(cursor)
     if_exists = cursor.accepts("if", "exists")
     names = [cursor.name()]
@@ -214,14 +224,16 @@ def _drop(cursor: Cursor, common: Common) -> Drop:
     return Drop(*common, kind, tuple(names), if_exists, cascade)
 
 
-def _alter(cursor: Cursor, common: Common) -> AlterRename | AlterRetainHistory:
+def _alter(cursor: Cursor, common: Common) -> AlterRename | AlterRetainHistory | AlterTable:
     cursor.expects("alter")
     kind = _kind(cursor)
     if_exists = cursor.accepts("if", "exists")
     name = cursor.name()
+    if cursor.sees("rename") and not cursor.sees("rename", "to"):
+        if kind == "table":
+            return parse_alter_table(cursor, common, name, if_exists)
+        raise cursor.refuse("RENAME of a part", "Its columns are those of its query.", "Create it anew.")
     if cursor.accepts("rename"):
-        if not cursor.sees("to"):
-            raise cursor.refuse("RENAME of a part", "Columns keep their names.", "Rename them in a view, with AS.")
         cursor.expects("to")
         return AlterRename(*common, kind, name, cursor.identifier("the new name"), if_exists)
     if cursor.accepts("reset"):
@@ -229,6 +241,8 @@ def _alter(cursor: Cursor, common: Common) -> AlterRename | AlterRetainHistory:
         cursor.expects("retain", "history")
         cursor.expects_symbol(")")
         return AlterRetainHistory(*common, kind, name, None, if_exists)
+    if kind == "table" and not cursor.sees("set"):
+        return parse_alter_table(cursor, common, name, if_exists)
     if not cursor.accepts("set"):
         raise cursor.refuse("this form of ALTER", "Only RENAME TO, SET and RESET (RETAIN HISTORY) are known.")
     cursor.expects_symbol("(")
@@ -256,14 +270,7 @@ def _subscribe(cursor: Cursor, common: Common) -> Subscribe:
     cursor.expects("subscribe")
     cursor.accepts("to")
     target: Name | SqlText
-    if cursor.current.is_symbol("("):
-        opening = cursor.at
-        cursor.skip_balanced()
-        stop, cursor.at = cursor.at - 1, opening + 1
-        target = cursor.text_until(stop)
-        cursor.expects_symbol(")")
-    else:
-        target = cursor.name()
+    target = cursor.parenthesized() if cursor.current.is_symbol("(") else cursor.name()
     if cursor.sees("envelope") or cursor.sees("within"):
         raise cursor.refuse(f"{cursor.current.value.upper()} in SUBSCRIBE", "Rows come with their time and diff only.")
     progress, snapshot = _subscribe_options(cursor)
@@ -304,6 +311,8 @@ def _explain(cursor: Cursor, common: Common) -> Explain:
         cursor.accepts("for")
     if cursor.sees("create"):
         created = _create(cursor, Common.of(cursor))
+        if isinstance(created, CreateTableAs):
+            return Explain(*common, stage, created.query)
         if not isinstance(created, CreateView | CreateMaterializedView | CreateIndex):
             first = cursor.tokens[0]
             raise cursor.refuse("EXPLAIN of this statement", "Only what is computed has a plan.", token=first)
@@ -312,7 +321,7 @@ def _explain(cursor: Cursor, common: Common) -> Explain:
         return Explain(*common, stage, cursor.name())
     first = cursor.current
     if first.is_symbol("(") or first.is_word("select", "with", "values", "table"):
-        return Explain(*common, stage, _query(cursor))
+        return Explain(*common, stage, query_text(cursor))
     if first.is_word("insert", "update", "delete", "copy"):
         raise cursor.refuse(f"EXPLAIN {first.value.upper()}", "Only what is computed has a plan.",
                             "EXPLAIN the query whose rows it writes.")  # fmt: skip
@@ -329,6 +338,10 @@ def _show(cursor: Cursor, common: Common) -> Show:
         what, name = "columns", cursor.name()
     elif cursor.accepts("materialized", "views"):
         what = "materialized views"
+    elif cursor.accepts(SEARCH_PATH):
+        return Show(*common, SEARCH_PATH, name=None, kind=None, pattern=None)
+    elif cursor.accepts(ENGINE):
+        return Show(*common, ENGINE, name=None, kind=None, pattern=None)
     elif cursor.sees("|".join(_PLURALS)):
         what = cursor.advance().value
         if what == "indexes" and cursor.accepts("on|from"):
@@ -336,12 +349,57 @@ def _show(cursor: Cursor, common: Common) -> Show:
     else:
         error = cursor.unexpected("what to show")
         error.hint = (
-            "Show OBJECTS, SOURCES, TABLES, VIEWS, MATERIALIZED VIEWS, INDEXES, COLUMNS FROM name or CREATE kind name."
+            "Show OBJECTS, SOURCES, TABLES, VIEWS, MATERIALIZED VIEWS, INDEXES, COLUMNS FROM name, CREATE kind name "
+            "or ENGINE."
         )
         raise error
     pattern = cursor.string("a pattern") if cursor.accepts("like") else None
     predicate = cursor.text_until(len(cursor.tokens)) if pattern is None and cursor.accepts("where") else None
     return Show(*common, what, name, None, pattern, predicate)
+
+
+def _refresh(cursor: Cursor, common: Common) -> Refresh:
+    cursor.expects("refresh", "materialized", "view")
+    cursor.accepts("concurrently")
+    name = cursor.name()
+    if cursor.sees("with", "no", "data"):
+        raise cursor.refuse("WITH NO DATA", "A view that is maintained has its data at every time.")
+    cursor.accepts("with", "data")
+    return Refresh(*common, name)
+
+
+def _set(cursor: Cursor, common: Common) -> SetSetting:
+    first = cursor.current
+    cursor.expects("set")
+    cursor.accepts("session")
+    if cursor.accepts(SEARCH_PATH):
+        return _set_search_path(cursor, common)
+    if not cursor.accepts(ENGINE):
+        hint = f"A session's own setting is {ENGINE.upper()}: SET {ENGINE} = auto, spark or local."
+        raise cursor.refuse("SET", "Settings are those of the connection.", hint, token=first)
+    if not cursor.accepts_symbol("="):
+        cursor.expects("to")
+    if cursor.accepts("default"):
+        return SetSetting(*common, ENGINE, None)
+    quoted = cursor.current.kind is TokenKind.STRING
+    return SetSetting(*common, ENGINE, cursor.string("an engine") if quoted else cursor.identifier("an engine"))
+
+
+def _set_search_path(cursor: Cursor, common: Common) -> SetSetting:
+    """Moves past a list of schemas, which can only be what it is: there is one in which objects are created."""
+    if not cursor.accepts_symbol("="):
+        cursor.expects("to")
+    if cursor.accepts("default"):
+        return SetSetting(*common, SEARCH_PATH, None)
+    first, named = cursor.current, []
+    while True:
+        is_text = cursor.current.kind is TokenKind.STRING
+        named.append(cursor.string("a schema") if is_text else cursor.identifier("a schema"))
+        if not cursor.accepts_symbol(","):
+            break
+    if "public" not in named or not {*named} <= {"public", "pg_catalog", "pg_temp", "$user"}:
+        raise cursor.refuse("this search_path", _ONE_SCHEMA, "Set it to public.", first)
+    return SetSetting(*common, SEARCH_PATH, ", ".join(named))
 
 
 def _begin(cursor: Cursor, common: Common) -> Begin:
@@ -378,6 +436,10 @@ def _rollback(cursor: Cursor, common: Common) -> Rollback:
     return Rollback(*common)
 
 
+#: The settings of a session.
+ENGINE, SEARCH_PATH = "engine", "search_path"
+_ONE_SCHEMA = 'There is one schema, "public", beside pg_temp, a session\'s own.'
+
 _RULES: dict[str, Callable[[Cursor, Common], Statement]] = {
     "create": _create,
     "drop": _drop,
@@ -387,8 +449,11 @@ _RULES: dict[str, Callable[[Cursor, Common], Statement]] = {
     "delete": parse_delete,
     "update": parse_update,
     "copy": parse_copy,
+    "truncate": parse_truncate,
+    "refresh": _refresh,
     "subscribe": _subscribe,
     "explain": _explain,
+    "set": _set,
     "show": _show,
     "begin": _begin,
     "start": _begin,
@@ -398,8 +463,6 @@ _RULES: dict[str, Callable[[Cursor, Common], Statement]] = {
     "abort": _rollback,
 }
 _REFUSED = {
-    "truncate": "Use DELETE FROM.",
-    "set": "Settings are those of the connection.",
     "reset": "Settings are those of the connection.",
     "discard": "A session has nothing to discard.",
     "savepoint": "There are no savepoints.",
@@ -416,5 +479,4 @@ _REFUSED = {
     "analyze": "There are no statistics to take.",
     "merge": "Use INSERT, UPDATE and DELETE.",
     "lock": "Transactions are ordered by their times.",
-    "refresh": "A materialized view is always as fresh as its inputs.",
 }

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from mz_dagster.plan.sequence import SequenceDefinition
 from mz_dagster.plan.types import ScalarType
 
 
@@ -29,6 +30,11 @@ class Name:
     def last(self) -> str:
         """The unqualified name."""
         return self.parts[-1]
+
+    @property
+    def is_temporary(self) -> bool:
+        """True if it is in the schema of the session's own objects."""
+        return self.parts[:-1] == ("pg_temp",)
 
     def __str__(self) -> str:
         return ".".join(self.parts)
@@ -58,13 +64,68 @@ class AsOf:
 
 
 @dataclass(frozen=True, slots=True)
+class Identity:
+    """Is how a column generates its values.
+
+    Attributes:
+        generated: `always`, where nobody gives another without OVERRIDING; `by default`, where a row that does not say
+            it gets one; or `serial`, which is the same, as the default of a column.
+        sequence: Which values.
+    """
+
+    generated: Literal["always", "by default", "serial"]
+    sequence: SequenceDefinition
+
+
+@dataclass(frozen=True, slots=True)
 class ColumnDefinition:
-    """Is a column of a table or source."""
+    """Is a column of a table or source.
+
+    Attributes:
+        name: Its name.
+        type: Its type.
+        nullable: Whether it may be NULL.
+        offset: Where its definition starts.
+        default: What it is where a row that is inserted does not say it; None for NULL.
+        identity: How it generates its values; None if it does not.
+    """
 
     name: str
     type: ScalarType
     nullable: bool = True
     offset: int = 0
+    default: SqlText | None = None
+    identity: Identity | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UniqueKey:
+    """Is a constraint: no two rows of a table are equal in these columns. Rows with a NULL there are never equal.
+
+    Attributes:
+        name: Of the constraint.
+        columns: Their names.
+        primary: Whether it is the primary key, whose columns are not NULL.
+        offset: Where it is said.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    primary: bool
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Is a constraint: no row of a table makes a condition false.
+
+    Attributes:
+        name: Of the constraint.
+        predicate: The condition, over the table's columns.
+    """
+
+    name: str
+    predicate: SqlText
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +174,41 @@ class CreateSource(Statement):
 
 @dataclass(frozen=True, slots=True)
 class CreateTable(Statement):
-    """`CREATE TABLE`."""
+    """`CREATE TABLE`; a `temporary` one is its session's own."""
 
     name: Name
     columns: tuple[ColumnDefinition, ...]
     timeline: str | None
     retain_history_ms: int | None
     if_not_exists: bool
+    keys: tuple[UniqueKey, ...] = ()
+    checks: tuple[Check, ...] = ()
+    temporary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTableAs(Statement):
+    """`CREATE TABLE ... AS` and `SELECT ... INTO`: a table of the rows that a query returns once.
+
+    Attributes:
+        name: The table's name.
+        columns: Names of its first columns, in the place of the query's.
+        query: The query.
+        timeline: Of its times; None for that of what the query reads.
+        retain_history_ms: History kept, or None for the project's default.
+        if_not_exists: Whether nothing is to be done if the name denotes something.
+        with_data: Whether the rows are wanted, and not only the columns.
+        temporary: Whether it is its session's own.
+    """
+
+    name: Name
+    columns: tuple[str, ...]
+    query: SqlText
+    timeline: str | None = None
+    retain_history_ms: int | None = None
+    if_not_exists: bool = False
+    with_data: bool = True
+    temporary: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,17 +219,20 @@ class CreateView(Statement):
     columns: tuple[str, ...]
     query: SqlText
     if_not_exists: bool
+    temporary: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class CreateMaterializedView(Statement):
-    """`CREATE MATERIALIZED VIEW`."""
+    """`CREATE MATERIALIZED VIEW`; `with_data` says whether the statement ends when the view can be read."""
 
     name: Name
     columns: tuple[str, ...]
     query: SqlText
     retain_history_ms: int | None
     if_not_exists: bool
+    with_data: bool = True
+    temporary: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +276,39 @@ class AlterRename(Statement):
 
 
 @dataclass(frozen=True, slots=True)
+class AlterAction:
+    """Is one thing that `ALTER TABLE` does.
+
+    Attributes:
+        kind: What.
+        column: The column, or the constraint that is dropped; empty for one that is added.
+        offset: Where it stands.
+        if_exists: Whether nothing is to be done about what is missing, or of what is added, there.
+        text: What is added, or the default that is set.
+        new_name: What a column is called from here on.
+    """
+
+    kind: Literal[
+        "add column", "drop column", "rename column", "set default", "drop default", "set not null", "drop not null",
+        "add constraint", "drop constraint",
+    ]  # fmt: skip
+    column: str
+    offset: int
+    if_exists: bool = False
+    text: SqlText | None = None
+    new_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AlterTable(Statement):
+    """`ALTER TABLE`, but for its name and its history."""
+
+    name: Name
+    actions: tuple[AlterAction, ...]
+    if_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Comment(Statement):
     """`COMMENT ON object IS '...'`; `column` is set for `COMMENT ON COLUMN`, `comment` is None for `IS NULL`."""
 
@@ -191,6 +316,42 @@ class Comment(Statement):
     name: Name
     column: str | None
     comment: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Is `column = expression`.
+
+    Attributes:
+        column: The column.
+        offset: Where it stands.
+        value: The expression; None for DEFAULT.
+        row: Of `(column, ...) = (SELECT ...)` the query, whose columns are the values of so many columns.
+    """
+
+    column: str
+    offset: int
+    value: SqlText | None
+    row: tuple[SqlText, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OnConflict:
+    """Is what an INSERT does with a row that is equal to one of the table in a key.
+
+    Attributes:
+        columns: The key's columns, as named; none for any key.
+        constraint: The key's constraint, if it is named by that.
+        assignments: How the table's row changes; none if nothing is done.
+        predicate: Which of the table's rows change; None for all.
+        offset: Where it stands.
+    """
+
+    columns: tuple[str, ...]
+    constraint: str | None
+    assignments: tuple[Assignment, ...]
+    predicate: SqlText | None
+    offset: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,12 +363,19 @@ class Insert(Statement):
         columns: The columns that are listed.
         query: The rows, which may be a VALUES list; None after DEFAULT VALUES.
         returning: What is returned of each row, or None.
+        alias: What the statement calls the table, or None for its own name.
+        conflict: What is done with rows that are there already; None if they are an error.
+        overriding: `system` if what is given takes the place of what columns generate always, `user` if what they
+            generate takes the place of what is given; None if neither is said.
     """
 
     table: Name
     columns: tuple[str, ...]
     query: SqlText | None
     returning: SqlText | None = None
+    alias: str | None = None
+    conflict: OnConflict | None = None
+    overriding: Literal["system", "user"] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,15 +397,6 @@ class Delete(Statement):
     using: SqlText | None
     predicate: SqlText | None
     returning: SqlText | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """Is `column = expression`; `value` is None for DEFAULT."""
-
-    column: str
-    offset: int
-    value: SqlText | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,6 +451,22 @@ class Copy(Statement):
 
 
 @dataclass(frozen=True, slots=True)
+class Truncate(Statement):
+    """`TRUNCATE`; `target` is the table's name as written, and `restarts` says whether its sequences begin anew."""
+
+    table: Name
+    target: SqlText
+    restarts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Refresh(Statement):
+    """`REFRESH MATERIALIZED VIEW`."""
+
+    name: Name
+
+
+@dataclass(frozen=True, slots=True)
 class Select(Statement):
     """A query, `SELECT`, `VALUES`, `TABLE` or `WITH`; `query` is without its `AS OF`."""
 
@@ -331,7 +506,7 @@ class Explain(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Show(Statement):
-    """`SHOW`; `what` is `objects`, `tables`, ..., `columns`, `indexes`, or `create`.
+    """`SHOW`; `what` is `objects`, `tables`, ..., `columns`, `indexes`, `create` or `engine`.
 
     Attributes:
         what: As above.
@@ -346,6 +521,14 @@ class Show(Statement):
     kind: str | None
     pattern: str | None
     predicate: SqlText | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SetSetting(Statement):
+    """`SET name = value` of the session; None is DEFAULT."""
+
+    name: str
+    value: str | None
 
 
 @dataclass(frozen=True, slots=True)

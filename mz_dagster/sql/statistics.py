@@ -6,14 +6,11 @@ the functions of two, are doubles whose sums, and sums of products, are exact; s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from mz_dagster.plan.scalar import Call, If, Literal, Scalar
 from mz_dagster.plan.types import FLOAT8, INT4, INT8, Kind, numeric
+from mz_dagster.sql.aggregate_expansion import Expansion
 from mz_dagster.sql.coercions import implicit
-
-if TYPE_CHECKING:
-    from mz_dagster.sql.aggregates import Expansion
+from mz_dagster.sql.unconstrained_aggregates import unconstrained_variance
 
 #: SQL names and what computes them; the type of the argument is appended.
 VARIANCES = {
@@ -52,6 +49,8 @@ def variance(expansion: Expansion, name: str, value: Scalar) -> Scalar:
     if value.type.kind in (Kind.FLOAT4, Kind.FLOAT8):
         sums = (expansion.count(value), expansion.exact_sum(value), expansion.exact_sum(value, value))
         return Call(f"{VARIANCES[name]}_float8", sums, FLOAT8)
+    if value.type.kind is Kind.UNCONSTRAINED:
+        return unconstrained_variance(expansion, VARIANCES[name], value)
     value = value if value.type.kind is Kind.NUMERIC else implicit(value, numeric(0))
     count, total, squares = expansion.count(value), expansion.sum(value), _squares(expansion, value)
     scale = min(max(_LEAST_SCALE, squares.type.scale), _MOST_SCALE)

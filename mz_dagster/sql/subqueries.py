@@ -7,7 +7,6 @@ SQL's third truth value. `x IN q` is `x = ANY q`, `NOT IN` its negation, and `x 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -22,11 +21,10 @@ from mz_dagster.sql.binding import Bound, name_of
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.enclosing import Enclosing, enclosed
 from mz_dagster.sql.errors import InvalidSyntax, UnsupportedForm
+from mz_dagster.sql.expression_binder import ExpressionBinder
 from mz_dagster.sql.refusals import refusal_of
-from mz_dagster.sql.row_values import bind_row, compared_rows, row_nodes
-
-if TYPE_CHECKING:
-    from mz_dagster.sql.expressions import Expressions
+from mz_dagster.sql.row_comparison import compared_rows
+from mz_dagster.sql.row_values import bind_row, row_nodes
 
 _INVERSE = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
@@ -39,7 +37,7 @@ class _Query:
     row: Enclosing
 
 
-def bind_scalar_subquery(binder: Expressions, node: exp.Expr) -> Scalar:
+def bind_scalar_subquery(binder: ExpressionBinder, node: exp.Expr) -> Scalar:
     """Returns the one value of the query `node`."""
     query = _query(binder, node)
     if query.relation.relation_type.arity != 1:
@@ -47,9 +45,13 @@ def bind_scalar_subquery(binder: Expressions, node: exp.Expr) -> Scalar:
     return Subquery(SubqueryKind.SCALAR, query.relation, tuple(query.row.arguments))
 
 
-def bind_exists(binder: Expressions, node: exp.Expr) -> Scalar:
-    """Returns whether the query in `EXISTS (...)` has rows."""
-    query = _query(binder, node.this if isinstance(node, exp.Exists) else node.expressions[0])
+def bind_exists(binder: ExpressionBinder, node: exp.Expr) -> Scalar:
+    """Returns whether the query in `EXISTS (...)` has rows; it may be `SELECT FROM ...`, without columns."""
+    asked = node.this if isinstance(node, exp.Exists) else node.expressions[0]
+    select = asked.unnest() if isinstance(asked, exp.Subquery) else asked
+    if isinstance(select, exp.Select) and not select.expressions:
+        select.set("expressions", [exp.true()])
+    query = _query(binder, asked)
     return Subquery(SubqueryKind.EXISTS, query.relation, tuple(query.row.arguments))
 
 
@@ -67,7 +69,7 @@ def is_array_query(node: exp.Expr) -> bool:
     return is_query(node.expressions[0])
 
 
-def bind_array_query(binder: Expressions, node: exp.Expr) -> Scalar:
+def bind_array_query(binder: ExpressionBinder, node: exp.Expr) -> Scalar:
     """Returns `ARRAY(query)`: what the query's one column holds, in its order."""
     binding = binder.binding
     (query,) = node.expressions
@@ -78,6 +80,8 @@ def bind_array_query(binder: Expressions, node: exp.Expr) -> Scalar:
         ordered = binding.bind_ordered(query)
     if ordered.shown != 1:
         raise InvalidSyntax("subquery must return only one column", position=_opening(binder.body, query))
+    if not ordered.order:
+        binding.order_reader = "ARRAY()"
     type_ = ordered.relation.relation_type.columns[0].type
     if type_.element is not None:
         raise UnsupportedForm("an array of several dimensions is not supported", position=binder.body.position(query))
@@ -91,7 +95,7 @@ def is_query(node: exp.Expr | None) -> bool:
     return isinstance(node, exp.Query | exp.Values)
 
 
-def bind_in_subquery(binder: Expressions, node: exp.In, query: exp.Expr) -> Scalar:
+def bind_in_subquery(binder: ExpressionBinder, node: exp.In, query: exp.Expr) -> Scalar:
     """Returns `x IN (query)`."""
     position = _operator_position(binder.body, node, query)
     return _any(binder, node.this, "=", query, position, negated=False)
@@ -107,7 +111,7 @@ def quantified_by(node: exp.Expr) -> tuple[bool, exp.Expr] | None:
     return None
 
 
-def bind_quantified(binder: Expressions, node: exp.Binary, symbol: str) -> Scalar:
+def bind_quantified(binder: ExpressionBinder, node: exp.Binary, symbol: str) -> Scalar:
     """Returns `x op ANY (y)` or `x op ALL (y)`, where y is a query or an array."""
     found = quantified_by(node.expression)
     assert found is not None
@@ -120,7 +124,7 @@ def bind_quantified(binder: Expressions, node: exp.Binary, symbol: str) -> Scala
     return _any(binder, node.this, symbol, operand, position, negated=every)
 
 
-def bind_row_subquery(binder: Expressions, node: exp.Expr, width: int) -> list[Scalar]:
+def bind_row_subquery(binder: ExpressionBinder, node: exp.Expr, width: int) -> list[Scalar]:
     """Returns the columns of the one row of a query, NULL if it has none, for a comparison with `width` values."""
     query = _query(binder, node)
     columns = query.relation.relation_type.columns
@@ -134,7 +138,7 @@ def bind_row_subquery(binder: Expressions, node: exp.Expr, width: int) -> list[S
 
 
 def _any(
-    binder: Expressions, left: exp.Expr, symbol: str, query_node: exp.Expr, position: int, *, negated: bool
+    binder: ExpressionBinder, left: exp.Expr, symbol: str, query_node: exp.Expr, position: int, *, negated: bool
 ) -> Scalar:
     """Returns whether `left symbol row` is true for any row; negated: for all."""
     query = _query(binder, query_node)
@@ -162,7 +166,7 @@ def _argument(query: _Query, bound: Bound) -> Bound:
     return bound if isinstance(bound, Unknown | Literal) else query.row.column(bound)
 
 
-def _query(binder: Expressions, node: exp.Expr) -> _Query:
+def _query(binder: ExpressionBinder, node: exp.Expr) -> _Query:
     """Binds the query in parentheses, for a row of what `binder` can name."""
     binding = binder.binding
     if binding.bind_query is None:

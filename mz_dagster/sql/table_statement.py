@@ -1,29 +1,72 @@
-"""`CREATE TABLE`: columns and a timeline."""
+"""`CREATE TABLE`: columns, constraints and a timeline; or a query."""
 
 from __future__ import annotations
 
+from mz_dagster.sql.column_definitions import parse_columns
 from mz_dagster.sql.cursor import Cursor
-from mz_dagster.sql.errors import InvalidTableDefinition
-from mz_dagster.sql.options import Common, parse_columns, parse_timeline, parse_with_options
-from mz_dagster.sql.statements import CreateTable
+from mz_dagster.sql.options import Common, parse_timeline, parse_with_options
+from mz_dagster.sql.query_clauses import query_text, with_data
+from mz_dagster.sql.statements import CreateTable, CreateTableAs, Name
 
 
-def parse_create_table(cursor: Cursor, common: Common) -> CreateTable:
+def parse_create_table(cursor: Cursor, common: Common, *, temporary: bool = False) -> CreateTable | CreateTableAs:
     """Moves past what follows `CREATE TABLE`."""
     if_not_exists = cursor.accepts("if", "not", "exists")
     name = cursor.name()
-    if cursor.sees("as"):
-        raise cursor.refuse("CREATE TABLE AS", "A table is filled by INSERT.", "Use CREATE MATERIALIZED VIEW.")
+    temporary = temporary or name.is_temporary
+    if names := _names_of_query(cursor):
+        return _as(cursor, common, name, names[0], if_not_exists, temporary)
     if cursor.sees("from"):
         raise cursor.refuse("CREATE TABLE FROM SOURCE", "A source is a collection itself.", "Use CREATE SOURCE.")
-    columns, key, key_offset = parse_columns(cursor)
-    if key is not None:
-        raise InvalidTableDefinition(
-            "a table cannot have a primary key",
-            detail="Writes are appended without looking up earlier rows, so uniqueness cannot be guaranteed.",
-            hint="Leave the key away.",
-            position=key_offset + 1,
-        )
+    columns = parse_columns(cursor, name.last)
     timeline = parse_timeline(cursor)
     retain = parse_with_options(cursor)
-    return CreateTable(*common, name, columns, timeline, retain, if_not_exists)
+    _on_commit(cursor)
+    return CreateTable(
+        *common,
+        name,
+        tuple(columns.columns),
+        timeline,
+        retain,
+        if_not_exists,
+        tuple(columns.keys),
+        tuple(columns.checks),
+        temporary,
+    )
+
+
+def _names_of_query(cursor: Cursor) -> tuple[tuple[str, ...]] | None:
+    """Moves past `[(column, ...)]` if a query follows it, which has no columns with types; returns the names."""
+    start = cursor.at
+    if cursor.current.is_symbol("("):
+        cursor.skip_balanced()
+    follows = cursor.sees("as|in|with|on") and cursor.index_of("as") < len(cursor.tokens)
+    cursor.at = start
+    if not follows:
+        return None
+    return (cursor.names_in_parentheses() if cursor.current.is_symbol("(") else (),)
+
+
+def _as(
+    cursor: Cursor, common: Common, name: Name, columns: tuple[str, ...], if_not_exists: bool, temporary: bool
+) -> CreateTableAs:
+    timeline = parse_timeline(cursor)
+    retain = parse_with_options(cursor)
+    _on_commit(cursor)
+    cursor.expects("as")
+    wanted, stop = with_data(cursor)
+    query = query_text(cursor, stop)
+    cursor.at = len(cursor.tokens)
+    return CreateTableAs(*common, name, columns, query, timeline, retain, if_not_exists, wanted, temporary)
+
+
+def _on_commit(cursor: Cursor) -> None:
+    """Moves past `ON COMMIT PRESERVE ROWS`, if it is there."""
+    if not cursor.accepts("on", "commit"):
+        return
+    if cursor.sees("drop") or cursor.sees("delete", "rows"):
+        raise cursor.refuse(
+            f"ON COMMIT {cursor.current.value.upper()}", "Each statement is a transaction of its own.",
+            "Drop or truncate it when it is no longer needed.",
+        )  # fmt: skip
+    cursor.expects("preserve", "rows")

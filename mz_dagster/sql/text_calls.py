@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+from sqlglot import exp
 
 from mz_dagster.plan.functions import resolve_function
 from mz_dagster.plan.scalar import Call, If, Literal, Scalar
 from mz_dagster.plan.types import BOOL, INT4, TEXT, array_of
 from mz_dagster.sql.binding import Bound, argument_type
 from mz_dagster.sql.errors import UndefinedFunction
-
-if TYPE_CHECKING:
-    from sqlglot import exp
-
-    from mz_dagster.sql.expressions import Expressions
+from mz_dagster.sql.expression_binder import ExpressionBinder
 
 TEXT_CALLS = ("format", "quote_nullable", "num_nulls", "num_nonnulls")
 
 
-def bind_text_call(binder: Expressions, name: str, nodes: Sequence[exp.Expr], position: int) -> Scalar:
+def bind_text_call(binder: ExpressionBinder, name: str, nodes: Sequence[exp.Expr], position: int) -> Scalar:
     """Returns the call of one of `TEXT_CALLS`."""
     arguments = [binder.bind(one) for one in nodes]
     if not arguments or (name == "quote_nullable" and len(arguments) > 1):
@@ -38,7 +35,7 @@ def bind_text_call(binder: Expressions, name: str, nodes: Sequence[exp.Expr], po
             return _counted(test, [binder.as_type(one, None, node) for one, node in zip(arguments, nodes, strict=True)])
 
 
-def _texts(binder: Expressions, arguments: Sequence[Bound], position: int) -> tuple[Scalar, ...]:
+def _texts(binder: ExpressionBinder, arguments: Sequence[Bound], position: int) -> tuple[Scalar, ...]:
     """Returns the texts of the arguments, as `concat` shows them."""
     if not arguments:
         return ()

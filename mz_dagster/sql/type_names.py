@@ -1,7 +1,7 @@
 """Names of types, as SQL writes them, to scalar types.
 
-Numerics have a scale that is fixed when bound. `numeric` without one is a `TypeName` whose scale is open: a
-cast takes it from its operand, a column definition is refused.
+`numeric` without a scale is a `TypeName` whose scale is open: a cast takes it from its operand if that has one, and a
+column is of the unconstrained type (`plan/functions/pure/unconstrained.py`).
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from mz_dagster.plan.functions import literal_scale
-from mz_dagster.plan.types import Kind, ScalarType, array_of
+from mz_dagster.plan.functions.literals import numeric_type_of
+from mz_dagster.plan.functions.pure.numerics import whole_number
+from mz_dagster.plan.types import UNCONSTRAINED, Kind, ScalarType, array_of, numeric
 from mz_dagster.sql.cursor import Cursor
-from mz_dagster.sql.errors import InvalidTableDefinition, UndefinedType, suggestion
+from mz_dagster.sql.errors import UndefinedType, suggestion
 from mz_dagster.sql.lexer import Token, TokenKind, tokens_of
 
 _KINDS = {
@@ -71,8 +72,10 @@ class TypeName:
         """Returns the type of a literal that is read as this one: an open scale is that of its digits."""
         if not self.is_open or text is None:
             return self.scalar_type
-        digits = re.split(r"[{},\s]+", text) if self.is_array else [text]
-        return replace(self, scale=max(literal_scale(one) for one in digits)).scalar_type
+        texts = [one for one in re.split(r"[{},\s\"]+", text) if one] if self.is_array else [text]
+        types = [numeric_type_of(one) for one in texts if one.lower() != "null" or not self.is_array]
+        type_ = UNCONSTRAINED if UNCONSTRAINED in types else numeric(max((one.scale for one in types), default=0))
+        return array_of(type_) if self.is_array else type_
 
 
 def type_name_of(text: str, offset: int = 0) -> TypeName:
@@ -181,17 +184,11 @@ def _check_precision(cursor: Cursor, kind: Kind, arguments: tuple[int, ...], tok
 
 
 def column_type(cursor: Cursor) -> ScalarType:
-    """Moves `cursor` past the type of a column, whose scale must be known."""
-    token = cursor.current
+    """Moves `cursor` past the type of a column."""
     name = parse_type_name(cursor)
-    if name.is_open:
-        raise InvalidTableDefinition(
-            "the scale of a numeric column must be given",
-            detail="Scales are fixed when bound; without one, values could be rounded silently.",
-            hint="Write numeric(38, 2), for example.",
-            position=token.start + 1,
-        )
-    return name.scalar_type
+    if not name.is_open:
+        return name.scalar_type
+    return array_of(UNCONSTRAINED) if name.is_array else UNCONSTRAINED
 
 
 def _arguments(cursor: Cursor) -> tuple[int, ...]:
@@ -202,7 +199,7 @@ def _arguments(cursor: Cursor) -> tuple[int, ...]:
         token = cursor.current
         if token.kind is not TokenKind.NUMBER or not token.value.isdigit():
             raise cursor.unexpected("an integer")
-        found.append(int(cursor.advance().value))
+        found.append(whole_number(cursor.advance().value))
         if cursor.accepts_symbol(")"):
             return tuple(found)
         cursor.expects_symbol(",")

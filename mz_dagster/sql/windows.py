@@ -11,10 +11,9 @@ RANGE, a bigint for an integer column, a numeric or double for such a column, an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -36,18 +35,10 @@ from mz_dagster.plan.semijoin import with_scalars
 from mz_dagster.plan.transform.fold_constants import fold_scalar
 from mz_dagster.plan.types import FLOAT8, INT4, INT8, INTERVAL, Kind, ScalarType
 from mz_dagster.plan.values import Interval
-from mz_dagster.sql.aggregates import (
-    AGGREGATES,
-    CallSyntax,
-    Core,
-    SortKey,
-    call_syntax,
-    expand,
-    no_function,
-    sort_keys,
-    window_not_allowed,
-)
+from mz_dagster.sql.aggregates import AGGREGATES, expand, sort_keys, window_not_allowed
 from mz_dagster.sql.binding import Bound, argument_type, name_of, only
+from mz_dagster.sql.call_syntax import CallSyntax, call_syntax, no_function
+from mz_dagster.sql.collected_calls import Core, SortKey, WindowCall, WindowCalls, WindowSpec
 from mz_dagster.sql.errors import (
     DatatypeMismatch,
     InvalidColumnReference,
@@ -59,12 +50,10 @@ from mz_dagster.sql.errors import (
     WrongObjectKind,
     error_of,
 )
+from mz_dagster.sql.expression_binder import ExpressionBinder
 from mz_dagster.sql.jsonb_aggregates import JSONB_AGGREGATES
 from mz_dagster.sql.ordered_sets import RANKS
 from mz_dagster.sql.placeholders import WINDOW_BASE
-
-if TYPE_CHECKING:
-    from mz_dagster.sql.expressions import Expressions
 
 #: The functions that are not aggregates: how many arguments each takes, and its result, if not its first argument's.
 _FUNCTIONS: dict[str, tuple[range, ScalarType | None]] = {
@@ -87,73 +76,16 @@ _FRAMED = ("first_value", "last_value", "nth_value")
 _OF_PEERS = (AGGREGATES - {"array_agg", "string_agg", *JSONB_AGGREGATES}).union(RANKS)
 
 
-@dataclass(frozen=True, slots=True)
-class WindowSpec:
-    """Is what OVER says.
-
-    Attributes:
-        partition: Scalars over the rows.
-        order: The order within a partition.
-        frame: The frame, if it is written.
-    """
-
-    partition: tuple[Scalar, ...] = ()
-    order: tuple[SortKey, ...] = ()
-    frame: WindowFrame | None = None
-
-    def framed(self) -> WindowFrame:
-        """Returns the frame, by default what is up to the current row's last peer: everything without an order."""
-        if self.frame is not None:
-            return self.frame
-        end = FrameBound(False, Literal(0, INT8)) if self.order else FrameBound(True)
-        return WindowFrame(FrameUnit.RANGE, FrameBound(True, preceding=True), end)
+def define_windows(binder: ExpressionBinder, windows: WindowCalls, definitions: Sequence[exp.Expr]) -> None:
+    """Binds a WINDOW clause, in its order: a window may extend those before it."""
+    for one in definitions:
+        name = name_of(one.this)
+        if name in windows.named:
+            raise WindowingError(f'window "{name}" is already defined', position=_opening(binder, one))
+        windows.named[name] = _spec(binder, windows, one, copies=True)
 
 
-@dataclass(frozen=True, slots=True)
-class WindowCall:
-    """Is a function over a window; see `plan.relation.WindowFunction`."""
-
-    spec: WindowSpec
-    name: str
-    arguments: tuple[Scalar, ...]
-    type: ScalarType
-    nullable: bool
-    frame: WindowFrame | None = None
-    ignore_nulls: bool = False
-    filter: Scalar | None = None
-
-
-@dataclass(slots=True)
-class WindowCalls:
-    """Collects the window functions of one SELECT.
-
-    Attributes:
-        calls: Each once; the placeholder of the i-th is at `WINDOW_BASE + i`.
-        syntax: For each of `calls` where it stands, for errors.
-        named: The definitions of the WINDOW clause.
-    """
-
-    calls: list[WindowCall] = field(default_factory=list)
-    syntax: list[exp.Expr] = field(default_factory=list)
-    named: dict[str, WindowSpec] = field(default_factory=dict)
-
-    def column(self, call: WindowCall, node: exp.Expr) -> ColumnRef:
-        """Returns the placeholder of `call`."""
-        if call not in self.calls:
-            self.calls.append(call)
-            self.syntax.append(node)
-        return ColumnRef(WINDOW_BASE + self.calls.index(call), call.type, call.nullable, call.name)
-
-    def define(self, binder: Expressions, definitions: Sequence[exp.Expr]) -> None:
-        """Binds a WINDOW clause, in its order: a window may extend those before it."""
-        for one in definitions:
-            name = name_of(one.this)
-            if name in self.named:
-                raise WindowingError(f'window "{name}" is already defined', position=_opening(binder, one))
-            self.named[name] = _spec(binder, self, one, copies=True)
-
-
-def bind_window(binder: Expressions, node: exp.Window) -> Scalar:
+def bind_window(binder: ExpressionBinder, node: exp.Window) -> Scalar:
     """Returns the placeholder of a window function, in `binder.windows`.
 
     Raises:
@@ -166,7 +98,7 @@ def bind_window(binder: Expressions, node: exp.Window) -> Scalar:
     only(body, node, "this", "partition_by", "order", "spec", "alias", "over", what="this form of OVER")
     if str(node.args.get("over") or "OVER").upper() != "OVER":
         raise UnsupportedForm("this form of window is not supported", detail="Write OVER.", position=position)
-    call = call_syntax(binder, node.this)
+    call = call_syntax(binder.body, node.this)
     inner = replace(binder, clause="window", windows=None, sets=None)
     if call.name not in AGGREGATES and call.name not in WINDOW_FUNCTIONS:
         return _no_window_function(inner, call)
@@ -240,7 +172,7 @@ def apply_windows(relation: Relation, calls: Sequence[WindowCall]) -> tuple[Rela
     return relation, columns
 
 
-def _no_window_function(binder: Expressions, call: CallSyntax) -> Scalar:
+def _no_window_function(binder: ExpressionBinder, call: CallSyntax) -> Scalar:
     for node in call.arguments:
         binder.bind(node)
     raise WrongObjectKind(
@@ -248,7 +180,7 @@ def _no_window_function(binder: Expressions, call: CallSyntax) -> Scalar:
     )
 
 
-def _function(binder: Expressions, call: CallSyntax, spec: WindowSpec) -> WindowCall:
+def _function(binder: ExpressionBinder, call: CallSyntax, spec: WindowSpec) -> WindowCall:
     name, position = call.name, call.position
     if call.filter is not None:
         raise UnsupportedForm("FILTER is not implemented for non-aggregate window functions", position=position)
@@ -274,7 +206,7 @@ def _function(binder: Expressions, call: CallSyntax, spec: WindowSpec) -> Window
     return WindowCall(spec, name, scalars, result or scalars[0].type, bool(scalars), frame, call.ignore_nulls)
 
 
-def _offset_arguments(binder: Expressions, call: CallSyntax, arguments: list[Bound]) -> tuple[Scalar, ...]:
+def _offset_arguments(binder: ExpressionBinder, call: CallSyntax, arguments: list[Bound]) -> tuple[Scalar, ...]:
     """Returns value, offset and default of lag or lead; value and default have one type."""
     value: Scalar
     if len(arguments) < 3:
@@ -289,7 +221,7 @@ def _offset_arguments(binder: Expressions, call: CallSyntax, arguments: list[Bou
     return value, _integer(binder, call, arguments, 1), default
 
 
-def _integer(binder: Expressions, call: CallSyntax, arguments: list[Bound], i: int) -> Scalar:
+def _integer(binder: ExpressionBinder, call: CallSyntax, arguments: list[Bound], i: int) -> Scalar:
     bound = arguments[i]
     if not isinstance(bound, Unknown) and bound.type.kind not in (Kind.INT2, Kind.INT4):
         raise _no_match(call, arguments)
@@ -300,21 +232,21 @@ def _no_match(call: CallSyntax, arguments: Sequence[Bound]) -> Error:
     return no_function(call, [argument_type(one) for one in arguments])
 
 
-def _over(binder: Expressions, windows: WindowCalls, node: exp.Window) -> WindowSpec:
+def _over(binder: ExpressionBinder, windows: WindowCalls, node: exp.Window) -> WindowSpec:
     alias: exp.Expr | None = node.args.get("alias")
     if alias is not None and binder.body.follows_directly(alias, "over"):
         return _named(binder, windows, alias)
     return _spec(binder, windows, node, copies=False)
 
 
-def _named(binder: Expressions, windows: WindowCalls, alias: exp.Expr) -> WindowSpec:
+def _named(binder: ExpressionBinder, windows: WindowCalls, alias: exp.Expr) -> WindowSpec:
     name = name_of(alias)
     if name not in windows.named:
         raise UndefinedWindow(f'window "{name}" does not exist', position=binder.body.position(alias))
     return windows.named[name]
 
 
-def _spec(binder: Expressions, windows: WindowCalls, node: exp.Expr, *, copies: bool) -> WindowSpec:
+def _spec(binder: ExpressionBinder, windows: WindowCalls, node: exp.Expr, *, copies: bool) -> WindowSpec:
     """Returns what stands in the parentheses of OVER, or behind AS in a WINDOW clause (`copies`)."""
     body = binder.body
     only(body, node, "this", "partition_by", "order", "spec", "alias", "over", what="this form of window")
@@ -345,7 +277,7 @@ def _spec(binder: Expressions, windows: WindowCalls, node: exp.Expr, *, copies: 
     return WindowSpec(partition, order, _frame(inside, node, order))
 
 
-def _opening(binder: Expressions, node: exp.Expr) -> int:
+def _opening(binder: ExpressionBinder, node: exp.Expr) -> int:
     """Returns the position of the parenthesis that opens what is said of a window."""
     span = binder.body.span(node.this)
     for token in binder.body.tokens:
@@ -354,7 +286,7 @@ def _opening(binder: Expressions, node: exp.Expr) -> int:
     return binder.body.position(node)
 
 
-def _frame(binder: Expressions, window: exp.Expr, order: tuple[SortKey, ...]) -> WindowFrame:
+def _frame(binder: ExpressionBinder, window: exp.Expr, order: tuple[SortKey, ...]) -> WindowFrame:
     body, opening = binder.body, _opening(binder, window)
     node: exp.Expr = window.args["spec"]
     only(body, node, "kind", "start", "start_side", "end", "end_side", "exclude", what="this form of frame")
@@ -380,7 +312,7 @@ def _frame(binder: Expressions, window: exp.Expr, order: tuple[SortKey, ...]) ->
     return WindowFrame(unit, start, end, exclusion)
 
 
-def _bound_positions(binder: Expressions, opening: int) -> tuple[int, int]:
+def _bound_positions(binder: ExpressionBinder, opening: int) -> tuple[int, int]:
     """Returns the positions of a frame's bounds, within the parenthesis at `opening`; one bound is both."""
     offset, depth, found = binder.body.text.offset, 0, [opening]
     inside = [token for token in binder.body.tokens if offset + token.start + 1 > opening]
@@ -404,7 +336,7 @@ def _side(node: exp.Expr, which: str) -> str:
 
 
 def _bound(
-    binder: Expressions, node: exp.Expr, which: str, unit: FrameUnit, order: tuple[SortKey, ...], opening: int
+    binder: ExpressionBinder, node: exp.Expr, which: str, unit: FrameUnit, order: tuple[SortKey, ...], opening: int
 ) -> FrameBound:
     value = node.args.get(which)
     preceding = _side(node, which) == "preceding"
@@ -431,7 +363,7 @@ def _bound(
     return FrameBound(False, _not_negative(inside, literal, value, which), preceding)
 
 
-def _range_offset(binder: Expressions, node: exp.Expr, order: tuple[SortKey, ...], opening: int) -> Literal:
+def _range_offset(binder: ExpressionBinder, node: exp.Expr, order: tuple[SortKey, ...], opening: int) -> Literal:
     position = binder.body.position(node)
     if len(order) != 1:
         raise WindowingError(
@@ -454,7 +386,7 @@ def _range_offset(binder: Expressions, node: exp.Expr, order: tuple[SortKey, ...
             )
     bound = binder.bind(node)
     if isinstance(bound, Unknown):
-        found = literal_of(bound.text, target)
+        found = literal_of(bound.text, target, rounds=False)
         if isinstance(found, Failure):
             raise error_of(found, position)
         return _distance(binder, found, type_, node)
@@ -471,7 +403,7 @@ def _range_offset(binder: Expressions, node: exp.Expr, order: tuple[SortKey, ...
     return _distance(binder, _constant(binder, known.apply(bound), node, FrameUnit.RANGE), type_, node)
 
 
-def _distance(binder: Expressions, literal: Literal, key: ScalarType, node: exp.Expr) -> Literal:
+def _distance(binder: ExpressionBinder, literal: Literal, key: ScalarType, node: exp.Expr) -> Literal:
     """Returns the distance between values of the type `key`: between times of day, microseconds."""
     if key.kind is Kind.TIME and isinstance(literal.value, Interval):
         # PostgreSQL does not look at its months and days either.
@@ -479,7 +411,7 @@ def _distance(binder: Expressions, literal: Literal, key: ScalarType, node: exp.
     return _not_negative(binder, literal, node, "RANGE")
 
 
-def _constant(binder: Expressions, scalar: Scalar, node: exp.Expr, unit: FrameUnit) -> Literal:
+def _constant(binder: ExpressionBinder, scalar: Scalar, node: exp.Expr, unit: FrameUnit) -> Literal:
     if columns_of(scalar):
         position = binder.body.position(node.find(exp.Column, bfs=False) or node)
         raise InvalidColumnReference(f"argument of {unit.value.upper()} must not contain variables", position=position)
@@ -494,7 +426,7 @@ def _constant(binder: Expressions, scalar: Scalar, node: exp.Expr, unit: FrameUn
     return folded
 
 
-def _not_negative(binder: Expressions, literal: Literal, node: exp.Expr, which: str) -> Literal:
+def _not_negative(binder: ExpressionBinder, literal: Literal, node: exp.Expr, which: str) -> Literal:
     position, value = binder.body.position(node), literal.value
     word = {"start": "starting", "end": "ending"}.get(which)
     if value is None:

@@ -8,7 +8,18 @@ from mz_dagster.sql.cursor import Cursor
 from mz_dagster.sql.errors import InvalidParameterValue, InvalidSyntax
 from mz_dagster.sql.lexer import TokenKind
 from mz_dagster.sql.options import Common
-from mz_dagster.sql.statements import Assignment, Copy, CsvOptions, Delete, Insert, Name, SqlText, Update
+from mz_dagster.sql.statements import (
+    Assignment,
+    Copy,
+    CsvOptions,
+    Delete,
+    Insert,
+    Name,
+    OnConflict,
+    SqlText,
+    Truncate,
+    Update,
+)
 
 _QUERY_WORDS = ("select", "with", "values", "table")
 
@@ -17,24 +28,59 @@ def parse_insert(cursor: Cursor, common: Common) -> Insert:
     """Moves past `INSERT INTO table [(columns)] {query | DEFAULT VALUES} [RETURNING ...]`."""
     cursor.expects("insert", "into")
     table = cursor.name()
-    if cursor.sees("as"):
-        raise cursor.refuse("an alias of INSERT's target", "It could only be used by ON CONFLICT.")
+    alias = cursor.identifier("an alias") if cursor.accepts("as") else None
     columns: tuple[str, ...] = ()
     if cursor.current.is_symbol("(") and not cursor.ahead(1).is_word(*_QUERY_WORDS):
         columns = cursor.names_in_parentheses()
-    if cursor.sees("overriding"):
-        raise cursor.refuse("OVERRIDING", "Columns have no generated values.")
-    conflict = cursor.index_of("on", "conflict")
-    if conflict < len(cursor.tokens):
-        raise cursor.refuse("ON CONFLICT", "Tables have no unique keys.", None, cursor.tokens[conflict])
+    overriding: Literal["system", "user"] | None = None
+    if cursor.accepts("overriding"):
+        overriding = "system" if cursor.accepts("system") else "user"
+        if overriding == "user":
+            cursor.expects("user")
+        cursor.expects("value")
     query: SqlText | None = None
     if not cursor.accepts("default", "values"):
         if not (cursor.current.is_symbol("(") or cursor.sees("|".join(_QUERY_WORDS))):
             raise cursor.unexpected("a query")
-        query = cursor.text_until(cursor.index_of("returning"))
+        query = cursor.text_until(min(cursor.index_of("on", "conflict"), cursor.index_of("returning")))
     elif columns:
         raise InvalidSyntax("syntax error: DEFAULT VALUES takes no list of columns", position=table.offset + 1)
-    return Insert(*common, table, columns, query, _returning(cursor))
+    conflict = _on_conflict(cursor)
+    return Insert(*common, table, columns, query, _returning(cursor), alias, conflict, overriding)
+
+
+def _on_conflict(cursor: Cursor) -> OnConflict | None:
+    """Moves past `ON CONFLICT [(columns) | ON CONSTRAINT name] DO {NOTHING | UPDATE SET ... [WHERE ...]}`."""
+    offset = cursor.current.start
+    if not cursor.accepts("on", "conflict"):
+        return None
+    columns: tuple[str, ...] = ()
+    constraint = None
+    if cursor.current.is_symbol("("):
+        columns = cursor.names_in_parentheses()
+        if cursor.sees("where"):
+            raise cursor.refuse("WHERE of a key", "Keys hold for all rows.")
+    elif cursor.accepts("on", "constraint"):
+        constraint = cursor.identifier("the constraint's name")
+    cursor.expects("do")
+    if cursor.accepts("nothing"):
+        return OnConflict(columns, constraint, (), None, offset)
+    if not columns and constraint is None:
+        raise InvalidSyntax(
+            "ON CONFLICT DO UPDATE requires inference specification or constraint name",
+            hint="For example, ON CONFLICT (column_name).",
+            position=offset + 1,
+        )
+    cursor.expects("update", "set")
+    assignments = _assignments(cursor)
+    return OnConflict(columns, constraint, assignments, _until(cursor, "where", "returning"), offset)
+
+
+def _assignments(cursor: Cursor) -> tuple[Assignment, ...]:
+    found = _assigned(cursor)
+    while cursor.accepts_symbol(","):
+        found += _assigned(cursor)
+    return tuple(found)
 
 
 def parse_delete(cursor: Cursor, common: Common) -> Delete:
@@ -45,17 +91,34 @@ def parse_delete(cursor: Cursor, common: Common) -> Delete:
     return Delete(*common, table, target, alias, using, _until(cursor, "where", "returning"), _returning(cursor))
 
 
+def parse_truncate(cursor: Cursor, common: Common) -> Truncate:
+    """Moves past `TRUNCATE [TABLE] table`."""
+    cursor.expects("truncate")
+    cursor.accepts("table")
+    start = cursor.at
+    table = cursor.name()
+    stop, cursor.at = cursor.at, start
+    target = cursor.text_until(stop)
+    if cursor.current.is_symbol(","):
+        raise cursor.refuse("TRUNCATE of several tables", "Each statement writes one table.", "Write one for each.")
+    restarts = cursor.accepts("restart", "identity")
+    if not restarts:
+        cursor.accepts("continue", "identity")
+    if cursor.sees("cascade"):
+        raise cursor.refuse("TRUNCATE CASCADE", "No table refers to another's rows.")
+    cursor.accepts("restrict")
+    return Truncate(*common, table, target, restarts)
+
+
 def parse_update(cursor: Cursor, common: Common) -> Update:
     """Moves past `UPDATE table [alias] SET ... [FROM ...] [WHERE ...] [RETURNING ...]`."""
     cursor.expects("update")
     table, target, alias = _target(cursor, "set")
     cursor.expects("set")
-    assignments = _assigned(cursor)
-    while cursor.accepts_symbol(","):
-        assignments += _assigned(cursor)
+    assignments = _assignments(cursor)
     using = _until(cursor, "from", "where", "returning")
     predicate = _until(cursor, "where", "returning")
-    return Update(*common, table, target, alias, tuple(assignments), using, predicate, _returning(cursor))
+    return Update(*common, table, target, alias, assignments, using, predicate, _returning(cursor))
 
 
 def _target(cursor: Cursor, *clauses: str) -> tuple[Name, SqlText, str | None]:
@@ -93,9 +156,9 @@ def _assigned(cursor: Cursor) -> list[Assignment]:
     columns = cursor.names_in_parentheses()
     cursor.expects_symbol("=")
     cursor.accepts("row")
-    if not cursor.current.is_symbol("(") or cursor.ahead(1).is_word(*_QUERY_WORDS):
-        raise cursor.refuse("SET of several columns to a query", "Each column is set by itself.",
-                            "Write SET a = (SELECT ...), b = (SELECT ...).")  # fmt: skip
+    if cursor.current.is_symbol("(") and cursor.ahead(1).is_word(*_QUERY_WORDS):
+        query = cursor.parenthesized()
+        return [_item(column, opening.start, query, i, len(columns)) for i, column in enumerate(columns)]
     cursor.expects_symbol("(")
     values: list[SqlText | None] = []
     while True:
@@ -106,6 +169,14 @@ def _assigned(cursor: Cursor) -> list[Assignment]:
     if len(values) != len(columns):
         raise InvalidSyntax("number of columns does not match number of values", position=opening.start + 1)
     return [Assignment(column, opening.start, value) for column, value in zip(columns, values, strict=True)]
+
+
+def _item(column: str, offset: int, query: SqlText, place: int, count: int) -> Assignment:
+    """Returns the assignment of one of the columns of a query."""
+    names = ", ".join(f"c{i}" for i in range(count))
+    before, behind = f"(SELECT c{place} FROM (", f") AS assigned({names}))"
+    value = SqlText(before + query.text + behind, query.offset - len(before), query.parameters_before)
+    return Assignment(column, offset, value, (query, count))
 
 
 def _value(cursor: Cursor, stop: int) -> SqlText | None:

@@ -7,38 +7,49 @@ the match. What is returned of written rows is a query over them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TypeVar
 
 from sqlglot import exp
 
-from mz_dagster.formalism import GlobalId
-from mz_dagster.plan.functions import CastContext, Failure, Unknown, cast, type_name
+from mz_dagster.plan.functions import CastContext
 from mz_dagster.plan.relation import Constant, Filter, Project, Relation
-from mz_dagster.plan.resolver import Item, Resolver
-from mz_dagster.plan.scalar import ColumnRef, Literal, Scalar
+from mz_dagster.plan.resolver import Resolver
+from mz_dagster.plan.scalar import ColumnRef, Literal, Scalar, Subquery, Value
 from mz_dagster.plan.semijoin import ONE_ROW
 from mz_dagster.plan.transform import fold_constants
 from mz_dagster.plan.types import Column, RelationType
-from mz_dagster.sql.binder import BoundQuery, bind_query, bound_query
+from mz_dagster.sql.binder import BoundQuery, bound_query, finished
 from mz_dagster.sql.binding import Binding, only
 from mz_dagster.sql.body_parser import Body, parse_body
 from mz_dagster.sql.composed import Composed
+from mz_dagster.sql.constraints import WrittenRows, assigned, bind_default, literal_rows
 from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.errors import (
-    DatatypeMismatch,
     DuplicateColumn,
+    GeneratedAlways,
+    InvalidColumnReference,
     InvalidSyntax,
     NullNotAllowed,
     UndefinedColumn,
+    UndefinedTable,
     suggestion,
 )
 from mz_dagster.sql.expressions import Expressions
 from mz_dagster.sql.from_clause import FromBinder, Source
+from mz_dagster.sql.lexer import Token, tokens_of
 from mz_dagster.sql.pending import projected
 from mz_dagster.sql.query import Queries, with_lets
-from mz_dagster.sql.statements import Delete, Insert, Name, SqlText, Update
+from mz_dagster.sql.select import SelectBinder
+from mz_dagster.sql.statements import Delete, Identity, Insert, Name, SqlText, Update
+
+Out = TypeVar("Out")
+#: Returns so many numbers of a column's sequence.
+Claim = Callable[[str, int], Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +58,14 @@ class BoundChange:
 
     Attributes:
         old: The table's rows that change or go, each as often as the table has it.
-        new: For an UPDATE: those rows, each followed by the row that takes its place. Where other relations are
-            joined a row is there once for every match; else as often as the table has it, and `old` is not needed.
+        matches: For an UPDATE, and for a DELETE that returns rows and joins others: those rows, each followed by the
+            row that takes its place (of an UPDATE), and by all columns of what is joined. Where others are joined a row
+            is there once for every match; else as often as the table has it, and `old` is not needed.
         joins: Whether other relations are joined.
     """
 
     old: Relation
-    new: Relation | None
+    matches: Relation | None
     joins: bool
 
 
@@ -65,6 +77,8 @@ class _Context:
     resolver: Resolver
     parameters: Sequence[object]
     clock: datetime | None
+    defaults: Mapping[str, SqlText] = field(default_factory=dict)
+    identities: Mapping[str, Identity] = field(default_factory=dict)
 
 
 def bind_insert(
@@ -83,7 +97,7 @@ def bind_insert(
     Raises:
         NullNotAllowed: A NOT NULL column is not listed, or is given a constant NULL.
     """
-    (bound,) = bind_insert_many(statement, target, resolver, [params], clock=clock)
+    ((bound, _),) = bind_insert_many(statement, target, resolver, [params], clock=clock)
     return bound
 
 
@@ -94,18 +108,35 @@ def bind_insert_many(
     many: Iterable[Sequence[object]],
     *,
     clock: datetime | None = None,
-) -> Iterator[BoundQuery]:
-    """Yields for each set of parameters what `bind_insert` returns; the statement is parsed once."""
+    defaults: Mapping[str, SqlText] | None = None,
+    identities: Mapping[str, Identity] | None = None,
+    claim: Claim | None = None,
+) -> Iterator[tuple[BoundQuery, tuple[int, ...]]]:
+    """Yields for each set of parameters what `bind_insert` returns, and the columns that every row is to generate.
+
+    The statement is parsed once. Columns of which it says nothing, and DEFAULT, are what `defaults` says of them, by
+    name; NULL if it says nothing, or if every row is to generate them. DEFAULT of the other `identities` is claimed.
+
+    Raises:
+        GeneratedAlways: A column that always generates its values is given one.
+    """
     position = (statement.query or statement.table).offset + 1
     places = _places(statement, target) if statement.query is not None else []
-    body = None if statement.query is None else parse_body(statement.query)
-    if body is not None:
-        _write_defaults(body)
+    defaults, identities = defaults or {}, identities or {}
+    body: Body | None = None
+    if statement.query is not None and (width := _Values.of(statement.query).width):  # before anything is claimed
+        _check_generated(statement, target, places[:width], identities)
     for params in many:
+        if statement.query is not None and (body is None or claim is not None):
+            composed = _with_defaults(statement.query, places, target, defaults, identities, claim)
+            with nullcontext() if composed is None else composed.blamed():
+                body = parse_body(statement.query if composed is None else composed.text)
+            _write_defaults(body)
         binding = Binding(resolver, params, clock)
         relation: Relation = ONE_ROW
         if body is not None:
-            pending = Queries(binding, body).bind(body.root, {}, drops_order=True)
+            with nullcontext() if composed is None else composed.blamed():
+                pending = Queries(binding, body).bind(body.root, {}, drops_order=True)
             given = len(pending.names)
             if given > len(places):
                 raise InvalidSyntax("INSERT has more expressions than target columns", position=position)
@@ -115,27 +146,137 @@ def bind_insert_many(
             columns = [target.columns[i] for i in places]
             types, names = [one.type for one in columns], [one.name for one in columns]
             relation = pending.finish(types, "INSERT", CastContext.ASSIGNMENT, names)
-        scalars = _whole_row(relation.relation_type, places, target, position)
+        _check_generated(statement, target, places, identities)
+        generated = _generated(statement, target, places, identities)
+        omitted: dict[int, Scalar] = {
+            i: bind_default(one, defaults[one.name], clock)
+            for i, one in enumerate(target.columns)
+            if i not in places and one.name in defaults
+        }
+        omitted |= {i: Literal(None, target.columns[i].type) for i in generated}
+        scalars = _whole_row(relation.relation_type, places, target, omitted, position)
         relation = fold_constants(with_lets(projected(relation, scalars, target.names), binding))
         for row in getattr(relation, "rows", ()):
-            for cell, column in zip(row, target.columns, strict=True):
-                if cell.value is None and not column.nullable:
+            for i, (cell, column) in enumerate(zip(row, target.columns, strict=True)):
+                if cell.value is None and not column.nullable and i not in generated:
                     raise _null_in(column, position)
-        yield bound_query(binding, relation, relation.relation_type.with_names(target.names))
+        yield bound_query(binding, relation, relation.relation_type.with_names(target.names)), generated
 
 
-def _whole_row(given: RelationType, places: Sequence[int], target: RelationType, position: int) -> list[Scalar]:
-    """Returns a scalar over the given columns for each of the target's, which are at `places`; NULL for the others."""
+def _whole_row(
+    given: RelationType, places: Sequence[int], target: RelationType, omitted: Mapping[int, Scalar], position: int
+) -> list[Scalar]:
+    """Returns a scalar over the given columns for each of the target's, which are at `places`; defaults for others."""
     scalars: list[Scalar] = []
     for i, column in enumerate(target.columns):
-        if i in places:
+        if i in places and i not in omitted:
             source = given.columns[places.index(i)]
             scalars.append(ColumnRef(places.index(i), source.type, source.nullable, column.name))
+        elif i in omitted:
+            scalars.append(omitted[i])
         elif column.nullable:
             scalars.append(Literal(None, column.type))
         else:
             raise _null_in(column, position)
     return scalars
+
+
+def _generated(
+    statement: Insert, target: RelationType, places: Sequence[int], identities: Mapping[str, Identity]
+) -> tuple[int, ...]:
+    """Returns the columns of which an INSERT says nothing that counts, so that every row gets a generated value."""
+    return tuple(
+        i
+        for i, name in enumerate(target.names)
+        if name in identities
+        and (i not in places or (statement.overriding == "user" and identities[name].generated != "serial"))
+    )
+
+
+def _check_generated(
+    statement: Insert, target: RelationType, places: Sequence[int], identities: Mapping[str, Identity]
+) -> None:
+    """Refuses what is given for a column that always generates its values."""
+    if statement.overriding is not None:
+        return
+    for item, place in enumerate(places):
+        name = target.names[place]
+        if name in identities and identities[name].generated == "always":
+            assert statement.query is not None
+            values = _Values.of(statement.query)
+            given = values.rows or 1  # of another query nobody can tell
+            if sum(one == item for _, one in values.defaults) < given:
+                raise GeneratedAlways(
+                    f'cannot insert a non-DEFAULT value into column "{name}"',
+                    detail=f'Column "{name}" is an identity column defined as GENERATED ALWAYS.',
+                    hint="Use OVERRIDING SYSTEM VALUE to override.",
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """Is the form of a VALUES list.
+
+    Attributes:
+        rows: How many it has; 0 if the query is another.
+        width: How many values the longest has.
+        defaults: Each DEFAULT in it, with its place in its row.
+    """
+
+    rows: int
+    width: int
+    defaults: tuple[tuple[Token, int], ...]
+
+    @classmethod
+    def of(cls, query: SqlText) -> _Values:
+        """Returns that of a query."""
+        tokens = tokens_of(query.text)
+        return _form(tokens) if tokens[0].is_word("values") else cls(0, 0, ())
+
+
+def _form(tokens: Sequence[Token]) -> _Values:
+    found: list[tuple[Token, int]] = []
+    rows = item = depth = width = 0
+    for previous, token, behind in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        depth += token.is_symbol("(", "[") - token.is_symbol(")", "]")
+        if depth == 1 and token.is_symbol("(", ","):
+            item = 0 if token.is_symbol("(") else item + 1
+            rows += token.is_symbol("(")
+            width = max(width, item + 1)
+        alone = previous.is_symbol("(", ",") and behind.is_symbol(",", ")")
+        if depth == 1 and token.is_word("default") and alone:
+            found.append((token, item))
+    return _Values(rows, width, tuple(found))
+
+
+def _with_defaults(
+    query: SqlText,
+    places: Sequence[int],
+    target: RelationType,
+    defaults: Mapping[str, SqlText],
+    identities: Mapping[str, Identity],
+    claim: Claim | None,
+) -> Composed | None:
+    """Returns a VALUES list with what its column's default is in the place of each DEFAULT; None if there is none.
+
+    DEFAULT of a column without one stays.
+    """
+    if not defaults and not identities:
+        return None
+    found = _Values.of(query).defaults
+    named = [(token, target.names[places[item]]) for token, item in found if item < len(places)]
+    wanted = Counter(name for _, name in named if name in identities)
+    claimed = {name: iter(claim(name, count)) for name, count in wanted.items()} if claim is not None else {}
+    pieces: list[str | SqlText] = []
+    at = 0
+    for token, name in named:
+        if name in claimed or name in defaults:
+            pieces += [SqlText(query.text[at : token.start], query.offset + at, query.parameters_before)]
+            pieces += [f"({next(claimed[name]) if name in claimed else defaults[name].text})"]
+            at = token.end
+    if not pieces:
+        return None
+    return Composed.of(*pieces, SqlText(query.text[at:], query.offset + at, query.parameters_before))
 
 
 def bind_delete(
@@ -148,7 +289,9 @@ def bind_delete(
 ) -> BoundChange:
     """Returns the plans of the rows to delete."""
     context = _Context(target, resolver, params, clock)
-    return BoundChange(_old_rows(statement, context), None, statement.using is not None)
+    joins = statement.using is not None
+    matches = _joined_rows(statement, context) if joins and statement.returning is not None else None
+    return BoundChange(_old_rows(statement, context), matches, joins)
 
 
 def bind_update(
@@ -158,20 +301,27 @@ def bind_update(
     *,
     params: Sequence[object] = (),
     clock: datetime | None = None,
+    defaults: Mapping[str, SqlText] | None = None,
+    identities: Mapping[str, Identity] | None = None,
 ) -> BoundChange:
     """Returns the plans of the rows to update and of what takes their place, cast as an assignment casts it.
 
+    DEFAULT of those of the `identities` is NULL.
+
     Raises:
+        GeneratedAlways: A column that always generates its values is set to one.
         NullNotAllowed: A NOT NULL column is set to a constant NULL.
     """
-    context = _Context(target, resolver, params, clock)
+    context = _Context(target, resolver, params, clock, defaults or {}, identities or {})
     return BoundChange(_old_rows(statement, context), _new_rows(statement, context), statement.using is not None)
 
 
 def bind_returning(
     returning: SqlText,
     called: str,
-    rows: Constant,
+    using: SqlText | None,
+    target: RelationType,
+    rows: Sequence[Sequence[Value]],
     resolver: Resolver,
     *,
     params: Sequence[object] = (),
@@ -182,45 +332,37 @@ def bind_returning(
     Args:
         returning: The clause's items.
         called: What the items may call the table.
-        rows: The rows, under the table's columns' names.
+        using: What else the statement joins.
+        target: The table's columns.
+        rows: The rows, each followed by all columns of what is joined.
         resolver: Answers names, in subqueries.
         params: The values of all `?` of the statement, in order.
         clock: The statement's own time.
     """
-    composed = Composed.of("SELECT ", returning, f" FROM {quoted(_Written.name)} AS {quoted(called)}")
-    written = _Written(resolver, Item(GlobalId(_Written.name), called, "view", rows.relation_type, None, rows))
+    written = WrittenRows.of(resolver, target)
+    others = () if using is None else (", ", using)
+    named = Composed.of(f"SELECT 1 FROM {quoted(written.name)} AS {quoted(called)}", *others)
+    source = _Join.bound(named, _Context(RelationType(target.columns), written, params, clock)).source
+    columns = source.relation.relation_type.columns
+    literals = literal_rows(rows, columns)
+    composed = Composed.of("SELECT ", returning)
     with composed.blamed():
         body = parse_body(composed.text)
         select = body.root
-        if not isinstance(select, exp.Select) or {one for one, value in select.args.items() if value} != {
-            "expressions", "from_",
-        }:  # fmt: skip
+        given = {one for one, value in select.args.items() if value}
+        if not isinstance(select, exp.Select) or given != {"expressions"}:
             raise InvalidSyntax("syntax error: RETURNING takes a list of expressions", position=body.text.offset + 8)
-        binding = Binding(written, params, clock)
+        binding = Binding(resolver, params, clock)
         binder = FromBinder(binding, body, {}, Queries(binding, body).derived)
-        scope = binder.bind(select.args["from_"].this, []).scope
-        expressions = Expressions(binding, body, scope, "RETURNING")
+        expressions = Expressions(binding, body, source.scope, "RETURNING")
         with binding.binding_by(lambda one: binder.bind_query(one, binder)[0]):
             for item in select.expressions:  # here neither aggregates nor window functions may stand
                 one = item.this if isinstance(item, exp.Alias) else item
                 if not one.is_star:
                     expressions.bind(one)
-        return bind_query(composed.text, written, params=params, clock=clock)
-
-
-@dataclass(frozen=True, slots=True)
-class _Written:
-    """Resolves one name that nobody can write by chance to the rows that a statement writes, all others as before."""
-
-    resolver: Resolver
-    item: Item
-    name = "rows written"
-
-    def resolve(self, name: tuple[str, ...]) -> Item | None:
-        return self.item if name == (self.name,) else self.resolver.resolve(name)
-
-    def names(self) -> tuple[str, ...]:
-        return self.resolver.names()
+            relation = Constant(literals, RelationType(columns))
+            pending = SelectBinder(binding, body, source.scope).bind(select, relation, None)
+        return finished(binding, pending)
 
 
 def _old_rows(statement: Update | Delete, context: _Context) -> Relation:
@@ -229,21 +371,44 @@ def _old_rows(statement: Update | Delete, context: _Context) -> Relation:
     if statement.using is not None:
         # First as the join that it means, in which a name may be ambiguous.
         _Join.bound(Composed.of("SELECT 1 FROM ", statement.target, ", ", statement.using, *where), context)
+        _check_apart(statement.using, context)
         match = ("SELECT 1 FROM ", statement.using, *where)
         composed = Composed.of("SELECT 1 FROM ", statement.target, " WHERE EXISTS (", *match, ")")
     join = _Join.bound(composed, context)
     return with_lets(Project(join.relation, tuple(range(context.target.arity))), join.binding)
 
 
+def _check_apart(using: SqlText, context: _Context) -> None:
+    """Refuses what a lateral relation takes of the target, which is not joined before it but with it."""
+    try:
+        _Join.bound(Composed.of("SELECT 1 FROM ", using), context)
+    except UndefinedTable as error:
+        raise InvalidColumnReference(
+            error.message.replace("missing", "invalid reference to", 1),
+            detail="It is the table that is written, which is joined with all others.",
+            hint="Refer to it in WHERE, not within FROM or USING.",
+            position=error.position,
+        ) from None
+
+
+def _joined_rows(statement: Delete, context: _Context) -> Relation:
+    """Returns the plan of all matches: an old row and what is joined."""
+    assert statement.using is not None
+    where = () if statement.predicate is None else (" WHERE ", statement.predicate)
+    join = _Join.bound(Composed.of("SELECT 1 FROM ", statement.target, ", ", statement.using, *where), context)
+    return with_lets(join.relation, join.binding)
+
+
 def _new_rows(statement: Update, context: _Context) -> Relation:
-    """Returns the plan of all pairs of an old row and the row that takes its place."""
+    """Returns the plan of all matches: an old row, the row that takes its place, and what is joined."""
     items: list[str | SqlText] = []
     for one in statement.assignments:
         if one.value is not None:
             items += [", ", one.value] if items else [one.value]
-    others = () if statement.using is None else (", ", statement.using)
+    using = () if statement.using is None else (", ", statement.using)
     where = () if statement.predicate is None else (" WHERE ", statement.predicate)
-    join = _Join.bound(Composed.of("SELECT ", *(items or ["1"]), " FROM ", statement.target, *others, *where), context)
+    join = _Join.bound(Composed.of("SELECT ", *(items or ["1"]), " FROM ", statement.target, *using, *where), context)
+    _check_rows(statement, using, context)
     columns, names = context.target.columns, context.target.names
     old = [ColumnRef(i, one.type, one.nullable, one.name) for i, one in enumerate(columns)]
     new: list[Scalar] = [*old]
@@ -256,11 +421,41 @@ def _new_rows(statement: Update, context: _Context) -> Relation:
         seen.add(one.column)
         place = _place(context.target, one.column, statement.table, position)
         column = columns[place]
-        value = Literal(None, column.type) if one.value is None else join.assigned(next(nodes), column)
-        if isinstance(value, Literal) and value.value is None and not column.nullable:
+        value: Scalar
+        identity = context.identities.get(one.column)
+        if one.value is not None and identity is not None and identity.generated == "always":
+            raise GeneratedAlways(
+                f'column "{one.column}" can only be updated to DEFAULT',
+                detail=f'Column "{one.column}" is an identity column defined as GENERATED ALWAYS.',
+                position=position,
+            )
+        if one.value is not None:
+            value = join.assigned(next(nodes), column)
+        elif one.column in context.defaults:
+            value = bind_default(column, context.defaults[one.column], context.clock)
+        else:
+            value = Literal(None, column.type)
+        generates = one.value is None and identity is not None
+        if isinstance(value, Literal) and value.value is None and not column.nullable and not generates:
             raise _null_in(column, position)
         new[place] = value
-    return with_lets(projected(join.relation, (*old, *new), (*names, *(f"new_{name}" for name in names))), join.binding)
+    joined = join.relation.relation_type.columns[len(columns) :]
+    others = [ColumnRef(i, one.type, one.nullable, one.name) for i, one in enumerate(joined, len(columns))]
+    called = (*names, *(f"new_{name}" for name in names), *(one.name for one in joined))
+    return with_lets(projected(join.relation, (*old, *new, *others), called), join.binding)
+
+
+def _check_rows(statement: Update, using: Sequence[str | SqlText], context: _Context) -> None:
+    """Refuses `(column, ...) = (SELECT ...)` if the query has another number of columns."""
+    for one in statement.assignments:
+        if one.row is not None:
+            query, count = one.row
+            asked = Composed.of("SELECT EXISTS (", query, ") FROM ", statement.target, *using)
+            join = _Join.bound(asked, context)
+            bound = join.bound_by(lambda expressions, node: expressions.bind(node), join.select.expressions[0])
+            assert isinstance(bound, Subquery)
+            if bound.relation.relation_type.arity != count:
+                raise InvalidSyntax("number of columns does not match number of values", position=one.offset + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,26 +499,19 @@ class _Join:
 
     def assigned(self, node: exp.Expr, column: Column) -> Scalar:
         """Returns the value that an expression assigns to a column."""
+        return self.bound_by(lambda expressions, one: assigned(expressions, one, column), node)
+
+    def bound_by(self, bind: Callable[[Expressions, exp.Expr], Out], node: exp.Expr) -> Out:
+        """Returns what `bind` makes of an expression over the rows of FROM."""
         with self.composed.blamed():
             binder = FromBinder(self.binding, self.body, {}, Queries(self.binding, self.body).derived)
             expressions = Expressions(self.binding, self.body, self.source.scope, "UPDATE")
             with self.binding.binding_by(lambda one: binder.bind_query(one, binder)[0]):
-                bound = expressions.bind(node)
-            if isinstance(bound, Unknown):
-                return expressions.literal(bound, column.type, node, assigned=True)
-            found = cast(bound.type, column.type, CastContext.ASSIGNMENT)
-            if isinstance(found, Failure):
-                raise DatatypeMismatch(
-                    f'column "{column.name}" is of type {type_name(column.type)} '
-                    f"but expression is of type {type_name(bound.type)}",
-                    hint="You will need to rewrite or cast the expression.",
-                    position=self.body.position(node),
-                )
-            return found.apply(bound)
+                return bind(expressions, node)
 
 
 def _write_defaults(body: Body) -> None:
-    """Puts NULL in the place of each DEFAULT in a VALUES list: columns have no other."""
+    """Puts NULL in the place of each DEFAULT in a VALUES list, whose columns have no other."""
     if isinstance(body.root, exp.Values):
         for row in body.root.expressions:
             for cell in [*row.expressions, row.this]:

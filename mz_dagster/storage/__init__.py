@@ -13,10 +13,14 @@ Files, in the order of import:
 - `clustering`: how large batches are laid out by key, so that a lookup of few keys reads few rows;
 - `skipping`: which files need not be read, because no row of theirs passes a predicate;
 - `shards`: the protocol that both implementations keep, the physical schema, and the errors of reading;
+- `arrow_schema`, `consolidation`: update frames in Arrow, and sums of equal updates in process;
+- `plain_cells`: values in Arrow's tables and in Python;
 - `numerics`: most of them are stored as integers of 64 bits;
 - `table_sync`: what a batch is read through is on disk before it is listed;
+- `file_hashes`: a data file is read only if it is the one that was written;
 - `batch_stats`: what a batch holds, from Delta's own metadata;
-- `open_tables`: tables that are open already;
+- `open_tables`, `known_files`: tables that are open already; what their logs said before;
+- `inlined`: batches that are stored in the catalog, with their seals;
 - `local_shards`: the implementation in process, on `deltalake` and pyarrow;
 - `spark_shards`: the implementation on Spark;
 - `renewal`: keeps leases alive while their holder works;
@@ -31,8 +35,10 @@ The front door imports no Spark; `spark`, `spark_shards`, `source` and `envelope
 
 from mz_dagster.storage.api import AppendLost, CollectionStatus, Description, Storage
 from mz_dagster.storage.append import LEASE_MS, BatchWriter, compare_and_append
+from mz_dagster.storage.arrow_schema import arrow_type, update_schema, update_table
 from mz_dagster.storage.compact import Merge, choose_merge, compact, sort_key
-from mz_dagster.storage.local_shards import LocalShards, arrow_type, update_schema, update_table
+from mz_dagster.storage.inlined import Inlining, PayloadDamaged
+from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.read import (
     LeaseLost,
     ReadBeforeSince,
@@ -44,7 +50,7 @@ from mz_dagster.storage.read import (
     read_updates,
 )
 from mz_dagster.storage.renewal import Renewal
-from mz_dagster.storage.shards import BatchIncomplete, Shards, ShardUnavailable, StatsMissing
+from mz_dagster.storage.shards import BatchIncomplete, FileDamaged, LogDamaged, Shards, ShardUnavailable, StatsMissing
 from mz_dagster.storage.subscribe import Message, SubscribeDeadline, Subscription, Updates, Upper
 from mz_dagster.storage.sweep import Swept, scavenge, sweep
 
@@ -55,10 +61,14 @@ __all__ = [
     "BatchWriter",
     "CollectionStatus",
     "Description",
+    "FileDamaged",
+    "Inlining",
     "LeaseLost",
     "LocalShards",
+    "LogDamaged",
     "Merge",
     "Message",
+    "PayloadDamaged",
     "ReadBeforeSince",
     "ReadBeyondUpper",
     "Renewal",

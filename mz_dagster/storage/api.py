@@ -20,9 +20,10 @@ outsider can stop a step. Both end in the same tables of the catalog and the sam
 sweep know no difference.
 
 *Frontiers at `{}` are for good.* `append` up to `{}`, or a downgrade to it, by the last writer says that the collection
-is complete: its upper is `{}`. A downgrade of the last read capability to `{}` says that nobody will read it again: it
-is gone, and its id is never used for another. To drop a capability says nothing of the kind, nor does a lease that runs
-out: `acquire_capabilities` goes on from where the collection stands.
+is complete: its upper is `{}`. A downgrade of the last read capability to `{}` says that nobody will read it again: its
+since is `{}`, and once its writers have left, too, it is gone, and its id is never used for another. To drop a
+capability says nothing of the kind, nor does a lease that runs out: `acquire_capabilities` goes on from where the
+collection stands. DROP takes names and the engine's own rights; what others hold stays valid until they let it go.
 
 What may be shown of all this, for diagnostics, is made of what these commands have left in the catalog: `statuses`, and
 in SQL `mz_internal.mz_capabilities` and `mz_internal.mz_frontiers`.
@@ -48,6 +49,8 @@ from mz_dagster.catalog import (
     Keys,
     ReadCapability,
     WriteCapability,
+    WrongDefinition,
+    shard_names,
 )
 from mz_dagster.clock import SYSTEM_CLOCK, Clock
 from mz_dagster.errors import OperationalError
@@ -55,7 +58,8 @@ from mz_dagster.fail_point import fail_point
 from mz_dagster.formalism import Antichain, GlobalId, UpdateBeyondUpper, UpdateNotBeyondLower, UpperWentBack
 from mz_dagster.plan.types import Column
 from mz_dagster.storage.append import LEASE_MS, BatchWriter
-from mz_dagster.storage.local_shards import LocalShards, update_table
+from mz_dagster.storage.arrow_schema import update_table
+from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.renewal import Renewal
 from mz_dagster.storage.shards import TIME
 from mz_dagster.storage.subscribe import Subscription
@@ -172,8 +176,16 @@ class Storage:
             IdAlreadyBound: The id denotes a collection, or did.
             UnknownObject: The id was never handed out.
             UnknownTimeline: The timeline was not declared.
-            WrongDefinition: Two columns have one name.
+            WrongDefinition: Two columns have one name, or one has a name that a shard cannot hold.
         """
+        names = tuple(column.name for column in description.columns)
+        if shard_names(names) != names or not all(map(_is_text, names)):
+            raise WrongDefinition(
+                f'"{id}" has a column whose name a shard cannot hold',
+                detail=f"Its columns are {', '.join(map(repr, names))}.",
+                hint="A name is text without NUL, holds no blank and none of , ; { } ( ) =, and differs from others in "
+                "more than case.",
+            )
         return self._catalog.create_collection(
             id,
             description.timeline,
@@ -217,10 +229,10 @@ class Storage:
             raise UpperWentBack(lower, new_frontier)
         row = catalog.collection(held.collection)
         frame = updates if isinstance(updates, pa.Table) else update_table(row.columns, updates)
-        if not frame.num_rows:
+        _check_times(frame, lower, new_frontier)
+        if not frame.num_rows or row.since.is_empty:  # what nobody will ever read need not be kept
             done = catalog.append_batch(capability.token, lower, new_frontier)
         else:
-            _check_times(frame, lower, new_frontier)
             with BatchWriter(catalog, holder=self._holder, ttl_ms=self._lease_ms or LEASE_MS) as writer:
                 batch, stats = writer.write(self._shards, row, lower, new_frontier, frame)
                 fail_point("append.before_seal")
@@ -363,6 +375,8 @@ class Storage:
 
 def _check_times(frame: pa.Table, lower: Antichain[int], upper: Antichain[int]) -> None:
     """Refuses updates outside of the interval before anything is written."""
+    if not frame.num_rows:
+        return
     times = pc.min_max(frame.column(TIME)).as_py()
     if not lower.less_equal(times["min"]):
         raise UpdateNotBeyondLower(f"at {times['min']}", lower)
@@ -373,3 +387,8 @@ def _check_times(frame: pa.Table, lower: Antichain[int], upper: Antichain[int]) 
 def _same_right(capability: Held, found: ReadCapability | WriteCapability) -> Held:
     assert isinstance(found, type(capability)), "a token's right never changes"
     return found
+
+
+def _is_text(name: str) -> bool:
+    """Returns whether every store can hold a text: none has a NUL, nor half of a pair of surrogates."""
+    return "\0" not in name and not any("\ud800" <= sign <= "\udfff" for sign in name)

@@ -4,6 +4,9 @@
     Catalog.seal          makes batches live and moves uppers, all of a step's in one transaction
     compare_and_append    both, for one collection
 
+Few updates are not written before their seal, which stores them itself (`inlined`): then nothing is reserved, and no
+writer is registered.
+
 A crash or an error after the reservation leaves a batch that no list names; whoever retries gets another id, so
 no retry can double an update. The seal compares the upper, so no two writers can both append to an interval.
 """
@@ -11,7 +14,9 @@ no retry can double an update. The seal compares the upper, so no two writers ca
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Sequence
+from contextlib import ExitStack
 from types import TracebackType
 from typing import TypeVar
 
@@ -22,8 +27,11 @@ from mz_dagster.catalog import (
     Catalog,
     CollectionRow,
     LeadershipLost,
+    ReadChanged,
+    Reads,
     Seal,
     Sealed,
+    Takeover,
     UpperMismatch,
     WriterId,
 )
@@ -42,10 +50,9 @@ LEASE_MS = 60_000
 
 
 class BatchWriter:
-    """Is a registered writer, its lease renewed for the length of a block; may be used by several threads.
+    """Is a writer, registered once it has to reserve anything; its lease is renewed for the length of a block.
 
-    Attributes:
-        id: The writer's id.
+    May be used by several threads.
 
     Args:
         catalog: The catalog.
@@ -55,22 +62,36 @@ class BatchWriter:
 
     def __init__(self, catalog: Catalog, *, holder: str, ttl_ms: int = LEASE_MS) -> None:
         self._catalog = catalog
-        self.id: WriterId = catalog.register_writer(holder, ttl_ms)
-        self._renewal = Renewal(lambda: catalog.renew_writer(self.id, ttl_ms), every_ms=ttl_ms // 3)
+        self._holder = holder
+        self._ttl_ms = ttl_ms
+        self._registering = threading.Lock()
+        self._registered: WriterId | None = None
+        self._renewed = ExitStack()
+
+    @property
+    def id(self) -> WriterId:
+        """The writer's id; it is registered when it is first asked for."""
+        with self._registering:
+            if self._registered is None:
+                id = self._registered = self._catalog.register_writer(self._holder, self._ttl_ms)
+                renewal = Renewal(lambda: self._catalog.renew_writer(id, self._ttl_ms), every_ms=self._ttl_ms // 3)
+                self._renewed.enter_context(renewal)
+            return self._registered
 
     def __enter__(self) -> BatchWriter:
-        self._renewal.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._renewal.__exit__(kind, error, trace)
+        self._renewed.__exit__(kind, error, trace)
+        if self._registered is None:
+            return
         try:
-            self._catalog.retire_writer(self.id)
+            self._catalog.retire_writer(self._registered)
         except OperationalError as failure:
             # What was sealed is sealed: whoever is told that it failed would do it again. The lease runs out by itself.
-            logger.warning("could not retire writer %s: %s", self.id, failure)
+            logger.warning("could not retire writer %s: %s", self._registered, failure)
 
     def write(
         self,
@@ -95,13 +116,19 @@ class BatchWriter:
             rows: About how many updates there are at most, if that is known.
 
         Returns:
-            The batch and its stats, for a `Seal`. Without rows nothing was written, which the seal will see.
+            The batch and its stats, for a `Seal`; few updates are in the stats, and nothing was written yet. Without
+            rows nothing was written either, which the seal will see.
 
         Raises:
             UpdateNotBeyondLower: An update is before the interval; nobody will ever see any of them.
             UpdateBeyondUpper: An update is after it.
         """
         fail_point("append.before_reserve")
+        inlined = shards.inline(collection, frame, (lower, upper))
+        if inlined is not None:
+            batch = self._catalog.fresh_batch()
+            fail_point("append.inlined")
+            return batch, inlined
         batch = self._catalog.reserve_batch(collection.id, self.id, lower, upper)
         fail_point("append.reserved")
         stats = shards.append(collection, batch, frame, (lower, upper), key=key, rows=rows)
@@ -119,8 +146,12 @@ def compare_and_append(
     *,
     holder: str,
     apply: tuple[str, int] | None = None,
+    reads: Reads | None = None,
     ttl_ms: int = LEASE_MS,
-) -> Sealed | UpperMismatch | BatchNotWriting | LeadershipLost:
+    name: str | None = None,
+    restarts: bool = False,
+    takeover: Takeover | None = None,
+) -> Sealed | UpperMismatch | BatchNotWriting | LeadershipLost | ReadChanged:
     """Appends the updates of `[lower, upper)` to a collection, if its upper is `lower`; all of them or none.
 
     Args:
@@ -132,10 +163,17 @@ def compare_and_append(
         frame: An update frame whose times are beyond `lower` and not beyond `upper`.
         holder: Who writes, in words that help to find it.
         apply: A timeline and a timestamp to apply to its oracle with the seal.
+        reads: What the updates were made of, if it must be the same at that timestamp (`Catalog.seal`).
         ttl_ms: How long the writer's lease outlives it if it vanishes, in milliseconds.
+        name: A name that the collection gets with the seal.
+        restarts: Whether its sequences begin anew with the seal.
+        takeover: Whose place it takes with the seal.
 
     Returns:
         `Sealed`; or what was not as expected, and then no reader will ever see any of the updates.
+
+    Raises:
+        NameTaken: The name denotes something already; no reader will ever see any of the updates.
     """
     found = catalog.collection(collection.id).upper
     if found != lower:
@@ -143,4 +181,8 @@ def compare_and_append(
     with BatchWriter(catalog, holder=holder, ttl_ms=ttl_ms) as writer:
         batch, stats = writer.write(shards, collection, lower, upper, frame)
         fail_point("append.before_seal")
-        return catalog.seal([Seal(collection.id, lower, upper, batch, stats)], apply=apply)
+        names = {} if name is None else {collection.id: name}
+        restarted = [collection.id] if restarts else []
+        seal = Seal(collection.id, lower, upper, batch, stats)
+        taken = {} if takeover is None else {collection.id: takeover}
+        return catalog.seal([seal], apply=apply, reads=reads, names=names, restarts=restarted, takeovers=taken)

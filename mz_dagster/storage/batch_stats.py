@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from mz_dagster.catalog import Batch, BatchId, BatchStats, CollectionRow
+from mz_dagster.catalog import INLINED, Batch, BatchFile, BatchId, BatchStats, CollectionRow
 from mz_dagster.formalism import Antichain, UpdateBeyondUpper, UpdateNotBeyondLower
-from mz_dagster.plan.scalar import Scalar
 from mz_dagster.plan.types import Column
-from mz_dagster.storage.clustering import bucket_of
+from mz_dagster.storage.clustering import Bucket, bucket_of
+from mz_dagster.storage.file_hashes import FileHashes
 from mz_dagster.storage.shards import (
     BATCH,
     BUCKET,
@@ -29,10 +30,11 @@ from mz_dagster.storage.shards import (
     TIME,
     BatchIncomplete,
     Interval,
+    LogDamaged,
     StatsMissing,
     StoredFile,
 )
-from mz_dagster.storage.skipping import Bounds, asked_columns, may_pass
+from mz_dagster.storage.skipping import Bounds
 from mz_dagster.storage.table_sync import TableSync
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -116,25 +118,30 @@ def _plain(values: pa.ChunkedArray) -> list[Any]:
     return list(values.to_pylist())
 
 
-def files_of(
-    table: DeltaTable | None,
-    collection: CollectionRow,
-    batches: Sequence[Batch],
-    where: Sequence[Scalar] = (),
-    bounds: Sequence[Column] = (),
-) -> tuple[StoredFile, ...]:
-    """Returns the files of listed batches in a snapshot, None being that of no table; with the bounds of some columns.
-
-    Without those that hold no error and no row that passes `where`.
+def listed_files(batch: Batch) -> tuple[StoredFile, ...] | None:
+    """Returns the files of a batch as the catalog lists them, without bounds; None if it does not.
 
     Raises:
-        BatchIncomplete: It does not hold as many rows of a batch as the catalog says.
-        StatsMissing: A file was committed without its row counts.
+        BatchIncomplete: They do not hold as many rows as the catalog says.
     """
-    asked = tuple(dict.fromkeys((*asked_columns(where, collection.columns), *bounds)))
-    columns = collection.columns
-    files = (one for of_batch in files_by_batch(table, collection, batches, asked) for one in of_batch)
-    return tuple(one for one in files if one.errors or all(may_pass(part, columns, one.bounds) for part in where))
+    if (listed := batch.stats.file_list) is None:
+        return None
+    rows = sum(one.rows for one in listed)
+    if rows != batch.stats.rows:
+        raise BatchIncomplete(batch.collection, batch.id, batch.stats.rows, rows)
+    if (inlined := batch.stats.inlined) is not None:
+        path = f"{BATCH}={int(batch.id)}/{INLINED}"
+        return (StoredFile(path, rows, inlined.errors, inlined.bytes, inlined.times, None, inlined=batch),)
+    return tuple(
+        StoredFile(one.path, one.rows, one.errors, one.bytes, one.times, _bucket_in(one.path), hash=one.hash)
+        for one in listed
+    )
+
+
+def _bucket_in(path: str) -> Bucket | None:
+    """Returns which bucket the path of a file, relative to its table, names."""
+    folder = path.split("/", 2)[1]
+    return bucket_of(folder.removeprefix(f"{BUCKET}="))
 
 
 def files_by_batch(
@@ -150,6 +157,7 @@ def files_by_batch(
 
     Raises:
         BatchIncomplete: It does not hold as many rows of a batch as the catalog says.
+        LogDamaged: It names other files of a batch than the catalog lists.
         StatsMissing: A file was committed without its row counts.
     """
     stored = {} if table is None else stored_files(table, [batch.id for batch in batches], bounds)
@@ -159,17 +167,35 @@ def files_by_batch(
         rows = sum(file.rows for file in found)
         if rows != batch.stats.rows:
             raise BatchIncomplete(collection.id, batch.id, batch.stats.rows, rows)
-        files.append(tuple(found))
+        files.append(_as_listed(collection, batch, found))
     return files
 
 
+def _as_listed(collection: CollectionRow, batch: Batch, found: Sequence[StoredFile]) -> tuple[StoredFile, ...]:
+    """Returns the files that the log names of a batch, with the hashes that the catalog has of them."""
+    if batch.stats.file_list is None:
+        return tuple(found)
+    listed = {one.path: one for one in batch.stats.file_list}
+    if {one.path: (one.bytes, one.rows, one.errors) for one in found} != {
+        path: (one.bytes, one.rows, one.errors) for path, one in listed.items()
+    }:
+        raise LogDamaged(collection.id, batch.id)
+    return tuple(replace(one, hash=listed[one.path].hash) for one in found)
+
+
 def stats_on_disk(
-    disk: TableSync, path: Path, table: DeltaTable | None, batch: BatchId, interval: Interval | None = None
+    disk: TableSync,
+    hashes: FileHashes,
+    path: Path,
+    table: DeltaTable | None,
+    batch: BatchId,
+    interval: Interval | None = None,
 ) -> BatchStats:
     """Returns the stats of a committed batch, once it is on disk; every append and every merge ends here.
 
     Args:
         disk: What forces it there.
+        hashes: What hashes its files.
         path: The table's folder.
         table: A snapshot from after the commit, None being that of no table.
         batch: The batch; without rows it has no commit, and its stats are `NO_ROWS`.
@@ -183,7 +209,7 @@ def stats_on_disk(
     """
     files = [] if table is None else stored_files(table, [batch]).get(batch, [])
     if interval is not None:
-        _check_times(files, *interval)
+        check_times(files, *interval)
     if table is not None and files and disk.sync_batch(path, table.version(), f"{BATCH}={int(batch)}"):
         table.cleanup_metadata()
     return BatchStats(
@@ -191,10 +217,13 @@ def stats_on_disk(
         sum(file.errors for file in files),
         len(files),
         sum(file.bytes for file in files),
+        tuple(
+            BatchFile(one.path, one.rows, one.errors, one.bytes, hashes.of(path / one.path), one.times) for one in files
+        ),
     )
 
 
-def _check_times(files: Sequence[StoredFile], lower: Antichain[int], upper: Antichain[int]) -> None:
+def check_times(files: Sequence[StoredFile | BatchFile], lower: Antichain[int], upper: Antichain[int]) -> None:
     """Refuses updates outside of `[lower, upper)`, on a total order: the least and the greatest time tell."""
     for file in files:
         if file.times is None:

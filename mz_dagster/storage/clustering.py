@@ -1,8 +1,8 @@
 """How a large batch is laid out so that a lookup of few keys reads few of its rows.
 
 A *layout* of B buckets by some key columns puts a row into bucket `hash(key) mod B`, B a power of two chosen so that a
-bucket holds about `ROWS_PER_BUCKET` rows, and more where there are very many. Each bucket is a file (a few, if it is
-huge) and each file says its layout in the shard's second partition column:
+bucket holds about `Budget.bucket_rows` rows, and more where there are very many. Each bucket is a file (a few, if it
+is huge) and each file says its layout in the shard's second partition column:
 
     mz_batch=17/mz_bucket=0_2-64-5    bucket 5 of 64, by the columns at positions 0 and 2
     mz_batch=18/mz_bucket=all         no layout: any key may be there
@@ -24,23 +24,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-#: Batches of more rows than this are laid out in buckets, if their collection has a key to do it by. It is more than
-#: the adapter merges in process, which cannot.
-CLUSTER_ABOVE = 131_072
-
-#: How many rows a bucket should hold at most, as long as there are few: what a lookup of one key reads of a batch. Each
-#: bucket is a file, which costs a write about what 10,000 rows do, and a read of everything what 20,000 do.
-ROWS_PER_BUCKET = 32_768
-
-#: How many buckets are few. Beyond it they grow first: a part in 32 is little enough to read, and a scan of 6
-#: million rows took half as long again in 256 files as in 32.
-FEW_BUCKETS = 32
-
-#: How many rows a bucket holds at most, where there are more than few.
-MOST_ROWS_PER_BUCKET = 262_144
-
-#: The most buckets of a batch, which bounds the log: beyond it buckets grow once more.
-MOST_BUCKETS = 1024
+from mz_dagster.budget import budget
 
 #: The most columns that a layout hashes; of longer keys it takes the first.
 MOST_COLUMNS = 16
@@ -123,10 +107,10 @@ def bucket_count(rows: int | None) -> int:
         >>> bucket_count(60_000_000), bucket_count(10**9)
         (256, 1024)
     """
-    if rows is None or rows <= CLUSTER_ABOVE:
+    if rows is None or rows <= budget().clustered_rows:
         return 1
-    few, many = (_power_of_two(-(-rows // most)) for most in (ROWS_PER_BUCKET, MOST_ROWS_PER_BUCKET))
-    return max(min(few, FEW_BUCKETS), min(many, MOST_BUCKETS))
+    few, many = (_power_of_two(-(-rows // most)) for most in (budget().bucket_rows, budget().most_bucket_rows))
+    return max(min(few, budget().few_buckets), min(many, budget().most_buckets))
 
 
 def _power_of_two(least: int) -> int:

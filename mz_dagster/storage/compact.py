@@ -30,15 +30,18 @@ as they are, other collections are merged, and both heal once copies are deleted
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
+from mz_dagster.budget import budget
 from mz_dagster.catalog import (
     Batch,
     BatchId,
     BatchNotWriting,
     Catalog,
     CollectionRow,
+    ListedBatches,
     LostRace,
     Replaced,
     UnknownObject,
@@ -49,12 +52,9 @@ from mz_dagster.plan.types import smallest_key
 from mz_dagster.storage.append import LEASE_MS, BatchWriter
 from mz_dagster.storage.clustering import bucket_count
 from mz_dagster.storage.read import leased
-from mz_dagster.storage.shards import Shards
+from mz_dagster.storage.shards import BatchIncomplete, Shards
 
 Frame = TypeVar("Frame")
-
-LEAST_PARTS = 4
-"""How many batches a merge takes together at least, so that a shard of a commit a second is not merged each second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +76,12 @@ class Merge:
     rows_written: int
 
 
-def choose_merge(sizes: Sequence[int], least_parts: int = LEAST_PARTS, most_rows: int | None = None) -> int | None:
+def choose_merge(sizes: Sequence[int], least_parts: int | None = None, most_rows: int | None = None) -> int | None:
     """Returns the position of the oldest batch to merge with everything younger, or None to leave all as they are.
 
     Args:
         sizes: Rows of the live batches, oldest first.
-        least_parts: The least number of batches worth a merge.
+        least_parts: The least number of batches worth a merge; by default `Budget.merged_parts`.
         most_rows: The most rows to merge: looks only at the youngest batches, those that together have no more.
 
     Example:
@@ -90,9 +90,10 @@ def choose_merge(sizes: Sequence[int], least_parts: int = LEAST_PARTS, most_rows
         >>> choose_merge([1000, 1000, 3, 1, 1, 1], most_rows=10)
         2
     """
+    least = budget().merged_parts if least_parts is None else least_parts
     younger = sum(sizes)
     for position, size in enumerate(sizes):
-        if len(sizes) - position < least_parts:
+        if len(sizes) - position < least:
             return None
         is_little = most_rows is None or younger <= most_rows
         younger -= size
@@ -114,7 +115,7 @@ def compact(
     *,
     holder: str,
     key: Sequence[str] = (),
-    least_parts: int = LEAST_PARTS,
+    least_parts: int | None = None,
     most_rows: int | None = None,
     ttl_ms: int = LEASE_MS,
 ) -> Merge | LostRace | BatchNotWriting | None:
@@ -127,7 +128,8 @@ def compact(
         holder: Who compacts.
         key: The columns by which to sort and to lay out; by default those of `sort_key`, which lay nothing out unless
             they are a unique key.
-        least_parts: The least number of batches worth a merge; 1 rewrites even a lone batch as of since.
+        least_parts: The least number of batches worth a merge, by default `Budget.merged_parts`; 1 rewrites even a lone
+            batch as of since.
         most_rows: The most updates to merge; None for any number.
         ttl_ms: How long its leases outlive it if it vanishes, in milliseconds.
 
@@ -139,17 +141,25 @@ def compact(
     may_lay_out = bool(positions) and shards.clusters and any(bucket_count(size) > 1 for size in sizes)
     if choose_merge(sizes, least_parts, most_rows) is None and not may_lay_out and not (least_parts == 1 and sizes):
         return None
-    with leased(catalog, [collection.id], holder=holder, ttl_ms=ttl_ms) as lease:
-        listed = lease.snapshots[collection.id]
+    sorted_by = tuple(key) or sort_key(collection)
+
+    def merged(listed: ListedBatches, *, only_inlined: bool) -> Merge | LostRace | BatchNotWriting | None:
         parts = _chosen(shards, collection, listed.batches, least_parts, most_rows, positions)
-        if not parts or listed.since.is_empty:
+        if not parts or listed.since.is_empty or (only_inlined and any(one.stats.inlined is None for one in parts)):
             return None
         with BatchWriter(catalog, holder=holder, ttl_ms=ttl_ms) as writer:
-            key = tuple(key) or sort_key(collection)
             try:
-                return _merge(catalog, shards, collection, parts, listed.since.only, key, positions, writer)
+                return _merge(catalog, shards, collection, parts, listed.since.only, sorted_by, positions, writer)
             except UnknownObject:
                 return LostRace(tuple(part.id for part in parts))  # it was dropped meanwhile
+
+    # What is in the catalog is read whole or not at all, so that it needs no lease.
+    with suppress(BatchIncomplete):
+        done = merged(catalog.listed([collection.id])[collection.id], only_inlined=True)
+        if done is not None:
+            return done
+    with leased(catalog, [collection.id], holder=holder, ttl_ms=ttl_ms) as lease:
+        return merged(lease.snapshots[collection.id], only_inlined=False)
 
 
 def _positions(collection: CollectionRow, names: Sequence[str]) -> tuple[int, ...]:
@@ -161,7 +171,7 @@ def _chosen(
     shards: Shards[Frame],
     collection: CollectionRow,
     batches: Sequence[Batch],
-    least_parts: int,
+    least_parts: int | None,
     most_rows: int | None,
     key: tuple[int, ...],
 ) -> tuple[Batch, ...]:
@@ -188,10 +198,15 @@ def _merge(
     writer: BatchWriter,
 ) -> Merge | LostRace | BatchNotWriting:
     fail_point("compact.before_reserve")
-    batch = catalog.reserve_batch(collection.id, writer.id, *interval_of(parts))
-    fail_point("compact.reserved")
-    stats = shards.merge(collection, parts, since, batch, sorted_by, key=key)
-    fail_point("compact.written")
+    stats = shards.inline_merge(collection, parts, since, sorted_by)
+    if stats is not None:
+        batch = catalog.fresh_batch()
+        fail_point("compact.inlined")
+    else:
+        batch = catalog.reserve_batch(collection.id, writer.id, *interval_of(parts))
+        fail_point("compact.reserved")
+        stats = shards.merge(collection, parts, since, batch, sorted_by, key=key)
+        fail_point("compact.written")
     ids = tuple(part.id for part in parts)
     replaced = catalog.replace_batches(collection.id, ids, batch, stats)
     if not isinstance(replaced, Replaced):

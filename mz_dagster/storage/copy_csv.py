@@ -17,8 +17,8 @@ import pyarrow as pa
 from mz_dagster.plan.functions import Failure, literal_of
 from mz_dagster.plan.types import Column
 from mz_dagster.plan.values import to_stored
+from mz_dagster.storage.arrow_schema import arrow_type
 from mz_dagster.storage.copy_errors import BadCopyFormat, BadCopyValue, FileUnreadable
-from mz_dagster.storage.local_shards import arrow_type
 
 Header = Literal["no", "skip", "match"]
 _Record = tuple[int, list[str | None]]

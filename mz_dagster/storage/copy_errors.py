@@ -20,18 +20,14 @@ class BadCopyFormat(DataError):
 
 
 class BadCopyValue(DataError):
-    """Reports a value in a file that is none of its column's type; nothing was written.
+    """Reports a value in a file that is none of its column's type, with its SQLSTATE; nothing was written."""
 
-    Attributes:
-        code: PostgreSQL's code of the value's own error.
-    """
-
-    def __init__(self, message: str, *, code: str, detail: str, hint: str | None = None) -> None:
+    def __init__(self, message: str, *, sqlstate: str, detail: str, hint: str | None = None) -> None:
         super().__init__(message, detail=detail, hint=hint or "Correct the file; nothing was written.")
-        self.code = code
+        self.sqlstate = sqlstate
 
     @classmethod
     def of(cls, failure: Failure, column: Column, place: str) -> BadCopyValue:
         """Returns the error of a text that spells no value of `column`; `place` names its line or row."""
         detail = f'It stands in {place}, column "{column.name}".'
-        return cls(failure.message, code=failure.sqlstate, detail=detail, hint=failure.hint)
+        return cls(failure.message, sqlstate=failure.sqlstate, detail=detail, hint=failure.hint)

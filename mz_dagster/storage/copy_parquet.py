@@ -19,10 +19,10 @@ import pyarrow.types as pt
 from mz_dagster.plan.functions import Failure, literal_of
 from mz_dagster.plan.types import Column, Kind, ScalarType
 from mz_dagster.plan.values import to_stored
+from mz_dagster.storage.arrow_schema import arrow_type
 from mz_dagster.storage.copy_errors import BadCopyFormat, BadCopyValue, FileUnreadable
-from mz_dagster.storage.local_shards import arrow_type
 
-_FROM_TEXT = {Kind.JSONB, Kind.UUID, Kind.INTERVAL, Kind.VARCHAR, Kind.CHAR}
+_FROM_TEXT = {Kind.JSONB, Kind.UUID, Kind.INTERVAL, Kind.VARCHAR, Kind.CHAR, Kind.UNCONSTRAINED}
 _LATEST = {Kind.DATE: date.max, Kind.TIMESTAMP: datetime.max, Kind.TIMESTAMPTZ: datetime.max}
 _EARLIEST = {Kind.DATE: date.min, Kind.TIMESTAMP: datetime.min, Kind.TIMESTAMPTZ: datetime.min}
 
@@ -84,6 +84,8 @@ def _stored(found: pa.ChunkedArray, column: Column) -> pa.Array:
     values = found.combine_chunks()
     if pt.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
+    if column.type.kind is Kind.UNCONSTRAINED and _is_number(values.type):
+        values = values.cast(pa.string())
     if column.type.kind in _FROM_TEXT and _is_text(values.type):
         return _from_text(values, column)
     if not _fits(values.type, column.type):
@@ -128,6 +130,6 @@ def _from_text(values: pa.Array, column: Column) -> pa.Array:
 def _out_of_range(column: Column, reason: str) -> BadCopyValue:
     return BadCopyValue(
         f'a value of column "{column.name}" is out of range for type {column.type}',
-        code="22003",
+        sqlstate="22003",
         detail=reason.partition("\n")[0],
     )

@@ -1,8 +1,8 @@
-"""The files of batches that were read before: a log is not asked again what it says of them.
+"""The files of batches of which a log was asked before: it is not asked again what it says of them.
 
 A batch is written by one commit and never changed, so its files are the same in every snapshot that holds all of its
 rows, until it is swept; then they are gone, and reading one fails (`BatchIncomplete`). What is remembered is therefore
-never wrong: at worst it is no use any more. It is for reads that cost about as much as asking a log: lookups.
+never wrong: at worst it is no use any more.
 
 Memory: about a kilobyte a file, of `MOST_FILES` at most.
 """
@@ -37,8 +37,8 @@ class KnownFiles:
         batches: Sequence[Batch],
         bounds: tuple[str, ...],
         ask: Callable[[Sequence[Batch]], Sequence[tuple[StoredFile, ...]]],
-    ) -> list[StoredFile]:
-        """Returns the files of some batches.
+    ) -> dict[BatchId, tuple[StoredFile, ...]]:
+        """Returns the files of each of some batches.
 
         Args:
             shard: The shard that they are in.
@@ -61,7 +61,7 @@ class KnownFiles:
                     self._total += max(1, len(files))
                 while self._total > self._most:
                     self._drop(next(iter(self._known)))
-        return [file for batch in batches for file in found[batch.id]]
+        return found
 
     def forget(self, shard: str, batches: Collection[BatchId]) -> None:
         """Forgets some batches' files."""

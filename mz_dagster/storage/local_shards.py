@@ -2,9 +2,13 @@
 
 Serves small INSERTs, point reads, sweeps and most crash and race tests; reads and writes the same tables as Spark does.
 
-*Reading* opens the newest snapshot once, checks that it holds as many rows of each listed batch as the catalog
-says, and reads exactly the files of those batches that the snapshot names. A snapshot does not change, and a file is
-written once; so either all rows come or a file is gone, which is `BatchIncomplete`.
+*Reading* opens no log: the catalog lists the files of each batch, with size and hash. A file is written once and read
+only if it is the one that was written; so either all rows come or a file is gone, which is `BatchIncomplete`. A log is
+asked for what only it knows: the bounds of columns in large batches, and which files a batch has if it is of a version
+that did not list them.
+
+What is little is not written to the shard at all, but handed on to be stored in the catalog (`inlined`); reads find it
+there, or in memory.
 
 *Deleting* takes the batches out of the log, in one commit without looking at a row, and then removes their partitions'
 folders: everything in the folder of a dead batch is garbage, committed or not. So no vacuum ever has to guess whether
@@ -19,9 +23,10 @@ Memory: a frame; `merge` holds all its parts.
 from __future__ import annotations
 
 import shutil
+import threading
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -33,59 +38,39 @@ import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
+from mz_dagster.budget import budget
 from mz_dagster.catalog import NO_ROWS, Batch, BatchId, BatchStats, CollectionRow
-from mz_dagster.catalog.disk import sync
+from mz_dagster.disk import make_folder, sync
+from mz_dagster.errors import DamageError
 from mz_dagster.plan.scalar import Scalar
-from mz_dagster.plan.types import Column, Kind, ScalarType
-from mz_dagster.plan.values import to_stored
-from mz_dagster.storage.batch_stats import files_by_batch, files_of, in_one_line, stats_on_disk, stored_files
+from mz_dagster.plan.types import Column
+from mz_dagster.storage.arrow_schema import UPDATE_FIELDS, update_schema
+from mz_dagster.storage.batch_stats import files_by_batch, in_one_line, listed_files, stats_on_disk, stored_files
 from mz_dagster.storage.clustering import NO_LAYOUT, Touched, may_hold
+from mz_dagster.storage.consolidation import consolidated
+from mz_dagster.storage.file_hashes import FileHashes
+from mz_dagster.storage.hot_files import HotFile, HotFiles
+from mz_dagster.storage.inlined import NOTHING, InlinedFrames, Inlining, Payloads, inlined_stats, payload_of
 from mz_dagster.storage.known_files import KnownFiles
 from mz_dagster.storage.numerics import short_fields, shortened, stored_names, whole
-from mz_dagster.storage.open_tables import OpenTables, up_to_date
+from mz_dagster.storage.open_tables import OpenTables
+from mz_dagster.storage.ownership import FOLDER, MARK
 from mz_dagster.storage.shards import (
     BATCH,
     BUCKET,
-    DIFF,
     ERROR,
     TABLE_PROPERTIES,
     TIME,
     UPDATE_COLUMNS,
     BatchIncomplete,
+    FileDamaged,
     Interval,
-    MultiplicityOverflow,
     ShardUnavailable,
     StoredFile,
     skipping_columns,
 )
+from mz_dagster.storage.skipping import asked_columns, may_pass
 from mz_dagster.storage.table_sync import LOG, TableSync
-
-_TYPES: dict[Kind, pa.DataType] = {
-    Kind.BOOL: pa.bool_(),
-    Kind.INT2: pa.int16(),
-    Kind.INT4: pa.int32(),
-    Kind.INT8: pa.int64(),
-    Kind.FLOAT4: pa.float32(),
-    Kind.FLOAT8: pa.float64(),
-    Kind.TEXT: pa.string(),
-    Kind.DATE: pa.date32(),
-    Kind.TIMESTAMP: pa.timestamp("us"),
-    Kind.TIMESTAMPTZ: pa.timestamp("us", "UTC"),
-    Kind.MZ_TIMESTAMP: pa.int64(),
-    Kind.TIME: pa.int64(),
-    Kind.INTERVAL: pa.struct([("months", pa.int32()), ("days", pa.int32()), ("microseconds", pa.int64())]),
-    Kind.UUID: pa.string(),
-    Kind.BYTEA: pa.binary(),
-    Kind.JSONB: pa.string(),
-    Kind.VARCHAR: pa.string(),
-    Kind.CHAR: pa.string(),
-}
-
-_UPDATE_FIELDS = (
-    pa.field(TIME, pa.int64()),
-    pa.field(DIFF, pa.int64()),
-    pa.field(ERROR, pa.string()),
-)
 
 _RETRIES = CommitProperties(max_commit_retries=1000)
 """A lost race for a version only has to be run again."""
@@ -93,93 +78,14 @@ _RETRIES = CommitProperties(max_commit_retries=1000)
 _CONFLICTS = 50
 """How many conflicts a commit runs into before it gives up."""
 
-_FIRST_TIME = -(2**63)
-"""No time is before it."""
+_REMOVED = ".removed-"
 
 Result = TypeVar("Result")
 
-_PARQUET = ds.ParquetFileFormat(read_options={"coerce_int96_timestamp_unit": "us"})
-
-
-def arrow_type(scalar: ScalarType) -> pa.DataType:
-    """Returns the Arrow type that holds exactly the values of `scalar`.
-
-    Example:
-        >>> from mz_dagster.plan.types import numeric
-        >>> str(arrow_type(numeric(2)))
-        'decimal128(38, 2)'
-    """
-    if scalar.element is not None:
-        # Delta's name of the field, which a cast would otherwise have to change.
-        return pa.list_(pa.field("element", arrow_type(scalar.element)))
-    if scalar.kind is Kind.RECORD:
-        return pa.struct([(f"f{i}", arrow_type(one)) for i, (_, one) in enumerate(scalar.fields, 1)])
-    return pa.decimal128(38, scalar.scale) if scalar.kind is Kind.NUMERIC else _TYPES[scalar.kind]
-
-
-def update_schema(columns: Sequence[Column]) -> pa.Schema:
-    """Returns the schema of an update frame with these data columns, all of them nullable.
-
-    Example:
-        >>> from mz_dagster.plan.types import INT4
-        >>> update_schema([Column("a", INT4, nullable=False)]).names
-        ['a', 'mz_timestamp', 'mz_diff', 'mz_error']
-    """
-    return pa.schema([*(pa.field(column.name, arrow_type(column.type)) for column in columns), *_UPDATE_FIELDS])
-
-
-def update_table(
-    columns: Sequence[Column],
-    updates: Sequence[tuple[Sequence[Any], int, int] | tuple[Sequence[Any], int, int, str | None]],
-) -> pa.Table:
-    """Returns the update frame of `(data, time, diff)` or `(data, time, diff, error)` tuples.
-
-    Example:
-        >>> from mz_dagster.plan.types import INT4
-        >>> update_table([Column("a", INT4)], [((1,), 5, 1), ((None,), 6, 1, "22012 division by zero")]).num_rows
-        2
-    """
-    schema = update_schema(columns)
-    data = [
-        pa.array([to_stored(one[0][position], column.type) for one in updates], schema.field(position).type)
-        for position, column in enumerate(columns)
-    ]
-    rest = [
-        pa.array([one[1] for one in updates], pa.int64()),
-        pa.array([one[2] for one in updates], pa.int64()),
-        pa.array([one[3] if len(one) == 4 else None for one in updates], pa.string()),
-    ]
-    return pa.Table.from_arrays([*data, *rest], schema=schema)
-
-
-def summed(frame: pa.Table) -> pa.Table:
-    """Returns an update frame with equal updates summed and without those of diff 0; equality is `consolidate`'s.
-
-    Example:
-        >>> from mz_dagster.plan.types import INT4
-        >>> frame = update_table([Column("a", INT4)], [((1,), 5, 1), ((2,), 5, 1), ((1,), 5, -1)])
-        >>> summed(frame).to_pylist()
-        [{'a': 2, 'mz_timestamp': 5, 'mz_diff': 1, 'mz_error': None}]
-    """
-    return _consolidate(frame, _FIRST_TIME, only_before=True)
-
-
-def without_error_data(frame: pa.Table) -> pa.Table:
-    """Returns an update frame with all data NULL in updates of the error part, where they mean nothing.
-
-    Example:
-        >>> from mz_dagster.plan.types import INT4
-        >>> without_error_data(update_table([Column("a", INT4)], [((1,), 5, 1, "22012 x")])).column("a").to_pylist()
-        [None]
-    """
-    good = pc.is_null(frame.column(ERROR))
-    if pc.all(good).as_py() is not False:
-        return frame
-    for position, field in enumerate(frame.schema):
-        if field.name not in UPDATE_COLUMNS:
-            numbers = pc.if_else(good, pa.array(range(len(frame)), pa.int64()), pa.scalar(None, pa.int64()))
-            frame = frame.set_column(position, field, frame.column(position).take(numbers))
-    return frame
+_PARQUET = ds.ParquetFileFormat(
+    read_options={"coerce_int96_timestamp_unit": "us"},
+    default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True),
+)
 
 
 class LocalShards:
@@ -187,15 +93,34 @@ class LocalShards:
 
     Args:
         root: The folder under which each collection has the folder `CollectionRow.shard`.
+        payloads: Holds the updates of inlined batches: the catalog. Without it nothing is inlined.
+        inlining: Which batches are inlined; by default those that the budget says.
+        hot_bytes: How many bytes of files that are read again are kept in memory; by default as the budget says.
+
+    Attributes:
+        rows_decoded: How many rows the files had that were opened and decoded so far.
     """
 
     clusters = False
 
-    def __init__(self, root: Path) -> None:
+    def __init__(
+        self,
+        root: Path,
+        payloads: Payloads | None = None,
+        inlining: Inlining | None = None,
+        hot_bytes: int | None = None,
+    ) -> None:
         self._root = root
+        self._inlines = payloads is not None
+        self._inlining = inlining
+        self._inlined = InlinedFrames(payloads)
         self._disk = TableSync(root)
         self._tables = OpenTables()
         self._known = KnownFiles()
+        self._hashes = FileHashes()
+        self._hot = HotFiles(hot_bytes)
+        self._counting = threading.Lock()
+        self.rows_decoded = 0
 
     def path(self, collection: CollectionRow) -> Path:
         """Returns the folder of a collection's shard."""
@@ -210,7 +135,7 @@ class LocalShards:
         fields = [
             pa.field(BATCH, pa.int64()),
             pa.field(BUCKET, pa.string()),
-            *_UPDATE_FIELDS,
+            *UPDATE_FIELDS,
             *list(update_schema(collection.columns))[:-3],
             *short_fields(collection.columns),
         ]
@@ -243,15 +168,30 @@ class LocalShards:
             return NO_ROWS
         self.create(collection)
         path = self.path(collection)
-        data = frame.select([*UPDATE_COLUMNS, *(column.name for column in collection.columns)])
-        data = data.cast(pa.schema([*_UPDATE_FIELDS, *list(update_schema(collection.columns))[:-3]]))
-        data = shortened(data, collection.columns)
+        data = _stored(frame, collection)
         data = data.add_column(0, pa.field(BATCH, pa.int64()), pa.repeat(pa.scalar(int(batch), pa.int64()), len(data)))
         data = data.add_column(1, pa.field(BUCKET, pa.string()), pa.repeat(pa.scalar(NO_LAYOUT), len(data)))
         try:
-            return _run_again(lambda: self._append(path, batch, data, interval))
+            return self._appended(path, collection.shard, batch, data, interval)
         except (DeltaError, OSError) as error:
             raise _unavailable("append to", path, error) from error
+
+    def inline(self, collection: CollectionRow, frame: pa.Table, interval: Interval | None = None) -> BatchStats | None:
+        """Returns the stats of a batch of few updates, with its payload; see `Shards.inline`."""
+        if not self._inlines:
+            return None
+        if not frame.num_rows:
+            return NOTHING
+        limit = self._limit()
+        if frame.num_rows > limit.rows or frame.nbytes > limit.bytes:
+            return None
+        stored = _stored(frame, collection)
+        payload = payload_of(stored)
+        if len(payload) > limit.bytes:
+            return None
+        stats = inlined_stats(stored, payload, interval)
+        self._inlined.keep(collection.id, stats, stored)
+        return stats
 
     def read(
         self,
@@ -264,15 +204,16 @@ class LocalShards:
         touched: Sequence[Touched] = (),
         where: Sequence[Scalar] = (),
         condition: pc.Expression | None = None,
+        over: Collection[Column] | None = None,
     ) -> pa.Table:
         """Returns the updates of exactly these batches in `[lower, upper)`; see `Shards.read`.
 
         With a `condition` over stored columns, also over such that are not wanted, only those of rows for which it is
-        true, and of the error part.
+        true, and of the error part. Which of the collection's it is `over` tells what to keep in memory.
         """
         files = [one for one in self.files(collection, batches, where=where) if may_hold(one.bucket, touched)]
         return self.read_files(
-            collection, batches, files, lower=lower, upper=upper, columns=columns, condition=condition
+            collection, batches, files, lower=lower, upper=upper, columns=columns, condition=condition, over=over
         )
 
     def read_files(
@@ -285,28 +226,90 @@ class LocalShards:
         upper: int | None = None,
         columns: Sequence[str] | None = None,
         condition: pc.Expression | None = None,
+        over: Collection[Column] | None = None,
     ) -> pa.Table:
         """Returns what `read` would of the batches if these files of theirs, from the log, were all."""
         schema = update_schema(collection.columns)
         names = [*(schema.names[:-3] if columns is None else columns), *UPDATE_COLUMNS]
         wanted = pa.schema([schema.field(name) for name in names])
-        stored = pa.schema([*schema, *short_fields(collection.columns)])
-        if not files:
-            return wanted.empty_table()
-        path = self.path(collection)
-        paths = [str(path / one.path) for one in files]
+        inlined = [one for one in files if one.inlined is not None]
+        files = [one for one in files if one.inlined is None]
+        stored = stored_names(names, collection.columns)
         asked = _all_of(
             None if lower is None else ds.field(TIME) >= lower,
             None if upper is None else ds.field(TIME) < upper,
             None if condition is None else condition | ds.field(ERROR).is_valid(),
         )
+        parts = []
+        if inlined:
+            found = pa.concat_tables(self._inlined.of([one.inlined for one in inlined if one.inlined is not None]))
+            # Most are read whole: to ask each row costs more than all else.
+            is_whole = condition is None and all(_is_within(one, lower, upper) for one in inlined)
+            parts.append((found if is_whole or asked is None else found.filter(asked)).select(stored))
+        if files:
+            looked_at = None if condition is not None and over is None else [one.name for one in over or ()]
+            parts += self._scanned(collection, batches, files, stored, asked, looked_at)
+        return pa.concat_tables(
+            [whole(one, collection.columns).cast(wanted) for one in parts] or [wanted.empty_table()]
+        )
+
+    def _scanned(
+        self,
+        collection: CollectionRow,
+        batches: Sequence[Batch],
+        files: Sequence[StoredFile],
+        names: Sequence[str],
+        asked: pc.Expression | None,
+        looked_at: Sequence[str] | None,
+    ) -> list[pa.Table]:
+        """Returns columns of the rows of data files for which what is asked is true, as they are stored.
+
+        What is in memory is not read; `looked_at` are the columns of the collection that tell what is asked beside
+        times and errors, None if that is not known.
+        """
+        schema = pa.schema([*update_schema(collection.columns), *short_fields(collection.columns)])
+        path = self.path(collection)
+
+        def decoded(some: Sequence[StoredFile], only: pc.Expression | None, columns: Sequence[str]) -> pa.Table:
+            with self._counting:
+                self.rows_decoded += sum(one.rows for one in some)
+            dataset = ds.dataset([str(path / one.path) for one in some], schema=schema, format=_PARQUET)
+            return dataset.to_table(columns=list(columns), filter=only)
+
         try:
-            dataset = ds.dataset(paths, schema=stored, format=_PARQUET)
-            found = dataset.to_table(columns=stored_names(names, collection.columns), filter=asked)
-        except (FileNotFoundError, OSError) as error:
+            self._check(collection, files)
+            hot: dict[str, pa.Table] = {}
+            if looked_at is not None:
+                wanted = list(dict.fromkeys([*names, *stored_names([*looked_at, TIME, ERROR], collection.columns)]))
+                for one in files:
+                    if one.hash is not None:
+                        file = HotFile(collection.shard, one.path, one.hash)
+                        table = self._hot.columns(file, one.rows, wanted, partial(decoded, [one], None))
+                        if table is not None:
+                            hot[one.path] = table
+            found = []
+            if hot:
+                table = pa.concat_tables(hot.values())
+                found.append((table if asked is None else table.filter(asked)).select(list(names)))
+            if cold := [one for one in files if one.path not in hot]:
+                found.append(decoded(cold, asked, names))
+            return found
+        except (OSError, pa.ArrowException) as error:
             self._known.forget(collection.shard, [batch.id for batch in batches])
-            raise self._incomplete(collection, batches, error) from error
-        return whole(found, collection.columns).cast(wanted)
+            raise self._failed(collection, batches, files, error) from error
+
+    def check_files(self, collection: CollectionRow, batches: Sequence[Batch], files: Sequence[StoredFile]) -> None:
+        """Returns if these files of the batches, which another is to read, are those that were written.
+
+        Raises:
+            BatchIncomplete: One is gone.
+            FileDamaged: One is another.
+            ShardUnavailable: One cannot be read.
+        """
+        try:
+            self._check(collection, files)
+        except OSError as error:
+            raise self._failed(collection, batches, files, error) from error
 
     def head(self, collection: CollectionRow, batch: Batch, rows: int) -> pa.Table:
         """Returns the first updates of a batch, at most `rows` of them; of its files it decodes no more than that.
@@ -316,19 +319,23 @@ class LocalShards:
             ShardUnavailable: As in `read`.
         """
         wanted = update_schema(collection.columns)
+        if batch.stats.inlined is not None:
+            return self.read(collection, [batch]).slice(0, rows)
         found = [wanted.empty_table()]
         names = stored_names(wanted.names, collection.columns)
+        files = self.files(collection, [batch])
         try:
-            for one in self.files(collection, [batch]):
+            for one in files:
                 path = self.path(collection) / one.path
-                with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
+                self._check(collection, [one])
+                with pq.ParquetFile(path, coerce_int96_timestamp_unit="us", page_checksum_verification=True) as file:
                     for read in file.iter_batches(rows, columns=names):
                         frame = whole(pa.Table.from_batches([read]), collection.columns)
                         found.append(frame.select(wanted.names).cast(wanted))
                         if sum(len(part) for part in found) >= rows:
                             return pa.concat_tables(found).slice(0, rows)
-        except (FileNotFoundError, OSError) as error:
-            raise self._incomplete(collection, [batch], error) from error
+        except (OSError, pa.ArrowException) as error:
+            raise self._failed(collection, [batch], files, error) from error
         return pa.concat_tables(found)
 
     def errors(self, collection: CollectionRow, batches: Sequence[Batch], *, upper: int | None = None) -> pa.Table:
@@ -339,24 +346,14 @@ class LocalShards:
             ShardUnavailable: As in `read`.
         """
         holding = [batch for batch in batches if batch.stats.errors]
-        paths = [str(self.path(collection) / one.path) for one in self.files(collection, holding) if one.errors]
-        wanted = pa.schema(_UPDATE_FIELDS)
-        if not paths:
-            return wanted.empty_table()
-        condition = ds.field(ERROR).is_valid()
-        if upper is not None:
-            condition &= ds.field(TIME) < upper
-        try:
-            found = ds.dataset(paths, schema=wanted, format=_PARQUET).to_table(filter=condition)
-        except (FileNotFoundError, OSError) as error:
-            raise self._incomplete(collection, holding, error) from error
-        return found.cast(wanted)
+        files = [one for one in self.files(collection, holding) if one.errors]
+        return self.read_files(collection, holding, files, upper=upper, columns=(), condition=pc.scalar(False))
 
     def consolidate(
         self, collection: CollectionRow, frame: pa.Table, as_of: int, *, columns: Sequence[str] | None = None
     ) -> pa.Table:
         """Returns the frame as it stands at `as_of`; see `Shards.consolidate`."""
-        return _consolidate(frame, as_of)
+        return consolidated(frame, as_of)
 
     def committed(self, collection: CollectionRow, batch: BatchId, interval: Interval | None = None) -> BatchStats:
         """Returns the stats of a batch that another has committed, once it is on disk; `NO_ROWS` if it has no rows.
@@ -369,7 +366,7 @@ class LocalShards:
         path = self.path(collection)
         try:
             with self._tables.newest(path) as table:
-                return stats_on_disk(self._disk, path, table, batch, interval)
+                return stats_on_disk(self._disk, self._hashes, path, table, batch, interval)
         except OSError as error:
             raise _unavailable("force to disk", path, error) from error
 
@@ -392,34 +389,28 @@ class LocalShards:
         where: Sequence[Scalar] = (),
         bounds: Sequence[Column] = (),
     ) -> tuple[StoredFile, ...]:
-        """Returns the files of the batches in the newest snapshot; see `Shards.files`."""
-        if not batches:
-            return ()
-        with self._tables.newest(self.path(collection)) as table:
-            return files_of(table, collection, batches, where, bounds)
+        """Returns the files of the batches, by the catalog's lists; see `Shards.files`.
 
-    def known_files(
-        self, collection: CollectionRow, batches: Sequence[Batch], *, bounds: Sequence[Column] = ()
-    ) -> list[StoredFile]:
-        """Returns the files of the batches; opens no table if they were asked for before.
-
-        They may be gone, which only `read_files` finds out.
-
-        Args:
-            collection: The collection.
-            batches: The batches.
-            bounds: The columns whose bounds are wanted.
-
-        Raises:
-            BatchIncomplete: As in `read`.
-            ShardUnavailable: As in `read`.
+        They may be gone, which is found out when they are read. Of the log is asked what the catalog does not know, and
+        once for a batch: the files of one of a version that did not list them, and the bounds in one that is large.
         """
+        asked = tuple(dict.fromkeys((*asked_columns(where, collection.columns), *bounds)))
+        found: dict[BatchId, tuple[StoredFile, ...]] = {}
+        for batch in batches:
+            listed = listed_files(batch)
+            is_small = batch.stats.inlined is not None or batch.stats.rows <= budget().unbounded_rows
+            if listed is not None and (is_small or not asked):
+                found[batch.id] = listed
 
         def ask(missing: Sequence[Batch]) -> list[tuple[StoredFile, ...]]:
             with self._tables.newest(self.path(collection)) as table:
-                return files_by_batch(table, collection, missing, bounds)
+                return files_by_batch(table, collection, missing, asked)
 
-        return self._known.of(collection.shard, batches, tuple(one.name for one in bounds), ask)
+        others = [batch for batch in batches if batch.id not in found]
+        found |= self._known.of(collection.shard, others, tuple(one.name for one in asked), ask)
+        files = (one for batch in batches for one in found[batch.id])
+        columns = collection.columns
+        return tuple(one for one in files if one.errors or all(may_pass(part, columns, one.bounds) for part in where))
 
     def merge(
         self,
@@ -432,13 +423,25 @@ class LocalShards:
         key: Sequence[int] = (),
     ) -> BatchStats:
         """Writes the compacted updates of `parts` under a fresh batch id; see `Shards.merge`."""
-        merged = _consolidate(self.read(collection, parts), since, only_before=True)
+        return self.append(collection, batch, self._merged(collection, parts, since, sort_key))
+
+    def inline_merge(
+        self, collection: CollectionRow, parts: Sequence[Batch], since: int, sort_key: Sequence[str]
+    ) -> BatchStats | None:
+        """Returns the stats of the compacted updates of `parts`, with their payload; see `Shards.inline_merge`."""
+        if sum(part.stats.rows for part in parts) > self._limit().rows:
+            return None
+        return self.inline(collection, self._merged(collection, parts, since, sort_key))
+
+    def _merged(
+        self, collection: CollectionRow, parts: Sequence[Batch], since: int, sort_key: Sequence[str]
+    ) -> pa.Table:
+        merged = consolidated(self.read(collection, parts), since, only_before=True)
         order = [*dict.fromkeys([*sort_key, *merged.schema.names[:-3], TIME, ERROR])]
         order = [name for name in order if not pa.types.is_nested(merged.schema.field(name).type)]
-        merged = merged.sort_by([(name, "ascending") for name in order])
-        return self.append(collection, batch, merged)
+        return merged.sort_by([(name, "ascending") for name in order])
 
-    def delete(self, collection: CollectionRow, batches: Collection[BatchId]) -> None:
+    def delete(self, collection: CollectionRow, batches: Collection[BatchId], *, aside: Path | None = None) -> None:
         """Deletes all rows and files of dead batches; see `Shards.delete`."""
         if not batches:
             return
@@ -446,7 +449,11 @@ class LocalShards:
         try:
             _run_again(lambda: self._delete(path, batches))
             for batch in batches:
-                _remove(path / f"{BATCH}={int(batch)}")
+                folder = path / f"{BATCH}={int(batch)}"
+                if aside is not None and folder.exists():
+                    set_aside(folder, aside / collection.shard)
+                _remove(folder)
+            self._hot.forget(collection.shard, [f"{BATCH}={int(batch)}" for batch in batches])
         except (DeltaError, OSError) as error:
             if (path / LOG).exists():  # else another process has destroyed it meanwhile
                 raise _unavailable("delete from", path, error) from error
@@ -472,20 +479,53 @@ class LocalShards:
             if (path / LOG).exists():
                 raise _unavailable("clean the log of", path, error) from error
 
-    def destroy(self, collection: CollectionRow) -> None:
+    def folders(self) -> frozenset[str]:
+        """Returns the folders of all shards, those half removed, too; see `Shards.folders`."""
+        try:
+            names = {one.name for one in (self._root / FOLDER).iterdir() if one.name != MARK}
+        except FileNotFoundError:
+            return frozenset()
+        except OSError as error:
+            raise _unavailable("list", self._root / FOLDER, error) from error
+        removed = {name.removeprefix(".").partition(_REMOVED)[0] if _REMOVED in name else name for name in names}
+        return frozenset(f"{FOLDER}/{name}" for name in removed)
+
+    def destroy(self, shard: str) -> None:
         """Removes a dropped collection's folder; see `Shards.destroy`."""
-        path = self.path(collection)
+        path = self._root / shard
         try:
             # Out of the way first, so that others find the whole table or none.
             with suppress(FileNotFoundError):
-                path.rename(path.with_name(f".{path.name}.removed-{uuid4().hex}"))
-            for removed in path.parent.glob(f".{path.name}.removed-*"):
+                path.rename(path.with_name(f".{path.name}{_REMOVED}{uuid4().hex}"))
+            for removed in path.parent.glob(f".{path.name}{_REMOVED}*"):
                 _remove(removed)
         except OSError as error:
             raise _unavailable("remove", path, error) from error
 
-    def _append(self, path: Path, batch: BatchId, data: pa.Table, interval: Interval | None) -> BatchStats:
-        with self._tables.newest(path) as table:
+    def _appended(
+        self, path: Path, shard: str, batch: BatchId, data: pa.Table, interval: Interval | None
+    ) -> BatchStats:
+        """Appends to the snapshot that there is, without a look at the log; to the newest where that fails."""
+        try:
+            return self._append(path, shard, batch, data, interval, is_newest=False)
+        except DeltaError:
+            # Something that was committed since is in the way, or its entries are gone behind a checkpoint.
+            with self._tables.newest(path) as table:
+                if table is None or stored_files(table, [batch]):
+                    raise
+        return _run_again(lambda: self._append(path, shard, batch, data, interval, is_newest=True))
+
+    def _append(
+        self,
+        path: Path,
+        shard: str,
+        batch: BatchId,
+        data: pa.Table,
+        interval: Interval | None,
+        *,
+        is_newest: bool,
+    ) -> BatchStats:
+        with self._tables.lent(path, is_newest=is_newest) as table:
             if table is None:
                 raise FileNotFoundError("there is no table")
             known = {one.name for one in table.schema().fields}
@@ -498,7 +538,12 @@ class LocalShards:
                 commit_properties=_RETRIES,
                 writer_properties=WriterProperties(compression="ZSTD", max_row_group_size=128 * 1024),
             )
-            return stats_on_disk(self._disk, path, up_to_date(path, table), batch, interval)
+            stats = stats_on_disk(self._disk, self._hashes, path, table, batch, interval)
+        if stats.file_list is not None and len(stats.file_list) == 1 and stats.rows == len(data):
+            (file,) = stats.file_list
+            if file.hash is not None:
+                self._hot.keep(HotFile(shard, file.path, file.hash), data.drop_columns([BATCH, BUCKET]))
+        return stats
 
     def _delete(self, path: Path, batches: Collection[BatchId]) -> None:
         with self._tables.newest(path) as table:
@@ -507,13 +552,54 @@ class LocalShards:
                 listed = ", ".join(str(int(one)) for one in stored)
                 table.delete(f"{BATCH} IN ({listed})", commit_properties=_RETRIES)
 
-    def _incomplete(self, collection: CollectionRow, batches: Sequence[Batch], error: OSError) -> Exception:
-        """Returns the error that says which batch lost a file under a reader, or that the folder cannot be read."""
+    def _limit(self) -> Inlining:
+        return self._inlining or Inlining(budget().inlined_rows, budget().inlined_bytes)
+
+    def _check(self, collection: CollectionRow, files: Sequence[StoredFile]) -> None:
         path = self.path(collection)
-        for batch in batches:
-            if not (path / f"{BATCH}={int(batch.id)}").is_dir() or f"{BATCH}={int(batch.id)}/" in str(error):
+        for one in files:
+            if one.inlined is not None:
+                self._inlined.of([one.inlined])
+                continue
+            self._hashes.check(path / one.path, one, collection.id)
+
+    def _failed(
+        self,
+        collection: CollectionRow,
+        batches: Sequence[Batch],
+        files: Sequence[StoredFile],
+        error: OSError | pa.ArrowException,
+    ) -> Exception:
+        """Returns the error that says why files of batches could not be read.
+
+        One was taken from under the reader; or the disk, or the right to read, fails; or one is damaged.
+        """
+        path = self.path(collection)
+        for one in files:
+            if _is_gone(path / one.path):
+                batch = next(each for each in batches if one.path.startswith(f"{BATCH}={int(each.id)}/"))
                 return BatchIncomplete(collection.id, batch.id, batch.stats.rows, None)
-        return _unavailable("read", path, error)
+        if isinstance(error, OSError) and error.errno is not None:
+            return _unavailable("read", path, error)
+        for one in files:
+            try:
+                pq.ParquetFile(path / one.path, page_checksum_verification=True).read()
+            except (OSError, pa.ArrowException) as cause:
+                return FileDamaged(path / one.path, f"It cannot be read: {in_one_line(cause)}", collection.id)
+        return DamageError(f'the shard of "{collection.id}" cannot be read', detail=f"{in_one_line(error)}.")
+
+
+def set_aside(path: Path, folder: Path) -> Path:
+    """Moves a file or folder into a folder of the same file system, under a name that is free there; returns where."""
+    make_folder(folder)
+    target, number = folder / path.name, 1
+    while target.exists():
+        number += 1
+        target = folder / f"{path.name}.{number}"
+    path.rename(target)
+    sync(folder)
+    sync(path.parent)
+    return target
 
 
 def _run_again(attempt: Callable[[], Result]) -> Result:
@@ -532,78 +618,37 @@ def _run_again(attempt: Callable[[], Result]) -> Result:
     return attempt()
 
 
+def _stored(frame: pa.Table, collection: CollectionRow) -> pa.Table:
+    """Returns an update frame in the form in which it is stored."""
+    data = frame.select([*UPDATE_COLUMNS, *(column.name for column in collection.columns)])
+    data = data.cast(pa.schema([*UPDATE_FIELDS, *list(update_schema(collection.columns))[:-3]]))
+    return shortened(data, collection.columns)
+
+
+def _is_within(file: StoredFile, lower: int | None, upper: int | None) -> bool:
+    """Returns whether all times of a file are in `[lower, upper)`."""
+    if file.times is None:
+        return lower is None and upper is None
+    return (lower is None or file.times[0] >= lower) and (upper is None or file.times[1] < upper)
+
+
 def _all_of(*conditions: Any) -> Any:
     """Returns the conjunction of the conditions that are not None; None if there are none."""
     return reduce(lambda left, right: right if left is None else left if right is None else left & right, conditions)
 
 
-def _consolidate(frame: pa.Table, time: int, *, only_before: bool = False) -> pa.Table:
-    """Sums diffs of equal `(data, time, error)` once times are `time`, or at least `time`; drops zeros."""
-    times = frame.column(TIME)
-    moved = pc.max_element_wise(times, pa.scalar(time, pa.int64())) if only_before else pa.array([time] * len(times))
-    frame = frame.set_column(frame.schema.get_field_index(TIME), frame.schema.field(TIME), moved.cast(pa.int64()))
-    keys: list[str] = [name for name in frame.schema.names if name != DIFF]
-    # Group by bits, because Arrow's grouping is free to take 0.0 and -0.0 for one; but let all NaN be one.
-    bits = frame
-    nested: dict[str, list[Any]] = {}
-    for position, field in enumerate(frame.schema):
-        if pa.types.is_nested(field.type):  # which Arrow does not group by
-            numbers, nested[field.name] = _numbered(frame.column(position).to_pylist())
-            bits = bits.set_column(position, field.name, pa.array(numbers, pa.int64()))
-        if pa.types.is_floating(field.type):
-            column = frame.column(position)
-            nan = pa.scalar(float("nan"), field.type)
-            column = pc.if_else(pc.fill_null(pc.is_nan(column), False), nan, column)
-            integer = pa.int32() if field.type.bit_width == 32 else pa.int64()
-            views = [chunk.view(integer) for chunk in column.chunks]
-            bits = bits.set_column(position, field.name, pa.chunked_array(views, integer))
-    diffs = frame.column(DIFF)
-    if _may_overflow(diffs):  # Arrow's sum of integers wraps; the cast of a decimal's back to one does not
-        wide = diffs.cast(pa.decimal128(19, 0)).cast(pa.decimal128(38, 0))
-        bits = bits.set_column(frame.schema.get_field_index(DIFF), DIFF, wide)
-    grouped = bits.group_by(keys, use_threads=False).aggregate([(DIFF, "sum")])
-    grouped = grouped.rename_columns([DIFF if name == f"{DIFF}_sum" else name for name in grouped.column_names])
-    grouped = grouped.filter(pc.not_equal(grouped.column(DIFF), 0)).select(frame.schema.names)
-    try:
-        columns = [
-            pa.chunked_array([chunk.view(field.type) for chunk in column.chunks], field.type)
-            if pa.types.is_floating(field.type)
-            else pa.array([nested[field.name][n] for n in column.to_pylist()], field.type)
-            if field.name in nested
-            else column.cast(field.type)
-            for field, column in zip(frame.schema, grouped.columns, strict=True)
-        ]
-    except pa.ArrowInvalid as error:
-        raise MultiplicityOverflow(
-            "a row's multiplicity is out of range",
-            detail=f"{error}.",
-            hint="Delete some of its copies, a part at a time.",
-        ) from error
-    return pa.Table.from_arrays(columns, schema=frame.schema)
-
-
-def _numbered(values: list[Any]) -> tuple[list[int], list[Any]]:
-    """Returns a number for each value, equal where they have one text, and the value of each number."""
-    numbers: dict[str, int] = {}
-    kinds: list[Any] = []
-    result: list[int] = []
-    for value in values:
-        text = repr(value)
-        if text not in numbers:
-            numbers[text] = len(kinds)
-            kinds.append(value)
-        result.append(numbers[text])
-    return result, kinds
-
-
-def _may_overflow(diffs: pa.ChunkedArray) -> bool:
-    """Returns whether some of the diffs could sum to more than fits."""
-    bounds = pc.min_max(diffs).as_py()
-    return bool(len(diffs) * max(abs(bounds["min"] or 0), abs(bounds["max"] or 0)) >= 2**63)
-
-
 def _names_batch(folder: Path) -> bool:
     return folder.name.partition("=")[2].isdigit()
+
+
+def _is_gone(path: Path) -> bool:
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _remove(folder: Path) -> None:

@@ -23,20 +23,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mz_dagster.budget import budget
+from mz_dagster.plan.functions.casts import short_name
+from mz_dagster.plan.functions.membership import constants_of
 from mz_dagster.plan.functions.plain import to_plain
-from mz_dagster.plan.scalar import Call, ColumnRef, Literal, Scalar
-from mz_dagster.plan.types import Column, Kind
+from mz_dagster.plan.scalar import Call, ColumnRef, Literal, Scalar, columns_of
+from mz_dagster.plan.types import Column, Kind, ScalarType
+from mz_dagster.storage.arrow_schema import arrow_type
 from mz_dagster.storage.clustering import Bucket
 from mz_dagster.storage.key_hash import HASHED_KINDS, key_hash, unscaled
-from mz_dagster.storage.local_shards import arrow_type
 from mz_dagster.storage.numerics import stored_value
 from mz_dagster.storage.shards import StoredFile
 from mz_dagster.storage.skipping import asked_columns, may_pass
-
-#: How many alternatives an OR may have, those that ask for one column being one.
-_MOST_ALTERNATIVES = 64
-#: For how many keys to look for their buckets; more would be in most of them.
-_MOST_KEYS = 1024
 
 #: The bits of the kinds that are stored as integers.
 _INTEGERS = {Kind.INT2: 16, Kind.INT4: 32, Kind.INT8: 64, Kind.MZ_TIMESTAMP: 64}
@@ -102,6 +100,12 @@ class Lookup:
         """The columns of whose bounds `files` makes use."""
         return asked_columns(self.predicates, self.columns)
 
+    @property
+    def over(self) -> tuple[Column, ...]:
+        """The columns that it is about."""
+        positions = {position for one in self.predicates for position in columns_of(one)}
+        return tuple(self.columns[position] for position in sorted(positions))
+
     def files(self, files: Sequence[StoredFile]) -> list[StoredFile]:
         """Returns those of the files that may hold rows asked for, or updates of the error part."""
         layouts = {(one.bucket.key, one.bucket.count) for one in files if one.bucket is not None}
@@ -122,7 +126,7 @@ class Lookup:
         if not set(key) <= self.values.keys() or not {one.kind for one in types} <= HASHED_KINDS:
             return None
         values = [self.values[position] for position in key]
-        if prod(map(len, values)) > _MOST_KEYS:
+        if prod(map(len, values)) > budget().bucket_keys:
             return None
         return frozenset(key_hash(one, types) % count for one in product(*values))
 
@@ -170,7 +174,7 @@ def _any_of(predicates: Sequence[Scalar], columns: Sequence[Column]) -> _Part | 
     parts += [_one_of(position, values, columns) for position, values in by_column.items()]
     if not parts:
         return pc.scalar(False), {}
-    if len(parts) > _MOST_ALTERNATIVES:
+    if len(parts) > budget().alternatives:
         return None
     common = frozenset.intersection(*(frozenset(values) for _, values in parts))
     values = {one: frozenset(chain.from_iterable(values[one] for _, values in parts)) for one in common}
@@ -196,34 +200,40 @@ def _asked(predicate: Scalar, columns: Sequence[Column]) -> tuple[int, frozenset
             return predicate.position, frozenset({True})
         case Call(function="is_null", arguments=(ColumnRef() as column,)) if column.type.kind in HASHED_KINDS:
             return column.position, frozenset({None})
+        case Call(function="is_among", arguments=(value, Literal(type=array))) if array.element is not None:
+            return _equal(
+                f"eq_{short_name(array.element.kind)}", value, array.element, constants_of(predicate), columns
+            )
         case Call(arguments=(left, right)):
             if isinstance(left, Literal):
                 left, right = right, left
-            return _equal(predicate.function, left, right, columns)
+            if not isinstance(right, Literal):
+                return None
+            constants = frozenset() if right.value is None else frozenset({right.value})
+            return _equal(predicate.function, left, right.type, constants, columns)
         case _:
             return None
 
 
 def _equal(
-    function: str, column: Scalar, constant: Scalar, columns: Sequence[Column]
+    function: str, column: Scalar, constant: ScalarType, constants: frozenset[Any], columns: Sequence[Column]
 ) -> tuple[int, frozenset[Any]] | None:
+    """Returns which column is compared with constants of a type, and which values it has where it equals one."""
     while isinstance(column, Call) and column.function in _WIDENING:
         (column,) = column.arguments
-    if not isinstance(column, ColumnRef) or not isinstance(constant, Literal):
+    if not isinstance(column, ColumnRef):
         return None
     type_ = columns[column.position].type
-    if not {type_.kind, constant.type.kind} <= _COMPARED.get(function, frozenset()):
+    if not {type_.kind, constant.kind} <= _COMPARED.get(function, frozenset()):
         return None
-    if constant.value is None:
-        return column.position, frozenset()
-    value = to_plain(constant.value, constant.type)
     if type_.kind in _INTEGERS:
         edge = 1 << _INTEGERS[type_.kind] - 1
-        return column.position, frozenset({value} if -edge <= value < edge else ())
+        return column.position, frozenset(one for one in constants if -edge <= one < edge)
+    values = (to_plain(one, constant) for one in constants)
     if type_.kind is Kind.NUMERIC:
-        held = _at_scale(value, type_.scale)
-        return column.position, frozenset(() if held is None else {held})
-    return column.position, frozenset({value})
+        scaled = (_at_scale(one, type_.scale) for one in values)
+        return column.position, frozenset(one for one in scaled if one is not None)
+    return column.position, frozenset(values)
 
 
 def _at_scale(value: Decimal, scale: int) -> Decimal | None:

@@ -84,8 +84,22 @@ class OpenTables:
         Raises:
             ShardUnavailable: There is one that cannot be read.
         """
+        with self.lent(path, is_newest=True) as table:
+            yield table
+
+    @contextmanager
+    def lent(self, path: Path, *, is_newest: bool = False) -> Iterator[DeltaTable | None]:
+        """Yields a snapshot as `newest` does; any, unless the newest is asked for.
+
+        To append blindly any will do: what was committed since is looked at by the commit, after which the snapshot is
+        as new as that.
+        """
         idle = self._taken(path)
-        table = open_table(path) if idle is None else up_to_date(path, idle)
+        table = idle
+        if idle is None:
+            table = open_table(path)
+        elif is_newest:
+            table = up_to_date(path, idle)
         yield table
         if table is not None:
             self._give_back(path, table)

@@ -107,6 +107,10 @@ def leased(
     Raises:
         LeaseLost: At the end of the block: a batch was swept meanwhile, so what was read may lack rows.
     """
+    if catalog.is_read_only and capability is None:
+        # Who cannot write cannot lease. If others sweep what is read meanwhile, files are missing, which is an error.
+        yield Lease(0, catalog.listed(collections))
+        return
     lease = catalog.lease(collections, holder, ttl_ms, capability=capability)
     try:
         with Renewal(lambda: catalog.renew_lease(lease.id, ttl_ms), every_ms=ttl_ms // 3):

@@ -1,5 +1,7 @@
 """Copies of shards: exactly the files of listed batches, in a new table whose log names them and nothing else.
 
+Inlined batches have none: they go with the catalog, and are only looked at.
+
 A copy needs no history of its original's log, and nothing that the log names beside the listed batches: dead batches,
 strays, and what was appended meanwhile. What a new log says of a file is taken from the file's own footer, so that a
 file which cannot be read, or is not what its table's log says, is noticed when it is copied and not when it is missed.
@@ -20,24 +22,10 @@ from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
 from mz_dagster.catalog import Batch, CollectionRow
-from mz_dagster.errors import OperationalError
 from mz_dagster.storage.local_shards import LocalShards
-from mz_dagster.storage.shards import BATCH, BUCKET, DIFF, ERROR, TIME, ShardUnavailable
+from mz_dagster.storage.shards import BATCH, BUCKET, DIFF, ERROR, TIME, FileDamaged, ShardUnavailable
 
 _BLOCK = 1 << 20
-
-
-class FileDamaged(OperationalError):
-    """Reports a data file that is gone, cannot be read, or is not the one that was written."""
-
-    sqlstate = "58030"
-
-    def __init__(self, path: Path, detail: str) -> None:
-        super().__init__(
-            f'data file "{path}" is damaged',
-            detail=f"{detail}.",
-            hint='"mz-dagster doctor" says what depends on it and what can be done.',
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +148,13 @@ def copy_shard(
 
     Raises:
         BatchIncomplete: The shard lacks rows of a batch.
+        PayloadDamaged: An inlined batch is not the one that was written.
         FileDamaged: A file is not what the shard's log says.
     """
-    files = shards.files(collection, batches)
+    shards.read(collection, [batch for batch in batches if batch.stats.inlined is not None])
+    files = [one for one in shards.files(collection, batches) if one.inlined is None]
+    if not files:
+        return
     for one in files:
         source, copy = (where.path(collection) / one.path for where in (shards, target))
         try:

@@ -16,10 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 from mz_dagster.catalog import Batch, BatchId, BatchStats, CollectionRow
-from mz_dagster.errors import DataError, InternalError, OperationalError
+from mz_dagster.errors import DamageError, DataError, InternalError, OperationalError
 from mz_dagster.formalism import Antichain
 from mz_dagster.plan.bounding import BOUNDED_KINDS
 from mz_dagster.plan.scalar import Scalar
@@ -39,7 +40,7 @@ Interval = tuple[Antichain[int], Antichain[int]]
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """Is a data file of a batch, as the table's log has it.
+    """Is a data file of a batch, as the catalog lists it or the table's log has it.
 
     Attributes:
         path: Relative to the table.
@@ -48,7 +49,9 @@ class StoredFile:
         bytes: Its size.
         times: The least and the greatest time of its updates; None if one has no time.
         bucket: Which keys it may hold; None for any.
-        bounds: What the log says of the columns that were asked for, by their names.
+        bounds: What the log says of the columns that were asked for, by their names, if it was asked.
+        hash: Of its bytes, as the catalog has it; None of a batch of a version that kept none.
+        inlined: The batch, if this stands for its updates in the catalog, and there is no such file.
     """
 
     path: str
@@ -58,6 +61,8 @@ class StoredFile:
     times: tuple[int, int] | None
     bucket: Bucket | None
     bounds: Mapping[str, Bounds] = field(default_factory=dict)
+    hash: str | None = None
+    inlined: Batch | None = None
 
 
 class Shards(Protocol[Frame]):
@@ -103,6 +108,17 @@ class Shards(Protocol[Frame]):
         """
         ...
 
+    def inline(self, collection: CollectionRow, frame: Frame, interval: Interval | None = None) -> BatchStats | None:
+        """Returns the stats of a batch of these updates, and the updates in them, if it is to be stored with its seal.
+
+        None if they are to be appended: they are many, or nobody knows how many, or nothing is inlined.
+
+        Raises:
+            UpdateNotBeyondLower: As in `append`.
+            UpdateBeyondUpper: As in `append`.
+        """
+        ...
+
     def read(
         self,
         collection: CollectionRow,
@@ -129,7 +145,9 @@ class Shards(Protocol[Frame]):
             where: Predicates over the collection's columns that the caller asks of each row; none for all rows.
 
         Raises:
-            BatchIncomplete: The table does not hold as many rows of a batch as the catalog says, or lost a file.
+            BatchIncomplete: It does not hold as many rows of a batch as the catalog says, or lost a file.
+            FileDamaged: A file is not the one that was written.
+            LogDamaged: The table's log, if it is asked, names other files of a batch than the catalog.
             ShardUnavailable: The table cannot be read.
         """
         ...
@@ -142,10 +160,10 @@ class Shards(Protocol[Frame]):
         where: Sequence[Scalar] = (),
         bounds: Sequence[Column] = (),
     ) -> tuple[StoredFile, ...]:
-        """Returns the files of exactly these batches, from the log alone: what a `read` of them would read.
+        """Returns the files of exactly these batches, opening none: what a `read` of them would read.
 
-        With `where`, without those that hold no error and of which the log tells that none of their rows passes. With
-        `bounds`, they say within which bounds those columns are.
+        With `where`, without those that hold no error and of which it is known that none of their rows passes. With
+        `bounds`, they say within which bounds those columns are, in batches that are not small.
 
         Raises:
             BatchIncomplete: As in `read`.
@@ -190,8 +208,17 @@ class Shards(Protocol[Frame]):
         """
         ...
 
-    def delete(self, collection: CollectionRow, batches: Collection[BatchId]) -> None:
-        """Deletes all rows and files of dead batches, also uncommitted ones; those that are not there are no error."""
+    def inline_merge(
+        self, collection: CollectionRow, parts: Sequence[Batch], since: int, sort_key: Sequence[str]
+    ) -> BatchStats | None:
+        """Returns the stats of what `merge` would write, and the updates in them, if that is to be inlined; or None."""
+        ...
+
+    def delete(self, collection: CollectionRow, batches: Collection[BatchId], *, aside: Path | None = None) -> None:
+        """Deletes all rows and files of dead batches, also uncommitted ones; those that are not there are no error.
+
+        With `aside`, their files are moved into that folder, under their paths below the root of all shards.
+        """
         ...
 
     def stored_batches(self, collection: CollectionRow) -> frozenset[BatchId]:
@@ -202,7 +229,11 @@ class Shards(Protocol[Frame]):
         """Checkpoints the table's log and removes log entries beyond their retention. Never touches data files."""
         ...
 
-    def destroy(self, collection: CollectionRow) -> None:
+    def folders(self) -> frozenset[str]:
+        """Returns the folders of all shards that there are, known or not, as `CollectionRow.shard` names them."""
+        ...
+
+    def destroy(self, shard: str) -> None:
         """Removes a dropped collection's folder; it is no error if there is none."""
         ...
 
@@ -226,6 +257,38 @@ class BatchIncomplete(OperationalError):
             f"{'a reference to a file that is gone' if found is None else found}.",
             hint="Read again with a fresh lease; if that fails too, the shard is damaged: see what "
             '"mz-dagster doctor" says.',
+        )
+        self.collection = collection
+        self.batch = batch
+
+
+class FileDamaged(DamageError):
+    """Reports a data file that cannot be read, or is not the one that was written.
+
+    Attributes:
+        path: The file.
+        collection: The id of the collection whose it is, if that is known.
+    """
+
+    def __init__(self, path: Path, detail: str, collection: str | None = None) -> None:
+        of = "" if collection is None else f' of "{collection}"'
+        super().__init__(f'data file "{path}"{of} is damaged', detail=f"{detail}.")
+        self.path = path
+        self.collection = collection
+
+
+class LogDamaged(DamageError):
+    """Reports a shard whose log does not name the files that the catalog lists.
+
+    Attributes:
+        collection: The collection's id.
+        batch: The batch.
+    """
+
+    def __init__(self, collection: str, batch: int) -> None:
+        super().__init__(
+            f'the log of the shard of "{collection}" is damaged',
+            detail=f"It names other files of batch {batch} than were written.",
         )
         self.collection = collection
         self.batch = batch

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from mz_dagster.plan.bounding import Bound, bound_of, bounds_columns
+from mz_dagster.plan.bounding import Bound, bound_of, bounds_among, bounds_columns
 from mz_dagster.plan.scalar import Call, Literal, Scalar, columns_of
 from mz_dagster.plan.types import Column, Kind
 from mz_dagster.plan.values import to_stored
@@ -70,7 +70,12 @@ def may_pass(predicate: Scalar, columns: Sequence[Column], bounds: Mapping[str, 
         return all(parts) if predicate.function == "and" else any(parts)
     bound = bound_of(predicate)
     if bound is None:
-        return True
+        among = bounds_among(predicate)
+        return among is None or all(_may_meet(one, columns, bounds) for one in among)
+    return _may_meet(bound, columns, bounds)
+
+
+def _may_meet(bound: Bound, columns: Sequence[Column], bounds: Mapping[str, Bounds]) -> bool:
     column = columns[bound.column]
     known = bounds.get(column.name)
     return known is None or (not known.all_null and _meets(bound, known, column.type.kind))

@@ -5,10 +5,11 @@ batch and the merge of several; what metadata answers (creating, counting, delet
 `LocalShards`, which needs no job for it. Invariant: a frame that `read` returns holds exactly the listed
 batches, or evaluating it fails. It seals nothing and keeps no list of batches: that is the catalog's.
 
-A frame reads the batches' Parquet files, whose names and row counts come from the newest Delta snapshot through
-`deltalake` in milliseconds. Reading the table through Spark's Delta source would reconstruct that snapshot with jobs
-of its own after every commit (0.5 to 0.8 s against 0.2 s), and, being resolved only when evaluated, silently lose the
-rows of a batch that was swept under an expired lease. What is little is read in this process, and the frame holds it.
+A frame reads the batches' Parquet files, whose names and row counts the catalog lists. Reading the table through
+Spark's Delta source would reconstruct its snapshot with jobs of its own after every commit (0.5 to 0.8 s against
+0.2 s), and, being resolved only when evaluated, silently lose the rows of a batch that was swept under an expired
+lease. What is little is read in this process, and the frame holds it; so does one of inlined batches, however much is
+in them: merges keep that to a few of the largest that are inlined.
 
 A batch is laid out by key (`clustering`) where it is large and its size known. Then each bucket's rows meet in one task
 and become one file, sorted by key: one shuffle more than an append without layout, and none for a merge, which shuffles
@@ -21,15 +22,17 @@ concurrently and do not conflict, since each adds a partition of its own.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 from pyspark.sql import types
 
+from mz_dagster.budget import budget
 from mz_dagster.catalog import Batch, BatchId, BatchStats, CollectionRow
 from mz_dagster.plan.scalar import Scalar
-from mz_dagster.plan.types import INT8, TEXT, Column, Kind
+from mz_dagster.plan.types import INT8, TEXT, Column
 from mz_dagster.storage.clustering import NO_LAYOUT, Touched, bucket_count, bucket_prefix, layout_key, may_hold
 from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.numerics import SHORT_DIGITS, short_fields, short_names
@@ -45,6 +48,8 @@ from mz_dagster.storage.shards import (
     StoredFile,
 )
 from mz_dagster.storage.spark.deadline import reporting_lost_spark
+from mz_dagster.storage.spark.floats import FLOATS, represented, restored
+from mz_dagster.storage.spark.globs import escaped_glob
 from mz_dagster.storage.spark.hashing import hash_modulo
 from mz_dagster.storage.spark.schema import quoted, spark_type
 
@@ -53,14 +58,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
-#: The most rows that one file holds.
-ROWS_PER_FILE = 1_000_000
-#: Up to so many rows are read by this process and handed to Spark, which has no file to open for them, and evaluates
-#: what it can while it plans. Each use of the frame sends them again.
-HANDED_ROWS = 1_000
-#: And of no more than so many bytes, in files as in memory: Spark's server refuses plans of which a part is large.
-HANDED_BYTES = 1_000_000
-
 
 class SparkShards:
     """Keeps shards as Delta tables below `root` and reads and writes them with `session`.
@@ -68,14 +65,16 @@ class SparkShards:
     Args:
         root: The folder of all shards, seen under the same path by this process and by Spark.
         session: The session.
+        local: The shards in this process, which have what is not in files; by default those of a project in which
+            nothing is inlined.
     """
 
     clusters = True
 
-    def __init__(self, root: Path, session: SparkSession) -> None:
+    def __init__(self, root: Path, session: SparkSession, local: LocalShards | None = None) -> None:
         self.root = root
         self.session = session
-        self._local = LocalShards(root)
+        self._local = local or LocalShards(root)
 
     def create(self, collection: CollectionRow) -> None:
         """Creates the empty table of `collection` if it is not there; no job."""
@@ -94,7 +93,7 @@ class SparkShards:
         """Writes the updates of `frame` under the fresh id `batch`, in one execution and one commit.
 
         A frame without rows makes no commit. Without layout the order of the rows within a partition of the frame is
-        kept, and its partitions become files of at most `ROWS_PER_FILE` rows.
+        kept, and its partitions become files of at most `Budget.file_rows` rows.
 
         Returns:
             What the commit says was written.
@@ -111,6 +110,12 @@ class SparkShards:
         frame = frame.sortWithinPartitions(BUCKET, *(quoted(collection.columns[p].name) for p in key), TIME)
         return self._write(collection, batch, frame, sf.col(BUCKET), interval)
 
+    def inline(
+        self, collection: CollectionRow, frame: DataFrame, interval: Interval | None = None
+    ) -> BatchStats | None:
+        """Returns None: how much a frame has, only a job tells."""
+        return None
+
     def read(
         self,
         collection: CollectionRow,
@@ -124,7 +129,7 @@ class SparkShards:
     ) -> DataFrame:
         """Returns the updates of exactly `batches` with `lower <= mz_timestamp < upper`; starts no job.
 
-        The frame reads the files that the newest snapshot names for the batches, and no others: it is the same
+        The frame reads the files that the catalog lists for the batches, and no others: it is the same
         however late it is evaluated, and fails if a file has gone by then.
 
         Args:
@@ -139,22 +144,47 @@ class SparkShards:
         Raises:
             BatchIncomplete: A listed batch has not as many rows in the table as the catalog says, or lost a file.
         """
-        path = self._path(collection)
         chosen = [one for one in self.files(collection, batches, where=where) if may_hold(one.bucket, touched)]
         rows = sum(one.rows for one in chosen)
-        if rows <= HANDED_ROWS and sum(one.bytes for one in chosen) <= HANDED_BYTES:
+        if rows <= budget().handed_rows and sum(one.bytes for one in chosen) <= budget().handed_bytes:
             found = self._local.read_files(collection, batches, chosen, lower=lower, upper=upper, columns=columns)
-            if found.nbytes <= HANDED_BYTES:
+            if found.nbytes <= budget().handed_bytes:
                 return self._handed(found, _named(collection, columns))
+        inlined = [one for one in chosen if one.inlined is not None]
+        if not inlined:
+            return self._scanned(collection, batches, chosen, lower, upper, columns)
+        found = self._local.read_files(collection, batches, inlined, lower=lower, upper=upper, columns=columns)
+        # However much is inlined, no part of a plan is large.
+        step = max(1, len(found) * budget().handed_bytes // max(found.nbytes, 1))
+        named = _named(collection, columns)
+        frames = [self._handed(found.slice(start, step), named) for start in range(0, max(len(found), 1), step)]
+        if len(inlined) < len(chosen):
+            stored = [one for one in chosen if one.inlined is None]
+            frames.append(self._scanned(collection, batches, stored, lower, upper, columns))
+        return reduce(lambda one, other: one.union(other), frames)
+
+    def _scanned(
+        self,
+        collection: CollectionRow,
+        batches: Sequence[Batch],
+        files: Sequence[StoredFile],
+        lower: int | None,
+        upper: int | None,
+        columns: Sequence[str] | None,
+    ) -> DataFrame:
+        """Returns an update frame that reads data files."""
+        path = self._path(collection)
+        self._local.check_files(collection, batches, files)
         stored = self.session.read.schema(_stored_schema(collection.columns))
-        frame = stored.parquet(*(str(path / one.path) for one in chosen))
+        stored = stored.option("parquet.page.verify-checksum.enabled", "true")
+        frame = stored.parquet(*(escaped_glob(str(path / one.path)) for one in files))
         # A bound that all updates keep is left out: it would make the code that Spark compiles another at each step.
         if lower is not None and any(one.lower.only < lower for one in batches):
             frame = frame.where(sf.col(TIME) >= sf.lit(lower))
         if upper is not None and any(one.upper.is_empty or one.upper.only > upper for one in batches):
             frame = frame.where(sf.col(TIME) < sf.lit(upper))
         data = _whole(collection, columns)
-        if not any(one.errors for one in chosen):
+        if not any(one.errors for one in files):
             return _without_errors(frame, data)
         return frame.select(*data, *UPDATE_COLUMNS)
 
@@ -183,11 +213,11 @@ class SparkShards:
         where: Sequence[Scalar] = (),
         bounds: Sequence[Column] = (),
     ) -> tuple[StoredFile, ...]:
-        """Returns the files of the batches in the newest snapshot, if they are there and hold all rows; no job."""
+        """Returns the files of the batches, if they are there; no job."""
         path = self._path(collection)
         files = self._local.files(collection, batches, where=where, bounds=bounds)
         for file in files:
-            if not (path / file.path).exists():
+            if file.inlined is None and not (path / file.path).exists():
                 batch = next(one for one in batches if file.path.startswith(f"{BATCH}={int(one.id)}/"))
                 raise BatchIncomplete(collection.id, batch.id, batch.stats.rows, None)
         return files
@@ -219,13 +249,19 @@ class SparkShards:
             total = summed(_in_buckets(frame, collection, key, count), collection.columns, [TIME, ERROR, BUCKET])
             return self._write(collection, batch, total.sortWithinPartitions(BUCKET, *order), sf.col(BUCKET))
         total = summed(frame, collection.columns, [TIME, ERROR])
-        files = -(-rows // ROWS_PER_FILE)
+        files = -(-rows // budget().file_rows)
         laid_out = total.coalesce(1) if files <= 1 else total.repartitionByRange(files, *order)
         return self._write(collection, batch, laid_out.sortWithinPartitions(*order), sf.lit(NO_LAYOUT))
 
-    def delete(self, collection: CollectionRow, batches: Collection[BatchId]) -> None:
+    def inline_merge(
+        self, collection: CollectionRow, parts: Sequence[Batch], since: int, sort_key: Sequence[str]
+    ) -> BatchStats | None:
+        """Returns what the shards in this process make of parts that are little."""
+        return self._local.inline_merge(collection, parts, since, sort_key)
+
+    def delete(self, collection: CollectionRow, batches: Collection[BatchId], *, aside: Path | None = None) -> None:
         """Deletes all rows and files of dead batches; no job."""
-        self._local.delete(collection, batches)
+        self._local.delete(collection, batches, aside=aside)
 
     def stored_batches(self, collection: CollectionRow) -> frozenset[BatchId]:
         """Returns the ids of all batches of which the shard holds rows or files, committed or not; no job."""
@@ -235,9 +271,13 @@ class SparkShards:
         """Checkpoints the table's log and shortens it; no job."""
         self._local.vacuum(collection)
 
-    def destroy(self, collection: CollectionRow) -> None:
+    def folders(self) -> frozenset[str]:
+        """Returns the folders of all shards; see `Shards.folders`."""
+        return self._local.folders()
+
+    def destroy(self, shard: str) -> None:
         """Removes a dropped collection's folder."""
-        self._local.destroy(collection)
+        self._local.destroy(shard)
 
     def _path(self, collection: CollectionRow) -> Path:
         return (self.root / collection.shard).absolute()
@@ -259,7 +299,7 @@ class SparkShards:
             laid_out = frame.select(*data, *UPDATE_COLUMNS, partition, bucket.alias(BUCKET))
             # A table from before has no columns for short numerics.
             writer = laid_out.write.format("delta").mode("append").option("mergeSchema", "true")
-            writer.option("maxRecordsPerFile", str(ROWS_PER_FILE)).save(str(path))
+            writer.option("maxRecordsPerFile", str(budget().file_rows)).save(str(path))
         return self._local.committed(collection, batch, interval)
 
 
@@ -331,23 +371,16 @@ def _in_buckets(frame: DataFrame, collection: CollectionRow, key: Sequence[int],
 def summed(frame: DataFrame, columns: Sequence[Column], beside: Sequence[str]) -> DataFrame:
     """Returns `frame` with the diffs of rows equal in `columns` and `beside` summed, and zeros dropped; no job.
 
-    Its other columns are lost. Equal means the same value bit by bit, except that all NaNs are one. Spark groups -0.0
-    with 0.0 and returns 0.0: a second key tells them apart and gives the sign back. Cost when evaluated: one shuffle.
+    Its other columns are lost. Equal means the same value bit by bit, except that all NaNs are one. Cost when
+    evaluated: one shuffle.
     """
-    floats = [column.name for column in columns if column.type.kind in (Kind.FLOAT4, Kind.FLOAT8)]
-    signs = {name: f"mz_minus_zero_{position}" for position, name in enumerate(floats)}
-    flags = [_is_minus_zero(name).alias(sign) for name, sign in signs.items()]
-    keys = [*[quoted(column.name) for column in columns], *beside, *signs.values()]
-    total = frame.select("*", *flags).groupBy(*keys).agg(sf.sum(DIFF).alias(DIFF)).where(sf.col(DIFF) != 0)
-    # A selection: to drop or replace a column of a frame has Spark analyze all below it, each time.
-    row = [sf.col(quoted(column.name)) for column in columns]
-    data = [
-        sf.when(sf.col(signs[one.name]), -value).otherwise(value).alias(one.name) if one.name in signs else value
-        for one, value in zip(columns, row, strict=True)
-    ]
-    return total.select(*data, *beside, DIFF)
-
-
-def _is_minus_zero(name: str) -> SparkColumn:
-    column = sf.col(quoted(name))
-    return sf.coalesce((column == sf.lit(0.0)) & (column.cast("string") == sf.lit("-0.0")), sf.lit(False))
+    named = {one.name: one.type for one in columns}
+    keys = {name: sf.col(quoted(name)) for name in named}
+    floats = [name for name, type_ in named.items() if type_.kind in FLOATS or type_.holds(FLOATS)]
+    if floats:
+        # Spark groups -0.0 with 0.0. A selection: to replace a column has Spark analyze all below it, each time.
+        apart = {name: represented(keys[name], named[name]).alias(name) for name in floats}
+        frame = frame.select(*(apart.get(name, key) for name, key in keys.items()), *beside, DIFF)
+    total = frame.groupBy(*map(quoted, keys), *beside).agg(sf.sum(DIFF).alias(DIFF)).where(sf.col(DIFF) != 0)
+    again = {name: restored(keys[name], named[name]).alias(name) for name in floats}
+    return total.select(*(again.get(name, key) for name, key in keys.items()), *beside, DIFF)

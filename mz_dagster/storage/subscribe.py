@@ -24,12 +24,13 @@ from typing import Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mz_dagster.catalog import Catalog, CollectionRow, FrontierNotHeld, ReadCapability
+from mz_dagster.catalog import Catalog, CollectionRow, FrontierNotHeld, ReadCapability, UnknownObject
 from mz_dagster.clock import SYSTEM_CLOCK, Clock
 from mz_dagster.errors import OperationalError, ProgrammingError
 from mz_dagster.formalism import Antichain
 from mz_dagster.storage.append import LEASE_MS
-from mz_dagster.storage.local_shards import LocalShards, summed
+from mz_dagster.storage.consolidation import summed
+from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.read import LeaseLost, ReadBeforeSince, leased, overlapping
 from mz_dagster.storage.shards import BatchIncomplete
 
@@ -155,6 +156,7 @@ class Subscription:
             UnknownCapability: The capability was dropped, or its collection was.
             CapabilityExpired: Its lease ran out.
             FrontierNotHeld: It was downgraded beyond what was sent.
+            UnknownObject: All that there was before the collection was dropped has been sent.
             BatchIncomplete: The shard is damaged.
         """
         until = self._clock.monotonic_ms() + self._deadline_s * 1000
@@ -185,6 +187,8 @@ class Subscription:
             upper = upper.meet(self._at(self._up_to))
         if not self._sent < upper:
             self._over = self._up_to is not None and self._at(self._up_to) <= self._sent
+            if not self._over:
+                self._check_goes_on()
             return
         if self._from is None:
             upper = self._at(self.as_of + 1)
@@ -198,6 +202,16 @@ class Subscription:
         self._sent = upper
         self._over = upper.is_empty
         self._from = None if upper.is_empty else upper.only
+
+    def _check_goes_on(self) -> None:
+        """Refuses to wait for what was computed or ingested until it was dropped; how it would go on nobody knows.
+
+        Raises:
+            UnknownObject: It was dropped.
+        """
+        row = self._catalog.object(self._collection.id)
+        if row.dropped and row.kind != "collection":
+            raise UnknownObject(row.id, dropped=True)
 
     def _read(self, lower: int | None, upper: int | None) -> pa.Table:
         """Returns the updates in `[lower, upper)`; takes a fresh list if the first was lost to a pause."""

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 
 from mz_dagster.catalog import Batch, CollectionRow
 from mz_dagster.storage.local_shards import LocalShards
-from mz_dagster.storage.shard_copy import FileDamaged, adopt, read_footer
-from mz_dagster.storage.shards import BATCH
+from mz_dagster.storage.shard_copy import adopt, read_footer
+from mz_dagster.storage.shards import BATCH, FileDamaged
 
 LOG = "_delta_log"
 _COMMIT = re.compile(r"(\d{20})\.json")
@@ -46,7 +46,12 @@ def rebuild_log(shards: LocalShards, collection: CollectionRow, batches: Sequenc
     folder = shards.path(collection)
     paths: list[str] = []
     for batch in batches:
-        files = sorted((folder / f"{BATCH}={int(batch.id)}").glob("mz_bucket=*/*.parquet"))
+        if batch.stats.inlined is not None:
+            continue
+        if batch.stats.file_list is None:
+            files = sorted((folder / f"{BATCH}={int(batch.id)}").glob("mz_bucket=*/*.parquet"))
+        else:
+            files = [folder / one.path for one in batch.stats.file_list]
         try:
             footers = [read_footer(path) for path in files]
         except FileDamaged:

@@ -12,6 +12,8 @@ The log goes first: an entry that names files which are gone harms nobody, if no
 may tear is thus only what was written in the moment before; a commit that is torn is empty, and read as none. A torn
 checkpoint is a damaged log, which `mz-dagster doctor --repair` makes anew from the files.
 
+What is forced to disk is closed to other users at the same time: Delta's writers go by the process's umask.
+
 This holds on file systems of this machine. On one of the network a file that another machine wrote is as durable as
 that machine's closing it made it.
 """
@@ -20,7 +22,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mz_dagster.catalog.disk import sync, sync_tree
+from mz_dagster.disk import sync, sync_tree
 
 LOG = "_delta_log"
 _LAST_CHECKPOINT = "_last_checkpoint"
@@ -50,8 +52,8 @@ class TableSync:
         """
         is_new = table not in self._newest
         has_checkpoint = self.sync_log(table, version)
-        sync_tree(table / batch_folder)
-        sync(table)
+        sync_tree(table / batch_folder, private=True)
+        sync(table, private=True)
         if is_new:
             for folder in table.parents:
                 if not folder.is_relative_to(self._root):
@@ -80,7 +82,7 @@ class TableSync:
                 break
         if has_checkpoint:
             _sync_if_there(log, _LAST_CHECKPOINT)
-        sync(log)
+        sync(log, private=True)
         if newest is not None:
             self._newest[table] = newest
         return has_checkpoint
@@ -99,7 +101,7 @@ def _sync_if_there(folder: Path, name: str) -> bool:
     """Forces a file to disk, with the checksums that Spark keeps beside it; returns whether it was there."""
     for one in (f".{name}.crc", name):
         try:
-            sync(folder / one)
+            sync(folder / one, private=True)
         except FileNotFoundError:
             there = False
         else:

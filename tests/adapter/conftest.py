@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from mz_dagster.adapter import Connection, Engine, Isolation, Project
-from mz_dagster.compute import WarmSpark
 from mz_dagster.storage.spark import SparkConfig
+from tests.adapter.evaluated import evaluate_peeks
+from tests.sparkless import refuse_spark
 
 
 @pytest.fixture
@@ -20,11 +21,16 @@ def connection(tmp_path: Path, spark_config: SparkConfig) -> Iterator[Connection
 
 
 @pytest.fixture
-def sparkless(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> Connection:
-    """A connection on which a statement that opens Spark fails."""
+def sparkless(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
+    """A connection on which whatever opens Spark fails, and the test with it, even if somebody catches that."""
+    tried = refuse_spark(monkeypatch)
+    yield connection
+    assert not tried, tried[0]
 
-    def refuse(self: WarmSpark) -> None:
-        raise AssertionError("this statement needs no Spark")
 
-    monkeypatch.setattr(WarmSpark, "open", refuse)
-    return connection
+@pytest.fixture
+def evaluated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
+    """A connection to a new embedded project that starts no Spark: what it reads is evaluated naively."""
+    evaluate_peeks(monkeypatch)
+    with Connection(Engine(Project.load(tmp_path)), Isolation.STRICT_SERIALIZABLE) as opened:
+        yield opened

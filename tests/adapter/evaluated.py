@@ -9,13 +9,13 @@ import pytest
 
 from mz_dagster.adapter import peeks
 from mz_dagster.adapter.simple_plan import shown
-from mz_dagster.compute import WarmSpark
 from mz_dagster.compute import rows_of as rows_read
 from mz_dagster.errors import DataError
 from mz_dagster.plan.relation import Constant, Relation
 from mz_dagster.plan.scalar import Literal
 from mz_dagster.storage.read import leased
 from tests.plan.reference import Rows
+from tests.sparkless import refuse_spark
 from tests.sql.evaluation import Failed, rows_of
 
 
@@ -23,12 +23,12 @@ class ErrorOfTheData(DataError):
     """Is an error that the evaluator found.
 
     Attributes:
-        code: PostgreSQL's code.
+        sqlstate: PostgreSQL's code.
     """
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
-        self.code = message[:5]
+        self.sqlstate = message[:5]
 
 
 def _hashable(cell: Any) -> Any:
@@ -37,9 +37,6 @@ def _hashable(cell: Any) -> Any:
 
 def evaluate_peeks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets sessions evaluate queries in this process; whatever else needs Spark fails."""
-
-    def refuse(self: WarmSpark) -> None:
-        raise AssertionError("this statement needs no Spark")
 
     def run(self: peeks.Peeks, plan: Relation, time: int, rows: list[Any]) -> list[tuple[Any, ...]]:
         if isinstance(plan, Constant):
@@ -62,6 +59,6 @@ def evaluate_peeks(monkeypatch: pytest.MonkeyPatch) -> None:
         except Failed as failed:
             raise ErrorOfTheData(str(failed)) from failed
 
-    monkeypatch.setattr(WarmSpark, "open", refuse)
+    refuse_spark(monkeypatch)
     monkeypatch.setattr(peeks, "lower_to_snapshot_plan", lambda relation: relation)
     monkeypatch.setattr(peeks.Peeks, "_run", run)

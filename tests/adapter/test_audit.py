@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from mz_dagster.compute import Outcome, Rows
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.formalism import Antichain
 from mz_dagster.storage import ReadBeyondUpper, compare_and_append, update_table
+from tests.budgets import SetBudget
 
 TIMELINE = "default"
 
@@ -38,6 +38,14 @@ def tick(connection: Connection) -> int:
     return minted
 
 
+@pytest.fixture(params=["here", "spark"])
+def compared(request: pytest.FixtureRequest, set_budget: SetBudget) -> None:
+    """Has both ways of comparing give the same."""
+    if request.param == "spark":
+        set_budget(small_rows=0)
+
+
+@pytest.mark.usefixtures("compared")
 def test_an_audit_passes_on_a_good_view_and_finds_each_wrong_row(connection: Connection) -> None:
     engine = connection.engine
     connection.execute("CREATE TABLE sales (city text, amount integer)")
@@ -74,6 +82,7 @@ def test_an_audit_passes_on_a_good_view_and_finds_each_wrong_row(connection: Con
         audit(engine, id, share=0.0)
 
 
+@pytest.mark.usefixtures("compared")
 def test_errors_are_audited_as_a_part_of_the_content(connection: Connection) -> None:
     engine = connection.engine
     connection.execute("CREATE TABLE t (a integer)")
@@ -114,9 +123,7 @@ def test_a_sample_compares_some_rows_and_those_exactly(connection: Connection) -
     assert wrong.found.held == 2 * sampled.found.held
 
 
-def test_a_negative_multiplicity_is_found_here_as_on_spark(
-    connection: Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_negative_multiplicity_is_found_here_as_on_spark(connection: Connection, set_budget: SetBudget) -> None:
     engine = connection.engine
     connection.execute("CREATE TABLE t (a integer, b text)")
     connection.execute("INSERT INTO t VALUES (1, 'x'), (2, 'y')")
@@ -126,5 +133,5 @@ def test_a_negative_multiplicity_is_found_here_as_on_spark(
     here = negative_rows(engine, id)
     assert here.found == Rows(3, ((("2", "y"), 2), (("3", None), 1)))
     assert negative_rows(engine, id, tick=time - 1).found == Rows(0)
-    monkeypatch.setattr(sys.modules["mz_dagster.adapter.audit"], "SMALL", 0)
+    set_budget(small_rows=0)
     assert negative_rows(engine, id) == here

@@ -8,7 +8,6 @@ import pytest
 
 from mz_dagster.adapter import Connection, Engine, maintain_view
 from mz_dagster.adapter.dml import append
-from mz_dagster.adapter.doctor import Severity, examine
 from mz_dagster.catalog import (
     FrontierNotHeld,
     InputNotHeld,
@@ -20,7 +19,9 @@ from mz_dagster.catalog import (
 )
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.formalism import EPOCH_MS, Antichain
+from mz_dagster.operations.doctor import Severity, examine
 from mz_dagster.plan.types import INT4, INT8, Column
+from mz_dagster.sql.errors import TimelinesDiffer
 from mz_dagster.storage import Description, Storage, Updates
 from tests.storage.crashing import Spot, crashing
 
@@ -73,6 +74,16 @@ def test_a_collection_of_several_writers_and_readers_is_healthy(sparkless: Conne
     storage.downgrade_capability(read, Antichain.of(EPOCH_MS, 20))
     engine.catalog.allow_compaction("default")
     assert_healthy(engine)
+
+
+def test_views_begin_at_no_maximum_over_two_timelines(sparkless: Connection) -> None:
+    engine = sparkless.engine
+    sparkless.execute("CREATE TABLE t (a integer)")
+    sparkless.execute("CREATE TABLE far (a integer) IN TIMELINE other")
+    storage = Storage(engine.catalog, engine.shards, holder="a script")
+    reads = [storage.acquire_capabilities(engine.collection_of(name))[0] for name in ("t", "far")]
+    with pytest.raises(TimelinesDiffer, match="two timelines"):
+        maintain_view(engine, reads, "CREATE MATERIALIZED VIEW v AS SELECT a FROM t")
 
 
 VIEWS = """
@@ -201,7 +212,7 @@ def test_a_collection_has_the_contents_of_the_view_that_is_written_to_it(connect
                 found = Counter(connection.execute(f"SELECT * FROM sums AS OF {time}").fetchall())
                 assert found == sums(rows), f"at {time}"
 
-    crashes = (("append.written", 2), ("seal.in_transaction", 2), ("seal.sealed", 2))  # the first seal closes the table
+    crashes = (("append.inlined", 2), ("seal.in_transaction", 2), ("seal.sealed", 2))  # the first seal closes the table
     for n, crash in enumerate((*crashes, None)):
         change(((1, 10 * n), 1), ((3, n), 1))
         change(((1, 10 * n), -1), ((2, 7), 1 if n % 2 else -1))
@@ -225,7 +236,8 @@ def test_a_collection_has_the_contents_of_the_view_that_is_written_to_it(connect
 
     with pytest.raises(UnknownCapability, match=write.label):  # whose it was cannot write any more
         storage.append(write, [((1, 1, 1), begin, 1)], Antichain.of(EPOCH_MS, begin + 1))
-    assert storage.acquire_capabilities(read.collection)[1].frontier.is_empty
+    again, over = storage.acquire_capabilities(read.collection)
+    assert over.frontier.is_empty
     upper = engine.catalog.collection(read.collection).upper
     with pytest.raises(UpperBeyondInput):
         engine.catalog.seal([Seal(read.collection, upper, Antichain.of(EPOCH_MS, upper.only + 10**9))])
@@ -239,6 +251,8 @@ def test_a_collection_has_the_contents_of_the_view_that_is_written_to_it(connect
     step(engine, None)
     assert_healthy(engine)
     connection.execute("DROP MATERIALIZED VIEW sums")
+    assert not engine.catalog.collection(read.collection).since.is_empty  # somebody may read it yet
+    storage.drop_capability(again)
     assert engine.catalog.collection(read.collection).since.is_empty
     with pytest.raises(UnknownCapability):
         storage.renew_capability(read)

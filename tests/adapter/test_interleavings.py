@@ -11,11 +11,12 @@ import pytest
 
 from mz_dagster.adapter import Engine, Project, Session
 from mz_dagster.catalog import CatalogBusy, UnknownObject
-from mz_dagster.compute.step import StepLost
+from mz_dagster.compute.step.stepper import StepLost
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.storage.compact import compact
 from mz_dagster.storage.read import ReadBeforeSince
 from mz_dagster.storage.shards import BatchIncomplete
+from tests.budgets import SetBudget
 from tests.postgres_server import Postgres
 
 
@@ -61,7 +62,7 @@ def once_before_it_reads(
 
     def once(other: Callable[[], object]) -> None:
         if request.param == "lease":
-            once_before(monkeypatch, engine.shards, "known_files", swept)
+            once_before(monkeypatch, engine.shards, "files", swept)
         once_before(monkeypatch, engine.catalog, request.param, other)
 
     return once
@@ -149,8 +150,10 @@ def test_an_insert_into_a_table_that_is_dropped_under_it_says_so(
 
 
 def test_a_write_that_is_sealed_succeeds_though_its_lease_cannot_be_given_back(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, set_budget: SetBudget
 ) -> None:
+    set_budget(inlined_rows=0)  # else it needs no lease
+
     def busy(_: object) -> None:
         raise CatalogBusy("the catalog is busy")
 
@@ -192,7 +195,7 @@ def test_a_merge_of_what_is_dropped_under_it_is_a_lost_race(engine: Engine, monk
     for n in range(4):
         session.execute("INSERT INTO t VALUES (?)", (n,))
     id = engine.collection_of("t")
-    once_before(monkeypatch, engine.catalog, "reserve_batch", lambda: engine.catalog.drop_object(id))
+    once_before(monkeypatch, engine.catalog, "fresh_batch", lambda: engine.catalog.drop_object(id))
     assert not [line for line in engine.compact() if "merged" in line]
 
 

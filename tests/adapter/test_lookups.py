@@ -17,11 +17,11 @@ from uuid import UUID
 
 import pytest
 
-from mz_dagster.adapter import Connection, simple_plan
+from mz_dagster.adapter import Connection
 from mz_dagster.adapter.simple_plan import SimplePlan
 from mz_dagster.catalog import Batch, BatchId, BatchState, Catalog, CollectionRow, ListedBatches
-from mz_dagster.compute import WarmSpark
-from mz_dagster.compute.peek import CollectionHasErrors, NegativeMultiplicity
+from mz_dagster.compute.snapshot.peek import CollectionHasErrors, NegativeMultiplicity
+from mz_dagster.errors import InternalError
 from mz_dagster.formalism import EPOCH_MS, Antichain, GlobalId
 from mz_dagster.plan.physical import Linear, MapFilterProject, ReadCollection, SnapshotPlan
 from mz_dagster.plan.rewriting import reference
@@ -29,6 +29,8 @@ from mz_dagster.plan.scalar import Call, Literal
 from mz_dagster.plan.types import BOOL, INT4, INT8, Column, RelationType
 from mz_dagster.storage import LocalShards, update_table
 from mz_dagster.storage.shards import StoredFile
+from tests.budgets import SetBudget
+from tests.sparkless import refuse_spark
 
 Row = tuple[Any, ...]
 
@@ -57,11 +59,8 @@ NAMES = ", ".join(COLUMNS)
 def without_spark() -> Iterator[None]:
     """Fails if Spark is opened in the block."""
 
-    def refuse(self: WarmSpark) -> None:
-        raise AssertionError("this statement needs no Spark")
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(WarmSpark, "open", refuse)
+        refuse_spark(patch)
         yield
 
 
@@ -82,11 +81,9 @@ def rows(connection: Connection, sql: str, parameters: Sequence[Any] = ()) -> li
 
 
 @pytest.fixture
-def laid_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lays batches out in buckets that hold little."""
-    monkeypatch.setattr("mz_dagster.storage.clustering.CLUSTER_ABOVE", 40)
-    monkeypatch.setattr("mz_dagster.storage.clustering.ROWS_PER_BUCKET", 12)
-    monkeypatch.setattr("mz_dagster.adapter.engine.SMALL", 0)  # so that Spark merges
+def laid_out(set_budget: SetBudget) -> None:
+    """Lays batches out in buckets that hold little; Spark merges."""
+    set_budget(clustered_rows=40, bucket_rows=12, inlined_rows=0, unbounded_rows=0, small_rows=0)
 
 
 @pytest.fixture
@@ -228,7 +225,7 @@ def test_an_error_anywhere_is_raised_as_spark_does(
     assert len(files_read[-1]) < len(_files(connection, "v"))
     with by_spark():
         there = failure()
-    assert (str(here), here.detail, here.code) == (str(there), there.detail, there.code)
+    assert (str(here), here.detail, here.sqlstate) == (str(there), there.detail, there.sqlstate)
     connection.execute("DELETE FROM t WHERE g = 0")
     connection.execute("SELECT q FROM v WHERE k = 0")
     with without_spark():
@@ -282,17 +279,18 @@ def test_errors_are_told_apart_by_what_they_say_only(tmp_path: Path) -> None:
     assert cancelled.looked_up(1) == [(1,)]
 
 
-def test_much_to_search_is_left_to_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_much_to_search_is_left_to_spark(tmp_path: Path, set_budget: SetBudget) -> None:
     stored = Stored(tmp_path, *(((k, 1), 1) for k in range(10)))
-    monkeypatch.setattr(simple_plan, "SEARCHED", 10)
+    set_budget(searched_rows=10)
     assert stored.looked_up(1) == [(1,)]
-    monkeypatch.setattr(simple_plan, "SEARCHED", 9)
+    set_budget(searched_rows=9)
     assert stored.looked_up(1) is None
 
 
 def test_what_was_swept_while_it_was_read_is_read_again_under_a_lease(
-    sparkless: Connection, monkeypatch: pytest.MonkeyPatch
+    sparkless: Connection, monkeypatch: pytest.MonkeyPatch, set_budget: SetBudget
 ) -> None:
+    set_budget(inlined_rows=0)  # what is inlined stays in memory
     sparkless.execute("CREATE TABLE t (k integer)")
     for k in range(8):
         sparkless.execute(f"INSERT INTO t VALUES ({k})")
@@ -318,12 +316,12 @@ def test_what_was_swept_while_it_was_read_is_read_again_under_a_lease(
     assert leases == [(id,), (id,)]
 
 
-def test_predicates_of_other_kinds_go_to_spark_if_it_has_to_evaluate_them(sparkless: Connection) -> None:
-    sparkless.execute("CREATE TABLE t (k integer, f double precision, j jsonb)")
-    sparkless.execute("INSERT INTO t VALUES (1, 0.0, '1')")
+def test_predicates_of_other_kinds_go_to_spark_if_it_has_to_evaluate_them(connection: Connection) -> None:
+    connection.execute("CREATE TABLE t (k integer, f double precision, j jsonb)")
+    connection.execute("INSERT INTO t VALUES (1, 0.0, '1')")
     for where in ("k = 1 AND 10 / k = 10", "j = '1'", "k + 0 = 1", "k = 1 OR 1 / (k - 1) = 3"):
-        assert sparkless.execute(f"SELECT k FROM t WHERE {where}").fetchall() == [(1,)]
-    assert sparkless.execute("SELECT k FROM t WHERE 10 / k = 1").fetchall() == []
+        assert connection.execute(f"SELECT k FROM t WHERE {where}").fetchall() == [(1,)]
+    assert connection.execute("SELECT k FROM t WHERE 10 / k = 1").fetchall() == []
     for where in ("f = 0", "k = 1 OR f = 0"):
-        with pytest.raises(AssertionError, match="needs no Spark"):
-            sparkless.execute(f"SELECT k FROM t WHERE {where}")
+        with without_spark(), pytest.raises(InternalError, match="needs no Spark"):
+            connection.execute(f"SELECT k FROM t WHERE {where}")

@@ -16,12 +16,14 @@ from pathlib import Path
 import pytest
 
 from mz_dagster.adapter import Connection, Engine, Isolation, Project
+from mz_dagster.budget import Budget
 from mz_dagster.catalog import CatalogBusy, Leadership, Led
 from mz_dagster.catalog import database as database_module
 from mz_dagster.clock import SYSTEM_CLOCK, SystemClock
 from mz_dagster.compute import Outcome
 from mz_dagster.errors import OperationalError
 from mz_dagster.storage.spark import SparkConfig
+from tests.budgets import SetBudget
 from tests.errors import says_what_to_do
 from tests.storage.disks import Disk, small_disk
 
@@ -122,9 +124,10 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
 
 @pytest.mark.timeout(300)
 def test_a_disk_that_is_full_in_a_step_stops_what_it_writes_and_nothing_else(
-    disk: Disk, tmp_path: Path, spark_config: SparkConfig
+    disk: Disk, tmp_path: Path, spark_config: SparkConfig, set_budget: SetBudget
 ) -> None:
-    """One view is small, so this process writes it; the other is large, so Spark does."""
+    """One view is small, so this process writes it; the other is large, so Spark does. The catalog is elsewhere."""
+    set_budget(Budget(inlined_rows=0, evaluated_updates=20_000))
     (disk.root / "mz.toml").write_text(f"[catalog]\nurl = 'sqlite:///{tmp_path}/catalog.sqlite'\n")
     with opened(Project.load(disk.root), spark=spark_config) as connection:
         engine = connection.engine

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mz_dagster.adapter import BadProjectFile, BadSettings, NoProject, Project, load_objects
+from mz_dagster.adapter.engine import spark_config
 
 
 def project(root: Path, settings: str = "", **files: str) -> Project:
@@ -108,6 +109,8 @@ def test_a_file_that_is_no_utf8_is_refused(tmp_path: Path) -> None:
         ("[proyect]", 'unknown setting "proyect"'),
         ("[project\n", "is not TOML"),
         ("[spark]\nremote = 'sc://h:1'\nmaster = 'local'", "exclude each other"),
+        ("[spark]\nremote = 'sc://h:1'\nfolder = 'x'", "spark.folder and spark.remote exclude each other"),
+        ("[spark]\nidle = '10 s'", 'setting "spark.idle" is 10000 ms'),
         ("[retention]\nkeep = 'long'", 'setting "retention.keep"'),
         ("[retention]\nkeep = '² h'", 'setting "retention.keep"'),
         ("[timelines.x]\nclok = 'c'", 'unknown setting "timelines.x.clok"'),
@@ -137,3 +140,14 @@ def test_a_project_is_found_from_below_and_only_there(tmp_path: Path) -> None:
     outside.mkdir(exist_ok=True)
     with pytest.raises(NoProject, match="no project in"):
         Project.find(outside)
+
+
+def test_where_the_local_spark_is_and_how_long_it_stays(tmp_path: Path) -> None:
+    for text, folder, seconds in (
+        ("", tmp_path / ".mz" / "spark", 900.0),
+        ("[spark]\nfolder = '../shared'\nidle = '2 h'", tmp_path / "../shared", 7200.0),
+        ("[spark]\nfolder = '/srv/spark'\nidle = 'never'", Path("/srv/spark"), None),
+    ):
+        (tmp_path / "mz.toml").write_text(text)
+        config = spark_config(Project.load(tmp_path))
+        assert (config.state_dir, config.idle_seconds) == (folder, seconds)

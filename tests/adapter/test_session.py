@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pandas
 import pytest
 
 import mz_dagster
+from mz_dagster import dbapi
 from mz_dagster.adapter import Connection, Engine, Isolation, NoValidTimestamp, Project
 from mz_dagster.errors import (
     DataError,
@@ -409,7 +412,7 @@ def test_a_row_that_fails_makes_reads_fail_until_it_is_cured(connection: Connect
     for name in ("v", "joined"):
         with pytest.raises(DataError, match="division by zero") as caught:
             execute(f"SELECT * FROM {name}")
-        assert getattr(caught.value, "code", None) == "22012"
+        assert caught.value.sqlstate == "22012"
         assert "heals" in str(caught.value.hint)
     bad = now(connection)
     failures = rows(connection, "SELECT name FROM mz_internal.mz_frontiers WHERE failure IS NOT NULL")
@@ -430,7 +433,7 @@ def test_an_error_of_a_query_is_the_querys_alone(connection: Connection) -> None
     for query, code in (("SELECT 1 / a FROM t", "22012"), ("SELECT b::integer FROM t", "22P02")):
         with pytest.raises(DataError) as caught:
             connection.execute(query)
-        assert getattr(caught.value, "code", None) == code
+        assert caught.value.sqlstate == code
     assert rows(connection, "SELECT 1 / a, b::integer FROM t WHERE a <> 0") == [(1, 7)]
     assert rows(connection, "SELECT a FROM t") == [(0,), (1,)]
 
@@ -439,12 +442,43 @@ def test_an_error_of_a_query_is_the_querys_alone(connection: Connection) -> None
 
 
 def test_the_module_is_pep_249s() -> None:
-    assert (mz_dagster.apilevel, mz_dagster.threadsafety, mz_dagster.paramstyle) == ("2.0", 1, "qmark")
+    assert (dbapi.apilevel, dbapi.threadsafety, dbapi.paramstyle) == ("2.0", 1, "qmark")
+    assert dbapi.Error is mz_dagster.Error
     assert issubclass(mz_dagster.DatabaseError, mz_dagster.Error)
     for name in ("DataError", "OperationalError", "IntegrityError", "InternalError", "ProgrammingError"):
         assert issubclass(getattr(mz_dagster, name), mz_dagster.DatabaseError)
     assert issubclass(mz_dagster.InterfaceError, mz_dagster.Error)
     assert not issubclass(mz_dagster.InterfaceError, mz_dagster.DatabaseError)
+
+
+def test_type_codes_equal_the_objects_of_their_kind(sparkless: Connection) -> None:
+    kinds = {
+        dbapi.NUMBER: "smallint, integer, bigint, numeric, numeric(12, 2), real, double precision",
+        dbapi.STRING: "text, varchar, varchar(3), char(3), uuid, jsonb",
+        dbapi.BINARY: "bytea",
+        dbapi.DATETIME: "date, time, timestamp, timestamptz, interval",
+        None: "integer[], text[], boolean",
+    }
+    for number, (kind, types) in enumerate(kinds.items()):
+        named = re.split(r", (?=[a-z])", types)
+        columns = ", ".join(f"c{place} {one}" for place, one in enumerate(named))
+        sparkless.execute(f"CREATE TABLE t{number} ({columns})")
+        for column in sparkless.execute(f"SELECT * FROM t{number}").description or ():
+            equal = [one for one in kinds if one is not None and column[1] == one]
+            assert equal == ([] if kind is None else [kind]), column[1]
+
+
+def test_what_is_made_of_ticks_is_in_utc(sparkless: Connection) -> None:
+    sparkless.execute("CREATE TABLE t (d date, h time, m timestamp, b bytea)")
+    values = (
+        dbapi.DateFromTicks(86399.5),
+        dbapi.TimeFromTicks(86399.5),
+        dbapi.TimestampFromTicks(0),
+        dbapi.Binary(b"x"),
+    )
+    sparkless.execute("INSERT INTO t VALUES (?, ?, ?, ?)", values)
+    expected = (dbapi.Date(1970, 1, 1), dbapi.Time(23, 59, 59, 500000), dbapi.Timestamp(1970, 1, 1), b"x")
+    assert sparkless.execute("SELECT * FROM t").fetchall() == [expected]
 
 
 def test_cursors_describe_and_fetch_as_pep_249_says(sparkless: Connection) -> None:
@@ -463,6 +497,7 @@ def test_cursors_describe_and_fetch_as_pep_249_says(sparkless: Connection) -> No
         ("other", "numeric(38,3)", None, None, None, 3, True),
     ]
     assert cursor.fetchone() == (1, Decimal("1.000"))
+    assert cursor.fetchmany(0) == []
     assert [row[0] for row in cursor.fetchmany(2)] == [2, 3]
     assert [row[0] for row in cursor.fetchmany()] == [4]
     assert [row[0] for row in cursor.fetchall()] == [5]
@@ -478,9 +513,9 @@ def test_cursors_describe_and_fetch_as_pep_249_says(sparkless: Connection) -> No
 def test_what_is_closed_stays_closed(sparkless: Connection) -> None:
     cursor = sparkless.execute("CREATE TABLE t (a integer)")
     sparkless.commit()
-    with pytest.raises(NotSupportedError, match="transaction of its own") as refused:
-        sparkless.rollback()
-    assert refused.value.hint
+    assert sparkless.autocommit
+    sparkless.rollback()
+    assert sparkless.execute("SELECT a FROM t").fetchall() == []
     cursor.close()
     with pytest.raises(InterfaceError, match="the cursor is closed"):
         cursor.execute("SELECT 1")
@@ -494,6 +529,15 @@ def test_what_is_closed_stays_closed(sparkless: Connection) -> None:
         with pytest.raises(InterfaceError, match="the connection is closed") as caught:
             use()
         assert "mz_dagster.connect()" in str(caught.value.hint)
+
+
+@pytest.mark.filterwarnings("ignore:pandas only supports SQLAlchemy")
+def test_pandas_reads_a_connection_and_tells_its_errors(sparkless: Connection) -> None:
+    sparkless.execute("CREATE TABLE t (a integer, b text); INSERT INTO t VALUES (1, 'x'), (2, NULL)")
+    frame = pandas.read_sql("SELECT a, b FROM t WHERE a >= ? ORDER BY a", sparkless, params=(1,))  # type: ignore[call-overload]
+    assert frame.to_dict("list") == {"a": [1, 2], "b": ["x", None]}
+    with pytest.raises(pandas.errors.DatabaseError, match='relation "nope" does not exist'):
+        pandas.read_sql("SELECT * FROM nope", sparkless)  # type: ignore[call-overload]
 
 
 def test_what_was_acknowledged_outlives_its_connection(tmp_path: Path) -> None:
@@ -545,9 +589,36 @@ def test_what_cannot_be_done_is_refused_with_its_position(
     assert rows(sparkless, "SHOW OBJECTS") == before
 
 
-def test_one_statement_at_a_time(sparkless: Connection) -> None:
-    for sql, count in (("SELECT 1; SELECT 2", 2), ("", 0)):
+def test_several_statements_are_executed_one_by_one_up_to_the_first_error(sparkless: Connection) -> None:
+    cursor = sparkless.execute("CREATE TABLE s (a integer); INSERT INTO s VALUES (1), (2);; SELECT a FROM s ORDER BY a")
+    assert (cursor.tag, cursor.nextset(), cursor.tag, cursor.nextset()) == ("CREATE TABLE", True, "INSERT 0 2", True)
+    assert (cursor.fetchall(), cursor.nextset()) == ([(1,), (2,)], None)
+    for wrong, place in (
+        ("SELCT 1", "LINE 2: SELCT 1\n        ^"),
+        ("SELECT b FROM s", "LINE 2: SELECT b FROM s\n               ^"),
+    ):
+        with pytest.raises(ProgrammingError) as caught:
+            sparkless.execute(f"INSERT INTO s VALUES (3);\n{wrong}\n; INSERT INTO s VALUES (4)")
+        assert caught.value.__notes__ == [place]
+    assert rows(sparkless, "SELECT a FROM s") == [(1,), (2,), (3,), (3,)]
+
+
+def test_parameters_are_those_of_one_statement(sparkless: Connection) -> None:
+    for sql, count in (("SELECT ?; SELECT 2", 2), ("", 0), (" ; ", 0)):
         with pytest.raises(ProgrammingError, match=f"{count} statements where one is expected") as caught:
-            sparkless.execute(sql)
+            sparkless.execute(sql, (1,) if sql else ())
         assert caught.value.hint
     assert rows(sparkless, "SELECT 1;") == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("query", "sqlstate"),
+    [("SELECT 1 / 0", "22012"), ("SELECT a::smallint FROM t", "22003"), ("SELECT * FROM v", "22012")],
+)
+def test_an_error_of_the_data_has_the_sqlstate_of_the_data(sparkless: Connection, query: str, sqlstate: str) -> None:
+    sparkless.execute("CREATE TABLE t (a integer)")
+    sparkless.execute("CREATE MATERIALIZED VIEW v AS SELECT 1 / (a - 70000) AS b FROM t")
+    sparkless.execute("INSERT INTO t VALUES (70000)")
+    with pytest.raises(DataError) as caught:
+        sparkless.execute(query)
+    assert caught.value.sqlstate == sqlstate

@@ -16,6 +16,7 @@ from mz_dagster.plan.scalar import Scalar
 from mz_dagster.plan.types import Column
 from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.shards import StoredFile
+from tests.budgets import SetBudget
 
 MARCH = "d >= date '2024-03-01' AND d < date '2024-04-01'"
 
@@ -42,7 +43,11 @@ def files_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-def test_constant_predicates_skip_files_and_never_an_error(connection: Connection, files_read: list[int]) -> None:
+def test_constant_predicates_skip_files_and_never_an_error(
+    connection: Connection, files_read: list[int], set_budget: SetBudget
+) -> None:
+    set_budget(inlined_rows=0, unbounded_rows=0)
+
     def execute(sql: str) -> list[tuple[object, ...]]:
         files_read.clear()
         cursor = connection.execute(sql)

@@ -184,7 +184,9 @@ def test_explain_takes_what_exists_and_what_would(connection: Connection) -> Non
     physical = plan(f"PHYSICAL PLAN FOR {query}")
     assert "writes per step" in physical
     execute("INSERT INTO t VALUES (1, 1), (1, 2), (2, 3)")
-    assert plan(query).endswith("rows expected: arrangement:1 about 3, output about 1")
+    expected, computed = plan(query).splitlines()[-2:]
+    assert expected == "rows expected: arrangement:1 about 3, output about 1"
+    assert computed.startswith("engine: this process, up to ")
     physical = plan(f"PHYSICAL PLAN FOR {query}")
     for same in ("v", "VIEW v", f"CREATE MATERIALIZED VIEW m AS {query}", f"CREATE VIEW w AS {query}", "INDEX i"):
         assert plan(same) == plan(query)
@@ -292,9 +294,7 @@ def test_a_parameter_has_the_type_of_its_python_value(connection: Connection) ->
     assert row[13:] == ([1, 2**40], ["x"], [1.0, 1.5], [Decimal("1.5"), Decimal("2.0")], "{}")
 
 
-@pytest.mark.parametrize(
-    "given", [object(), {1, 2}, (1, 2), time(1, tzinfo=UTC), Decimal("NaN"), [1, "x"], {"a": b"x"}]
-)
+@pytest.mark.parametrize("given", [object(), {1, 2}, (1, 2), time(1, tzinfo=UTC), [1, "x"], {"a": b"x"}])
 def test_a_parameter_that_no_type_holds_is_refused(connection: Connection, given: object) -> None:
     with pytest.raises(Error) as caught:
         connection.execute("SELECT 1, ?", (given,))

@@ -15,10 +15,13 @@ from typing import Any
 import pytest
 
 from mz_dagster.adapter import Connection, Engine, Isolation, Project
+from mz_dagster.budget import Budget
 from mz_dagster.clock import ManualClock
-from mz_dagster.compute import Outcome, WarmSpark, few_operators
+from mz_dagster.compute import Outcome
 from mz_dagster.storage.compact import Merge, compact
 from mz_dagster.storage.spark import SparkConfig
+from tests.budgets import SetBudget
+from tests.sparkless import refuse_spark
 
 Row = tuple[Any, ...]
 START = 1_627_380_750_000
@@ -57,18 +60,8 @@ def session(tmp_path: Path, spark_config: SparkConfig) -> Iterator[Session]:
         yield Session(connection, clock)
 
 
-def without_spark(patch: pytest.MonkeyPatch, session: Session) -> None:
-    """Makes every statement and step fail that needs Spark, until `patch` is undone."""
-
-    def refuse(*_: object) -> None:
-        raise AssertionError("this needs no Spark")
-
-    patch.setattr(WarmSpark, "open", refuse)
-    patch.setattr(session.engine.stepper, "_spark", refuse)
-
-
 #: Where the states are advanced: in this process, or by Spark.
-WHERE = pytest.mark.parametrize("most_here", [few_operators.MOST_CHANGES, 0], ids=["here", "by Spark"])
+WHERE = pytest.mark.parametrize("most_here", [Budget().evaluated_updates, 0], ids=["here", "by Spark"])
 
 
 def edges(intervals: Iterable[tuple[int, int]]) -> list[int]:
@@ -125,7 +118,10 @@ def test_what_is_due_makes_a_step_and_little_needs_no_spark(session: Session, mo
     assert session.rows("SELECT * FROM v") == []
     assert session.next_dues() == [START + 100]
     with monkeypatch.context() as patch:
-        without_spark(patch, session)
+        refuse_spark(patch)
+        session.execute(f"INSERT INTO t VALUES (3, {START + 900}, {START + 950})")
+        assert session.rows("SELECT * FROM v") == []
+        session.execute("DELETE FROM t WHERE a = 3")
         assert session.at(START + 99).rows("SELECT * FROM v") == []
         assert session.rows("SELECT mz_now()") == [(START + 99,)]
         poll = session.engine.poll("default")
@@ -139,9 +135,10 @@ def test_what_is_due_makes_a_step_and_little_needs_no_spark(session: Session, mo
     report = session.engine.step("default", poll.tick)
     assert not report.failures
     assert [one.outcome for one in report.collections if one.name.startswith("v")] == [Outcome.ADVANCED] * 2
-    assert session.next_dues() == []
+    # What was deleted before it began is still looked at then: the time kept is a bound from below.
+    assert session.next_dues() == [START + 900]
     with monkeypatch.context() as patch:
-        without_spark(patch, session)
+        refuse_spark(patch)
         assert session.rows("SELECT * FROM v") == []
         assert session.rows(f"SELECT * FROM v AS OF {START + 200}") == [(1,)]
         assert session.rows(f"SELECT * FROM v AS OF {START + 201}") == []
@@ -171,9 +168,9 @@ def test_the_state_holds_only_what_is_or_will_be_valid(session: Session) -> None
 
 @WHERE
 def test_edited_events_leave_early_stay_longer_and_are_replaced(
-    session: Session, monkeypatch: pytest.MonkeyPatch, most_here: int
+    session: Session, set_budget: SetBudget, most_here: int
 ) -> None:
-    monkeypatch.setattr(few_operators, "MOST_CHANGES", most_here)
+    set_budget(evaluated_updates=most_here)
     session.execute("CREATE TABLE t (a integer, starts bigint, ends bigint)")
     session.execute("CREATE MATERIALIZED VIEW v AS SELECT a, ends FROM t WHERE mz_now() >= starts AND mz_now() < ends")
     at = START + 1000
@@ -237,11 +234,9 @@ def test_sliding_hopping_and_tumbling_windows(session: Session) -> None:
 
 
 @WHERE
-def test_views_over_temporal_views_and_their_errors(
-    session: Session, monkeypatch: pytest.MonkeyPatch, most_here: int
-) -> None:
+def test_views_over_temporal_views_and_their_errors(session: Session, set_budget: SetBudget, most_here: int) -> None:
     """Joins of temporal relations, not-equal as a union, and a bound that is no time until its row is corrected."""
-    monkeypatch.setattr(few_operators, "MOST_CHANGES", most_here)
+    set_budget(evaluated_updates=most_here)
     session.execute("CREATE TABLE t (k integer, starts bigint, ends numeric(38, 1))")
     session.execute(
         "CREATE MATERIALIZED VIEW v AS SELECT k, starts FROM t WHERE mz_now() >= starts AND mz_now() < ends"

@@ -17,18 +17,22 @@ import psycopg
 import pytest
 
 from mz_dagster.adapter import Connection
+from mz_dagster.budget import Budget
 from mz_dagster.errors import DataError
 from mz_dagster.plan.functions.pure.interval_text import text_of_interval
 from mz_dagster.plan.values import Interval
 from tests.adapter.stories import Story
 from tests.adapter.stories.groups import GROUPS
 from tests.adapter.stories.jsonb import JSONB
+from tests.adapter.stories.representations import REPRESENTATIONS
 from tests.adapter.stories.statistics import ALL_STATISTICS, STATISTICS
 from tests.adapter.stories.strings import STRINGS
 from tests.adapter.stories.times import TIMES
+from tests.adapter.stories.unconstrained import UNCONSTRAINED
+from tests.budgets import SetBudget
 from tests.postgres_server import Postgres
 
-STORIES = (GROUPS, JSONB, STATISTICS, STRINGS, TIMES)
+STORIES = (GROUPS, JSONB, REPRESENTATIONS, STATISTICS, STRINGS, TIMES)
 
 Row = tuple[Any, ...]
 
@@ -41,17 +45,34 @@ def referee(postgres: Postgres) -> Iterator[psycopg.Connection[Row]]:
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
-    ("stories", "before"),
+    ("stories", "before", "budget"),
     [
-        pytest.param(STORIES, 0, id="all"),
-        pytest.param(STORIES, 1, id="hydrated", marks=pytest.mark.deep),
-        pytest.param((ALL_STATISTICS,), 1, id="statistics", marks=pytest.mark.deep),
+        pytest.param((JSONB, REPRESENTATIONS, TIMES), 0, Budget(), id="some"),
+        pytest.param(STORIES, 0, Budget(), id="all", marks=pytest.mark.deep),
+        pytest.param(STORIES, 1, Budget(), id="hydrated", marks=pytest.mark.deep),
+        pytest.param((REPRESENTATIONS,), 1, Budget(evaluated_updates=0), id="representations", marks=pytest.mark.deep),
+        *(
+            pytest.param(STORIES, before, budget, id=f"{name}, {before}", marks=pytest.mark.deep)
+            for name, budget in (("by spark", Budget.spark_alone()), ("here", Budget.here_alone()))
+            for before in (0, 1)
+        ),
+        *(
+            pytest.param((UNCONSTRAINED,), 1, budget, id=f"unconstrained {name}", marks=pytest.mark.deep)
+            for name, budget in (("by spark", Budget.spark_alone()), ("by both", Budget()))
+        ),
+        pytest.param((ALL_STATISTICS,), 1, Budget(), id="statistics", marks=pytest.mark.deep),
     ],
 )
 def test_views_are_those_of_postgres_at_every_time(
-    connection: Connection, referee: psycopg.Connection[Row], stories: Sequence[Story], before: int
+    connection: Connection,
+    referee: psycopg.Connection[Row],
+    stories: Sequence[Story],
+    before: int,
+    budget: Budget,
+    set_budget: SetBudget,
 ) -> None:
     """Tells the stories, the first `before` writes of each before its views are there."""
+    set_budget(budget)
 
     def write(statement: str) -> None:
         connection.execute(statement)

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from mz_dagster.adapter import Connection, young_batches
-from mz_dagster.adapter.young_batches import LEAST_PARTS
+from mz_dagster.budget import Budget
 from mz_dagster.catalog import BatchState, LostRace
 from mz_dagster.errors import OperationalError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.storage import compact
+from tests.budgets import SetBudget
 
 
 def live(connection: Connection, id: GlobalId) -> list[int]:
@@ -34,23 +35,30 @@ def contents(connection: Connection) -> list[int]:
     return sorted(row[0] for row in connection.execute("SELECT a FROM t").fetchall())
 
 
-def test_a_table_that_is_only_written_has_few_batches_and_files(sparkless: Connection) -> None:
+@pytest.mark.parametrize("inlined_rows", [0, 8, 1_000])
+def test_a_table_that_is_only_written_has_few_batches_and_files(
+    sparkless: Connection, set_budget: SetBudget, inlined_rows: int
+) -> None:
+    set_budget(inlined_rows=inlined_rows)
     id = table_of(sparkless)
     for number in range(1, 61):
         insert(sparkless, number)
-        assert len(live(sparkless, id)) <= math.log2(number) + 1 + LEAST_PARTS
+        assert len(live(sparkless, id)) <= math.log2(number) + 1 + Budget().young_parts
     engine = sparkless.engine
     assert len(live(sparkless, id)) < 20
     assert contents(sparkless) == list(range(1, 61))
     # What the last merge replaced is there still, and nothing of what those before it did.
     folders = list(Path(engine.shards.path(engine.catalog.collection(id))).glob("mz_batch=*"))
-    assert len(folders) <= 20 + LEAST_PARTS + 5
-    assert len(engine.catalog.batches(id)) == len(folders)
+    batches = engine.catalog.batches(id)
+    assert len(batches) <= 20 + Budget().young_parts + 5
+    inlined = {batch.id for batch in batches if batch.stats.inlined is not None}
+    assert len(batches) == len(folders) + len(inlined)
+    assert {one["batch"] for one in engine.catalog.records()["inlined"]} == inlined
+    assert bool(folders) == (inlined_rows < 60), "what has grown is in files"
 
 
-def test_large_batches_are_left_to_the_compaction_job(sparkless: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(young_batches, "LEAST_PARTS", 3)
-    monkeypatch.setattr(young_batches, "MOST_ROWS", 10)
+def test_large_batches_are_left_to_the_compaction_job(sparkless: Connection, set_budget: SetBudget) -> None:
+    set_budget(young_parts=3, young_rows=10)
     id = table_of(sparkless)
     for _ in range(3):
         insert(sparkless, *range(8))
@@ -60,12 +68,12 @@ def test_large_batches_are_left_to_the_compaction_job(sparkless: Connection, mon
 
 
 def test_a_merge_that_fails_fails_no_write_and_is_left_to_the_compaction_job(
-    sparkless: Connection, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    sparkless: Connection, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, set_budget: SetBudget
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise OperationalError("the disk is full")
 
-    monkeypatch.setattr(young_batches, "LEAST_PARTS", 3)
+    set_budget(young_parts=3)
     monkeypatch.setattr(young_batches, "compact", fail)
     table_of(sparkless)
     with caplog.at_level(logging.WARNING, "mz_dagster.engine"):
@@ -75,7 +83,9 @@ def test_a_merge_that_fails_fails_no_write_and_is_left_to_the_compaction_job(
     assert [one.levelname for one in caplog.records] == ["WARNING"], "told once"
 
 
-def test_a_lost_race_is_tried_again(sparkless: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_race_is_tried_again(
+    sparkless: Connection, monkeypatch: pytest.MonkeyPatch, set_budget: SetBudget
+) -> None:
     lost: list[bool] = []
 
     def lose(*_: object, **__: object) -> LostRace:
@@ -84,7 +94,7 @@ def test_a_lost_race_is_tried_again(sparkless: Connection, monkeypatch: pytest.M
         return LostRace(())
 
     real = compact
-    monkeypatch.setattr(young_batches, "LEAST_PARTS", 3)
+    set_budget(young_parts=3)
     monkeypatch.setattr(young_batches, "compact", lose)
     id = table_of(sparkless)
     for number in range(4):
@@ -101,15 +111,13 @@ def test_nothing_is_leased_or_reserved_where_nothing_is_due(
     monkeypatch.setattr(young_batches, "sweep", None)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(sparkless.engine.catalog, "live_batches", None)
-        for number in range(LEAST_PARTS - 1):
+        for number in range(Budget().young_parts - 1):
             insert(sparkless, number)
-    assert len(live(sparkless, sparkless.engine.collection_of("t"))) == LEAST_PARTS - 1
+    assert len(live(sparkless, sparkless.engine.collection_of("t"))) == Budget().young_parts - 1
 
 
-def test_a_view_that_is_stepped_again_and_again_has_few_batches(
-    connection: Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(young_batches, "LEAST_PARTS", 3)
+def test_a_view_that_is_stepped_again_and_again_has_few_batches(connection: Connection, set_budget: SetBudget) -> None:
+    set_budget(young_parts=3)
     table_of(connection)
     connection.execute("CREATE MATERIALIZED VIEW m AS SELECT a + 1 AS b FROM t")
     id = connection.engine.collection_of("m")

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterator, Mapping, Set
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+from tests.architecture.chance_order import Known, taken_by_chance
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "mz_dagster"
 
 #: In import order: a package imports only packages before it.
-LAYERS = ("formalism", "plan", "sql", "catalog", "storage", "compute", "adapter", "orchestration", "cli")
+LAYERS = ("formalism", "plan", "sql", "catalog", "storage", "compute", "adapter", "operations", "orchestration", "cli")
 #: Top-level modules below all layers.
-GROUND = {"errors", "clock", "fail_point", "version"}
+GROUND = {"budget", "errors", "clock", "disk", "fail_point", "liveness", "process", "version"}
 
 #: Each foreign package enters by these doors only.
 DOORS = {
@@ -26,11 +29,14 @@ DOORS = {
     "dagster": ("mz_dagster/orchestration", "assets", "resources", "sensors"),
     "dagster_pyspark": ("mz_dagster/orchestration", "assets", "resources", "sensors"),
     "sqlglot": ("mz_dagster/sql",),
-    "xxhash": ("mz_dagster/storage",),
+    "xxhash": ("mz_dagster/catalog", "mz_dagster/storage"),
     "sqlalchemy": ("mz_dagster/catalog",),
     "alembic": ("mz_dagster/catalog",),
     "time": ("mz_dagster/clock.py",),
 }
+
+#: The rooms of `compute/`, in import order: one imports only those before it. Between the engines neither is first.
+ROOMS = ("algebra", "lookups", ("local", "spark"), "placement", "walk", "snapshot", "step")
 
 BANNED_FILE_NAMES = {"utils", "helpers", "common", "manager", "base", "core"}
 BANNED_WORDS = re.compile(r"\b(watermark|low_?water|high_?water|snapshot_time|dedupe)\b", re.IGNORECASE)
@@ -80,10 +86,128 @@ def test_packages_import_only_upward() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_ground_modules_import_nothing_of_ours() -> None:
+def room_of(module: str) -> str | None:
+    """Returns the room of `compute/` that a module is in, by its dotted name."""
+    parts = module.split(".")
+    return parts[2] if parts[:2] == ["mz_dagster", "compute"] and len(parts) > 2 else None
+
+
+def test_rooms_of_compute_import_only_those_before_them_and_no_engine_the_other() -> None:
+    rank = {one: n for n, room in enumerate(ROOMS) for one in ((room,) if isinstance(room, str) else room)}
+    graph = import_graph()
+    rooms = {module: room for module in graph if (room := room_of(module)) is not None}
+    assert set(rooms.values()) == set(rank)
+    wrong = [
+        f"{module} imports {other}"
+        for module, room in rooms.items()
+        for other in sorted(graph[module])
+        if (there := rooms.get(other)) is not None and there != room and rank[there] >= rank[room]
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+#: What makes a frame of a table, or a table of a frame.
+HANDS = {"createDataFrame", "toArrow", "collect", "toPandas"}
+#: Who may: the walk, of updates, and counts; of what are no updates of a plan, the others.
+HANDING = {
+    "walk/handover.py": {"createDataFrame", "toArrow"},
+    # keys, and stored rows that several joins look up alike
+    "lookups/lookup_keys.py": {"createDataFrame", "toArrow"},
+    "lookups/common_lookups.py": {"toArrow"},
+    "spark/tournament/top_stages.py": {"createDataFrame"},
+    # constants, and nothing
+    "spark/constant.py": {"createDataFrame"},
+    "step/advance.py": {"createDataFrame"},
+    # one number, and answers
+    "step/due.py": {"collect"},
+    "snapshot/discrepancy.py": {"collect"},
+    "snapshot/peek.py": {"collect"},
+    "snapshot/rows_frame.py": {"collect"},
+}
+
+
+def test_only_the_walk_hands_updates_from_one_engine_to_the_other() -> None:
+    found: dict[str, set[str]] = {}
+    for path, tree, _ in modules():
+        if path.startswith("mz_dagster/compute/"):
+            calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+            names = {one.attr for one in calls if isinstance(one, ast.Attribute)} & HANDS
+            if names:
+                found[path.removeprefix("mz_dagster/compute/")] = names
+    assert found == HANDING
+
+
+def test_the_engine_in_this_process_knows_no_spark() -> None:
+    wrong = [
+        f"{path}:{line} imports {name}"
+        for path, tree, _ in modules()
+        for name, line in imports(tree)
+        if path.startswith("mz_dagster/compute/local/") and name.split(".")[0] == "pyspark"
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_ground_modules_import_nothing_of_any_layer() -> None:
+    ground = {f"mz_dagster.{name}" for name in GROUND}
     for path, tree, _ in modules():
         if Path(path).stem in GROUND and Path(path).parent.as_posix() == "mz_dagster":
-            assert not [name for name, _ in imports(tree) if name.startswith("mz_dagster")], path
+            ours = [name for name, _ in imports(tree) if name.startswith("mz_dagster")]
+            assert not [name for name in ours if ".".join(name.split(".")[:2]) not in ground], path
+
+
+def test_no_circle_of_imports() -> None:
+    assert circles(import_graph()) == []
+
+
+def test_a_circle_is_found() -> None:
+    graph = {"a": {"b"}, "b": {"c", "d"}, "c": {"a"}, "d": set(), "e": {"e2"}, "e2": {"e"}, "f": {"a"}}
+    assert sorted(map(sorted, circles(graph))) == [["a", "b", "c"], ["e", "e2"]]
+
+
+def import_graph() -> dict[str, set[str]]:
+    """Returns which of our modules each of them imports, in functions and for type checkers too.
+
+    Who asks a package for a module in it imports that module; for anything else, the package with its front door.
+    """
+    names = {path.removesuffix(".py").removesuffix("/__init__").replace("/", "."): tree for path, tree, _ in modules()}
+    graph: dict[str, set[str]] = {}
+    for name, tree in names.items():
+        found = graph[name] = set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                found |= {one.name for one in node.names if one.name in names}
+            elif isinstance(node, ast.ImportFrom) and node.module in names:
+                modules_in = {f"{node.module}.{one.name}" for one in node.names}
+                found |= {one if one in names else node.module for one in modules_in}
+    return graph
+
+
+def circles(graph: Mapping[str, Set[str]]) -> list[set[str]]:
+    """Returns the sets of modules each of which imports each other, directly or not (Tarjan's components)."""
+    numbers: dict[str, int] = {}
+    least: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[set[str]] = []
+
+    def visit(one: str) -> None:
+        numbers[one] = least[one] = len(numbers)
+        stack.append(one)
+        for other in sorted(graph[one]):
+            if other not in numbers:
+                visit(other)
+                least[one] = min(least[one], least[other])
+            elif other in stack:
+                least[one] = min(least[one], numbers[other])
+        if least[one] == numbers[one]:
+            place = stack.index(one)
+            if len(stack) - place > 1:
+                found.append(set(stack[place:]))
+            del stack[place:]
+
+    for one in sorted(graph):
+        if one not in numbers:
+            visit(one)
+    return found
 
 
 def test_foreign_packages_enter_by_their_doors() -> None:
@@ -156,3 +280,58 @@ def test_the_lock_file_names_no_host_and_pins_every_hash() -> None:
         if block and not block.startswith(("#", " ")):
             assert "==" in block.splitlines()[0], block
             assert "--hash=sha256:" in block, block
+
+
+#: Modules as they must not be: each takes what is in a set in chance's order.
+BY_CHANCE = {
+    "a generator over a set of predicates": """
+        def split(predicates):
+            known = {part for one in predicates for part in conjuncts(one)}
+            implied = (one for predicate in known for one in _implied(predicate))
+            return tuple(dict.fromkeys(implied))
+    """,
+    "a loop over a parameter": "def f(names: frozenset[str]):\n    for one in names:\n        print(one)",
+    "a tuple of an attribute": "class A:\n    names: frozenset[str]\ndef f(a: A):\n    return tuple(a.names)",
+    "the first of what a function returns": "def g() -> set[str]: ...\ndef f():\n    return next(iter(g()))",
+    "a least by a key that ties": "def f(names: set[str]):\n    return min(names, key=len)",
+    "the keys that two mappings share": "def f(a, b):\n    return [one for one in a.keys() & b.keys()]",
+    "a set among several": "def f(many: list[set[str]]):\n    return [list(one) for one in many]",
+    "any element": "def f(names: set[str]):\n    return names.pop()",
+    "a display": "def f(names: set[str]):\n    return [*names]",
+}
+#: The same, without a fault.
+IN_ORDER = {
+    "sorted": "def f(names: frozenset[str]):\n    for one in sorted(names):\n        print(one)",
+    "a set of a set": "def f(names: frozenset[str]):\n    return {one.lower() for one in names}",
+    "a question about all": "def f(names: frozenset[str]):\n    return any(one.islower() for one in names)",
+    "a mapping": "def f(names: dict[str, int]):\n    return [one for one in names]",
+}
+
+
+@pytest.mark.parametrize("text", BY_CHANCE.values(), ids=BY_CHANCE)
+def test_chance_order_is_seen(text: str) -> None:
+    known, tree = Known(), ast.parse(textwrap.dedent(text))
+    known.read(tree)
+    assert list(taken_by_chance(tree, known))
+
+
+@pytest.mark.parametrize("text", IN_ORDER.values(), ids=IN_ORDER)
+def test_order_is_not_seen_as_chance(text: str) -> None:
+    known, tree = Known(), ast.parse(textwrap.dedent(text))
+    known.read(tree)
+    assert not list(taken_by_chance(tree, known))
+
+
+def test_planning_takes_nothing_in_chance_order() -> None:
+    layers = ("mz_dagster/formalism/", "mz_dagster/plan/", "mz_dagster/sql/")
+    trees = {path: tree for path, tree, _ in modules() if path.startswith(layers)}
+    known = Known()
+    for tree in trees.values():
+        known.read(tree)
+    wrong = [
+        f"{path}:{line}"
+        for path, tree in trees.items()
+        if not path.startswith(layers[0])
+        for line in sorted(set(taken_by_chance(tree, known)))
+    ]
+    assert not wrong, "elements of a set one by one; sort them, or use dict.fromkeys:\n" + "\n".join(wrong)

@@ -17,6 +17,7 @@ from bench.tpch import project as tpch
 from bench.tpch.data import ROUNDS, Data, Kind
 from bench.tpch.plain import Plain, query_of
 from bench.tpch.steps import alone, together
+from mz_dagster.budget import Budget, budget_of
 from mz_dagster.storage.spark import SparkConfig, ensure_server
 from tests.tpch.feed import KEYS
 
@@ -114,7 +115,7 @@ def test_every_query_of_a_view_is_found() -> None:
 
 def test_sparks_work_is_counted(bench: Bench) -> None:
     sql = source("s", "id integer NOT NULL, v integer", key="id") + "CREATE MATERIALIZED VIEW v AS SELECT v FROM s;"
-    with small_project(bench, sql, sources=["s"]) as project:
+    with budget_of(Budget.spark_alone()), small_project(bench, sql, sources=["s"]) as project:
         project.drop("s", "0", [upsert({"id": 1, "v": 2}, key="id")])
         before = spark_work(bench)
         assert project.step(project.poll()).had_work

@@ -5,20 +5,39 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import create_engine
+from sqlalchemy import Connection, create_engine
 
 import mz_dagster.catalog.upgrade as upgrade_module
-from mz_dagster.catalog import Catalog, CatalogBusy, CatalogTooNew, CatalogUnavailable, NewObject
+from mz_dagster.catalog import (
+    BatchStats,
+    Catalog,
+    CatalogBusy,
+    CatalogTooNew,
+    CatalogTooOld,
+    CatalogUnavailable,
+    NewObject,
+    Seal,
+    StateTooNew,
+    StateTooOld,
+    state_format,
+)
 from mz_dagster.catalog import database as database_module
+from mz_dagster.catalog.database import Database
 from mz_dagster.catalog.schema import METADATA
 from mz_dagster.errors import ProgrammingError
+from mz_dagster.formalism import EPOCH_MS, Antichain
+from mz_dagster.version import __version__
 from tests.catalog.connected import connected
+from tests.catalog.older import take_back
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -65,8 +84,7 @@ def test_an_older_catalog_is_migrated_and_what_it_granted_still_holds(url: str) 
         table = catalog.create_object(NewObject("x", "table", "", "t", ())).id
         held = catalog.acquire_read(table, holder="session", ttl_ms=None)
     with connected(url) as raw:
-        raw.exec_driver_sql("ALTER TABLE capability DROP COLUMN writes")
-        raw.exec_driver_sql("UPDATE alembic_version SET version_num = '0002'")
+        take_back(raw.exec_driver_sql, "0002", on_postgresql=url.startswith("postgresql"))
     with Catalog.open(url) as catalog:
         assert catalog.validate_read(held.token) == held
 
@@ -77,7 +95,50 @@ def test_a_catalog_of_a_newer_version_is_refused(url: str) -> None:
         raw.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(CatalogTooNew) as error:
         Catalog.open(url)
+    assert error.value.message == "the catalog has a newer schema than this version's", "the release is the same"
     assert "Upgrade" in str(error.value.hint)
+
+
+def test_a_newer_catalog_says_which_release_wrote_it(url: str) -> None:
+    Catalog.open(url).close()
+    with connected(url) as raw:
+        raw.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+        raw.exec_driver_sql("UPDATE project SET release = '7.8.9'")
+    with pytest.raises(CatalogTooNew, match=f"release 7.8.9, and this is {__version__}"):
+        Catalog.open(url)
+
+
+def test_a_state_of_another_format_is_refused_by_the_release_that_wrote_it(url: str) -> None:
+    Catalog.open(url).close()
+    for found, expected in ((99, StateTooNew), (0, StateTooOld)):
+        with connected(url) as raw:
+            raw.exec_driver_sql(f"UPDATE project SET state_format = {found}, release = '7.8.9'")
+        for opened in (Catalog.open, Catalog.open_made):
+            with pytest.raises(expected, match=r"release 7\.8\.9") as error:
+                opened(url)
+            assert error.value.hint
+            assert str(found) in str(error.value.detail)
+
+
+def test_a_state_of_an_older_format_is_migrated_once(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Catalog.open(url) as catalog:
+        catalog.declare_timeline("t")
+        table = catalog.create_object(NewObject("x", "table", "", "t", ())).id
+    steps = []
+
+    def to_4(connection: Connection) -> None:
+        steps.append(3)
+        connection.exec_driver_sql("UPDATE object SET tags = '[\"migrated\"]'")
+
+    monkeypatch.setattr(state_format, "FORMAT", 4)
+    monkeypatch.setattr(upgrade_module, "FORMAT", 4)
+    monkeypatch.setattr(state_format, "STEPS", {2: lambda _: steps.append(2), 3: to_4})
+    with pytest.raises(CatalogTooOld):
+        Catalog.open_made(url)
+    for _ in range(2):
+        with Catalog.open(url) as catalog:
+            assert catalog.object(table).tags == ("migrated",)
+    assert steps == [2, 3]
 
 
 def test_what_is_no_database_is_refused(tmp_path: Path) -> None:
@@ -167,3 +228,36 @@ def test_a_restarted_server_is_found_again(url: str) -> None:
 def _with_timeline(catalog: Catalog) -> Catalog:
     catalog.declare_timeline("t")
     return catalog
+
+
+def test_what_must_outlive_a_power_cut_waits_for_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[bool] = []
+    begin = Database._begin_write
+
+    def noted(self: Database, entered: ExitStack, *, until_power_cut: bool) -> Connection:
+        connection = begin(self, entered, until_power_cut=until_power_cut)
+        waits.append(connection.exec_driver_sql("PRAGMA synchronous").scalar_one() == 2)
+        return connection
+
+    def does_wait(command: Callable[[], object]) -> bool:
+        waits.clear()
+        found.append(command())
+        assert waits
+        return all(waits)
+
+    found: list[Any] = []
+    monkeypatch.setattr(Database, "_begin_write", noted)
+    with Catalog.open(f"sqlite:///{tmp_path}/catalog.sqlite") as catalog:
+        assert does_wait(lambda: catalog.declare_timeline("t"))
+        assert does_wait(lambda: catalog.create_object(NewObject("x", "table", "", "t", ())))
+        id, (lower, upper) = found[-1].id, (Antichain.of(EPOCH_MS, time) for time in (0, 9))
+        assert not does_wait(lambda: catalog.lead("t", "me", 1_000))
+        assert not does_wait(lambda: catalog.resign(found[-1]))
+        assert not does_wait(lambda: catalog.write_ts("t", 5))
+        assert not does_wait(lambda: catalog.lease([id], "me", 1_000))
+        assert not does_wait(lambda: catalog.release_lease(found[-1].id))
+        assert not does_wait(lambda: catalog.register_writer("me", 1_000))
+        assert does_wait(lambda: catalog.reserve_batch(id, found[-1], lower, upper))
+        stats = BatchStats(1, 0, 1, 9)
+        assert does_wait(lambda: catalog.seal([Seal(id, lower, upper, found[-1], stats)], apply=("t", 8)))
+        assert does_wait(lambda: catalog.close_tables("t", 20, [id]))

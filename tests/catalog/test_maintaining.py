@@ -101,8 +101,7 @@ def test_a_collection_becomes_the_view_that_is_written_to_it(
     with pytest.raises(StillNeeded):
         catalog.drop_object(table)
     assert set(catalog.drop_object(table, cascade=True)) == {table, first.id, id}
-    with pytest.raises(UnknownCapability):
-        catalog.validate(reader.token)
+    assert catalog.validate(reader.token).collection == id  # which is the reader's to give back
 
 
 def test_a_collection_that_is_behind_follows_to_where_the_view_begins(

@@ -61,7 +61,7 @@ def test_global_ids_are_never_reused(catalog: Catalog, url: str, clock: ManualCl
     with Catalog.open(url, clock=clock) as again:
         second = again.create_object(new("x"))
         assert second.id == "u2"
-        assert again.object(first.id).dropped
+        assert again.was_dropped(first.id)
         with pytest.raises(UnknownObject, match="was dropped"):
             again.drop_object(first.id)
         with pytest.raises(UnknownObject, match="does not exist"):
@@ -169,6 +169,26 @@ def test_indexes_and_arrangements_go_with_what_they_serve(catalog: Catalog) -> N
     assert set(catalog.drop_object(table.id)) == {table.id, index.id}
 
 
+def test_an_index_with_arrangements_of_its_own_outlives_what_it_has_nothing_to_do_with(catalog: Catalog) -> None:
+    table, other = catalog.create_object(new("x")), catalog.create_object(new("y"))
+    view = catalog.create_object(new("v", "view", {"x": table.id}, has_collection=False))
+    arrangement, index = catalog.create_objects(
+        [
+            new(None, "arrangement", {"x": table.id}, owner=Ref(1)),
+            new("i", "index", {"v": view.id, "collection 1": Ref(0)}),
+        ]
+    )
+    assert catalog.drop_object(other.id) == (other.id,)
+    assert set(catalog.drop_object(index.id)) == {arrangement.id, index.id}
+    again = catalog.create_objects(
+        [
+            new(None, "arrangement", {"x": table.id}, owner=Ref(1)),
+            new("i", "index", {"v": view.id, "collection 1": Ref(0)}),
+        ]
+    )
+    assert set(catalog.drop_object(view.id)) == {view.id, *(one.id for one in again)}
+
+
 def test_a_dropped_index_lives_as_long_as_a_plan_uses_it(catalog: Catalog) -> None:
     table = catalog.create_object(new("x"))
     index = catalog.create_object(new("i", "index", {"x": table.id}))
@@ -193,7 +213,7 @@ def test_a_swap_moves_names_and_keeps_what_is_still_used(catalog: Catalog) -> No
     assert (kept.name, kept.created_as, kept.dropped) == (None, "v", False)
     assert set(catalog.drop_object(reader.id)) == {reader.id, old.id}
     (last,) = catalog.swap([new("v", "materialized view", {"x": table.id})], [fresh.id])
-    assert catalog.object(fresh.id).dropped
+    assert catalog.was_dropped(fresh.id)
     assert [one.name for one in catalog.objects()] == ["x", "v"]
     assert last.id == "u5"
 
@@ -209,10 +229,11 @@ def test_what_is_wrong_is_refused_with_a_reason(catalog: Catalog) -> None:
     assert catalog.objects() == ()
 
 
-def test_inputs_of_other_lattices_are_refused(catalog: Catalog) -> None:
-    catalog.declare_timeline("n", lattice="natural")
+@pytest.mark.parametrize("lattice", ["natural", "epoch_ms"])
+def test_inputs_of_other_timelines_are_refused_though_they_count_alike(catalog: Catalog, lattice: str) -> None:
+    catalog.declare_timeline("n", lattice=lattice)
     table = catalog.create_object(new("x"))
-    with pytest.raises(WrongDefinition):
+    with pytest.raises(WrongDefinition, match="never compare"):
         catalog.create_object(NewObject("v", "materialized view", "", "n", COLUMNS, dependencies={"x": table.id}))
 
 

@@ -97,8 +97,20 @@ def test_a_tick_and_its_bindings_appear_together(catalog: Catalog) -> None:
     assert [one.tick for one in catalog.bindings(source, 11, 31)] == [30]
     assert catalog.bindings(source, 11, 30) == ()
     assert catalog.bound_files(source) == {file.path: file for file in FILES}
-    assert catalog.newest_bindings("t", 30) == {source: 10}
+    assert catalog.newest_bindings([source], 30) == {source: 10}
     assert catalog.read_ts("t") == 30
+
+
+def test_what_a_dropped_source_has_read_is_forgotten_and_its_id_is_not_used_again(catalog: Catalog) -> None:
+    gone, kept = (catalog.create_object(NewObject(name, "source", "", "t", ())).id for name in ("s", "r"))
+    catalog.mint_tick("t", 10, {gone: FILES[:2], kept: FILES[:1]}, None)
+    catalog.drop_object(gone)
+    catalog.forget([])
+    assert not catalog.bound_files(gone)
+    assert list(catalog.bound_files(kept)) == ["f0"]
+    again = catalog.create_object(NewObject("s", "source", "", "t", ())).id
+    assert again not in (gone, kept)
+    assert catalog.was_dropped(gone)
 
 
 def test_a_tick_is_minted_only_where_it_is_expected(catalog: Catalog) -> None:

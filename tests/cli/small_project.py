@@ -7,6 +7,7 @@ known: `m` is `t` at every time, and `p` is `s`.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +25,19 @@ CREATE MATERIALIZED VIEW p AS SELECT a, b FROM s;
 Contents = dict[str, dict[int, Counter[tuple[Any, ...]]]]
 
 
-def make_project(root: Path, settings: str = "") -> Project:
-    """Makes the project, with three writes to the table and two files of the source."""
+def make_project(root: Path, settings: str = "", *, inline_rows: int = 0) -> Project:
+    """Makes the project, with three writes to the table and two files of the source.
+
+    Args:
+        root: Its folder.
+        settings: More of `mz.toml`.
+        inline_rows: Of how many rows batches have no files.
+    """
     (root / "assets").mkdir(parents=True)
     (root / "assets" / "all.sql").write_text(SQL)
     (root / "landing").mkdir()
-    (root / "mz.toml").write_text(f'[project]\nname = "small"\n{settings}')
+    writes = f"[writes]\ninline_rows = {inline_rows}\n"
+    (root / "mz.toml").write_text(f'[project]\nname = "small"\n{writes}{settings}')
     project = Project.load(root)
     with Engine(project) as engine:
         engine.apply()
@@ -81,7 +89,7 @@ def append(engine: Engine, name: str, updates: list[tuple[tuple[Any, ...], int, 
     assert isinstance(done, Sealed), done
 
 
-def contents(project: Project) -> Contents:
+def contents(project: Project, names: Sequence[str] = ("s", "t", "m", "p")) -> Contents:
     """Returns the rows of every collection at each time at which it may differ, since and the last one included.
 
     Writes nothing, not even a lease: nobody else is at work.
@@ -89,9 +97,9 @@ def contents(project: Project) -> Contents:
     catalog = Catalog.open_made(project.catalog_url)
     assert catalog is not None
     found: Contents = {}
-    shards = LocalShards(project.state)
+    shards = LocalShards(project.state, catalog)
     with catalog:
-        for name in ("s", "t", "m", "p"):
+        for name in names:
             row = collection_named(catalog, name)
             batches = catalog.live_batches([row.id])[row.id]
             updates = [tuple(one.values()) for one in shards.read(row, batches).to_pylist()]

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from mz_dagster.cli import main
 from mz_dagster.storage.spark import SparkConfig, ensure_server
+from mz_dagster.storage.spark.known_servers import remember
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -109,3 +111,23 @@ def test_every_command_has_a_help_text(cli: Cli) -> None:
     commands = "init run dev sql frontiers compact backup restore doctor explain plan apply spark"
     for command in commands.split():
         assert f"    {command} " in listed
+
+
+def test_the_local_servers_of_all_projects_are_listed(
+    tmp_path: Path, spark_config: SparkConfig, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = ensure_server(spark_config)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    for folder in (spark_config.state_dir.absolute(), tmp_path, gone):
+        remember(folder)
+    gone.rmdir()
+    assert main(["spark", "status", "--all"]) == 0
+    told = capsys.readouterr().out
+    first, last = told.splitlines()
+    assert first.startswith(f"{spark_config.state_dir.absolute()}: running: {server.url} (process {server.pid})")
+    assert last == "1 running"
+    assert len([*(tmp_path / "state").rglob("*")]) == 4, "two folders, and two files in them"
+    assert main(["spark", "start", "--all"]) == 1
+    assert "--all is for stop and status" in capsys.readouterr().err

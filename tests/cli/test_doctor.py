@@ -5,14 +5,14 @@ Every corruption is a real one: a row or a file changed behind the engine's back
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
-import sqlite3
 import threading
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,11 +20,18 @@ import pytest
 from deltalake import write_deltalake
 
 from mz_dagster.adapter import Engine, Project
-from mz_dagster.adapter.doctor import CHECKS, Severity, examine
-from mz_dagster.adapter.doctor.surroundings import check_place
 from mz_dagster.catalog import BatchState, Catalog, CollectionRow
+from mz_dagster.catalog.contents import ListDamaged, contents_of
 from mz_dagster.cli import main
+from mz_dagster.errors import Error, OperationalError
+from mz_dagster.operations.backup import backup
+from mz_dagster.operations.doctor import CHECKS, Severity, examine
+from mz_dagster.operations.doctor.surroundings import check_place
+from mz_dagster.storage import sweep
+from mz_dagster.storage.file_hashes import hash_file
+from tests.cli.raw_catalog import copied, raw, url_of
 from tests.cli.small_project import Contents, collection_named, contents, make_project, write
+from tests.postgres_server import Postgres
 
 
 class Patient:
@@ -36,9 +43,27 @@ class Patient:
 
     def sql(self, statement: str, *values: object) -> None:
         """Changes the catalog without asking it."""
-        with closing(sqlite3.connect(self.root / ".mz" / "catalog.sqlite")) as connection, connection:
-            done = connection.execute(statement, values)
-            assert done.rowcount != 0, statement
+        with raw(self.root) as execute:
+            assert execute(statement, *values).rowcount != 0, statement
+
+    def sum_up(self) -> None:
+        """Has every collection say that what its list holds now is what was written: as a bug of ours would."""
+        with raw(self.root) as execute:
+            live: dict[str, list[SimpleNamespace]] = {}
+            rows = execute("SELECT * FROM batch WHERE state = 'live'")
+            names = [column[0] for column in rows.description]
+            for values in rows.fetchall():
+                row = SimpleNamespace(**dict(zip(names, values, strict=True)))
+                live.setdefault(row.collection, []).append(row)
+            for (id,) in execute("SELECT id FROM collection").fetchall():
+                found = contents_of(live.get(id, ()))
+                execute(
+                    "UPDATE collection SET live_batches = ?, live_rows = ?, live_digest = ? WHERE id = ?",
+                    found.batches,
+                    found.rows,
+                    found.digest,
+                    id,
+                )
 
     def row(self, name: str) -> CollectionRow:
         catalog = Catalog.open_made(self.project.catalog_url)
@@ -60,7 +85,8 @@ class Patient:
         """Replaces a data file by one with other rows, and makes log and catalog agree with its size."""
         path = self.file(name)
         old = path.stat().st_size
-        changed = change(pq.ParquetFile(path).read())
+        rows = pq.ParquetFile(path).read()
+        changed = change(rows)
         pq.write_table(changed, path)
         batch = int(path.parent.parent.name.partition("=")[2])
         size = path.stat().st_size
@@ -71,12 +97,21 @@ class Patient:
                     line.replace(f'"size":{old},', f'"size":{size},') if path.name in line else line for line in lines
                 )
             )
-        self.sql("UPDATE batch SET bytes = ? WHERE id = ?", size, batch)
+        listed = [[path.relative_to(self.shard(name)).as_posix(), rows.num_rows, 0, size, hash_file(path), None]]
+        self.sql("UPDATE batch SET bytes = ?, file_list = ? WHERE id = ?", size, json.dumps(listed), batch)
+        self.sum_up()
 
     def damage(self, path: Path, at: int, to: bytes) -> None:
         with open(path, "r+b") as file:
             file.seek(at, os.SEEK_SET if at >= 0 else os.SEEK_END)
             file.write(to)
+
+
+def expected_file_gone(patient: Patient) -> None:
+    """Takes away a file that is sealed and has to stay all the same."""
+    with (patient.root / "mz.toml").open("a") as settings:
+        settings.write("\n[sources]\nexpect_files = '1 d'\n")
+    (patient.root / "landing" / "0.jsonl").unlink()
 
 
 @dataclass(frozen=True)
@@ -88,10 +123,22 @@ class Corruption:
     says: str = ""
     mended: bool = False
     deep: bool = False
+    also: str = ""
+    ours: bool = False
 
 
 def by_sql(statement: str, *values: object) -> Callable[[Patient], None]:
     return lambda patient: patient.sql(statement, *values)
+
+
+def summed(statement: str, *values: object) -> Callable[[Patient], None]:
+    """Returns what changes the catalog, with the sums of the lists that it changes."""
+
+    def plant(patient: Patient) -> None:
+        patient.sql(statement, *values)
+        patient.sum_up()
+
+    return plant
 
 
 def set_column(name: str, position: int, value: int) -> Callable[[pa.Table], pa.Table]:
@@ -103,13 +150,16 @@ def set_column(name: str, position: int, value: int) -> Callable[[pa.Table], pa.
     return change
 
 
+BATCH = "collection, lower, upper, rows, errors, files, bytes, file_list"
+
+
 def extra_batch(patient: Patient, state: str) -> None:
     """Adds a batch of the table's last interval, of another state, of a writer that is gone."""
     patient.sql(
-        "INSERT INTO batch SELECT 500, collection, lower, upper, ?, 77, rows, errors, files, bytes"
-        " FROM batch WHERE id = 1",
+        f"INSERT INTO batch (id, state, writer, {BATCH}) SELECT 500, ?, 77, {BATCH} FROM batch WHERE id = 1",
         state,
     )
+    patient.sum_up()
     patient.sql("UPDATE counter SET last = 500 WHERE name = 'batch'")
 
 
@@ -124,31 +174,41 @@ def add_stray(patient: Patient) -> None:
     write_deltalake(str(patient.shard("t")), frame, mode="append")
 
 
-def add_object(patient: Patient, number: int, dropped: int = 1) -> None:
+def add_kept(patient: Patient) -> None:
+    (patient.root / ".mz" / "quarantine").mkdir()
+    (patient.root / ".mz" / "quarantine" / "x").write_text("x")
+
+
+def add_dropped(patient: Patient) -> None:
     patient.sql(
-        "INSERT INTO object SELECT ?, ?, created_as, kind, sql, timeline, column_types, unique_keys, monotonic, owner,"
-        " options, tags, 0, ? FROM object WHERE id = 'u2'",
-        f"u{number}",
-        number,
-        dropped,
+        "INSERT INTO object SELECT 'u9', 9, created_as, kind, sql, timeline, column_types, unique_keys, monotonic, "
+        "owner, options, tags, false, true FROM object WHERE id = 'u2'"
     )
-    patient.sql("UPDATE counter SET last = max(last, ?) WHERE name = 'object'", number)
+    patient.sql("UPDATE counter SET last = 9 WHERE name = 'object'")
+
+
+def folder_of_buried(patient: Patient) -> None:
+    """Leaves the folder of what was dropped, as a writer that was paused makes it again."""
+    patient.sql("INSERT INTO tombstone VALUES ('u9', 9, 'default', 'shards/u9')")
+    patient.sql("UPDATE counter SET last = 9 WHERE name = 'object'")
+    (patient.root / ".mz" / "shards" / "u9" / "mz_batch=7").mkdir(parents=True)
 
 
 def name_dropped(patient: Patient) -> None:
-    add_object(patient, 9)
+    add_dropped(patient)
     patient.sql("INSERT INTO name VALUES ('old', 'u9')")
+    patient.sql("UPDATE project SET names = names + 1")
 
 
 def right_on_dropped(patient: Patient) -> None:
     drop_collection(patient)
-    patient.sql(f"INSERT INTO capability ({CAPABILITY}) VALUES (1, 'h', 0, 'u9', '[5]', 'me', NULL)")
+    patient.sql(f"INSERT INTO capability ({CAPABILITY}) VALUES (1, 'h', false, 'u9', '[5]', 'me', NULL)")
     patient.sql("UPDATE counter SET last = 1 WHERE name = 'capability'")
 
 
 def drop_collection(patient: Patient) -> None:
-    add_object(patient, 9)
-    patient.sql("UPDATE object SET has_collection = 1 WHERE id = 'u9'")
+    add_dropped(patient)
+    patient.sql("UPDATE object SET has_collection = true WHERE id = 'u9'")
     patient.sql(
         "INSERT INTO collection (id, timeline, since, upper, shard) VALUES ('u9', 'default', '[]', '[]', 'shards/u9')"
     )
@@ -164,7 +224,7 @@ def needs_dropped(patient: Patient) -> None:
     patient.sql("INSERT INTO hold VALUES ('u3', 'u9')")
 
 
-def capability(patient: Patient, writes: int, frontier: int) -> None:
+def capability(patient: Patient, writes: bool, frontier: int) -> None:
     patient.sql(
         f"INSERT INTO capability ({CAPABILITY}) VALUES (1, 'h', ?, 'u2', ?, 'me', NULL)", writes, f"[{frontier}]"
     )
@@ -178,7 +238,7 @@ def leave_lease(patient: Patient, until_ms: int) -> None:
 
 def forget_history(patient: Patient) -> None:
     """Moves the since of a table and its view past a capability."""
-    capability(patient, 0, 5)
+    capability(patient, False, 5)
     patient.sql("UPDATE collection SET since = '[6]' WHERE id IN ('u2', 'u3')")
 
 
@@ -192,6 +252,7 @@ def live_of_dropped(patient: Patient) -> None:
     drop_collection(patient)
     extra_batch(patient, "live")
     patient.sql("UPDATE batch SET collection = 'u9' WHERE id = 500")
+    patient.sum_up()
 
 
 def zero_diff(patient: Patient) -> None:
@@ -206,6 +267,14 @@ def fill_page(patient: Patient) -> None:
     """Overwrites the pages of a file and leaves its footer."""
     path = patient.file("t")
     patient.damage(path, 4, b"\xff" * 60)
+
+
+def miscounted_errors(patient: Patient) -> None:
+    """Has the log say that a row of the table's first batch is an error."""
+    entry = patient.log("t") / f"{1:020d}.json"
+    text = entry.read_text()
+    assert '\\"mz_error\\":2' in text
+    entry.write_text(text.replace('\\"mz_error\\":2', '\\"mz_error\\":1'))
 
 
 def lost_commit(patient: Patient) -> None:
@@ -230,20 +299,26 @@ CASES = [
     Corruption("dangling-reference", by_sql("UPDATE dependency SET dependency = 'u77' WHERE dependant = 'u3'")),
     Corruption("wrong-id", by_sql("UPDATE object SET kind = 'source' WHERE id = 'u2'"), "u2"),
     Corruption("unreadable-value", by_sql("UPDATE collection SET upper = '[1' WHERE id = 'u4'"), "'[1'"),
-    Corruption("unreadable-value", by_sql("UPDATE batch SET state = 'lost' WHERE collection = 'u4'"), "'lost'"),
+    Corruption("unreadable-value", by_sql("UPDATE batch SET state = 'x' WHERE collection = 'u4'"), also="list-damaged"),
     Corruption("counter-behind", by_sql("UPDATE counter SET last = 2 WHERE name = 'batch'"), mended=True),
+    Corruption("names-lost", by_sql("DELETE FROM name WHERE name = 't'"), "there should be 4 names"),
+    Corruption("bindings-lost", by_sql("DELETE FROM bound_file WHERE path = '0.jsonl'"), "it has read 2 files"),
+    Corruption("changes-lost", by_sql("DELETE FROM changed"), "was emptied", mended=True),
+    Corruption("tick-lost", by_sql("DELETE FROM tick"), "is not among the ticks", mended=True),
+    Corruption("tombstone-of-living", by_sql("INSERT INTO tombstone VALUES ('u2', 2, NULL, NULL)"), "u2", mended=True),
     Corruption("name-of-dropped", name_dropped, 'name "old"', mended=True),
     Corruption("right-of-dropped", right_on_dropped, "capability 1 of me", mended=True),
     Corruption("right-of-dropped", hold_of_dropped, "u9", mended=True),
     Corruption("needs-dropped", needs_dropped, 'view "m"'),
     Corruption("missing-hold", by_sql("DELETE FROM hold WHERE output = 'u3'"), 'table "t"'),
-    Corruption("catalog-version", by_sql("UPDATE alembic_version SET version_num = '9999'"), "newer version"),
+    Corruption("catalog-version", by_sql("UPDATE alembic_version SET version_num = '9999'"), "9999"),
     Corruption("catalog-unreadable", lambda p: (p.root / ".mz" / "catalog.sqlite").write_bytes(b"no database" * 99)),
     Corruption("catalog-unreadable", lambda p: p.damage(p.root / ".mz" / "catalog.sqlite", 8192, b"\x55" * 40000)),
+    Corruption("shards-of-another", by_sql("UPDATE project SET id = 'another'"), "project"),
     # frontiers and time
     Corruption("since-beyond-upper", by_sql("UPDATE collection SET since = ? WHERE id = 'u4'", f"[{FAR}]")),
     Corruption("since-beyond-capability", forget_history, "capability 1 of me"),
-    Corruption("upper-beyond-capability", lambda p: capability(p, 1, 5), "capability 1 of me"),
+    Corruption("upper-beyond-capability", lambda p: capability(p, True, 5), "capability 1 of me"),
     Corruption("since-beyond-output", by_sql("UPDATE collection SET since = '[9]' WHERE id = 'u2'"), 'view "m"'),
     Corruption("upper-beyond-input", run_ahead, 'view "p"'),
     Corruption("oracle-behind", by_sql("UPDATE timeline SET read_ts = 7"), "at 7", mended=True),
@@ -251,15 +326,25 @@ CASES = [
     Corruption("lease-in-future", lambda p: leave_lease(p, FAR), "lease 1", mended=True),
     Corruption("lease-expired", lambda p: leave_lease(p, 1), "of me", mended=True),
     # batches
-    Corruption("batch-interval", by_sql("UPDATE batch SET upper = lower WHERE id = 1"), "batch 1 of table"),
-    Corruption("batch-overlap", by_sql("UPDATE batch SET lower = '[0]' WHERE id = 3"), "of table"),
-    Corruption("batch-beyond-upper", by_sql("UPDATE batch SET upper = ? WHERE id = 6", f"[{FAR}]"), "batch 6"),
+    Corruption("list-damaged", by_sql("DELETE FROM batch WHERE id = 1"), "3 batches of 6", mended=True),
+    Corruption("list-damaged", by_sql("DELETE FROM batch WHERE collection = 'u2'"), "and has 0"),
+    Corruption("list-damaged", by_sql("UPDATE batch SET state = 'replaced' WHERE id = 3"), "has 2", mended=True),
+    Corruption("list-damaged", by_sql("UPDATE batch SET upper = lower WHERE id = 1"), "not as it was", mended=True),
+    Corruption("list-damaged", by_sql("UPDATE batch SET rows = 9, errors = 1 WHERE id = 1"), "has 3", mended=True),
+    Corruption("list-damaged", by_sql("UPDATE batch SET file_list = NULL WHERE id = 1"), "not as it was", mended=True),
+    Corruption("list-damaged", by_sql("UPDATE collection SET live_digest = 0 WHERE id = 'u2'"), "not as it was"),
+    Corruption("quarantine", add_kept, "moved 1 files"),
+    Corruption("batch-interval", summed("UPDATE batch SET upper = lower WHERE id = 1"), "batch 1 of table", ours=True),
+    Corruption("batch-overlap", summed("UPDATE batch SET lower = '[0]' WHERE id = 3"), "of table", ours=True),
+    Corruption("batch-beyond-upper", summed("UPDATE batch SET upper = ? WHERE id = 6", f"[{FAR}]"), ours=True),
     Corruption("batch-of-dropped", live_of_dropped, "u9"),
     Corruption("batch-unsealed", lambda p: extra_batch(p, "writing"), "batch 500", mended=True),
     Corruption("batch-replaced", lambda p: extra_batch(p, "replaced"), "replaced, and still there", mended=True),
     Corruption("batch-replaced", lambda p: extra_batch(p, "dead"), "dead, and still there: batch 500", mended=True),
-    Corruption("batch-rows", by_sql("UPDATE batch SET rows = 9 WHERE id = 1"), "catalog says 9"),
-    Corruption("batch-stats", by_sql("UPDATE batch SET bytes = 1 WHERE id = 1"), "1 bytes", mended=True),
+    Corruption("batch-rows", summed("UPDATE batch SET rows = 9 WHERE id = 1"), "catalog says 9", ours=True),
+    Corruption("batch-files", summed("UPDATE batch SET file_list = '[]' WHERE id = 1"), ours=True),
+    Corruption("batch-unhashed", summed("UPDATE batch SET file_list = NULL WHERE id = 1"), "batch 1", ours=True),
+    Corruption("batch-stats", miscounted_errors, "the log 1 errors", mended=True, also="file-damaged"),
     # shards
     Corruption("log-damaged", lambda p: shutil.rmtree(p.log("t")), "no log", mended=True),
     Corruption("log-damaged", lambda p: (p.log("t") / f"{1:020d}.json").unlink(), "version 1 is missing", mended=True),
@@ -268,12 +353,12 @@ CASES = [
     Corruption("file-missing", lambda p: p.file("t").unlink(), "is gone"),
     Corruption("file-size", lambda p: p.damage(p.file("t"), p.file("t").stat().st_size, b"more"), "bytes, and had"),
     Corruption("file-damaged", lambda p: p.damage(p.file("t"), -8, b"\xff" * 4), "cannot be read"),
-    Corruption("file-damaged", lambda p: p.rewrite("t", lambda rows: rows.slice(0, 1)), "not the one"),
-    Corruption("file-content", fill_page, "cannot be read", deep=True),
-    Corruption("diff-zero", zero_diff, "diff 0", deep=True),
-    Corruption("negative-rows", too_many_retractions, "-1 times", deep=True),
-    Corruption("times-outside", by_sql("UPDATE batch SET upper = '[5]' WHERE id = 1"), "upper {5}"),
-    Corruption("stray-files", add_stray, "no batch for: 400", mended=True),
+    Corruption("file-damaged", lambda p: p.rewrite("t", lambda rows: rows.slice(0, 1)), "not the one", ours=True),
+    Corruption("file-content", fill_page, "another content than was written"),
+    Corruption("diff-zero", zero_diff, "diff 0", deep=True, ours=True),
+    Corruption("negative-rows", too_many_retractions, "-1 times", deep=True, ours=True),
+    Corruption("times-outside", summed("UPDATE batch SET upper = '[5]' WHERE id = 1"), "upper {5}", ours=True),
+    Corruption("stray-files", folder_of_buried, "it is of what was dropped", mended=True),
     Corruption("stray-folder", lambda p: (p.root / ".mz" / "shards" / "u88").mkdir(), "u88"),
     # surroundings
     Corruption("settings-unreadable", lambda p: (p.root / "mz.toml").write_text("[project\n"), "is not TOML"),
@@ -281,7 +366,7 @@ CASES = [
     Corruption("definitions-differ", lambda p: (p.root / "assets" / "u.sql").write_text("CREATE TABLE u (a integer);")),
     Corruption("no-dagster", lambda p: (p.root / "definitions.py").write_text("")),
     Corruption("spark-gone", stale_server, "server.json", mended=True),
-    Corruption("bound-file-missing", lambda p: (p.root / "landing" / "0.jsonl").unlink(), "0.jsonl"),
+    Corruption("bound-file-missing", expected_file_gone, "0.jsonl"),
     Corruption("bound-file-changed", lambda p: (p.root / "landing" / "0.jsonl").write_text("{}"), "had 24"),
     Corruption("bound-file-changed", lambda p: p.damage(p.root / "landing" / "0.jsonl", 5, b"7"), "content", deep=True),
 ]  # fmt: skip
@@ -297,29 +382,139 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Contents]:
 
 @pytest.fixture
 def patient(healthy: tuple[Path, Contents], tmp_path: Path) -> Patient:
-    return Patient(shutil.copytree(healthy[0], tmp_path / "project"))
+    return Patient(copied(healthy[0], tmp_path / "project", None))
+
+
+@pytest.fixture(scope="module")
+def healthy_on_postgres(tmp_path_factory: pytest.TempPathFactory, postgres_server: Postgres) -> tuple[Path, Contents]:
+    root = tmp_path_factory.mktemp("healthy") / "project"
+    project = make_project(root, f"[catalog]\nurl = '{url_of(postgres_server.new_database())}'\n")
+    return root, contents(project)
+
+
+def assert_never_answered_otherwise(patient: Patient, whole: Contents) -> None:
+    """Checks that reading a collection gives what it gave before, or an error."""
+    for name in whole:
+        try:
+            found = contents(patient.project, [name])
+        except Error:
+            continue
+        for time in found[name].keys() & whole[name].keys():
+            assert found[name][time] == whole[name][time], (name, time)
 
 
 @pytest.mark.parametrize("one", CASES, ids=lambda one: one.check)
 def test_it_names_exactly_what_was_broken_and_repairs_what_is_safe(
     one: Corruption, patient: Patient, healthy: tuple[Path, Contents]
 ) -> None:
+    check_corruption(one, patient, healthy[1])
+
+
+#: A sample of what is planted on PostgreSQL; the others are deep.
+SAMPLE = ("list-damaged", "tombstone-of-living", "changes-lost")
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        pytest.param(one, id=one.check, marks=() if one.check in SAMPLE and one.mended else pytest.mark.deep)
+        for one in CASES
+        if one.check != "catalog-unreadable"  # there is no file
+    ],
+)
+def test_it_does_so_on_postgresql(
+    one: Corruption, healthy_on_postgres: tuple[Path, Contents], postgres_server: Postgres, tmp_path: Path
+) -> None:
+    root, whole = healthy_on_postgres
+    check_corruption(one, Patient(copied(root, tmp_path / "project", postgres_server)), whole)
+
+
+def check_corruption(one: Corruption, patient: Patient, whole: Contents) -> None:
     one.plant(patient)
     found = examine(patient.root, deep=one.deep)
-    assert {finding.check for finding in found.findings} == {one.check}, list(map(str, found.findings))
+    assert {finding.check for finding in found.findings} == {one.check, one.also} - {""}, list(map(str, found.findings))
     assert one.says in str(found.findings[0])
+    if not one.ours:
+        assert_never_answered_otherwise(patient, whole)
     assert found.healthy == (CHECKS[one.check].severity is not Severity.BREAK)
     repaired = examine(patient.root, deep=one.deep, repair=True)
     if one.mended:
         assert repaired.findings == (), repaired
         assert repaired.repaired
-        assert contents(patient.project) == healthy[1]
+        assert contents(patient.project) == whole
     else:
         assert list(map(str, repaired.findings)) == list(map(str, found.findings))
 
 
 #: Found by the tests below, because no file or row alone makes them.
-ELSEWHERE = {"not-writable", "disk-full", "no-catalog", "step-failed", "source-unknown"}
+ELSEWHERE = {
+    "payload-missing",
+    "payload-content",
+    "payload-stray",
+    "not-writable",
+    "disk-full",
+    "no-catalog",
+    "catalog-lost",
+    "step-failed",
+    "poll-failed",
+    "input-behind",
+    "cannot-be-planned",
+}
+
+
+def test_what_a_repair_cannot_prove_to_be_garbage_is_kept(
+    patient: Patient, healthy: tuple[Path, Contents], capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_stray(patient)
+    assert [one.check for one in examine(patient.root).findings] == ["stray-files"]
+    assert [one.check for one in examine(patient.root, repair=True).findings] == ["quarantine"]
+    assert contents(patient.project) == healthy[1]
+    command = ["--project", str(patient.root), "quarantine"]
+    assert main(command) == 0
+    assert "mz_batch=400" in capsys.readouterr().out
+    assert main([*command, "--empty"]) == 0
+    assert "deleted 1 files" in capsys.readouterr().out
+    assert examine(patient.root).findings == ()
+
+
+def test_nothing_is_swept_of_a_collection_whose_list_is_damaged(patient: Patient) -> None:
+    before = sorted(patient.shard("t").rglob("*.parquet"))
+    patient.sql("DELETE FROM batch WHERE id = 1")
+    patient.sql("UPDATE batch SET state = 'replaced' WHERE id = 3")
+    with Engine(patient.project) as engine:
+        sweep(engine.catalog, engine.shards, thorough=True)
+        with pytest.raises(ListDamaged):
+            engine.catalog.listed([patient.row("t").id])
+    assert sorted(patient.shard("t").rglob("*.parquet")) == before
+
+
+def test_a_repair_that_waits_for_another_is_not_told_to_have_failed(
+    patient: Patient, healthy: tuple[Path, Contents]
+) -> None:
+    extra_batch(patient, "dead")
+    shutil.rmtree(patient.log("t"))
+    assert {one.check for one in examine(patient.root).findings} == {"batch-replaced", "log-damaged"}
+    repaired = examine(patient.root, repair=True)
+    assert repaired.findings == ()
+    assert not [one for one in repaired.repaired if "could not" in one], repaired.repaired
+    assert contents(patient.project) == healthy[1]
+
+
+@pytest.mark.parametrize("break_file", [lambda path: path.unlink(), lambda path: path.write_bytes(b"PAR1" * 99)])
+def test_a_file_is_put_back_from_a_backup(
+    patient: Patient, healthy: tuple[Path, Contents], tmp_path: Path, break_file: Callable[[Path], object]
+) -> None:
+    backup(patient.project, tmp_path / "backup")
+    with Engine(patient.project) as engine:
+        write(engine, 3)  # which the backup has not
+    whole = contents(patient.project)
+    break_file(patient.file("t"))
+    with pytest.raises(OperationalError):
+        contents(patient.project)
+    assert not examine(patient.root).healthy
+    command = ["--project", str(patient.root), "doctor", "--from-backup", str(tmp_path / "backup")]
+    assert main(command) == 0
+    assert contents(patient.project) == whole
 
 
 def test_every_check_is_planted() -> None:
@@ -345,7 +540,7 @@ def test_a_folder_that_cannot_be_written(patient: Patient) -> None:
 
 def test_a_disk_that_is_nearly_full(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
     free = shutil.disk_usage(patient.root).free
-    monkeypatch.setattr("mz_dagster.adapter.doctor.surroundings.LEAST_FREE", free * 2)
+    monkeypatch.setattr("mz_dagster.operations.doctor.surroundings.LEAST_FREE", free * 2)
     assert [one.check for one in examine(patient.root).findings] == ["disk-full"]
 
 
@@ -360,8 +555,15 @@ def test_a_step_that_failed_and_a_source_that_is_unknown(patient: Patient) -> No
     patient.sql("UPDATE collection SET failure = 'out of luck' WHERE id = 'u3'")
     patient.sql("UPDATE object SET sql = 'CREATE SOURCE' WHERE id = 's1'")
     found = {one.check: one for one in examine(patient.root).findings}
-    assert found.keys() == {"step-failed", "source-unknown", "definitions-differ"}
+    assert found.keys() == {"step-failed", "cannot-be-planned", "definitions-differ"}
     assert "out of luck" in str(found["step-failed"])
+
+
+def test_what_cannot_be_polled_and_what_waits_for_it_are_told(patient: Patient) -> None:
+    patient.sql("UPDATE collection SET poll_failure = 'no such folder' WHERE id = 's1'")
+    found = {one.check: str(one) for one in examine(patient.root).findings}
+    assert "no such folder" in found["poll-failed"]
+    assert 'waits for "s": no such folder' in found["input-behind"]
 
 
 def test_the_doctor_changes_nothing_unless_asked(patient: Patient) -> None:
@@ -417,6 +619,36 @@ def test_nothing_is_found_while_the_project_is_at_work(patient: Patient) -> None
     assert not failures
     # What a merge has just replaced waits for the sweep that follows it.
     assert [one for one in found if one.check != "batch-replaced"] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "way_back"),
+    [
+        ("m", '"mz-dagster rebuild m" makes it anew from what it reads; or "mz-dagster doctor --from-backup FOLDER"'),
+        ("s", '"mz-dagster reread s", if all files that it has read are still there; or "mz-dagster doctor --from-'),
+        ("t", 'its rows exist nowhere else; "mz-dagster doctor --from-backup FOLDER" puts its files back, or restore'),
+    ],
+)
+def test_it_names_the_way_back_of_the_right_kind(patient: Patient, name: str, way_back: str) -> None:
+    patient.file(name).unlink()
+    (found,) = examine(patient.root).findings
+    assert found.check == "file-missing"
+    assert way_back in str(found)
+    patient.sql("DELETE FROM batch WHERE collection = ?", patient.row(name).id)
+    (found,) = (one for one in examine(patient.root).findings if one.check == "list-damaged")
+    assert way_back in str(found)
+
+
+@pytest.mark.parametrize(
+    ("check", "name"), [("missing-hold", "m"), ("since-beyond-output", "m"), ("upper-beyond-input", "p")]
+)
+def test_an_output_that_contradicts_its_input_is_rebuilt(patient: Patient, check: str, name: str) -> None:
+    next(one for one in CASES if one.check == check).plant(patient)
+    (found,) = examine(patient.root).findings
+    assert found.check == check
+    assert '"mz-dagster rebuild"' in str(found)
+    assert main(["--project", str(patient.root), "rebuild", name]) == 0
+    assert examine(patient.root, deep=True, repair=True).findings == ()
 
 
 def test_on_the_command_line(patient: Patient, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,6 @@ from typing import Any
 import pytest
 
 from mz_dagster.cli import main
-from mz_dagster.storage.spark import SparkConfig, ensure_server
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
@@ -47,15 +46,6 @@ def shop(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     assert main(["init", str(folder)]) == 0
     assert "next:" in capsys.readouterr().out
     return folder
-
-
-@pytest.fixture
-def environment(shop: Path, spark_config: SparkConfig) -> dict[str, str]:
-    """Points the project at the test run's Spark, and returns the environment in which it runs."""
-    server = ensure_server(spark_config)
-    settings = (shop / "mz.toml").read_text()
-    (shop / "mz.toml").write_text(settings.replace('# remote = "sc://host:15002"', f'remote = "{server.url}"'))
-    return _environment(shop) | {"SPARK_CONNECT_AUTHENTICATE_TOKEN": server.token}
 
 
 def _environment(shop: Path) -> dict[str, str]:
@@ -156,7 +146,8 @@ def test_dagster_and_dg_load_it(shop: Path) -> None:
     assert not (shop / ".mz").exists(), "loading makes no state"
 
 
-def test_one_tick_makes_the_sample_files_readable(shop: Path, environment: dict[str, str]) -> None:
+def test_one_tick_makes_the_sample_files_readable_without_a_jvm(shop: Path) -> None:
+    environment = _environment(shop)
     ran = _run(shop, environment, "mz-dagster", "run")
     assert ran.returncode == 0, ran.stderr
     _, view = ran.stdout.split("\nsales_by_city\n")
@@ -166,12 +157,14 @@ def test_one_tick_makes_the_sample_files_readable(shop: Path, environment: dict[
         ["London", "2", "130.40"],
         ["New", "York", "1", "80.00"],
     ]
+    assert ran.stdout.count("this process") == 3
+    assert not (shop / ".mz" / "spark").exists(), "a Spark was started for five rows"
     assert _run(shop, environment, "mz-dagster", "plan", "--check").returncode == 0
 
 
 @pytest.mark.timeout(200)
-def test_dagster_dev_serves_it(shop: Path, environment: dict[str, str]) -> None:
-    with _dagster_dev(shop, environment) as port:
+def test_dagster_dev_serves_it(shop: Path) -> None:
+    with _dagster_dev(shop, _environment(shop)) as port:
         _until(lambda: _answer(port, "{ version }"), seconds=90)
         # A location that is still loading has no entry that says so.
         location = _until(lambda: _location(port), seconds=60)

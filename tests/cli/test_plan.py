@@ -76,6 +76,6 @@ def test_a_bad_file_ends_a_plan_with_file_and_line(assets: Path, capsys: pytest.
     assets.write_text("CREATE TABLE t (a integer);\nCREATE VIEW v AS SELECT b FROM t;\n")
     assert main(["plan", "--check"]) == 1
     told = capsys.readouterr()
-    assert told.out == ""
+    assert "create" in told.out  # the others
     assert told.err.startswith(f"ERROR: {assets}:2:25: ")
     assert not (assets.parents[1] / ".mz").exists()

@@ -1,4 +1,4 @@
-"""What a tournament holds, recomputed from scratch: the oracle of `compute/staged.py`.
+"""What a tournament holds, recomputed from scratch: the oracle of `compute/spark/staged.py`.
 
 Contents are `Counter`s of rows, as in `reference.py`; the state's rows are `(level, bucket, *row, *results)`.
 """

@@ -22,10 +22,10 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
-from mz_dagster.compute.accumulate import accumulate_snapshot, accumulate_updates
-from mz_dagster.compute.frame import ensure_exact, replan_while_running, spark_schema, spark_type
-from mz_dagster.compute.render import Renderer
-from mz_dagster.compute.state import FrameState
+from mz_dagster.compute.algebra.frame import ensure_exact, replan_while_running, spark_schema, spark_type
+from mz_dagster.compute.spark.accumulate import accumulate_snapshot, accumulate_updates
+from mz_dagster.compute.spark.state import FrameState
+from mz_dagster.compute.walk.render import Renderer
 from mz_dagster.formalism import (
     NATURAL,
     Antichain,
@@ -53,8 +53,8 @@ Told = Update[Data, int]
 
 
 def accumulation(key: Sequence[ScalarType], contributions: Sequence[ScalarType]) -> Accumulate:
-    keys = tuple(Column(f"key {i}", type_) for i, type_ in enumerate(key))
-    values = tuple(Column(f"value {i}", type_, False) for i, type_ in enumerate(contributions))
+    keys = tuple(Column(f"key_{i}", type_) for i, type_ in enumerate(key))
+    values = tuple(Column(f"value_{i}", type_, False) for i, type_ in enumerate(contributions))
     below = RelationType((*keys, *values))
     state = RelationType((*keys, Column("n", INT8, False), *values))
     return Accumulate(ReadCollection(GlobalId("input"), below), len(key), state)

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mz_dagster.compute.frame import ensure_exact
-from mz_dagster.compute.scalar import Emitter
+from mz_dagster.compute.algebra.frame import ensure_exact
+from mz_dagster.compute.spark.expressions import Emitter
 from mz_dagster.plan.functions.evaluation import Evaluate, compiled, is_evaluable
 from mz_dagster.plan.functions.pure import SqlFailure
-from mz_dagster.plan.lowering import high_part_type
 from mz_dagster.plan.scalar import Call, ColumnRef, Scalar
-from mz_dagster.plan.types import FLOAT8, INT8, numeric
+from mz_dagster.plan.types import FLOAT8, INT8, high_part_type, numeric
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

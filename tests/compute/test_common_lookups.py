@@ -7,16 +7,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 from mz_dagster.adapter import Connection, Engine, Isolation, Project
+from mz_dagster.budget import Budget
 from mz_dagster.catalog import Batch, BatchId, BatchState, BatchStats
-from mz_dagster.compute import StepReport, common_lookups, few_operators, few_plans
-from mz_dagster.compute.common_lookups import CommonLookups, path, paths
-from mz_dagster.compute.common_lookups import Path as LookupPath
+from mz_dagster.compute import StepReport
+from mz_dagster.compute.lookups.common_lookups import CommonLookups, path, paths
+from mz_dagster.compute.lookups.common_lookups import Path as LookupPath
 from mz_dagster.errors import DataError
 from mz_dagster.formalism import EPOCH_MS, Antichain, GlobalId
 from mz_dagster.plan.physical import (
@@ -33,6 +33,7 @@ from mz_dagster.plan.physical import (
 from mz_dagster.plan.scalar import ColumnRef, Scalar
 from mz_dagster.plan.types import INT4, INT8, Column, RelationType, ScalarType
 from mz_dagster.storage.spark import SparkConfig
+from tests.budgets import SetBudget
 
 _Columns = tuple[GlobalId, tuple[int, ...]]
 
@@ -152,10 +153,10 @@ def test_a_lookup_is_made_where_there_is_much_of_which_little_comes(monkeypatch:
     assert found(2, 10, 1000, 100_000) == "kept"
     assert found(1, 10, 1000, 100_000) is None, "to read it is no more than to look the keys up"
     assert found(1, 10, 1000, 300_000) == "found"
-    assert found(2, 10, 1000, common_lookups.LARGE_ROWS) is None, "there is little to read"
-    assert found(2, 10, 20, 10 * common_lookups.MOST_ROWS) is None, "half of it would come"
-    assert found(1, 10, 20, 10 * common_lookups.MOST_ROWS_ALONE) is None, "half of it would come"
-    many = common_lookups.MOST_ROWS + 1
+    assert found(2, 10, 1000, Budget().common_lookup_rows) is None, "there is little to read"
+    assert found(2, 10, 20, 10 * Budget().kept_rows) is None, "half of it would come"
+    assert found(1, 10, 20, 10 * Budget().kept_rows_alone) is None, "half of it would come"
+    many = Budget().kept_rows + 1
     assert found(2, many, 100 * many, 100_000) is None, "there are too many keys"
 
 
@@ -230,20 +231,19 @@ VIEWS = {
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize("threshold", ["evaluated_updates", "whole_rows"], ids=["by Spark", "here"])
 def test_views_that_look_the_same_up_hold_what_their_queries_say(
-    connection: Connection, monkeypatch: pytest.MonkeyPatch
+    connection: Connection, monkeypatch: pytest.MonkeyPatch, set_budget: SetBudget, threshold: str
 ) -> None:
-    for constant, value in {"LARGE_ROWS": 0, "WORTH_ROWS": 0, "MOST_ROWS": 10**9, "MOST_ROWS_ALONE": 10**9}.items():
-        monkeypatch.setattr(common_lookups, constant, value)
-    monkeypatch.setattr(few_operators, "MOST_CHANGES", 0)
+    stepping = {"common_lookup_rows": 0, "pruned_rows": 0, "kept_rows": 10**9, "kept_rows_alone": 10**9, threshold: 0}
     made: list[tuple[object, object]] = []
-    find = CommonLookups._found
+    look_up = CommonLookups._keys
 
     def counted(self: CommonLookups, lookup: Any, keys: Any, *others: Any) -> object:
         made.extend((lookup, one) for one in keys)
-        return find(self, lookup, keys, *others)
+        return look_up(self, lookup, keys, *others)
 
-    monkeypatch.setattr(CommonLookups, "_found", counted)
+    monkeypatch.setattr(CommonLookups, "_keys", counted)
     chosen = random.Random(5)
 
     def insert(table: str, rows: int) -> None:
@@ -270,7 +270,9 @@ def test_views_that_look_the_same_up_hold_what_their_queries_say(
         for table in ("a", "b"):
             insert(table, 2)
         made.clear()
+        set_budget(**stepping)
         stepped(connection)
+        set_budget(Budget())  # what was made is compared in this process
         assert len(made) == len(set(made)), "a lookup was made twice"
         a, b = (connection.engine.collection_of(one) for one in ("a", "b"))
         assert set(made) >= {((b, (0,)), (a, (0,))), ((a, (0,)), (b, (0,)))}
@@ -290,13 +292,10 @@ def _rows(connection: Connection, query: str) -> Counter[tuple[object, ...]] | N
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("module", "constant"), [(few_operators, "MOST_CHANGES"), (few_plans, "WHOLE_ROWS")])
-def test_what_two_views_look_up_is_read_once(
-    connection: Connection, monkeypatch: pytest.MonkeyPatch, module: ModuleType, constant: str
-) -> None:
+@pytest.mark.parametrize("threshold", ["evaluated_updates", "whole_rows"])
+def test_what_two_views_look_up_is_read_once(connection: Connection, set_budget: SetBudget, threshold: str) -> None:
     """Whether Spark joins, or this process does."""
-    monkeypatch.setattr(module, constant, 0)
-    monkeypatch.setattr(common_lookups, "LARGE_ROWS", 1000)
+    set_budget(common_lookup_rows=1000, **{threshold: 0})
     connection.execute("CREATE TABLE a (x integer, y integer)")
     connection.execute("CREATE TABLE b (x integer)")
     connection.execute(f"INSERT INTO a VALUES {', '.join(f'({n}, {n % 7})' for n in range(3000))}")

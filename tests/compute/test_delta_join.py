@@ -7,7 +7,7 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mz_dagster.compute.delta_join import meeting_terms
+from mz_dagster.compute.algebra.delta_terms import meeting_terms
 
 
 def rows(times: list[list[int]], term: int) -> bool:

@@ -7,7 +7,7 @@ import random
 import struct
 from typing import TYPE_CHECKING
 
-from mz_dagster.compute.frame import ensure_exact
+from mz_dagster.compute.algebra.frame import ensure_exact
 from mz_dagster.plan.functions.pure import SqlFailure
 from mz_dagster.plan.functions.pure.statistics import spread
 from mz_dagster.plan.functions.pure.sums import PRODUCT_DIGITS, exact_sums_of_frames

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
-from mz_dagster.compute.frame import ensure_exact
-from mz_dagster.compute.scalar import Emitter
+from mz_dagster.compute.algebra.frame import ensure_exact
+from mz_dagster.compute.spark.expressions import Emitter
 from mz_dagster.plan.scalar import Call, ColumnRef, Literal
 from mz_dagster.plan.types import INT4, TEXT, array_of
 

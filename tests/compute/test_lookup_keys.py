@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import functions as sf
 
-from mz_dagster.compute import lookup_keys
-from mz_dagster.compute.lookup_keys import LookupKeys, is_key
+from mz_dagster.budget import Budget
+from mz_dagster.compute.lookups.lookup_keys import LookupKeys, is_key
 from mz_dagster.plan.types import (
     BOOL,
     DATE,
@@ -34,12 +34,13 @@ from mz_dagster.plan.types import (
     ScalarType,
     numeric,
 )
+from mz_dagster.storage.arrow_schema import arrow_type
 from mz_dagster.storage.clustering import Bucket
-from mz_dagster.storage.local_shards import arrow_type
 from mz_dagster.storage.shards import StoredFile
 from mz_dagster.storage.skipping import Bounds
 from mz_dagster.storage.spark.hashing import hash_modulo
 from mz_dagster.storage.spark_shards import update_schema
+from tests.budgets import SetBudget
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -95,11 +96,11 @@ def test_equal_keys_are_one_and_null_is_a_key() -> None:
 
 def test_buckets_are_asked_for_where_some_are_likely_not_touched() -> None:
     few, many = keys(Column("x", INT4), [1, 2, 3]), keys(Column("x", INT4), list(range(100)))
-    (touched,) = few.touched([file(10, None)])
+    (touched,) = few.hashes_in([file(10, None)])
     assert touched.modulus == 8
     assert 1 <= len(touched.hashes) <= 3
-    assert many.touched([file(10, None)]) == []
-    assert few.touched([file(10, None, key=(0, 1))]) == [], "the layout asks for a column more"
+    assert many.hashes_in([file(10, None)]) == []
+    assert few.hashes_in([file(10, None, key=(0, 1))]) == [], "the layout asks for a column more"
 
 
 def test_pages_are_left_out_where_most_can_be(spark: SparkSession) -> None:
@@ -146,7 +147,7 @@ def test_rows_found_are_those_of_the_keys(spark: SparkSession, type_: Any) -> No
         matching = found.matching(spark, frame, ["x y"]).select("n").collect()
         expected = [n for n, one in enumerate(rows.column("x y").to_pylist()) if one in wanted]
         assert sorted(row[0] for row in matching) == expected
-        (touched,) = found.touched([file(10, None, count=16)])
+        (touched,) = found.hashes_in([file(10, None, count=16)])
         hashes = frame.where(sf.col("n").isin(expected or [-1])).select(
             hash_modulo([sf.col("`x y`")], [type_], 16).alias("h")
         )
@@ -173,13 +174,12 @@ def test_floats_and_what_nests_are_no_keys() -> None:
     assert all(is_key(Column("x", one)) for one in TYPES)
 
 
-def test_keys_are_few_by_number_and_by_size(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_are_few_by_number_and_by_size(set_budget: SetBudget) -> None:
     found = [keys(Column("x", INT8), list(range(n))) for n in (99, 100)]
     assert [one.are_few for one in found] == [True, True]
-    with monkeypatch.context() as patch:
-        patch.setattr(lookup_keys, "MOST_BYTES", 99 * 8)
-        assert [one.are_few for one in found] == [True, False]
-    monkeypatch.setattr(lookup_keys, "MOST_KEYS", 99)
+    set_budget(key_bytes=99 * 8)
+    assert [one.are_few for one in found] == [True, False]
+    set_budget(Budget(), keys=99)
     assert [one.are_few for one in found] == [True, False]
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mz_dagster.compute.frame import spark_schema, with_positions
-from mz_dagster.compute.linear import linear
+from mz_dagster.compute.algebra.frame import spark_schema, with_positions
+from mz_dagster.compute.spark.linear import linear
 from mz_dagster.plan.physical import MapFilterProject
 from mz_dagster.plan.scalar import Call, ColumnRef, Literal
 from mz_dagster.plan.types import BOOL, INT4, TEXT, Column, RelationType

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING
 from pyspark import cloudpickle
 from pyspark.sql import functions as sf
 
-from mz_dagster.compute.frame import ensure_exact
-from mz_dagster.compute.scalar import Emitter
-from mz_dagster.compute.scalar.pure import on_worker
+from mz_dagster.compute.algebra.frame import ensure_exact
+from mz_dagster.compute.spark.expressions import Emitter
+from mz_dagster.compute.spark.expressions.pure import on_worker
+from mz_dagster.compute.spark.linear_by_workers import worker_of_rows
 from mz_dagster.plan.functions import FUNCTIONS
+from mz_dagster.plan.functions.evaluation import compiled
 from mz_dagster.plan.functions.pure import PURE
-from mz_dagster.plan.scalar import Call, ColumnRef
-from mz_dagster.plan.types import FLOAT8, TEXT
+from mz_dagster.plan.scalar import Call, ColumnRef, Literal
+from mz_dagster.plan.types import FLOAT8, INT4, TEXT
 from mz_dagster.storage.spark import call_with_deadline
 
 if TYPE_CHECKING:
@@ -53,3 +55,16 @@ def test_a_function_over_a_scan_of_files_gets_rows(spark: SparkSession, tmp_path
     frame = emitter.stage(spark.read.parquet(folder)).groupBy(text.value.alias("t")).count()
     rows = call_with_deadline(spark, frame.collect, 60)
     assert sorted(row.t for row in rows) == ["0", "0.1", "0.2", "0.3", "0.4"]
+
+
+def test_a_worker_of_whole_rows_needs_nothing_of_ours() -> None:
+    column = ColumnRef(0, TEXT, True)
+    length = Call("length_text", (column,), INT4)
+    quotient = Call("divide_int4", (Literal(10, INT4), length), INT4)
+    worker = worker_of_rows([(True, compiled(length)), (True, compiled(quotient))], [0], 1, [0, 1])
+    code = cloudpickle.dumps({"rows": worker})  # type: ignore[no-untyped-call]
+    program = _WORKER.rsplit("print(", 1)[0] + 'print([functions["rows"](False, text) for text in ("abc", "")])'
+    answer = subprocess.run([sys.executable, "-c", program], input=code, capture_output=True, timeout=60, check=False)
+    assert answer.stdout.decode().strip() == "[(3, 3, None, True), (None, None, '22012 division by zero', True)]", (
+        answer.stderr.decode()
+    )

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql import functions as sf
 
-from mz_dagster.compute.consolidate import consolidate
-from mz_dagster.compute.frame import spark_schema
-from mz_dagster.compute.render import Renderer
+from mz_dagster.compute.algebra.frame import spark_schema
+from mz_dagster.compute.spark.consolidate import consolidate
+from mz_dagster.compute.walk.render import Renderer
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import (
     ConstantRows,
@@ -295,12 +295,12 @@ def _stored(row: Row) -> Row:
     return tuple(list(cell) if isinstance(cell, tuple) else cell for cell in row)
 
 
-def random_world(spark: SparkSession, seed: int, cases: int = CASES) -> World:
+def random_histories(seed: int, cases: int = CASES) -> dict[GlobalId, list[Update]]:
+    """Returns random updates of all collections."""
     source = random.Random(seed)
     updates: dict[GlobalId, list[Update]] = {}
-    frames: dict[GlobalId, DataFrame] = {}
     for id, type_ in TYPES.items():
-        own: list[Update] = []
+        own = updates[id] = []
         for case in range(cases) if id != "empty" else ():
             for _ in range(source.randrange(8)):
                 row: Row = (case, *(_value(source, c.type) for c in type_.columns[1:]))
@@ -311,11 +311,22 @@ def random_world(spark: SparkSession, seed: int, cases: int = CASES) -> World:
             own.append(
                 (("error", f"22000 bad record {source.randrange(2)}"), source.randrange(TIMES), source.choice([-1, 1]))
             )
-        updates[id] = own
-        cells = [
-            (None,) * type_.arity + (time, diff, row[1]) if row[0] == "error" else (*_stored(row), time, diff, None)
-            for row, time, diff in own
-        ]
+    return updates
+
+
+def stored(updates: Sequence[Update], arity: int) -> list[tuple[Row, int, int, str | None]]:
+    """Returns updates as they are stored: data, time, diff and error."""
+    return [
+        ((None,) * arity, time, diff, row[1]) if row[0] == "error" else (_stored(row), time, diff, None)
+        for row, time, diff in updates
+    ]
+
+
+def random_world(spark: SparkSession, seed: int, cases: int = CASES) -> World:
+    updates = random_histories(seed, cases)
+    frames: dict[GlobalId, DataFrame] = {}
+    for id, type_ in TYPES.items():
+        cells = [(*row, time, diff, error) for row, time, diff, error in stored(updates[id], type_.arity)]
         frames[id] = spark.createDataFrame(cells, spark_schema(type_, type_.names))
     return World(updates, frames)
 

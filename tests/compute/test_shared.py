@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mz_dagster.compute.delta_join import DeltaJoinRendering
-from mz_dagster.compute.frame import spark_schema
-from mz_dagster.compute.render import Renderer
-from mz_dagster.compute.snapshot import snapshot
-from mz_dagster.compute.step_reads import StepReads
+from mz_dagster.compute.algebra.frame import spark_schema
+from mz_dagster.compute.lookups.step_reads import StepReads
+from mz_dagster.compute.snapshot.content import snapshot
+from mz_dagster.compute.spark.delta_join import DeltaJoinRendering
+from mz_dagster.compute.walk.render import Renderer
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import (
     DeltaJoin,
@@ -110,7 +110,8 @@ def test_what_a_step_shares_is_there_until_it_is_over(spark: SparkSession) -> No
 
 
 def test_equal_joins_of_a_collection_are_rendered_once(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mz_dagster.compute import render
+    from mz_dagster.compute.spark import content
+    from mz_dagster.compute.spark import updates as updates_module
 
     frame, rendered = reading(spark), []
 
@@ -119,7 +120,8 @@ def test_equal_joins_of_a_collection_are_rendered_once(spark: SparkSession, monk
             rendered.append(node)
             super().__init__(node)
 
-    monkeypatch.setattr(render, "DeltaJoinRendering", Counted)
+    for module in (content, updates_module):
+        monkeypatch.setattr(module, "DeltaJoinRendering", Counted)
     node = UnionAll((only(JOIN, 0), NegateAll(only(JOIN, 3), ONE)), ONE)
 
     def read(id: GlobalId, lower: int | None, upper: int, where: Sequence[Scalar]) -> DataFrame:

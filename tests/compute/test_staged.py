@@ -19,12 +19,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as sf
 
-from mz_dagster.compute.frame import META, positional, spark_schema
-from mz_dagster.compute.gathered import TOO_MANY_ELEMENTS
-from mz_dagster.compute.lookup_keys import fetched, key_schema
-from mz_dagster.compute.render import Renderer
-from mz_dagster.compute.staged import RETRACTION, staged_updates
-from mz_dagster.compute.state import FrameState, OwnState
+from mz_dagster.compute.algebra.frame import META, positional, spark_schema
+from mz_dagster.compute.lookups.lookup_keys import fetched, key_schema
+from mz_dagster.compute.spark.staged import RETRACTION, staged_updates
+from mz_dagster.compute.spark.state import FrameState, OwnState
+from mz_dagster.compute.spark.tournament.gathered import TOO_MANY_ELEMENTS
+from mz_dagster.compute.walk.render import Renderer
 from mz_dagster.errors import InternalError
 from mz_dagster.formalism import NATURAL, Antichain, GlobalId, Ptvc, Timeline, consolidate
 from mz_dagster.formalism import Update as FormalUpdate
@@ -298,7 +298,9 @@ class Life:
         check_levels(self._node, state, ARITY)
 
 
-@pytest.mark.parametrize("shape", FEW)
+@pytest.mark.parametrize(
+    "shape", [pytest.param(one, marks=pytest.mark.deep if one == "gathered" else ()) for one in FEW]
+)
 def test_the_state_is_the_tournament_recomputed(spark: SparkSession, shape: str) -> None:
     Life(spark, SHAPES[shape], seed=len(shape)).run()
 

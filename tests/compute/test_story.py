@@ -7,13 +7,13 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 
 from mz_dagster.adapter import Connection, Engine, Isolation, Project
+from mz_dagster.budget import Budget, budget_of
 from mz_dagster.catalog import NO_ROWS
-from mz_dagster.compute import CollectionStep, Outcome, Stepper, StepReport, few_operators
+from mz_dagster.compute import CollectionStep, Outcome, Stepper, StepReport
 from mz_dagster.errors import OperationalError
 
 TIMELINE = "default"
@@ -47,7 +47,7 @@ def step(connection: Connection, spark: Any, lines: list[str], **options: Any) -
     tick = engine.poll(TIMELINE).tick
     assert tick is not None
     stepper = Stepper(engine.catalog, spark, holder="a test", local=engine.shards, **options)
-    with patch.object(few_operators, "MOST_CHANGES", 0):
+    with budget_of(Budget(evaluated_updates=0)):
         return stepper.run(engine.graph(TIMELINE), tick, progress=lines.append)
 
 

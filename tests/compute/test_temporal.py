@@ -16,15 +16,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from mz_dagster.compute.few_temporal import few_temporal, is_temporal_here
-from mz_dagster.compute.frame import META, spark_schema
-from mz_dagster.compute.state import FrameState
-from mz_dagster.compute.temporal import temporal_snapshot, temporal_updates
+from mz_dagster.compute.algebra.frame import META, spark_schema
+from mz_dagster.compute.local.temporal import can_filter
+from mz_dagster.compute.local.temporal import temporal_updates as local_updates
+from mz_dagster.compute.spark.state import FrameState
+from mz_dagster.compute.spark.temporal import temporal_snapshot, temporal_updates
 from mz_dagster.formalism import NATURAL, Antichain, CollectionVersion, GlobalId, Timeline, Tvc, Update, compact_updates
 from mz_dagster.plan.physical import ReadCollection, TemporalState
 from mz_dagster.plan.scalar import Call, ColumnRef, Scalar
 from mz_dagster.plan.types import BOOL, INT4, INT8, MZ_TIMESTAMP, Column, RelationType
-from mz_dagster.storage.local_shards import update_table, without_error_data
+from mz_dagster.storage.arrow_schema import update_table, without_error_data
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -204,12 +205,12 @@ def test_the_state_is_what_the_formalism_says_at_every_time(spark: SparkSession,
 @pytest.mark.parametrize("name", SHAPES)
 def test_so_it_is_if_few_updates_are_computed_in_this_process(name: str, seed: int) -> None:
     node = node_of(SHAPES[name])
-    assert is_temporal_here(node)
+    assert can_filter(node)
 
     def advance(
         changes: list[tuple[Row, int, int]], own: list[tuple[Row, int, int]], lower: int, upper: int
     ) -> list[Update[Row, int]]:
-        return listed(few_temporal(table_of(INPUT, changes), table_of(STATE, own), node, lower, upper))
+        return listed(local_updates(table_of(INPUT, changes), table_of(STATE, own), node, lower, upper))
 
     def begin(content: list[tuple[Row, int, int]], as_of: int) -> list[Update[Row, int]]:
         return advance(content, [], as_of, as_of + 1)

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mz_dagster.compute.frame import DIFF, ERROR, ensure_exact, positional, spark_type
-from mz_dagster.compute.versions import Shape
-from mz_dagster.compute.window_positions import has_distance
-from mz_dagster.compute.windowed import windowed
+from mz_dagster.compute.algebra.frame import DIFF, ERROR, ensure_exact, positional, spark_type
+from mz_dagster.compute.spark.tournament.versions import Shape
+from mz_dagster.compute.spark.window.positions import has_distance
+from mz_dagster.compute.spark.window.windowed import windowed
 from mz_dagster.plan.physical import Windowed
 from mz_dagster.plan.relation import (
     ColumnOrder,

@@ -19,7 +19,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,10 +26,12 @@ import pytest
 from pyspark.sql import functions as sf
 
 from mz_dagster.adapter import Connection, Engine, Isolation, Project
+from mz_dagster.budget import Budget, budget_of
 from mz_dagster.catalog import Seal, Sealed
 from mz_dagster.compute import CollectionStep, Outcome
 from mz_dagster.formalism import Antichain
 from mz_dagster.storage import BatchWriter
+from tests.budgets import SetBudget
 
 if TYPE_CHECKING:
     from _pytest.mark import ParameterSet
@@ -39,13 +40,17 @@ if TYPE_CHECKING:
     from mz_dagster.storage.spark import SparkConfig
 
 TIMELINE = "default"
-#: The constants that are a tenth as large where the rows are a tenth as many.
-SIZES = {
-    "mz_dagster.storage.clustering": ("CLUSTER_ABOVE", "ROWS_PER_BUCKET"),
-    "mz_dagster.compute.step_reads": ("WORTH_ROWS",),
-    "mz_dagster.compute.few_updates": ("FEW", "FEW_AT_FIRST"),
-    "mz_dagster.adapter.engine": ("SMALL",),
-}
+#: The thresholds that are a tenth as large where the rows are a tenth as many.
+SIZES = (
+    "clustered_rows",
+    "bucket_rows",
+    "inlined_rows",
+    "unbounded_rows",
+    "pruned_rows",
+    "written_updates",
+    "first_updates",
+    "small_rows",
+)
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -130,13 +135,12 @@ def world(
 ) -> Iterator[World]:
     spark = request.getfixturevalue("spark")
     project = Project.load(tmp_path_factory.mktemp("work"))
-    with pytest.MonkeyPatch.context() as patch:
-        for name, constants in SIZES.items():
-            module = import_module(name)
-            for constant in constants:
-                patch.setattr(module, constant, getattr(module, constant) * request.param // 1_000_000)
-        with Connection(Engine(project, spark=spark_config), Isolation.STRICT_SERIALIZABLE) as connection:
-            yield World(connection, spark, request.param)
+    sizes = {name: getattr(Budget(), name) * request.param // 1_000_000 for name in SIZES}
+    with (
+        budget_of(Budget(**sizes)),
+        Connection(Engine(project, spark=spark_config), Isolation.STRICT_SERIALIZABLE) as connection,
+    ):
+        yield World(connection, spark, request.param)
 
 
 SMALL_GROUPS = "OPTIONS (AGGREGATE INPUT GROUP SIZE = 10)"
@@ -214,14 +218,9 @@ PRUNED = {
 
 
 @pytest.mark.deep
-def test_pruned_lookups_change_no_result(
-    tmp_path: Path, spark_config: SparkConfig, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pruned_lookups_change_no_result(tmp_path: Path, spark_config: SparkConfig, set_budget: SetBudget) -> None:
     """Every batch that a compaction writes is laid out, in files of a few rows, and every lookup is pruned."""
-    for name, constants in SIZES.items():
-        for constant in constants:
-            least = {"ROWS_PER_BUCKET": 4, "WORTH_ROWS": -1}.get(constant, 0)
-            monkeypatch.setattr(import_module(name), constant, least)
+    set_budget(**(dict.fromkeys(SIZES, 0) | {"bucket_rows": 4, "pruned_rows": -1}))
     chosen = random.Random(3)
     project = replace(Project.load(tmp_path), retention_ms=0)
     with Connection(Engine(project, spark=spark_config), Isolation.STRICT_SERIALIZABLE) as connection:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,14 +18,21 @@ from typing import Any
 import pytest
 
 from mz_dagster.adapter import Engine, Project, Session
+from mz_dagster.budget import EngineSetting
 from mz_dagster.compute import Outcome
 from mz_dagster.storage.spark import SparkConfig
 from sensors.feed import SOURCES, Feed
 from tests.demo.reference import Reference
 
 ROOT = Path(__file__).resolve().parents[2]
-#: How many days are replayed.
-DAYS = (3, pytest.param(20, marks=pytest.mark.deep))
+#: How many days are replayed, and who computes.
+REPLAYS = (
+    (3, EngineSetting.AUTO),
+    pytest.param(1, EngineSetting.SPARK, marks=pytest.mark.deep),
+    (3, EngineSetting.LOCAL),
+    pytest.param(5, EngineSetting.SPARK, marks=pytest.mark.deep),
+    pytest.param(20, EngineSetting.AUTO, marks=pytest.mark.deep),
+)
 #: Ticks after which batches are merged, so that later steps and reads go over merged ones.
 COMPACTED = (1, 3, 7, 14)
 #: Days on which nothing is stepped, so that the next step covers several ticks at once.
@@ -58,8 +66,11 @@ def counted(rows: Iterable[tuple[Any, ...]]) -> Rows:
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("days", DAYS)
-def test_every_view_is_its_query_at_every_tick(project: Project, spark_config: SparkConfig, days: int) -> None:
+@pytest.mark.parametrize(("days", "computes"), REPLAYS)
+def test_every_view_is_its_query_at_every_tick(
+    project: Project, spark_config: SparkConfig, days: int, computes: EngineSetting
+) -> None:
+    project = replace(project, engine=computes)
     feed, reference = Feed(project.root / "landing"), Reference(project.root / "landing")
     ticks: list[int] = []
     expected: list[dict[str, Rows]] = []
@@ -81,7 +92,9 @@ def test_every_view_is_its_query_at_every_tick(project: Project, spark_config: S
             if day in SKIPPED:
                 continue
             report = engine.step("feed", poll.tick)
-            assert not report.failures, report.failures
+            assert report.failures == (), report.failures
+            if computes is EngineSetting.SPARK:
+                assert all(one.spark_because for one in report.collections if one.outcome is Outcome.ADVANCED)
             for name, rows in expected[-1].items():
                 assert rows_at(session, name, poll.tick) == rows, f"{name} on day {day}"
             if day > 1:

@@ -15,6 +15,14 @@ from tests.oracle.expressions import EXTREMES, INTEGERS, Column, Expr, Scalars, 
 from tests.oracle.scope import Query, Scope
 from tests.oracle.subqueries import Subqueries
 
+#: Types whose equal values may be stored differently, and samples of them.
+_MANIFOLD = ("interval", "real", "double precision")
+_SAMPLES = (
+    "(SELECT * FROM (VALUES ('1'::jsonb), ('1.0'), ('[1.50]'), ('[1.5]'), (NULL), ('1')) AS s (v))",
+    "(SELECT * FROM (VALUES ('1 mon'::interval), ('30 days'), ('720:00'), (NULL), ('1 day')) AS s (v))",
+    "(SELECT * FROM (VALUES ('0'::float8), ('-0'), ('NaN'), (NULL), ('0')) AS s (v))",
+)
+
 #: Makes a FROM of up to so many relations, whose aliases begin with a letter.
 MakeScope = Callable[[int, str], Scope]
 
@@ -44,6 +52,7 @@ class Shapes:
             "subquery": (5, self._with_subqueries),
             "lateral": (2, self._lateral),
             "table function": (2, self._table_function),
+            "by representation": (2, self._by_representation),
         }
 
     def query(self) -> Query:
@@ -303,6 +312,26 @@ class Shapes:
         items = [*self._items(joined, 2), Expr(f"⟦{len(scope.columns)}⟧", column.type, column.bound)]
         listed = ", ".join(f"{joined.spell(one)} AS c{i}" for i, one in enumerate(items))
         return self._made(f"SELECT {listed} FROM {text}{self._where(joined)}", items, joined)
+
+    def _by_representation(self) -> Query:
+        """Returns what tells equal values apart that are stored differently: 0 and -0, a month and 30 days."""
+        source, scope = self._source, self._scope(1, "t")
+        found = [s for s, one in zip(scope.spelled, scope.columns, strict=True) if one.type in _MANIFOLD]
+        table = f"(SELECT {source.choice(found)} AS v FROM {scope.text})" if found else source.choice(_SAMPLES)
+        x, y = f"{table} AS x", f"{table} AS y"
+        shown, other = "CAST(x.v AS text)", "CAST(y.v AS text)"
+        join = source.choice(("LEFT", "RIGHT", "FULL", "LEFT"))
+        text = source.choice(
+            (
+                f"SELECT {shown} AS c0, {other} AS c1 FROM {x} {join} JOIN {y} ON x.v = y.v AND {shown} < {other}",
+                f"SELECT {shown} AS c0, (SELECT max({other}) FROM {y} WHERE {other} < {shown}) AS c1 FROM {x}",
+                f"SELECT {shown} AS c0, CASE WHEN (SELECT count(*) FROM {y} WHERE y.v = x.v) = 1 THEN"
+                f" (SELECT {other} FROM {y} WHERE y.v = x.v) ELSE {shown} END AS c1 FROM {x}",
+                f"SELECT {shown} AS c0, coalesce({shown}, (SELECT 'b' FROM {y} WHERE y.v = x.v)) AS c1 FROM {x}",
+            )
+        )
+        columns = (Column("c0", "text"), Column("c1", "text"))
+        return Query(text, columns, True, True, temporal=bool(found) and scope.temporal)
 
     def _set_of(self, scope: Scope) -> tuple[str, Column]:
         """Returns a call that makes rows of a row, and their column."""

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mz_dagster import MzDagsterTranslator, MzResource, Project, StepResult, build_mz_asset_specs, mz_assets
-from mz_dagster.adapter import ProjectObject, load_objects
+from mz_dagster.adapter import Engine, ProjectObject, load_objects
 from mz_dagster.adapter.annotations import MAX_KINDS, parse_annotations
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.orchestration import partition_key, partitions_of, tick_of
@@ -43,7 +43,7 @@ PRINTS_BUT_NO_BREAKS = st.text(st.characters(codec="utf-8", exclude_categories=(
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     """A project of two timelines, for which nothing is started."""
-    (tmp_path / "mz.toml").write_text("[project]\ntimeline = 'feed'\n")
+    (tmp_path / "mz.toml").write_text("[project]\ntimeline = 'feed'\n[timelines.other]\n")
     (tmp_path / "assets").mkdir()
     (tmp_path / "assets" / "orders.sql").write_text(SQL)
     return Project.load(tmp_path)
@@ -242,10 +242,27 @@ def test_an_unknown_timeline_is_refused_with_those_that_are_there(project: Proje
     assert caught.value.hint == 'Its timelines are "feed", "other".'
 
 
-def test_views_over_two_timelines_are_refused(project: Project) -> None:
+def test_views_over_two_timelines_are_refused_and_told(project: Project, caplog: pytest.LogCaptureFixture) -> None:
+    before = set(by_name(build_mz_asset_specs(project)))
     (project.assets / "both.sql").write_text("CREATE MATERIALIZED VIEW b AS SELECT id FROM orders, notes")
-    with pytest.raises(ProgrammingError, match="two timelines"):
-        build_mz_asset_specs(project)
+    assert set(by_name(build_mz_asset_specs(project))) == before
+    assert "two timelines" in caplog.text
+
+
+def test_a_bad_file_is_the_fault_of_its_asset_alone(project: Project) -> None:
+    with Engine(project) as engine:
+        engine.apply()
+    before = by_name(build_mz_asset_specs(project))
+    path = project.assets / "orders.sql"
+    path.write_text(SQL + "\nCREATE VIEW notes_too AS SELECT nothing FROM notes;\n")
+    assert by_name(build_mz_asset_specs(project)).keys() == before.keys()
+    path.write_text(SQL.replace("twice, city FROM named", "twice, town FROM named"))
+    after = by_name(build_mz_asset_specs(project))
+    assert after.keys() == before.keys()
+    assert "orders.sql:" in str(after["ordered"].description)
+    assert "orders.sql:" in str(after["ordered"].metadata["mz/fault"].value)
+    assert after["ordered"].deps == before["ordered"].deps
+    assert "mz/fault" not in after["orders"].metadata
 
 
 def test_the_op_takes_tags_a_pool_and_a_retry_policy(project: Project) -> None:

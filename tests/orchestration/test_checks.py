@@ -26,7 +26,7 @@ from mz_dagster.storage import compare_and_append, update_table
 
 TIMELINE = "default"
 KEY = dg.AssetKey("t")
-ALL = {"since_le_upper", "frontiers_monotone", "not_ahead_of_inputs", "no_errors"}
+ALL = {"since_le_upper", "frontiers_monotone", "not_ahead_of_inputs", "goes_on", "no_errors"}
 SQL = """
 CREATE TABLE t (a integer, b text);
 CREATE MATERIALIZED VIEW v AS SELECT b, count(*) AS n FROM t GROUP BY b;
@@ -232,3 +232,17 @@ def test_what_cannot_be_checked_yet_says_why_and_stops_no_other(
     assert audit.description is not None
     assert "could not be made" in audit.description
     assert "HINT" in audit.description
+
+
+def test_what_the_files_say_wrong_of_an_asset_is_a_warning_of_its_check(
+    connection: Connection, definitions: dg.Definitions
+) -> None:
+    path = connection.engine.project.assets / "t.sql"
+    path.write_text(SQL.replace("SELECT b, count(*)", "SELECT c, count(*)"))
+    with dg.DagsterInstance.ephemeral() as instance:
+        done = definitions.resolve_job_def("frontier_checks").execute_in_process(instance=instance)
+        found = {(str(one.asset_key.path[-1]), one.check_name): one for one in done.get_asset_check_evaluations()}
+    assert found["t", "goes_on"].passed
+    wrong = found["v", "goes_on"]
+    assert (wrong.passed, wrong.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert "t.sql:3:" in str(wrong.description)

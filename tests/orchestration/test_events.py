@@ -26,6 +26,7 @@ NUMBERS = {
     "mz/errors",
     "mz/bytes",
     "mz/batches",
+    "mz/handovers",
     "mz/spark_s",
 }
 

@@ -12,7 +12,6 @@ from mz_dagster.catalog import Led
 from mz_dagster.clock import SystemClock
 from mz_dagster.orchestration import partition_key, partitions_of, runs
 from mz_dagster.orchestration.recording import Recorded, asset_rows, asset_specs, live_ticks, unrecorded
-from mz_dagster.storage.source.errors import SourceUnreadable
 
 RETENTION = "mz_retention_feed"
 Mint = Callable[..., None]
@@ -205,17 +204,45 @@ def test_a_run_whose_worker_vanished_with_its_machine_counts_as_lost_after_a_whi
         assert "is live" in look().skip_message
 
 
-def test_a_source_that_cannot_be_polled_leaves_open_ticks_requested_and_then_fails_the_evaluation(
+def test_a_source_that_cannot_be_polled_stays_behind_alone_and_its_check_says_so_until_it_heals(
     engine: Engine, mint: Mint, quiet: Project, look: Callable[..., Any]
 ) -> None:
     mint(1000)
-    (quiet.root / "landing" / "b").rmdir()
-    (quiet.root / "landing" / "b").write_text("no folder")
+    folder = quiet.root / "landing" / "a"
+    folder.rmdir()
+
+    def told(result: Any) -> dict[str, tuple[bool, str]]:
+        checks = [one for one in result.asset_events if isinstance(one, dg.AssetCheckEvaluation)]
+        assert {one.check_name for one in checks} <= {"goes_on"}
+        return {one.asset_key.to_user_string(): (one.passed, one.description or "") for one in checks}
+
+    found = look()
+    assert found.run_requests
+    said = told(found)
+    assert said.keys() == {"a", "doubled"}
+    assert not said["a"][0]
+    assert "does not exist" in said["a"][1]
+    assert not said["doubled"][0]
+    assert 'waits for "a"' in said["doubled"][1]
+    assert [one.name for one in engine.step("feed", 1000).failures] == ["a"]
+    found = look()
+    assert told(found) == {}, "told once"
+    recorded = [one.asset_key for one in found.asset_events if isinstance(one, dg.AssetMaterialization)]
+    assert recorded == [dg.AssetKey("b")]
+    folder.mkdir()
+    found = look()
+    assert {passed for passed, _ in told(found).values()} == {True}
+    assert found.run_requests
+    assert not engine.step("feed", 1000).failures
+
+
+def test_a_file_that_is_wrong_keeps_nothing_that_was_applied_from_being_advanced(
+    engine: Engine, mint: Mint, quiet: Project, look: Callable[..., Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    (quiet.root / "assets" / "wrong.sql").write_text("CREATE MATERIALIZED VIEW wrong AS SELECT nothing FROM a")
+    mint(1000)
     assert look().run_requests
-    engine.step("feed", 1000)
-    assert look().asset_events
-    with pytest.raises(SourceUnreadable, match="HINT"):
-        look()
+    assert "wrong.sql:1" in caplog.text
 
 
 def test_retention_forgets_and_prunes_partitions_and_tells_of_it(

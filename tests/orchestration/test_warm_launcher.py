@@ -17,7 +17,7 @@ from dagster._core.launcher import LaunchRunContext, WorkerStatus
 from mz_dagster.errors import OperationalError
 from mz_dagster.orchestration.warm_launcher import WarmRunLauncher
 from mz_dagster.orchestration.warm_process import WORKER_TAG
-from mz_dagster.storage.spark.process import ProcessIdentity
+from mz_dagster.process import ProcessIdentity
 
 SETTINGS = {
     "run_launcher": {"module": "mz_dagster.orchestration.warm_launcher", "class": "WarmRunLauncher"},

@@ -33,6 +33,8 @@ QUERIES = {
     "reduce": "SELECT b, count(*) AS n, count(c) AS m, sum(d) AS s, min(a) AS lo, max(a) AS hi, "
     "string_agg(c, ',' ORDER BY a) AS l, count(DISTINCT c) AS k FROM t GROUP BY b",
     "comparable_columns": "SELECT e - timestamp '2020-01-01' AS v, count(*) AS n FROM t GROUP BY 1",
+    "distinct_filtered": "SELECT b, string_agg(DISTINCT c, '-' ORDER BY c) FILTER (WHERE f) AS l, "
+    "count(DISTINCT d) AS n FROM t GROUP BY b",
     "reduce_all": "SELECT count(*) AS n, max(b) AS m FROM t WHERE f",
     "having": "SELECT b, count(*) AS n FROM t GROUP BY b HAVING b > 0 AND count(*) > 1",
     "top_k": "SELECT y.a, y.b FROM (SELECT a, b FROM t ORDER BY b DESC NULLS LAST, a LIMIT 2) y",

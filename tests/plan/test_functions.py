@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from decimal import Decimal
 
 import pytest
 
@@ -41,6 +42,7 @@ from mz_dagster.plan.types import (
     TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
+    UNCONSTRAINED,
     Kind,
     ScalarType,
     numeric,
@@ -159,10 +161,16 @@ def test_scales_are_fixed_when_bound(operator: str, left: int, right: int, scale
     assert resolved.result_type == numeric(scale)
 
 
-def test_a_scale_that_cannot_be_held_is_refused() -> None:
-    assert str(resolve_operator("*", [numeric(20), numeric(20)])).startswith("0A000 the product's scale, 40")
-    assert str(resolve_operator("/", [numeric(38), numeric(2)])).startswith("0A000 a quotient")
-    assert str(resolve_function("round", [numeric(4), INT4])).startswith("0A000 the number of digits")
+def test_what_has_no_scale_that_is_known_is_unconstrained() -> None:
+    found = [
+        resolve_operator("*", [numeric(20), numeric(20)]),
+        resolve_operator("/", [numeric(38), numeric(2)]),
+        resolve_function("round", [numeric(4), INT4]),
+        resolve_operator("+", [UNCONSTRAINED, INT4]),
+        resolve_operator("-", [numeric(2), Unknown("1e-39")]),
+        resolve_operator("/", [numeric(0), INT4], [Decimal(12345678901234567890), 123]),
+    ]
+    assert [isinstance(one, Resolved) and one.result_type for one in found] == [UNCONSTRAINED] * len(found)
     rounded = resolve_function("round", [numeric(4), INT4], [None, 1])
     assert isinstance(rounded, Resolved)
     assert rounded.result_type == numeric(1)

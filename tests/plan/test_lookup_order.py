@@ -1,12 +1,17 @@
 """The order in which a join looks up its inputs: by keys, and by sizes where they are known."""
 
+import sys
+from collections import Counter
+
+import pytest
+
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan import lower_to_maintained_plan, lower_to_snapshot_plan, optimize
-from mz_dagster.plan.lowering import ordered_by_size, snapshot_ordered_by_size
+from mz_dagster.plan.lowering import LookupOrders, ordered_by_size, snapshot_ordered_by_size
 from mz_dagster.plan.physical import DeltaJoin, Physical, collections_read, physical_inputs
 from mz_dagster.plan.relation import Filter, Get, Join, Project, Relation
 from mz_dagster.plan.rewriting import reference
-from mz_dagster.plan.scalar import Call, Literal
+from mz_dagster.plan.scalar import Call, Literal, Scalar, columns_of
 from mz_dagster.plan.types import BOOL, INT4, Column, RelationType
 
 SIZES = {"customer": 150_000, "orders": 1_500_000, "supplier": 10_000, "nation": 25}
@@ -92,3 +97,40 @@ def test_the_size_of_a_shared_subplan_is_estimated() -> None:
     (inner,), (outer,) = joins(ordered.shared[0].plan), joins(ordered.output)
     assert inner.first == 1
     assert orders_of(outer)["orders"] == ["shared:1", "shared:1"]
+
+
+@pytest.mark.parametrize("inputs", [4, 40])
+def test_ordering_a_join_looks_at_each_scalar_once(inputs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many inputs there are to choose from, and in however many terms."""
+    seen: Counter[Scalar] = Counter()
+
+    def counted(scalar: Scalar) -> frozenset[int]:
+        seen[scalar] += 1
+        return columns_of(scalar)
+
+    tables = tuple(table(f"t{n}", "id", "next", key=True) for n in range(inputs))
+    relation = joined(tables, *((2 * n + 1, 2 * n + 2) for n in range(inputs - 1)))
+    plan = lower_to_maintained_plan(relation, tuple(f"c{n}" for n in range(2 * inputs))).output
+    monkeypatch.setattr(sys.modules[LookupOrders.__module__], "columns_of", counted)
+    (join,) = joins(ordered_by_size(plan, lambda id: 1000 + int(id[1:])))
+    assert len(join.orders) == inputs
+    assert seen == {scalar: 1 for one in join.equivalences for scalar in one}
+
+
+def test_an_order_is_kept_while_sizes_stay_within_a_factor() -> None:
+    relation = joined((SUPPLIER, CUSTOMER, ORDERS, NATION), (2, 5), (1, 3, 6))
+    plan = lower_to_maintained_plan(relation, tuple("abcdefgh")).output
+    orders = LookupOrders()
+    view = GlobalId("view")
+    first = orders.ordered(view, plan, SIZES.__getitem__)
+    assert first == ordered_by_size(plan, SIZES.__getitem__)
+    assert orders.ordered(view, plan, (SIZES | {"orders": 2_500_000, "nation": 90}).__getitem__) is first
+    fewer = SIZES | {"customer": 20}
+    assert orders.ordered(view, plan, fewer.__getitem__) == ordered_by_size(plan, fewer.__getitem__) != first
+
+
+def test_another_plan_of_a_collection_is_ordered_for_itself() -> None:
+    view, orders = GlobalId("view"), LookupOrders()
+    for last in (ORDERS, CUSTOMER):
+        plan = lower_to_maintained_plan(joined((NATION, last), (0, 3)), tuple("abcd")).output
+        assert orders.ordered(view, plan, SIZES.__getitem__) == ordered_by_size(plan, SIZES.__getitem__)

@@ -30,9 +30,19 @@ def bind(files: Mapping[int, Sequence[BoundFile]]) -> tuple[Binding, ...]:
 
 
 def records(spark: SparkSession, source: FileSource, bindings: Sequence[Binding]) -> list[tuple[Any, ...]]:
-    """Returns `(tick, path, row, deleted, error, *data)` of every record in ingestion order."""
+    """Returns `(tick, path, row, deleted, error, *data)` of every record in ingestion order.
+
+    Both ways of reading give them, bit for bit.
+    """
     frame = source.read(spark, bindings)
-    names = [column.name for column in source.columns]
-    rows = frame.select("mz_timestamp", "mz_path", "mz_row", "mz_deleted", "mz_error", *names, "mz_block").collect()
-    ordered = sorted(rows, key=lambda row: (row["mz_timestamp"], row["mz_path"], row["mz_block"], row["mz_row"]))
-    return [tuple(row)[:-1] for row in ordered]
+    place = ["mz_timestamp", "mz_path", "mz_row"]
+    names = [*place, "mz_deleted", "mz_error", *(column.name for column in source.columns)]
+    found = frame.orderBy("mz_timestamp", "mz_path", "mz_block", "mz_row").select(*names).toArrow()
+    here = source.read_here(bindings).select(names)
+    wanted = here.schema
+    rows = [tuple(row.values()) for row in found.cast(wanted).to_pylist()]
+    local = [tuple(row.values()) for row in here.to_pylist()]
+    # Told apart by their texts, as 0.0 and -0.0 are.
+    for by_spark, by_us in zip(rows, local, strict=True):
+        assert repr(by_us) == repr(by_spark), "what is decoded in this process is another record"
+    return rows

@@ -1,14 +1,20 @@
-"""Every text of a table decodes to PostgreSQL's value, or to PostgreSQL's words; all in one Spark job."""
+"""Every text of a table decodes to PostgreSQL's value, or to PostgreSQL's words: by Spark, in one job, and in process.
+
+Of texts that nobody thought of both say the same.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
 import math
+import random
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from pyspark.sql import functions as F
 
+from mz_dagster.compute.algebra.frame import ensure_exact
 from mz_dagster.plan.types import (
     BOOL,
     BYTEA,
@@ -19,6 +25,7 @@ from mz_dagster.plan.types import (
     INT4,
     INT8,
     INTERVAL,
+    JSONB,
     MZ_TIMESTAMP,
     TEXT,
     TIME,
@@ -30,6 +37,8 @@ from mz_dagster.plan.types import (
     numeric,
 )
 from mz_dagster.storage.source.decode import decode, why_not
+from mz_dagster.storage.source.local.decode import decoded
+from tests.source.mutations import mutated
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -98,6 +107,10 @@ CASES: list[tuple[ScalarType, str | None, Any]] = [
     (numeric(2), "1e999999999", "22003 value overflows numeric format"),
     (numeric(2), "1e-999999999", "22003 value overflows numeric format"),
     (numeric(2), "1e-9999", Decimal("0.00")),
+    (numeric(2), "0e50", Decimal("0.00")),
+    (numeric(2), "-.0E-50", Decimal("0.00")),
+    (INT4, "7\u0085", syntax("integer", "7\u0085")),
+    (DATE, "2013-01-01\u2028", syntax("date", "2013-01-01\u2028", "22007")),
     (numeric(2), "Infinity", "22003 numeric field overflow"),
     (numeric(2), "NaN", syntax("numeric", "NaN")),
     (numeric(2), "1,000", syntax("numeric", "1,000")),
@@ -137,6 +150,9 @@ CASES: list[tuple[ScalarType, str | None, Any]] = [
     (TIMESTAMP, "2013-01-01T05:15", dt.datetime(2013, 1, 1, 5, 15)),
     (TIMESTAMP, "2013-01-01", dt.datetime(2013, 1, 1)),
     (TIMESTAMP, "2013-12-31 23:59:59.9999995", dt.datetime(2014, 1, 1)),
+    (TIMESTAMP, "9999-12-31 23:59:59.9999995", field("9999-12-31 23:59:59.9999995")),
+    (TIMESTAMPTZ, "9999-12-31 23:00:00-05", field("9999-12-31 23:00:00-05")),
+    (TIMESTAMPTZ, "0001-01-01 00:00:00+05", field("0001-01-01 00:00:00+05")),
     (TIMESTAMP, "2013-01-01 00:00:00.0000004", dt.datetime(2013, 1, 1)),
     (TIMESTAMP, "2013-01-01 00:00:00.25", dt.datetime(2013, 1, 1, 0, 0, 0, 250000)),
     (TIMESTAMP, "2013-03-10 02:30:00", dt.datetime(2013, 3, 10, 2, 30)),
@@ -190,3 +206,82 @@ def test_every_text_decodes_to_a_value_or_to_postgresqls_words(spark: SparkSessi
             wrong.append(f"{type_} {text!r}: {value!r} {error!r} instead of {expected!r}")
     assert not wrong, "\n".join(wrong)
     assert math.isnan(NAN)
+
+
+def test_every_text_decodes_so_in_this_process() -> None:
+    wrong = []
+    for type_ in dict.fromkeys(type_ for type_, _, _ in CASES):
+        cases = [(text, expected) for other, text, expected in CASES if other == type_]
+        values, faults = decoded(pa.array([text for text, _ in cases], pa.string()), type_)
+        for i, (text, expected) in enumerate(cases):
+            value = values[i].as_py()
+            is_error = isinstance(expected, str) and (type_.kind not in TEXTS or expected[:5] in ("22001", "22P02"))
+            if isinstance(value, dict):
+                value = tuple(value.values())
+            shown = repr if isinstance(value, float) else lambda one: one
+            same = value is None and faults.get(i) == expected if is_error else shown(value) == shown(expected)
+            if not same or (is_error or i in faults) != is_error:
+                wrong.append(f"{type_} {text!r}: {value!r} {faults.get(i)!r} instead of {expected!r}")
+    assert not wrong, "\n".join(wrong)
+
+
+#: Texts that most columns hold, and what is put into them.
+_SOUND: list[tuple[ScalarType, list[str]]] = [
+    (BOOL, ["true", "f", "YES", "off", "1"]),
+    (INT2, ["0", "-32768", "+7", "32767"]),
+    (INT4, ["12", "-2147483648", " 3 "]),
+    (INT8, ["9223372036854775807", "-1", "0009"]),
+    (MZ_TIMESTAMP, ["1385856000000", "+5"]),
+    (FLOAT4, ["1.5", "3.4028235e38", "1e-45", "-0", "16777217", "inf"]),
+    (FLOAT8, ["1.5", "1.7976931348623157e308", "5e-324", "0.1", "-.5e1", "NaN"]),
+    (numeric(2), ["1.005", "-12", "99999999999999999999999999999999999.994", ".5e3", "0e9"]),
+    (numeric(38), ["0.5", "1", "0.99999999999999999999999999999999999999"]),
+    (VARCHAR3, ["abc", "ab ", "abc  "]),
+    (CHAR3, ["a  ", "abc", "ab"]),
+    (UUID, ["a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", "{A0EEBC999C0B4EF8BB6D6BB9BD380A11}"]),
+    (BYTEA, ["\\x00ff", "\\x", "a\\\\b\\377é", "plain"]),
+    (DATE, ["2013-01-31", "2012-2-29", "0001-01-01", "9999-12-31"]),
+    (TIMESTAMP, ["2013-01-31 05:15:00.25", "2013-1-3T5:15", "2013-01-31", "2013-01-01 10:00:00.9999995 +05:30"]),
+    (TIMESTAMPTZ, ["2013-01-31T05:15:00Z", "2013-01-31 05:15:00.5-0830", "2013-01-31 05:15 +5", "2013-01-31"]),
+    (TIME, ["10:00", "1:2:3.5", "24:00"]),
+    (INTERVAL, ["1 mon -2 days 03:04:05.6", "P1DT2H", "3 hours"]),
+    (JSONB, ['{"a": [1.50, null], "b": "\\u00e9"}', "1e2", '"x"', "[]"]),
+]
+
+
+def _texts(rng: random.Random, sound: list[str], count: int) -> list[str]:
+    """Returns texts, some of them damaged; none that a line cannot hold."""
+    found = [*sound]
+    while len(found) < count:
+        text = mutated(rng, rng.choice(sound).encode()).decode("utf-8", "ignore")
+        if "\0" not in text:
+            found.append(text)
+    return found
+
+
+def test_damaged_texts_decode_alike_by_spark_and_in_this_process(spark: SparkSession) -> None:
+    ensure_exact(spark)
+    rng, count = random.Random(7), 400
+    columns = [_texts(rng, sound, count) for _, sound in _SOUND]
+    frame = spark.createDataFrame(
+        list(zip(range(count), *columns, strict=True)),
+        ", ".join(["i int", *(f"t{n} string" for n in range(len(_SOUND)))]),
+    )
+    values = [decode(F.col(f"t{n}"), type_).alias(f"v{n}") for n, (type_, _) in enumerate(_SOUND)]
+    decoded_too = frame.select("*", *values)
+    faults = [
+        F.when(F.col(f"v{n}").isNull(), why_not(F.col(f"t{n}"), type_)).alias(f"e{n}")
+        for n, (type_, _) in enumerate(_SOUND)
+    ]
+    found = decoded_too.select("i", *(f"v{n}" for n in range(len(_SOUND))), *faults).orderBy("i").toArrow()
+    wrong, refused = [], 0
+    for n, (type_, _) in enumerate(_SOUND):
+        by_us, why = decoded(pa.array(columns[n], pa.string()), type_)
+        by_spark = found.column(f"v{n}").cast(by_us.type).to_pylist()
+        for i, (text, ours, theirs) in enumerate(zip(columns[n], by_us.to_pylist(), by_spark, strict=True)):
+            fault = found.column(f"e{n}")[i].as_py()
+            refused += fault is not None
+            if (repr(ours), why.get(i)) != (repr(theirs), fault):
+                wrong.append(f"{type_} {text!r}: {ours!r} {why.get(i)!r} instead of Spark's {theirs!r} {fault!r}")
+    assert not wrong, "\n".join(wrong)
+    assert 0.2 < refused / (count * len(_SOUND)) < 0.8

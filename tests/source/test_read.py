@@ -6,6 +6,7 @@ import datetime as dt
 import json
 import random
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ import pytest
 from mz_dagster.catalog import BoundFile
 from mz_dagster.plan.types import (
     BYTEA,
+    DATE,
     FLOAT8,
     INT2,
     INT4,
@@ -83,7 +85,8 @@ UPSERT_LINES: list[tuple[str | bytes, tuple[Any, ...] | None]] = [
         r'{"key":{"k":6},"value":{"v":"q\"1, 2\\\" \u00e9 3\\","n":-0.5e1}}',
         (False, None, 6, 'q"1, 2\\" é 3\\', Decimal("-5.00")),
     ),
-    ('{"key":{"k":7},"value":{"v":{"z": [1, 2.50, "3"]},"n":0}}', (False, None, 7, '{"z":[1,2.50,"3"]}', Decimal(0))),
+    ('{"key":{"k":7},"value":{"v":{"z": [1, 2.50, "3"]},"n":0}}',
+     (False, None, 7, '{"z": [1, 2.50, "3"]}', Decimal(0))),
     ('{"key":{"k":8},"value":{"v":"null","n":123456789012345678901234567890.12}}',
      (False, None, 8, "null", Decimal("123456789012345678901234567890.12"))),
     ('{"key":{"k":9},"value":{"v":null,"n":1,"n":2}}', (False, None, 9, None, Decimal(2))),
@@ -271,6 +274,8 @@ def test_order_and_line_numbers_hold_in_split_files(spark: SparkSession, tmp_pat
         spark.conf.set(setting, str(before))
     assert len({row["mz_block"] for row in rows}) > 10, "nothing was split"
     assert [(row["mz_timestamp"], row["mz_path"], row["mz_row"], row["i"]) for row in rows] == sorted(wanted)
+    here = source.read_here(bind(files)).select(["mz_timestamp", "mz_path", "mz_row", "i"]).to_pylist()
+    assert [tuple(row.values()) for row in here] == sorted(wanted)
 
 
 def test_timestamps_with_zone_do_not_depend_on_this_machine(spark: SparkSession, tmp_path: Path) -> None:
@@ -283,12 +288,14 @@ def test_timestamps_with_zone_do_not_depend_on_this_machine(spark: SparkSession,
 def test_changed_bound_file_is_an_error_before_anything_is_read(spark: SparkSession, tmp_path: Path) -> None:
     source = FileSource(tmp_path, "*", "json", (Column("i", INT8),))
     bindings = bind({1: [drop(tmp_path, "a", '{"i": 1}')], 2: [drop(tmp_path, "b", '{"i": 2}')]})
-    drop(tmp_path, "b", '{"i": 3}')
-    with pytest.raises(BoundFileChanged, match='"b"'):
-        source.read(spark, bindings)
-    (tmp_path / "b").unlink()
-    with pytest.raises(BoundFileChanged, match="is gone"):
-        source.read(spark, bindings)
+    for read in (source.read_here, partial(source.read, spark)):
+        drop(tmp_path, "b", '{"i": 3}')
+        with pytest.raises(BoundFileChanged, match='"b"') as caught:
+            read(bindings)
+        assert str(caught.value.detail).startswith("Its SHA-256 was ")
+        (tmp_path / "b").unlink()
+        with pytest.raises(BoundFileChanged, match="is gone"):
+            read(bindings)
     drop(tmp_path, "b", '{"i": 2}')
     assert [row[-1] for row in records(spark, source, bindings)] == [1, 2]
 
@@ -297,6 +304,8 @@ def test_bound_parquet_file_that_is_none_is_named(spark: SparkSession, tmp_path:
     source = FileSource(tmp_path, "*", "parquet", (Column("i", INT8),))
     with pytest.raises(SourceUnreadable, match=r'"a\.parquet"'):
         source.read(spark, bind({1: [drop(tmp_path, "a.parquet", "text")]}))
+    with pytest.raises(SourceUnreadable, match=r'"a\.parquet"'):
+        source.read_here(bind({1: [drop(tmp_path, "a.parquet", "text")]}))
 
 
 def test_no_files_make_no_records(spark: SparkSession, tmp_path: Path) -> None:
@@ -305,3 +314,21 @@ def test_no_files_make_no_records(spark: SparkSession, tmp_path: Path) -> None:
     full = source.read(spark, bind({1: [drop(tmp_path, "b", "x")]}))
     assert [(f.name, f.dataType) for f in empty.schema] == [(f.name, f.dataType) for f in full.schema]
     assert empty.collect() == []
+
+
+def test_moments_of_parquet_are_of_the_years_that_sql_has(spark: SparkSession, tmp_path: Path) -> None:
+    columns = (Column("d", DATE), Column("t", TIMESTAMP))
+    days, micros = [2_932_896, 2_932_897, -719_163, 0], [0, 0, 0, 253_402_300_800_000_000]
+    pq.write_table(
+        pa.table({"d": pa.array(days, pa.int32()).cast(pa.date32()), "t": pa.array(micros, pa.timestamp("us"))}),
+        tmp_path / "f",
+    )
+    source = FileSource(tmp_path, "f", "parquet", columns)
+    found = records(spark, source, bind({1: [drop(tmp_path, "f", (tmp_path / "f").read_bytes())]}))
+    place = '22008 {0} out of range (file "f", row {1}, column "{2}")'
+    assert [row[4] for row in found] == [
+        None,
+        place.format("date", 2, "d"),
+        place.format("date", 3, "d"),
+        place.format("timestamp", 4, "t"),
+    ]

@@ -197,3 +197,17 @@ def test_a_zero_that_changes_its_sign_is_a_change(spark: SparkSession) -> None:
         (4, "-0.0", -1),
         (4, "1.0", 1),
     ]
+
+
+def test_keys_that_differ_in_the_sign_of_a_zero_are_one_key(spark: SparkSession) -> None:
+    found = [Record((1, tick, "x"), (tick, "f", 0, 0), (f"{tick}", w, None)) for tick, w in ((2, -0.0), (3, 0.0))]
+    records = spark.createDataFrame([record.as_row() for record in found], RECORDS)
+    before = spark.createDataFrame([(1, 1, "x", "1", 0.0, None), (1, 1, "x", "9", 9.0, None)], PRIOR)
+    asked = upsert.restrict_to(before, upsert.touched_keys(records, key=("w",)), key=("w",))
+    updates = upsert.updates(records, asked, columns=COLUMNS, key=("w",)).collect()
+    assert sorted((row.mz_timestamp, row.v, str(row.w), row.mz_diff) for row in updates) == [
+        (2, "1", "0.0", -1),
+        (2, "2", "-0.0", 1),
+        (3, "2", "-0.0", -1),
+        (3, "3", "0.0", 1),
+    ]

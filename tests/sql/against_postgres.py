@@ -6,9 +6,9 @@ import json
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, time
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 from mz_dagster.errors import Error
@@ -45,6 +45,10 @@ Transformed = Callable[[Relation], Relation]
 Data = dict[str, tuple[RelationType, list[tuple[Any, ...]]]]
 
 _SQL_TYPES = {numeric(2): "numeric(38,2)"}
+
+
+#: Has room for ten digits behind the longest numeric.
+_EXACT = Context(prec=60)
 
 
 def tables(seed: int) -> Data:
@@ -133,7 +137,7 @@ def ours(query: str, data: Data, transformed: Transformed = comparable_columns) 
     try:
         found = rows_of(transformed(bound.relation), collections)
     except Failed as failed:
-        return Answer(error=str(failed))
+        return Answer(types, error=str(failed))
     assert all(n >= 0 for n in found.values()), "a multiplicity is negative"
     for row in found:
         for column, one in zip(bound.relation.relation_type.columns, row, strict=True):
@@ -171,7 +175,7 @@ def normal(cell: Any) -> Any:
         case bool() | None | str():
             return cell
         case int() | float() | Decimal():
-            return f"{Decimal(str(cell)).quantize(Decimal('1e-10')) + 0:f}"
+            return f"{_EXACT.add(Decimal(str(cell)).quantize(Decimal('1e-10'), context=_EXACT), 0):f}"
         case Interval():
             return text_of_interval(cell)
         case date() | time():
@@ -204,6 +208,8 @@ def differences(
             mine, other = mine.unordered(), other.unordered()
         if mine.error and other.error:
             mine, other = Answer(error=mine.error[:5]), Answer(error=other.error[:5])
+        elif mine.error:
+            mine = replace(mine, types=())
         if mine != other:
             found.append(f"{query}\n   ours: {mine}\n theirs: {other}")
     return found

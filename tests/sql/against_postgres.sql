@@ -26,6 +26,7 @@ SELECT a, sum(b) FROM t GROUP BY a HAVING sum(b) > 1 ORDER BY sum(b) DESC, a
 SELECT a FROM t GROUP BY a ORDER BY count(*) DESC, a
 SELECT sum(a) + count(*) * 2 - max(b) FROM t
 SELECT CASE WHEN count(*) > 3 THEN c ELSE 'few' END FROM t GROUP BY c
+SELECT a, string_agg(DISTINCT c, '-' ORDER BY c DESC) FILTER (WHERE f), count(DISTINCT d) FROM t GROUP BY a
 SELECT string_agg(c, ',' ORDER BY id), string_agg(DISTINCT c, '-'), string_agg(c, '' ORDER BY c DESC, id) FROM t
 SELECT a, string_agg(c, ',' ORDER BY id) FILTER (WHERE f), string_agg(c, c ORDER BY id DESC), string_agg(DISTINCT c, '+' ORDER BY c DESC) FROM t GROUP BY a
 SELECT string_agg(c, NULL ORDER BY id) FROM t
@@ -179,3 +180,14 @@ SELECT c IS NULL, count(*) FROM t GROUP BY GROUPING SETS (ROLLUP (c IS NULL), CU
 SELECT a, a AS y, sum(b) FROM t GROUP BY ROLLUP (a)
 SELECT 1 AS x, a, sum(b) FROM t GROUP BY 1, ROLLUP (a)
 SELECT a AS x, a AS y, count(*) FROM t GROUP BY x, y
+WITH x AS (WITH y AS (SELECT a, id FROM t WHERE id < 9) SELECT a FROM y) SELECT x.a, count(*) FROM x GROUP BY x.a
+WITH w AS (SELECT 1 AS one), x (m) AS (WITH y AS (SELECT max(id) AS n FROM t) SELECT n FROM y UNION ALL SELECT one FROM w) SELECT m + one FROM x, w
+WITH c (f) AS (VALUES (42)) VALUES ((SELECT f FROM c)), (1)
+WITH x AS (SELECT 1 AS n) (SELECT n FROM x UNION ALL SELECT 3) ORDER BY n DESC LIMIT 1
+WITH x AS (SELECT 1 AS n) (SELECT n FROM x) UNION ALL (WITH x AS (SELECT n + 1 AS n FROM x) SELECT n FROM x)
+WITH x AS (SELECT count(*) AS n FROM t) SELECT (WITH y AS (SELECT n + 1 AS m FROM x) SELECT m FROM y) FROM x
+SELECT t.id FROM t WHERE t.id IN (WITH y AS (WITH z AS (SELECT id FROM t ORDER BY id LIMIT 3) SELECT id + 1 AS i FROM z) SELECT i FROM y)
+SELECT -2147483648 AS a, -(2147483648) AS b, - -2147483648 AS c, -((2147483648)) AS d, -(-(2147483648)) AS e
+SELECT -9223372036854775808 AS a, -(9223372036854775808) AS b, -9223372036854775809 AS c, - -9223372036854775808 AS d
+SELECT -(2147483648) - id FROM t
+SELECT '-1e-38'::numeric AS a, '1e-39'::numeric(10, 2) AS b, '0e-50'::numeric AS c, '{-1e-38, 2e-38}'::numeric[] AS d

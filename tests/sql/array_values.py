@@ -83,6 +83,7 @@ STRICT: dict[str, Callable[..., Any]] = {
     "array_contains": lambda call, a, b: None not in b and set(b) <= set(a),
     "array_contained": lambda call, a, b: None not in a and set(a) <= set(b),
     "array_overlaps": lambda call, a, b: bool(set(a) & set(b) - {None}),
+    "is_among": lambda call, value, array: value in array or (None if None in array else False),
     "eq_array": lambda call, a, b: key_of(a) == key_of(b),
     "ne_array": lambda call, a, b: key_of(a) != key_of(b),
     "lt_array": lambda call, a, b: key_of(a) < key_of(b),

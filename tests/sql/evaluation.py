@@ -8,11 +8,12 @@ are in no order: the queries asked have none where that matters.
 from __future__ import annotations
 
 import math
+import re
 import struct
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime, time, timedelta
-from decimal import ROUND_HALF_UP, Decimal, localcontext
+from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
 from typing import Any
 
 from mz_dagster.plan.functions.evaluation import value_of
@@ -51,6 +52,10 @@ from tests.sql import array_values, jsonb_values, string_values
 
 class Failed(Exception):
     """Is an error of the data."""
+
+
+#: Has room for sums of the longest numerics.
+_EXACT = Context(prec=200)
 
 
 def rows_of(relation: Relation, collections: Mapping[str, Rows]) -> Rows:
@@ -142,6 +147,8 @@ def _cast(found: Any, target: ScalarType) -> Any:
             if not math.isfinite(found):
                 raise Failed("22003")
             return _fitted(round(found), target)
+        case Kind.INT2 | Kind.INT4 | Kind.INT8 if isinstance(found, str) and not re.fullmatch(r"\s*[-+]?\d+\s*", found):
+            raise Failed("22P02")
         case Kind.INT2 | Kind.INT4 | Kind.INT8:
             return _fitted(int(_rounded(Decimal(found), 0)), target)
         case Kind.NUMERIC:
@@ -177,20 +184,44 @@ def value(scalar: Scalar, row: Row) -> Any:
             return scalar.value
         case If():
             return value(scalar.then if value(scalar.condition, row) is True else scalar.otherwise, row)
+        case Call(function="without_error"):
+            try:
+                return value(scalar.arguments[0], row)
+            except Failed:
+                return None
+        case Call(function="error_of"):
+            try:
+                value(scalar.arguments[0], row)
+            except Failed as failed:
+                return str(failed)
+            return None
+        case Call(function="and" | "or" | "coalesce"):
+            return _lazily(scalar, row)
         case Call():
             return _called(scalar, [value(one, row) for one in scalar.arguments])
         case _:
             raise NotImplementedError(scalar)
 
 
+def _lazily(call: Call, row: Row) -> Any:
+    """Returns the value of a function that some arguments decide whatever the others are, errors included."""
+    if call.function == "coalesce":
+        return next((found for one in call.arguments if (found := value(one, row)) is not None), None)
+    decides, found, failure = call.function == "or", set[bool | None](), None
+    for one in call.arguments:
+        try:
+            found.add(value(one, row))
+        except Failed as failed:
+            failure = failure or failed
+    if failure is not None and decides not in found:
+        raise failure
+    return decides if decides in found else None if None in found else not decides
+
+
 def _called(call: Call, arguments: list[Any]) -> Any:
     name = call.function
     first: Any = arguments[0] if arguments else None
     match name:
-        case "and":
-            return False if False in arguments else None if None in arguments else True
-        case "or":
-            return True if True in arguments else None if None in arguments else False
         case "is_null" | "is_not_null":
             return (first is None) is (name == "is_null")
         case "is_true" | "is_not_true":
@@ -204,15 +235,13 @@ def _called(call: Call, arguments: list[Any]) -> Any:
             elif call.arguments[0].type.kind is Kind.JSONB and None not in arguments:
                 same = PURE["eq_jsonb"](first, arguments[1])
             return same is (name == "is_not_distinct_from")
-        case "coalesce":
-            return next((one for one in arguments if one is not None), None)
         case "concat":
             return "".join(one for one in arguments if one is not None)
         case "greatest" | "least":
             extreme = max if name == "greatest" else min
             present = [one for one in arguments if one is not None]
             return extreme(present, key=_key, default=None)
-    if name == "error":
+    if name == "error" and first is not None:
         raise Failed(first[:5])
     try:
         if name in array_values.LENIENT:
@@ -271,6 +300,11 @@ def _called(call: Call, arguments: list[Any]) -> Any:
             with localcontext() as context:
                 context.prec = 200
                 return abs(first) % abs(second) * (1 if first >= 0 else -1)
+        case "high" | "low" if name.endswith("_part_numeric"):
+            return _part(name, first, call)
+        case "whole" if name == "whole_numeric":
+            scale = call.type.scale
+            return _fitted(_EXACT.add(_EXACT.multiply(first, _unit(scale) if scale <= 19 else 1), second), call.type)
         case "widened":
             return first if abs(first) < 10 ** (38 - call.type.scale) else None
         case "negate":
@@ -294,6 +328,20 @@ def _in_python(call: Call, arguments: list[Any]) -> Any:
     except SqlFailure as failure:
         raise Failed(str(failure)[:5]) from None
     return tuple(found) if isinstance(found, list) else found
+
+
+def _unit(scale: int) -> Decimal:
+    """Returns what the low part of a numeric is the remainder by."""
+    return Decimal(10) ** (19 - scale)
+
+
+def _part(name: str, value: Decimal, call: Call) -> Decimal:
+    scale = call.arguments[0].type.scale
+    low = _EXACT.remainder(value, _unit(scale))
+    if name == "low_part_numeric":
+        return low
+    high = _EXACT.subtract(value, low)
+    return _EXACT.divide(high, _unit(scale)) if scale <= 19 else high
 
 
 def _key(cell: Any) -> Any:

@@ -150,6 +150,14 @@ _VALUES = (
     "SELECT a FROM t WHERE b > (SELECT avg(x.b) FROM t x WHERE x.c = t.c)",
     "SELECT a FROM t WHERE (SELECT b FROM z) IS NULL",
     "SELECT a FROM t WHERE a = (SELECT b FROM z) OR b = 1",
+    # Several rows where nobody asks for the value.
+    "SELECT a, CASE WHEN (SELECT count(*) FROM u WHERE u.a = t.a) = 1 THEN (SELECT x FROM u WHERE u.a = t.a) END "
+    "FROM t",
+    "SELECT a, coalesce(b, (SELECT x FROM u WHERE u.a = t.a AND t.b IS NULL AND t.a = 9)) FROM t",
+    "SELECT a FROM t WHERE n >= 0 OR (SELECT x FROM u WHERE u.a <> t.a) = 1",
+    "SELECT w.a FROM (SELECT a, (SELECT x FROM u) AS x, (SELECT u.x FROM u WHERE u.a = t.a) AS y FROM t) w",
+    "SELECT (SELECT x FROM u), (SELECT u.x FROM u WHERE u.a <> z.a) FROM z",
+    "SELECT a, (SELECT CASE WHEN t.b > 9 THEN (SELECT x FROM u) ELSE max(v.k) END FROM v) FROM t",
     # Where they may stand.
     "SELECT a, count(*) FROM t GROUP BY a HAVING count(*) > (SELECT count(*) FROM u WHERE u.a = t.a)",
     "SELECT a, sum((SELECT count(*) FROM u WHERE u.a = t.a)) FROM t GROUP BY a",

@@ -1,4 +1,7 @@
-"""Random queries with groups, windows, set operations and limits, over the tables of `against_postgres.py`.
+"""Random queries over the tables of `against_postgres.py`.
+
+Of groups, windows, set operations and limits; of subqueries, some of which are not asked for by every row; of chains of
+outer joins, long lists, large numbers, and equal values that are stored differently.
 
 Every query has one right answer: where the order of rows matters, `id` makes it total.
 """
@@ -6,6 +9,7 @@ Every query has one right answer: where the order of rows matters, `id` makes it
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 
 _KEYS = ("a", "b", "c", "f", "e", "s", "d", "a + 1", "c IS NULL", "a % 2", "coalesce(b, 0)", "upper(c)")
@@ -34,6 +38,12 @@ class Queries:
             self.combined,
             self.limited,
             self.distinct_on,
+            self.asking,
+            self.guarded,
+            self.chained,
+            self.listed,
+            self.represented,
+            self.large,
         )
         return self.pick.choice(kinds)()
 
@@ -207,3 +217,178 @@ class Queries:
         order = ", ".join([*(self.key(one) for one in on), self.keys("id")])
         query = f"SELECT DISTINCT ON ({', '.join(on)}) id, a {self.source()} ORDER BY {order}"
         return f"SELECT x.id FROM ({query}) x" if self.pick.random() < 0.3 else query + self.maybe(" LIMIT 2")
+
+    def value(self, row: str) -> str:
+        """Returns a scalar subquery with one row at most for each row of `row`."""
+        tie = self.pick.choice(
+            [f"v.a = {row}.a", f"v.k > {row}.b", f"v.c = {row}.c", f"v.a = {row}.a AND v.k < 3", "true"]
+        )
+        what = self.pick.choice(
+            ["count(*)", "sum(v.k)", "max(v.c)", "min(v.a + v.k)", "count(DISTINCT v.a)", "bool_or(v.k > 1)"]
+        )
+        if self.pick.random() < 0.3:
+            return f"(SELECT v.k FROM v WHERE {tie} ORDER BY v.k, v.a, v.c LIMIT 1)"
+        return f"(SELECT {what} FROM v WHERE {tie})"
+
+    def asking(self) -> str:
+        """Returns a query with several scalar subqueries."""
+        items = [self.value("t") for _ in range(self.pick.randint(2, 5))]
+        where = self.maybe(f" WHERE coalesce({self.value('t')}::text, 'x') <> '1' OR t.a = 1")
+        if self.pick.random() < 0.3:
+            return f"SELECT x.n, count(*) FROM (SELECT {items[0]} AS n, {items[1]} AS m FROM t{where}) x GROUP BY x.n"
+        return f"SELECT t.id, {', '.join(items)} FROM t{where}"
+
+    def failing(self) -> str:
+        """Returns a subquery that fails for a row of which a is 0 or no number."""
+        return self.pick.choice(
+            [
+                "(SELECT 12 / t.a)",
+                "(SELECT max(12 / (v.a - v.a + t.a)) FROM v)",
+                "(SELECT v.k FROM v WHERE v.k <> t.b)",
+                "(SELECT sum(12 / v.a) FROM v WHERE v.a = t.a)",
+                "(SELECT count(*) FROM v WHERE v.a = t.a AND 12 / v.a > 2)",
+                "(SELECT v.k FROM v WHERE v.a = t.a ORDER BY 12 / v.a, v.k LIMIT 1)",
+                "(SELECT (t.b::text || t.c)::integer)",
+                "(SELECT max(q) FROM (SELECT ntile(v.a) OVER (ORDER BY v.k DESC) AS q FROM v WHERE v.k = t.a) s)",
+                "(SELECT sum(q) FROM (SELECT nth_value(v.k, v.a) OVER (ORDER BY v.k) AS q FROM v WHERE v.k = t.b) s)",
+                "(SELECT sum((v.k || 'e307')::float8) FROM v WHERE v.a = t.a)",
+                "(SELECT sum(DISTINCT (v.k || 'e307')::float8) FROM v)",
+                "(SELECT avg((v.k || 'e307')::float8) FROM v WHERE v.a = t.a)",
+                "(SELECT sum(DISTINCT 12.0 / v.a) + count(DISTINCT v.k) FROM v WHERE v.a = t.a)",
+            ]
+        )
+
+    def guarded(self) -> str:
+        """Returns a query with subqueries that fail for rows that do not ask for them."""
+        value, other = self.failing(), self.value("t")
+        never = self.pick.choice(["t.id < 0", "t.a IS NULL AND t.a = 1", "t.id > 99"])
+        item = self.pick.choice(
+            [
+                f"CASE WHEN {never} THEN {value} ELSE {self.pick.randint(0, 3)} END",
+                f"CASE WHEN t.id >= 0 THEN t.b WHEN {never} THEN {value} END",
+                f"coalesce(t.id, {value})",
+                f"coalesce(NULL, t.id, {value}, 1)",
+                f"{never} AND {value} = 1",
+                f"t.id >= 0 OR {value} > 0",
+                f"CASE WHEN {never} THEN EXISTS (SELECT 1 FROM v WHERE v.k = {value}) END",
+                f"CASE WHEN {never} THEN t.b IN (SELECT v.k + {value} FROM v) END",
+                f"CASE WHEN {never} THEN t.b NOT IN (SELECT v.k / {value} FROM v) END",
+                f"CASE WHEN {never} THEN (t.a, t.b) NOT IN (SELECT v.k, 12 / v.a FROM v) END",
+                f"CASE WHEN {never} THEN t.b > ALL (SELECT 12 / v.a + {value} FROM v) END",
+                f"CASE WHEN {never} THEN EXISTS (SELECT 1 FROM v JOIN z ON 12 / v.a = z.a + {value}) END",
+                "CASE WHEN t.a <> 0 THEN (SELECT 12 / t.a) END",
+                "CASE WHEN t.a > 0 THEN (SELECT max(12 / t.a + v.k) FROM v WHERE v.a = t.a) END",
+            ]
+        )
+        return f"SELECT t.id, {item}{self.maybe(f', {other}')} FROM t{self.maybe(f' WHERE {item} IS NOT NULL', 0.2)}"
+
+    def chained(self) -> str:
+        """Returns a chain of outer joins."""
+        joins, before = [], {"t": "t"}
+        for n in range(self.pick.randint(2, 4)):
+            left, name, table = self.pick.choice([*before]), f"x{n}", self.pick.choice(["v", "v", "z", "t"])
+            mine, other = (self.pick.choice(["a", "k" if one == "v" else "b"]) for one in (table, before[left]))
+            more = self.maybe(f" AND {name}.c <> 'x'") + self.maybe(f" AND {left}.a > 0")
+            kind = self.pick.choice(["LEFT", "LEFT", "LEFT", "LEFT" if more else "FULL", "INNER"])
+            joins.append(f"{kind} JOIN {table} {name} ON {name}.{mine} = {left}.{other}{more}")
+            before[name] = table
+        names = [*before]
+        shown = [f"{one}.a" for one in names] + [f"{names[-1]}.c"]
+        where = self.maybe(f" WHERE {self.pick.choice(names)}.a {self.pick.choice(['IS NULL', '> 0', 'IS NOT NULL'])}")
+        return f"SELECT {', '.join(shown)} FROM t {' '.join(joins)}{where}"
+
+    def listed(self) -> str:
+        """Returns a query with a long list, or many alternatives."""
+        kinds: list[tuple[str, Callable[[int], str]]] = [
+            ("a", str),
+            ("b", lambda n: str(n - 50)),
+            ("l", lambda n: str(n * 2**33)),
+            ("d", lambda n: f"{n}.{n % 100:02}"),
+            ("d", lambda n: f"{n}.5"),
+            ("c", lambda n: f"'{'xyZ'[n % 3] * (n % 4)}'"),
+            ("e", lambda n: f"'2020-01-{n % 28 + 1:02}'"),
+            ("s::float8", lambda n: f"{n}e0"),
+            ("c::char(3)", lambda n: f"'{'xyZ'[n % 3] * (n % 4)}  '"),
+            ("a + b", str),
+            ("a::text", lambda n: f"'{n}'"),
+        ]
+        column, made = self.pick.choice(kinds)
+        items = [made(self.pick.randint(0, 90)) for _ in range(self.pick.choice([3, 17, 40, 200]))]
+        if self.pick.random() < 0.2:
+            items.insert(self.pick.randrange(len(items)), "NULL")
+        listed = ", ".join(items)
+        test = self.pick.choice(
+            [
+                f"{column} IN ({listed})",
+                f"{column} NOT IN ({listed})",
+                f"{column} = ANY (ARRAY[{listed}])" if column in ("a", "b", "a + b") else f"NOT {column} IN ({listed})",
+                f"{column} <> ALL (ARRAY[{listed}])" if column in ("a", "b", "a + b") else f"{column} IN ({listed})",
+                "(" + " OR ".join(f"{column} = {one}" for one in items[:90]) + ")",
+                "(" + " AND ".join(f"{column} <> {one}" for one in items[:90]) + ")",
+            ]
+        )
+        if self.pick.random() < 0.5:
+            return f"SELECT id, {test} FROM t"
+        return f"SELECT id FROM t WHERE {test}{self.maybe(' OR f')}"
+
+    def represented(self) -> str:
+        """Returns a query over equal values that are stored differently; it shows none that stands for others."""
+        value = self.pick.choice(
+            [
+                "(q.a::text || CASE WHEN q.f THEN '.0' ELSE '' END)::jsonb",
+                "('[' || q.a::text || CASE WHEN q.f THEN '.00]' ELSE ']' END)::jsonb",
+                "CASE WHEN q.f THEN q.a * interval '1 mon' ELSE q.a * interval '30 days' END",
+                "CASE WHEN q.f THEN q.a * interval '24 hours' ELSE q.a * interval '1 day' END",
+                "(q.c || CASE WHEN q.f THEN ' ' ELSE '' END)::char(4)",
+            ]
+        )
+        return self.over(value)
+
+    def zeros(self) -> str:
+        """Returns such a query over zeros with and without a sign, which the naive evaluator does not tell apart."""
+        value = self.pick.choice(
+            [
+                "CASE WHEN q.f THEN '-0'::float8 * abs(q.a) ELSE q.a * 0.0::float8 END",
+                "CASE WHEN q.f THEN '-0'::real ELSE 0 END",
+                "ARRAY[CASE WHEN q.f THEN '-0'::float8 ELSE 0 END, q.a]",
+            ]
+        )
+        return self.over(value)
+
+    def over(self, value: str) -> str:
+        """Returns a query over the rows of `q` and a value of each."""
+        rows = f"(SELECT q.id, {value} AS x FROM t q)"
+        return self.pick.choice(
+            [
+                f"SELECT count(*), min(w.id) FROM {rows} w GROUP BY w.x",
+                f"SELECT count(DISTINCT w.x), count(w.x) FROM {rows} w",
+                f"SELECT l.id, r.id FROM {rows} l JOIN {rows} r ON l.x = r.x",
+                f"SELECT l.id, r.id FROM {rows} l LEFT JOIN {rows} r ON l.x = r.x AND l.x::text < r.x::text",
+                f"SELECT l.id, r.id FROM {rows} l FULL JOIN {rows} r ON l.x = r.x AND l.id < r.id",
+                f"SELECT w.id, w.x::text FROM {rows} w",
+                f"SELECT w.id, rank() OVER (ORDER BY w.x), count(*) OVER (PARTITION BY w.x) FROM {rows} w",
+                f"SELECT w.id, w.x::text, lag(w.x) OVER (ORDER BY w.id)::text FROM {rows} w",
+                f"SELECT w.id, w.x::text FROM (SELECT * FROM {rows} y ORDER BY id LIMIT 7) w",
+                f"SELECT DISTINCT ON (w.x) w.id FROM {rows} w ORDER BY w.x, w.id",
+                f"SELECT w.id, (SELECT count(*) FROM {rows} y WHERE y.x = w.x) FROM {rows} w",
+                f"SELECT w.id, (SELECT max(y.id) FROM {rows} y WHERE y.x::text = w.x::text) FROM {rows} w",
+                f"SELECT w.id FROM {rows} w WHERE w.x IN (SELECT y.x FROM {rows} y WHERE y.id < 5)",
+                f"SELECT count(*) FROM (SELECT x FROM {rows} w EXCEPT ALL SELECT x FROM {rows} y WHERE y.id < 6) u",
+                f"SELECT count(*) FROM (SELECT x FROM {rows} w UNION SELECT x FROM {rows} y) u",
+            ]
+        )
+
+    def large(self) -> str:
+        """Returns a query with numbers at the ends of their types, or beyond."""
+        number = self.pick.choice(
+            [
+                *("2147483647", "-2147483648", "2147483648", "9223372036854775807", "-9223372036854775808"),
+                *("9223372036854775808", "32767::smallint", "99999999999999999999.5", "-0.000000000000000001"),
+                *("1e15", "123456789012345678901234567890", "'1e15'::float8", "'-1e-9'::float8"),
+            ]
+        )
+        column = self.pick.choice(["a", "b", "s", "l", "d"])
+        operation = self.pick.choice(["+", "-", "=", "<", ">=", "<>", "IS DISTINCT FROM"])
+        if self.pick.random() < 0.5:
+            return f"SELECT id FROM t WHERE {column} {self.pick.choice(['=', '<', '>=', '<>'])} {number}"
+        return f"SELECT id, {column} {operation} {number}, {number} FROM t"

@@ -70,6 +70,8 @@ WRONG = [
     ("SELECT a AS x, b AS x FROM t GROUP BY x", 39, "42702"),
     ("SELECT a FROM t GROUP BY zz", 26, "42703"),
     ("SELECT sum(c) FROM t", 8, "42883"),
+    ("SELECT (a, b) IN (0, 1) FROM t", 8, "42883"),
+    ("SELECT id FROM t WHERE (a, b) IN ((1, 2), c)", 24, "42883"),
     ("SELECT sum(e) FROM t", 8, "42883"),
     ("SELECT avg(f) FROM t", 8, "42883"),
     ("SELECT sum('1')", 8, "42725"),

@@ -63,6 +63,10 @@ from tests.sql.project import Project, T, bind
             "n integer NOT NULL", "s text NOT NULL", "k integer NOT NULL", "a integer", "g double precision"]),
         ("WITH q (p) AS (SELECT a, b FROM t) SELECT * FROM q", ["p integer NOT NULL", "b integer"]),
         ("WITH t AS (SELECT 1 AS one) SELECT * FROM t", ["one integer NOT NULL"]),
+        ("SELECT (SELECT count(*) FROM t), ((SELECT a AS x FROM u LIMIT 1)), EXISTS (SELECT 1), (VALUES (1)),"
+         " (SELECT k FROM v UNION SELECT 1), (SELECT a FROM u LIMIT 1)::text, (SELECT 1 + 1)", [
+            "count bigint NOT NULL", "x bigint", "exists boolean NOT NULL", "column1 integer NOT NULL", "k integer",
+            "a text", "?column? integer NOT NULL"]),
         ("SELECT e + 1, e - e, e > '2020-01-01' FROM t", ["?column? date", "?column? integer", "?column? boolean"]),
     ],
 )  # fmt: skip
@@ -244,15 +248,15 @@ def test_delete_binds_its_predicate_under_the_alias() -> None:
     assert isinstance(statement, Delete)
     bound = bind_delete(statement, T, Project(), params=(3,))
     assert bound.old.relation_type.names == T.names
-    assert (bound.new, bound.joins) == (None, False)
+    assert (bound.matches, bound.joins) == (None, False)
 
 
 def test_update_gives_the_old_row_and_the_whole_new_one() -> None:
     (statement,) = parse("UPDATE t SET b = a + 1, c = NULL WHERE f")
     assert isinstance(statement, Update)
     bound = bind_update(statement, T, Project())
-    assert bound.new is not None
-    old, new = (bound.new.relation_type.columns[i : i + T.arity] for i in (0, T.arity))
+    assert bound.matches is not None
+    old, new = (bound.matches.relation_type.columns[i : i + T.arity] for i in (0, T.arity))
     assert [column.type for column in new] == [column.type for column in old] == [column.type for column in T.columns]
 
 
@@ -267,6 +271,9 @@ def test_update_gives_the_old_row_and_the_whole_new_one() -> None:
         ("DELETE FROM t AS x USING v AS y WHERE a = 1", "a = 1"),
         ("DELETE FROM t WHERE b = 1 AND a", "a"),
         ("DELETE FROM t AS x USING v x", "v x"),
+        ("DELETE FROM t USING LATERAL (SELECT t.b AS n) q WHERE q.n = 1", "t.b"),
+        ("DELETE FROM t USING v, generate_series(1, t.b) g", "t.b"),
+        ("UPDATE t AS x SET b = 1 FROM LATERAL (SELECT x.b AS n) q", "x.b"),
     ],
 )
 def test_an_error_of_a_write_blames_the_statements_own_text(text: str, blamed: str) -> None:

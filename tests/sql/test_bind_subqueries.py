@@ -174,7 +174,6 @@ ERRORS = [
     ("SELECT * FROM v NATURAL JOIN (SELECT 'x' AS k) w", 30, "42804",
      "JOIN/USING types integer and text cannot be matched"),
     ("SELECT * FROM t LEFT JOIN t ON true", 27, "42712", 'table name "t" specified more than once'),
-    ("SELECT * FROM t, LATERAL (SELECT t.a)", 26, "42601", "subquery in FROM must have an alias"),
     ("SELECT (SELECT 'x') + 1", 21, "42883", "operator does not exist: text + integer"),
     ("SELECT * FROM t NATURAL JOIN u ON true", 17, "42601", "syntax error: NATURAL JOIN has no condition"),
     ("SELECT * FROM t LEFT JOIN u", 17, "42601", "syntax error: JOIN needs ON or USING"),
@@ -218,12 +217,87 @@ def test_several_rows_of_a_scalar_subquery_are_an_error_of_the_data(optimized: b
     }
 
 
-@pytest.mark.parametrize("optimized", [False, True])
-def test_rows_are_neither_lost_nor_doubled_where_the_value_of_several_rows_is_not_used(optimized: bool) -> None:
-    query = "SELECT w.n FROM (SELECT n, (SELECT u.x FROM u) AS s FROM t) w"
-    with pytest.raises(Failed, match="21000"):
-        content(query, optimized=optimized, t=[(1, 0, "x", 7)], u=[(1, 5, "x"), (2, 5, "x")])
-    assert content(query, optimized=optimized, t=[(1, 0, "x", 7)], u=[(1, 5, "x")]) == {(7,): 1}
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("SELECT w.n FROM (SELECT n, (SELECT u.x FROM u) AS s FROM t) w", {(7,): 2}),
+        ("SELECT n, CASE WHEN (SELECT count(*) FROM u) = 1 THEN (SELECT x FROM u) END FROM t", {(7, None): 2}),
+        ("SELECT n, CASE WHEN a > 1 THEN (SELECT x FROM u WHERE u.a < t.b) ELSE -1 END FROM t", {(7, -1): 2}),
+        ("SELECT coalesce(n, (SELECT x FROM u)) FROM t", {(7,): 2}),
+        ("SELECT a = 1 OR (SELECT x FROM u) = 1, a = 2 AND (SELECT x FROM u) = 1 FROM t", {(True, False): 2}),
+        ("SELECT n FROM t WHERE a = 1 OR (SELECT x FROM u WHERE u.a < t.b) = 1", {(7,): 2}),
+        ("SELECT n FROM t WHERE a = 2 AND (SELECT x FROM u) = 1", {}),
+        ("SELECT n FROM t WHERE a = 2 AND n = (SELECT x FROM u)", {}),
+        ("SELECT n FROM t, v WHERE t.a = v.k AND n = (SELECT x FROM u WHERE u.a < t.b)", {}),
+        ("SELECT (SELECT x FROM u), (SELECT x FROM u WHERE u.a < z.a) FROM z", {}),
+        ("SELECT n, (SELECT (SELECT x FROM u) FROM u WHERE u.a > t.b) FROM t", {(7, None): 2}),
+        ("SELECT n, CASE WHEN a > 1 THEN (SELECT x FROM u) IN (SELECT x FROM u) END FROM t", {(7, None): 2}),
+        ("SELECT n, CASE WHEN a > 1 THEN 1 / (a - 1) = ANY (SELECT x FROM u) END FROM t", {(7, None): 2}),
+    ],
+)
+def test_several_rows_of_a_subquery_are_no_error_where_nobody_asks_for_its_value(
+    query: str, rows: dict[tuple[Any, ...], int]
+) -> None:
+    t = [(1, 5, "x", 7)] * 2
+    assert content(query, optimized=True, t=t, u=[(1, 5, "x"), (2, 5, "x")]) == rows
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("SELECT n, CASE WHEN b <> 0 THEN (SELECT 6 / b) END FROM t", {(7, None): 1, (8, 3): 1}),
+        ("SELECT n, CASE WHEN b <> 0 THEN (SELECT 6 / b FROM v) END FROM t", {(7, None): 1, (8, 3): 1}),
+        ("SELECT coalesce(n, (SELECT 6 / b FROM u)) FROM t", {(7,): 1, (8,): 1}),
+        ("SELECT coalesce(n, (SELECT 6 / u.x FROM u WHERE u.a = t.a)) FROM t", {(7,): 1, (8,): 1}),
+        ("SELECT coalesce(n, (SELECT 6 / x FROM u)) FROM t", {(7,): 1, (8,): 1}),
+        ("SELECT n, CASE WHEN a > 1 THEN (SELECT 6 / u.x FROM u WHERE u.a = t.a) END FROM t",
+         {(7, None): 1, (8, 1): 1}),
+        ("SELECT n, CASE WHEN a > 1 THEN (SELECT sum(6 / u.x) FROM u WHERE u.a = t.a) END FROM t",
+         {(7, None): 1, (8, 1): 1}),
+        ("SELECT n, CASE WHEN a > 1 THEN (SELECT u.c FROM u WHERE u.a = t.a ORDER BY 6 / u.x LIMIT 1) END FROM t",
+         {(7, None): 1, (8, "y"): 1}),
+        ("SELECT n, CASE WHEN a > 1 THEN (SELECT count(*) FROM (SELECT DISTINCT 6 / u.x FROM u WHERE u.a = t.a) w) END"
+         " FROM t", {(7, None): 1, (8, 1): 1}),
+        ("SELECT n, CASE WHEN a > 1 THEN EXISTS (SELECT 1 FROM u WHERE u.a = t.a AND 6 / u.x = 1) END FROM t",
+         {(7, None): 1, (8, True): 1}),
+        ("SELECT n, a > 1 AND EXISTS (SELECT 1 FROM u WHERE u.a = t.a AND 6 / u.x = 1) FROM t",
+         {(7, False): 1, (8, True): 1}),
+        ("SELECT n, CASE WHEN a > 1 THEN 1 IN (SELECT 6 / u.x FROM u WHERE u.a = t.a) END FROM t",
+         {(7, None): 1, (8, True): 1}),
+        ("SELECT n, a = 1 OR 1 <> ALL (SELECT 6 / u.x FROM u WHERE u.a = t.a) FROM t", {(7, True): 1, (8, False): 1}),
+        ("SELECT n, CASE WHEN a > 1 THEN b = ANY (SELECT u.x / (u.x - t.b) FROM u WHERE u.a = t.a) END FROM t",
+         {(7, None): 1, (8, False): 1}),
+        ("SELECT n FROM t WHERE a = 1 OR (SELECT 6 / u.x FROM u WHERE u.a = t.a) = 1", {(7,): 1, (8,): 1}),
+        ("SELECT n, CASE WHEN a > 5 THEN (SELECT w.q FROM u JOIN LATERAL (SELECT 6 / u.x AS q) w ON true"
+         " WHERE u.a = t.a) END FROM t", {(7, None): 1, (8, None): 1}),
+        ("SELECT n, CASE WHEN a > 5 THEN (SELECT max(w.q) FROM u, LATERAL (SELECT 6 / u.x AS q FROM v LIMIT 2) w"
+         " WHERE u.a = t.a) END FROM t", {(7, None): 1, (8, None): 1}),
+        ("SELECT n, CASE WHEN a > 1 THEN (SELECT (SELECT 6 / u.x) FROM u WHERE u.a = t.a) END FROM t",
+         {(7, None): 1, (8, 1): 1}),
+        ("SELECT n, CASE WHEN a > 1 THEN (SELECT u.x FROM u WHERE u.a = t.a AND (SELECT 6 / u.x FROM v) = 1) END"
+         " FROM t", {(7, None): 1, (8, 6): 1}),
+        ("SELECT n, CASE WHEN a > 5 THEN (SELECT count(*) FROM u JOIN v ON v.k = 6 / u.x WHERE u.a = t.a) END FROM t",
+         {(7, None): 1, (8, None): 1}),
+        ("SELECT n, CASE WHEN a > 5 THEN (WITH w AS (SELECT 6 / x AS q FROM u) SELECT count(*) FROM w, w AS y"
+         " WHERE w.q > t.a) END FROM t", {(7, None): 1, (8, None): 1}),
+        ("SELECT n, CASE WHEN a > 1 THEN (SELECT sum(q) FROM (SELECT 6 / u.x AS q FROM u WHERE u.a = t.a"
+         " UNION ALL SELECT t.b) w) END FROM t", {(7, None): 1, (8, 3): 1}),
+        ("SELECT n, CASE WHEN a > 1 THEN (SELECT max(q) FROM (SELECT rank() OVER (ORDER BY 6 / u.x) AS q FROM u"
+         " WHERE u.a = t.a) w) END FROM t", {(7, None): 1, (8, 1): 1}),
+        ("SELECT n, CASE WHEN a > 1 THEN (SELECT CASE WHEN u.x > 0 THEN (SELECT 6 / u.x) ELSE (SELECT 6 / u.x) END"
+         " FROM u WHERE u.a = t.a) END FROM t", {(7, None): 1, (8, 1): 1}),
+    ],
+)  # fmt: skip
+def test_an_error_within_a_subquery_is_none_where_nobody_asks_for_its_value(
+    query: str, rows: dict[tuple[Any, ...], int]
+) -> None:
+    t = [(1, 0, "x", 7), (2, 2, "x", 8)]
+    u = [(1, 0, "x"), (2, 6, "y")]
+    assert content(query, optimized=True, t=t, u=u, v=[(1, 1, "x")]) == rows
+    asked = query.replace("a > 1", "a > 0").replace("b <> 0", "b <> 9").replace("a = 1 OR", "a = 9 OR")
+    asked = asked.replace("coalesce(n,", "coalesce(NULL,").replace("a > 5", "a > 0")
+    with pytest.raises(Failed, match="22012"):
+        content(asked, optimized=True, t=t, u=u, v=[(1, 1, "x")])
 
 
 @pytest.mark.parametrize(

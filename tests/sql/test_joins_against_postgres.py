@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from mz_dagster.errors import Error
 from mz_dagster.formalism import GlobalId
+from mz_dagster.plan import optimize
 from mz_dagster.plan.resolver import Item
 from mz_dagster.plan.types import INT4, INT8, TEXT, Column, RelationType
 from mz_dagster.sql import BoundQuery, Select, bind_query, ordered_rows, parse
@@ -99,9 +101,10 @@ def differences(server: Postgres, asked: Sequence[tuple[str, str]], data: Data) 
             continue
         mine = ours(plan, data)
         other = Answer((), other.rows, other.error[:5]).unordered()
-        # A subquery is asked for every row that needs it: PostgreSQL may not need it.
-        spared = mine.error == "21000" and not other.error
-        if mine != other and not spared:
+        if mine.error == "21000" and not other.error:
+            # Nobody asks for the value, which the plan has no more once it is optimized.
+            mine = ours(replace(plan, relation=optimize(plan.relation)), data)
+        if mine != other:
             found.append(f"{query}\n   ours: {mine}\n theirs: {other}\n   data: {data}")
     return found
 

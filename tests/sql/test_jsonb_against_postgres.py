@@ -54,6 +54,14 @@ QUERIES = [
     "SELECT array_agg(i ORDER BY j, i) FROM " + _Q,
     "SELECT p.i, q.i FROM " + _Q + " JOIN " + _Q.replace(" q ", " p ") + " ON p.j = q.j",
     "SELECT p.i, q.i FROM " + _Q + " FULL JOIN " + _Q.replace(" q ", " p ") + " ON p.j = q.j AND p.i < q.i",
+    # Partners that are equal, and told apart.
+    *(
+        "SELECT p.j::text, q.j::text FROM (SELECT j FROM " + _Q + f") AS p {kind} JOIN (SELECT j FROM " + _Q
+        + ") AS q ON p.j = q.j AND p.j::text < q.j::text"
+        for kind in ("LEFT", "RIGHT", "FULL")
+    ),
+    "SELECT p.j::text, q.t FROM (SELECT j FROM " + _Q + ") AS p LEFT JOIN LATERAL (SELECT r.j::text AS t FROM "
+    + _Q.replace(" q ", " r ") + " WHERE r.j = p.j AND r.j::text > p.j::text) AS q ON true",
     "SELECT i FROM " + _Q + " WHERE j IN (SELECT w.j FROM " + _Q.replace(" q ", " w ") + " WHERE w.i IN (2, 4))",
     "SELECT i, j IN ('1', '[]'), j = ANY (VALUES ('10.0'::jsonb)), j > ALL (SELECT '\"a\"'::jsonb) FROM " + _Q,
     "SELECT count(*) FROM (SELECT j FROM " + _Q + " EXCEPT SELECT '1'::jsonb) AS d",

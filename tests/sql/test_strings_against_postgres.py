@@ -57,7 +57,7 @@ QUERIES = [
     "SELECT num_nulls(a, b, c), num_nonnulls(c, f) FROM t",
     # Numbers.
     "SELECT a & 6 | 1, a # b, ~a, a << 2, l >> 1, power(a, 2), a ^ 2, div(d, 2), gcd(a, b), lcm(a, b) FROM t",
-    "SELECT a FROM t WHERE sqrt(d) > 1.7 OR ln(d) < 0.5 AND d > 0",
+    "SELECT a FROM t WHERE d >= 0 AND sqrt(d) > 1.7 OR d > 0 AND ln(d) < 0.5",
     "SELECT width_bucket(d, 0, 4, 8), (d::float8 / 3)::numeric(38, 4), d::float8::text, d::real::text, exp(a) FROM t",
 ]
 

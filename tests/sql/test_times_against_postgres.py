@@ -61,6 +61,14 @@ QUERIES = [
     + _Q,
     "SELECT array_agg(i ORDER BY v, i) FROM " + _Q,
     "SELECT p.i, q.i FROM " + _Q + " JOIN " + _Q.replace(" q ", " p ") + " ON p.v = q.v",
+    *(
+        "SELECT p.v::text, q.v::text FROM (SELECT v FROM "
+        + _Q
+        + f") AS p {kind} JOIN (SELECT v FROM "
+        + _Q
+        + ") AS q ON p.v = q.v AND p.v::text < q.v::text"
+        for kind in ("LEFT", "RIGHT", "FULL")
+    ),
     "SELECT i FROM " + _Q + " WHERE v IN (SELECT w.v FROM " + _Q.replace(" q ", " w ") + " WHERE w.i = 2)",
     "SELECT i FROM " + _Q + " WHERE v = ANY (VALUES ('720:00'::interval)) OR v > ALL (SELECT interval '1 year')",
     "SELECT v, i > 6 FROM " + _Q + " WHERE i > 3 EXCEPT SELECT interval '360 days', true",

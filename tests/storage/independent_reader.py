@@ -14,14 +14,22 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 Row = tuple[Any, ...]
 
 TRIES = 50
+
+
+class Listed(NamedTuple):
+    """Is what the catalog says of a live batch: how many rows it has, and its updates if they are in the catalog."""
+
+    rows: int
+    payload: bytes | None
 
 
 class Damaged(AssertionError):
@@ -82,17 +90,20 @@ class IndependentReader:
         with self._connect() as connection:
             return dict(connection.execute("SELECT name, object FROM name").fetchall())
 
-    def _listed(self) -> tuple[dict[str, tuple[int, int, str, list[str]]], dict[str, dict[int, int]]]:
-        """Returns since, upper, folder and columns of the collections, and the rows of their live batches."""
+    def _listed(self) -> tuple[dict[str, tuple[int, int, str, list[str]]], dict[str, dict[int, Listed]]]:
+        """Returns since, upper, folder and columns of the collections, and what is listed of their live batches."""
         with self._connect() as connection:
             connection.execute("BEGIN")
             rows = connection.execute(
                 "SELECT c.id, c.since, c.upper, c.shard, o.column_types FROM collection c JOIN object o ON o.id = c.id"
             ).fetchall()
-            batches = connection.execute("SELECT collection, id, rows FROM batch WHERE state = 'live'").fetchall()
-        listed: dict[str, dict[int, int]] = {}
-        for collection, id, count in batches:
-            listed.setdefault(collection, {})[id] = count
+            batches = connection.execute(
+                "SELECT b.collection, b.id, b.rows, i.payload FROM batch b LEFT JOIN inlined i ON i.batch = b.id"
+                " WHERE b.state = 'live'"
+            ).fetchall()
+        listed: dict[str, dict[int, Listed]] = {}
+        for collection, id, count, payload in batches:
+            listed.setdefault(collection, {})[id] = Listed(count, payload)
         collections = {
             id: (json.loads(since)[0], json.loads(upper)[0], shard, [column[0] for column in json.loads(columns)])
             for id, since, upper, shard, columns in rows
@@ -100,21 +111,25 @@ class IndependentReader:
         }
         return collections, listed
 
-    def _all_there(self, listed: Mapping[str, Mapping[int, int]]) -> bool:
+    def _all_there(self, listed: Mapping[str, Mapping[int, Listed]]) -> bool:
         with self._connect() as connection:
             query = "SELECT id FROM batch WHERE state IN ('live', 'replaced')"
             there = {id for (id,) in connection.execute(query)}
         return all(id in there for batches in listed.values() for id in batches)
 
-    def _updates(self, shard: str, columns: list[str], batches: Mapping[int, int]) -> tuple[tuple[Row, int, int], ...]:
-        if not batches:
-            return ()
-        files = committed_files(self._folder / shard)
+    def _updates(
+        self, shard: str, columns: list[str], batches: Mapping[int, Listed]
+    ) -> tuple[tuple[Row, int, int], ...]:
+        is_stored = any(one.payload is None for one in batches.values())
+        files = committed_files(self._folder / shard) if is_stored else {}
         updates: list[tuple[Row, int, int]] = []
-        for batch, expected in batches.items():
+        for batch, (expected, payload) in batches.items():
             count = 0
-            for path in files.get(batch, ()):
-                table = pq.ParquetFile(path).read()
+            if payload is None:
+                tables = [pq.ParquetFile(path).read() for path in files.get(batch, ())]
+            else:
+                tables = [pa.ipc.open_stream(payload).read_all()]
+            for table in tables:
                 for one in table.to_pylist():
                     # A numeric of 18 digits at most is in a column of its own.
                     short = {name: one.get(f"mz_short_{name}") for name in columns}

@@ -18,7 +18,7 @@ from typing import Any
 from mz_dagster.catalog import Catalog, CollectionRow, NewObject, Seal, Sealed
 from mz_dagster.formalism import EPOCH_MS, Antichain
 from mz_dagster.plan.types import TEXT, Column
-from mz_dagster.storage import BatchWriter, LocalShards, compact, read_at, sweep, update_table
+from mz_dagster.storage import BatchWriter, Inlining, LocalShards, compact, read_at, sweep, update_table
 
 COLUMNS = (Column("row", TEXT),)
 TTL_MS = 300
@@ -81,7 +81,7 @@ class Worker:
 
     def __init__(self, folder: Path, name: str, random: Random) -> None:
         self.catalog = Catalog.open(f"sqlite:///{folder}/catalog.sqlite")
-        self.shards = LocalShards(folder)
+        self.shards = LocalShards(folder, self.catalog, Inlining(3, 65_536))  # some of both kinds
         self.name, self.random = name, random
         self.journal = os.open(folder / "journal", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         self.appends = 0

@@ -22,6 +22,7 @@ from mz_dagster.plan.types import INT4, Column
 from mz_dagster.storage import (
     BatchIncomplete,
     BatchWriter,
+    Inlining,
     LeaseLost,
     LocalShards,
     ShardUnavailable,
@@ -41,6 +42,12 @@ TTL_MS = 300
 PAUSED_TTL_MS = 600_000
 
 
+NOTHING_INLINED = Inlining(0, 0)
+#: The first batches, which have one update each.
+SOME_INLINED = Inlining(1, 65_536)
+ALL_INLINED = Inlining(1_000, 65_536)
+
+
 def at(time: int) -> Antichain[int]:
     return Antichain.of(EPOCH_MS, time)
 
@@ -58,7 +65,7 @@ def updates_at(time: int) -> list[tuple[tuple[int, int], int, int]]:
 class Life:
     """Is a project folder with one timeline, one source and its collection."""
 
-    def __init__(self, folder: Path, clock: Clock) -> None:
+    def __init__(self, folder: Path, clock: Clock, inlining: Inlining = NOTHING_INLINED) -> None:
         self.clock = clock
         self.catalog = Catalog.open(f"sqlite:///{folder}/catalog.sqlite", clock=clock)
         self.catalog.declare_timeline("t")
@@ -67,7 +74,7 @@ class Life:
         found = self.catalog.resolve_name("s")
         assert found is not None
         self.id = found.id
-        self.shards = LocalShards(folder)
+        self.shards = LocalShards(folder, self.catalog, inlining)
 
     @property
     def row(self) -> CollectionRow:
@@ -115,10 +122,10 @@ class Life:
             assert self.read(time) == rows_at(time), f"at {time} of [{row.since}, {row.upper})"
 
 
-def live_until(folder: Path, now: int, fail_at: str) -> None:
+def live_until(folder: Path, now: int, fail_at: str, inlining: Inlining = SOME_INLINED) -> None:
     """Lives, and is killed where the fail point says."""
     os.environ[VARIABLE] = fail_at
-    Life(folder, ManualClock(now)).live()
+    Life(folder, ManualClock(now), inlining).live()
 
 
 def main(folder: Path, command: str, now: str) -> None:

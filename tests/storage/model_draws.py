@@ -11,9 +11,16 @@ from tests.storage.crashing import Spot
 #: Where a crash may strike each kind of command.
 CATALOG = ("catalog.before_commit", "catalog.committed")
 SEAL = ("seal.in_transaction", "seal.sealed", *CATALOG)
-WRITE = ("append.before_reserve", "append.reserved", "append.written", *SEAL)
+WRITE = ("append.before_reserve", "append.inlined", "append.reserved", "append.written", *SEAL)
 APPEND = ("append.before_seal", *WRITE)
-COMPACT = ("compact.before_reserve", "compact.reserved", "compact.written", "compact.replaced", *CATALOG)
+COMPACT = (
+    "compact.before_reserve",
+    "compact.inlined",
+    "compact.reserved",
+    "compact.written",
+    "compact.replaced",
+    *CATALOG,
+)
 SWEEP = ("sweep.before_dead", "sweep.dead", "sweep.deleted", "sweep.forgotten", *CATALOG)
 MINT = ("tick.before_mint", "tick.minted", *CATALOG)
 

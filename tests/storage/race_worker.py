@@ -30,6 +30,7 @@ from mz_dagster.formalism import EPOCH_MS, Antichain, GlobalId
 from mz_dagster.plan.types import TEXT, Column
 from mz_dagster.storage import (
     BatchWriter,
+    Inlining,
     LocalShards,
     ReadBeforeSince,
     ReadBeyondUpper,
@@ -101,7 +102,7 @@ class Worker:
 
     def __init__(self, folder: Path, catalog: Catalog, name: str, random: Random) -> None:
         self.catalog, self.name, self.random = catalog, name, random
-        self.shards = LocalShards(folder)
+        self.shards = LocalShards(folder, catalog, Inlining(2, 65_536))  # some of both kinds
         self.recorder = Recorder(folder / "history", name)
         self.rows = 0
         self.leadership: Leadership | None = None

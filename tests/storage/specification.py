@@ -133,6 +133,7 @@ class Specification:
     inputs: dict[GlobalId, tuple[GlobalId, ...]] = field(default_factory=dict)
     retentions: dict[GlobalId, int | None] = field(default_factory=dict)
     shared: dict[GlobalId, Updates] = field(default_factory=dict)
+    dropped: set[GlobalId] = field(default_factory=set)
     rights: dict[int, Right] = field(default_factory=dict)
     last_id: int = 0
     last_right: int = 0
@@ -152,6 +153,7 @@ class Specification:
             inputs=dict(self.inputs),
             retentions=dict(self.retentions),
             shared=dict(self.shared),
+            dropped=set(self.dropped),
             rights=dict(self.rights),
             writes={id: replace(one) for id, one in self.writes.items()},
             reads={id: replace(one) for id, one in self.reads.items()},
@@ -160,7 +162,7 @@ class Specification:
     @property
     def collections(self) -> list[GlobalId]:
         """All that are not dropped."""
-        return [id for id in self.tvcs if not self.tvcs[id].since.is_empty]
+        return [id for id in self.tvcs if id not in self.dropped]
 
     def create(
         self, name: str, inputs: tuple[GlobalId, ...], since: Frontier, retention_ms: int | None
@@ -205,10 +207,21 @@ class Specification:
         return tuple(sorted(doomed))
 
     def _end(self, doomed: Collection[GlobalId]) -> None:
-        for one in doomed:
-            self.tvcs.drop(one)
         self.names = {name: one for name, one in self.names.items() if one not in doomed}
-        self.rights = {number: right for number, right in self.rights.items() if right.collection not in doomed}
+        self.dropped |= set(doomed)
+        for one in doomed:
+            self._let_go(one)
+
+    def _let_go(self, id: GlobalId) -> None:
+        """Ends what nobody has a right to any more of a dropped collection."""
+        if id not in self.dropped:
+            return
+        readers, writers = (self._live(id, writes=writes) for writes in (False, True))
+        self.rights = {n: one for n, one in self.rights.items() if one.collection != id or self._holds(one)}
+        if not readers:
+            self.tvcs.compact(id, at())
+        if not writers and (not readers or id in self.shared):
+            self.tvcs.append(id, at(), between(self.shared.get(id, ()), self.tvcs[id].upper, at()))
 
     def append(
         self, appends: Sequence[Append], leadership: Leadership | None = None
@@ -219,7 +232,7 @@ class Specification:
         if any(one.collection in self.shared for one in appends):
             raise Refused(WrongSeal)
         for one in appends:
-            found = self.tvcs[one.collection].upper
+            found = at() if one.collection in self.dropped else self.tvcs[one.collection].upper
             if found != one.lower:
                 return UpperMismatch(one.collection, bare(one.lower), bare(found))
         for one in appends:
@@ -251,7 +264,7 @@ class Specification:
 
     def write(self, one: Append) -> None:
         """Refuses what could never be sealed."""
-        if self.tvcs[one.collection].since.is_empty:
+        if self.tvcs[one.collection].since.is_empty and one.collection not in self.shared:
             raise Refused(UnknownObject)
         times = [update.time for update in one.updates]
         if any(not one.lower.less_equal(time) for time in times):
@@ -282,6 +295,8 @@ class Specification:
 
     def allow_compaction(self, retention_ms: int | None) -> dict[GlobalId, Frontier]:
         """Advances every since to the least of what retention, capabilities and outputs hold."""
+        for id in self.dropped:
+            self._let_go(id)
         before = {id: self.tvcs[id].since for id in self.collections}
         for id in before:
             self._settle(id)
@@ -329,6 +344,8 @@ class Specification:
         self.shared[id] = [one for one in self.shared[id] if upper.less_equal(one.time)]
 
     def set_retention(self, id: GlobalId, retention_ms: int | None) -> None:
+        if id in self.dropped:
+            raise Refused(UnknownObject)
         self.retentions[id] = retention_ms
 
     def declare_dead(self) -> None:
@@ -347,7 +364,7 @@ class Specification:
 
     def acquire_read(self, id: GlobalId, frontier: Frontier | None, ttl_ms: int | None) -> Right:
         since = self.tvcs[id].since
-        if since.is_empty:
+        if since.is_empty or id in self.dropped:
             raise Refused(UnknownObject)
         if frontier is not None and not since <= frontier:
             raise Refused(FrontierNotHeld)
@@ -409,6 +426,8 @@ class Specification:
             used = self._live(id, writes=False) or self.outputs(id)
             if id in self.shared and self.retentions[id] is None and not used:
                 self._end([id])
+        if frontier.is_empty:
+            self._let_go(right.collection)
         return moved
 
     def append_by_right(self, number: int, lower: Frontier, upper: Frontier, updates: Updates) -> Right:
@@ -420,7 +439,9 @@ class Specification:
             raise Refused(UpperWentBack)
         self.write(Append(right.collection, lower, upper, updates))
         self.shared[right.collection] = [*self.shared[right.collection], *updates]
-        return self._move(number, right, upper)
+        moved = self._move(number, right, upper)
+        self._let_go(right.collection)
+        return moved
 
     def subscribe(
         self, number: int, as_of: int | None, snapshot: bool, up_to: int | None
@@ -433,6 +454,10 @@ class Specification:
         ptvc = self.tvcs[right.collection]
         upper = ptvc.upper if up_to is None else ptvc.upper.meet(at(up_to))
         begin = at(first if snapshot else first + 1)
+        sent = upper if begin < upper else begin
+        is_over = up_to is not None and at(up_to) <= sent
+        if right.collection in self.dropped - self.shared.keys() and not is_over:
+            raise Refused(UnknownObject)  # once it has sent what there was
         if not begin < upper:
             return frozenset(), begin
         later = between(ptvc.updates, at(first + 1), upper)
@@ -450,6 +475,7 @@ class Specification:
             raise Refused(UnknownCapability)
         right = self.rights.pop(number)
         self._settle(right.collection)
+        self._let_go(right.collection)
 
     def mint(self, tick: int, expected_last: int | None) -> Minted | TickMoved:
         last = self.ticks[-1] if self.ticks else None

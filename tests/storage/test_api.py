@@ -21,7 +21,9 @@ from mz_dagster.catalog import (
     Seal,
     UnknownCapability,
     UnknownObject,
+    UpperMismatch,
     WriteCapability,
+    WrongDefinition,
     WrongRight,
     WrongSeal,
 )
@@ -207,6 +209,20 @@ def test_a_read_of_everything_ends_at_the_upper(catalog: Catalog, shards: LocalS
         assert frame.column("mz_timestamp").to_pylist() == [2]
 
 
+@pytest.mark.parametrize("name", ["mz_bucket", "mz_error", "a\0b", "\ud800", ".a", "../a", "a b", "V"])
+def test_a_name_that_no_shard_can_hold_is_refused(storage: Storage, name: str) -> None:
+    with pytest.raises(WrongDefinition, match="whose name a shard cannot hold"):
+        storage.create(storage.new_id(), Description("t", (Column(name, INT4), Column("v", INT4))))
+
+
+@pytest.mark.parametrize("name", ["/a", "é", "mz_column_2"])
+def test_an_odd_name_is_stored_and_read(storage: Storage, name: str) -> None:
+    read, write = storage.create(storage.new_id(), Description("t", (Column(name, INT4), Column("v", INT4))))
+    storage.append(write, [((1, 2), 0, 1, None)], at(1))
+    found = updates_in(storage.subscribe_at(read, 0, up_to=1))
+    assert found == {Update((1, 2), 0, 1)}
+
+
 def test_an_append_that_is_refused_leaves_nothing(catalog: Catalog, storage: Storage) -> None:
     read, first = created(storage)
     write = storage.append(first, [((1, 1), 2, 1)], at(5))
@@ -312,6 +328,7 @@ def test_a_collection_that_nobody_will_read_again_is_gone_with_its_id(catalog: C
     id = read.collection
     other = storage.clone_capability(read)
     storage.drop_capability(other)  # which says nothing of the future
+    storage.drop_capability(write)
     storage.downgrade_capability(read, NEVER)
     assert (catalog.collection(id).since, catalog.collection(id).upper) == (NEVER, NEVER)
     with pytest.raises(UnknownCapability):
@@ -453,7 +470,7 @@ def test_a_consumer_can_cancel_while_it_waits(catalog: Catalog, shards: LocalSha
     assert catalog.validate(read.token).frontier == at(0)  # the capability stays
 
 
-@pytest.mark.parametrize("cancelled", ["dropped", "expired", "collection", "downgraded"])
+@pytest.mark.parametrize("cancelled", ["dropped", "expired", "downgraded"])
 def test_the_other_side_can_cancel_and_the_error_says_how(
     catalog: Catalog, storage: Storage, clock: ManualClock, cancelled: str
 ) -> None:
@@ -471,8 +488,6 @@ def test_the_other_side_can_cancel_and_the_error_says_how(
         case "expired":
             clock.advance(LEASE_MS)
             expected = CapabilityExpired
-        case "collection":
-            catalog.drop_object(read.collection)
         case "downgraded":
             storage.downgrade_capability(read, at(5))
             expected = FrontierNotHeld
@@ -553,3 +568,69 @@ def test_renewed_keeps_capabilities_alive(url: str, shards: LocalShards) -> None
             assert catalog.validate(read.token).frontier == at(0)
             with pytest.raises(CapabilityExpired):
                 catalog.validate(idle.token)
+
+
+def test_what_others_hold_stays_readable_after_a_drop_until_they_let_it_go(
+    catalog: Catalog, shards: LocalShards, storage: Storage
+) -> None:
+    for kind, ends in (("table", NEVER), ("source", at(5))):
+        made = catalog.create_object(NewObject(kind, kind, "", "t", COLUMNS))
+        row = catalog.collection(made.id)
+        compare_and_append(catalog, shards, row, at(0), at(5), update_table(COLUMNS, [((1, 1), 3, 1)]), holder="engine")
+        read, _ = storage.acquire_capabilities(made.id)
+        other = storage.clone_capability(read)
+        catalog.drop_object(made.id)
+        assert catalog.id_of(kind) is None
+        assert (catalog.collection(made.id).since, catalog.collection(made.id).upper) == (at(0), ends)
+        assert isinstance(catalog.seal([Seal(made.id, at(5), at(6))]), UpperMismatch), "nobody writes it any more"
+        sweep(catalog, shards)
+        assert updates_in(storage.subscribe_at(read, as_of=4, up_to=5)) == {Update((1, 1), 4, 1)}
+        storage.drop_capability(other)
+        messages = storage.subscribe_at(read, as_of=4)
+        assert isinstance(next(messages), Updates)
+        if kind == "table":  # nobody can write it, so this is all
+            assert list(messages) == [Upper(at(5)), Upper(NEVER)]
+        else:
+            assert next(messages) == Upper(at(5))
+            with pytest.raises(UnknownObject, match="dropped"):
+                next(messages)
+        storage.drop_capability(read)
+        assert (catalog.collection(made.id).since, catalog.collection(made.id).upper) == (NEVER, NEVER)
+        sweep(catalog, shards)
+        assert catalog.known_batches(made.id) == frozenset()
+
+
+def test_what_is_dropped_ends_when_the_last_lease_on_it_has_run_out(
+    catalog: Catalog, storage: Storage, clock: ManualClock
+) -> None:
+    table = catalog.create_object(NewObject("x", "table", "", "t", COLUMNS)).id
+    storage.acquire_capabilities(table)
+    catalog.drop_object(table)
+    clock.advance(LEASE_MS)
+    catalog.allow_compaction("t")
+    assert catalog.collection(table).since == NEVER
+
+
+def test_the_last_reader_ends_no_writer(catalog: Catalog, shards: LocalShards, storage: Storage) -> None:
+    read, write = created(storage)
+    write = storage.append(write, [((1, 1), 2, 1)], at(5))
+    storage.downgrade_capability(read, NEVER)
+    assert (catalog.collection(read.collection).since, catalog.collection(read.collection).upper) == (NEVER, at(5))
+    write = storage.append(write, [((2, 2), 6, 1)], at(8))  # which nobody will read, and which is as good as written
+    write = storage.renew_capability(write)
+    assert catalog.collection(read.collection).upper == at(8)
+    sweep(catalog, shards)
+    assert catalog.known_batches(read.collection) == frozenset()
+    storage.drop_capability(write)
+    assert catalog.collection(read.collection).upper == NEVER
+
+
+def test_a_drop_ends_neither_readers_nor_writers_of_a_collection(catalog: Catalog, storage: Storage) -> None:
+    read, write = created(storage)
+    catalog.drop_object(read.collection)
+    write = storage.append(write, [((1, 1), 2, 1)], at(5))
+    assert updates_in(storage.subscribe_at(read, as_of=2, up_to=5)) == {Update((1, 1), 2, 1)}
+    storage.downgrade_capability(write, NEVER)
+    assert list(storage.subscribe_at(read, as_of=9))[-1] == Upper(NEVER)
+    storage.downgrade_capability(read, NEVER)
+    assert catalog.collection(read.collection).since == NEVER

@@ -69,7 +69,7 @@ class Day:
         self.shards = LocalShards(folder)
         (folder / "mz.toml").write_text('[project]\nname = "day"\n')
         definitions = CatalogDefinitions(self.catalog, Project.load(folder))
-        self.young = YoungBatches(self.catalog, self.shards, definitions, "t")
+        self.young = YoungBatches(self.catalog, self.shards, definitions, "t", 60_000)
         self.values: dict[int, int] = {}
         self.commits = 0
 

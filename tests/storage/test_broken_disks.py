@@ -90,23 +90,22 @@ def test_a_read_only_catalog_says_what_must_be_writable(disk: Disk) -> None:
         goes_on(life)
 
 
-@pytest.mark.parametrize("damage", ["garbage", "cut", "empty", "gone"])
-def test_a_damaged_log_is_an_error_until_it_is_restored(tmp_path: Path, damage: str) -> None:
+@pytest.mark.parametrize("damage", ["garbage", "cut", "empty"])
+def test_a_damaged_log_stops_writes_until_it_is_restored_but_no_read(tmp_path: Path, damage: str) -> None:
     with (life := Life(tmp_path, ManualClock(EPOCH))).catalog:
         for _ in range(4):
             life.tick()
         entry = max((life.shards.path(life.row) / "_delta_log").glob("*.json"))
         kept = entry.read_bytes()
-        if damage == "gone":
-            entry.unlink()
-        else:
-            entry.write_bytes({"garbage": b"\x00garbage", "cut": kept[: len(kept) // 2], "empty": b""}[damage])
+        entry.write_bytes({"garbage": b"\x00garbage", "cut": kept[: len(kept) // 2], "empty": b""}[damage])
         life.shards = LocalShards(tmp_path)  # as of a process that has not read the log before
-        for work in (life.check, life.compact):
-            with pytest.raises((ShardUnavailable, BatchIncomplete)) as caught:
-                work()
-            says_what_to_do(caught.value, "doctor")
-        assert life.row.upper.only == 5
+        life.check()
+        if damage != "empty":  # that is what a power cut leaves of one that nobody was told of
+            for work in (life.compact, life.append):
+                with pytest.raises(ShardUnavailable) as caught:
+                    work()
+                says_what_to_do(caught.value, "doctor")
+            assert life.row.upper.only == 5
         entry.write_bytes(kept)
         goes_on(life)
 

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import functions as sf
 
+from mz_dagster.budget import Budget
 from mz_dagster.catalog import Batch, BatchId, BatchState, BatchStats, Catalog, CollectionRow, NewObject, Seal
 from mz_dagster.formalism import EPOCH_MS, Antichain, GlobalId
 from mz_dagster.plan.types import (
@@ -34,11 +35,6 @@ from mz_dagster.plan.types import (
 )
 from mz_dagster.storage import BatchWriter, LocalShards, Merge, compact, update_table
 from mz_dagster.storage.clustering import (
-    CLUSTER_ABOVE,
-    FEW_BUCKETS,
-    MOST_BUCKETS,
-    MOST_ROWS_PER_BUCKET,
-    ROWS_PER_BUCKET,
     Bucket,
     Touched,
     bucket_count,
@@ -48,6 +44,7 @@ from mz_dagster.storage.clustering import (
 )
 from mz_dagster.storage.spark.hashing import hash_modulo
 from mz_dagster.storage.spark_shards import SparkShards, update_schema
+from tests.budgets import SetBudget
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -119,12 +116,12 @@ def test_a_partition_value_says_its_bucket(key: set[int], buckets: int, data: st
 def test_there_are_as_many_buckets_as_the_rows_want(rows: int) -> None:
     count = bucket_count(rows)
     assert count & (count - 1) == 0
-    if rows <= CLUSTER_ABOVE:
+    if rows <= Budget().clustered_rows:
         assert count == 1
-    elif count < FEW_BUCKETS:
-        assert rows / count <= ROWS_PER_BUCKET
+    elif count < Budget().few_buckets:
+        assert rows / count <= Budget().bucket_rows
     else:
-        assert count == MOST_BUCKETS or rows / count <= MOST_ROWS_PER_BUCKET
+        assert count == Budget().most_buckets or rows / count <= Budget().most_bucket_rows
 
 
 @pytest.mark.timeout(600)
@@ -201,17 +198,14 @@ def rows_of(table: Any, key: Sequence[int], values: set[Row]) -> int:
 
 
 @pytest.mark.timeout(600)
-def test_a_large_batch_without_layout_gets_one_once(
-    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_batch_without_layout_gets_one_once(tmp_path: Path, spark: SparkSession, set_budget: SetBudget) -> None:
     columns = (Column("k", INT8), Column("v", INT8))
     catalog = Catalog.open(f"sqlite:///{tmp_path}/catalog.sqlite")
     catalog.declare_timeline("t")
     keyed = frozenset({frozenset({0})})
     id = catalog.create_object(NewObject("x", "table", "", "t", columns, keys=keyed)).id
     shards = SparkShards(tmp_path, spark)
-    monkeypatch.setattr("mz_dagster.storage.clustering.CLUSTER_ABOVE", 1000)
-    monkeypatch.setattr("mz_dagster.storage.clustering.ROWS_PER_BUCKET", 200)
+    set_budget(clustered_rows=1000, bucket_rows=200)
     number = sf.col("id")
     meta = [sf.lit(0).cast("bigint"), sf.lit(1).cast("bigint"), sf.lit(None).cast("string")]
     names = ["k", "v", "mz_timestamp", "mz_diff", "mz_error"]

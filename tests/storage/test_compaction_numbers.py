@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from mz_dagster.budget import Budget
 from mz_dagster.catalog import NewObject
 from mz_dagster.errors import DataError
 from mz_dagster.storage import Merge, choose_merge, compact, read_at, sweep, update_table
-from mz_dagster.storage.compact import LEAST_PARTS
 from mz_dagster.storage.shards import MultiplicityOverflow
 from tests.storage.test_compact import COLUMNS, Twin, at, contents
 
@@ -39,11 +39,11 @@ def test_ten_thousand_appends_lie_in_few_batches_and_are_rewritten_logarithmical
             rewritten += merged
             sizes[start:] = [merged]
         most = max(most, len(sizes))
-        assert len(sizes) <= math.log2(appended) + LEAST_PARTS
+        assert len(sizes) <= math.log2(appended) + Budget().merged_parts
         assert rewritten <= appended * (math.log2(appended) + 1)
     # As measured: about half of the logarithm of the number of appends, and a merge an hour writes each update twice.
     assert rewritten <= appended * (2 if kind == "hourly" else math.log2(APPENDS)), rewritten / appended
-    assert most <= math.log2(APPENDS) + LEAST_PARTS
+    assert most <= math.log2(APPENDS) + Budget().merged_parts
 
 
 def test_a_thousand_keys_overwritten_a_million_times_are_stored_in_a_thousand_rows(tmp_path: Path) -> None:

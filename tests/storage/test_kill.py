@@ -16,12 +16,13 @@ from random import Random
 
 import pytest
 
-from mz_dagster.catalog import BatchState, Catalog
+from mz_dagster.catalog import Catalog
 from mz_dagster.clock import SYSTEM_CLOCK, ManualClock
 from mz_dagster.storage import LocalShards, sweep
 from tests.forks import forks
 from tests.storage.independent_reader import Contents, IndependentReader, Row
 from tests.storage.kill_worker import Intent, Worker, expected_at, journal, live, make_project
+from tests.storage.leftovers import check_only_live_is_left
 
 
 class Watcher:
@@ -132,12 +133,9 @@ def kill_again_and_again(folder: Path, kills: int, seed: int) -> None:
     with Catalog.open(
         f"sqlite:///{folder}/catalog.sqlite", clock=ManualClock(SYSTEM_CLOCK.now_ms() + 10**9)
     ) as catalog:
-        shards = LocalShards(folder)
+        shards = LocalShards(folder, catalog)
         sweep(catalog, shards, thorough=True)
-        for row in catalog.collections():
-            batches = catalog.batches(row.id)
-            assert {batch.state for batch in batches} <= {BatchState.LIVE}
-            assert shards.stored_batches(row) == {batch.id for batch in batches}
+        check_only_live_is_left(catalog, shards, catalog.collections())
     watcher.look()
 
 

@@ -12,11 +12,11 @@ from mz_dagster.catalog import BatchState, WriterId
 from mz_dagster.clock import ManualClock
 from mz_dagster.fail_point import FAIL_POINTS
 from mz_dagster.formalism import Update
-from mz_dagster.storage import compare_and_append, update_table
+from mz_dagster.storage import Inlining, compare_and_append, update_table
 from tests.storage import specification
 from tests.storage.crashing import crashing
 from tests.storage.life import COLUMNS, Life, at, updates_at
-from tests.storage.model_machine import StorageMachine
+from tests.storage.model_machine import SOME_INLINED, StorageMachine
 from tests.storage.test_crashes import EPOCH
 
 #: What a deep run has to have met; rarer ones it meets, too.
@@ -48,7 +48,9 @@ def test_a_crash_leaves_what_was_committed_and_nothing_more(tmp_path: Path, name
 @pytest.mark.parametrize("name", FAIL_POINTS)
 def test_a_life_with_a_crash_at_each_fail_point_is_as_specified(name: str) -> None:
     StorageMachine.crashes.clear()
-    machine, spot = StorageMachine(), (name, 1)
+    _, _, where = name.rpartition(".")
+    inlining = {"inlined": Inlining(9, 65_536), "reserved": Inlining(0, 0), "written": Inlining(0, 0)}
+    machine, spot = StorageMachine(inlining.get(where, SOME_INLINED)), (name, 1)
     try:
         machine.create_collection("a", (), 0, None, None)
         (id,) = machine.spec.tvcs
@@ -83,6 +85,22 @@ def test_what_was_swept_under_a_slow_writer_is_sealed_by_nobody() -> None:
     finally:
         machine.teardown()
     assert machine.outcomes["BatchNotWriting"] == 2
+
+
+def test_a_slow_reader_sees_nothing_of_a_writer_that_is_ahead_of_the_others() -> None:
+    machine = StorageMachine()
+    try:
+        machine.begin(0)
+        (id,) = machine.spec.shared
+        machine.hold(lambda: machine.storage().acquire_capabilities(id), lambda spec: spec.acquire(id, 60_000))
+        ahead = machine.spec.last_right
+        (upper,) = machine.spec.tvcs[id].upper
+        machine.append_with(ahead, specification.at(upper + 2), [Update((upper, None), upper, 1)], None)
+        reader = machine.read_slowly([id], 60_000)
+        machine.merge_one(id, 1, None)
+        machine.end_read(reader)
+    finally:
+        machine.teardown()
 
 
 def test_storage_does_what_its_specification_says() -> None:

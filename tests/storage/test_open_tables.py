@@ -7,13 +7,19 @@ import threading
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
-from mz_dagster.storage import open_tables
+from mz_dagster.catalog import Batch, BatchId, BatchState, Catalog, CollectionRow
+from mz_dagster.formalism import EPOCH_MS, Antichain, GlobalId
+from mz_dagster.plan.scalar import Call, ColumnRef, Literal
+from mz_dagster.plan.types import BOOL, INT4, Column
+from mz_dagster.storage import LocalShards, open_tables, update_table
 from mz_dagster.storage.open_tables import OpenTables
 from mz_dagster.storage.shards import ShardUnavailable
+from tests.budgets import SetBudget
 
 
 def commit(path: Path, number: int) -> None:
@@ -144,3 +150,65 @@ def test_the_tables_least_lately_used_are_closed(
     for path in (paths[2], paths[1], paths[0]):
         version(tables, path)
     assert opened == [*paths, paths[0]]
+
+
+def test_reads_and_merges_of_listed_batches_open_no_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lower, upper = Antichain.of(EPOCH_MS, 0), Antichain.of(EPOCH_MS, 9)
+    columns = (Column("n", INT4),)
+    collection = CollectionRow(GlobalId("u1"), "t", lower, upper, columns, frozenset(), "shards/u1", None)
+    stats = LocalShards(tmp_path).append(collection, BatchId(1), update_table(columns, [((1,), 1, 1)]))
+    listed = Batch(BatchId(1), collection.id, lower, upper, BatchState.LIVE, stats)
+    monkeypatch.setattr(open_tables, "open_table", pytest.fail)
+    shards, where = LocalShards(tmp_path), [Call("eq_int4", (ColumnRef(0, INT4), Literal(2, INT4)), BOOL)]
+    assert shards.read(collection, [listed], where=where).num_rows == 1
+    assert shards.head(collection, listed, 9).num_rows == 1
+    assert not shards.errors(collection, [listed]).num_rows
+    assert [one.path for one in shards.files(collection, [listed], bounds=columns)] == [
+        one.path for one in stats.file_list or ()
+    ]
+
+
+def test_an_append_asks_no_log_what_is_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though others append and delete meanwhile, and cut the log."""
+    lower, upper, columns = Antichain.of(EPOCH_MS, 0), Antichain.of(EPOCH_MS, 99), (Column("n", INT4),)
+    collection = CollectionRow(GlobalId("u1"), "t", lower, upper, columns, frozenset(), "shards/u1", None)
+    shards, others = LocalShards(tmp_path), LocalShards(tmp_path)
+
+    def written(by: LocalShards, number: int) -> Batch:
+        stats = by.append(collection, BatchId(number), update_table(columns, [((number,), 1, 1)]))
+        return Batch(BatchId(number), collection.id, lower, upper, BatchState.LIVE, stats)
+
+    batches = [written(shards, 1), written(others, 2)]
+    with monkeypatch.context() as patched:
+        patched.setattr(DeltaTable, "update_incremental", pytest.fail)
+        batches += [written(shards, 3), written(shards, 4)]
+    others.delete(collection, [BatchId(2)])
+    batches.append(written(shards, 5))
+    batches += [written(others, number) for number in range(6, 9)]
+    table = DeltaTable(shards.path(collection))
+    table.create_checkpoint()
+    for entry in sorted((shards.path(collection) / "_delta_log").glob("*.json"))[:-1]:
+        entry.unlink()
+    batches.append(written(shards, 9))
+    kept = [one for one in batches if one.id != 2]
+    found = LocalShards(tmp_path).read(collection, kept).column("n").to_pylist()
+    assert sorted(found) == [1, 3, 4, 5, 6, 7, 8, 9]
+    assert shards.stored_batches(collection) == {one.id for one in kept}
+
+
+def test_inlined_batches_are_read_without_a_table_whatever_is_asked(tmp_path: Path, set_budget: SetBudget) -> None:
+    set_budget(unbounded_rows=0)
+    lower, upper, columns = Antichain.of(EPOCH_MS, 0), Antichain.of(EPOCH_MS, 9), (Column("n", INT4),)
+    collection = CollectionRow(GlobalId("u1"), "t", lower, upper, columns, frozenset(), "shards/u1", None)
+    with Catalog.open(f"sqlite:///{tmp_path}/catalog.sqlite") as catalog:
+        shards = LocalShards(tmp_path, catalog)
+        stats = shards.inline(collection, update_table(columns, [((1,), 1, 1), ((None,), 2, 1, "22012 x")]))
+        assert stats is not None
+        batch = Batch(BatchId(1), collection.id, lower, upper, BatchState.WRITING, stats)
+        where = [Call("eq_int4", (ColumnRef(0, INT4), Literal(1, INT4)), BOOL)]
+        assert shards.read(collection, [batch], where=where).num_rows == 2
+        assert shards.read(collection, [batch], lower=2, condition=pc.field("n") == 7).num_rows == 1
+        assert shards.read(collection, [batch], upper=2, columns=["n"]).column("n").to_pylist() == [1]
+        assert shards.errors(collection, [batch]).column("mz_error").to_pylist() == ["22012 x"]
+        assert shards.head(collection, batch, 1).num_rows == 1
+        assert not (tmp_path / "shards").exists()

@@ -21,7 +21,10 @@ from mz_dagster.clock import ManualClock
 from mz_dagster.formalism import EPOCH_MS, Antichain
 from mz_dagster.plan.types import INT4, Column
 from mz_dagster.storage import (
+    BatchIncomplete,
     Description,
+    FileDamaged,
+    Inlining,
     LocalShards,
     Merge,
     ShardUnavailable,
@@ -58,7 +61,7 @@ class House:
         root = folder / "root"
         root.mkdir()
         self.power = PowerCut(root)
-        self.shards = LocalShards(root)
+        self.shards = LocalShards(root, self.catalog, Inlining(0, 0))
         self.cuts = 0
 
     @property
@@ -89,7 +92,7 @@ class House:
         for row in self.catalog.collections():
             live = self.catalog.batches(row.id, BatchState.LIVE)
             for early in (True, False):
-                left = LocalShards(self.power.left(self.folder / "left", early=early))
+                left = LocalShards(self.power.left(self.folder / "left", early=early), self.catalog)
                 rows = left.read(row, live).to_pylist()
                 # Every time has one update, and since has moved nothing.
                 assert Counter(one["mz_timestamp"] for one in rows) == Counter(range(row.upper.only))
@@ -125,6 +128,20 @@ def test_what_was_sealed_outlives_a_power_cut(house: House) -> None:
     assert not (log / f"{0:020d}.json").exists(), "no log was cut, so this has tested less than it says"
 
 
+def test_what_was_sealed_in_the_catalog_outlives_a_power_cut_beside_files(house: House) -> None:
+    """Some batches are inlined, and a merge of several has grown to a file."""
+    with house.cutting():
+        for number in range(1, 11):
+            house.shards = LocalShards(house.power.root, house.catalog, Inlining(number % 3, 65_536))
+            house.append()
+            if number % 5 == 0:
+                assert isinstance(compact(house.catalog, house.shards, house.row, holder="test"), Merge)
+                sweep(house.catalog, house.shards, thorough=True)
+                with house.power.over():
+                    house.check()
+    assert house.cuts == 10 + 2
+
+
 def test_commits_of_others_that_a_batch_is_read_through_are_on_disk(house: House) -> None:
     """A writer that dies before its seal leaves a commit that nobody forced to disk; those after it lie upon it."""
     with house.cutting():
@@ -153,7 +170,7 @@ def test_the_check_sees_what_is_not_forced_to_disk(house: House, forgotten: str)
     with (
         house.cutting(),
         mock.patch.object(table_sync, forgotten),
-        pytest.raises((AssertionError, ShardUnavailable, pa.ArrowInvalid)),
+        pytest.raises((AssertionError, BatchIncomplete, FileDamaged, ShardUnavailable, pa.ArrowInvalid)),
     ):
         house.append()
 

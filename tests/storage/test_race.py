@@ -16,13 +16,14 @@ from random import Random
 
 import pytest
 
-from mz_dagster.catalog import BatchState, Catalog
+from mz_dagster.catalog import Catalog
 from mz_dagster.clock import SYSTEM_CLOCK, ManualClock
 from mz_dagster.storage import LocalShards, sweep
 from tests.forks import forks
 from tests.postgres_server import running_postgres
 from tests.storage.history import history
 from tests.storage.history_checker import violations
+from tests.storage.leftovers import check_only_live_is_left
 from tests.storage.race_worker import LEASE_MS, STOP, make_project, work
 
 WORKERS = 5
@@ -89,12 +90,9 @@ def errors(folder: Path) -> str:
 def check_nothing_is_left(folder: Path, url: str) -> None:
     """Long after, a sweep leaves the live batches and nothing else."""
     with Catalog.open(url, clock=ManualClock(SYSTEM_CLOCK.now_ms() + 10**9)) as catalog:
-        shards = LocalShards(folder)
+        shards = LocalShards(folder, catalog)
         sweep(catalog, shards, thorough=True)
-        for row in catalog.collections(dropped=True):
-            batches = catalog.batches(row.id)
-            assert {batch.state for batch in batches} <= {BatchState.LIVE}
-            assert shards.stored_batches(row) == {batch.id for batch in batches}
+        check_only_live_is_left(catalog, shards, catalog.collections(dropped=True))
 
 
 EVERYTHING = {
@@ -112,7 +110,8 @@ EVERYTHING = {
 
 
 def test_what_racing_processes_are_told_can_be_explained(tmp_path: Path, url: str) -> None:
-    answers = race(tmp_path, url, answers=100, seed=11)
+    # On a busy machine leases end in between, and many attempts are told so.
+    answers = race(tmp_path, url, answers=200, seed=11)
     assert answers["append", "done"] >= 10
     assert answers["read", "contents"] >= 10
 

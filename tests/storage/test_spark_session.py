@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -31,7 +32,7 @@ from mz_dagster.plan.types import (
     Column,
     numeric,
 )
-from mz_dagster.storage.spark import SparkConfig, call_with_deadline, channel, open_session
+from mz_dagster.storage.spark import SparkConfig, active, call_with_deadline, channel, close_session, open_session
 from mz_dagster.storage.spark.deadline import is_lost, reporting_lost_spark
 from mz_dagster.storage.spark_shards import update_schema
 from tests.conftest import STATE
@@ -52,11 +53,26 @@ def test_all_threads_get_one_session(spark: SparkSession, spark_config: SparkCon
         assert list(pool.map(lambda n: spark.range(n).count(), range(4))) == [0, 1, 2, 3]
 
 
+def test_a_session_that_is_slow_for_one_thread_is_not_taken_from_another(
+    spark: SparkSession, spark_config: SparkConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = replace(spark_config, conf={**spark_config.conf, "spark.sql.shuffle.partitions": "3"})
+    used = open_session(config)
+    monkeypatch.setattr("mz_dagster.storage.spark.session.PING_SECONDS", 0.0)
+    other = open_session(config)
+    monkeypatch.undo()
+    assert other is not used
+    assert used.range(7).count() == 7
+    assert open_session(config) is other
+    close_session(other)
+
+
 def test_what_is_kept_on_the_server_is_released_once_nothing_holds_it(spark: SparkSession) -> None:
     from pyspark.sql.connect.dataframe import DataFrame
     from pyspark.sql.connect.plan import CachedRemoteRelation
 
-    frame: Any = spark.range(5).localCheckpoint()
+    with active(spark):  # else it is that of another session, if this process had one before
+        frame: Any = spark.range(5).localCheckpoint()
     session: Any = spark
     relation = frame._plan._relation_id
     again = DataFrame(CachedRemoteRelation(relation, session), session)
@@ -70,7 +86,7 @@ def test_what_is_kept_on_the_server_is_released_once_nothing_holds_it(spark: Spa
             time.sleep(0.1)
 
     with pytest.raises(Exception, match=relation):
-        is_there(time.monotonic() + 30)
+        is_there(time.monotonic() + 90)
 
 
 def test_a_finalizer_makes_no_call_itself() -> None:
@@ -94,17 +110,42 @@ def test_a_finalizer_makes_no_call_itself() -> None:
     with pytest.raises(ConnectionError):
         calls.intercept_unary_unary(continuation, details, "request")
     assert made.empty()
-    assert not calls._later._thread.is_alive()
+    assert not any(thread.is_alive() for thread in calls._later._threads)
+
+
+def test_a_release_that_fails_or_hangs_is_tried_again_and_holds_up_no_other() -> None:
+    calls = channel._Calls(1.0, 1.0)
+    details = channel._Details(channel._EXECUTE, None, None, None, None, None)
+    made: SimpleQueue[str] = SimpleQueue()
+    hung = threading.Event()
+
+    class Outcome:
+        def result(self) -> None:
+            return None
+
+    def continuation(details: Any, request: str) -> Outcome:
+        if request == "hangs":
+            hung.wait(60)
+        made.put(request)
+        if request == "fails":
+            raise ConnectionError("for now")
+        return Outcome()
+
+    for request in ("hangs", "fails", "works"):
+        calls.intercept_unary_unary(continuation, details, request)
+    assert sorted(made.get(timeout=30) for _ in range(4)) == ["fails", "fails", "fails", "works"]
+    hung.set()
+    calls.close()
 
 
 # A call that was given up may go on in its thread until after the session was closed.
 _LATE = """
-from mz_dagster.storage.spark import session as sessions
-sessions._PING_SECONDS = 0.1
-session = sessions._connect("sc://127.0.0.1:1", None, None, own=False)
+from mz_dagster.storage.spark import connecting
+connecting.PING_SECONDS = 0.1
+session = connecting.connect("sc://127.0.0.1:1", None, None, own=False)
 client = session.client
 stub = client._stub
-sessions._stop(session)
+connecting.stop(session)
 try:
     stub.Interrupt(client._interrupt_request("all"))
 except ConnectionError as error:

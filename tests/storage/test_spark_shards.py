@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import os
 import shutil
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import functions as sf
 
-from mz_dagster.catalog import NO_ROWS, Batch, BatchId, BatchState, BatchStats, CollectionRow
+from mz_dagster.budget import Budget
+from mz_dagster.catalog import NO_ROWS, Batch, BatchId, BatchState, BatchStats, Catalog, CollectionRow
 from mz_dagster.errors import OperationalError
 from mz_dagster.formalism import EPOCH_MS, Antichain, GlobalId
 from mz_dagster.plan.types import (
@@ -35,10 +39,13 @@ from mz_dagster.plan.types import (
     Column,
     numeric,
 )
-from mz_dagster.storage.local_shards import LocalShards, update_table
-from mz_dagster.storage.shards import BatchIncomplete
+from mz_dagster.storage.arrow_schema import update_table
+from mz_dagster.storage.foreign import only_our_errors
+from mz_dagster.storage.local_shards import LocalShards
+from mz_dagster.storage.shards import BatchIncomplete, FileDamaged
 from mz_dagster.storage.spark import reporting_lost_spark
-from mz_dagster.storage.spark_shards import HANDED_ROWS, SparkShards, update_schema
+from mz_dagster.storage.spark_shards import SparkShards, update_schema
+from tests.budgets import SetBudget
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -108,6 +115,8 @@ def numbers(spark: SparkSession, count: int, start: int = 0) -> DataFrame:
 
 
 PAIR = (Column("k", INT8), Column("name", TEXT))
+#: Names of folders with all that means something to Spark, or to Hadoop, in a path.
+ODD = ("what?x star* b{r,s}ace", "100% ha#sh ünïcode🎉 'q\"uo;te' $HOME c:o=l,on <x>`y`&+")
 
 
 @pytest.fixture
@@ -181,10 +190,10 @@ def test_parallel_appends_to_one_and_to_many_shards_lose_nothing(shards: SparkSh
 
 def test_frame_evaluated_after_its_batch_was_swept_fails(shards: SparkShards, spark: SparkSession) -> None:
     collection = row_of("u3", PAIR)
-    first = listed(collection, 1, shards.append(collection, BatchId(1), numbers(spark, HANDED_ROWS)))
-    second = listed(collection, 2, shards.append(collection, BatchId(2), numbers(spark, HANDED_ROWS)))
+    first = listed(collection, 1, shards.append(collection, BatchId(1), numbers(spark, Budget().handed_rows)))
+    second = listed(collection, 2, shards.append(collection, BatchId(2), numbers(spark, Budget().handed_rows)))
     early = shards.read(collection, [first, second])
-    assert early.count() == 2 * HANDED_ROWS
+    assert early.count() == 2 * Budget().handed_rows
     later = shards.read(collection, [first, second])
     shards.delete(collection, [first.id])
     for frame in (early, later):
@@ -192,7 +201,7 @@ def test_frame_evaluated_after_its_batch_was_swept_fails(shards: SparkShards, sp
             frame.agg(sf.sum("k")).collect()
     with pytest.raises(BatchIncomplete):
         shards.read(collection, [first, second])
-    assert shards.read(collection, [second]).count() == HANDED_ROWS
+    assert shards.read(collection, [second]).count() == Budget().handed_rows
 
 
 def test_batch_whose_file_is_gone_from_the_disk_is_incomplete(
@@ -245,9 +254,9 @@ def test_merge_of_what_cancels_is_empty(shards: SparkShards, spark: SparkSession
 
 
 def test_large_merge_has_bounded_files_of_disjoint_keys(
-    shards: SparkShards, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    shards: SparkShards, spark: SparkSession, set_budget: SetBudget
 ) -> None:
-    monkeypatch.setattr("mz_dagster.storage.spark_shards.ROWS_PER_FILE", 1000)
+    set_budget(file_rows=1000)
     collection = row_of("u7", PAIR)
     parts = [
         listed(
@@ -286,7 +295,7 @@ def test_errors_cost_nothing_where_there_are_none(
     shards: SparkShards, spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
     collection = row_of("u9", PAIR)
-    good = listed(collection, 1, shards.append(collection, BatchId(1), numbers(spark, HANDED_ROWS + 1)))
+    good = listed(collection, 1, shards.append(collection, BatchId(1), numbers(spark, Budget().handed_rows + 1)))
     failed = numbers(spark, 1).withColumn("mz_error", sf.lit("22012 division by zero"))
     bad = listed(collection, 2, shards.append(collection, BatchId(2), failed))
     for batches, errors in (([good], 0), ([good, bad], 1)):
@@ -307,3 +316,71 @@ def test_few_rows_are_handed_over_and_large_ones_left_in_their_files(
         assert [tuple(row) for row in found.orderBy("k").collect()] == [(k, name, 5, 1, None) for k in range(3)]
         found.explain()
         assert ("FileScan" not in capsys.readouterr().out) == is_handed
+
+
+def test_what_spark_reads_is_what_was_written(tmp_path: Path, shards: SparkShards, spark: SparkSession) -> None:
+    """By the file's hash before Spark is asked; and by its pages' checksums, as they are read."""
+    collection = row_of("flipped", (Column("k", INT8), Column("name", TEXT)))
+    stats = shards.append(collection, BatchId(1), numbers(spark, 5000))
+    assert stats.file_list is not None
+    path = tmp_path / collection.shard / stats.file_list[0].path
+    with pq.ParquetFile(path) as parquet:
+        column = parquet.metadata.row_group(0).column(0)
+    with open(path, "r+b") as file:  # within the values of `k`
+        file.seek((column.data_page_offset or 0) + column.total_compressed_size - 100)
+        byte = file.read(1)
+        file.seek(-1, os.SEEK_CUR)
+        file.write(bytes([byte[0] ^ 1]))
+    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)  # Hadoop's own, which nothing keeps with the file
+    assert sorted(k for (k,) in spark.read.parquet(str(path)).select("k").collect()) != list(range(5000))
+    with pytest.raises(FileDamaged, match=path.name):
+        shards.read(collection, [listed(collection, 1, stats)])
+    unhashed = [listed(collection, 1, replace(stats, file_list=None))]
+    with pytest.raises(FileDamaged, match="is damaged") as told, only_our_errors():
+        shards.read(collection, unhashed).collect()
+    assert (told.value.path, told.value.collection) == (path, "flipped")
+    assert "doctor" in str(told.value.hint)
+    with pytest.raises(FileDamaged, match=r"(?i)crc"):
+        LocalShards(tmp_path).read(collection, unhashed)
+
+
+def test_shards_are_read_and_written_whatever_their_folder_is_called(
+    tmp_path: Path, spark: SparkSession, set_budget: SetBudget
+) -> None:
+    set_budget(handed_rows=0)
+    wrong = {}
+    for name in ODD:
+        shards, collection = SparkShards(tmp_path / name, spark), row_of("u1", PAIR)
+        try:
+            first = listed(collection, 1, shards.append(collection, BatchId(1), numbers(spark, 3)))
+            local = update_table(PAIR, [((9, name), 5, 1)])
+            second = listed(collection, 2, LocalShards(tmp_path / name).append(collection, BatchId(2), local))
+            merged = listed(collection, 3, shards.merge(collection, [first, second], 7, BatchId(3), ["k"]))
+            rows = sorted(tuple(row) for row in shards.read(collection, [merged]).select("k", "name").collect())
+            assert rows == [(0, "name 0"), (1, "name 1"), (2, "name 2"), (9, name)]
+        except Exception as error:
+            wrong[name] = str(error)[:300]
+    assert not wrong
+    assert sorted(one.name for one in tmp_path.iterdir()) == sorted(ODD)
+
+
+def test_inlined_batches_are_read_beside_files_however_many_they_are(
+    tmp_path: Path, spark: SparkSession, set_budget: SetBudget
+) -> None:
+    set_budget(handed_rows=10, handed_bytes=500)  # so that they are handed in many parts
+    collection, updates = row_of("u1", PAIR), [((n, None), n % 7, 1) for n in range(300)]
+    with Catalog.open(f"sqlite:///{tmp_path}/catalog.sqlite") as catalog:
+        local = LocalShards(tmp_path, catalog)
+        shards = SparkShards(tmp_path, spark, local)
+        batches = []
+        for number, part in enumerate((updates[:100], updates[100:200]), 1):
+            stats = local.inline(collection, update_table(PAIR, part))
+            assert stats is not None
+            batches.append(listed(collection, number, stats))
+        assert shards.read(collection, batches).count() == 200
+        stored = local.append(collection, BatchId(3), update_table(PAIR, updates[200:]))
+        batches.append(listed(collection, 3, stored))
+        found = shards.read(collection, batches, lower=2, upper=5)
+        expected = [one for one in updates if 2 <= one[1] < 5]
+        assert sorted(row["mz_timestamp"] for row in found.collect()) == sorted(time for _, time, _ in expected)
+        assert shards.merge(collection, batches, 6, BatchId(4), ["k"]).rows == 300

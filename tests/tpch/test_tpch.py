@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from mz_dagster.adapter import Engine, Project, Session
-from mz_dagster.compute import common_lookups
 from mz_dagster.storage.spark import SparkConfig
+from tests.budgets import SetBudget
 from tests.postgres_server import Postgres
 from tests.tpch.feed import Feed
 from tests.tpch.referee import Referee, Row, as_multisets
@@ -35,11 +35,11 @@ def test_every_query_is_its_answer_after_every_refresh(
     tmp_path: Path,
     spark_config: SparkConfig,
     postgres: Postgres,
-    monkeypatch: pytest.MonkeyPatch,
+    set_budget: SetBudget,
     scale: float,
     refreshes: int,
 ) -> None:
-    monkeypatch.setattr(common_lookups, "LARGE_ROWS", 10_000)  # so that lookups are shared, as at larger scales
+    set_budget(common_lookup_rows=10_000)  # so that lookups are shared, as at larger scales
     root = tmp_path / "project"
     shutil.copytree(PROJECT, root)
     feed = Feed(root / "landing", tmp_path / "data", scale, SEED)

@@ -14,7 +14,8 @@ refused here, so that nothing above or below needs a fallback.
 - `evaluation.py`: scalars in Python, where that is exact; `errors.py`: errors that are alike wherever they are found.
 """
 
-from mz_dagster.plan.functions.casts import CastContext, cast, common_type, literal_scale
+from mz_dagster.plan.functions.casts import CastContext, cast, common_type
+from mz_dagster.plan.functions.failure import Failure
 from mz_dagster.plan.functions.literals import interval_literal, literal_of, numeric_literal
 from mz_dagster.plan.functions.polymorphic import POLYMORPHIC
 from mz_dagster.plan.functions.resolution import (
@@ -31,7 +32,6 @@ from mz_dagster.plan.functions.signature import (
     UNKNOWN,
     ArgumentType,
     Cast,
-    Failure,
     Function,
     Nullability,
     Overload,
@@ -64,7 +64,6 @@ __all__ = [
     "common_type",
     "interval_literal",
     "literal_of",
-    "literal_scale",
     "no_match",
     "numeric_literal",
     "resolve_date_part",

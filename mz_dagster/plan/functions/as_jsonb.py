@@ -7,7 +7,8 @@ what has no form of its own becomes a string of its text.
 from __future__ import annotations
 
 from mz_dagster.plan.functions.casts import cast, short_name
-from mz_dagster.plan.functions.signature import Failure, type_name
+from mz_dagster.plan.functions.failure import Failure
+from mz_dagster.plan.functions.signature import type_name
 from mz_dagster.plan.record import field
 from mz_dagster.plan.scalar import Call, If, Literal, Scalar
 from mz_dagster.plan.types import BOOL, JSONB, TEXT, Kind, array_of
@@ -17,7 +18,7 @@ NULL = "null"
 #: Kinds with a form of their own.
 _DIRECT = frozenset((
     Kind.BOOL, Kind.INT2, Kind.INT4, Kind.INT8, Kind.FLOAT8, Kind.NUMERIC, Kind.TEXT, Kind.DATE, Kind.TIMESTAMP,
-    Kind.TIMESTAMPTZ,
+    Kind.TIMESTAMPTZ, Kind.UNCONSTRAINED,
 ))  # fmt: skip
 #: Kinds whose values are numbers, or booleans, by their text.
 _NUMBERS = frozenset((

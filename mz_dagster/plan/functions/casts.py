@@ -3,8 +3,9 @@
 Owns PostgreSQL's matrix of casts between the kinds we have. A cast that we cannot compute exactly as PostgreSQL 15
 does is not in it.
 
-Numeric: the target's scale is fixed when bound. A value that does not fit `numeric(38, s)` is `22003 numeric field
-overflow`, as for PostgreSQL's `numeric(38, s)`.
+A numeric has a scale that is fixed when bound, or none: an unconstrained one is a kind of its own, to which the others
+are cast by themselves. With a scale, a value that does not fit `numeric(38, s)` is `22003 numeric field overflow`, as
+for PostgreSQL's `numeric(38, s)`.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import IntEnum
 
-from mz_dagster.plan.functions.signature import ArgumentType, Cast, Failure, Unknown, kind_name, type_name
-from mz_dagster.plan.types import TEXT, Kind, ScalarType, array_of
+from mz_dagster.plan.functions.failure import Failure
+from mz_dagster.plan.functions.literals import literal_scale, numeric_type_of
+from mz_dagster.plan.functions.signature import ArgumentType, Cast, Unknown, kind_name, type_name
+from mz_dagster.plan.types import TEXT, UNCONSTRAINED, Kind, ScalarType, array_of
 
 
 class CastContext(IntEnum):
@@ -62,6 +65,20 @@ CASTS: dict[tuple[Kind, Kind], tuple[CastContext, bool]] = {
     (_K.NUMERIC, _K.FLOAT4): (_I, False),
     (_K.NUMERIC, _K.FLOAT8): (_I, False),
     (_K.NUMERIC, _K.NUMERIC): (_I, True),
+    (_K.INT2, _K.UNCONSTRAINED): (_I, False),
+    (_K.INT4, _K.UNCONSTRAINED): (_I, False),
+    (_K.INT8, _K.UNCONSTRAINED): (_I, False),
+    (_K.NUMERIC, _K.UNCONSTRAINED): (_I, False),
+    (_K.FLOAT4, _K.UNCONSTRAINED): (_A, False),
+    (_K.FLOAT8, _K.UNCONSTRAINED): (_A, False),
+    (_K.TEXT, _K.UNCONSTRAINED): (_E, True),
+    (_K.UNCONSTRAINED, _K.NUMERIC): (_A, True),
+    (_K.UNCONSTRAINED, _K.INT2): (_A, True),
+    (_K.UNCONSTRAINED, _K.INT4): (_A, True),
+    (_K.UNCONSTRAINED, _K.INT8): (_A, True),
+    (_K.UNCONSTRAINED, _K.FLOAT4): (_I, True),
+    (_K.UNCONSTRAINED, _K.FLOAT8): (_I, True),
+    (_K.UNCONSTRAINED, _K.TEXT): (_A, False),
     (_K.BOOL, _K.INT4): (_E, False),
     (_K.DATE, _K.TIMESTAMP): (_I, False),
     (_K.DATE, _K.TIMESTAMPTZ): (_I, False),
@@ -121,6 +138,7 @@ CASTS: dict[tuple[Kind, Kind], tuple[CastContext, bool]] = {
     (_K.INT4, _K.MZ_TIMESTAMP): (_I, True),
     (_K.INT8, _K.MZ_TIMESTAMP): (_I, True),
     (_K.NUMERIC, _K.MZ_TIMESTAMP): (_I, True),
+    (_K.UNCONSTRAINED, _K.MZ_TIMESTAMP): (_I, True),
     (_K.DATE, _K.MZ_TIMESTAMP): (_I, True),
     (_K.TIMESTAMP, _K.MZ_TIMESTAMP): (_I, True),
     (_K.TIMESTAMPTZ, _K.MZ_TIMESTAMP): (_I, True),
@@ -136,6 +154,7 @@ _NAMES = {
     Kind.FLOAT4: "float4",
     Kind.FLOAT8: "float8",
     Kind.NUMERIC: "numeric",
+    Kind.UNCONSTRAINED: "unconstrained",
     Kind.TEXT: "text",
     Kind.DATE: "date",
     Kind.TIMESTAMP: "timestamp",
@@ -177,7 +196,8 @@ def cast(source: ScalarType, target: ScalarType, context: CastContext = CastCont
     if source == target:
         return Cast("", source, target, False)
     if source.kind is Kind.JSONB and target.kind in _OF_JSON_NUMBERS and context is CastContext.EXPLICIT:
-        number = Cast(f"jsonb_number_{_NAMES[target.kind]}", source, TEXT, True)
+        name = "numeric" if target.kind is Kind.UNCONSTRAINED else _NAMES[target.kind]
+        number = Cast(f"jsonb_number_{name}", source, TEXT, True)
         return Cast(f"cast_text_to_{_NAMES[target.kind]}", source, target, True, number)
     if Kind.ARRAY in (source.kind, target.kind) or Kind.RECORD in (source.kind, target.kind):
         return _composite(source, target, context)
@@ -200,7 +220,7 @@ def cast(source: ScalarType, target: ScalarType, context: CastContext = CastCont
 
 
 #: What a number of jsonb is read as by its text.
-_OF_JSON_NUMBERS = frozenset({Kind.FLOAT4, Kind.FLOAT8, Kind.NUMERIC})
+_OF_JSON_NUMBERS = frozenset({Kind.FLOAT4, Kind.FLOAT8, Kind.NUMERIC, Kind.UNCONSTRAINED})
 
 
 def _composite(source: ScalarType, target: ScalarType, context: CastContext) -> Cast | Failure:
@@ -278,6 +298,7 @@ CATEGORY: dict[Kind, str] = {
     Kind.FLOAT4: "N",
     Kind.FLOAT8: "N",
     Kind.NUMERIC: "N",
+    Kind.UNCONSTRAINED: "N",
     Kind.TEXT: "S",
     Kind.VARCHAR: "S",
     Kind.CHAR: "S",
@@ -300,7 +321,7 @@ def common_type(types: Sequence[ArgumentType], context: str = "CASE") -> ScalarT
 
     PostgreSQL's rule: undecided literals follow the others, and are text if there are no others; a type of another
     category is an error; otherwise the candidate gives way to a later type to which it casts by itself, unless
-    it is its category's preferred one. Numerics meet at the greatest scale.
+    it is its category's preferred one. Numerics meet at the greatest scale, if they have one.
 
     Args:
         types: At least one.
@@ -332,6 +353,9 @@ def common_type(types: Sequence[ArgumentType], context: str = "CASE") -> ScalarT
         return _common_string(kind, types, decided, context)
     if kind is not Kind.NUMERIC:
         return ScalarType(kind)
+    quoted = (one.text for one in types if isinstance(one, Unknown) and one.text is not None)
+    if any(numeric_type_of(text) == UNCONSTRAINED for text in quoted):
+        return UNCONSTRAINED
     return ScalarType(kind, max(numeric_scale(one) for one in types))
 
 
@@ -342,6 +366,8 @@ def _common_composite(decided: Sequence[ScalarType], context: str) -> ScalarType
     if other is None:
         return first
     kinds = {one.element.kind if one.element is not None else None for one in decided}
+    if kinds == {Kind.NUMERIC, Kind.UNCONSTRAINED}:
+        return array_of(UNCONSTRAINED)
     if kinds == {Kind.NUMERIC}:
         scale = max(one.element.scale for one in decided if one.element is not None)
         return array_of(ScalarType(Kind.NUMERIC, scale))
@@ -372,19 +398,3 @@ def numeric_scale(type_: ArgumentType) -> int:
     if isinstance(type_, ScalarType):
         return type_.scale
     return 0 if type_.text is None else literal_scale(type_.text)
-
-
-def literal_scale(text: str) -> int:
-    """Returns the number of decimal places that `text` spells as a numeric, as PostgreSQL's `scale()` tells it.
-
-    Example:
-        >>> literal_scale("1.50"), literal_scale("12e-3"), literal_scale("1.5e3")
-        (2, 3, 0)
-    """
-    mantissa, _, exponent = text.strip().lower().partition("e")
-    digits = len(mantissa.partition(".")[2])
-    try:
-        shift = int(exponent) if exponent else 0
-    except ValueError:
-        shift = 0
-    return min(38, max(0, digits - shift))

@@ -9,10 +9,14 @@ from mz_dagster.plan.types import Kind
 
 DIVISION_BY_ZERO = "22012 division by zero"
 NUMERIC_OVERFLOW = "22003 numeric field overflow"
+#: Of a result that a fixed scale would leave fewer than `LEAST_DIGITS` significant digits of.
+NUMERIC_UNDERFLOW = "22003 value out of range: underflow"
 DATE_OUT_OF_RANGE = "22008 date out of range"
 TIMESTAMP_OUT_OF_RANGE = "22008 timestamp out of range"
 MZ_TIMESTAMP_OUT_OF_RANGE = "22003 mz_timestamp out of range"
 STEP_OVERFLOW = "22003 step mz_timestamp overflow"
+NTILE_NOT_POSITIVE = "22014 argument of ntile must be greater than zero"
+NTH_VALUE_NOT_POSITIVE = "22016 argument of nth_value must be greater than zero"
 NEGATIVE_MULTIPLICITY = "XX001 a row has a negative multiplicity"
 _OUT_OF_RANGE = {
     Kind.INT2: "22003 smallint out of range",

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from decimal import ROUND_HALF_UP, Context, Decimal
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, TypeAlias
 
 from mz_dagster.plan.functions.errors import (
@@ -26,12 +26,23 @@ from mz_dagster.plan.functions.errors import (
     TIMESTAMP_OUT_OF_RANGE,
     out_of_range,
 )
-from mz_dagster.plan.functions.literals import literal_of
+from mz_dagster.plan.functions.failure import Failure
+from mz_dagster.plan.functions.literals import INTEGER_RANGES, literal_of
+from mz_dagster.plan.functions.membership import AMONG, constants_of, has_null
 from mz_dagster.plan.functions.plain import from_plain, to_plain
 from mz_dagster.plan.functions.pure import PURE, SCALED, SqlFailure
 from mz_dagster.plan.functions.pure.calendar import DAY, FIRST_DAY, LAST_DAY
-from mz_dagster.plan.functions.pure.numerics import ROUNDINGS, quotient, remainder, rounded, scaled, to_scale, unscaled
-from mz_dagster.plan.functions.signature import Failure
+from mz_dagster.plan.functions.pure.numerics import (
+    EXACT,
+    ROUNDINGS,
+    quotient,
+    remainder,
+    rounded,
+    scaled,
+    to_scale,
+    unscaled,
+)
+from mz_dagster.plan.functions.pure.unconstrained import order as unconstrained_order
 from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, Scalar, walk
 from mz_dagster.plan.types import Kind, ScalarType
 
@@ -40,7 +51,6 @@ Evaluate: TypeAlias = Callable[[Mapping[int, Any] | Sequence[Any]], Any]
 #: Returns what a strict function makes of arguments that are not NULL.
 Apply: TypeAlias = Callable[..., Any]
 
-_DIGITS = Context(prec=200)
 #: What compares as its plain form does: text by code points, which order as their bytes in UTF-8.
 _COMPARED = frozenset(
     {
@@ -48,12 +58,12 @@ _COMPARED = frozenset(
         *("date", "time", "timestamp", "timestamptz", "mz_timestamp"),
     }
 )
+_TIMES = (0, INTEGER_RANGES[Kind.INT8][1])
 _COMPARISONS: Mapping[str, Apply] = {name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")}
 _INTEGERS = ("int2", "int4", "int8")
 _MOMENTS = ("timestamp", "timestamptz")
 _FLOATS = ("float4", "float8")
 _STRINGS = ("text", "varchar", "bpchar")
-_LIMITS = {Kind.INT2: 2**15, Kind.INT4: 2**31, Kind.INT8: 2**63}
 _ARITHMETIC: Mapping[str, Apply] = {
     "add": operator.add,
     "subtract": operator.sub,
@@ -62,11 +72,11 @@ _ARITHMETIC: Mapping[str, Apply] = {
     "abs": abs,
 }
 _NUMERIC_ARITHMETIC: Mapping[str, Apply] = {
-    "add": _DIGITS.add,
-    "subtract": _DIGITS.subtract,
-    "multiply": _DIGITS.multiply,
-    "negate": _DIGITS.minus,
-    "abs": _DIGITS.abs,
+    "add": EXACT.add,
+    "subtract": EXACT.subtract,
+    "multiply": EXACT.multiply,
+    "negate": EXACT.minus,
+    "abs": EXACT.abs,
 }
 _TESTS: Mapping[str, Apply] = {
     "is_null": lambda value: value is None,
@@ -122,7 +132,7 @@ def compiled(scalar: Scalar) -> Evaluate:
             condition, then, otherwise = map(compiled, (scalar.condition, scalar.then, scalar.otherwise))
             return lambda row: then(row) if condition(row) is True else otherwise(row)
         case Call():
-            arguments = tuple(map(compiled, scalar.arguments))
+            arguments = tuple(map(compiled, scalar.arguments[:1] if scalar.function == AMONG else scalar.arguments))
             if _is_lenient(scalar):
                 return _LENIENT[scalar.function](scalar, arguments)
             apply = _applied(scalar)
@@ -184,6 +194,44 @@ def _coalesce(_: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
     return evaluate
 
 
+def _error(_: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
+    (says,) = arguments
+
+    def evaluate(row: Mapping[int, Any] | Sequence[Any]) -> Any:
+        text = says(row)
+        if text is None:
+            return None
+        sqlstate, _, message = text.partition(" ")
+        raise SqlFailure(sqlstate, message)
+
+    return evaluate
+
+
+def _without_error(_: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
+    (argument,) = arguments
+
+    def evaluate(row: Mapping[int, Any] | Sequence[Any]) -> Any:
+        try:
+            return argument(row)
+        except SqlFailure:
+            return None
+
+    return evaluate
+
+
+def _error_of(_: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
+    (argument,) = arguments
+
+    def evaluate(row: Mapping[int, Any] | Sequence[Any]) -> Any:
+        try:
+            argument(row)
+        except SqlFailure as failure:
+            return str(failure)
+        return None
+
+    return evaluate
+
+
 def _concat(_: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
     return lambda row: "".join([value for one in arguments if (value := one(row)) is not None])
 
@@ -198,19 +246,28 @@ def _concat_ws(_: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
 
 def _distinct(call: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
     left, right = arguments
+    key = _key(call)
     if call.function == "is_distinct_from":
-        return lambda row: left(row) != right(row)
-    return lambda row: left(row) == right(row)
+        return lambda row: key(left(row)) != key(right(row))
+    return lambda row: key(left(row)) == key(right(row))
 
 
 def _extreme(call: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
     extreme: Apply = max if call.function == "greatest" else min
+    key = _key(call)
 
     def evaluate(row: Mapping[int, Any] | Sequence[Any]) -> Any:
         values = [one(row) for one in arguments]
-        return extreme((value for value in values if value is not None), default=None)
+        return extreme((value for value in values if value is not None), key=key, default=None)
 
     return evaluate
+
+
+def _key(call: Call) -> Apply:
+    """Returns what values compare by: themselves, or the order of unconstrained numerics."""
+    if call.arguments[0].type.kind is Kind.UNCONSTRAINED:
+        return lambda value: None if value is None else unconstrained_order(value)
+    return lambda value: value
 
 
 #: What compares values, and the kinds of which equal values have several forms, or none is equal to itself.
@@ -221,6 +278,9 @@ _LENIENT: Mapping[str, Callable[[Call, tuple[Evaluate, ...]], Evaluate]] = {
     "and": _connective,
     "or": _connective,
     "coalesce": _coalesce,
+    "error": _error,
+    "without_error": _without_error,
+    "error_of": _error_of,
     "concat": _concat,
     "concat_ws": _concat_ws,
     "is_distinct_from": _distinct,
@@ -235,7 +295,7 @@ _LENIENT: Mapping[str, Callable[[Call, tuple[Evaluate, ...]], Evaluate]] = {
 def _applied(call: Call) -> Apply | None:
     """Returns what evaluates the call of a strict function, None if it is not known."""
     name, type_ = call.function, call.type
-    operation, _, kind = name.rpartition("_")
+    operation, _, kind = name.partition("_")
     if operation in _COMPARISONS and kind in _COMPARED:
         return _COMPARISONS[operation]
     if operation in _ARITHMETIC and kind in _INTEGERS:
@@ -247,7 +307,7 @@ def _applied(call: Call) -> Apply | None:
     if name in _TO_NUMERIC:
         return lambda value: to_scale(Decimal(value), type_.scale)
     if name in _TO_INTEGER:
-        return _checked(lambda value: int(value.to_integral_value(ROUND_HALF_UP, _DIGITS)), type_.kind)
+        return _checked(lambda value: int(rounded(value, 0, ROUND_HALF_UP)), type_.kind)
     if name in _OWN:
         return _OWN[name](call)
     return _pure(name, type_) if name in PURE else None
@@ -255,15 +315,20 @@ def _applied(call: Call) -> Apply | None:
 
 def _checked(apply: Apply, kind: Kind) -> Apply:
     """Returns a function of integers that fails where its result is out of the range of `kind`."""
-    limit = _LIMITS[kind]
+    return _within(apply, INTEGER_RANGES[kind], out_of_range(kind))
 
-    def checked(*values: Any) -> int:
-        found: int = apply(*values)
-        if not -limit <= found < limit:
-            raise failure(out_of_range(kind))
+
+def _within(apply: Apply, bounds: tuple[int, int], error: str) -> Apply:
+    """Returns a function that fails where its result is none, or not from the first bound to the last."""
+    first, last = bounds
+
+    def within(*values: Any) -> int:
+        found: int | None = apply(*values)
+        if found is None or not first <= found <= last:
+            raise failure(error)
         return found
 
-    return checked
+    return within
 
 
 def _exact_quotient(call: Call) -> Apply:
@@ -325,8 +390,8 @@ def _remainder(_: Call) -> Apply:
     return rest_of
 
 
-def _shifted_date(sign: int) -> Callable[[Call], Apply]:
-    return _within(lambda day, days: day + sign * days, FIRST_DAY, LAST_DAY, DATE_OUT_OF_RANGE)
+def _shifted_date(sign: int) -> Apply:
+    return _within(lambda day, days: day + sign * days, (FIRST_DAY, LAST_DAY), DATE_OUT_OF_RANGE)
 
 
 def _multiplicity(_: Call) -> Apply:
@@ -383,30 +448,29 @@ def _read(call: Call) -> Apply:
     return read
 
 
-def _within(apply: Apply, first: int, last: int, error: str) -> Callable[[Call], Apply]:
-    """Returns a function whose results are from `first` to `last`, or that error; None is that, too."""
-
-    def within(*values: Any) -> int:
-        found: int | None = apply(*values)
-        if found is None or not first <= found <= last:
-            raise failure(error)
-        return found
-
-    return lambda _: within
+def _to_mz_timestamp(apply: Apply) -> Apply:
+    return _within(apply, _TIMES, MZ_TIMESTAMP_OUT_OF_RANGE)
 
 
-def _to_mz_timestamp(apply: Apply) -> Callable[[Call], Apply]:
-    return _within(apply, 0, _LIMITS[Kind.INT8] - 1, MZ_TIMESTAMP_OUT_OF_RANGE)
-
-
-_of_mz_timestamp = _within(lambda millis: millis * 1000, 0, (LAST_DAY + 1) * DAY - 1, TIMESTAMP_OUT_OF_RANGE)
+def _of_mz_timestamp(_: Call) -> Apply:
+    return _within(lambda millis: millis * 1000, (0, (LAST_DAY + 1) * DAY - 1), TIMESTAMP_OUT_OF_RANGE)
 
 
 def _epoch(call: Call) -> Apply:
     return lambda micros: to_scale(Decimal(micros).scaleb(-6), call.type.scale)
 
 
+def _membership(call: Call) -> Apply:
+    element = call.arguments[1].type.element
+    assert element is not None
+    members = frozenset(to_plain(one, element) for one in constants_of(call))
+    if has_null(call):
+        return lambda value: True if value in members else None
+    return lambda value: value in members
+
+
 _OWN: Mapping[str, Callable[[Call], Apply]] = {
+    AMONG: _membership,
     "not": lambda _: operator.not_,
     "output_bool": lambda _: lambda value: "t" if value else "f",
     "cast_bool_to_text": lambda _: lambda value: "true" if value else "false",
@@ -425,24 +489,25 @@ _OWN: Mapping[str, Callable[[Call], Apply]] = {
     "modulo_numeric": _exact_remainder,
     "sign_numeric": _sign,
     "cast_numeric_to_text": _numeric_text,
+    "cast_numeric_to_unconstrained": _numeric_text,
     **{f"cast_text_to_{kind}": _read for kind in ("bool", "numeric", "mz_timestamp", *_FLOATS, *_INTEGERS)},
-    **{f"cast_{one}_to_{other}": _read for one in (*_INTEGERS, "numeric") for other in _FLOATS},
+    **{f"cast_{one}_to_{other}": _read for one in (*_INTEGERS, "numeric", "unconstrained") for other in _FLOATS},
     **{f"cast_{one}_to_{other}": _read for one in _STRINGS for other in _STRINGS},
     **{f"assign_{one}_to_{other}": _read for one in _STRINGS for other in _STRINGS},
     "cast_uuid_to_text": lambda _: str,
     "cast_jsonb_to_text": lambda _: str,
     "output_bpchar": lambda call: lambda value: value.ljust(call.arguments[0].type.length),
-    "add_int4_date": _shifted_date(1),
-    "add_date_int4": _shifted_date(1),
-    "subtract_date_int4": _shifted_date(-1),
+    "add_int4_date": lambda _: _shifted_date(1),
+    "add_date_int4": lambda _: _shifted_date(1),
+    "subtract_date_int4": lambda _: _shifted_date(-1),
     "subtract_date_date": lambda _: operator.sub,
-    **{f"cast_{kind}_to_mz_timestamp": _to_mz_timestamp(int) for kind in ("int4", "int8")},
-    "cast_numeric_to_mz_timestamp": _to_mz_timestamp(lambda value: int(value) if value == int(value) else None),
-    "cast_date_to_mz_timestamp": _to_mz_timestamp(lambda days: days * (DAY // 1000)),
-    **{f"cast_{kind}_to_mz_timestamp": _to_mz_timestamp(lambda micros: micros // 1000) for kind in _MOMENTS},
+    **{f"cast_{kind}_to_mz_timestamp": lambda _: _to_mz_timestamp(int) for kind in ("int4", "int8")},
+    "cast_numeric_to_mz_timestamp": lambda _: _to_mz_timestamp(lambda n: int(n) if n == int(n) else None),
+    "cast_date_to_mz_timestamp": lambda _: _to_mz_timestamp(lambda days: days * (DAY // 1000)),
+    **{f"cast_{kind}_to_mz_timestamp": lambda _: _to_mz_timestamp(lambda micros: micros // 1000) for kind in _MOMENTS},
     **{f"cast_mz_timestamp_to_{kind}": _of_mz_timestamp for kind in _MOMENTS},
     "cast_mz_timestamp_to_text": lambda _: str,
-    "step_mz_timestamp": _within(lambda value: value + 1, 0, _LIMITS[Kind.INT8] - 1, STEP_OVERFLOW),
+    "step_mz_timestamp": lambda _: _within(lambda value: value + 1, _TIMES, STEP_OVERFLOW),
     "extract_epoch_timestamp": _epoch,
     "extract_epoch_timestamptz": _epoch,
     "multiplicity_int8": _multiplicity,

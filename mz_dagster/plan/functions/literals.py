@@ -1,8 +1,8 @@
 """Reading a literal's text as a type.
 
-Owns the Python side of the casts from text, for literals and constants; `compute/scalar` has the Spark side, and both
-accept the same texts and spell the same errors: PostgreSQL's, but there is no `infinity` and no `now`, no NaN of kind
-numeric, and no year beyond 9999.
+Owns the Python side of the casts from text, for literals and constants; `compute/spark` has the Spark side, and both
+accept the same texts and spell the same errors: PostgreSQL's, but there is no `infinity` and no `now`, no NaN of a
+numeric with a scale, and no year beyond 9999.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from uuid import UUID
 
+from mz_dagster.plan.functions.failure import Failure
 from mz_dagster.plan.functions.plain import from_plain
-from mz_dagster.plan.functions.pure import SqlFailure, arrays, jsonb, strings
+from mz_dagster.plan.functions.pure import SqlFailure, arrays, jsonb, strings, unconstrained
 from mz_dagster.plan.functions.pure.interval_text import interval_of
 from mz_dagster.plan.functions.pure.moment_text import (
     date_of_text,
@@ -23,13 +24,14 @@ from mz_dagster.plan.functions.pure.moment_text import (
     timestamp_of_text,
     timestamptz_of_text,
 )
-from mz_dagster.plan.functions.signature import Failure
+from mz_dagster.plan.functions.pure.numerics import whole_number
 from mz_dagster.plan.scalar import Literal
-from mz_dagster.plan.types import INTERVAL, Kind, ScalarType
+from mz_dagster.plan.types import INT4, INT8, INTERVAL, UNCONSTRAINED, Kind, ScalarType, numeric
 from mz_dagster.plan.values import Interval
 
 #: PostgreSQL's isspace in the C locale, for regular expressions of Python and Java alike.
 SPACE = r"[ \t\n\x0B\f\r]"
+_INTEGER = re.compile(rf"{SPACE}*[+-]?[0-9]+{SPACE}*")
 INTEGER_RANGES = {
     Kind.INT2: (-(2**15), 2**15 - 1),
     Kind.INT4: (-(2**31), 2**31 - 1),
@@ -50,10 +52,14 @@ _EXACT = Context(prec=200)
 _FLOAT4_OVERFLOW = Decimal(2**128 - 2**103)
 
 
-def literal_of(text: str | None, type_: ScalarType, *, assigned: bool = False) -> Literal | Failure:
+def literal_of(
+    text: str | None, type_: ScalarType, *, assigned: bool = False, rounds: bool = True
+) -> Literal | Failure:
     """Returns the literal of type `type_` that `text` spells (None is NULL), or PostgreSQL's error.
 
     What is too long for a string of limited length is cut off, as by a cast; if it is `assigned` to a column, an error.
+    A numeric is rounded to the scale of its type, which somebody asked for; if nobody did, and `rounds` is false, what
+    would be rounded is an error.
 
     Example:
         >>> from mz_dagster.plan.types import INT4, numeric
@@ -79,6 +85,8 @@ def literal_of(text: str | None, type_: ScalarType, *, assigned: bool = False) -
             return _pure(lambda: Literal(Interval(*interval_of(text)), type_))
         case Kind.JSONB:
             return _pure(lambda: Literal(jsonb.parsed(text), type_))
+        case Kind.UNCONSTRAINED:
+            return _pure(lambda: Literal(unconstrained.of_text(text), type_))
         case Kind.BOOL:
             word = text.strip(" \t\n\v\f\r").lower()
             if word in TRUE_WORDS or word in FALSE_WORDS:
@@ -91,11 +99,11 @@ def literal_of(text: str | None, type_: ScalarType, *, assigned: bool = False) -
         case Kind.FLOAT4 | Kind.FLOAT8:
             return _float(text, type_)
         case Kind.NUMERIC:
-            return _numeric(text, type_)
+            return _numeric(text, type_) if rounds else _exact(text, type_)
         case Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMPTZ | Kind.TIME:
             return _pure(lambda: Literal(from_plain(_MOMENTS[type_.kind](text), type_), type_), _HINT_OF_MOMENTS)
         case Kind.ARRAY:
-            return _array(text, type_)
+            return _array(text, type_, rounds=rounds)
         case _:
             return Failure("0A000", f"literals of type {type_} are not supported")
 
@@ -105,7 +113,7 @@ def interval_literal(text: str, fields: str, precision: int | None) -> Literal |
     return _pure(lambda: Literal(Interval(*interval_of(text, fields, precision)), INTERVAL))
 
 
-def _array(text: str, type_: ScalarType) -> Literal | Failure:
+def _array(text: str, type_: ScalarType, *, rounds: bool) -> Literal | Failure:
     assert type_.element is not None
     try:
         texts = arrays.elements_of(text)
@@ -115,7 +123,7 @@ def _array(text: str, type_: ScalarType) -> Literal | Failure:
         return Failure(sqlstate, message, hint)
     cells: list[object] = []
     for one in texts:
-        cell = literal_of(one, type_.element)
+        cell = literal_of(one, type_.element, rounds=rounds)
         if isinstance(cell, Failure):
             return cell
         cells.append(cell.value)
@@ -123,24 +131,45 @@ def _array(text: str, type_: ScalarType) -> Literal | Failure:
 
 
 def numeric_literal(text: str) -> Literal | Failure:
-    """Returns the literal of an unquoted number: integer, bigint or numeric, as it needs; a failure if it is too long.
+    """Returns the literal of an unquoted number: integer, bigint or numeric, without a scale if it has more digits.
 
     Example:
-        >>> str(numeric_literal("1.50").type), str(numeric_literal("3000000000").type)
-        ('numeric(38,2)', 'bigint')
+        >>> [str(numeric_literal(one).type) for one in ("1.50", "3000000000", "1e40")]
+        ['numeric(38,2)', 'bigint', 'numeric']
     """
-    from mz_dagster.plan.functions.casts import literal_scale  # local: casts build on the same records
-    from mz_dagster.plan.types import INT4, INT8, numeric
-
     if re.fullmatch("[0-9]+", text):
         for type_ in (INT4, INT8):
-            if int(text) <= INTEGER_RANGES[type_.kind][1]:
+            if whole_number(text) <= INTEGER_RANGES[type_.kind][1]:
                 return Literal(int(text), type_)
-    found = _numeric(text, numeric(literal_scale(text)))
-    if isinstance(found, Literal) and found.value != Decimal(text):
-        hint = "Numerics have at most 38 decimal places: write fewer, or cast a quoted number to double precision."
-        return Failure("0A000", f'numeric "{text}" is not supported', hint)
-    return found
+    return literal_of(text, numeric_type_of(text), rounds=False)
+
+
+def numeric_type_of(text: str) -> ScalarType:
+    """Returns the type of numerics that holds what a text spells: of its scale, if there is one with all its digits.
+
+    Example:
+        >>> str(numeric_type_of("1.50")), str(numeric_type_of("NaN")), str(numeric_type_of("1e-60"))
+        ('numeric(38,2)', 'numeric', 'numeric')
+    """
+    scaled = numeric(literal_scale(text))
+    found = _exact(text, scaled)
+    return UNCONSTRAINED if isinstance(found, Failure) and found.sqlstate != "22P02" else scaled
+
+
+def literal_scale(text: str) -> int:
+    """Returns the number of decimal places that `text` spells as a numeric, as PostgreSQL's `scale()` tells it.
+
+    Example:
+        >>> literal_scale("1.50"), literal_scale("12e-3"), literal_scale("1.5e3")
+        (2, 3, 0)
+    """
+    mantissa, _, exponent = text.strip().lower().partition("e")
+    digits = len(mantissa.partition(".")[2])
+    try:
+        shift = int(exponent) if exponent else 0
+    except ValueError:
+        shift = 0
+    return min(38, max(0, digits - shift))
 
 
 def invalid_syntax(type_: str, text: str) -> Failure:
@@ -166,9 +195,9 @@ def _pure(read: Callable[[], Literal], hint: str | None = None) -> Literal | Fai
 
 
 def _integer(text: str, type_: ScalarType) -> Literal | Failure:
-    if not re.fullmatch(rf"{SPACE}*[+-]?[0-9]+{SPACE}*", text):
+    if not _INTEGER.fullmatch(text):
         return invalid_syntax(type_.kind.value, text)
-    value = int(text)
+    value = whole_number(text)
     low, high = INTEGER_RANGES[type_.kind]
     if not low <= value <= high:
         return Failure("22003", f'value "{text}" is out of range for type {type_.kind.value}')
@@ -178,7 +207,7 @@ def _integer(text: str, type_: ScalarType) -> Literal | Failure:
 def _mz_timestamp(text: str, type_: ScalarType) -> Literal | Failure:
     if not re.fullmatch(rf"{SPACE}*[+]?[0-9]+{SPACE}*", text):
         return invalid_syntax("mz_timestamp", text)
-    if int(text) > INTEGER_RANGES[Kind.INT8][1]:
+    if whole_number(text) > INTEGER_RANGES[Kind.INT8][1]:
         return Failure("22003", "mz_timestamp out of range")
     return Literal(int(text), type_)
 
@@ -218,6 +247,14 @@ def _to_float4(word: str) -> float:
         (abs(Decimal(value) - exact), struct.unpack("I", struct.pack("f", value))[0] & 1, value) for value in neighbours
     ]
     return min(distances)[2]
+
+
+def _exact(text: str, type_: ScalarType) -> Literal | Failure:
+    found = _numeric(text, type_)
+    if isinstance(found, Literal) and found.value != Decimal(text.strip()):
+        hint = "Numerics have at most 38 decimal places: write fewer, or cast a quoted number to double precision."
+        return Failure("0A000", f'numeric "{text}" is not supported', hint)
+    return found
 
 
 def _numeric(text: str, type_: ScalarType) -> Literal | Failure:

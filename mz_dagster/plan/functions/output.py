@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mz_dagster.plan.functions.casts import cast
-from mz_dagster.plan.functions.signature import Failure
+from mz_dagster.plan.functions.failure import Failure
 from mz_dagster.plan.scalar import Call, Scalar
 from mz_dagster.plan.types import TEXT, Kind, array_of
 

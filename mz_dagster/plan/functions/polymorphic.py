@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from enum import Enum
 
 from mz_dagster.plan.functions.casts import CastContext, cast, common_type
-from mz_dagster.plan.functions.signature import ArgumentType, Cast, Failure, Function, Resolved, Unknown, type_name
+from mz_dagster.plan.functions.failure import Failure
+from mz_dagster.plan.functions.signature import ArgumentType, Cast, Function, Resolved, Unknown, type_name
 from mz_dagster.plan.types import BOOL, INT4, TEXT, Kind, ScalarType, array_of
 
 
@@ -66,7 +67,7 @@ POLYMORPHIC: dict[str, tuple[tuple[str, tuple[_Type, ...], _Type], ...]] = {
 _EXACT = frozenset(("=", "<>", "<", "<=", ">", ">=", "@>", "<@", "&&"))
 _COMPARING = _EXACT | {"array_position", "array_positions", "array_remove", "array_replace"}
 #: Kinds whose equal values may be stored differently, or in another order than they compare.
-_INCOMPARABLE = (Kind.INTERVAL, Kind.JSONB, Kind.RECORD)
+_INCOMPARABLE = (Kind.INTERVAL, Kind.JSONB, Kind.UNCONSTRAINED, Kind.RECORD)
 
 
 def has_order(type_: ScalarType) -> bool:

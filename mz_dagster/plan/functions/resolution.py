@@ -19,17 +19,11 @@ from mz_dagster.plan.functions.casts import (
     numeric_scale,
     short_name,
 )
+from mz_dagster.plan.functions.failure import Failure
+from mz_dagster.plan.functions.known_numbers import fits, known_result
+from mz_dagster.plan.functions.literals import numeric_type_of
 from mz_dagster.plan.functions.polymorphic import has_order, resolve_polymorphic
-from mz_dagster.plan.functions.signature import (
-    ArgumentType,
-    Cast,
-    Failure,
-    Overload,
-    Resolved,
-    Unknown,
-    default_type,
-    type_name,
-)
+from mz_dagster.plan.functions.signature import ArgumentType, Cast, Overload, Resolved, Unknown, default_type, type_name
 from mz_dagster.plan.functions.table import (
     EXTRACT_FIELDS,
     FUNCTIONS,
@@ -39,7 +33,18 @@ from mz_dagster.plan.functions.table import (
     field_name,
 )
 from mz_dagster.plan.functions.tables.moments import DATE_PARTS, INTERVAL_FIELDS, INTERVAL_UNITS, TIME_FIELDS
-from mz_dagster.plan.types import BOOL, FLOAT8, INTERVAL, TEXT, TIMESTAMPTZ, Kind, ScalarType, array_of, numeric
+from mz_dagster.plan.types import (
+    BOOL,
+    FLOAT8,
+    INTERVAL,
+    TEXT,
+    TIMESTAMPTZ,
+    UNCONSTRAINED,
+    Kind,
+    ScalarType,
+    array_of,
+    numeric,
+)
 
 _CASTS_HINT = "You might need to add explicit type casts."
 _TESTS = {
@@ -290,6 +295,11 @@ def _resolve(
     function = FUNCTIONS[chosen.implementation]
     targets = [_target(kind, argument) for kind, argument in zip(function.arguments, arguments, strict=True)]
     result = _result_type(chosen, targets, literals)
+    wider = _without_scale(chosen, result, arguments, literals, overloads)
+    if wider is not None:
+        chosen, function = wider, FUNCTIONS[wider.implementation]
+        result = _result_type(wider, targets, literals)
+        targets = [_target(kind, argument) for kind, argument in zip(function.arguments, arguments, strict=True)]
     if isinstance(result, Failure):
         return result
     casts: list[Cast | None] = []
@@ -299,6 +309,42 @@ def _resolve(
             return found
         casts.append(found if found is not None and found.function else None)
     return Resolved(function, tuple(targets), result, tuple(casts))
+
+
+def _without_scale(
+    overload: Overload,
+    result: ScalarType | Failure,
+    arguments: Sequence[ArgumentType],
+    literals: Sequence[object],
+    overloads: Mapping[str, Sequence[Overload]],
+) -> Overload | None:
+    """Returns the twin of an overload over unconstrained numerics where an argument or the result has no known scale.
+
+    That is where a quoted number does not fit one, where no rule gives one to the result, and where all arguments are
+    known and their result does not fit it.
+    """
+    if Kind.NUMERIC not in overload.signature or (isinstance(result, Failure) and result.sqlstate != "0A000"):
+        return None
+    signature = tuple(Kind.UNCONSTRAINED if kind is Kind.NUMERIC else kind for kind in overload.signature)
+    twin = _first(one for one in overloads.get(overload.sql_name, ()) if one.signature == signature and not one.refused)
+    quoted = zip(arguments, overload.signature, strict=True)
+    if (
+        twin is None
+        or isinstance(result, Failure)
+        or any(_is_beyond(one) for one, kind in quoted if kind is Kind.NUMERIC)
+    ):
+        return twin
+    if result.kind is not Kind.NUMERIC or len(literals) != len(signature):
+        return None
+    found = known_result(twin.implementation, signature, literals)
+    return twin if found is not None and not fits(found, result.scale) else None
+
+
+def _is_beyond(argument: ArgumentType) -> bool:
+    """Returns whether an argument is a quoted number that no numeric with a scale holds."""
+    return (
+        isinstance(argument, Unknown) and argument.text is not None and numeric_type_of(argument.text) == UNCONSTRAINED
+    )
 
 
 def _takes_arrays(overload: Overload, arguments: Sequence[ArgumentType]) -> bool:
@@ -353,6 +399,9 @@ def choose(candidates: Sequence[Overload], arguments: Sequence[ArgumentType]) ->
     if Kind.MZ_TIMESTAMP not in kinds:
         # Not PostgreSQL's: it must not make `date = integer` legal.
         candidates = [one for one in candidates if Kind.MZ_TIMESTAMP not in one.signature]
+    # PostgreSQL has one type of numerics: a call is over those with a scale, or over those without.
+    other = Kind.NUMERIC if Kind.UNCONSTRAINED in kinds else Kind.UNCONSTRAINED
+    candidates = [one for one in candidates if other not in one.signature]
     exact = _first(one for one in candidates if list(one.signature) == kinds)
     if exact is not None:
         return exact
@@ -407,7 +456,7 @@ def _by_category(overloads: list[Overload], kinds: Sequence[Kind | None]) -> lis
             preferred.append(False)
             continue
         wanted = {CATEGORY[one.signature[position]] for one in overloads}
-        category = "S" if "S" in wanted else wanted.pop() if len(wanted) == 1 else None
+        category = "S" if "S" in wanted else min(wanted) if len(wanted) == 1 else None
         if category is None:
             return overloads
         categories.append(category)

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import Enum
 
+from mz_dagster.plan.functions.failure import Failure
+from mz_dagster.plan.functions.literals import literal_of
 from mz_dagster.plan.scalar import Call, Literal, Scalar
 from mz_dagster.plan.types import TEXT, Kind, ScalarType
 
@@ -34,24 +37,6 @@ UNKNOWN = Unknown()
 
 #: What an argument's type may be while a call is resolved.
 ArgumentType = ScalarType | Unknown
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Says why something cannot be bound; a value, because the binder knows the position to report.
-
-    Attributes:
-        sqlstate: PostgreSQL's code.
-        message: PostgreSQL's message.
-        hint: What to do, or None.
-    """
-
-    sqlstate: str
-    message: str
-    hint: str | None = None
-
-    def __str__(self) -> str:
-        return f"{self.sqlstate} {self.message}"
 
 
 class Nullability(Enum):
@@ -80,6 +65,23 @@ class Nullability(Enum):
 
 #: From the argument types and the literal arguments' values, the result's scale, or why there is none.
 ScaleRule = Callable[[Sequence[ScalarType], Sequence[object]], "int | Failure"]
+
+
+def digits_of_known(least: int, values: Sequence[object], shown: Callable[..., int] | None, most: int = 38) -> int:
+    """Returns the scale of a result: `least`, or what `shown` says of its arguments if all are known to be numbers.
+
+    What `shown` raises is said when the result is computed.
+    """
+    if (
+        shown is None
+        or not values
+        or not all(isinstance(one, int | Decimal) and not isinstance(one, bool) for one in values)
+    ):
+        return least
+    try:
+        return min(most, max(least, shown(*(Decimal(str(one)) for one in values))))
+    except (ArithmeticError, ValueError):
+        return least
 
 
 #: From the argument types the result's type, where it is more than a kind: the element type of an array, for example.
@@ -193,12 +195,10 @@ class Resolved:
 
         A quoted literal is read as its argument's type here and now; if its text is none, that is a failure.
         """
-        from mz_dagster.plan.functions.literals import literal_of  # local: literals build on this module
-
         ready: list[Scalar] = []
         for argument, target, cast in zip(arguments, self.argument_types, self.casts, strict=True):
             if isinstance(argument, Unknown):
-                literal = literal_of(argument.text, target)
+                literal = literal_of(argument.text, target, rounds=False)
                 if isinstance(literal, Failure):
                     return literal
                 ready.append(literal)
@@ -209,6 +209,7 @@ class Resolved:
 
 
 _LONG_NAMES = {
+    Kind.UNCONSTRAINED: "numeric",
     Kind.TIME: "time without time zone",
     Kind.TIMESTAMP: "timestamp without time zone",
     Kind.TIMESTAMPTZ: "timestamp with time zone",

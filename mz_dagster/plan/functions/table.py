@@ -6,15 +6,17 @@ them. What is here returns what PostgreSQL 15 returns, with C collation and in U
 `refused`, so that it is refused and does not silently become another one.
 
 Numeric results have a scale that is fixed when bound, and 38 digits in all; a result that needs more is
-`22003 numeric field overflow`.
+`22003 numeric field overflow`. Unconstrained numerics (`pure/unconstrained.py`) have neither limit: a call is over them
+if an argument is one, if no rule gives the result a scale, and if the result of known arguments does not fit its scale.
 
 | operation | scale of the result |
 |---|---|
 | `+ - %`, greatest, least, common type | the greater scale |
-| `*` | the sum of the scales; refused above 38 |
+| `*` | the sum of the scales; unconstrained above 38 |
 | `/` | the greatest of 20 and both scales; the value is rounded to the digits PostgreSQL would show (at least 16 \
 significant ones, `select_div_scale`), as far as the scale holds them |
-| `round(x, n)`, `trunc(x, n)` | n (0 if negative), which must be a literal; `round(x)`, `trunc`, `ceil`, `floor`: 0 |
+| `round(x, n)`, `trunc(x, n)` | n (0 if negative) if it is a literal, else unconstrained; \
+`round(x)`, `trunc`, `ceil`, `floor`: 0 |
 | unary `-`, `abs` | the argument's |
 
 Narrower than PostgreSQL: dates and timestamps range from 0001-01-01 to 9999-12-31, and a time is before 24:00; where an
@@ -31,8 +33,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mz_dagster.plan.functions.casts import CASTS, short_name
-from mz_dagster.plan.functions.signature import Failure, Function, Nullability, Overload, ScaleRule
-from mz_dagster.plan.functions.tables import aggregates, jsonb, moments, set_overloads
+from mz_dagster.plan.functions.failure import Failure
+from mz_dagster.plan.functions.pure.numerics import quotient_digits
+from mz_dagster.plan.functions.signature import Function, Nullability, Overload, ScaleRule, digits_of_known
+from mz_dagster.plan.functions.tables import aggregates, jsonb, moments, set_overloads, unconstrained
 from mz_dagster.plan.functions.tables import functions as functions_of_areas
 from mz_dagster.plan.functions.tables import overloads as overloads_of_areas
 from mz_dagster.plan.functions.tables.comparing import COMPARISONS
@@ -66,8 +70,12 @@ GENERIC: dict[str, tuple[Kind | None, bool, Nullability]] = {
     "concat_ws": (_T, False, Nullability.IF_FIRST_ARGUMENT),
     # The time of the reader; what its one argument, a literal, is about is said in `plan/scalar.py`. Never evaluated.
     "mz_now": (_MZ, False, Nullability.NEVER),
-    # Fails with the SQLSTATE and message of its literal argument wherever it is evaluated.
+    # Fails with the SQLSTATE and message that its argument is wherever it is evaluated; of NULL, NULL.
     "error": (None, True, Nullability.IF_ALL_ARGUMENTS),
+    # Its argument, NULL where that fails.
+    "without_error": (None, False, Nullability.ALWAYS),
+    # The SQLSTATE and message with which its argument fails; NULL where it does not.
+    "error_of": (_T, False, Nullability.ALWAYS),
 }
 
 
@@ -90,8 +98,10 @@ def _sum_of_scales(types: Sequence[ScalarType], _: Sequence[object]) -> int | Fa
 QUOTIENT_SCALE = 20
 
 
-def _quotient_scale(types: Sequence[ScalarType], _: Sequence[object]) -> int | Failure:
+def _quotient_scale(types: Sequence[ScalarType], values: Sequence[object]) -> int | Failure:
     scale = max(QUOTIENT_SCALE, *(one.scale for one in types))
+    if scale <= 37:
+        scale = digits_of_known(scale, values, quotient_digits, most=37)
     if scale > 37:
         return Failure(
             "0A000", "a quotient of numerics of scale 38 is not supported", "Cast them to a numeric of smaller scale."
@@ -185,7 +195,8 @@ def field_name(text: str) -> str:
     return _FIELD_SYNONYMS.get(lowered, lowered)
 
 
-#: What only plans call, without a SQL name; `compute/scalar/accumulation.py` and `float_sum.py` say what they return.
+#: What only plans call, without a SQL name; `accumulation.py` and `float_sum.py` in `compute/spark/expressions` say
+#: what they return.
 _INTERNAL = (
     # The next time after a time; the last one has none.
     Function("step_mz_timestamp", (_MZ,), _MZ, fallible=True),
@@ -194,6 +205,9 @@ _INTERNAL = (
     Function("unsigned_zero_float8", (_F8,), _F8),
     # Likewise within an array or record; what arrays are ordered by.
     Function("unsigned_zeros", (), None),
+    # Floating-point numbers, also within, beside whether they are -0.0, and back; see `plan/representations.py`.
+    Function("represented_floats", (), None),
+    Function("restored_floats", (), None),
     Function("order_array", (_ARRAY,), _ARRAY),
     Function("high_part_numeric", (_N,), _N),
     Function("low_part_numeric", (_N,), _N),
@@ -205,6 +219,7 @@ _INTERNAL = (
     Function("whole_float8", (_ARRAY,) * 5, _F8, fallible=True),
     *moments.INTERNAL,
     *jsonb.INTERNAL,
+    *unconstrained.INTERNAL,
     *aggregates.functions(),
 )
 INTERNAL_FUNCTIONS = frozenset(one.name for one in _INTERNAL)

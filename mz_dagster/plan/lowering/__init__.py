@@ -9,14 +9,16 @@ that is `shared:N`.
 
 - `lowering.py`: the walk, and the arrangements.
 - `fusion.py`: runs of linear operators.
-- `lookup_order.py`: joins, anew for each step by the sizes that their inputs have then.
+- `lookup_order.py`: joins, by the sizes that their inputs have when they are stepped.
 - `needless.py`: arrangements that save nothing.
 - `reduce.py`: aggregation by kind, and the join that puts the kinds together.
 - `restricted.py`: what a filtered input of a join leaves of a large one.
+- `singletons.py`: inputs of a join that have at most one row.
 - `staged.py`: what stands below and above tournaments.
 """
 
 from mz_dagster.plan.lowering.lookup_order import (
+    LookupOrders,
     estimated_state,
     estimated_updates,
     lookup_order,
@@ -24,12 +26,11 @@ from mz_dagster.plan.lowering.lookup_order import (
     snapshot_ordered_by_size,
 )
 from mz_dagster.plan.lowering.lowering import lower_to_maintained_plan, lower_to_snapshot_plan
-from mz_dagster.plan.lowering.reduce import high_part_type
 
 __all__ = [
+    "LookupOrders",
     "estimated_state",
     "estimated_updates",
-    "high_part_type",
     "lookup_order",
     "lower_to_maintained_plan",
     "lower_to_snapshot_plan",

@@ -9,17 +9,22 @@ it. These are no more than the smallest input with a scalar in the class has row
 keeps few rows apart. A row finds one of a unique key at most. Of an input's predicates, one that a column equals a
 constant is taken to pass a twentieth of the rows, any other a quarter.
 
+What of this depends on the plan alone is found once for a join (`_Joined`), what depends on the sizes once for each of
+its inputs (`_Sizes`); and `LookupOrders` keeps an order for as long as the sizes stay near those that it is for.
+
 The order changes what a step costs, never what it yields: it is no part of what is on disk.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from mz_dagster.formalism import GlobalId
+from mz_dagster.plan.functions.membership import AMONG, constants_of
 from mz_dagster.plan.physical import (
     Accumulate,
     ConstantRows,
@@ -31,6 +36,8 @@ from mz_dagster.plan.physical import (
     SharedPlan,
     SnapshotPlan,
     UnionAll,
+    collections_read,
+    has_join,
     physical_inputs,
     with_physical_inputs,
 )
@@ -42,62 +49,83 @@ RowCounts = Callable[[GlobalId], int]
 _PASSES, _EQUAL_PASSES, _PASSES_AT_LEAST = 0.25, 0.05, 0.001
 #: The rank of what is looked up by nothing.
 _CROSS = 2
+#: By which factor a size may change before a join is ordered anew, and below how many rows sizes are all the same.
+_NEAR, _FEW = 2, 100
+#: How many orders are kept at most.
+_MOST = 10_000
 
 
-def lookup_order(join: DeltaJoin, first: int, rows: RowCounts | None = None) -> tuple[int, ...]:
-    """Returns the order in which the term of input `first` looks up the others.
+def lookup_order(join: DeltaJoin, first: int) -> tuple[int, ...]:
+    """Returns the order in which the term of input `first` looks up the others, their sizes unknown.
 
     Args:
         join: Its `orders` are not looked at.
         first: The input.
-        rows: How many rows each collection has, if that is known.
     """
-    return tuple(one for one, _ in _steps(join, first, rows))
+    joined = _Joined.of(join)
+    return tuple(chosen for chosen, _ in _steps(joined, first, lambda index, bound: 0))
 
 
 def ordered_by_size(plan: Physical, rows: RowCounts) -> Physical:
     """Returns `plan` with each of its joins looking up its inputs, and beginning a snapshot, as sizes suggest."""
-    inputs = [ordered_by_size(one, rows) for one in physical_inputs(plan)]
-    plan = with_physical_inputs(plan, inputs)
-    if not isinstance(plan, DeltaJoin):
-        return plan
-    numbers = range(len(inputs))
-    orders = tuple(lookup_order(plan, i, rows) for i in numbers)
-    costs = [sum(_intermediate(plan, i, rows)) for i in numbers]
-    return replace(plan, orders=orders, first=costs.index(min(costs)))
+    return _Sizes(rows).ordered(plan)
 
 
 def snapshot_ordered_by_size(plan: SnapshotPlan, rows: RowCounts) -> SnapshotPlan:
     """Returns `plan` with its joins ordered as `ordered_by_size` does."""
     known: dict[GlobalId, int] = {}
-
-    def counted(id: GlobalId) -> int:
-        return known[id] if id in known else rows(id)
-
+    sizes = _Sizes(lambda id: known[id] if id in known else rows(id))
     shared: list[SharedPlan] = []
     for one in plan.shared:
-        shared.append(replace(one, plan=ordered_by_size(one.plan, counted)))
-        known[one.id] = round(estimated_rows(one.plan, counted))
-    return SnapshotPlan(tuple(shared), ordered_by_size(plan.output, counted))
+        shared.append(replace(one, plan=sizes.ordered(one.plan)))
+        known[one.id] = round(sizes.of(one.plan))
+    return SnapshotPlan(tuple(shared), sizes.ordered(plan.output))
+
+
+class LookupOrders:
+    """Keeps plans as they were ordered, for as long as none of the sizes has changed by more than a factor.
+
+    What a process steps again and again is so ordered seldom, and stays the same plan to whoever keeps what it made of
+    one. Threads may share it.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[GlobalId, _Kept] = {}
+
+    def ordered(self, id: GlobalId, plan: Physical, rows: RowCounts) -> Physical:
+        """Returns the plan of a collection with its joins ordered by sizes that are, or recently were, its inputs'.
+
+        Args:
+            id: The collection; it is known by its newest plan only.
+            plan: The plan.
+            rows: How many rows each collection has.
+        """
+        if not has_join(plan):
+            return plan
+        sizes = {one: rows(one) for one in sorted(collections_read(plan))}
+        kept = self._kept.get(id)
+        if kept is None or kept.plan is not plan or not all(_near(kept.sizes[one], sizes[one]) for one in sizes):
+            kept = _Kept(plan, sizes, ordered_by_size(plan, sizes.__getitem__))
+            if len(self._kept) >= _MOST:  # most of them are of collections that were dropped
+                self._kept.clear()
+            self._kept[id] = kept
+        return kept.ordered
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    plan: Physical
+    sizes: Mapping[GlobalId, int]
+    ordered: Physical
+
+
+def _near(one: int, other: int) -> bool:
+    return max(one, other, _FEW) <= _NEAR * max(min(one, other), _FEW)
 
 
 def estimated_rows(plan: Physical, rows: RowCounts) -> float:
     """Returns about how many rows a plan has; of a state operator, at most: as many as its input."""
-    match plan:
-        case ReadCollection():
-            return max(rows(plan.id), 1)
-        case ConstantRows():
-            return max(len(plan.rows), 1)
-        case Linear():
-            return estimated_rows(plan.input, rows) * _share(plan)
-        case UnionAll():
-            return sum(estimated_rows(one, rows) for one in plan.inputs)
-        case DeltaJoin():
-            return list(_intermediate(plan, 0, rows))[-1]
-        case Accumulate() if not plan.key_arity:
-            return 1
-        case _:
-            return estimated_rows(physical_inputs(plan)[0], rows)
+    return _Sizes(rows).of(plan)
 
 
 def estimated_updates(plan: Physical, rows: RowCounts, new: RowCounts) -> float:
@@ -108,33 +136,80 @@ def estimated_updates(plan: Physical, rows: RowCounts, new: RowCounts) -> float:
         rows: How many rows each collection has.
         new: How many updates of it are new.
     """
-    match plan:
-        case ReadCollection():
-            return new(plan.id)
-        case ConstantRows():
-            return 0
-        case Linear():
-            return estimated_updates(plan.input, rows, new) * _share(plan)
-        case DeltaJoin():
-            return sum(
-                estimated_updates(one, rows, new) / estimated_rows(one, rows) * list(_intermediate(plan, i, rows))[-1]
-                for i, one in enumerate(plan.inputs)
-            )
-        case _:
-            return sum(estimated_updates(one, rows, new) for one in physical_inputs(plan))
+    return _Sizes(rows).updates(plan, new)
 
 
 def estimated_state(plan: MaintainedPlan, rows: RowCounts) -> dict[str, int]:
     """Returns about how many rows each arrangement of a plan, and its output, will hold, by what its inputs hold."""
     known: dict[GlobalId, int] = {}
-
-    def counted(id: GlobalId) -> int:
-        return known[id] if id in known else rows(id)
-
+    sizes = _Sizes(lambda id: known[id] if id in known else rows(id))
     for one in plan.arrangements:
-        known[one.id] = round(estimated_rows(one.plan, counted))
-    output = round(estimated_rows(plan.output, counted))
+        known[one.id] = round(sizes.of(one.plan))
+    output = round(sizes.of(plan.output))
     return {str(id): count for id, count in known.items()} | {"output": output}
+
+
+class _Sizes:
+    """Estimates the plans over collections of known sizes, each node once however many nodes are above it."""
+
+    def __init__(self, rows: RowCounts) -> None:
+        self._rows = rows
+        # By identity; the node is kept, so that no other gets its own.
+        self._known: dict[int, tuple[Physical, float]] = {}
+
+    def of(self, plan: Physical) -> float:
+        """Returns about how many rows a plan has."""
+        if id(plan) not in self._known:
+            self._known[id(plan)] = plan, self._estimated(plan)
+        return self._known[id(plan)][1]
+
+    def _estimated(self, plan: Physical) -> float:
+        match plan:
+            case ReadCollection():
+                return max(self._rows(plan.id), 1)
+            case ConstantRows():
+                return max(len(plan.rows), 1)
+            case Linear():
+                return self.of(plan.input) * _share(plan)
+            case UnionAll():
+                return sum(map(self.of, plan.inputs))
+            case DeltaJoin():
+                return self._lookups(plan).term(0)[1][-1]
+            case Accumulate() if not plan.key_arity:
+                return 1
+            case _:
+                return self.of(physical_inputs(plan)[0])
+
+    def updates(self, plan: Physical, new: RowCounts) -> float:
+        """Returns about how many updates new ones make of a plan."""
+        match plan:
+            case ReadCollection():
+                return new(plan.id)
+            case ConstantRows():
+                return 0
+            case Linear():
+                return self.updates(plan.input, new) * _share(plan)
+            case DeltaJoin():
+                lookups = self._lookups(plan)
+                return sum(
+                    self.updates(one, new) / self.of(one) * lookups.term(i)[1][-1] for i, one in enumerate(plan.inputs)
+                )
+            case _:
+                return sum(self.updates(one, new) for one in physical_inputs(plan))
+
+    def ordered(self, plan: Physical) -> Physical:
+        """Returns `plan` with its joins ordered by these sizes."""
+        plan = with_physical_inputs(plan, [self.ordered(one) for one in physical_inputs(plan)])
+        if not isinstance(plan, DeltaJoin):
+            return plan
+        lookups = self._lookups(plan)
+        terms = [lookups.term(i) for i in range(len(plan.inputs))]
+        costs = [sum(totals) for _, totals in terms]
+        return replace(plan, orders=tuple(order for order, _ in terms), first=costs.index(min(costs)))
+
+    def _lookups(self, join: DeltaJoin) -> _Lookups:
+        shares = [_share(one) if isinstance(one, Linear) else 1 for one in join.inputs]
+        return _Lookups.of(_Joined.of(join), [self.of(one) for one in join.inputs], shares)
 
 
 def _share(plan: Linear) -> float:
@@ -147,93 +222,122 @@ def _passes(predicate: Scalar) -> float:
         return _PASSES
     if predicate.function == "or":
         return min(sum(map(_passes, predicate.arguments)), _PASSES)
+    if predicate.function == AMONG:
+        return min(_EQUAL_PASSES * len(constants_of(predicate)), _PASSES)
     is_equality = predicate.function.startswith("eq_") and any(isinstance(one, Literal) for one in predicate.arguments)
     return _EQUAL_PASSES if is_equality else _PASSES
 
 
-def _intermediate(join: DeltaJoin, first: int, rows: RowCounts) -> Iterator[float]:
-    """Yields how many rows there are after each look-up, beginning with all rows of the input `first`."""
-    total = estimated_rows(join.inputs[first], rows)
-    yield total
-    for _, found in _steps(join, first, rows):
-        total *= found
-        yield total
-
-
-def _steps(join: DeltaJoin, first: int, rows: RowCounts | None) -> Iterator[tuple[int, float]]:
-    """Yields the look-ups of a term, each with how many rows a row finds."""
-    shape = _Shape.of(join, rows)
-    bound = set(shape.columns(first))
-    rest = [i for i in range(len(join.inputs)) if i != first]
-    while rest:
-        ranks = {i: shape.rank(i, bound) for i in rest}
-        chosen = min(rest, key=lambda i: (ranks[i] == _CROSS, shape.found(i, bound), ranks[i], i))
-        yield chosen, shape.found(chosen, bound)
-        rest.remove(chosen)
-        bound |= set(shape.columns(chosen))
-
-
 @dataclass(frozen=True, slots=True)
-class _Shape:
-    """Is what is known of a join's inputs.
+class _Joined:
+    """Is how the inputs of a join are connected: what its plan says, whatever the sizes. Sets of inputs are bit masks.
 
     Attributes:
-        offsets: Where their columns begin.
-        sizes: About how many rows they have, None if that is not known.
-        whole: How many they would have without their predicates.
+        sides: For each class of equivalences, the inputs that each of its scalars is computed from.
+        own: For each input, by the classes in which a scalar is computed from it alone: which of its columns those are.
+        keys: The unique keys of each input.
     """
 
-    join: DeltaJoin
-    offsets: Sequence[int]
-    sizes: Sequence[float] | None
-    whole: Sequence[float]
+    sides: tuple[frozenset[int], ...]
+    own: tuple[Mapping[int, frozenset[int]], ...]
+    keys: tuple[frozenset[frozenset[int]], ...]
 
     @classmethod
-    def of(cls, join: DeltaJoin, rows: RowCounts | None) -> _Shape:
-        """Returns the shape of `join`."""
-        *offsets, _ = accumulate((one.relation_type.arity for one in join.inputs), initial=0)
-        if rows is None:
-            return cls(join, offsets, None, ())
-        sizes = [estimated_rows(one, rows) for one in join.inputs]
-        shares = [_share(one) if isinstance(one, Linear) else 1 for one in join.inputs]
-        return cls(join, offsets, sizes, [size / share for size, share in zip(sizes, shares, strict=True)])
+    def of(cls, join: DeltaJoin) -> _Joined:
+        """Returns how the inputs of `join` are connected; walks each of its scalars once."""
+        offsets = list(accumulate((one.relation_type.arity for one in join.inputs), initial=0))
+        sides: list[frozenset[int]] = []
+        own: list[dict[int, frozenset[int]]] = [{} for _ in join.inputs]
+        for number, equivalence in enumerate(join.equivalences):
+            masks: set[int] = set()
+            for scalar in equivalence:
+                inputs = {bisect_right(offsets, position) - 1 for position in columns_of(scalar)}
+                if not inputs:
+                    continue
+                masks.add(sum(1 << one for one in inputs))
+                if len(inputs) == 1:
+                    (one,) = inputs
+                    column = {scalar.position - offsets[one]} if isinstance(scalar, ColumnRef) else set()
+                    own[one][number] = own[one].get(number, frozenset()) | column
+            sides.append(frozenset(masks))
+        return cls(tuple(sides), tuple(own), tuple(one.relation_type.keys for one in join.inputs))
 
-    def columns(self, index: int) -> range:
-        """Returns the joined columns that are of input `index`."""
-        return range(self.offsets[index], self.offsets[index] + self.join.inputs[index].relation_type.arity)
+    def connecting(self, index: int, bound: int) -> list[int]:
+        """Returns the classes by which an input is looked up from what is bound."""
+        return [one for one in self.own[index] if any(not side & ~bound for side in self.sides[one])]
 
-    def rank(self, index: int, bound: set[int]) -> int:
+    def key_is_bound(self, index: int, classes: Iterable[int]) -> bool:
+        """Returns whether the columns that are compared in these classes have a unique key of the input among them."""
+        positions = frozenset[int]().union(*(self.own[index][one] for one in classes))
+        return any(key <= positions for key in self.keys[index])
+
+    def rank(self, index: int, bound: int) -> int:
         """Returns 0 if a unique key of the input is bound, 1 if anything of it is, else `_CROSS`."""
-        classes = self._connecting(index, bound)
-        if self._key_is_bound(index, classes):
+        classes = self.connecting(index, bound)
+        if self.key_is_bound(index, classes):
             return 0
         return 1 if classes else _CROSS
 
-    def found(self, index: int, bound: set[int]) -> float:
-        """Returns how many rows of the input a row of what is bound finds; 0 if no sizes are known."""
-        if self.sizes is None:
-            return 0
+
+@dataclass(frozen=True, slots=True)
+class _Lookups:
+    """Tells what the look-ups of a join find, whose inputs have known sizes.
+
+    Attributes:
+        sizes: About how many rows each input has.
+        whole: How many they would have without their predicates.
+        values: Of each class of equivalences, how many different values there can be.
+    """
+
+    joined: _Joined
+    sizes: Sequence[float]
+    whole: Sequence[float]
+    values: Sequence[float]
+
+    @classmethod
+    def of(cls, joined: _Joined, sizes: Sequence[float], shares: Sequence[float]) -> _Lookups:
+        """Returns the look-ups of a join by its inputs' sizes and by the shares that pass their predicates."""
+        whole = [size / share for size, share in zip(sizes, shares, strict=True)]
+        values = [
+            min((whole[i] for i, own in enumerate(joined.own) if number in own), default=math.inf)
+            for number in range(len(joined.sides))
+        ]
+        return cls(joined, sizes, whole, values)
+
+    def found(self, index: int, bound: int) -> float:
+        """Returns how many rows of the input a row of what is bound finds."""
         size, whole = self.sizes[index], self.whole[index]
-        classes = self._connecting(index, bound)
-        if self._key_is_bound(index, classes):
+        classes = self.joined.connecting(index, bound)
+        if self.joined.key_is_bound(index, classes):
             return size / whole
         for one in classes:
-            size /= min(self.whole[i] for i in range(len(self.whole)) if self._own(one, i))
+            size /= self.values[one]
         # However many classes there are, a value that is looked up is mostly there.
         return max(size, self.sizes[index] / whole)
 
-    def _connecting(self, index: int, bound: set[int]) -> list[tuple[Scalar, ...]]:
-        return [
-            one
-            for one in self.join.equivalences
-            if self._own(one, index) and any(columns_of(scalar) and columns_of(scalar) <= bound for scalar in one)
-        ]
+    def term(self, first: int) -> tuple[tuple[int, ...], list[float]]:
+        """Returns in which order a term looks up, and how many rows there are before that and after each look-up."""
+        order, totals = [], [self.sizes[first]]
+        for chosen, found in _steps(self.joined, first, self.found):
+            order.append(chosen)
+            totals.append(totals[-1] * found)
+        return tuple(order), totals
 
-    def _own(self, equivalence: Sequence[Scalar], index: int) -> list[Scalar]:
-        own = set(self.columns(index))
-        return [scalar for scalar in equivalence if columns_of(scalar) and columns_of(scalar) <= own]
 
-    def _key_is_bound(self, index: int, classes: Sequence[Sequence[Scalar]]) -> bool:
-        scalars = [scalar for one in classes for scalar in self._own(one, index)]
-        positions = {one.position - self.offsets[index] for one in scalars if isinstance(one, ColumnRef)}
-        return any(key <= positions for key in self.join.inputs[index].relation_type.keys)
+def _steps(joined: _Joined, first: int, found: Callable[[int, int], float]) -> Iterator[tuple[int, float]]:
+    """Yields the look-ups of a term, each with how many rows a row finds: `found`, of an input and what is bound."""
+    bound = 1 << first
+    # By input: whether it is a cross product, how many rows are found, its rank, and which it is.
+    ranked: dict[int, tuple[bool, float, int, int]] = {}
+    anew = rest = [i for i in range(len(joined.own)) if i != first]
+    while rest:
+        for i in anew:
+            rank = joined.rank(i, bound)
+            ranked[i] = rank == _CROSS, found(i, bound), rank, i
+        chosen = min(rest, key=ranked.__getitem__)
+        yield chosen, ranked[chosen][1]
+        bound |= 1 << chosen
+        rest = [i for i in rest if i != chosen]
+        # The others are found by what they were found by before.
+        grown = {c for c, sides in enumerate(joined.sides) if any(side >> chosen & 1 for side in sides)}
+        anew = [i for i in rest if not grown.isdisjoint(joined.own[i])]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
+from mz_dagster.budget import budget
 from mz_dagster.errors import InternalError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.lowering.fusion import fused, linear_over, selected
@@ -13,6 +14,7 @@ from mz_dagster.plan.lowering.lookup_order import lookup_order
 from mz_dagster.plan.lowering.needless import without_needless
 from mz_dagster.plan.lowering.reduce import lowered_reduce
 from mz_dagster.plan.lowering.restricted import plain_columns, restricted
+from mz_dagster.plan.lowering.singletons import with_singletons_joined
 from mz_dagster.plan.lowering.staged import ONE_STAGE, Stages, buckets_for, results_of, staged, state_key
 from mz_dagster.plan.physical import (
     Accumulate,
@@ -35,7 +37,9 @@ from mz_dagster.plan.physical import (
     Unnest,
     Windowed,
     collections_read,
+    has_join,
     identity,
+    may_cancel,
     operator_kind,
     physical_inputs,
 )
@@ -100,6 +104,8 @@ class _Lowering:
     for_sharing: set[GlobalId] = field(default_factory=set)
     _local: dict[GlobalId, Physical] = field(default_factory=dict)
     _known: dict[object, ReadCollection] = field(default_factory=dict)
+    #: Of which collections of others each is made.
+    _made: dict[GlobalId, frozenset[GlobalId]] = field(default_factory=dict)
 
     def lowered(self, relation: Relation) -> Physical:
         """Returns the physical plan of `relation`."""
@@ -117,7 +123,7 @@ class _Lowering:
             case Negate():
                 return NegateAll(self.lowered(relation.input), relation.relation_type)
             case Union():
-                return UnionAll(tuple(self.lowered(one) for one in relation.inputs), relation.relation_type)
+                return self._united([self.lowered(one) for one in relation.inputs], relation.relation_type)
             case Join():
                 return self._join(relation)
             case Reduce():
@@ -155,6 +161,32 @@ class _Lowering:
         self.for_sharing |= {one.id for one in self.arrangements[kept:]}
         return read
 
+    def _bounded(self, plan: Physical) -> Physical:
+        """Returns what a state operator of a plan that runs once reads: `plan`, cut off if it is large.
+
+        How long a plan takes to be planned, and how much memory, grows by more than its size, and what is too deep is
+        not planned at all.
+        """
+        operators = list(_operators(plan))
+        keyed = sum(operator_kind(one) is OperatorKind.KEYED for one in operators)
+        is_large = keyed >= budget().planned_states or len(operators) > budget().planned_operators
+        return self._cut_off(plan) if is_large else plan
+
+    def _united(self, inputs: Sequence[Physical], relation_type: RelationType) -> Physical:
+        """Returns the sum of plans; of many operators in a plan that runs once, of sums that are computed in turn."""
+        parts: list[list[Physical]] = [[]]
+        size = 0
+        for one in inputs:
+            own = sum(1 for _ in _operators(one))
+            if parts[-1] and size + own > budget().planned_operators:
+                parts.append([])
+                size = 0
+            parts[-1].append(one)
+            size += own
+        if self.arranges or len(parts) == 1:
+            return UnionAll(tuple(inputs), relation_type)
+        return UnionAll(tuple(self._cut_off(UnionAll(tuple(each), relation_type)) for each in parts), relation_type)
+
     def _cut_off(self, plan: Physical) -> ReadCollection:
         one = SharedPlan(GlobalId(f"shared:{len(self.shared) + 1}"), plan)
         self.shared.append(one)
@@ -163,10 +195,15 @@ class _Lowering:
     def _join(self, relation: Join) -> Physical:
         if self.arranges and (kept := restricted(relation, list(map(self._made_of, relation.inputs)), self._local)):
             return self.lowered(kept)
+        if self.arranges and (fewer := with_singletons_joined(relation)):
+            return self.lowered(fewer)
         inputs = [self.lowered(one) for one in relation.inputs]
+        # Rows that cancel are joined with all others that do: of n scalar subqueries, each a value, a default and the
+        # default taken back, 3^n updates are made for one row. What is kept, or cut off, is consolidated.
+        several_cancel = sum(map(may_cancel, inputs)) > 1
         # At one time an input is read twice: for its rows and for its errors.
         for i, one in enumerate(inputs):
-            if _has_join(one):
+            if has_join(one) or (several_cancel and may_cancel(one)):
                 inputs[i] = self._arranged(one, _join_key(relation, i)) if self.arranges else self._cut_off(one)
         # Rows are looked up by representation, so equal values need the same one.
         classes = tuple(tuple(with_one_zero(scalar) for scalar in one) for one in relation.equivalences)
@@ -178,8 +215,11 @@ class _Lowering:
         kept = {one.id: one.plan for one in self.arrangements}
 
         def made_of(id: GlobalId) -> frozenset[GlobalId]:
-            plan = self._local.get(id) or kept.get(id)
-            return frozenset({id}) if plan is None else frozenset().union(*map(made_of, collections_read(plan)))
+            if id not in self._made:
+                plan = self._local.get(id) or kept.get(id)
+                read = frozenset[GlobalId]() if plan is None else collections_read(plan)
+                self._made[id] = frozenset({id}) if plan is None else frozenset().union(*map(made_of, read))
+            return self._made[id]
 
         return frozenset().union(*(made_of(get.id) for get in gets_of(relation)))
 
@@ -236,6 +276,7 @@ class _Lowering:
     def kept(self, node: StateOperator) -> Physical:
         """Returns what reads the output of `node`: its arrangement, or the operator itself in a plan that runs once."""
         if not self.arranges:
+            node = replace(node, input=self._bounded(node.input))
             return replace(node, once=True) if isinstance(node, Staged) else node
         match node:
             case Accumulate():
@@ -255,10 +296,6 @@ class _Lowering:
             self.arrangements.append(Arrangement(id, plan, relation_type, key))
             self._known[known] = ReadCollection(id, relation_type, str(id))
         return self._known[known]
-
-
-#: Of how many operators a shared subplan may consist to be computed for each of its uses.
-_CHEAP = 16
 
 
 def default_key(relation_type: RelationType) -> tuple[int, ...]:
@@ -293,17 +330,13 @@ def _is_cheap(plan: Physical) -> bool:
     """Returns whether what is shared may as well be computed for each of its uses."""
     operators = list(_operators(plan))
     keyed = sum(operator_kind(one) is OperatorKind.KEYED for one in operators)
-    return len(operators) <= _CHEAP and keyed <= 1 and not _has_join(plan)
+    return len(operators) <= budget().cheap_operators and keyed <= 1 and not has_join(plan)
 
 
 def _operators(plan: Physical) -> Iterator[Physical]:
     yield plan
     for one in physical_inputs(plan):
         yield from _operators(one)
-
-
-def _has_join(plan: Physical) -> bool:
-    return isinstance(plan, DeltaJoin) or any(_has_join(one) for one in physical_inputs(plan))
 
 
 def with_unique_names(relation_type: RelationType) -> RelationType:

@@ -18,6 +18,10 @@ from mz_dagster.plan.physical import (
     with_physical_inputs,
 )
 
+#: Of how many operators what is computed in another collection may come to consist there, wherever that reads it: of
+#: views that read others twice each has twice the operators of those.
+_MOST_COMPUTED = 200
+
 
 def without_needless(
     arrangements: Sequence[Arrangement], candidates: Collection[GlobalId], output: Physical
@@ -33,21 +37,37 @@ def without_needless(
         output: What reads them.
     """
     kept = list(arrangements)
+    read = {one.id: collections_read(one.plan) for one in kept}
     for one in reversed(arrangements):
         if one.id not in candidates:
             continue
         at = kept.index(one)
-        readers = [number for number, other in enumerate(kept) if one.id in collections_read(other.plan)]
+        readers = [number for number, other in enumerate(kept) if one.id in read[other.id]]
         plans = [*(kept[number].plan for number in readers), *([output] if one.id in collections_read(output) else [])]
         if len(plans) != 1 or _looked_up(one.id, plans[0]):
             continue
+        if _reads(one.id, plans[0]) * _size(one.plan) > _MOST_COMPUTED:
+            continue
         for number in readers:
             kept[number] = replace(kept[number], plan=_computed(kept[number].plan, one))
+            read[kept[number].id] = collections_read(kept[number].plan)
         output = _computed(output, one)
         del kept[at]
     ids = {one.id: GlobalId(f"arrangement:{number}") for number, one in enumerate(kept, start=1)}
     numbered = (replace(one, id=ids[one.id], plan=_renamed(one.plan, ids)) for one in kept)
     return tuple(numbered), _renamed(output, ids)
+
+
+def _reads(id: GlobalId, plan: Physical) -> int:
+    """Returns in how many places `plan` reads the collection `id`."""
+    if isinstance(plan, ReadCollection):
+        return int(plan.id == id)
+    return sum(_reads(id, one) for one in physical_inputs(plan))
+
+
+def _size(plan: Physical) -> int:
+    """Returns of how many operators `plan` consists."""
+    return 1 + sum(map(_size, physical_inputs(plan)))
 
 
 def _looked_up(id: GlobalId, plan: Physical) -> bool:

@@ -5,7 +5,8 @@
 - *distinct*: `count`, `sum` of distinct values: an `Accumulate` over the rows of another that has the value in its key;
 - *sums of floats*, and of products of two, all of them in one part: an `Accumulate` of each value's digits, by group,
   term and place, and over its rows, a few dozen for each group and term, a `Staged` with `Gathered` that puts them
-  together; see `compute/scalar/float_sum.py` and `functions/pure/sums.py`;
+  together; see `compute/spark/expressions/float_sum.py` and `functions/pure/sums.py`;
+- *sums of unconstrained numerics*, each in a part of its own: likewise, with a row for each place of its digits;
 - *hierarchical*: `min`, `max`, `bit_and`, `bit_or`, `bit_xor`: a `Staged` with `Extremes`;
 - *basic*: `array_agg`, `string_agg`: a `Staged` with `Gathered`, over distinct rows if it is DISTINCT.
 
@@ -28,6 +29,7 @@ from typing import Protocol
 from mz_dagster.errors import InternalError
 from mz_dagster.plan.functions import Failure, cast
 from mz_dagster.plan.functions.pure.sums import PRODUCT_DIGITS
+from mz_dagster.plan.functions.pure.unconstrained_sums import NO_PLACE
 from mz_dagster.plan.lowering.fusion import selected
 from mz_dagster.plan.lowering.staged import ONE_STAGE, Stages, results_of, staged
 from mz_dagster.plan.physical import Accumulate, DeltaJoin, Extremes, Gathered, Physical, StateOperator, TopRows, Unnest
@@ -41,11 +43,13 @@ from mz_dagster.plan.types import (
     INT4,
     INT8,
     TEXT,
+    UNCONSTRAINED,
     Column,
     Kind,
     RelationType,
     ScalarType,
     array_of,
+    high_part_type,
     numeric,
 )
 
@@ -93,6 +97,8 @@ def lowered_reduce(relation: Reduce, below: Physical, states: States) -> Physica
             if one.distinct:
                 # Of x and of x * x the same rows are distinct.
                 values = (frozenset(one.arguments), one.filter)
+        elif one.function is AggregateFunction.SUM and one.type.kind is Kind.UNCONSTRAINED:
+            part, values = _Group.unconstrained_sum, (one.arguments, one.filter, one.distinct)
         elif one.function in _SUMMED:
             part = _Group.distinct if one.distinct else _Group.accumulable
         elif one.function in (*_EXTREME, *_BITWISE):
@@ -106,11 +112,6 @@ def lowered_reduce(relation: Reduce, below: Physical, states: States) -> Physica
         group = replace(group, below=states.several(below))
     parts = [(part(group, numbers), numbers) for part, numbers in kinds.values()]
     return _together(relation, parts)
-
-
-def high_part_type(scale: int) -> ScalarType:
-    """Returns the type of the high parts of numerics of `scale`; see `compute/scalar/accumulation.py`."""
-    return numeric(max(0, scale - 19))
 
 
 _Part = Callable[["_Group", Sequence[int]], Physical]
@@ -193,7 +194,9 @@ class _Group:
             factors = [[distinct[value] for value in one] for one in factors]
         products = [tuple(_cast(value, FLOAT8) for value in one) for one in factors]
         terms = list(dict.fromkeys(products))
-        found, lists = self._digit_lists(below, keys, [_digits_of(*one) for one in terms])
+        digits = [_digits_of(*one) for one in terms]
+        rows = self._digits(below, keys, digits)
+        found, lists = self._digit_lists(rows, len(keys), [len(one.digits) for one in digits])
         wholes: list[Scalar] = []
         for number, product in zip(numbers, products, strict=True):
             one, parts = self._of(number), lists[terms.index(product)]
@@ -205,20 +208,51 @@ class _Group:
         group = [reference(found.relation_type, position) for position in range(len(keys))]
         return selected(found, [], [*group, *wholes], self._type(numbers))
 
+    def unconstrained_sum(self, numbers: Sequence[int]) -> Physical:
+        """Returns the sum of an unconstrained numeric, or of its distinct values, as often as it is asked for."""
+        one = self._of(numbers[0])
+        value = self._filtered(one, reference(self.columns, one.arguments[0]))
+        below, keys = self.below, self.keys
+        if one.distinct:
+            below = self._distinct_rows([value])
+            keys = [reference(below.relation_type, position) for position in range(len(keys))]
+            value = reference(below.relation_type, len(keys))
+        listed = [_listed("sum_places_unconstrained", value, NO_PLACE), _listed("sum_digits_unconstrained", value, 0)]
+        group = self.relation.relation_type.columns[: len(keys)]
+        lists = (Column(f"list_{i}", each.type, False) for i, each in enumerate(listed))
+        row = selected(below, [], [*keys, *listed], RelationType((*group, *lists)))
+        unnested = RelationType((*group, Column("place", INT8), Column("digits", INT8)))
+        below = Unnest(row, len(listed), False, unnested)
+        own = [reference(unnested, position) for position in range(unnested.arity)]
+        place, digits = own[len(keys) :]
+        sums = _Sums(len(keys) + 1)
+        totals = [sums.added(_or_zero(digits))]
+        state = RelationType((*group, Column("place", INT8, False), Column("digits", INT8, False)))
+        rows = self._accumulated(below, [*own[: len(keys)], _or_zero(place)], sums, totals, state)
+        found, (parts,) = self._digit_lists(rows, len(keys), [1])
+        group_key = [reference(found.relation_type, position) for position in range(len(keys))]
+        whole = Call("sum_unconstrained", parts, UNCONSTRAINED)
+        return selected(found, [], [*group_key, *(whole for _ in numbers)], self._type(numbers))
+
     def _digit_lists(
-        self, below: Physical, keys: Sequence[Scalar], terms: Sequence[_Digits]
+        self, rows: Physical, arity: int, widths: Sequence[int]
     ) -> tuple[Physical, list[tuple[Scalar, ...]]]:
-        """Returns what has a row for each group, and for each term the lists of its limbs and of its digits' sums."""
-        rows = self._digits(below, keys, terms)
-        arity, several = len(keys), len(terms) > 1
+        """Returns what has a row for each group, and for each term the lists of its places and of its digits' sums.
+
+        Args:
+            rows: A group's key, of several terms the term, the place, and the sums of its digits.
+            arity: How many columns the key has.
+            widths: How many sums each term has.
+        """
+        several = len(widths) > 1
         limb, order = arity + several, (ColumnOrder(arity + several, False, False),)
         if several:
             # Of which term a row is, for the aggregates' filters.
             term = reference(rows.relation_type, arity)
-            tests = [Call("eq_int8", (term, Literal(i + 1, INT8)), BOOL, False) for i in range(len(terms))]
+            tests = [Call("eq_int8", (term, Literal(i + 1, INT8)), BOOL, False) for i in range(len(widths))]
             columns = rows.relation_type.columns
             own = [reference(rows.relation_type, position) for position in range(len(columns))]
-            flags = (Column(f"is_{i}", BOOL, False) for i in range(len(terms)))
+            flags = (Column(f"is_{i}", BOOL, False) for i in range(len(widths)))
             rows = selected(rows, [], [*own, *tests], RelationType((*columns, *flags)))
         types, width = rows.relation_type.columns, rows.relation_type.arity
         aggregates = [
@@ -226,11 +260,11 @@ class _Group:
                 AggregateFunction.ARRAY_AGG,
                 (limb + place,),
                 array_of(types[limb + place].type),
-                filter=width - len(terms) + i if several else None,
+                filter=width - len(widths) + i if several else None,
                 order=order,
             )
-            for i, one in enumerate(terms)
-            for place in range(1 + len(one.digits))
+            for i, own_width in enumerate(widths)
+            for place in range(1 + own_width)
         ]
         results = tuple(Column(f"list_{i}", one.type) for i, one in enumerate(aggregates))
         node = staged(rows, range(arity), Gathered(tuple(aggregates)), ONE_STAGE, results)
@@ -238,7 +272,7 @@ class _Group:
         places = [*range(arity), *range(width, width + len(results))]
         listed = results_of(node, self.states.kept(node), places, found)
         made = iter(reference(found, arity + i) for i in range(len(results)))
-        return listed, [tuple(next(made) for _ in range(1 + len(one.digits))) for one in terms]
+        return listed, [tuple(next(made) for _ in range(1 + own_width)) for own_width in widths]
 
     def _digits(self, below: Physical, keys: Sequence[Scalar], terms: Sequence[_Digits]) -> Physical:
         """Returns for each group, term and place at which values of it have their lowest digits the digits' sums.
@@ -477,6 +511,13 @@ def _digits_of(value: Scalar, factor: Scalar | None = None) -> _Digits:
     found = Call("product_digits_float8", (value, factor), array_of(INT8))
     lowest, *others = (Call("array_subscript", (found, Literal(i + 1, INT4)), INT8) for i in range(PRODUCT_DIGITS + 1))
     return _Digits(_cast(lowest, INT4), tuple(others))
+
+
+def _listed(function: str, value: Scalar, nothing: int) -> Scalar:
+    """Returns the array of bigints that a function makes of a value; of NULL, that of `nothing`."""
+    type_ = array_of(INT8)
+    found = Call(function, (value,), type_, value.nullable)
+    return Call("coalesce", (found, Literal((nothing,), type_)), type_, False) if value.nullable else found
 
 
 def _multiplicity(count: Scalar) -> Scalar:

@@ -61,8 +61,8 @@ def _is_constant(predicate: Scalar) -> bool:
 def _is_scattered(join: Join, large: int, other: int) -> bool:
     """Returns whether one input looks another up, and by no column of the key by which that is laid out."""
     base, mfp = fused(join.inputs[large])
-    places = [mfp.projection[position] for one in join.equivalences if _scalars(join, other, one)
-              for position in plain_columns(join, large, one)]  # fmt: skip
+    places = {mfp.projection[position] for one in join.equivalences if _scalars(join, other, one)
+              for position in plain_columns(join, large, one)}  # fmt: skip
     return bool(places) and not any(place in key for place in places for key in base.relation_type.keys)
 
 

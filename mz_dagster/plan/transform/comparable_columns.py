@@ -29,7 +29,13 @@ from mz_dagster.plan.relation import (
     TopK,
     Window,
 )
-from mz_dagster.plan.representations import REPRESENTATIONS, comparable, told_again, told_apart, with_one_zero
+from mz_dagster.plan.representations import (
+    REPRESENTATIONS,
+    by_representation,
+    comparable,
+    from_representation,
+    with_one_zero,
+)
 from mz_dagster.plan.rewriting import bottom_up, projected_to, reference, shifted
 from mz_dagster.plan.scalar import Call, ColumnRef, Scalar
 from mz_dagster.plan.types import BOOL, Kind, ScalarType, array_of, record_of
@@ -187,7 +193,7 @@ class _Columns:
 
     def least(self, positions: Iterable[int]) -> tuple[Aggregate, ...]:
         """Returns what finds the least representation of these columns, which have several."""
-        apart = {one: told_apart(self._column(one)) for one in positions}
+        apart = {one: by_representation(self._column(one)) for one in positions}
         return tuple(Aggregate(AggregateFunction.MIN, (self._place(p, one),), one.type) for p, one in apart.items())
 
     def restored(self, found: Relation, first: int, positions: Sequence[int]) -> Relation:
@@ -199,7 +205,7 @@ class _Columns:
         least = (
             replace(reference(found.relation_type, first + i), nullable=one.nullable) for i, one in enumerate(columns)
         )
-        scalars = (told_again(one, column.type) for one, column in zip(least, columns, strict=True))
+        scalars = (from_representation(one, column.type) for one, column in zip(least, columns, strict=True))
         return Map(found, tuple(scalars), tuple(one.name for one in columns))
 
     def relation(self) -> Relation:

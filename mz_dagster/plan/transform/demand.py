@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.relation import (
@@ -35,18 +35,24 @@ from mz_dagster.plan.relation import (
     Union,
     Window,
     WindowFunction,
+    inputs_of,
 )
-from mz_dagster.plan.rewriting import bottom_up, moved, projected_to
+from mz_dagster.plan.rewriting import moved, projected_to, with_inputs
 from mz_dagster.plan.scalar import Scalar, columns_of
 
 
 def demand(relation: Relation) -> Relation:
     """Returns `relation` with each operator's inputs narrowed to the columns that are needed above."""
-    return _Narrowing().whole(relation)
+    narrowing = _Narrowing()
+    return narrowing.over_narrow(narrowing.whole(relation))
 
 
 def _read(scalars: Iterable[Scalar]) -> frozenset[int]:
     return frozenset().union(*(columns_of(one) for one in scalars))
+
+
+#: What reads a shared subplan that has become narrower, and where it has the columns that are left.
+_Narrow: TypeAlias = tuple[Get, Mapping[int, int]]
 
 
 @dataclass(slots=True)
@@ -55,9 +61,14 @@ class _Narrowing:
 
     Attributes:
         uses: For each shared subplan around, the columns that its uses need so far.
+        narrow: For each `Let` whose value has become narrower, by its identity: what reads the value then, and where it
+            has the columns that are left.
+        around: The same by name, for the `Let`s around what `over_narrow` looks at.
     """
 
     uses: dict[GlobalId, frozenset[int]] = field(default_factory=dict)
+    narrow: dict[int, _Narrow] = field(default_factory=dict)
+    around: dict[GlobalId, _Narrow | None] = field(default_factory=dict)
 
     def whole(self, relation: Relation) -> Relation:
         """Returns all columns of `relation`."""
@@ -229,20 +240,29 @@ class _Narrowing:
         self.uses[relation.id] = frozenset()
         body = self.narrowed(relation.body, needed)
         used = self.uses.pop(relation.id)
-        value = self.narrowed(relation.value, used)
+        narrow = Let(relation.id, self.narrowed(relation.value, used), body)
         if len(used) < relation.value.relation_type.arity:
-            get = Get(relation.id, value.relation_type)
             places = {old: new for new, old in enumerate(sorted(used))}
-            body = bottom_up(body, lambda one: _over(one, get, places))
-        return Let(relation.id, value, body)
+            self.narrow[id(narrow)] = Get(relation.id, narrow.value.relation_type), places
+        return narrow
+
+    def over_narrow(self, relation: Relation) -> Relation:
+        """Returns a plan that was narrowed, with each use of a shared subplan over the narrow form of that."""
+        if isinstance(relation, Let):
+            value, outer = self.over_narrow(relation.value), self.around.get(relation.id)
+            self.around[relation.id] = self.narrow.get(id(relation))
+            body = self.over_narrow(relation.body)
+            self.around[relation.id] = outer
+            return Let(relation.id, value, body)
+        if isinstance(relation, Project) and isinstance(relation.input, Get):
+            narrow = self.around.get(relation.input.id)
+            return relation if narrow is None else _over(narrow, relation)
+        return with_inputs(relation, [self.over_narrow(one) for one in inputs_of(relation)])
 
 
-def _over(relation: Relation, get: Get, places: Mapping[int, int]) -> Relation:
-    """Returns `relation` over the narrow form of a shared subplan, if it projects the wide one."""
-    if not isinstance(relation, Project) or not isinstance(relation.input, Get) or relation.input.id != get.id:
-        return relation
-    if relation.input.relation_type.arity == get.relation_type.arity:
-        return relation  # it is narrow already
+def _over(narrow: _Narrow, relation: Project) -> Relation:
+    """Returns a projection of a shared subplan over the narrow form of that."""
+    get, places = narrow
     return projected_to(get, [places[one] for one in relation.positions])
 
 

@@ -15,6 +15,7 @@ from mz_dagster.plan.day_comparison import compared_by_day
 from mz_dagster.plan.functions import FUNCTIONS
 from mz_dagster.plan.functions.evaluation import is_evaluable, value_of
 from mz_dagster.plan.functions.pure import SqlFailure
+from mz_dagster.plan.membership import gathered
 from mz_dagster.plan.relation import (
     Constant,
     Filter,
@@ -226,12 +227,8 @@ def _folded_call(call: Call) -> Scalar:
     name, arguments = call.function, call.arguments
     if name in ("and", "or"):
         return _folded_connector(call)
-    if name in ("is_null", "is_not_null"):
-        if not arguments[0].nullable and not can_fail(arguments[0]):
-            return Literal(name == "is_not_null", BOOL)
-        if isinstance(arguments[0], Literal):
-            return Literal((arguments[0].value is None) == (name == "is_null"), BOOL)
-        return call
+    if name in ("is_null", "is_not_null") and not arguments[0].nullable and not can_fail(arguments[0]):
+        return Literal(name == "is_not_null", BOOL)
     if name == "coalesce" and isinstance(arguments[0], Literal) and arguments[0].value is not None:
         return arguments[0]
     function = FUNCTIONS[name]
@@ -269,7 +266,7 @@ def _folded_connector(call: Call) -> Scalar:
         return rest[0]
     if all(isinstance(one, Literal) for one in rest):
         return Literal(None, BOOL)
-    return Call(call.function, rest, BOOL, any(one.nullable for one in rest))
+    return gathered(Call(call.function, rest, BOOL, any(one.nullable for one in rest)))
 
 
 def _value_of(call: Call) -> Literal | None:

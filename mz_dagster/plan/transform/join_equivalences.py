@@ -4,7 +4,8 @@ A predicate `eq_*(s, t)` becomes one if `s` reads only one input and `t` only an
 type (`plan/equality.py`); so does `is_not_distinct_from(s, t)`, in which NULL equals NULL. Classes that share a
 scalar are merged: `a = b` and `b = c` are one class of three, in which NULL equals NULL only if it does in each of
 those it is made of. A side that can fail is first computed in its input, so that the lookup itself cannot fail: its
-errors are then those of all the input's rows.
+errors are then those of all the input's rows. One that raises an error of its own, as a subquery of several rows does,
+stays above: that is an error of the rows that ask only.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from mz_dagster.plan.rewriting import (
     projected_to,
     shifted,
 )
-from mz_dagster.plan.scalar import Call, ColumnRef, Scalar, columns_of, reads_now
+from mz_dagster.plan.scalar import Call, ColumnRef, Scalar, columns_of, reads_now, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +110,15 @@ def _equated(join: Join, predicate: Scalar) -> tuple[Scalar, Scalar] | None:
     if isinstance(predicate, Call) and predicate.function == "is_not_distinct_from":
         left, right = predicate.arguments
         sides = (left, right) if left.type == right.type else None
-    if sides is None:
+    if sides is None or any(map(_raises, sides)):
         return None
     owners = [_owner(join, side) for side in sides]
     return sides if None not in owners and owners[0] != owners[1] else None
+
+
+def _raises(scalar: Scalar) -> bool:
+    """Returns whether `scalar` is made to be an error of the rows that ask for it: not of all in an input."""
+    return any(isinstance(one, Call) and one.function == "error" for one in walk(scalar))
 
 
 def _owner(join: Join, scalar: Scalar) -> int | None:

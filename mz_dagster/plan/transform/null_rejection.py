@@ -4,7 +4,8 @@
 
 A filter drops a row if a predicate is not true where the column is NULL; an equivalence of a join, if it compares the
 column and NULL equals nothing in it. What is so known of columns is carried down to the unions, whose inputs that have
-nothing but NULL there go, and the rows of constants. What is there to raise an error stays.
+nothing but NULL there go, and the rows of constants. Nothing of that is there to raise an error: who asks for a value
+raises it.
 
 Precondition: no two `Let`s bind the same id, which `share_subplans` sees to.
 """
@@ -33,7 +34,7 @@ from mz_dagster.plan.relation import (
     Window,
     inputs_of,
 )
-from mz_dagster.plan.rewriting import can_fail, empty, scalars_of, substituted, with_inputs
+from mz_dagster.plan.rewriting import can_fail, empty, substituted, with_inputs
 from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, Scalar, columns_of, walk
 from mz_dagster.plan.transform.fold_constants import fold_scalar
 
@@ -78,9 +79,7 @@ class _Rejection:
                 )
 
     def _union(self, relation: Union, rejected: frozenset[int]) -> Relation:
-        inputs = tuple(
-            one for one in relation.inputs if _raises(one) or not any(_always_null(one, column) for column in rejected)
-        )
+        inputs = tuple(one for one in relation.inputs if not any(_always_null(one, column) for column in rejected))
         if not inputs:
             return empty(relation.relation_type)
         kept = tuple(self.without(one, rejected) for one in inputs)
@@ -122,14 +121,6 @@ def _below(relation: Relation, rejected: frozenset[int]) -> frozenset[int]:
             return rejected & frozenset(relation.partition)
         case _:
             return frozenset()
-
-
-def _raises(relation: Relation) -> bool:
-    """Returns whether `relation` is there to be an error, whatever becomes of its rows."""
-    own = any(
-        isinstance(one, Call) and one.function == "error" for scalar in scalars_of(relation) for one in walk(scalar)
-    )
-    return own or any(_raises(one) for one in inputs_of(relation))
 
 
 def _making_null(scalar: Scalar) -> frozenset[int]:

@@ -45,7 +45,10 @@ from mz_dagster.plan.transform.temporal_filters import is_temporal
 
 def push_predicates(relation: Relation) -> Relation:
     """Returns `relation` with each predicate as far down as it may go."""
-    return _Pushing().pushed(relation, ())
+    pushing = _Pushing()
+    pushed = pushing.pushed(relation, ())
+    # At once for all shared subplans: a walk for each takes time by the square of a plan.
+    return bottom_up(pushed, lambda one: _without(one, pushing.entered)) if pushing.entered else pushed
 
 
 @dataclass(slots=True)
@@ -54,9 +57,11 @@ class _Pushing:
 
     Attributes:
         uses: For each shared subplan around, the predicates that stand directly above its uses so far.
+        entered: For each shared subplan, the predicates that went into it.
     """
 
     uses: dict[GlobalId, list[tuple[Scalar, ...]]] = field(default_factory=dict)
+    entered: dict[GlobalId, list[Scalar]] = field(default_factory=dict)
 
     def pushed(self, relation: Relation, predicates: Sequence[Scalar]) -> Relation:
         """Returns `Filter predicates relation`, pushed down."""
@@ -159,12 +164,12 @@ class _Pushing:
             one for one in first if all(one in other for other in others) and not can_fail(one) and not reads_now(one)
         ]
         if common:
-            body = bottom_up(body, lambda one: _without(one, relation.id, common))
+            self.entered[relation.id] = common
         return Let(relation.id, self.pushed(relation.value, common), body)
 
 
-def _without(relation: Relation, id: GlobalId, predicates: Sequence[Scalar]) -> Relation:
-    """Returns `relation` without those of `predicates` by which it filters the shared subplan `id`."""
-    if not isinstance(relation, Filter) or not isinstance(relation.input, Get) or relation.input.id != id:
+def _without(relation: Relation, entered: Mapping[GlobalId, Sequence[Scalar]]) -> Relation:
+    """Returns `relation` without the predicates by which it filters a shared subplan that they have entered."""
+    if not isinstance(relation, Filter) or not isinstance(relation.input, Get) or relation.input.id not in entered:
         return relation
-    return filtered(relation.input, [one for one in relation.predicates if one not in predicates])
+    return filtered(relation.input, [one for one in relation.predicates if one not in entered[relation.input.id]])

@@ -30,7 +30,7 @@ from mz_dagster.plan.relation import (
     Window,
     inputs_of,
 )
-from mz_dagster.plan.rewriting import with_inputs
+from mz_dagster.plan.rewriting import nodes_of, with_inputs
 from mz_dagster.plan.scalar import signs_of_zeros
 from mz_dagster.plan.types import RelationType
 
@@ -39,7 +39,7 @@ def share_subplans(relation: Relation) -> Relation:
     """Returns `relation` with each subplan that occurs several times bound once, and nothing else bound."""
     if _is_chain(relation):
         return relation
-    found = _Subplans()
+    found = _Subplans(frozenset(one.id for one in nodes_of(relation) if isinstance(one, Let)))
     root = found.numbered(relation, {})
     return found.bound(root)
 
@@ -56,14 +56,40 @@ class _Subplans:
     """Is the distinct nodes of a plan.
 
     Attributes:
+        let_ids: The ids that `Let`s in the plan bind.
         nodes: Each over `Get`s of the numbers of its inputs, which stand before it.
     """
 
+    let_ids: frozenset[GlobalId]
     nodes: list[Relation] = field(default_factory=list)
     _known: dict[object, int] = field(default_factory=dict)
+    #: What a relation takes from the `Let`s around it, by its identity.
+    _free: dict[int, frozenset[GlobalId]] = field(default_factory=dict)
+    #: The number of a relation, by its identity and the numbers of what it takes.
+    _numbers: dict[tuple[int, frozenset[tuple[GlobalId, int]]], int] = field(default_factory=dict)
 
     def numbered(self, relation: Relation, local: Mapping[GlobalId, int]) -> int:
         """Returns the number of `relation`, in which `local` are the numbers of what is bound around it."""
+        taken = frozenset((one, local[one]) for one in self._taken(relation) if one in local)
+        place = id(relation), taken
+        if place not in self._numbers:
+            self._numbers[place] = self._numbered(relation, local)
+        return self._numbers[place]
+
+    def _taken(self, relation: Relation) -> frozenset[GlobalId]:
+        """Returns the ids of `let_ids` that `relation` reads and does not bind itself."""
+        if id(relation) not in self._free:
+            match relation:
+                case Get():
+                    free = self.let_ids & {relation.id}
+                case Let():
+                    free = self._taken(relation.value) | (self._taken(relation.body) - {relation.id})
+                case _:
+                    free = frozenset().union(*map(self._taken, inputs_of(relation)))
+            self._free[id(relation)] = free
+        return self._free[id(relation)]
+
+    def _numbered(self, relation: Relation, local: Mapping[GlobalId, int]) -> int:
         if isinstance(relation, Let):
             value = self.numbered(relation.value, local)
             return self.numbered(relation.body, {**local, relation.id: value})

@@ -26,7 +26,7 @@ def _split(relation: Relation) -> Relation:
         return relation
     predicates = tuple(factored(one) for one in relation.predicates)
     if isinstance(relation.input, Join):
-        known = {part for one in predicates for part in conjuncts(one)}
+        known = dict.fromkeys(part for one in predicates for part in conjuncts(one))  # in the order of the query
         implied = (one for predicate in known for one in _implied(predicate, relation.input))
         predicates += tuple(one for one in dict.fromkeys(implied) if one not in known)
     return relation if predicates == relation.predicates else Filter(relation.input, predicates)

@@ -6,13 +6,14 @@ Invariant: records are a function of the bindings. The same bindings give the sa
 error that names the file which makes that impossible.
 
 Files: `files` the source, polled and read; `folder` which files are ready; `csv_header` and `parquet_schema` what can
-be refused before anything is bound. None of these needs Spark. With Spark: `text_lines` under `json_lines` and
-`csv_lines`, beside `parquet_rows`; all yield `cells`, which `decode` types and `record` assembles.
+be refused before anything is bound; `json_record` what a line says; `faults` what can be wrong with a record. None of
+these needs Spark. With Spark: `text_lines` under `json_lines` and `csv_lines`, beside `parquet_rows`; all yield
+`cells`, which `decode` types and `record` assembles. `local` is all that in this process, for what is little.
 
 Does not mint ticks or store bindings (`catalog`), nor give records a meaning (`envelope`).
 """
 
 from mz_dagster.storage.source.errors import BoundFileChanged, SourceUnreadable
-from mz_dagster.storage.source.files import Envelope, FileSource, Format
+from mz_dagster.storage.source.files import RECORD_COLUMNS, Envelope, FileSource, Format
 
-__all__ = ["BoundFileChanged", "Envelope", "FileSource", "Format", "SourceUnreadable"]
+__all__ = ["RECORD_COLUMNS", "BoundFileChanged", "Envelope", "FileSource", "Format", "SourceUnreadable"]

@@ -6,7 +6,9 @@ A format's reader yields a frame of these columns:
 - `mz_malformed`: why the record as a whole cannot be read, or NULL; then nothing else of it is known;
 - `mz_value_malformed`: why its value cannot be read although its key can, or NULL;
 - `mz_null_key`, `mz_deleted`: whether the key, or the value, is null as a whole;
-- `mz_cell_<i>`: the i-th declared column's text, or a value that already has a physical type (Parquet).
+- `mz_cell_<i>`: the i-th declared column's text, or a value that already has a physical type (Parquet);
+- `mz_cell_faults`: for each declared column why its cell, which is not NULL, holds nothing that can be stored, or NULL;
+  NULL as a whole if none has such a fault.
 """
 
 from __future__ import annotations
@@ -19,9 +21,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from mz_dagster.catalog import Binding
+from mz_dagster.storage.spark.globs import escaped_glob
 
 PLACE = ("mz_timestamp", "mz_path", "mz_block", "mz_row")
-_GLOB_SIGNS = "{}[]*?\\"
 
 
 def cell(position: int) -> str:
@@ -29,10 +31,19 @@ def cell(position: int) -> str:
     return f"mz_cell_{position}"
 
 
+def no_cell_faults() -> SparkColumn:
+    """Returns `mz_cell_faults` of a format whose cells have none."""
+    return F.lit(None).cast("array<string>").alias("mz_cell_faults")
+
+
+def is_text(value: SparkColumn) -> SparkColumn:
+    """Returns whether bytes or a string that was not looked at are what a text can hold."""
+    return F.is_valid_utf8(value) & ~F.contains(value, F.lit("\0"))
+
+
 def spark_path(folder: Path, path: str) -> str:
     """Returns the path as Spark's readers want it: with its scheme, and no sign of it read as a glob."""
-    absolute = f"{folder}/{path}"
-    return "file://" + "".join(f"\\{sign}" if sign in _GLOB_SIGNS else sign for sign in absolute)
+    return "file://" + escaped_glob(f"{folder}/{path}")
 
 
 def relative_path(folder: Path) -> SparkColumn:

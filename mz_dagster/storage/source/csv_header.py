@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 
 from mz_dagster.plan.types import Column
@@ -13,14 +14,20 @@ from mz_dagster.storage.source.errors import SourceUnreadable
 _LONGEST_HEADER = 1 << 20
 
 
-def read_header(folder: Path, path: str, columns: Sequence[Column]) -> tuple[str, ...]:
+def read_header(folder: Path, path: str, columns: Sequence[Column], content: bytes | None = None) -> tuple[str, ...]:
     """Returns the names in the file's header row, a permutation of the declared ones; of an empty file none.
+
+    Args:
+        folder: Where the file is.
+        path: The file.
+        columns: The declared ones.
+        content: The file's bytes, if they are at hand.
 
     Raises:
         SourceUnreadable: The first line is no header row, or does not name exactly the declared columns.
     """
     try:
-        with open(folder / path, "rb") as file:
+        with open(folder / path, "rb") if content is None else BytesIO(content) as file:
             line = file.readline(_LONGEST_HEADER)
     except OSError as error:
         raise _unreadable(path, f"it cannot be opened: {error.strerror}.") from error

@@ -14,8 +14,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from mz_dagster.plan.types import Column
-from mz_dagster.storage.source.cells import PLACE, cell
-from mz_dagster.storage.source.text_lines import BAD_BYTES
+from mz_dagster.storage.source.cells import PLACE, cell, no_cell_faults
+from mz_dagster.storage.source.faults import BAD_BYTES, EXTRA_DATA, ILL_QUOTED, UNTERMINATED
 
 
 def cells_of_fields(lines: DataFrame, columns: Sequence[Column], header: Sequence[str]) -> DataFrame:
@@ -41,10 +41,10 @@ def cells_of_fields(lines: DataFrame, columns: Sequence[Column], header: Sequenc
     ill_quoted = F.filter(fields, _is_ill_quoted)
     malformed = (
         F.when(F.col("mz_bad_bytes"), F.lit(BAD_BYTES))
-        .when(F.col("mz_unterminated"), F.lit("22P04 unterminated CSV quoted field"))
-        .when(F.size(ill_quoted) > 0, F.lit("22P04 quote within an unquoted CSV field, or text after a quoted one"))
+        .when(F.col("mz_unterminated"), F.lit(UNTERMINATED))
+        .when(F.size(ill_quoted) > 0, F.lit(ILL_QUOTED))
         .when(count < len(header), F.concat(F.lit('22P04 missing data for column "'), missing, F.lit('"')))
-        .when(count > len(header), F.lit("22P04 extra data after last expected column"))
+        .when(count > len(header), F.lit(EXTRA_DATA))
     )
     cells = [_content(F.get(fields, header.index(column.name))).alias(cell(i)) for i, column in enumerate(columns)]
     all_null = F.forall(fields, lambda field: field == "") & (count == len(header))
@@ -55,6 +55,7 @@ def cells_of_fields(lines: DataFrame, columns: Sequence[Column], header: Sequenc
         all_null.alias("mz_null_key"),
         all_null.alias("mz_deleted"),
         *cells,
+        no_cell_faults(),
     )
 
 

@@ -22,11 +22,11 @@ from mz_dagster.storage.spark.schema import spark_type
 #: What PostgreSQL's input functions skip at both ends, text excepted.
 _WHITESPACE = " \t\n\r\x0b\x0c"
 
-_INTEGER = r"^[+-]?[0-9]+$"
-_NATURAL = r"^[+]?[0-9]+$"
-_NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_INTEGER = r"^[+-]?[0-9]+\z"
+_NATURAL = r"^[+]?[0-9]+\z"
+_NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\z"
 #: Exponents beyond four digits cannot be a value of 38 digits, and computing their powers of ten would take all memory.
-_HUGE_EXPONENT = r"[eE][+-]?0*[0-9]{5,}$"
+_HUGE_EXPONENT = r"[eE][+-]?0*[0-9]{5,}\z"
 _NONZERO_MANTISSA = r"^[^eE]*[1-9]"
 _DATE = r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
 _TIME = r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2}(\.[0-9]*)?)?"
@@ -35,7 +35,7 @@ _ZONE = r"( ?(Z|z|UTC|utc|[+-][0-9]{1,2}(:?[0-9]{2})?))"
 _HEX_BYTES = r"\A\\x([ \t\n\r]*[0-9a-fA-F]{2})*[ \t\n\r]*\z"
 _ESCAPED_PART = r"(\\[0-3][0-7]{2}|\\\\|[^\\]+)"
 
-_TIMESTAMP = f"^{_DATE}([ T]{_TIME}{_ZONE}?)?$"
+_TIMESTAMP = rf"^{_DATE}([ T]{_TIME}{_ZONE}?)?\z"
 
 
 def decode(text: SparkColumn, type_: ScalarType) -> SparkColumn:
@@ -54,12 +54,12 @@ def decode(text: SparkColumn, type_: ScalarType) -> SparkColumn:
             return _decode_uuid(text)
         case Kind.BYTEA:
             return _decode_bytea(text)
-        case Kind.JSONB | Kind.TIME | Kind.INTERVAL:
+        case Kind.JSONB | Kind.UNCONSTRAINED | Kind.TIME | Kind.INTERVAL:
             return in_python.read(text, type_.kind)
         case Kind.BOOL:
             lowered = F.lower(trimmed)
-            return F.when(lowered.rlike("^(t|tr|tru|true|y|ye|yes|on|1)$"), F.lit(True)).when(
-                lowered.rlike("^(f|fa|fal|fals|false|n|no|of|off|0)$"), F.lit(False)
+            return F.when(lowered.rlike(r"^(t|tr|tru|true|y|ye|yes|on|1)\z"), F.lit(True)).when(
+                lowered.rlike(r"^(f|fa|fal|fals|false|n|no|of|off|0)\z"), F.lit(False)
             )
         case Kind.INT2 | Kind.INT4 | Kind.INT8:
             return F.when(trimmed.rlike(_INTEGER), trimmed.try_cast(spark_type(type_)))
@@ -69,9 +69,13 @@ def decode(text: SparkColumn, type_: ScalarType) -> SparkColumn:
             return _decode_float(trimmed, type_)
         case Kind.NUMERIC:
             plain = trimmed.rlike(_NUMBER) & ~trimmed.rlike(_HUGE_EXPONENT)
-            return F.when(plain, trimmed.try_cast(spark_type(type_)))
+            # Of a zero with an exponent Spark counts the places.
+            zero = F.lit(0).cast(spark_type(type_))
+            return F.when(
+                plain, F.when(trimmed.rlike(_NONZERO_MANTISSA), trimmed.try_cast(spark_type(type_))).otherwise(zero)
+            )
         case Kind.DATE:
-            return _in_range(F.when(trimmed.rlike(f"^{_DATE}$"), trimmed.try_cast("date")))
+            return _in_range(F.when(trimmed.rlike(rf"^{_DATE}\z"), trimmed.try_cast("date")))
         case Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
             return _decode_timestamp(trimmed, type_)
         case _:
@@ -87,7 +91,7 @@ def why_not(text: SparkColumn, type_: ScalarType) -> SparkColumn:
             return _invalid_syntax(text, name)
         case Kind.BYTEA:
             return F.lit("22P02 invalid input syntax for type bytea")
-        case Kind.JSONB | Kind.TIME | Kind.INTERVAL:
+        case Kind.JSONB | Kind.UNCONSTRAINED | Kind.TIME | Kind.INTERVAL:
             return in_python.why_unread(text, kind)
         case Kind.VARCHAR | Kind.CHAR:
             return F.lit(f"22001 value too long for type {type_}")
@@ -100,13 +104,13 @@ def why_not(text: SparkColumn, type_: ScalarType) -> SparkColumn:
         case Kind.NUMERIC:
             overflow = F.lit("22003 numeric field overflow")
             return (
-                F.when(F.lower(trimmed).rlike(r"^[+-]?(inf|infinity)$"), overflow)
+                F.when(F.lower(trimmed).rlike(r"^[+-]?(inf|infinity)\z"), overflow)
                 .when(~trimmed.rlike(_NUMBER), _invalid_syntax(text, name))
                 .when(trimmed.rlike(_HUGE_EXPONENT), F.lit("22003 value overflows numeric format"))
                 .otherwise(overflow)
             )
         case Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
-            shape = f"^{_DATE}$" if kind is Kind.DATE else _TIMESTAMP
+            shape = rf"^{_DATE}\z" if kind is Kind.DATE else _TIMESTAMP
             out_of_range = F.concat(F.lit("22008 date/time field value out of range: "), shown(text))
             long_name = "timestamp with time zone" if kind is Kind.TIMESTAMPTZ else name
             return F.when(trimmed.rlike(shape), out_of_range).otherwise(_invalid_syntax(text, long_name, "22007"))
@@ -136,7 +140,7 @@ def _invalid_syntax(text: SparkColumn, name: str, code: str = "22P02") -> SparkC
 
 
 def _decode_uuid(text: SparkColumn) -> SparkColumn:
-    inner = F.when(text.rlike(r"^\{[^{}]*\}$"), F.regexp_replace(text, "[{}]", "")).otherwise(text)
+    inner = F.when(text.rlike(r"^\{[^{}]*\}\z"), F.regexp_replace(text, "[{}]", "")).otherwise(text)
     digits = F.when(inner.rlike(r"\A([0-9a-fA-F]{4}-?){7}[0-9a-fA-F]{4}\z"), F.lower(F.replace(inner, F.lit("-"))))
     parts = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
     grouped = F.concat_ws("-", *(F.substring(digits, start, length) for start, length in parts))
@@ -164,8 +168,8 @@ def _decode_float(trimmed: SparkColumn, type_: ScalarType) -> SparkColumn:
     lowered = F.lower(trimmed)
     named = (
         F.when(lowered == "nan", F.lit(float("nan")))
-        .when(lowered.rlike(r"^[+]?(inf|infinity)$"), F.lit(float("inf")))
-        .when(lowered.rlike(r"^-(inf|infinity)$"), F.lit(float("-inf")))
+        .when(lowered.rlike(r"^[+]?(inf|infinity)\z"), F.lit(float("inf")))
+        .when(lowered.rlike(r"^-(inf|infinity)\z"), F.lit(float("-inf")))
     )
     return F.when(held, number).otherwise(named.cast(spark_type(type_)))
 
@@ -179,10 +183,10 @@ def _decode_timestamp(trimmed: SparkColumn, type_: ScalarType) -> SparkColumn:
     local = F.when(trimmed.rlike(_TIMESTAMP), whole.try_cast("timestamp_ntz"))
     value = local + F.make_dt_interval(secs=seconds)
     if type_.kind is Kind.TIMESTAMPTZ:
-        zone = F.regexp_extract(trimmed, r":[0-9]{2}(\.[0-9]*)?" + _ZONE + "$", 3)
+        zone = F.regexp_extract(trimmed, r":[0-9]{2}(\.[0-9]*)?" + _ZONE + r"\z", 3)
         sign = F.when(zone.startswith("-"), F.lit(-1)).otherwise(F.lit(1))
         hours = _digits(zone, r"^[+-]([0-9]{1,2})")
-        minutes = _digits(zone, r"^[+-][0-9]{1,2}:?([0-9]{2})$")
+        minutes = _digits(zone, r"^[+-][0-9]{1,2}:?([0-9]{2})\z")
         offset = F.when((hours < 16) & (minutes < 60), F.make_dt_interval(hours=sign * hours, mins=sign * minutes))
         value = (value - offset).cast("timestamp")
     return _in_range(value)
@@ -193,5 +197,5 @@ def _digits(text: SparkColumn, pattern: str) -> SparkColumn:
 
 
 def _in_range(value: SparkColumn) -> SparkColumn:
-    """Returns `value` from year 1 on: there is no year 0, and Spark would read one."""
-    return F.when(F.year(value) >= 1, value)
+    """Returns `value` of the years 1 to 9999: Spark would read a year 0, and carry a fraction into the year 10000."""
+    return F.when(F.year(value).between(1, 9999), value)

@@ -14,8 +14,8 @@ class SourceUnreadable(OperationalError):
 class BoundFileChanged(OperationalError):
     """Reports that a file which is bound to a tick is gone or has another content.
 
-    A binding is definite: the collection's content at the tick was computed from that file, and must be
-    computable from it again.
+    A binding is definite: until the tick is sealed, the collection's content at it is computed from that file, and
+    from then on what lies under its path must be what the content was computed from.
     """
 
     sqlstate = "58P01"

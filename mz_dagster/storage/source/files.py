@@ -12,24 +12,29 @@ means (`envelope`).
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from mz_dagster.catalog import Binding, BoundFile
+from mz_dagster.catalog import Binding, BoundFile, shard_names
 from mz_dagster.plan.types import Column
 from mz_dagster.storage.source.csv_header import read_header
 from mz_dagster.storage.source.errors import BoundFileChanged
-from mz_dagster.storage.source.folder import hash_file, identity, ready_paths
-from mz_dagster.storage.source.parquet_schema import check_pages, read_schema
+from mz_dagster.storage.source.folder import hash_file, identity, identity_text, ready_paths, unreadable
+from mz_dagster.storage.source.parquet_schema import check_pages, read_schema, row_count
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 Format = Literal["json", "csv", "parquet"]
 Envelope = Literal["none", "upsert"]
+
+#: What a record has beside its data, under names that no column of a source can have.
+RECORD_COLUMNS = frozenset(("mz_path", "mz_block", "mz_row", "mz_deleted"))
 
 
 @dataclass(frozen=True)
@@ -51,9 +56,8 @@ class FileSource:
     columns: tuple[Column, ...]
     key: tuple[str, ...] | None = None
     envelope: Envelope = "none"
-    _hashed: dict[str, tuple[tuple[int, int, int, int], BoundFile]] = field(
-        default_factory=dict, init=False, compare=False, repr=False
-    )
+    _hashed: dict[str, BoundFile] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _seen: dict[BoundFile, str] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         names = [column.name for column in self.columns]
@@ -65,29 +69,76 @@ class FileSource:
             raise ValueError(f"{self.folder} is not absolute")
         object.__setattr__(self, "folder", Path(os.path.abspath(self.folder)))
 
-    def poll(self, bound: Mapping[str, BoundFile]) -> tuple[BoundFile, ...]:
-        """Returns the files that are ready and not yet bound, sorted by path, without Spark.
+    @property
+    def stored_key(self) -> tuple[str, ...]:
+        """The key's columns, as the source's shard calls them."""
+        names = [column.name for column in self.columns]
+        stored = dict(zip(names, shard_names(names), strict=True))
+        return tuple(stored[name] for name in self.key or ())
 
-        Reads every new file once, and a Parquet file's pages too, so that what cannot be read is refused before it is
-        bound. Of a bound file it compares the size, and the hash if this object has seen the file written to; `read`
-        compares every hash.
+    def poll(self, bound: Mapping[str, BoundFile]) -> tuple[BoundFile, ...]:
+        """Returns the files that are ready and not yet bound, sorted by path, all of which must be as they were bound.
 
         Raises:
-            SourceUnreadable: The folder or a new file cannot be read, or a file is not of the declared format and
-                columns. Nothing is bound; once the file is replaced or moved away, the next poll succeeds.
-            BoundFileChanged: A bound file is gone or has another content.
+            SourceUnreadable: As `paths` and `new_files`.
+            BoundFileChanged: As `check`.
         """
-        paths = ready_paths(self.folder, self.pattern)
-        for path, binding in bound.items():
-            self._check_seen(path, binding)
-        found = []
-        for path in paths:
-            if path in bound:
+        paths = self.paths()
+        self.check(bound.values())
+        return self.new_files(path for path in paths if path not in bound)
+
+    def paths(self) -> list[str]:
+        """Returns the paths of the files that are ready, bound or not, sorted, without a look at any file.
+
+        Raises:
+            SourceUnreadable: The folder cannot be listed, or holds a name that cannot be read.
+        """
+        return ready_paths(self.folder, self.pattern)
+
+    def check(self, bound: Iterable[BoundFile]) -> Mapping[str, str]:
+        """Makes sure that bound files are there, as they were bound.
+
+        A file that was not written to or replaced since it was hashed is not hashed again.
+
+        Returns:
+            The identities of those that were hashed, by path.
+
+        Raises:
+            BoundFileChanged: One of them is gone or has another content.
+            SourceUnreadable: One of them cannot be read.
+        """
+        hashed = {}
+        bound = list(bound)
+        for file in bound:
+            try:
+                now = identity_text(os.stat(self.folder / file.path))
+            except OSError:
+                now = None
+            if now is not None and now == self._seen.get(file, file.identity):
                 continue
-            file = self._hash(path)
-            if file is not None:
-                found.append(file)
-        return tuple(found)
+            found = hash_file(self.folder, file.path)
+            _compare(file, found)
+            if found is not None and found.identity is not None:
+                hashed[file.path] = found.identity
+        kept = {file: self._seen[file] for file in bound if file in self._seen}
+        self._seen.clear()
+        self._seen.update(kept | {file: hashed[file.path] for file in bound if file.path in hashed})
+        return hashed
+
+    def new_files(self, paths: Iterable[str]) -> tuple[BoundFile, ...]:
+        """Returns those of the files that are still there and keep still, as they may be bound; without Spark.
+
+        Reads each of them once, and a Parquet file's pages too, so that what cannot be read is refused before it is
+        bound.
+
+        Raises:
+            SourceUnreadable: A file cannot be read, or is not of the declared format and columns. Nothing is bound;
+                once the file is replaced or moved away, the next poll succeeds.
+        """
+        found = {path: file for path in paths if (file := self._hash(path)) is not None}
+        self._hashed.clear()  # of what is bound by the next call, nothing need be known here
+        self._hashed.update(found)
+        return tuple(found.values())
 
     def ready(self) -> Mapping[str, int]:
         """Returns the sizes in bytes of the files that are ready, bound or not, by path, without reading any.
@@ -108,6 +159,21 @@ class FileSource:
         for binding in bindings:
             for file in binding.files:
                 _compare(file, hash_file(self.folder, file.path))
+
+    def lost(self, bindings: Sequence[Binding]) -> Mapping[str, str]:
+        """Returns what became of the bound files that are not there as they were bound, by path, a sentence each.
+
+        Raises:
+            SourceUnreadable: A file is there and cannot be read.
+        """
+        found = {}
+        for binding in bindings:
+            for file in binding.files:
+                try:
+                    _compare(file, hash_file(self.folder, file.path))
+                except BoundFileChanged as error:
+                    found[file.path] = str(error.detail)
+        return found
 
     @contextmanager
     def kept_still(self, bindings: Sequence[Binding]) -> Iterator[None]:
@@ -153,14 +219,49 @@ class FileSource:
         self.verify(bindings)
         return read_records(spark, self, bindings)
 
+    def read_here(self, bindings: Sequence[Binding]) -> pa.Table:
+        """Returns the records of the bound files, as `read` does, decoded in this process and in ingestion order.
+
+        `mz_block` is missing: a file is read in one piece.
+
+        Raises:
+            BoundFileChanged: A bound file is gone or has another content.
+            SourceUnreadable: A bound file cannot be read.
+        """
+        from mz_dagster.storage.source.local.record import record_table
+
+        ordered = sorted(bindings, key=lambda one: one.tick)
+        files = [(one.tick, file) for one in ordered for file in sorted(one.files, key=lambda file: file.path)]
+        return record_table(self, ((tick, file.path, self._content(file)) for tick, file in files))
+
+    def counted_rows(self, bindings: Sequence[Binding]) -> int:
+        """Returns how many rows the bound files say that they have; of a format that does not say so none."""
+        if self.format != "parquet":
+            return 0
+        paths = [self.folder / file.path for one in bindings for file in one.files]
+        return sum(row_count(path) for path in paths)
+
+    def _content(self, bound: BoundFile) -> bytes:
+        """Returns the bytes of a bound file, which are those that were bound."""
+        try:
+            content = (self.folder / bound.path).read_bytes()
+        except FileNotFoundError:
+            content = None
+        except OSError as error:
+            raise unreadable(self.folder / bound.path, error) from error
+        found = None if content is None else BoundFile(bound.path, len(content), sha256(content).hexdigest())
+        _compare(bound, found)
+        assert content is not None
+        return content
+
     def _hash(self, path: str) -> BoundFile | None:
         try:
-            now = identity(os.stat(self.folder / path))
+            now = identity_text(os.stat(self.folder / path))
         except OSError:
             return None
         seen = self._hashed.get(path)
-        if seen is not None and seen[0] == now:
-            return seen[1]
+        if seen is not None and seen.identity == now:
+            return seen
         file = hash_file(self.folder, path)
         if file is None:
             return None
@@ -169,21 +270,7 @@ class FileSource:
         elif self.format == "parquet":
             read_schema(self.folder, path, self.columns)
             check_pages(self.folder, path)
-        self._hashed[path] = (now, file)
         return file
-
-    def _check_seen(self, path: str, bound: BoundFile) -> None:
-        try:
-            status = os.stat(self.folder / path)
-        except OSError:
-            _compare(bound, None)
-            return
-        seen = self._hashed.get(path)
-        if status.st_size == bound.size and (seen is None or seen[0] == identity(status)):
-            return
-        file = hash_file(self.folder, path)
-        _compare(bound, file)
-        self._hashed[path] = (identity(status), bound)
 
 
 def _compare(bound: BoundFile, found: BoundFile | None) -> None:

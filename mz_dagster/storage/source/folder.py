@@ -30,12 +30,17 @@ def ready_paths(folder: Path, pattern: str) -> list[str]:
             `/` in it only the folder itself is searched.
 
     Raises:
-        SourceUnreadable: The folder is missing, is no folder, or cannot be listed; or a name cannot be read by Spark.
+        SourceUnreadable: The folder is missing, is no folder, or cannot be listed; or a name cannot be read by Spark,
+            or is a link to a file outside of the folder.
     """
     wanted = re.compile(pattern_to_regex(pattern), re.DOTALL)
-    found = [path for path in _walk(folder, "", recursive="/" in pattern) if wanted.fullmatch(path)]
-    for path in found:
-        _refuse_unreadable_name(path)
+    found = []
+    for path, is_link in _walk(folder, "", recursive="/" in pattern):
+        if wanted.fullmatch(path):
+            _refuse_unreadable_name(path)
+            if is_link:
+                _refuse_outside(folder, path)
+            found.append(path)
     return sorted(found)
 
 
@@ -83,13 +88,18 @@ def hash_file(folder: Path, path: str) -> BoundFile | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise SourceUnreadable(
-            f'cannot read file "{folder / path}": {error.strerror}',
-            hint="Make the file readable for this user, or move it away; no file of the source was bound.",
-        ) from error
+        raise unreadable(folder / path, error) from error
     if not identity(before) == identity(after) == identity(named):
         return None
-    return BoundFile(path, after.st_size, digest.hexdigest())
+    return BoundFile(path, after.st_size, digest.hexdigest(), identity_text(after))
+
+
+def unreadable(path: Path, error: OSError) -> SourceUnreadable:
+    """Returns what is said of a file that is there but cannot be read."""
+    return SourceUnreadable(
+        f'cannot read file "{path}": {error.strerror}',
+        hint="Make the file readable for this user, or move it away; no file of the source was bound.",
+    )
 
 
 def identity(status: os.stat_result) -> tuple[int, int, int, int]:
@@ -97,7 +107,13 @@ def identity(status: os.stat_result) -> tuple[int, int, int, int]:
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def _walk(folder: Path, prefix: str, *, recursive: bool) -> Iterator[str]:
+def identity_text(status: os.stat_result) -> str:
+    """Returns it as the catalog keeps it."""
+    return ":".join(map(str, identity(status)))
+
+
+def _walk(folder: Path, prefix: str, *, recursive: bool) -> Iterator[tuple[str, bool]]:
+    """Yields the files that may be read, with whether they are links; folders that are links are not followed."""
     try:
         with os.scandir(folder / prefix) as entries:
             listed = list(entries)
@@ -123,15 +139,28 @@ def _walk(folder: Path, prefix: str, *, recursive: bool) -> Iterator[str]:
             if recursive:
                 yield from _walk(folder, f"{prefix}{entry.name}/", recursive=True)
         elif _is_regular(entry):
-            yield prefix + entry.name
+            yield prefix + entry.name, entry.is_symlink()
 
 
 def _is_regular(entry: os.DirEntry[str]) -> bool:
     """Returns whether opening the entry gives bytes: neither a pipe, on which opening would wait, nor a dead link."""
+    if entry.is_file(follow_symlinks=False):
+        return True  # which the folder itself says, without a look at the file
     try:
         return stat.S_ISREG(entry.stat().st_mode)
     except OSError:
         return False
+
+
+def _refuse_outside(folder: Path, path: str) -> None:
+    """Raises if a link leads out of its folder: whoever may drop files may not choose which others are read."""
+    found = (folder / path).resolve()
+    if not found.is_relative_to(folder.resolve()):
+        raise SourceUnreadable(
+            f'"{path}" is a link out of its folder "{folder}"',
+            detail=f'It leads to "{found}".',
+            hint="Put the file itself there, or name its own folder in FOLDER; no file of the source was bound.",
+        )
 
 
 def _refuse_unreadable_name(path: str) -> None:

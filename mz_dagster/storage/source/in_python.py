@@ -1,6 +1,6 @@
 """Input functions that run in Python, on Spark's workers: those of `plan.functions.pure` for what Spark cannot read.
 
-A worker gets their code by value, as it does in `compute/scalar/pure.py`.
+A worker gets their code by value, as it does in `compute/spark/expressions/pure.py`.
 """
 
 from __future__ import annotations
@@ -22,19 +22,20 @@ cloudpickle.register_pickle_by_value(pure)  # type: ignore[no-untyped-call]
 #: Kinds read in Python, with their input functions and what these return.
 _READERS: dict[Kind, tuple[str, T.DataType]] = {
     Kind.JSONB: ("cast_text_to_jsonb", T.StringType()),
+    Kind.UNCONSTRAINED: ("cast_text_to_unconstrained", T.StringType()),
     Kind.TIME: ("cast_text_to_time", spark_type(TIME)),
     Kind.INTERVAL: ("cast_text_to_interval", spark_type(INTERVAL)),
 }
 
 
 def read(text: SparkColumn, kind: Kind) -> SparkColumn:
-    """Returns the value that `text` is of `kind`; NULL if it is none."""
+    """Returns the value that `text`, or a number, is of `kind`; NULL if it is none."""
     reader, type_ = _reader(kind)
 
     def value(cell: str | None) -> Any:
         return reader(cell)[0]
 
-    return F.udf(value, type_, useArrow=True)(text)
+    return F.udf(value, type_, useArrow=True)(text.cast("string"))
 
 
 def why_unread(text: SparkColumn, kind: Kind) -> SparkColumn:
@@ -45,7 +46,7 @@ def why_unread(text: SparkColumn, kind: Kind) -> SparkColumn:
         why: str | None = reader(cell)[1]
         return why
 
-    return F.udf(error, T.StringType(), useArrow=True)(text)
+    return F.udf(error, T.StringType(), useArrow=True)(text.cast("string"))
 
 
 def _reader(kind: Kind) -> tuple[Callable[[str | None], tuple[Any, str | None]], T.DataType]:
@@ -59,13 +60,3 @@ def _reader(kind: Kind) -> tuple[Callable[[str | None], tuple[Any, str | None]],
             return None, str(error)
 
     return total, type_
-
-
-def member(line: SparkColumn, *path: str) -> SparkColumn:
-    """Returns the text of a member of an object in JSON, by its path; NULL if it is null or not there."""
-    found = pure.jsonb.raw_member
-
-    def text(cell: str | None) -> str | None:
-        return None if cell is None else found(cell, path)
-
-    return F.udf(text, T.StringType(), useArrow=True)(line)

@@ -17,11 +17,10 @@ from pyspark.sql import functions as F
 
 from mz_dagster.catalog import Binding
 from mz_dagster.plan.types import Kind, ScalarType
-from mz_dagster.storage.source.cells import PLACE, cell, relative_path, spark_path, with_tick
+from mz_dagster.storage.source.cells import PLACE, cell, is_text, relative_path, spark_path, with_tick
+from mz_dagster.storage.source.faults import BAD_BYTES, MOMENTS
 from mz_dagster.storage.spark.schema import spark_type
 
-#: Kinds that a file holds as text, which is decoded as that of any other format.
-TEXTUAL = {Kind.VARCHAR, Kind.CHAR, Kind.UUID, Kind.JSONB}
 _RANGED = {Kind.INT2, Kind.INT4, Kind.INT8, Kind.NUMERIC}
 
 
@@ -52,17 +51,30 @@ def cells_of_parquet(
         all_null.alias("mz_null_key"),
         all_null.alias("mz_deleted"),
         *(cell(i) for i in range(len(schema))),
+        _cell_faults(schema),
     )
+
+
+def _cell_faults(schema: Sequence[tuple[str, str]]) -> SparkColumn:
+    """Returns which strings are no text: a writer need not check them, and Spark's reader does not."""
+    faults = []
+    for i, (_, type_) in enumerate(schema):
+        value = F.col(cell(i))
+        if type_ == "string":
+            fault = ~is_text(value)
+        elif type_ == "array<string>":
+            fault = F.exists(value, lambda one: ~is_text(one))
+        else:
+            fault = F.lit(False)
+        faults.append(F.when(fault, F.lit(BAD_BYTES)))
+    return F.array(*faults).alias("mz_cell_faults")
 
 
 def convert(value: SparkColumn, type_: ScalarType) -> SparkColumn:
     """Returns a value of an accepted physical type as one of `type_`; NULL if it is out of range."""
     if type_.kind is Kind.MZ_TIMESTAMP:
         return F.when(value >= 0, value.cast("bigint"))
+    if type_.kind in MOMENTS:
+        moment = value.cast(spark_type(type_))
+        return F.when(F.year(moment).between(1, 9999), moment)
     return value.try_cast(spark_type(type_)) if type_.kind in _RANGED else value.cast(spark_type(type_))
-
-
-def why_not_converted(type_: ScalarType) -> SparkColumn:
-    """Returns `<SQLSTATE> <message>`: why a value that is not NULL converts to NULL."""
-    overflow = type_.kind is Kind.NUMERIC
-    return F.lit("22003 numeric field overflow" if overflow else f"22003 {type_.kind.value} out of range")

@@ -2,7 +2,8 @@
 
 A record frame has, per record:
 
-- the declared columns, typed. Of a record with an error or a deletion only the key's columns are kept;
+- the declared columns, typed, under the names that a shard has for them. Of a record with an error or a deletion only
+  the key's columns are kept;
 - `mz_timestamp`, `mz_path`, `mz_block`, `mz_row`: the tick, and the order within the tick;
 - `mz_deleted`: the record deletes its key;
 - `mz_error`: why it is malformed, `<SQLSTATE> <message> (file "...", line n, column "...")`, or NULL.
@@ -18,30 +19,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from mz_dagster.catalog import Binding
+from mz_dagster.catalog import Binding, in_shard, shard_names
 from mz_dagster.plan.types import Column
 from mz_dagster.storage.source.cells import PLACE, cell
 from mz_dagster.storage.source.csv_header import read_header
 from mz_dagster.storage.source.csv_lines import cells_of_fields
 from mz_dagster.storage.source.decode import decode, why_not
-from mz_dagster.storage.source.json_lines import cells_of_rows, cells_of_upserts
-from mz_dagster.storage.source.parquet_rows import TEXTUAL, cells_of_parquet, convert, why_not_converted
-from mz_dagster.storage.source.parquet_schema import read_schema
+from mz_dagster.storage.source.described import Described
+from mz_dagster.storage.source.faults import NULL_KEY, null_in, out_of_range
+from mz_dagster.storage.source.json_lines import cells_of_json
+from mz_dagster.storage.source.parquet_rows import cells_of_parquet, convert
+from mz_dagster.storage.source.parquet_schema import TEXTUAL, read_schema
 from mz_dagster.storage.source.text_lines import read_lines
 from mz_dagster.storage.spark.schema import spark_type
 
-if TYPE_CHECKING:
-    from mz_dagster.storage.source.files import FileSource
 
-
-def read_records(spark: SparkSession, source: FileSource, bindings: Sequence[Binding]) -> DataFrame:
+def read_records(spark: SparkSession, source: Described, bindings: Sequence[Binding]) -> DataFrame:
     """Returns the record frame of the bindings' files; lazy, but for the headers and schemas of the files."""
     bindings = [binding for binding in bindings if binding.files]
     frames = [_records(cells, source) for cells in _cells(spark, source, bindings)]
@@ -52,13 +51,13 @@ def read_records(spark: SparkSession, source: FileSource, bindings: Sequence[Bin
 
 def record_schema(columns: Sequence[Column]) -> T.StructType:
     """Returns the schema of a record frame."""
-    schema = T.StructType([T.StructField(column.name, spark_type(column.type)) for column in columns])
+    schema = T.StructType([T.StructField(column.name, spark_type(column.type)) for column in in_shard(columns)])
     schema.add("mz_timestamp", T.LongType()).add("mz_path", T.StringType())
     schema.add("mz_block", T.LongType()).add("mz_row", T.LongType())
     return schema.add("mz_deleted", T.BooleanType()).add("mz_error", T.StringType())
 
 
-def _cells(spark: SparkSession, source: FileSource, bindings: Sequence[Binding]) -> list[DataFrame]:
+def _cells(spark: SparkSession, source: Described, bindings: Sequence[Binding]) -> list[DataFrame]:
     """Returns one frame of cells per group of files that are laid out alike."""
     folder, columns = source.folder, source.columns
     files = [file for binding in bindings for file in binding.files if file.size > 0]
@@ -66,8 +65,7 @@ def _cells(spark: SparkSession, source: FileSource, bindings: Sequence[Binding])
     if not paths:
         return []
     if source.format == "json":
-        lines = read_lines(spark, folder, paths, bindings)
-        return [cells_of_rows(lines, columns) if source.key is None else cells_of_upserts(lines, columns, source.key)]
+        return [cells_of_json(read_lines(spark, folder, paths, bindings), columns, source.key)]
     if source.format == "csv":
         headers = {path: read_header(folder, path, columns) for path in paths}
         return [
@@ -81,7 +79,7 @@ def _cells(spark: SparkSession, source: FileSource, bindings: Sequence[Binding])
     ]
 
 
-def _records(cells: DataFrame, source: FileSource) -> DataFrame:
+def _records(cells: DataFrame, source: Described) -> DataFrame:
     columns, key = source.columns, source.key or ()
     upsert = source.key is not None
     typed = [source.format == "parquet" and column.type.kind not in TEXTUAL for column in columns]
@@ -97,12 +95,11 @@ def _records(cells: DataFrame, source: FileSource) -> DataFrame:
     faults = []
     for i, column in enumerate(columns):
         content, value = F.col(cell(i)), F.col(f"mz_value_{i}")
-        why = why_not_converted(column.type) if typed[i] else why_not(content, column.type)
+        why = F.lit(out_of_range(column.type)) if typed[i] else why_not(content, column.type)
         fault = F.when(content.isNotNull() & value.isNull(), why)
         if not column.nullable or column.name in key:
-            violated = F.lit(f'23502 null value in column "{column.name}" violates not-null constraint')
-            fault = fault.when(content.isNull(), violated)
-        faults.append(fault.alias(f"mz_fault_{i}"))
+            fault = fault.when(content.isNull(), F.lit(null_in(column.name)))
+        faults.append(F.coalesce(F.get("mz_cell_faults", F.lit(i)), fault).alias(f"mz_fault_{i}"))
     found = decoded.select(
         *PLACE,
         "mz_malformed",
@@ -121,7 +118,7 @@ def _records(cells: DataFrame, source: FileSource) -> DataFrame:
         "*",
         _first(
             F.col("mz_malformed"),
-            F.when(null_key & ~deleted, F.lit("23502 null key")),
+            F.when(null_key & ~deleted, F.lit(NULL_KEY)),
             *keyed_fault.values(),
         ).alias("mz_key_fault"),
         _first(F.col("mz_value_malformed"), *value_fault.values()).alias("mz_value_fault"),
@@ -145,8 +142,8 @@ def _records(cells: DataFrame, source: FileSource) -> DataFrame:
     keyed, sound = F.col("mz_key_fault").isNull(), message.isNull() & ~deleted
     return judged.select(
         *(
-            F.when(keyed if i in in_key else sound, F.col(f"mz_value_{i}")).alias(column.name)
-            for i, column in enumerate(columns)
+            F.when(keyed if i in in_key else sound, F.col(f"mz_value_{i}")).alias(name)
+            for i, name in enumerate(shard_names([column.name for column in columns]))
         ),
         *PLACE,
         (deleted & message.isNull()).alias("mz_deleted"),

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from mz_dagster.catalog import Binding
-from mz_dagster.storage.source.cells import relative_path, spark_path, with_tick
+from mz_dagster.storage.source.cells import is_text, relative_path, spark_path, with_tick
 
 
 def read_lines(spark: SparkSession, folder: Path, paths: Sequence[str], bindings: Sequence[Binding]) -> DataFrame:
@@ -31,8 +31,8 @@ def read_lines(spark: SparkSession, folder: Path, paths: Sequence[str], bindings
         )
     )
     numbered = scanned.select(
-        F.when(F.is_valid_utf8("value"), F.regexp_replace("value", "\r$", "")).otherwise(F.lit("")).alias("mz_line"),
-        (~F.is_valid_utf8("value")).alias("mz_bad_bytes"),
+        F.when(is_text(F.col("value")), F.regexp_replace("value", r"\r\z", "")).otherwise(F.lit("")).alias("mz_line"),
+        (~is_text(F.col("value"))).alias("mz_bad_bytes"),
         "mz_path",
         "mz_block",
         F.row_number()
@@ -41,7 +41,3 @@ def read_lines(spark: SparkSession, folder: Path, paths: Sequence[str], bindings
         .alias("mz_row"),
     )
     return with_tick(spark, numbered, bindings)
-
-
-#: What is wrong with a line that is not text.
-BAD_BYTES = '22021 invalid byte sequence for encoding "UTF8"'

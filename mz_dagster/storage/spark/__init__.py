@@ -10,8 +10,12 @@ answer, and no token is ever on a command line, in a log or in a `repr`.
 - `python_daemon.py`: the parent of the server's Python workers, run by Spark;
 - `process.py`: a process that can be told from a later one with the same pid;
 - `server.py`: `ensure_server`, `server_status`, `stop_server`;
+- `known_servers.py`: where this user's servers keep their files;
 - `channel.py`: the gRPC channel with deadlines and a retry policy that gives up;
+- `connecting.py`: a session on one server, made, asked and ended;
 - `session.py`: `open_session`, `lent_session`, `close_session`, `active`, `warm_up`;
+- `probe.py`: whether the executors of a Spark that somebody else runs have the files and the Python that they need;
+- `globs.py`: `escaped_glob`, for paths that name files;
 - `deadline.py`: `call_with_deadline` and `reporting_lost_spark`.
 
 It knows nothing of shards. Importing it does not import pyspark: only the first session does.
@@ -19,6 +23,7 @@ It knows nothing of shards. Importing it does not import pyspark: only the first
 
 from mz_dagster.storage.spark.config import SparkConfig
 from mz_dagster.storage.spark.deadline import call_with_deadline, reporting_lost_spark
+from mz_dagster.storage.spark.known_servers import known_state_dirs
 from mz_dagster.storage.spark.server import ServerInfo, ensure_server, server_status, stop_server
 from mz_dagster.storage.spark.session import active, close_session, close_sessions, lent_session, open_session, warm_up
 
@@ -30,6 +35,7 @@ __all__ = [
     "close_session",
     "close_sessions",
     "ensure_server",
+    "known_state_dirs",
     "lent_session",
     "open_session",
     "reporting_lost_spark",

@@ -23,6 +23,9 @@ DELTA_CONF: Mapping[str, str] = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
 
+#: After how long without use an embedded server ends by itself, by default.
+IDLE_SECONDS = 900.0
+
 #: Up to so many constants that a column may have, Spark looks for in the statistics of pages.
 MOST_IN = 256
 
@@ -105,8 +108,8 @@ class SparkConfig:
     Attributes:
         state_dir: The folder of the embedded server's files; created with mode 0700. Also the place of
             temporary files in classic mode.
-        remote: `sc://host[:port][/;param=value...]`, or None. Spark itself speaks TLS to any host but
-            `localhost` as soon as there is a token.
+        remote: `sc://host[:port][/;param=value...]`, or None; not in the `repr`, since it may hold a token. Spark
+            itself speaks TLS to any host but `localhost` as soon as there is a token.
         master: A master URL such as `local[2]` or `spark://host:7077`, or None.
         conf: Spark settings that win over the defaults of this package.
         token: The token for `remote`, or a function that returns it; asked for at each new session and
@@ -114,6 +117,9 @@ class SparkConfig:
         driver_memory: The heap of the embedded server or of the classic driver.
         start_seconds: The deadline for starting a Spark, the first download of Delta's jars (87 MB) included.
         first_call_seconds: The deadline for the first answer of a session.
+        idle_seconds: After how long without use an embedded server ends by itself; None: never.
+        probe_dir: A folder of the project's that executors must have, too, where `remote` or a cluster is named: see
+            `probe`. None: nothing is probed.
 
     Example:
         >>> SparkConfig(state_dir=Path("/tmp/x"), remote="sc://h", master="local")
@@ -124,13 +130,15 @@ class SparkConfig:
     """
 
     state_dir: Path
-    remote: str | None = None
+    remote: str | None = field(default=None, repr=False)
     master: str | None = None
     conf: Mapping[str, str] = field(default_factory=dict, repr=False)
     token: str | Callable[[], str] | None = field(default=None, repr=False)
     driver_memory: str = "4g"
     start_seconds: float = 300.0
     first_call_seconds: float = 60.0
+    idle_seconds: float | None = IDLE_SECONDS
+    probe_dir: Path | None = None
 
     def __post_init__(self) -> None:
         if self.remote is not None and self.master is not None:

@@ -13,9 +13,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mz_dagster.errors import Error, OperationalError
+from mz_dagster.storage.spark.causes import cause_of, chain
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from mz_dagster.storage.spark.ending import WatchedServer
 
 T = TypeVar("T")
 
@@ -40,14 +43,42 @@ _LOST_TEXT = (
     "Cannot call methods on a stopped SparkContext",
 )
 _MISSING_FILE = ("FAILED_READ_FILE.FILE_NOT_EXIST", "PATH_NOT_FOUND", "FileNotFoundException")
+_NO_MEMORY = (
+    "OutOfMemoryError",
+    "UNABLE_TO_ACQUIRE_MEMORY",
+    "Cannot broadcast the table",
+    "spark.driver.maxResultSize",
+)
 _LOST_TYPES = frozenset({"Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError"})
+
+
+class HeapFull(OperationalError):
+    """Reports that Spark needed more memory than it has, for what it was to compute."""
+
+    sqlstate = "53200"
+
+    def of(self, computed: str) -> HeapFull:
+        """Returns the error that says what was to be computed, too."""
+        return HeapFull(
+            f"Spark has too little memory for {computed}",
+            detail=self.detail,
+            hint=self.hint,
+            may_have_taken_effect=self.may_have_taken_effect,
+        )
+
+
+class NoAnswer(OperationalError):
+    """Reports a Spark that has not answered within a deadline; it may yet."""
+
+    sqlstate = "57014"
 
 
 @contextmanager
 def reporting_lost_spark(*, writing: bool = False) -> Iterator[None]:
     """Turns the many ways in which pyspark says "the server is gone" into one `OperationalError`.
 
-    So it does with a data file that vanished before Spark came to it: then nothing was written.
+    So it does with a data file that vanished before Spark came to it: then nothing was written; and with a lack of
+    memory.
 
     Any other exception passes unchanged.
 
@@ -62,14 +93,23 @@ def reporting_lost_spark(*, writing: bool = False) -> Iterator[None]:
     except Exception as error:
         if is_lost(error):
             raise lost_spark(error, writing=writing) from error
-        if any(text in str(error) for text in _MISSING_FILE):
-            raise OperationalError(
-                "a file was removed while it was read",
-                detail=_first_line(error),
-                hint="Read again with a fresh lease; if that fails too, the shard is damaged.",
-                may_have_taken_effect=False,
-            ) from error
+        if (gone := vanished_file(error)) is not None:
+            raise gone from error
+        if (full := heap_full(error, writing=writing)) is not None:
+            raise full from error
         raise
+
+
+def vanished_file(error: BaseException) -> OperationalError | None:
+    """Returns what reports that a data file was gone when Spark came to it; None if `error` does not say so."""
+    if not any(text in str(error) for text in _MISSING_FILE):
+        return None
+    return OperationalError(
+        "a file was removed while it was read",
+        detail=cause_of(error),
+        hint="Read again with a fresh lease; if that fails too, the shard is damaged.",
+        may_have_taken_effect=False,
+    )
 
 
 def is_lost(error: BaseException) -> bool:
@@ -80,11 +120,24 @@ def is_lost(error: BaseException) -> bool:
 
 
 def lost_spark(error: BaseException, *, writing: bool) -> OperationalError:
-    """Returns the error that reports `error` to a user."""
-    return OperationalError(
-        "the connection to Spark was lost",
-        detail=_first_line(error),
-        hint=_HINT,
+    """Returns the error that reports `error` to a user: with why the server ended, where that is known."""
+    servers = (getattr(one, "mz_server", None) for one in chain(error))
+    server: WatchedServer | None = next((one for one in servers if one is not None), None)
+    ended = None if server is None else server.why_ended()
+    detail, hint = (cause_of(error), _HINT) if ended is None else (ended.cause, f"{ended.hint} {_HINT}")
+    kind = HeapFull if ended is not None and ended.of_heap else OperationalError
+    return kind("the connection to Spark was lost", detail=detail, hint=hint, may_have_taken_effect=writing)
+
+
+def heap_full(error: BaseException, *, writing: bool) -> HeapFull | None:
+    """Returns what reports that tasks or the driver of a Spark that goes on had no memory; None if that is not so."""
+    if not any(sign in str(one) for one in chain(error) for sign in _NO_MEMORY):
+        return None
+    return HeapFull(
+        "Spark has too little memory",
+        detail=f"{cause_of(error)}.",
+        hint='Give it more: raise "spark.driver.memory", of a cluster also "spark.executor.memory", in mz.toml, table '
+        "[spark.conf].",
         may_have_taken_effect=writing,
     )
 
@@ -106,7 +159,8 @@ def call_with_deadline(
         writing: As in `reporting_lost_spark`.
 
     Raises:
-        OperationalError: The deadline passed or Spark is gone.
+        NoAnswer: The deadline passed.
+        OperationalError: Spark is gone.
     """
     tag = f"mz-{uuid.uuid4().hex}"
     outcome: list[Any] = []
@@ -128,7 +182,7 @@ def call_with_deadline(
             interrupting = threading.Thread(target=_interrupt, args=(session, tag, thread), daemon=True)
             interrupting.start()
             thread.join(2.0)
-        raise OperationalError(
+        raise NoAnswer(
             "Spark did not answer in time",
             detail=f"The deadline was {seconds:g} s.",
             hint=_HINT,
@@ -139,11 +193,6 @@ def call_with_deadline(
             raise failure[0]
     value: T = outcome[0]
     return value
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0] if lines else 'no message'}"
 
 
 def _interrupt(session: SparkSession, tag: str, call: threading.Thread) -> None:

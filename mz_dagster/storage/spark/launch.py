@@ -22,7 +22,9 @@ from mz_dagster.errors import OperationalError
 TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 MINIMUM_JAVA = 17
 _JAVA_HINT = f"Install a JDK {MINIMUM_JAVA} or newer and put it on PATH, or set JAVA_HOME."
+_CORRUPTING = ((25, 0, 0), (25, 0, 1), (25, 0, 2))
 
+# Names are relative to the server's working directory, its state folder: a sign in a path means nothing that way.
 # Bounded by construction: two files of 8 MiB, whatever Spark has to say. At `info` Connect logs whole plans, and
 # with them the rows of local relations.
 _LOG4J = """\
@@ -30,10 +32,10 @@ rootLogger.level = warn
 rootLogger.appenderRef.file.ref = file
 appender.file.type = RollingFile
 appender.file.name = file
-appender.file.fileName = {log}
-appender.file.filePattern = {log}.%i
+appender.file.fileName = server.log
+appender.file.filePattern = server.log.%i
 appender.file.layout.type = PatternLayout
-appender.file.layout.pattern = %d{{yyyy-MM-dd'T'HH:mm:ss.SSS}} %p %c{{1}}: %m%n%ex
+appender.file.layout.pattern = %d{yyyy-MM-dd'T'HH:mm:ss.SSS} %p %c{1}: %m%n%ex
 appender.file.policies.type = Policies
 appender.file.policies.size.type = SizeBasedTriggeringPolicy
 appender.file.policies.size.size = 8MB
@@ -66,7 +68,7 @@ def check_java() -> int:
     """Returns the major version of the Java that Spark will run on, which is at least 17.
 
     Raises:
-        OperationalError: There is no Java, or it is too old.
+        OperationalError: There is no Java, it is too old, or known to corrupt data.
     """
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
@@ -76,13 +78,19 @@ def check_java() -> int:
         answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise OperationalError(f'Java at "{java}" does not run', detail=f"{error}.", hint=_JAVA_HINT) from error
-    found = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
+    found = re.search(r'version "(?:1\.)?(\d+)(?:\.(\d+)\.(\d+))?', answer.stderr + answer.stdout)
     if found is None:
         raise OperationalError(f'Java at "{java}" does not tell its version', hint=_JAVA_HINT)
-    major = int(found.group(1))
+    major, *rest = (int(one or 0) for one in found.groups())
     if major < MINIMUM_JAVA:
         raise OperationalError(
             f"Java {major} is too old", detail=f"Spark needs Java {MINIMUM_JAVA}; found {java}.", hint=_JAVA_HINT
+        )
+    if (major, *rest) in _CORRUPTING:
+        raise OperationalError(
+            f"Java {major}.{rest[0]}.{rest[1]} corrupts data and is not used",
+            detail=f"Its garbage collector G1 does, in versions 25.0.0 to 25.0.2; found {java}.",
+            hint="Install Java 25.0.3 or newer, or Java 17 or 21, and put it on PATH, or set JAVA_HOME.",
         )
     return major
 
@@ -104,16 +112,24 @@ def write_private(path: Path, text: str) -> None:
     draft.replace(path)
 
 
+def has_ui(settings: Mapping[str, str]) -> bool:
+    """Returns whether a server with these settings has Spark's user interface: only where the user says so.
+
+    Whoever can reach the loopback interface can read there what is queried, without any token.
+    """
+    return settings.get("spark.ui.enabled", "false").lower() == "true"
+
+
 def write_server_files(state_dir: Path, settings: Mapping[str, str], *, port: int, ui_port: int) -> list[str]:
     """Writes what a server reads when it starts, and returns the command that starts it.
 
-    The server listens on the loopback interface only, its user interface too.
+    The server listens on the loopback interface only, its user interface too, if it has one.
     """
     log4j = state_dir / "log4j2.properties"
-    write_private(log4j, _LOG4J.format(log=log_file(state_dir)))
+    write_private(log4j, _LOG4J)
     fixed = {
         "spark.master": "local[*]",
-        "spark.ui.enabled": "true",
+        "spark.ui.enabled": "false",
         # A session that nobody has used for an hour would be forgotten, and a Python session with it.
         "spark.connect.session.manager.defaultSessionTimeout": "24h",
         # The client's deadline for one stream rests on this: see channel.py.
@@ -130,6 +146,8 @@ def write_server_files(state_dir: Path, settings: Mapping[str, str], *, port: in
             "spark.connect.grpc.binding.port": str(port),
             "spark.port.maxRetries": "16",
             "spark.ui.port": str(ui_port),
+            # Its working directory is its state folder. This is a list of folders, and a path may hold a comma.
+            "spark.local.dir": "local",
             "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j.as_uri()} "
             + settings.get("spark.driver.extraJavaOptions", ""),
         }
@@ -153,11 +171,13 @@ def server_environment(token: str) -> dict[str, str]:
     return environment | {
         TOKEN_VARIABLE: token,
         "SPARK_HOME": str(spark_home()),
-        # The functions that run in Python (`compute/scalar/pure.py`) find there what they import.
+        # The functions that run in Python (`compute/spark/expressions/pure.py`) find there what they import.
         "PYSPARK_PYTHON": sys.executable,
         # The only switch that also moves the user interface off 0.0.0.0.
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_NO_DAEMONIZE": "1",
+        # Java reads paths by it, and is at a loss with others than ASCII under the "C" of a cron job, say.
+        "LC_ALL": "C.UTF-8",
     }
 
 
@@ -169,6 +189,11 @@ def log_file(state_dir: Path) -> Path:
 def output_file(state_dir: Path) -> Path:
     """Returns where a server's standard streams go: what it says before it can log."""
     return state_dir / "server.out"
+
+
+def endings_file(state_dir: Path) -> Path:
+    """Returns where it is written down how servers ended."""
+    return state_dir / "server.ended"
 
 
 def _property(value: str) -> str:

@@ -33,6 +33,7 @@ _TYPES: dict[Kind, types.DataType] = {
     Kind.UUID: types.StringType(),
     Kind.BYTEA: types.BinaryType(),
     Kind.JSONB: types.StringType(),
+    Kind.UNCONSTRAINED: types.StringType(),
     Kind.VARCHAR: types.StringType(),
     Kind.CHAR: types.StringType(),
 }

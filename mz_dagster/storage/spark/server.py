@@ -3,7 +3,8 @@
 Owns the state folder (mode 0700): `server.json` (mode 0600: address, token, identity of the process),
 `server.lock`, the logs and Spark's own temporary files. Invariants: whatever processes race, at most one
 server runs for a folder; a process is signalled only if it is the very one that was started; `server.json`
-names only servers that have answered a query. A server outlives its starter until `stop_server`.
+names only servers that have answered a query. A server outlives its starter until `stop_server`, or until nobody has
+used it for `SparkConfig.idle_seconds`: users touch `server.used`, before they look for it and with each call.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import secrets
 import shutil
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,22 +23,32 @@ from filelock import FileLock, Timeout
 
 from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.errors import OperationalError, ProgrammingError
+from mz_dagster.process import IdleStop, ProcessIdentity, rotate, start_detached
 from mz_dagster.storage.spark.config import SparkConfig, server_conf
+from mz_dagster.storage.spark.connecting import check_answer
+from mz_dagster.storage.spark.ending import WatchedServer, why_not_started
+from mz_dagster.storage.spark.known_servers import remember
 from mz_dagster.storage.spark.launch import (
     check_java,
+    endings_file,
     free_port,
+    has_ui,
     log_file,
     output_file,
     server_environment,
     write_private,
     write_server_files,
 )
-from mz_dagster.storage.spark.process import ProcessIdentity, start_detached
 
 _STATE = "server.json"
 _STARTING = "starting.json"
+_LOCK = "server.lock"
+_USED = "server.used"
+_HIDDEN = f"{_STATE}.idle"  # by a watcher that was about to end the server; see `mz_dagster.process`
 _STOP_SECONDS = 15.0
 _ATTEMPTS = 3
+_OLD_OUTPUTS = 4
+"""How many servers' output is kept beside that of the newest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +59,10 @@ class ServerInfo:
         url: `sc://localhost:PORT`. Not 127.0.0.1: with a token and any other host Spark's client speaks TLS.
         token: What a client must present; not in the `repr`.
         pid: The server's process.
-        ui_url: Spark's user interface, on the loopback interface.
+        ui_url: Spark's user interface, on the loopback interface; empty if it has none.
         log: The server's log.
         started: The identity of the process beyond its pid.
+        memory: The heap that it was given.
     """
 
     url: str
@@ -59,6 +71,7 @@ class ServerInfo:
     ui_url: str
     log: Path
     started: str
+    memory: str = ""
 
     @property
     def port(self) -> int:
@@ -75,6 +88,15 @@ class ServerInfo:
         """True while the server's process runs, whether or not it answers; costs no network."""
         return self.process.is_alive
 
+    @property
+    def watched(self) -> WatchedServer:
+        """What is needed to tell how it ended."""
+        return WatchedServer(self.process, self.log.parent, self.memory)
+
+    def note_use(self) -> None:
+        """Notes that it is used, so that it does not end as idle; costs some microseconds."""
+        note_use(self.log.parent)
+
 
 def ensure_server(config: SparkConfig) -> ServerInfo:
     """Returns the running server of `config.state_dir`, started if there is none.
@@ -90,6 +112,7 @@ def ensure_server(config: SparkConfig) -> ServerInfo:
     if not config.embedded:
         raise ProgrammingError("only an embedded Spark has a server to start")
     state_dir = _private_folder(config.state_dir)
+    note_use(state_dir)
     running = server_status(state_dir)
     if running is not None and _listens(running.port):
         return running
@@ -99,6 +122,12 @@ def ensure_server(config: SparkConfig) -> ServerInfo:
             return running
         _clear(state_dir)
         return _start(config, state_dir)
+
+
+def note_use(state_dir: Path) -> None:
+    """Notes that the server of `state_dir` is used now, so that it does not end as idle."""
+    with suppress(FileNotFoundError):  # the folder was removed, and the server ends by itself
+        (state_dir / _USED).touch(mode=0o600)
 
 
 def server_status(state_dir: Path) -> ServerInfo | None:
@@ -130,7 +159,9 @@ def _start(config: SparkConfig, state_dir: Path) -> ServerInfo:
         try:
             if _await_listening(info, deadline):
                 _await_answer(info, deadline)
+                note_use(state_dir)
                 write_private(state_dir / _STATE, _dump(info))
+                remember(state_dir)
                 for leftover in (_STARTING, "server.properties"):  # the settings may hold the user's secrets
                     (state_dir / leftover).unlink(missing_ok=True)
                 return info
@@ -143,29 +174,40 @@ def _start(config: SparkConfig, state_dir: Path) -> ServerInfo:
         _clear(state_dir)
         if not taken or attempt == _ATTEMPTS:
             break
+    what, hint = why_not_started(tail)
     raise OperationalError(
-        "the Spark server ended while it started",
+        what,
         detail=f"It last said: {tail}",
-        hint=f"See {output_file(state_dir)} and {log_file(state_dir)}.",
+        hint=f"{hint} See {output_file(state_dir)} and {log_file(state_dir)}.".strip(),
     )
 
 
 def _launch(config: SparkConfig, state_dir: Path) -> ServerInfo:
     token = secrets.token_urlsafe(32)
     port, ui_port = free_port(), free_port()
-    command = write_server_files(state_dir, server_conf(config), port=port, ui_port=ui_port)
+    settings = server_conf(config)
+    command = write_server_files(state_dir, settings, port=port, ui_port=ui_port)
     for folder in ("warehouse", "local"):
         (state_dir / folder).mkdir(mode=0o700, exist_ok=True)
+    rotate(output_file(state_dir), generations=_OLD_OUTPUTS)
     process = start_detached(
-        command, environment=server_environment(token), directory=state_dir, output=output_file(state_dir)
+        command,
+        environment=server_environment(token),
+        directory=state_dir,
+        output=output_file(state_dir),
+        endings=endings_file(state_dir),
+        idle=None
+        if config.idle_seconds is None
+        else IdleStop(state_dir / _USED, config.idle_seconds, state_dir / _LOCK, state_dir / _STATE),
     )
     info = ServerInfo(
         url=f"sc://localhost:{port}",
         token=token,
         pid=process.pid,
-        ui_url=f"http://127.0.0.1:{ui_port}",
+        ui_url=f"http://127.0.0.1:{ui_port}" if has_ui(settings) else "",
         log=log_file(state_dir),
         started=process.started,
+        memory=settings["spark.driver.memory"],
     )
     # If we die now, the next starter must find this process to end it.
     write_private(state_dir / _STARTING, _dump(info))
@@ -189,8 +231,6 @@ def _await_listening(info: ServerInfo, deadline: float) -> bool:
 
 def _await_answer(info: ServerInfo, deadline: float) -> None:
     """Waits until the server has answered a real query."""
-    from mz_dagster.storage.spark.session import check_answer
-
     remaining = max(10.0, (deadline - SYSTEM_CLOCK.monotonic_ms()) / 1000)
     check_answer(info, seconds=min(remaining, 120.0))
 
@@ -199,7 +239,7 @@ def _clear(state_dir: Path) -> bool:
     """Ends whatever server the folder names and removes what it left; the caller holds the lock."""
     ended = False
     (state_dir / "server.properties").unlink(missing_ok=True)
-    for name in (_STATE, _STARTING):
+    for name in (_STATE, _STARTING, _HIDDEN):
         info = _read(state_dir / name)
         if info is not None:
             ended = info.process.end(seconds=_STOP_SECONDS) or ended
@@ -212,7 +252,7 @@ def _clear(state_dir: Path) -> bool:
 @contextmanager
 def _locked(state_dir: Path, *, seconds: float) -> Iterator[None]:
     try:
-        with FileLock(state_dir / "server.lock", timeout=seconds, mode=0o600):
+        with FileLock(state_dir / _LOCK, timeout=seconds, mode=0o600):
             yield
     except Timeout as error:
         raise OperationalError(
@@ -247,7 +287,14 @@ def _listens(port: int, *, patience: float = 1.0) -> bool:
 
 def _dump(info: ServerInfo) -> str:
     return json.dumps(
-        {"url": info.url, "token": info.token, "pid": info.pid, "ui_url": info.ui_url, "started": info.started}
+        {
+            "url": info.url,
+            "token": info.token,
+            "pid": info.pid,
+            "ui_url": info.ui_url,
+            "started": info.started,
+            "memory": info.memory,
+        }
     )
 
 
@@ -261,6 +308,7 @@ def _read(path: Path) -> ServerInfo | None:
             ui_url=str(row["ui_url"]),
             log=log_file(path.parent),
             started=str(row["started"]),
+            memory=str(row.get("memory", "")),
         )
     except FileNotFoundError:
         return None
@@ -268,7 +316,7 @@ def _read(path: Path) -> ServerInfo | None:
         return None  # written by another release, or by hand: as good as stale
 
 
-def _tail(state_dir: Path, lines: int = 12) -> str:
+def _tail(state_dir: Path, lines: int = 40) -> str:
     """Returns the last lines a server wrote, for an error's detail."""
     texts = []
     for path in (output_file(state_dir), log_file(state_dir)):

@@ -18,23 +18,22 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakSet
 
 from mz_dagster.errors import OperationalError, ProgrammingError
+from mz_dagster.process import ProcessIdentity
 from mz_dagster.storage.spark.config import DELTA_CONF, DELTA_PACKAGE, SparkConfig, server_conf
-from mz_dagster.storage.spark.deadline import call_with_deadline, is_lost, lost_spark
+from mz_dagster.storage.spark.connecting import PING_SECONDS, connect, is_connect, stop
+from mz_dagster.storage.spark.deadline import NoAnswer, call_with_deadline, is_lost, lost_spark
 from mz_dagster.storage.spark.launch import TOKEN_VARIABLE, check_java
-from mz_dagster.storage.spark.process import ProcessIdentity
+from mz_dagster.storage.spark.probe import probe
 from mz_dagster.storage.spark.server import ServerInfo, ensure_server
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from mz_dagster.storage.spark.channel import BoundedChannelBuilder
-
 # pyspark's functions look at it to tell whether they make Connect's columns or Classic's.
 _CONNECT_VARIABLE = "SPARK_CONNECT_MODE_ENABLED"
-_PING_SECONDS = 10.0
 
 
 class _Key(NamedTuple):
@@ -47,10 +46,12 @@ class _Key(NamedTuple):
 
 _lock = threading.RLock()
 _sessions: dict[_Key, SparkSession] = {}
+# Sessions that were too slow for one caller and may be in use by others; stopped with the rest.
+_slow: list[SparkSession] = []
 _lent: WeakSet[SparkSession] = WeakSet()
-_builders: WeakKeyDictionary[SparkSession, BoundedChannelBuilder] = WeakKeyDictionary()
 # A forked child must not use its parent's channels, nor release its parent's sessions when it exits.
-os.register_at_fork(after_in_child=_sessions.clear)
+for _held in (_sessions, _slow):
+    os.register_at_fork(after_in_child=_held.clear)
 
 
 def open_session(config: SparkConfig) -> SparkSession:
@@ -111,7 +112,7 @@ def active(session: SparkSession) -> Iterator[None]:
     What the server of Spark Connect answers with a frame of its own, a checkpoint, pyspark 4.2 gives to the active
     session, whichever asked; in another one the frame is unknown.
     """
-    if not _is_connect(session):
+    if not is_connect(session):
         yield
         return
     of_thread = cast(Any, type(session))._active_session
@@ -129,7 +130,7 @@ def close_session(session: SparkSession) -> None:
         for key, held in list(_sessions.items()):
             if held is session:
                 del _sessions[key]
-        _stop(session)
+        stop(session)
         _forget_mode()
 
 
@@ -138,7 +139,9 @@ def close_sessions() -> None:
     with _lock:
         while _sessions:
             _, session = _sessions.popitem()
-            _stop(session)
+            stop(session)
+        while _slow:
+            stop(_slow.pop())
         _forget_mode()
 
 
@@ -169,21 +172,6 @@ def warm_up(session: SparkSession, *, seconds: float = 120.0) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def check_answer(server: ServerInfo, *, seconds: float) -> None:
-    """Runs `SELECT 1` on `server` in a session of its own.
-
-    Raises:
-        OperationalError: There was no right answer within `seconds`.
-    """
-    session = _connect(server.url, server.token, server, own=False)
-    try:
-        rows = call_with_deadline(session, lambda: session.sql("SELECT 1 AS one").collect(), seconds)
-        if [tuple(row) for row in rows] != [(1,)]:
-            raise OperationalError("the Spark server answers nonsense", detail=f"SELECT 1 gave {rows}.")
-    finally:
-        _stop(session)
-
-
 def _open_connect(config: SparkConfig, url: str, token: str | None, *, server: ServerInfo | None) -> SparkSession:
     if _classic_is_active():
         raise ProgrammingError(
@@ -193,19 +181,18 @@ def _open_connect(config: SparkConfig, url: str, token: str | None, *, server: S
     for other, session in list(_sessions.items()):
         if other.server is not None and not other.server.is_alive:
             del _sessions[other]
-            _stop(session)
+            stop(session)
     key = _Key(url, None if server is None else server.process, tuple(sorted(config.conf.items())))
-    held = _sessions.get(key)
-    if held is not None:
-        if _answers(held):
-            return held
-        _stop(_sessions.pop(key))
+    if (held := _answering(key)) is not None:
+        return held
     os.environ[_CONNECT_VARIABLE] = "1"
-    session = _connect(url, token, server, own=True)
+    session = connect(url, token, server, own=True)
     try:
         call_with_deadline(session, lambda: _settle(session, config), config.first_call_seconds)
+        if config.remote is not None:
+            _probe(session, config, _address(config.remote))
     except BaseException as error:
-        _stop(session)
+        stop(session)
         _forget_mode()
         if isinstance(error, Exception) and is_lost(error):
             raise lost_spark(error, writing=False) from error
@@ -218,27 +205,16 @@ def _open_connect(config: SparkConfig, url: str, token: str | None, *, server: S
     return session
 
 
-def _connect(url: str, token: str | None, server: ServerInfo | None, *, own: bool) -> SparkSession:
-    """Returns a new session on the Spark Connect server at `url`; makes no call yet.
+def _probe(session: SparkSession, config: SparkConfig, address: str) -> None:
+    """Finds out whether a Spark that somebody else runs can do what will be asked of it."""
+    folder = config.probe_dir
+    if folder is not None:
+        call_with_deadline(session, lambda: probe(session, folder, address), config.start_seconds)
 
-    With `own`, it becomes the process's default session if there is none: parsing a schema needs one.
-    """
-    from pyspark.sql.connect.session import SparkSession as ConnectSession
 
-    from mz_dagster.storage.spark.channel import (
-        EMBEDDED_STREAM_SECONDS,
-        REMOTE_STREAM_SECONDS,
-        UNARY_SECONDS,
-        BoundedChannelBuilder,
-        BoundedPolicy,
-    )
-
-    stream = REMOTE_STREAM_SECONDS if server is None else EMBEDDED_STREAM_SECONDS
-    channel = BoundedChannelBuilder(url, token=token, stream_seconds=stream, unary_seconds=UNARY_SECONDS)
-    session = ConnectSession.builder.channelBuilder(channel).create() if own else ConnectSession(connection=channel)
-    _builders[cast("SparkSession", session)] = channel
-    session.client.set_retry_policies([BoundedPolicy(lambda: server is not None and not server.is_alive)])
-    return cast("SparkSession", session)
+def _address(remote: str) -> str:
+    """Returns the address of a Spark Connect server without its parameters, among which may be a token."""
+    return remote.partition("/;")[0]
 
 
 def _settle(session: SparkSession, config: SparkConfig) -> None:
@@ -260,11 +236,8 @@ def _settle(session: SparkSession, config: SparkConfig) -> None:
 def _open_classic(config: SparkConfig) -> SparkSession:
     master = cast(str, config.master)
     key = _Key(master, None, ())
-    held = _sessions.get(key)
-    if held is not None:
-        if _answers(held):
-            return held
-        _stop(_sessions.pop(key))
+    if (held := _answering(key)) is not None:
+        return held
     if _sessions:
         raise ProgrammingError(
             "this process already holds another Spark session",
@@ -285,39 +258,32 @@ def _open_classic(config: SparkConfig) -> SparkSession:
         builder = builder.config(name, value)
     session = call_with_deadline(None, builder.getOrCreate, config.start_seconds)
     call_with_deadline(session, lambda: _settle(session, config), config.first_call_seconds)
+    if not master.startswith("local"):
+        _probe(session, config, master)
     _sessions[key] = session
     return session
 
 
-def _answers(session: SparkSession) -> bool:
-    """Returns whether the Spark behind `session` still knows it; one small call."""
-    if bool(getattr(session, "is_stopped", False)):
-        return False
+def _answering(key: _Key) -> SparkSession | None:
+    """Returns the session of a key, if there is one and it answers; else there is none any more.
+
+    One that its server has forgotten is stopped. One that is only too slow is left to those that use it: an answer may
+    take its time where much else is computed.
+    """
+    held = _sessions.get(key)
+    if held is None:
+        return None
     try:
-        zone = call_with_deadline(None, lambda: session.conf.get("spark.sql.session.timeZone"), _PING_SECONDS)
+        if not getattr(held, "is_stopped", False):
+            call_with_deadline(None, lambda: held.conf.get("spark.sql.session.timeZone"), PING_SECONDS)
+            return held
+    except NoAnswer:
+        _slow.append(_sessions.pop(key))
+        return None
     except Exception:
-        return False
-    return zone is not None
-
-
-def _stop(session: SparkSession) -> None:
-    """Stops `session`, within seconds even if its server is silent."""
-    if not _is_connect(session):
-        session.stop()
-        return
-    client: Any = session.client
-    # A dead or silent server forgets the session by itself. Not session.stop in the thread of the deadline: what it
-    # resets belongs to the calling thread.
-    with contextlib.suppress(Exception):
-        call_with_deadline(None, client.release_session, _PING_SECONDS)
-    cast(Any, session).release_session_on_close = False
-    if (builder := _builders.get(session)) is not None:
-        builder.refuse_calls()
-    session.stop()
-
-
-def _is_connect(session: SparkSession) -> bool:
-    return type(session).__module__.startswith("pyspark.sql.connect")
+        pass  # it is gone, for whatever reason
+    stop(_sessions.pop(key))
+    return None
 
 
 def _classic_is_active() -> bool:

@@ -16,6 +16,7 @@ from tests.compute.examples import (
     strings,
     text,
     transcendental,
+    unconstrained,
 )
 from tests.compute.examples.example import POOLS, Example, casting, function, operator, quote, rounding
 
@@ -30,6 +31,7 @@ AREAS: dict[str, Callable[[], Iterator[Example]]] = {
     "logic": logic.examples,
     "arrays": arrays.examples,
     "jsonb": jsonb.examples,
+    "unconstrained": unconstrained.examples,
 }
 
 __all__ = ["AREAS", "POOLS", "Example", "casting", "function", "operator", "quote", "rounding"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mz_dagster.plan.functions import Cast, cast, resolve_table_function
+from mz_dagster.plan.functions.membership import among
 from mz_dagster.plan.record import field, record
 from mz_dagster.plan.scalar import Call, Literal
 from mz_dagster.plan.types import (
@@ -77,6 +78,7 @@ def examples() -> Iterator[Example]:
     yield from _operators()
     yield from _functions()
     yield from _quantified()
+    yield from _among()
     yield from _casts()
     yield from _records()
     yield from _series()
@@ -135,6 +137,17 @@ def _quantified() -> Iterator[Example]:
         for word, quantifier in (("ANY", "any_element"), ("ALL", "all_elements")):
             call = Call(quantifier, (*columns_of(pools), Literal(name, TEXT)), BOOL)
             yield Example(f"{{0}} {symbol} {word} ({{1}})", call, pools)
+
+
+def _among() -> Iterator[Example]:
+    for pool, type_, constants in (
+        ("few_int4", INT4, (1, 2, -1)),
+        ("few_int4", INT4, (1, None)),
+        ("text", TEXT, ("a", "", "é")),
+    ):
+        call = among(columns_of((pool,))[0], constants, like=Literal(None, type_))
+        shown = ", ".join("NULL" if one is None else repr(one) for one in constants)
+        yield Example(f"{{0}} IN ({shown})", call, (pool,))
 
 
 def _casts() -> Iterator[Example]:

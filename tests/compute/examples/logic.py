@@ -60,6 +60,13 @@ def _logic() -> Iterator[Example]:
     yield Example(text, deep, ("int4", "int4"))
     fails = Call("error", (Literal("22012 division by zero", TEXT),), INT4)
     yield Example("1 / 0", fails, ("one",))
+    inverse = applied(resolve_operator("/", [INT4, INT4]), [Literal(1, INT4), ColumnRef(0, INT4)])
+    yield Example("1 / nullif({0}, 0)", Call("without_error", (inverse,), INT4), ("int4",))
+    said = "CASE WHEN {0} = 0 THEN '22012 division by zero' END"
+    yield Example(said, Call("error_of", (inverse,), TEXT), ("int4",))
+    shown = Call("error_of", (ColumnRef(0, INT4),), TEXT)
+    yield Example("NULL::text", shown, ("int4",))
+    yield Example("NULL::integer", Call("error", (shown,), INT4), ("int4",))
 
 
 def _quotient() -> Scalar:

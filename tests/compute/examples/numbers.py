@@ -118,7 +118,7 @@ def _mz_timestamps() -> Iterator[Example]:
         yield Example(guard, found.apply(column), (pool,))
     whole = "CASE WHEN {0} < 0 OR {0} <> trunc({0}) OR {0} > 9223372036854775807 THEN"
     whole += " error('22003', 'mz_timestamp out of range') ELSE {0}::bigint END"
-    for pool in ("n0", "n2"):
+    for pool in ("n0", "n2", "u_whole"):
         (column,) = columns_of([pool])
         found = cast(column.type, MZ_TIMESTAMP)
         assert isinstance(found, Cast)

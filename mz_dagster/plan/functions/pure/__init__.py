@@ -11,7 +11,7 @@ Spark's workers get the code by value and may have nothing else. `evaluation` ca
 | date; time; timestamp, timestamptz | int: days since 1970-01-01; microseconds since midnight; microseconds since \
 1970-01-01 UTC |
 | interval | tuple (months, days, microseconds) |
-| uuid, jsonb | str: the canonical text |
+| uuid, jsonb, numeric without a scale | str: the canonical text |
 | array; record | list; tuple |
 
 - `registry`: `PURE`, `SCALED`, `pure`, `SqlFailure`.
@@ -19,7 +19,7 @@ Spark's workers get the code by value and may have nothing else. `evaluation` ca
   `moment_templates`: dates, times, timestamps and intervals.
 - `floats`: the digits of floating-point numbers; `transcendental`, `degrees`: their functions.
 - `decimals`, `numerics`: functions of numerics and integers; `number_templates`, `number_reading`: `to_char` and
-  `to_number`.
+  `to_number`; `unconstrained*`: numerics without a scale.
 - `characters`, `likeness`, `texts`: functions of text; `strings`: uuid and bytea.
 - `regexp`, `similar`: regular expressions; `regexp_syntax` reads them, `regexp_match` matches them.
 - `jsonb`, `jsonb_operators`, `jsonb_functions`: the values of jsonb, and what is done with them.
@@ -56,6 +56,9 @@ from mz_dagster.plan.functions.pure import (
     templates,
     texts,
     transcendental,
+    unconstrained,
+    unconstrained_functions,
+    unconstrained_sums,
     zones,
 )
 from mz_dagster.plan.functions.pure.registry import PURE, SCALED, SqlFailure, pure
@@ -94,5 +97,8 @@ __all__ = [
     "templates",
     "texts",
     "transcendental",
+    "unconstrained",
+    "unconstrained_functions",
+    "unconstrained_sums",
     "zones",
 ]

@@ -7,6 +7,8 @@ import re
 from mz_dagster.plan.functions.pure.registry import SqlFailure, pure
 
 _SPACE = " \t\n\v\f\r"
+#: An array in which nothing is quoted.
+_PLAIN = re.compile(r'[ \t\n\v\f\r]*\{([^{}"\\]+)\}[ \t\n\v\f\r]*')
 _QUOTED_IN_ARRAY = re.compile(r'[{}",\\ \t\n\v\f\r]')
 _QUOTED_IN_RECORD = re.compile(r'[()",\\ \t\n\v\f\r]')
 
@@ -55,6 +57,10 @@ def elements_of(text: str) -> list[str | None]:
         >>> elements_of('{a, NULL ,"b, c",{0}'.replace("{0}", "d}"))
         ['a', None, 'b, c', 'd']
     """
+    if (plain := _PLAIN.fullmatch(text)) is not None:
+        words = [one.strip(_SPACE) for one in plain.group(1).split(",")]
+        if all(words):
+            return [None if one.upper() == "NULL" else one for one in words]
     at = _skipped(text, 0)
     if text[at : at + 1] == "[":
         raise SqlFailure("0A000", "arrays that are not counted from 1 are not supported")

@@ -1,4 +1,4 @@
-"""Functions of text's characters, which Spark has, too.
+"""Functions of text's characters, which Spark has, too; some are of bytes as well.
 
 Positions count code points; `lower` and `upper` touch ASCII letters only, as the C collation has it.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import string
 from collections.abc import Callable
+from typing import AnyStr
 
 from mz_dagster.plan.functions.pure.registry import SqlFailure, pure
 
@@ -54,19 +55,19 @@ def upper(text: str) -> str:
     return text.translate(_UPPER)
 
 
-@pure("substring_text_from")
-def substring(text: str, start: int) -> str:
-    """Returns the characters from the one with the number `start` on, counted from 1."""
+@pure("substring_text_from", "substring_bytea_from")
+def substring(text: AnyStr, start: int) -> AnyStr:
+    """Returns the characters or bytes from the one with the number `start` on, counted from 1."""
     return text[max(0, start - 1) :]
 
 
-@pure("substring_text_from_for")
-def substring_for(text: str, start: int, count: int) -> str:
-    """Returns `count` characters from `start` on, of which those before the first are none.
+@pure("substring_text_from_for", "substring_bytea_from_for")
+def substring_for(text: AnyStr, start: int, count: int) -> AnyStr:
+    """Returns `count` characters or bytes from `start` on; those before the first one count, too.
 
     Example:
-        >>> substring_for("abc", 0, 2)
-        'a'
+        >>> substring_for("abc", 0, 2), substring_for(b"abc", -1, 3)
+        ('a', b'a')
     """
     if count < 0:
         raise SqlFailure("22011", "negative substring length not allowed")
@@ -125,8 +126,8 @@ def translate(text: str, characters: str, others: str) -> str:
     return text.translate(table)
 
 
-@pure("strpos_text")
-def strpos(text: str, part: str) -> int:
+@pure("strpos_text", "position_bytea")
+def strpos(text: AnyStr, part: AnyStr) -> int:
     """Returns where a part begins, counted from 1; 0 if it is not there."""
     return text.find(part) + 1
 

@@ -7,38 +7,23 @@ holds them; it is computed with many more, and rounded half away from zero.
 from __future__ import annotations
 
 import math
-from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
+from decimal import Context, Decimal, localcontext
 
+from mz_dagster.plan.functions.pure.numerics import EXACT, fitted, scaled, unscaled, weight
 from mz_dagster.plan.functions.pure.registry import SqlFailure, pure
 
 #: Enough for 38 digits that are right, whatever is lost on the way.
 _PRECISION = 60
-_EXACT = Context(prec=2000)
 _LIMITS = {"int2": 2**15, "int4": 2**31, "int8": 2**63}
-_NAMES = {"int2": "smallint", "int4": "integer", "int8": "bigint"}
+#: SQL's names of integer types.
+INTEGER_NAMES = {"int2": "smallint", "int4": "integer", "int8": "bigint"}
 
 
-def fitted(value: Decimal, shown: int, scale: int) -> Decimal:
-    """Returns `value` rounded to the digits shown, and to `scale`; an error if it does not fit in 38 digits."""
-    if value and value.adjusted() > 40:
-        raise SqlFailure("22003", "numeric field overflow")
-    for digits in (max(0, shown), scale):
-        value = value.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP, _EXACT)
-    if value.copy_abs() >= Decimal(10) ** (38 - scale):
-        raise SqlFailure("22003", "numeric field overflow")
-    return value.copy_abs() if value == 0 else value
-
-
-def _digits(value: Decimal) -> int:
-    """Returns the decimal places that a value has."""
+def places_of(value: Decimal) -> int:
+    """Returns the decimal places of a finite number."""
     exponent = value.as_tuple().exponent
     assert isinstance(exponent, int)
     return max(0, -exponent)
-
-
-def _weight(value: Decimal) -> int:
-    """Returns the weight of the first digit to the base 10,000."""
-    return value.adjusted() // 4 if value else 0
 
 
 @pure("sqrt_numeric", scaled=True)
@@ -53,9 +38,13 @@ def sqrt(value: Decimal, scale: int) -> Decimal:
         raise SqlFailure("2201F", "cannot take square root of a negative number")
     if not value:
         return fitted(value, 0, scale)
-    shown = max(16 - ((_weight(value) + 1) * 2 - 1), _digits(value))
     with localcontext(Context(prec=_PRECISION)):
-        return fitted(value.sqrt(), shown, scale)
+        return fitted(value.sqrt(), sqrt_digits(value), scale)
+
+
+def sqrt_digits(value: Decimal) -> int:
+    """Returns how many decimal places PostgreSQL shows of `sqrt(value)`."""
+    return max(16 - ((weight(value) + 1) * 2 - 1), places_of(value))
 
 
 @pure("exp_numeric", scaled=True)
@@ -65,19 +54,24 @@ def exp(value: Decimal, scale: int) -> Decimal:
         raise SqlFailure("22003", "numeric field overflow")
     if value < -6000:
         return fitted(Decimal(0), 0, scale)
-    shown = max(16 - int(float(value) * 0.434294481903252), _digits(value))
     with localcontext(Context(prec=_PRECISION)):
-        return fitted(value.exp(), shown, scale)
+        return fitted(value.exp(), exp_digits(value), scale)
 
 
-def _check_logarithm(value: Decimal) -> None:
+def exp_digits(value: Decimal) -> int:
+    """Returns how many decimal places PostgreSQL shows of `exp(value)`."""
+    return max(16 - int(float(value) * 0.434294481903252), places_of(value))
+
+
+def check_logarithm(value: Decimal) -> None:
+    """Returns if a number has a logarithm."""
     if value == 0:
         raise SqlFailure("2201E", "cannot take logarithm of zero")
     if value < 0:
         raise SqlFailure("2201E", "cannot take logarithm of a negative number")
 
 
-def _logarithm_weight(value: Decimal) -> int:
+def logarithm_weight(value: Decimal) -> int:
     """Returns PostgreSQL's estimate of the decimal weight of a natural logarithm."""
     if Decimal("0.9") <= value <= Decimal("1.1"):
         return (value - 1).adjusted() if value != 1 else 0
@@ -87,10 +81,14 @@ def _logarithm_weight(value: Decimal) -> int:
 @pure("ln_numeric", scaled=True)
 def ln(value: Decimal, scale: int) -> Decimal:
     """Returns the natural logarithm."""
-    _check_logarithm(value)
-    shown = max(16 - _logarithm_weight(value), _digits(value))
+    check_logarithm(value)
     with localcontext(Context(prec=_PRECISION)):
-        return fitted(value.ln(), shown, scale)
+        return fitted(value.ln(), ln_digits(value), scale)
+
+
+def ln_digits(value: Decimal) -> int:
+    """Returns how many decimal places PostgreSQL shows of `ln(value)`, of a number that has one."""
+    return max(16 - logarithm_weight(value), places_of(value))
 
 
 @pure("log_numeric", scaled=True)
@@ -107,13 +105,17 @@ def log(base: Decimal, value: Decimal, scale: int) -> Decimal:
         >>> log(Decimal(2), Decimal(64), 20)
         Decimal('6.00000000000000000000')
     """
-    _check_logarithm(base)
-    _check_logarithm(value)
+    check_logarithm(base)
+    check_logarithm(value)
     if base == 1:
         raise SqlFailure("22012", "division by zero")
-    shown = max(16 - (_logarithm_weight(value) - _logarithm_weight(base)), _digits(base), _digits(value))
     with localcontext(Context(prec=_PRECISION)):
-        return fitted(value.ln() / base.ln(), shown, scale)
+        return fitted(value.ln() / base.ln(), log_digits(base, value), scale)
+
+
+def log_digits(base: Decimal, value: Decimal) -> int:
+    """Returns how many decimal places PostgreSQL shows of `log(base, value)`, of numbers that have one."""
+    return max(16 - (logarithm_weight(value) - logarithm_weight(base)), places_of(base), places_of(value))
 
 
 @pure("power_numeric", scaled=True)
@@ -132,13 +134,23 @@ def power(base: Decimal, exponent: Decimal, scale: int) -> Decimal:
     if base == 0:
         return fitted(Decimal(int(exponent == 0)), 16, scale)
     with localcontext(Context(prec=_PRECISION)):
-        weight = float(exponent) * float(base.copy_abs().log10())
+        weight = _power_weight(base, exponent)
         if weight > 40:
             raise SqlFailure("22003", "numeric field overflow")
         if weight < -1001:
             return fitted(Decimal(0), 0, scale)
-        shown = max(16 if whole else 16 - int(weight), _digits(base), _digits(exponent))
+        shown = power_digits(base, exponent)
         return fitted(base ** (exponent.to_integral_value() if whole else exponent), shown, scale)
+
+
+def power_digits(base: Decimal, exponent: Decimal) -> int:
+    """Returns how many decimal places PostgreSQL shows of `power(base, exponent)`, of a base other than zero."""
+    whole = exponent == exponent.to_integral_value()
+    return max(16 if whole else 16 - int(_power_weight(base, exponent)), places_of(base), places_of(exponent))
+
+
+def _power_weight(base: Decimal, exponent: Decimal) -> float:
+    return float(exponent) * float(base.copy_abs().log10(Context(prec=_PRECISION)))
 
 
 @pure("div_numeric", scaled=True)
@@ -146,24 +158,20 @@ def div(left: Decimal, right: Decimal, scale: int) -> Decimal:
     """Returns the integer part of a quotient."""
     if right == 0:
         raise SqlFailure("22012", "division by zero")
-    with localcontext(_EXACT):
+    with localcontext(EXACT):
         return fitted(left // right, 0, scale)
 
 
 @pure("gcd_numeric", scaled=True)
 def gcd(left: Decimal, right: Decimal, scale: int) -> Decimal:
     """Returns the greatest common divisor, which numbers with decimal places have, too."""
-    return fitted(Decimal(math.gcd(_units(left, scale), _units(right, scale))).scaleb(-scale, _EXACT), scale, scale)
+    return fitted(scaled(math.gcd(unscaled(left, scale), unscaled(right, scale)), scale), scale, scale)
 
 
 @pure("lcm_numeric", scaled=True)
 def lcm(left: Decimal, right: Decimal, scale: int) -> Decimal:
     """Returns the least common multiple."""
-    return fitted(Decimal(math.lcm(_units(left, scale), _units(right, scale))).scaleb(-scale, _EXACT), scale, scale)
-
-
-def _units(value: Decimal, scale: int) -> int:
-    return int(value.scaleb(scale, _EXACT))
+    return fitted(scaled(math.lcm(unscaled(left, scale), unscaled(right, scale)), scale), scale, scale)
 
 
 @pure("factorial_int8", scaled=True)
@@ -179,37 +187,38 @@ def factorial(value: int, scale: int) -> Decimal:
 @pure("min_scale_numeric")
 def min_scale(value: Decimal) -> int:
     """Returns how many decimal places a value needs."""
-    return _digits(value.normalize(_EXACT))
+    return places_of(value.normalize(EXACT))
 
 
-def _bounded(value: int, kind: str) -> int:
+def bounded(value: int, kind: str) -> int:
+    """Returns an integer that a type holds: `int2`, `int4` or `int8`."""
     if not -_LIMITS[kind] <= value < _LIMITS[kind]:
-        raise SqlFailure("22003", f"{_NAMES[kind]} out of range")
+        raise SqlFailure("22003", f"{INTEGER_NAMES[kind]} out of range")
     return value
 
 
 @pure("gcd_int4")
 def gcd_int4(left: int, right: int) -> int:
     """Returns the greatest common divisor."""
-    return _bounded(math.gcd(left, right), "int4")
+    return bounded(math.gcd(left, right), "int4")
 
 
 @pure("gcd_int8")
 def gcd_int8(left: int, right: int) -> int:
     """Returns the greatest common divisor."""
-    return _bounded(math.gcd(left, right), "int8")
+    return bounded(math.gcd(left, right), "int8")
 
 
 @pure("lcm_int4")
 def lcm_int4(left: int, right: int) -> int:
     """Returns the least common multiple."""
-    return _bounded(math.lcm(left, right), "int4")
+    return bounded(math.lcm(left, right), "int4")
 
 
 @pure("lcm_int8")
 def lcm_int8(left: int, right: int) -> int:
     """Returns the least common multiple."""
-    return _bounded(math.lcm(left, right), "int8")
+    return bounded(math.lcm(left, right), "int8")
 
 
 def _wrapped(value: int, bits: int) -> int:
@@ -247,7 +256,8 @@ def shift_right_int8(value: int, count: int) -> int:
     return value >> (count & 63)
 
 
-def _bucket_error(count: int, *, equal: bool) -> None:
+def check_buckets(count: int, *, equal: bool) -> None:
+    """Returns if there are buckets, and bounds between which they lie."""
     if count <= 0:
         raise SqlFailure("2201G", "count must be greater than zero")
     if equal:
@@ -262,14 +272,14 @@ def width_bucket(value: Decimal, low: Decimal, high: Decimal, count: int) -> int
         >>> width_bucket(Decimal("5.35"), Decimal("0.024"), Decimal("10.06"), 5)
         3
     """
-    _bucket_error(count, equal=low == high)
+    check_buckets(count, equal=low == high)
     if low > high:
         value, low, high = -value, -low, -high
     if value < low:
         return 0
     if value >= high:
-        return _bounded(count + 1, "int4")
-    with localcontext(_EXACT):
+        return bounded(count + 1, "int4")
+    with localcontext(EXACT):
         return int((value - low) * count // (high - low)) + 1
 
 
@@ -282,12 +292,12 @@ def width_bucket_float8(value: float, low: float, high: float, count: int) -> in
         raise SqlFailure("2201G", "operand, lower bound, and upper bound cannot be NaN")
     if math.isinf(low) or math.isinf(high):
         raise SqlFailure("2201G", "lower and upper bounds must be finite")
-    _bucket_error(count, equal=low == high)
+    check_buckets(count, equal=low == high)
     falling = low > high
     if value > low if falling else value < low:
         return 0
     if value <= high if falling else value >= high:
-        return _bounded(count + 1, "int4")
+        return bounded(count + 1, "int4")
     span = high - low
     part = (value / 2 - low / 2) / (high / 2 - low / 2) if math.isinf(span) else (value - low) / span
     return min(int(count * part), count - 1) + 1

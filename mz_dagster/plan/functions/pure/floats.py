@@ -10,7 +10,7 @@ import struct
 from decimal import Decimal
 from fractions import Fraction
 
-from mz_dagster.plan.functions.pure.decimals import fitted
+from mz_dagster.plan.functions.pure.numerics import fitted
 from mz_dagster.plan.functions.pure.registry import SqlFailure, pure
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import string
 
+from mz_dagster.plan.functions.pure.numerics import whole_number
 from mz_dagster.plan.functions.pure.registry import SqlFailure, pure
 
 Span = tuple[int, int, int]
@@ -322,7 +323,7 @@ def _clock(field: str, fields: str) -> int:
     matched = re.fullmatch(r"([0-9]+):([0-9]*)(?::([0-9]*))?(?:\.([0-9]*))?", field)
     if matched is None:
         raise _BadFormat
-    hours, minutes, seconds = (int(one or "0") for one in matched.groups()[:3])
+    hours, minutes, seconds = (whole_number(one or "0") for one in matched.groups()[:3])
     fraction = matched[4]
     if matched[3] is None and (fraction is not None or fields == "minute to second"):
         hours, minutes, seconds = 0, _small(hours), minutes
@@ -338,12 +339,12 @@ def _number(field: str, unit: str) -> tuple[int, float, str]:
     if matched is None:
         raise _BadFormat
     sign = -1 if field[0] == "-" else 1
-    whole = sign * int(matched[2] or matched[5] or "0")
+    whole = sign * whole_number(matched[2] or matched[5] or "0")
     if not -_INT8 <= whole < _INT8:
         raise _Overflow
     if matched[5] is None:
         return whole, sign * float(f"0{matched[3] or ''}"), unit
-    months = int(matched[6] or "0")
+    months = whole_number(matched[6] or "0")
     if not 0 <= months <= 11:
         raise _Overflow
     if matched[7]:

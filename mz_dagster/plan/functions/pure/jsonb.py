@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from json.encoder import encode_basestring, encode_basestring_ascii
+from json.encoder import encode_basestring
 from typing import Any
 
 from mz_dagster.plan.functions.pure.registry import SqlFailure, pure
 
 _DEPTH = 200
+#: A value with two levels of members around it.
+_DOCUMENT_DEPTH = _DEPTH + 2
 #: The digits that a numeric of PostgreSQL has at most, before and behind the point.
 _WHOLE_DIGITS = 131072
 _FRACTION_DIGITS = 16383
@@ -168,31 +169,50 @@ def node_of(text: str) -> Node:
     return _canonical(node, _DEPTH)
 
 
-def raw_member(line: str, path: Sequence[str]) -> str | None:
-    """Returns the text of what stands at `path` in an object's text, unchecked; None for null and where nothing does.
+def document_of(text: str) -> Node:
+    """Returns what any JSON text says, read as PostgreSQL's json: numbers as they stand, any escape in a string.
 
-    Example:
-        >>> raw_member('{"key": {}, "value": {"j": [1e2, "x"]}}', ("value", "j"))
-        '[1e2, "x"]'
+    Raises:
+        SqlFailure: It is no JSON text, or nested too deep.
     """
     try:
-        node = _RAW.decode(line)
+        # Most texts are an object and nothing around it, which this tells in half the time.
+        node, end = _RAW.raw_decode(text) if text.startswith("{") else (None, -1)
+        if end != len(text):
+            node = _RAW.decode(text)
     except json.JSONDecodeError:
-        return None
+        raise _invalid() from None
     except RecursionError:
-        return "[" * (_DEPTH + 1) + "]" * (_DEPTH + 1)
-    for name in path:
-        node = node.get(name) if type(node) is dict else None
-    return None if node is None else _raw(node)
+        raise _too_deep() from None
+    if text.count("[") + text.count("{") > _DOCUMENT_DEPTH:
+        _refuse_deep(node, _DOCUMENT_DEPTH)
+    return node
 
 
-def _raw(node: Node) -> str:
-    # Halves of surrogate pairs stay escapes: no column holds them.
-    if type(node) is dict:
-        return "{" + ", ".join([f"{encode_basestring_ascii(key)}: {_raw(one)}" for key, one in node.items()]) + "}"
-    if type(node) is list:
-        return "[" + ", ".join([_raw(one) for one in node]) + "]"
-    return encode_basestring_ascii(node) if type(node) is str else write(node)
+def members_of(text: str) -> dict[str, str]:
+    """Returns the members of an object, which `text` is known to spell, by name, as they stand; the last of each name.
+
+    Example:
+        >>> members_of('{"a": 1, "b" : [1e2,  "x"], "a": {} }')
+        {'a': '{}', 'b': '[1e2,  "x"]'}
+    """
+    found = {}
+    position = _blanks(text, text.index("{") + 1)
+    while text[position] != "}":
+        name, position = _RAW.raw_decode(text, position)
+        start = _blanks(text, _blanks(text, position) + 1)
+        _, end = _RAW.raw_decode(text, start)
+        found[name] = text[start:end]
+        position = _blanks(text, end)
+        if text[position] == ",":
+            position = _blanks(text, position + 1)
+    return found
+
+
+def _blanks(text: str, position: int) -> int:
+    while text[position] in " \t\n\r":
+        position += 1
+    return position
 
 
 def _too_deep() -> SqlFailure:
@@ -207,6 +227,15 @@ def _canonical(node: Node, depth: int) -> Node:
     if type(node) is dict:
         return in_order({key: _canonical(one, depth - 1) for key, one in node.items()})
     return [_canonical(one, depth - 1) for one in node]
+
+
+def _refuse_deep(node: Node, depth: int) -> None:
+    if is_scalar(node):
+        return
+    if not depth:
+        raise _too_deep()
+    for one in node.values() if type(node) is dict else node:
+        _refuse_deep(one, depth - 1)
 
 
 def composed(text: str) -> str:

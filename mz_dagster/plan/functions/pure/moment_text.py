@@ -26,6 +26,7 @@ from mz_dagster.plan.functions.pure.calendar import (
     days_in,
     days_of,
 )
+from mz_dagster.plan.functions.pure.numerics import whole_number
 from mz_dagster.plan.functions.pure.registry import SqlFailure, pure
 from mz_dagster.plan.functions.pure.zones import moment_of, zone_named
 
@@ -624,7 +625,7 @@ def _offset(field: str) -> int:
 
 
 def _integer(digits: str) -> int:
-    value = int(digits or 0)
+    value = whole_number(digits or "0")
     if value > _INT4:
         raise _Unread(*_OUT_OF_RANGE)
     return value

@@ -9,28 +9,75 @@ from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_UP, Conte
 
 from mz_dagster.plan.functions.pure.registry import SqlFailure
 
-_DIGITS = Context(prec=200)
+#: Has more digits than any number here has: nothing is rounded by the way.
+EXACT = Context(prec=2000)
 _MOST = 10**38
+#: How many significant digits a result that is cut off at its scale has at least, unless it is exact: as a real has.
+LEAST_DIGITS = 6
+#: More digits than those of any number that is stored.
+_MOST_DIGITS = 1_000
 #: What rounds a numeric, by the function's name.
 ROUNDINGS = {"round": ROUND_HALF_UP, "trunc": ROUND_DOWN, "ceil": ROUND_CEILING, "floor": ROUND_FLOOR}
 
 
+def whole_number(text: str) -> int:
+    """Returns the integer that `text` spells in decimal; of very many digits, one beyond all types.
+
+    Python reads at most 4,300 digits, and takes time by their square.
+
+    Example:
+        >>> whole_number("-0012"), whole_number("-" + "9" * 5000) == -(10**1000)
+        (-12, True)
+    """
+    if len(text) <= _MOST_DIGITS:
+        return int(text)
+    digits = text.strip()
+    is_negative = digits.startswith("-")
+    digits = digits.lstrip("+-").lstrip("0") or "0"
+    value = int(digits) if len(digits) <= _MOST_DIGITS else 10**_MOST_DIGITS
+    return -value if is_negative else value
+
+
 def unscaled(value: Decimal, scale: int) -> int:
     """Returns a number of some decimals as that of units of the last."""
-    return int(value.scaleb(scale, _DIGITS))
+    return int(value.scaleb(scale, EXACT))
 
 
 def scaled(units: int, scale: int) -> Decimal:
     """Returns what has so many units of the last of some decimals."""
-    return Decimal(units).scaleb(-scale, _DIGITS)
+    return Decimal(units).scaleb(-scale, EXACT)
 
 
 def to_scale(value: Decimal, scale: int) -> Decimal:
     """Returns a numeric rounded half away from zero to so many digits after the point; zero has no sign."""
-    units = int(value.scaleb(scale, _DIGITS).to_integral_value(ROUND_HALF_UP, _DIGITS))
+    units = int(value.scaleb(scale, EXACT).to_integral_value(ROUND_HALF_UP, EXACT))
     if abs(units) >= _MOST:
         raise _overflow()
     return scaled(units, scale)
+
+
+def fitted(value: Decimal, shown: int, scale: int) -> Decimal:
+    """Returns `value` rounded to the digits shown, and to `scale`.
+
+    Raises:
+        SqlFailure: It does not fit in 38 digits, or `scale` would cut off so many that hardly any is left.
+
+    Example:
+        >>> fitted(Decimal("1.26"), 1, 2), fitted(Decimal("0.0000001"), 16, 7)
+        (Decimal('1.30'), Decimal('1E-7'))
+    """
+    if value and value.adjusted() > 40:
+        raise _overflow()
+    wanted = rounded(value, max(0, shown), ROUND_HALF_UP)
+    found = to_scale(wanted, scale)
+    if found != wanted:
+        _check_digits(found, scale)
+    return found
+
+
+def _check_digits(found: Decimal, scale: int) -> None:
+    if abs(unscaled(found, scale)) < 10 ** (LEAST_DIGITS - 1):
+        raise SqlFailure("22003", "value out of range: underflow")
 
 
 def rounded(value: Decimal, digits: int, rounding: str) -> Decimal:
@@ -40,14 +87,14 @@ def rounded(value: Decimal, digits: int, rounding: str) -> Decimal:
         >>> rounded(Decimal("-15.5"), -1, ROUND_HALF_UP), rounded(Decimal("1.29"), 1, ROUND_DOWN)
         (Decimal('-2E+1'), Decimal('1.2'))
     """
-    return value.scaleb(digits, _DIGITS).to_integral_value(rounding, _DIGITS).scaleb(-digits, _DIGITS)
+    return value.scaleb(digits, EXACT).to_integral_value(rounding, EXACT).scaleb(-digits, EXACT)
 
 
 def remainder(left: Decimal, right: Decimal) -> Decimal:
     """Returns what is left of a division whose quotient is an integer, with the sign of what is divided."""
     if not right:
         raise _by_zero()
-    return _DIGITS.remainder(left, right)
+    return EXACT.remainder(left, right)
 
 
 def quotient(left: Decimal, right: Decimal, scales: tuple[int, int], scale: int) -> Decimal:
@@ -60,7 +107,8 @@ def quotient(left: Decimal, right: Decimal, scales: tuple[int, int], scale: int)
         scale: That of the result's type; at least each of these.
 
     Raises:
-        SqlFailure: For zero, a divisor of 38 digits, or what has more than 38 with one beyond `scale`.
+        SqlFailure: For zero, a divisor of 38 digits, or what has more than 38 with one beyond `scale`; or if `scale`
+            cuts off so many digits that hardly any is left.
 
     Example:
         >>> quotient(Decimal(2), Decimal("-3.0"), (0, 1), 20)
@@ -70,26 +118,30 @@ def quotient(left: Decimal, right: Decimal, scales: tuple[int, int], scale: int)
     if not divisor:
         raise _by_zero()
     shift = scale + 1 - scales[0] + scales[1]
-    units = dividend * 10**shift // divisor
+    units, rest = divmod(dividend * 10**shift, divisor)
     if divisor >= _MOST // 10 or units >= _MOST:
         raise _overflow()
-    shown = min(scale, max(16 - 4 * _quotient_weight(left.copy_abs(), right.copy_abs()), *scales))
-    value = rounded(scaled(units, scale + 1), shown, ROUND_HALF_UP)
-    return to_scale(value.copy_negate() if (left < 0) != (right < 0) else value, scale)
+    shown = max(quotient_digits(left, right), *scales)
+    found = fitted(scaled(-units if (left < 0) != (right < 0) else units, scale + 1), min(shown, scale), scale)
+    if rest or units % 10:
+        _check_digits(found, scale)
+    return found
+
+
+def quotient_digits(left: Decimal, right: Decimal) -> int:
+    """Returns how many decimal places PostgreSQL shows of a quotient, at least."""
+    return 16 - 4 * _quotient_weight(left.copy_abs(), right.copy_abs())
 
 
 def _quotient_weight(above: Decimal, below: Decimal) -> int:
     """Returns PostgreSQL's estimate of the quotient's weight, in digits to the base 10,000."""
-    (first, first_digit), (second, second_digit) = _leading(above), _leading(below)
-    return first - second - (first_digit <= second_digit)
+    first, second = weight(above), weight(below)
+    return first - second - (int(above.scaleb(-4 * first, EXACT)) <= int(below.scaleb(-4 * second, EXACT)))
 
 
-def _leading(value: Decimal) -> tuple[int, int]:
-    """Returns the weight of the first digit to the base 10,000, and the digit; 0 and 0 of zero."""
-    if not value:
-        return 0, 0
-    weight = value.adjusted() // 4
-    return weight, int(value.scaleb(-4 * weight, _DIGITS))
+def weight(value: Decimal) -> int:
+    """Returns the weight of the first digit to the base 10,000; 0 of zero."""
+    return value.adjusted() // 4 if value else 0
 
 
 def _overflow() -> SqlFailure:

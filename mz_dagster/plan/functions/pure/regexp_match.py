@@ -386,7 +386,7 @@ class _Matcher:
                 return self.sequence_ends(part.items, frozenset((start,)))
             case "join":
                 first, second = part.parts
-                ends = (self.part_ends(second, middle) for middle in self.part_ends(first, start))
+                ends = (self.part_ends(second, middle) for middle in sorted(self.part_ends(first, start)))
                 return frozenset().union(*ends)
             case "choice":
                 return frozenset().union(*(self.part_ends(one, start) for one in part.parts))

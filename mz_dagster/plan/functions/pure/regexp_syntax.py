@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
+from mz_dagster.plan.functions.pure.numerics import whole_number
 from mz_dagster.plan.functions.pure.registry import SqlFailure
 
 _WORD = "A-Za-z0-9_"
@@ -386,7 +387,7 @@ class _Parser:
             return Character(f"[{_COMPLEMENTS[letter]}]")
         digits = re.compile("[1-9][0-9]*").match(self.text, self.place)
         if digits is not None:
-            number = int(digits.group())
+            number = whole_number(digits.group())
             if len(digits.group()) == 1 or number <= self.groups:
                 self.place = digits.end()
                 if self.in_look or number not in self.closed:

@@ -78,31 +78,6 @@ def _escaped(text: str, type_: str) -> bytes:
     return bytes(found)
 
 
-@pure("substring_bytea_from")
-def substring(value: bytes, start: int) -> bytes:
-    """Returns the bytes from `start` on, counted from 1."""
-    return value[max(0, start - 1) :]
-
-
-@pure("substring_bytea_from_for")
-def substring_for(value: bytes, start: int, count: int) -> bytes:
-    """Returns `count` bytes from `start` on; those before the first one count, too.
-
-    Example:
-        >>> substring_for(b"abc", -1, 3)
-        b'a'
-    """
-    if count < 0:
-        raise SqlFailure("22011", "negative substring length not allowed")
-    return value[max(0, start - 1) : max(0, start + count - 1)]
-
-
-@pure("position_bytea")
-def position(value: bytes, part: bytes) -> int:
-    """Returns where `part` stands first, counted from 1; 0 if nowhere."""
-    return value.find(part) + 1
-
-
 @pure("overlay_bytea")
 def overlay(value: bytes, new: bytes, start: int) -> bytes:
     """Returns `value` with `new` in the place of as many bytes, from `start` on."""

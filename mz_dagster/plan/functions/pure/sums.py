@@ -1,8 +1,8 @@
 """Exact sums of doubles, and of products of two: how they are taken apart, put together and read.
 
 Adding floats does not undo: (1e16 + 1) - 1e16 is 0. So a sum is kept as digits of 24 bits, which are added up place by
-place; see `compute/scalar/float_sum.py`. A product of two doubles is an integer of up to 106 bits in units of 2^-2148:
-six digits from the place of its lowest one on.
+place; see `compute/spark/expressions/float_sum.py`. A product of two doubles is an integer of up to 106 bits in units
+of 2^-2148: six digits from the place of its lowest one on.
 
 What is read of a sum is *the exact sum*, as text that says nothing else: `<m>p<e>` is m * 2^e, m odd and hexadecimal;
 0 is `0p0`; and there are `NaN`, `Infinity`, `-Infinity`.

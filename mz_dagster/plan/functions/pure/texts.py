@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from mz_dagster.plan.functions.pure.numerics import whole_number
 from mz_dagster.plan.functions.pure.registry import SqlFailure, pure
 
 #: PostgreSQL 15's keywords that are no names unless they are quoted.
@@ -121,9 +122,9 @@ def format_text(template: str, arguments: list[str | None]) -> str:
 
 def _specified(found: re.Match[str], arguments: list[str | None], used: int) -> tuple[str, int]:
     position, minus, width_text, width_position, kind = found.groups()
-    width, left = int(width_text or 0), minus is not None
+    width, left = _counted(width_text or "0"), minus is not None
     if "*" in found.group()[:-1] or found.group().endswith("*"):
-        used = int(width_position) if width_position else used + 1
+        used = _counted(width_position) if width_position else used + 1
         asked = _argument(arguments, used)
         width = 0 if asked is None else _width(asked)
         left, width = left or width < 0, abs(width)
@@ -133,7 +134,7 @@ def _specified(found: re.Match[str], arguments: list[str | None], used: int) -> 
         raise SqlFailure("22023", "unterminated format() type specifier")
     if kind not in "sIL":
         raise SqlFailure("22023", f'unrecognized format() type specifier "{kind}"')
-    used = int(position) if position else used + 1
+    used = _counted(position) if position else used + 1
     value = _argument(arguments, used)
     if kind == "s":
         text = value or ""
@@ -146,10 +147,17 @@ def _specified(found: re.Match[str], arguments: list[str | None], used: int) -> 
     return (text.ljust(width) if left else text.rjust(width)), used
 
 
+def _counted(digits: str) -> int:
+    number = whole_number(digits)
+    if number >= 2**31:
+        raise SqlFailure("22003", "number is out of range")
+    return number
+
+
 def _width(text: str) -> int:
     if not re.fullmatch(r"\s*[+-]?[0-9]+\s*", text, re.ASCII):
         raise SqlFailure("22P02", f'invalid input syntax for type integer: "{text}"')
-    width = int(text)
+    width = whole_number(text)
     if not -(2**31) <= width < 2**31:
         raise SqlFailure("22003", f'value "{text}" is out of range for type integer')
     return width

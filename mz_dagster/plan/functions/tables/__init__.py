@@ -10,9 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mz_dagster.plan.functions.signature import Function, Overload
-from mz_dagster.plan.functions.tables import arrays, jsonb, moments, numbers, regexp, sets, strings, texts
+from mz_dagster.plan.functions.tables import (
+    arrays,
+    jsonb,
+    moments,
+    numbers,
+    regexp,
+    sets,
+    strings,
+    texts,
+    unconstrained,
+)
 
-AREAS = (moments, numbers, strings, texts, regexp, jsonb, arrays, sets)
+AREAS = (moments, numbers, strings, texts, regexp, jsonb, arrays, sets, unconstrained)
 SET_AREAS = (jsonb, sets)
 
 

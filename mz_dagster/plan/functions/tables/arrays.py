@@ -34,6 +34,8 @@ def functions() -> Iterator[Function]:
     # Whether a comparison, named by a literal, with the second argument's elements is true for any, for all of them.
     yield Function("any_element", (), _B, strict=False, fallible=True, nullability=_ALWAYS)
     yield Function("all_elements", (), _B, strict=False, fallible=True, nullability=_ALWAYS)
+    # Whether a value is among the elements of a literal (`plan/membership.py`).
+    yield Function("is_among", (), _B, nullability=_ALWAYS)
     yield Function("array_subscript", (_A, _I4), None, nullability=_ALWAYS)
     yield Function("array_slice", (_A, _I4, _I4), _A)
     yield Function("cardinality", (_A,), _I4)

@@ -1,7 +1,7 @@
 """Intervals and times, and what dates and timestamps have to do with them.
 
 What they return is said in `pure/interval.py` and `pure/moment.py`; the few that Spark computes exactly itself are in
-`compute/scalar/interval.py`.
+`compute/spark/expressions/interval.py`.
 """
 
 from __future__ import annotations
@@ -131,5 +131,3 @@ def overloads() -> Iterator[Overload]:
         yield Overload("to_char", (kind, _T), f"to_char_{short}")
     for kind in (_TS, _TZ):
         yield Overload("age", (kind,), "", refused="it counts from the day of the statement")
-    yield Overload("date_trunc", (_T, _TZ, _T), "", refused="truncate x AT TIME ZONE z instead")
-    yield Overload("make_timestamptz", (_I4,) * 5 + (_F8, _T), "", refused="use make_timestamp(...) AT TIME ZONE z")

@@ -5,20 +5,24 @@ scale holds them:
 
 | operation | scale of the result |
 |---|---|
-| `sqrt`, `exp` | 18, or the argument's if that is greater |
-| `ln`, `log` | 30, or the greatest of the arguments' |
-| `power` | 16, or the greatest of the arguments' |
+| `sqrt`, `exp` | 18, or the argument's if that is greater; of literals as many as PostgreSQL shows, if these are more |
+| `ln`, `log` | 30, or the greatest of the arguments'; of literals likewise |
+| `power` | 16, or the greatest of the arguments'; of literals likewise |
 | `div`, `factorial`; `gcd`, `lcm` | 0; the greater scale |
 | `to_number` | the digits behind the template's point; it must be a literal |
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
+from functools import partial
 
+from mz_dagster.plan.functions.failure import Failure
+from mz_dagster.plan.functions.pure import decimals
 from mz_dagster.plan.functions.pure.number_reading import scale_of_template
 from mz_dagster.plan.functions.pure.registry import SqlFailure
-from mz_dagster.plan.functions.signature import Failure, Function, Nullability, Overload, ScaleRule
+from mz_dagster.plan.functions.signature import Function, Nullability, Overload, ScaleRule, digits_of_known
 from mz_dagster.plan.types import Kind, ScalarType
 
 _I2, _I4, _I8, _F8, _N, _T = Kind.INT2, Kind.INT4, Kind.INT8, Kind.FLOAT8, Kind.NUMERIC, Kind.TEXT
@@ -28,9 +32,11 @@ _SHOWN = {"int4": _I4, "int8": _I8, "numeric": _N, "float4": Kind.FLOAT4, "float
 _BITS = {"&": "bit_and", "|": "bit_or", "#": "bit_xor"}
 
 
-def _at_least(scale: int) -> ScaleRule:
-    def rule(types: Sequence[ScalarType], _: Sequence[object]) -> int | Failure:
-        return max(scale, *(one.scale for one in types))
+def _at_least(scale: int, shown: Callable[..., int] | None = None) -> ScaleRule:
+    """Returns the rule of a result with so many digits, or with those that PostgreSQL shows of what is known."""
+
+    def rule(types: Sequence[ScalarType], values: Sequence[object]) -> int | Failure:
+        return digits_of_known(max(scale, *(one.scale for one in types)), values, shown)
 
     return rule
 
@@ -56,12 +62,12 @@ def _whole(types: Sequence[ScalarType], _: Sequence[object]) -> int | Failure:
 
 #: (SQL names, implementation, arguments, scale of the result), all of which can fail.
 _NUMERIC: tuple[tuple[tuple[str, ...], str, tuple[Kind, ...], ScaleRule], ...] = (
-    (("sqrt",), "sqrt_numeric", (_N,), _at_least(18)),
-    (("exp",), "exp_numeric", (_N,), _at_least(18)),
-    (("ln",), "ln_numeric", (_N,), _at_least(30)),
-    (("log", "log10"), "log_numeric", (_N,), _at_least(30)),
-    (("log",), "log_numeric_numeric", (_N, _N), _at_least(30)),
-    (("power", "pow", "^"), "power_numeric", (_N, _N), _at_least(16)),
+    (("sqrt",), "sqrt_numeric", (_N,), _at_least(18, decimals.sqrt_digits)),
+    (("exp",), "exp_numeric", (_N,), _at_least(18, decimals.exp_digits)),
+    (("ln",), "ln_numeric", (_N,), _at_least(30, decimals.ln_digits)),
+    (("log", "log10"), "log_numeric", (_N,), _at_least(30, partial(decimals.log_digits, Decimal(10)))),
+    (("log",), "log_numeric_numeric", (_N, _N), _at_least(30, decimals.log_digits)),
+    (("power", "pow", "^"), "power_numeric", (_N, _N), _at_least(16, decimals.power_digits)),
     (("div",), "div_numeric", (_N, _N), _whole),
     (("gcd",), "gcd_numeric", (_N, _N), _at_least(0)),
     (("lcm",), "lcm_numeric", (_N, _N), _at_least(0)),

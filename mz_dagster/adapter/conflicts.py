@@ -1,0 +1,167 @@
+"""INSERT ... ON CONFLICT: what becomes of rows that are equal to others in a key.
+
+Of the rows of a statement those that are there already, by the keys it names, change the table's rows or are left out;
+so are those that an earlier row of the statement is equal to, where nothing is done with them. To change a row twice is
+an error, as in PostgreSQL, since nothing says which change is the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mz_dagster.adapter.constraints import Enforcement, Read, Row
+from mz_dagster.adapter.dml import RowUpdate
+from mz_dagster.plan.relation import Relation
+from mz_dagster.sql import Insert, OnConflict, SqlText, Update, bind_update
+from mz_dagster.sql.constraints import WrittenRows
+from mz_dagster.sql.cursor import quoted
+from mz_dagster.sql.errors import CardinalityViolation, InvalidColumnReference, UndefinedObject, UnsupportedForm
+from mz_dagster.sql.statements import UniqueKey
+
+
+@dataclass(frozen=True, slots=True)
+class Conflicts:
+    """Resolves the conflicts of an INSERT.
+
+    Attributes:
+        statement: The statement.
+        enforcement: What its table demands.
+        keys: The keys by which rows are found to be there.
+        parameters: The values of its `?`.
+    """
+
+    statement: Insert
+    enforcement: Enforcement
+    keys: tuple[UniqueKey, ...]
+    parameters: Sequence[object]
+
+    @classmethod
+    def of(cls, statement: Insert, enforcement: Enforcement, many: Sequence[Sequence[object]]) -> Conflicts:
+        """Returns that of a statement that has an ON CONFLICT clause.
+
+        Raises:
+            InvalidColumnReference: No key is over the columns it names.
+            UndefinedObject: No key bears the name it names.
+            UnsupportedForm: It changes rows by parameters, and is executed with several sets of them.
+        """
+        clause = statement.conflict
+        assert clause is not None
+        generating = [one for one in clause.assignments if one.value is None]
+        generating = [one for one in generating if one.column in enforcement.constraints.identities]
+        if generating:
+            raise UnsupportedForm(
+                f'DEFAULT of column "{generating[0].column}" in ON CONFLICT DO UPDATE is not supported',
+                detail="Its values are generated for new rows.",
+                hint="Leave the row its value.",
+                position=generating[0].offset + 1,
+            )
+        if clause.assignments and statement.parameters and len(many) > 1:
+            raise UnsupportedForm(
+                "executemany() of ON CONFLICT DO UPDATE is not supported",
+                hint="Execute it once for each set of parameters, or with several rows in one VALUES list.",
+                position=clause.offset + 1,
+            )
+        return cls(statement, enforcement, _named_keys(clause, enforcement), many[0] if many else ())
+
+    @property
+    def _clause(self) -> OnConflict:
+        assert self.statement.conflict is not None
+        return self.statement.conflict
+
+    def reads(self) -> list[Relation]:
+        """Returns the plans of what is read beside the table, whatever is inserted."""
+        return [self._changes([])] if self._clause.assignments else []
+
+    def resolved(self, rows: Sequence[Row], read: Read) -> list[RowUpdate]:
+        """Returns the updates that the rows make of the table.
+
+        Raises:
+            CheckViolation: One of them makes a condition false, even if it would be left out.
+            CardinalityViolation: Two of them would change one row.
+        """
+        self.enforcement.check(rows, read)
+        present = {int(number) for key in self.keys for number, *_ in self.enforcement.present(key, rows, read)}
+        first = [self.enforcement.first_equal(key, rows, read) for key in self.keys]
+        if self._clause.assignments:
+            if any(number != group for one in first for number, group in enumerate(one)):
+                raise CardinalityViolation(
+                    "ON CONFLICT DO UPDATE command cannot affect row a second time",
+                    hint="Ensure that no rows proposed for insertion within the same command have duplicate "
+                    "constrained values.",
+                )
+            updates: list[RowUpdate] = [(row, 1) for i, row in enumerate(rows) if i not in present]
+            arity = self.enforcement.columns.arity
+            changed = [row for i, row in enumerate(rows) if i in present]
+            for one in read(self._changes(changed)) if changed else ():
+                updates += [(one[:arity], -1), (one[arity : 2 * arity], 1)]
+            return updates
+        kept: list[Row] = []
+        taken: list[set[int]] = [set() for _ in self.keys]
+        for i, row in enumerate(rows):
+            groups = [one[i] for one in first]
+            if i in present or any(group in others for group, others in zip(groups, taken, strict=True)):
+                continue
+            kept.append(row)
+            for group, others in zip(groups, taken, strict=True):
+                others.add(group)
+        return [(row, 1) for row in kept]
+
+    def _changes(self, rows: Sequence[Row]) -> Relation:
+        """Returns the plan of the table's rows that are equal to given ones, each followed by what takes its place."""
+        clause, (key,) = self._clause, self.keys
+        table, offset = self.statement.table, self.statement.table.offset
+        called = self.statement.alias or table.last
+        parts = [one.value for one in clause.assignments] + [clause.predicate]
+        before = min((one.parameters_before for one in parts if one is not None), default=0)
+        same = " AND ".join(f"{quoted(called)}.{quoted(one)} = excluded.{quoted(one)}" for one in key.columns)
+        predicate = SqlText(same, clause.offset, before)
+        if (where := clause.predicate) is not None:
+            opening = f"{same} AND ("
+            predicate = SqlText(f"{opening}{where.text})", where.offset - len(opening), where.parameters_before)
+        written = WrittenRows.of(self.enforcement.resolver, self.enforcement.columns, rows)
+        named = f"{quoted(table.last)} AS {quoted(called)}"
+        update = Update(
+            self.statement.text,
+            self.statement.offset,
+            self.statement.parameters,
+            table,
+            SqlText(named, offset, before),
+            self.statement.alias,
+            clause.assignments,
+            SqlText(f"{quoted(WrittenRows.name)} AS excluded", clause.offset, before),
+            predicate,
+        )
+        bound = bind_update(
+            update,
+            self.enforcement.columns,
+            written,
+            params=self.parameters,
+            clock=self.enforcement.clock,
+            defaults=self.enforcement.constraints.defaults,
+            identities=self.enforcement.constraints.identities,
+        )
+        assert bound.matches is not None
+        return bound.matches
+
+
+def _named_keys(clause: OnConflict, enforcement: Enforcement) -> tuple[UniqueKey, ...]:
+    keys: tuple[UniqueKey, ...] = enforcement.constraints.keys
+    if clause.constraint is not None:
+        found = [key for key in keys if key.name == clause.constraint]
+        if not found:
+            raise UndefinedObject(
+                f'constraint "{clause.constraint}" for table "{enforcement.table.name}" does not exist',
+                position=clause.offset + 1,
+            )
+        return (found[0],)
+    if not clause.columns:
+        return keys
+    found = [key for key in keys if set(key.columns) == set(clause.columns)]
+    if not found:
+        raise InvalidColumnReference(
+            "there is no unique or exclusion constraint matching the ON CONFLICT specification",
+            hint="Name the columns of a PRIMARY KEY or UNIQUE constraint of the table.",
+            position=clause.offset + 1,
+        )
+    return (found[0],)

@@ -1,0 +1,209 @@
+"""Definitions kept between processes: what was bound and planned once is not bound and planned again.
+
+A definition follows from a statement's text, from what the names in it stand for, and from the code that binds and
+plans. So it is kept, in a folder of the project's state, under a digest of the text and of the code, together with each
+name that the binder asked for and a digest of what that stood for; it is used again if they all stand for the same now.
+What a plain view stands for is told by the digest of its own definition, and so on: no plan has to be walked.
+
+A file of the folder carries a digest of its content and is nothing but a hint: one that is missing, damaged or of other
+code is made anew. Its content is a pickle, so it is read only from a folder that is closed to other users, and makes
+nothing but values of this package and plain ones of Python's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import pickle
+import secrets
+import stat
+import sys
+from collections.abc import Callable
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from mz_dagster.adapter.definition import Definition
+from mz_dagster.budget import budget
+from mz_dagster.clock import SYSTEM_CLOCK
+from mz_dagster.disk import make_private_folder
+from mz_dagster.plan.relation import Relation
+from mz_dagster.plan.resolver import Item, Resolver
+from mz_dagster.version import __version__
+
+#: After how long what nobody has used goes, and how often its use is noted, in seconds.
+_KEPT_S, _NOTED_S = 30 * 86_400, 86_400
+_HEAD = b"mz_dagster definition 1\n"
+_PLAIN = {
+    "builtins": {"frozenset"},
+    "datetime": {"date", "datetime", "time", "timedelta", "timezone"},
+    "decimal": {"Decimal"},
+    "uuid": {"UUID", "SafeUUID"},
+}
+
+#: What a binder asked for: names, each with a digest of what it stood for.
+Asked = tuple[tuple[tuple[str, ...], str], ...]
+
+
+class KeptDefinitions:
+    """Keeps definitions, for one process and for those that come after it.
+
+    Args:
+        state: The project's state; nothing is kept if that is not there, or open to other users.
+    """
+
+    def __init__(self, state: Path) -> None:
+        self._folder = state / "definitions" if _is_private(state) else None
+        self._is_made = False
+        # By identity; the relation is kept, so that no other gets its own.
+        self._views: dict[int, tuple[Relation, str]] = {}
+
+    def get(self, parts: tuple[object, ...], resolver: Resolver, make: Callable[[Resolver], Definition]) -> Definition:
+        """Returns what `make` makes with the resolver, or made once.
+
+        Args:
+            parts: All else that the definition follows from; `repr` tells them apart.
+            resolver: Answers what names stand for.
+            make: Binds and plans.
+
+        Raises:
+            Error: `make` does.
+        """
+        key = _digest((_planner(), repr(budget()), *parts))
+        kept = self._read(key)
+        if kept is not None and self._stand_for_the_same(kept[0], resolver):
+            return self._known(key, *kept)
+        asked: dict[tuple[str, ...], Item | None] = {}
+        definition = make(_Asking(resolver, asked))
+        told = [(name, self._told(item)) for name, item in asked.items()]
+        found = tuple((name, one) for name, one in told if one is not None)
+        if len(found) == len(told):
+            self._write(key, found, definition)
+            return self._known(key, found, definition)
+        return definition
+
+    def _stand_for_the_same(self, asked: Asked, resolver: Resolver) -> bool:
+        try:
+            return all(self._told(resolver.resolve(name)) == told for name, told in asked)
+        except Exception:  # whoever binds finds out what is wrong, and where
+            return False
+
+    def _known(self, key: str, asked: Asked, definition: Definition) -> Definition:
+        if definition.kind == "view" and definition.relation is not None:
+            self._views[id(definition.relation)] = definition.relation, _digest((key, asked))
+        return definition
+
+    def _told(self, item: Item | None) -> str | None:
+        """Returns a digest of what a name stands for; None of a view that was not made here."""
+        if item is None:
+            return ""
+        type_ = item.relation_type
+        keys = sorted(sorted(key) for key in type_.keys)
+        view = None
+        if item.expansion is not None:
+            if id(item.expansion) not in self._views:
+                return None
+            view = self._views[id(item.expansion)][1]
+        return _digest((item.id, item.name, item.kind, type_.columns, keys, type_.monotonic, item.timeline, view))
+
+    # ---- files
+
+    def _read(self, key: str) -> tuple[Asked, Definition] | None:
+        """Returns what is kept under a key, None if nothing that can be used is."""
+        if self._folder is None or not _is_private(self._folder):
+            return None
+        path = self._folder / key
+        try:
+            content = path.read_bytes()
+            head, told, body = content[: len(_HEAD)], content[len(_HEAD) :][:32], content[len(_HEAD) + 32 :]
+            if head != _HEAD or hashlib.sha256(body).digest() != told:
+                return None
+            asked, definition = _Values(io.BytesIO(body)).load()
+            if _age_s(path.stat()) > _NOTED_S:
+                os.utime(path)
+        except Exception:  # what cannot be used is made anew, whatever is wrong with it
+            return None
+        return (asked, definition) if isinstance(definition, Definition) else None
+
+    def _write(self, key: str, asked: Asked, definition: Definition) -> None:
+        """Keeps a definition, if that can be done."""
+        if self._folder is None:
+            return
+        try:
+            body = pickle.dumps((asked, definition), protocol=5)
+            self._make(self._folder)
+            if not _is_private(self._folder):
+                return
+            draft = self._folder / f"{key}.{secrets.token_hex(8)}"
+            with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                file.write(_HEAD + hashlib.sha256(body).digest() + body)
+            draft.replace(self._folder / key)
+        except (OSError, RecursionError, TypeError, pickle.PicklingError):
+            return
+
+    def _make(self, folder: Path) -> None:
+        """Makes the folder, once in a process, and removes what nobody has used for long."""
+        if self._is_made:
+            return
+        self._is_made = True
+        make_private_folder(folder)
+        for entry in os.scandir(folder):
+            if _age_s(entry.stat()) > _KEPT_S:
+                Path(entry.path).unlink(missing_ok=True)
+
+
+class _Asking:
+    """Is a resolver that notes what it is asked."""
+
+    def __init__(self, resolver: Resolver, asked: dict[tuple[str, ...], Item | None]) -> None:
+        self._resolver = resolver
+        self._asked = asked
+
+    def resolve(self, name: tuple[str, ...]) -> Item | None:
+        found = self._resolver.resolve(name)
+        self._asked[name] = found
+        return found
+
+    def names(self) -> tuple[str, ...]:
+        return self._resolver.names()
+
+
+class _Values(pickle.Unpickler):
+    """Reads values of this package, and plain ones, and nothing else."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if name in _PLAIN.get(module, ()):
+            return super().find_class(module, name)
+        if module == "mz_dagster" or module.startswith("mz_dagster."):
+            found = super().find_class(module, name)
+            if isinstance(found, type):
+                return found
+        raise pickle.UnpicklingError(f"{module}.{name} is no part of a definition")
+
+
+def _is_private(folder: Path) -> bool:
+    """Returns whether a folder is there, and this user's alone."""
+    try:
+        status = os.stat(folder)
+    except OSError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
+
+
+def _age_s(status: os.stat_result) -> float:
+    return SYSTEM_CLOCK.now_ms() / 1000 - status.st_mtime
+
+
+def _digest(parts: tuple[object, ...]) -> str:
+    return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@cache
+def _planner() -> str:
+    """Returns a digest of the code that binds and plans, as far as its files' sizes and times tell it from other."""
+    root = Path(__file__).parents[1]
+    files = sorted(path for layer in ("formalism", "plan", "sql", "adapter") for path in (root / layer).rglob("*.py"))
+    stats = [(path.relative_to(root).as_posix(), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+    return _digest((__version__, metadata.version("sqlglot"), sys.version, str(root), stats))

@@ -1,0 +1,107 @@
+"""What this release plans otherwise than the one that made it, and its way on: made anew, with all that reads it.
+
+A view's arrangements are on disk, with contents that its plan decides. A release that plans a view otherwise cannot
+step it: what it would look up is not there. So the view gets a new GlobalId and hydrates anew from its inputs, and so
+does everything that is computed from it, since their plans are bound to ids; the names move in one swap. Up to that
+swap, what was hydrated is read as before, by whichever release; a view whose arrangements still fit keeps them.
+
+A release never does this to what a newer one made: two of them at work on one project would take turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from mz_dagster.adapter.catalog_definitions import CatalogDefinitions
+from mz_dagster.catalog import Catalog, NewObject, ObjectRow, Ref
+from mz_dagster.formalism import GlobalId
+
+
+@dataclass(frozen=True, slots=True)
+class Replanned:
+    """Is an object that is made anew, although its definition is as it was.
+
+    Attributes:
+        row: What it is in the catalog now.
+        reason: Why, as a clause about it.
+    """
+
+    row: ObjectRow
+    reason: str
+
+    @property
+    def name(self) -> str:
+        """What to call it."""
+        return self.row.name or self.row.created_as or str(self.row.id)
+
+
+def to_replan(catalog: Catalog, definitions: CatalogDefinitions) -> tuple[Replanned, ...]:
+    """Returns what is to be made anew, each object after those it reads.
+
+    Cost: every view is planned, once in the life of `definitions`.
+    """
+
+    def reason_of(row: ObjectRow) -> str | None:
+        return "this release plans its state otherwise" if definitions.is_planned_otherwise(row) else None
+
+    return with_readers(catalog, reason_of)
+
+
+def with_readers(catalog: Catalog, reason_of: Callable[[ObjectRow], str | None]) -> tuple[Replanned, ...]:
+    """Returns the objects that there is a reason to make anew, with all that reads them, each after those it reads."""
+    found: dict[GlobalId, Replanned] = {}
+    for row in catalog.objects():  # in order of creation, so readers come after what they read
+        if row.kind == "arrangement":
+            continue
+        read = sorted({found[id].name for id in row.dependencies.values() if id in found})
+        if (reason := reason_of(row)) is not None:
+            found[row.id] = Replanned(row, reason)
+        elif read:
+            found[row.id] = Replanned(row, f"it reads {', '.join(read)}")
+    return tuple(found.values())
+
+
+def replan(catalog: Catalog, definitions: CatalogDefinitions) -> tuple[tuple[Replanned, GlobalId], ...]:
+    """Makes anew what this release plans otherwise, in one transaction; returns each with its new id.
+
+    Raises:
+        UnknownObject: Somebody else was faster, with some of it at least.
+        SinceBehindInput: The inputs' histories became shorter meanwhile.
+    """
+    return make_anew(catalog, definitions, to_replan(catalog, definitions))
+
+
+def make_anew(
+    catalog: Catalog, definitions: CatalogDefinitions, objects: Sequence[Replanned]
+) -> tuple[tuple[Replanned, GlobalId], ...]:
+    """Gives objects new ids, in one transaction, with the names and the history that they had; they hydrate anew.
+
+    Args:
+        catalog: The catalog.
+        definitions: What it holds, bound.
+        objects: The objects and all that reads them, each after those it reads.
+
+    Returns:
+        Each with its new id.
+
+    Raises:
+        UnknownObject: Somebody else was faster, with some of it at least.
+        SinceBehindInput: The inputs' histories became shorter meanwhile.
+    """
+    retentions = {row.id: row.retention_ms for row in catalog.collections()}
+    reads: dict[GlobalId, GlobalId | Ref] = {}
+    fresh: list[NewObject] = []
+    for one in objects:
+        row = one.row
+        made = definitions.new_objects(definitions.definition(row.id), fresh, reads)
+        made = [replace(each, tags=row.tags) for each in made]
+        kept = retentions.get(row.id, made[-1].retention_ms)  # else as defined: its row may be lost
+        made[-1] = replace(made[-1], name=row.name, created_as=row.created_as, retention_ms=kept)
+        fresh.extend(made)
+        reads[row.id] = Ref(len(fresh) - 1)
+    if not objects:
+        return ()
+    rows = catalog.swap(fresh, [one.row.id for one in objects])
+    places = [one.position for one in reads.values() if isinstance(one, Ref)]
+    return tuple((one, rows[place].id) for one, place in zip(objects, places, strict=True))

@@ -1,0 +1,283 @@
+"""How much is little: every threshold by which the engine chooses between two ways of computing the same.
+
+Each way gives the same updates; a threshold says from which size on the other is the cheaper. All are here, in one
+frozen record, so that one sees them together, and a test can have all of them reached by a handful of rows:
+
+    with budget_of(Budget(evaluated_updates=0)): ...
+
+`Budget.spark_alone()` leaves to Spark whatever it can compute, `Budget.here_alone()` nothing that this process can; the
+tests of the queries run with both, and with the default. Users choose among them by the setting `engine`
+(`EngineSetting`), which holds for what a thread does (`engine_of`), while a budget holds for the process.
+
+What is no threshold of this kind is elsewhere: limits of SQL, of stored forms and of foreign software, sizes of pages
+and portions, and how long to wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from enum import Enum
+
+#: More than this process holds of anything; Spark's LIMIT takes one more, and no more than that.
+_NEVER_REACHED = 2**31 - 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """Is how much of what is little; see each attribute's comment for what happens beyond.
+
+    Attributes:
+        evaluated_updates: Of more updates of its inputs a plan is left to Spark. On columns 200,000 are filtered,
+            multiplied and summed as q1 of TPC-H does in 0.2 s, where Spark takes 1.7; their groups' greatest are found
+            in 2 s on a busy machine, a row at a time in 15.
+        first_times: Of a plan from the beginning, a first load's or a query's, up to so many times as many updates are
+            read here, if scalars have kernels: a shop of 2.4 million rows is loaded in 49 s of processor time, where
+            Spark took twice as long for a fifth of it.
+        joined_updates: Of more not even joins are made in this process, if they leave no more than
+            `evaluated_updates`.
+        joined_rows: More rows are not made in this process by one join.
+        made_rows: Nor by one operator of any other kind: the elements of arrays, the updates of groups.
+        compared_rows: What a column is compared with in a join is looked at for up to so many rows; of more, the bounds
+            within which the other side lies are not worked out, and all of it is read.
+        scalar_rows: For more rows scalars are not evaluated here in which a function has no kernel: one takes
+            microseconds in Python, nanoseconds there.
+        fetched_rows: More rows are not fetched from Spark by an operator in this process.
+        whole_rows: A collection of more is not read whole by a lookup in this process, but by its keys.
+        versioned_rows: In more rows of versions winners are not looked for in this process.
+        decoded_cells: A lookup in files with more cells, in the columns that are used, is Spark's: what it takes to
+            decode them, fifty million in a second, is the same there, but Spark leaves out pages, and begins after a
+            tenth of a second.
+        shared_cells: Nor is one decoded here that several joins of a step share beyond so many cells. Spark keeps its
+            rows and hands them over, two jobs of half a second; 8 million cells take a tenth of one.
+        common_rows: More rows, which others look up, too, are not fetched from Spark.
+        due_rows: Of more updates of a temporal filter's state Spark finds the next that falls due.
+        small_rows: A collection of more updates is read and merged by Spark.
+        ingested_bytes: Files of a source with more in a step are decoded by Spark.
+        ingested_rows: And so are Parquet files of more rows, which hardly take a byte each where they are alike.
+        searched_rows: In more updates a lookup by key is Spark's, whose two jobs are faster then.
+        young_rows: More updates than this are not merged in this process, after a step or when they are quiet.
+        merged_parts: A merge takes so many batches together at least, so that a shard of a commit a second is not
+            merged each second.
+        young_parts: And so many after a step or a write: at a commit a second, a merge in sixteen seconds.
+        written_updates: More that Spark computed are written by Spark.
+        first_updates: And so is a first load of more, which Spark lays out for lookups.
+        inlined_rows: A batch of up to so many updates is stored in the catalog, in the transaction that seals it, where
+            the settings do not say. Lists of batches stay short by merges, which this makes cheap.
+        inlined_bytes: If it takes no more than so many bytes there.
+        inlined_memory: How many bytes of such batches a process keeps in memory.
+        hot_bytes: How many bytes of the columns of data files that are read again a process keeps in memory.
+        unbounded_rows: Batches of up to so many rows are read rather than their table's log asked within which bounds
+            their columns are.
+        handed_rows: Up to so many rows are read by this process and handed to Spark, which has no file to open for
+            them, and evaluates what it can while it plans. Each use of the frame sends them again.
+        handed_bytes: And of no more than so many bytes, in files as in memory: Spark's server refuses plans of which a
+            part is large.
+        broadcast_updates: Up to how many updates of an input are sent to every task of a lookup instead of being
+            shuffled to them, and planned once. Many, since the other way shuffles all that they are looked up in.
+        sent_rows: More rows are not sent to every task by one that made them: how many they are is not known before.
+        sent_bytes: Nor rows of more bytes: they are in memory in each task, and where the plan is made.
+        one_task_rows: Up to so many rows are read by one task. What groups or joins them then needs no shuffle, each
+            of which costs more.
+        pruned_rows: A lookup in more rows begins with its keys.
+        common_lookup_rows: A lookup in fewer is left to each join: to read them is little more than to plan it.
+        kept_rows: More rows that joins look up alike are not kept, nor their keys read in this process.
+        kept_rows_alone: Of more rows a join alone looks only those up that its other conditions leave.
+        large_rows: To read so many takes about as long as a small job.
+        whole_state_rows: A state of up to so many updates is looked at whole: to look keys up, they have to be fetched.
+        keys: More keys are not looked at. To send and to broadcast one costs Spark 5 microseconds each time, to shuffle
+            a row of what they are looked up in as much.
+        key_bytes: Nor keys of more bytes.
+        small_file_bytes: Files of up to so many bytes have little in them.
+        sought_file_bytes: Files of up to so many have few keys, so that what they touch is looked at before the state.
+        alternatives: How many alternatives an OR has at most that is a lookup, those that ask for one column being one.
+        bucket_keys: For how many keys their buckets are looked for; more would be in most of them.
+        compared_constants: Comparisons of one scalar with up to so many constants stay what they are; more are one look
+            into a set.
+        literal_constants: Of more constants Spark is not sent a literal each, which costs a quarter of a millisecond:
+            a function in Python looks into all of them.
+        planned_columns: Of scalars that need more columns to be planned, in all stages of columns that build upon one
+            another, Spark is not sent expressions, which take a millisecond to plan each: its workers evaluate them in
+            Python.
+        planned_states: A query's operators that group are planned together with fewer than so many below them; what has
+            more is computed for itself.
+        planned_operators: Nor are more operators of any kind, what is shared counted for each of its uses, planned
+            together: Spark's planner takes memory for each, and time by more than their number.
+        clustered_rows: Batches of more rows are laid out in buckets, if their collection has a key to do it by. It is
+            more than this process merges, which cannot.
+        bucket_rows: How many rows a bucket should hold at most, as long as there are few buckets: what a lookup of one
+            key reads of a batch. Each is a file, which costs a write about what 10,000 rows do, and a read of
+            everything what 20,000 do.
+        few_buckets: How many buckets are few. Beyond it they grow first: a part in 32 is little enough to read, and a
+            scan of 6 million rows took half as long again in 256 files as in 32.
+        most_bucket_rows: How many rows a bucket holds at most, where there are more than few.
+        most_buckets: The most buckets of a batch, which bounds the log: beyond it buckets grow once more.
+        file_rows: The most rows that one file holds.
+        cheap_operators: A shared subplan of up to so many operators may as well be computed for each of its uses.
+    """
+
+    evaluated_updates: int = 200_000
+    first_times: int = 10
+    joined_updates: int = 1_000_000
+    joined_rows: int = 1_000_000
+    made_rows: int = 200_000
+    compared_rows: int = 1_000
+    scalar_rows: int = 5_000
+    fetched_rows: int = 200_000
+    whole_rows: int = 20_000
+    versioned_rows: int = 1_000_000
+    decoded_cells: int = 6_000_000
+    shared_cells: int = 30_000_000
+    common_rows: int = 200_000
+    due_rows: int = 100_000
+    small_rows: int = 100_000
+    ingested_bytes: int = 160_000_000
+    ingested_rows: int = 1_000_000
+    searched_rows: int = 400_000
+    young_rows: int = 100_000
+    merged_parts: int = 4
+    young_parts: int = 16
+    written_updates: int = 500_000
+    first_updates: int = 1_000_000
+    inlined_rows: int = 1_000
+    inlined_bytes: int = 65_536
+    inlined_memory: int = 67_108_864
+    hot_bytes: int = 268_435_456
+    unbounded_rows: int = 10_000
+    handed_rows: int = 1_000
+    handed_bytes: int = 1_000_000
+    broadcast_updates: int = 500_000
+    sent_rows: int = 500_000
+    sent_bytes: int = 32_000_000
+    one_task_rows: int = 50_000
+    pruned_rows: int = 200_000
+    common_lookup_rows: int = 50_000
+    kept_rows: int = 1_000_000
+    kept_rows_alone: int = 500_000
+    large_rows: int = 500_000
+    whole_state_rows: int = 10_000
+    keys: int = 500_000
+    key_bytes: int = 16_000_000
+    small_file_bytes: int = 10_000_000
+    sought_file_bytes: int = 200_000_000
+    alternatives: int = 64
+    bucket_keys: int = 1024
+    compared_constants: int = 16
+    literal_constants: int = 1_000
+    planned_columns: int = 8_000
+    planned_states: int = 4
+    planned_operators: int = 500
+    clustered_rows: int = 131_072
+    bucket_rows: int = 32_768
+    few_buckets: int = 32
+    most_bucket_rows: int = 262_144
+    most_buckets: int = 1024
+    file_rows: int = 1_000_000
+    cheap_operators: int = 16
+
+    @property
+    def read_from_start(self) -> int:
+        """How many updates a plan reads at most that is computed here from the beginning."""
+        return self.evaluated_updates * self.first_times
+
+    @classmethod
+    def spark_alone(cls) -> Budget:
+        """Returns the budget under which Spark computes whatever it can."""
+        return cls(**dict.fromkeys(_HERE, 0))
+
+    @classmethod
+    def here_alone(cls) -> Budget:
+        """Returns the budget under which this process computes whatever it can, however much that is."""
+        return cls(first_updates=_NEVER_REACHED, **dict.fromkeys(_HERE, _NEVER_REACHED))
+
+
+#: What this process computes instead of Spark.
+_HERE = (
+    "evaluated_updates",
+    "joined_updates",
+    "joined_rows",
+    "made_rows",
+    "scalar_rows",
+    "fetched_rows",
+    "whole_rows",
+    "versioned_rows",
+    "decoded_cells",
+    "shared_cells",
+    "common_rows",
+    "due_rows",
+    "small_rows",
+    "ingested_bytes",
+    "ingested_rows",
+    "searched_rows",
+)
+
+
+class EngineSetting(Enum):
+    """Is who computes: the setting `engine`.
+
+    Attributes:
+        AUTO: This process what is little, Spark the rest, by the budget.
+        SPARK: Spark whatever it can.
+        LOCAL: This process whatever it can; what it cannot is an error, and Spark is never started.
+    """
+
+    AUTO = "auto"
+    SPARK = "spark"
+    LOCAL = "local"
+
+
+_in_force = Budget()
+_ALONE = {EngineSetting.SPARK: Budget.spark_alone(), EngineSetting.LOCAL: Budget.here_alone()}
+_engine: ContextVar[EngineSetting | None] = ContextVar("mz_engine", default=None)
+
+
+def budget() -> Budget:
+    """Returns the budget in force: of the process, unless this thread's engine is chosen."""
+    return _ALONE.get(engine_setting(), _in_force)
+
+
+def engine_setting() -> EngineSetting:
+    """Returns who computes what this thread asks for."""
+    return _engine.get() or EngineSetting.AUTO
+
+
+@contextmanager
+def engine_of(setting: EngineSetting, *, unless_chosen: bool = False) -> Iterator[None]:
+    """Has one engine compute what this thread does, and threads with a copy of its context, until the block ends.
+
+    Args:
+        setting: Who computes.
+        unless_chosen: Whether what is in force already, by a block around this one, stays.
+
+    Example:
+        >>> with engine_of(EngineSetting.SPARK), engine_of(EngineSetting.LOCAL, unless_chosen=True):
+        ...     engine_setting(), budget() == Budget.spark_alone()
+        (<EngineSetting.SPARK: 'spark'>, True)
+    """
+    before = _engine.get()
+    token = _engine.set(before if unless_chosen and before is not None else setting)
+    try:
+        yield
+    finally:
+        _engine.reset(token)
+
+
+@contextmanager
+def budget_of(other: Budget) -> Iterator[None]:
+    """Puts another budget in force, for all threads, until the block ends.
+
+    Example:
+        >>> with budget_of(Budget(keys=3)):
+        ...     budget().keys
+        3
+        >>> budget() == Budget()
+        True
+    """
+    global _in_force
+    before, _in_force = _in_force, other
+    try:
+        yield
+    finally:
+        _in_force = before

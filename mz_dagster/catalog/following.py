@@ -1,0 +1,349 @@
+"""The catalog as a process knows it: read once, and then followed by its changes.
+
+What is asked for by each statement, step and poll is which objects there are, what they depend on and how far they are
+known, and of all that little changes from one to the next. The database notes what does: triggers on the tables of
+objects, names, dependencies and collections put the number of the change beside the object's id (`schema.CHANGED`), so
+that nothing that writes can forget to. Writers queue, so the numbers grow in the order in which changes are committed,
+and
+
+    what changed after the change n  =  the rows of CHANGED with a number greater than n
+
+in any committed state. A table that was emptied would count from 1 again, and who follows would miss what it notes; so
+it has a mark (the row with the number 0), without which nothing is answered, and under another one all is read anew.
+
+A `State` is one committed state, and never older than the moment at which it was asked for:
+asking is one transaction, which reads what changed since the last one, of this process, and that only.
+
+It holds what is not dropped; of dropped objects the other parts of the catalog tell. Values are made of rows when they
+are first asked for, so that a row that is damaged is an error of those that ask for it.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select
+
+from mz_dagster.catalog.codec import frontier_of
+from mz_dagster.catalog.contents import Contents
+from mz_dagster.catalog.database import Database, Transactions
+from mz_dagster.catalog.errors import ChangesLost, OracleBehind
+from mz_dagster.catalog.frontiers import collection_of, collections_query, row_lattice
+from mz_dagster.catalog.objects import dependencies_of, object_of, objects_query
+from mz_dagster.catalog.rows import CollectionRow, ObjectRow
+from mz_dagster.catalog.schema import CHANGED, COLLECTION, OBJECT
+from mz_dagster.catalog.timelines import timeline_row
+from mz_dagster.formalism import Antichain, GlobalId
+
+#: More rows than these are not asked for one by one: a statement names so many ids at most.
+_PORTION = 500
+
+_MARK = 0
+"""The number of the row by which one knows the table of changes."""
+
+_CHANGES = select(CHANGED.c.object, CHANGED.c.part, CHANGED.c.number).where(
+    or_(CHANGED.c.number > bindparam("seen"), CHANGED.c.number == _MARK)
+)
+_LAST = select(select(CHANGED.c.part).where(CHANGED.c.number == _MARK).scalar_subquery(), func.max(CHANGED.c.number))
+_THERE = select(OBJECT.c.id).where(OBJECT.c.dropped.is_(False))
+_OBJECTS = objects_query().where(OBJECT.c.dropped.is_(False))
+_COLLECTIONS = collections_query().where(OBJECT.c.dropped.is_(False))
+
+
+class _Known:
+    """Is what is known of one object: its rows, and the values that were made of them.
+
+    Its collection's row may be of an upper before the collection's.
+    """
+
+    __slots__ = ("_collection", "_object", "collection_row", "dependencies", "object_row")
+
+    def __init__(self, object_row: Any, dependencies: Mapping[str, GlobalId], collection_row: Any) -> None:
+        self.object_row = object_row
+        self.dependencies = dependencies
+        self.collection_row = collection_row
+        self._object: ObjectRow | None = None
+        self._collection: CollectionRow | None = None
+
+    def with_collection(self, row: Any) -> _Known:
+        """Returns the same object with another state of its collection."""
+        other = _Known(self.object_row, self.dependencies, row)
+        other._object = self._object
+        return other
+
+    def at(self, upper: Antichain[int]) -> _Known:
+        """Returns the same object with its collection at another upper."""
+        other = self.with_collection(self.collection_row)
+        other._collection = replace(self.collection, upper=upper)
+        return other
+
+    @property
+    def object(self) -> ObjectRow:
+        if self._object is None:
+            self._object = object_of(self.object_row, self.dependencies)
+        return self._object
+
+    @property
+    def collection(self) -> CollectionRow:
+        if self._collection is None:
+            self._collection = collection_of(self.collection_row)
+        return self._collection
+
+
+class State:
+    """Is one committed state of all objects that are not dropped, and of their collections.
+
+    Attributes:
+        mark: Of the table that numbers the changes.
+        number: Of the last change in it.
+        definitions: A number that is another whenever anything is but the frontiers of collections, and what else a
+            step changes of them.
+    """
+
+    def __init__(
+        self,
+        mark: str,
+        number: int,
+        definitions: int,
+        known: Mapping[GlobalId, _Known],
+        closed: Mapping[str, int] | None = None,
+    ) -> None:
+        self.mark = mark
+        self.number = number
+        self.definitions = definitions
+        self._known = known  # in order of creation
+        #: By timeline, the greatest time that was readable in any of its collections, as far as that is known.
+        self._closed = closed
+
+    def object(self, id: GlobalId) -> ObjectRow | None:
+        """Returns an object, None if there is none."""
+        known = self._known.get(id)
+        return None if known is None else known.object
+
+    def objects(self, kind: str | None = None) -> tuple[ObjectRow, ...]:
+        """Returns the objects, of one kind if given, in order of creation."""
+        every = self._known.values()
+        return tuple(one.object for one in every if kind is None or one.object_row.kind == kind)
+
+    def collection(self, id: GlobalId) -> CollectionRow | None:
+        """Returns the collection of an object, None if there is none or it has none."""
+        known = self._known.get(id)
+        return None if known is None or known.collection_row is None else known.collection
+
+    def contents(self, id: GlobalId) -> Contents | None:
+        """Returns what the live batches of a collection sum up to, None if there is no such collection."""
+        row = self._known[id].collection_row if id in self._known else None
+        return None if row is None else Contents(row.live_batches, row.live_rows, row.live_digest)
+
+    def collections(self, timeline: str | None = None) -> tuple[CollectionRow, ...]:
+        """Returns the collections, of one timeline if given, in order of creation."""
+        rows = ((one, one.collection_row) for one in self._known.values())
+        return tuple(one.collection for one, row in rows if row is not None and timeline in (None, row.timeline))
+
+    def closed(self, timeline: str) -> int:
+        """Returns the greatest time of a timeline at which a collection that was stepped or written is readable.
+
+        The timeline's oracle was there when it was closed. It is -1 if there is none.
+        """
+        if self._closed is None:
+            self._closed = _greatest({}, self._known.values())
+        return self._closed.get(timeline, -1)
+
+    @cached_property
+    def ids(self) -> Mapping[str, GlobalId]:
+        """What each name stands for."""
+        return {one.object_row.name: id for id, one in self._known.items() if one.object_row.name is not None}
+
+    @cached_property
+    def owned(self) -> Mapping[GlobalId, tuple[GlobalId, ...]]:
+        """What serves an object, by the object, in order of creation."""
+        return _grouped((owner, id) for id, one in self._known.items() if (owner := one.object_row.owner) is not None)
+
+    @cached_property
+    def dependants(self) -> Mapping[GlobalId, tuple[GlobalId, ...]]:
+        """What depends on an object directly, by the object, in order of creation."""
+        return self._depending(self._known)
+
+    @cached_property
+    def indexes(self) -> Mapping[GlobalId, tuple[GlobalId, ...]]:
+        """Which indexes depend on an object directly, by the object, in order of creation."""
+        return self._depending(id for id, one in self._known.items() if one.object_row.kind == "index")
+
+    def _depending(self, ids: Iterable[GlobalId]) -> Mapping[GlobalId, tuple[GlobalId, ...]]:
+        return _grouped((on, id) for id in ids for on in dict.fromkeys(self._known[id].dependencies.values()))
+
+    def advanced(self, timeline: str, upper: Antichain[int], number: int) -> State:
+        """Returns the state that differs from this one in the upper of all collections of a timeline."""
+        known = {
+            id: one if (row := one.collection_row) is None or row.timeline != timeline else one.at(upper)
+            for id, one in self._known.items()
+        }
+        return State(self.mark, number, self.definitions, known)
+
+    def after(self, connection: Connection, changes: Iterable[Any]) -> State:
+        """Returns the state of a transaction, in which these rows of `CHANGED`, some, are newer than this one."""
+        changes = list(changes)
+        whole = [GlobalId(one.object) for one in changes if one.part == "object"]
+        moved = [GlobalId(one.object) for one in changes if one.part == "collection"]
+        number = max(one.number for one in changes)
+        if len(whole) > _PORTION:
+            return State.read(connection)
+        known = dict(self._known)
+        definitions = self.definitions
+        if whole:
+            definitions = number
+            if "" in whole:  # rows went, and nobody knows whose
+                there = set(connection.execute(_THERE).scalars())
+                known = {id: one for id, one in known.items() if id in there}
+            for id in whole:
+                known.pop(id, None)
+            known |= _read(connection, whole)
+            known = dict(sorted(known.items(), key=lambda one: one[1].object_row.sequence))
+        rest = [id for id in moved if id in known and id not in whole]
+        rows = (
+            {row.id: row for row in connection.execute(_COLLECTIONS.where(COLLECTION.c.id.in_(rest)))} if rest else {}
+        )
+        for id in rest:
+            before, row = known[id].collection_row, rows.get(id)
+            if _defined(before) != _defined(row):
+                definitions = number
+            known[id] = known[id].with_collection(row)
+        told = [known[id] for id in {*whole, *rest} & known.keys()]
+        closed = None if self._closed is None else _greatest(self._closed, told)
+        return State(self.mark, number, definitions, known, closed)
+
+    @classmethod
+    def read(cls, connection: Connection) -> State:
+        """Returns the state of a transaction.
+
+        Raises:
+            ChangesLost: Nobody could follow it.
+        """
+        mark, number = last_change(connection)
+        return cls(mark, number, number, _read(connection, None))
+
+
+class Following(Transactions):
+    """Is the part of the catalog that a process keeps."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self._following = threading.Lock()
+        self._state: State | None = None
+
+    def state(self) -> State:
+        """Returns the objects and collections as they are now.
+
+        Cost: one query, and what changed since this process asked last.
+
+        Raises:
+            ChangesLost: It is not known what changed.
+        """
+        with self._followed() as (_, state):
+            return state
+
+    def read_ts(self, timeline: str) -> int:
+        """Returns the time at which a read observes every write applied so far; 0 on a fresh timeline.
+
+        Raises:
+            OracleBehind: It is not as late as what is readable, as which it was when that was closed.
+        """
+        with self._followed() as (connection, state):
+            read_ts = int(timeline_row(connection, timeline).read_ts)
+            if read_ts < state.closed(timeline):
+                raise OracleBehind(timeline, read_ts, state.closed(timeline))
+            return read_ts
+
+    def mark_changes(self) -> None:
+        """Begins to number changes anew; whoever follows them reads everything again."""
+        with self._database.write() as connection:
+            mark_changes(connection)
+
+    @contextmanager
+    def _followed(self) -> Iterator[tuple[Connection, State]]:
+        """Yields a transaction that reads, with the state that it sees; one at a time."""
+        with self._following, self._database.read() as connection:
+            changes = [] if self._state is None else connection.execute(_CHANGES, {"seen": self._state.number}).all()
+            if self._state is None or _mark_in(changes) != self._state.mark:
+                self._state = State.read(connection)
+            elif len(changes) > 1:
+                self._state = self._state.after(connection, [one for one in changes if one.number != _MARK])
+            yield connection, self._state
+
+    def _know(self, before: State, after: State) -> None:
+        """Keeps a state that this process has made of another, unless it has come to know of more meanwhile."""
+        with self._following:
+            if self._state is before:
+                self._state = after
+
+
+def last_change(connection: Connection) -> tuple[str, int]:
+    """Returns the mark of the table of changes, and the number of the last one.
+
+    Raises:
+        ChangesLost: There is no mark.
+    """
+    mark, number = connection.execute(_LAST).one()
+    if mark is None:
+        raise ChangesLost
+    return str(mark), int(number)
+
+
+def mark_changes(connection: Connection) -> None:
+    """Gives the table of changes a mark that it never had."""
+    connection.execute(delete(CHANGED).where(CHANGED.c.number == _MARK))
+    connection.execute(insert(CHANGED).values(object="", part=secrets.token_hex(16), number=_MARK))
+
+
+def _mark_in(changes: Iterable[Any]) -> str:
+    mark = next((str(one.part) for one in changes if one.number == _MARK), None)
+    if mark is None:
+        raise ChangesLost
+    return mark
+
+
+def _greatest(before: Mapping[str, int], known: Iterable[_Known]) -> dict[str, int]:
+    """Returns, by timeline, the greatest time closed in some collections, or in others before.
+
+    Those that only holders of capabilities write are at times of their own.
+    """
+    greatest = dict(before)
+    for one in known:
+        row = one.collection_row
+        if row is None or row.timeline is None or one.object_row.kind == "collection":
+            continue
+        for upper in frontier_of(row_lattice(row), row.upper):
+            greatest[row.timeline] = max(upper - 1, greatest.get(row.timeline, -1))
+    return greatest
+
+
+def _defined(row: Any) -> object:
+    """Returns what of a collection's row steps, merges and the forgetting of history do not change."""
+    return None if row is None else (row.timeline, row.shard, row.poll_failure, row.retention_ms)
+
+
+def _read(connection: Connection, ids: Sequence[GlobalId] | None) -> dict[GlobalId, _Known]:
+    """Returns what is there of some objects, or of all, in order of creation."""
+    dependencies, collections = dependencies_of(connection, ids), _collections(connection, ids)
+    query = _OBJECTS if ids is None else _OBJECTS.where(OBJECT.c.id.in_(ids))
+    rows = connection.execute(query.order_by(OBJECT.c.sequence))
+    return {row.id: _Known(row, dependencies.get(row.id, {}), collections.get(row.id)) for row in rows}
+
+
+def _collections(connection: Connection, ids: Sequence[GlobalId] | None) -> dict[GlobalId, Any]:
+    """Returns the rows of the collections of some objects, or of all."""
+    query = _COLLECTIONS if ids is None else _COLLECTIONS.where(COLLECTION.c.id.in_(ids))
+    return {row.id: row for row in connection.execute(query)}
+
+
+def _grouped(pairs: Iterable[tuple[GlobalId, GlobalId]]) -> dict[GlobalId, tuple[GlobalId, ...]]:
+    found: dict[GlobalId, list[GlobalId]] = {}
+    for group, one in pairs:
+        found.setdefault(group, []).append(one)
+    return {group: tuple(every) for group, every in found.items()}

@@ -1,0 +1,72 @@
+"""Sequences of tables' columns: the last number of each that was handed out.
+
+Numbers are claimed in a transaction of their own, before what is written with them: so none is ever handed out twice,
+whoever writes and whoever is killed, and what was claimed and not written is a gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from sqlalchemy import Connection, insert, select, update
+
+from mz_dagster.catalog.database import Transactions
+from mz_dagster.catalog.errors import CatalogDamaged, UnknownObject
+from mz_dagster.catalog.schema import OBJECT, SEQUENCE
+from mz_dagster.formalism import GlobalId
+from mz_dagster.plan.sequence import SequenceDefinition
+
+
+class Sequences(Transactions):
+    """Is the part of the catalog that hands out numbers."""
+
+    def claim_numbers(
+        self, table: GlobalId, column: str, definition: SequenceDefinition, count: int, name: str
+    ) -> tuple[int, ...]:
+        """Returns the next numbers of a column's sequence, which nobody else gets.
+
+        Args:
+            table: The column's table.
+            column: The column.
+            definition: Which numbers there are.
+            count: How many are wanted.
+            name: The sequence's, for the error.
+
+        Raises:
+            SequenceExhausted: There are fewer; none was handed out.
+            UnknownObject: The table was dropped.
+            CatalogDamaged: Nobody knows which number was the last.
+        """
+        own = (SEQUENCE.c.object == table) & (SEQUENCE.c.column == column)
+        with self._database.write() as connection:
+            row = connection.execute(select(SEQUENCE.c.last).where(own)).one_or_none()
+            if row is None:
+                dropped = connection.execute(select(OBJECT.c.dropped).where(OBJECT.c.id == table)).scalar_one_or_none()
+                if dropped is not False:
+                    raise UnknownObject(table, dropped=True)
+                raise CatalogDamaged(f'the catalog does not say any more which number was the last of "{name}"')
+            found = definition.following(row.last, count, name)
+            if found:
+                connection.execute(update(SEQUENCE).where(own).values(last=found[-1]))
+            return found
+
+
+def create_sequences(connection: Connection, table: GlobalId, columns: Collection[str]) -> None:
+    """Begins the sequences of a table's columns."""
+    if columns:
+        connection.execute(
+            insert(SEQUENCE), [{"object": table, "column": one, "last": None} for one in sorted(columns)]
+        )
+
+
+def hand_over_sequences(connection: Connection, old: GlobalId, new: GlobalId, columns: Mapping[str, str]) -> None:
+    """Lets columns of a table go on where those of another stand whose values they take over, by these."""
+    for row in connection.execute(select(SEQUENCE).where(SEQUENCE.c.object == old)).all():
+        if row.column in columns:
+            own = (SEQUENCE.c.object == new) & (SEQUENCE.c.column == columns[row.column])
+            connection.execute(update(SEQUENCE).where(own).values(last=row.last))
+
+
+def restart_sequences(connection: Connection, table: GlobalId) -> None:
+    """Lets all sequences of a table begin anew."""
+    connection.execute(update(SEQUENCE).where(SEQUENCE.c.object == table).values(last=None))

@@ -1,0 +1,79 @@
+"""The format of a project's state: what is in shards and in the options of objects, beyond the catalog's own schema.
+
+The schema has its migrations (`upgrade`); how updates, arrangements and options are written has this number. A release
+reads what has its own format. What has an older one it brings to its own, step by step, in the transaction that
+migrates the schema; what is newer, or older than any step, it refuses, and says which release wrote it.
+
+A change of what is written that older releases would misread gets the next number here, and a step from the one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from sqlalchemy import Connection, select, update
+
+from mz_dagster.catalog.errors import CatalogDamaged, StateTooNew, StateTooOld
+from mz_dagster.catalog.schema import PROJECT
+from mz_dagster.version import __version__, is_later
+
+FORMAT = 2
+"""The format that this release reads and writes."""
+
+
+def _may_inline(_: Connection) -> None:
+    """Changes nothing: from format 2 on batches may be inlined, and none is yet."""
+
+
+STEPS: Mapping[int, Callable[[Connection], None]] = MappingProxyType({1: _may_inline})
+"""What brings a state of each older format to the next one, by that format."""
+
+
+def format_of(connection: Connection) -> int:
+    """Returns the format of the state.
+
+    Raises:
+        CatalogDamaged: Nothing says it any more.
+        StateTooNew: It is one that this release does not know.
+        StateTooOld: It is one from which no steps lead to this release's.
+    """
+    return _found(connection)[0]
+
+
+def is_current(connection: Connection) -> bool:
+    """Returns whether nothing is to be done: the state is of this format, and no older release wrote it last.
+
+    Raises:
+        StateTooNew: It is of a format that this release does not know.
+        StateTooOld: It is of a format from which no steps lead to this one.
+    """
+    found, release = _found(connection)
+    return found == FORMAT and release is not None and not is_later(__version__, release)
+
+
+def migrate(connection: Connection) -> None:
+    """Brings the state to this release's format, and notes the release; for who has the catalog to itself.
+
+    Raises:
+        StateTooNew: It is of a format that this release does not know.
+        StateTooOld: It is of a format from which no steps lead to this one.
+    """
+    found, release = _found(connection)
+    for one in range(found, FORMAT):
+        STEPS[one](connection)
+    if release is None or is_later(__version__, release):
+        release = __version__
+    connection.execute(update(PROJECT).values(state_format=FORMAT, release=release))
+
+
+def _found(connection: Connection) -> tuple[int, str | None]:
+    row = connection.execute(select(PROJECT.c.state_format, PROJECT.c.release)).one_or_none()
+    if row is None:
+        raise CatalogDamaged("the catalog does not say any more of which project it is")
+    found = int(row.state_format)
+    if found > FORMAT:
+        raise StateTooNew(found, row.release)
+    if any(one not in STEPS for one in range(found, FORMAT)):
+        raise StateTooOld(found, row.release)
+    return found, row.release

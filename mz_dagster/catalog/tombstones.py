@@ -1,0 +1,77 @@
+"""Tombstones: what stays of a dropped object once nothing needs its rows any more.
+
+An id never denotes anything else (`objects`), so that it was there is remembered for good: in one small row, which is
+only ever looked up by its key. All else goes, so that no statement ever walks over what was dropped. Of a dropped
+object everything stays as long as
+
+- its collection's since or upper is not `{}`: others have a right to it (`frontiers.let_go`);
+- there is a batch of its own in any state: a reader may list it, its writer wake up, its files be there (`sweeping`);
+- an object that stays is computed from it, owned by it, or depends on it.
+
+In the TVC map a buried collection is what it was before: one whose since and upper are `{}`.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, delete, insert, or_, select, update
+
+from mz_dagster.catalog.database import in_portions
+from mz_dagster.catalog.schema import (
+    BATCH,
+    BOUND_FILE,
+    CAPABILITY,
+    COLLECTION,
+    DEPENDENCY,
+    HOLD,
+    NAME,
+    OBJECT,
+    SEQUENCE,
+    TOMBSTONE,
+)
+from mz_dagster.formalism import GlobalId
+
+
+def bury(connection: Connection) -> tuple[GlobalId, ...]:
+    """Puts a tombstone in the place of each dropped object that nothing needs, and returns their ids.
+
+    Cost: by the number of objects that are dropped and not yet buried.
+    """
+    is_dropped = OBJECT.c.dropped.is_(True)
+    query = select(OBJECT.c.id, OBJECT.c.sequence, OBJECT.c.timeline, OBJECT.c.owner, COLLECTION.c.shard)
+    rows = connection.execute(query.outerjoin(COLLECTION, COLLECTION.c.id == OBJECT.c.id).where(is_dropped)).all()
+    if not rows:
+        return ()
+    dropped = select(OBJECT.c.id).where(is_dropped)
+    kept = {
+        id
+        for column in (BATCH.c.collection, CAPABILITY.c.collection, NAME.c.object, HOLD.c.input, HOLD.c.output)
+        for id in connection.execute(select(column).where(column.in_(dropped)).distinct()).scalars()
+    }
+    held = or_(COLLECTION.c.since != "[]", COLLECTION.c.upper != "[]")
+    kept |= set(connection.execute(select(COLLECTION.c.id).where(COLLECTION.c.id.in_(dropped), held)).scalars())
+    candidates = {row.id for row in rows}
+    uses = select(DEPENDENCY.c.dependant, DEPENDENCY.c.dependency).where(DEPENDENCY.c.dependency.in_(dropped))
+    owned = select(OBJECT.c.id, OBJECT.c.owner).where(OBJECT.c.owner.in_(dropped))
+    needs = [(one, other) for query in (uses, owned) for one, other in connection.execute(query)]
+    size = -1
+    while size != len(kept):
+        size = len(kept)
+        kept |= {needed for one, needed in needs if one not in candidates or one in kept}
+    gone = [row for row in rows if row.id not in kept]
+    for portion in in_portions(gone):
+        ids = [row.id for row in portion]
+        connection.execute(
+            insert(TOMBSTONE),
+            [{"id": row.id, "sequence": row.sequence, "timeline": row.timeline, "shard": row.shard} for row in portion],
+        )
+        for column in (DEPENDENCY.c.dependant, BOUND_FILE.c.source, SEQUENCE.c.object, COLLECTION.c.id):
+            connection.execute(delete(column.table).where(column.in_(ids)))
+        connection.execute(update(OBJECT).where(OBJECT.c.id.in_(ids)).values(owner=None))
+    for portion in in_portions(gone):  # after all that may refer to them
+        connection.execute(delete(OBJECT).where(OBJECT.c.id.in_([row.id for row in portion])))
+    return tuple(sorted(GlobalId(row.id) for row in gone))
+
+
+def is_buried(connection: Connection, id: GlobalId) -> bool:
+    """Returns whether an id denoted something of which nothing is left."""
+    return connection.execute(select(TOMBSTONE.c.id).where(TOMBSTONE.c.id == id)).first() is not None

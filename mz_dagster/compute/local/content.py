@@ -1,0 +1,83 @@
+"""The operators of this process over all updates from the beginning on.
+
+What a view is hydrated from is little, often, and so is what a query is asked of. All updates of the inputs before a
+time are then read here, those that came before the first time that matters being taken to be at it. Nothing is looked
+up: a join's other inputs are here, and a state is empty before them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mz_dagster.compute.algebra.delta_terms import meeting_terms
+from mz_dagster.compute.algebra.frame import TIME
+from mz_dagster.compute.local.join import join_updates, settled
+from mz_dagster.compute.local.linear_operators import plan_schema
+from mz_dagster.compute.local.operators import LinearElsewhere, LocalOperators
+from mz_dagster.formalism import GlobalId
+from mz_dagster.plan.bounding import Comparison
+from mz_dagster.plan.physical import Accumulate, ConstantRows, DeltaJoin, ReadCollection, Staged, TemporalState
+from mz_dagster.storage.arrow_schema import update_table
+
+#: Returns all updates of a collection that are to be known, under its own columns' names or others; columns whose
+#: positions are not among those given, and rows that fail the predicates of the read, may be missing or NULL.
+ReadTable = Callable[[ReadCollection, Collection[int]], pa.Table]
+
+
+class ContentOperators(LocalOperators):
+    """Computes operators over all updates.
+
+    Args:
+        elsewhere: Computes maps, filters and projections that are not this process's.
+        read: Returns a collection's updates.
+        as_of: The first time: updates before it are taken to be at it.
+        upper: The first time that does not matter any more.
+
+    Attributes:
+        shared_plans: What is read in the place of collections.
+    """
+
+    def __init__(self, elsewhere: LinearElsewhere, read: ReadTable, as_of: int, upper: int) -> None:
+        super().__init__(elsewhere, as_of, upper)
+        self._read_table = read
+        self.shared_plans: dict[GlobalId, pa.Table] = {}
+
+    def _stored(self, read: ReadCollection, used: Collection[int]) -> pa.Table:
+        if read.id in self.shared_plans:
+            return self.shared_plans[read.id]
+        found = self._read_table(read, used)
+        position = found.column_names.index(TIME)
+        times = pc.max_element_wise(found.column(TIME), self._lower)
+        return found.set_column(position, found.schema.field(position), times)
+
+    def constant(self, node: ConstantRows) -> pa.Table:
+        """Returns the rows, at the first time."""
+        columns = node.relation_type.columns
+        rows = update_table(columns, [(tuple(cell.value for cell in row), self._lower, 1) for row in node.rows])
+        return rows.rename_columns(plan_schema(node).names)
+
+    def join(self, node: DeltaJoin, inputs: Sequence[pa.Table | None], compared: tuple[Comparison, ...]) -> pa.Table:
+        """Returns the updates of a join, all of whose inputs are here."""
+        tables = [
+            plan_schema(one).empty_table() if found is None else settled(found, self._lower)
+            for one, found in zip(node.inputs, inputs, strict=True)
+        ]
+        meeting = meeting_terms(list(map(_span, tables)))
+        return join_updates(node, tables, meeting, lambda i, j, by, within: tables[j])
+
+    def _held(self, node: Accumulate | Staged, keys: Mapping[int, pa.ChunkedArray]) -> pa.Table:
+        return plan_schema(node).empty_table()
+
+    def _due(self, node: TemporalState) -> pa.Table:
+        return plan_schema(node).empty_table()
+
+
+def _span(updates: pa.Table) -> tuple[int, int] | None:
+    """Returns the first and the last time of updates, None if there are none."""
+    if not updates.num_rows:
+        return None
+    bounds = pc.min_max(updates.column(TIME)).as_py()
+    return bounds["min"], bounds["max"]

@@ -1,0 +1,77 @@
+"""Kernels that compare: `=`, `<` and the like, IN, IS DISTINCT FROM, GREATEST and LEAST.
+
+Arrow orders text by its bytes, as the C collation does, and decimals of one scale as numbers; those of two scales it
+does not compare. `char(n)` is stored without the blanks that do not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mz_dagster.compute.local.expressions.registry import Computed, Operand, lenient, strict
+from mz_dagster.plan.functions.membership import AMONG, constants_of, has_null
+from mz_dagster.plan.functions.plain import to_plain
+from mz_dagster.plan.representations import REPRESENTATIONS
+from mz_dagster.plan.scalar import Call
+from mz_dagster.storage.plain_cells import stored_cells
+
+_COMPARED = (
+    *("bool", "int2", "int4", "int8", "numeric", "text", "bpchar", "uuid", "bytea"),
+    *("date", "time", "timestamp", "timestamptz", "mz_timestamp"),
+)
+_COMPARISONS = {
+    "eq": pc.equal,
+    "ne": pc.not_equal,
+    "lt": pc.less,
+    "le": pc.less_equal,
+    "gt": pc.greater,
+    "ge": pc.greater_equal,
+}
+
+
+def _have_one_type(operands: Sequence[Operand]) -> bool:
+    return len({one.type for one in operands}) == 1
+
+
+@strict(*(f"{name}_{kind}" for name in _COMPARISONS for kind in _COMPARED))
+def _compared(call: Call, operands: Sequence[Operand]) -> Computed | None:
+    if not _have_one_type(operands):
+        return None
+    return Computed(_COMPARISONS[call.function.partition("_")[0]](*operands))
+
+
+@strict(AMONG)
+def _among(call: Call, operands: Sequence[Operand]) -> Computed | None:
+    (values,) = operands
+    element = call.arguments[1].type.element
+    assert element is not None
+    members = stored_cells([to_plain(one, element) for one in constants_of(call)], element)
+    if members.type != values.type:
+        return None
+    found = pc.is_in(values, members)
+    return Computed(pc.if_else(found, found, pa.scalar(None, pa.bool_())) if has_null(call) else found)
+
+
+@lenient("is_distinct_from", "is_not_distinct_from")
+def _distinct(call: Call, operands: Sequence[Operand]) -> Computed | None:
+    kind = operands[0].type
+    if not _have_one_type(operands) or pa.types.is_nested(kind) or pa.types.is_floating(kind):
+        return None
+    if call.arguments[0].type.kind in REPRESENTATIONS:
+        return None
+    left, right = operands
+    is_equal = pc.fill_null(pc.equal(left, right), False)
+    is_same = pc.or_(is_equal, pc.and_(pc.is_null(left), pc.is_null(right)))
+    return Computed(is_same if call.function == "is_not_distinct_from" else pc.invert(is_same))
+
+
+@lenient("greatest", "least")
+def _extreme(call: Call, operands: Sequence[Operand]) -> Computed | None:
+    kind = operands[0].type
+    if not _have_one_type(operands) or not (pa.types.is_integer(kind) or pa.types.is_decimal(kind)):
+        return None
+    extreme = pc.max_element_wise if call.function == "greatest" else pc.min_element_wise
+    return Computed(extreme(*operands))

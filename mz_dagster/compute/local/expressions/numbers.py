@@ -1,0 +1,120 @@
+"""Integers and the units of decimals as NumPy has them, and back.
+
+A decimal of 128 bits is an integer of units of its last digit. Of those that 64 bits hold, which are most, the upper
+half is the sign, so that the lower one is the number: no digit is looked at. What does not fit is told.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mz_dagster.compute.local.expressions.registry import Mask, Operand
+
+#: 64-bit integers, or one for all rows.
+Integers: TypeAlias = NDArray[np.int64]
+#: The greatest.
+MOST = 2**63 - 1
+
+
+def integers(values: Operand) -> Integers:
+    """Returns integers, dates or timestamps as numbers, those in the places of NULLs being any.
+
+    Example:
+        >>> integers(pa.array([1, None, 3], pa.int16())).dtype, integers(pa.scalar(7)).tolist()
+        (dtype('int64'), [7])
+    """
+    array = pa.repeat(values, 1) if isinstance(values, pa.Scalar) else values
+    found = np.frombuffer(array.buffers()[1], np.dtype(f"i{array.type.bit_width // 8}"))
+    return found[array.offset : array.offset + len(array)].astype(np.int64, copy=False)
+
+
+def units(values: Operand) -> tuple[Integers, Mask | None]:
+    """Returns the units of decimals, and which are beyond 64 bits, so that they are not there; None if none are.
+
+    Example:
+        >>> from decimal import Decimal
+        >>> units(pa.array([Decimal("1.25")], pa.decimal128(38, 2)))
+        (array([125]), None)
+    """
+    array = pa.repeat(values, 1) if isinstance(values, pa.Scalar) else values
+    low, high = halves(array)
+    large = high != low >> 63
+    if array.null_count:
+        large &= ~nulls(array)
+    return low, large if large.any() else None
+
+
+def halves(values: pa.Array) -> tuple[Integers, Integers]:
+    """Returns the lower and the upper 64 bits of decimals of 128."""
+    found = np.frombuffer(values.buffers()[1], np.int64).reshape(-1, 2)[values.offset : values.offset + len(values)]
+    return found[:, 0], found[:, 1]
+
+
+def decimals(found: Integers, type_: pa.DataType) -> pa.Array:
+    """Returns decimals of so many units.
+
+    Example:
+        >>> decimals(np.array([125, -1]), pa.decimal128(38, 2)).to_pylist()
+        [Decimal('1.25'), Decimal('-0.01')]
+    """
+    both = np.empty((len(found), 2), np.int64)
+    both[:, 0] = found
+    both[:, 1] = found >> 63
+    return pa.Array.from_buffers(type_, len(found), [None, pa.py_buffer(both)])
+
+
+def nulls(values: pa.Array) -> Mask:
+    """Returns which of the values are NULL."""
+    found: Mask = np.asarray(values.is_null().to_numpy(zero_copy_only=False), np.bool_)
+    return found
+
+
+def either(*masks: Mask | None) -> Mask | None:
+    """Returns where any of the masks is true; None if none is there."""
+    found: Mask | None = None
+    for one in masks:
+        if one is not None:
+            found = one if found is None else found | one
+    return found
+
+
+def magnitude(found: Integers) -> int:
+    """Returns the greatest absolute value, 0 of none."""
+    return max(-int(found.min()), int(found.max())) if found.size else 0
+
+
+def product(left: Integers, right: Integers) -> tuple[Integers, Mask | None]:
+    """Returns products, and which may be beyond 64 bits.
+
+    Example:
+        >>> product(np.array([2, 2**62]), np.array([3, 2]))[1].tolist()
+        [False, True]
+    """
+    with np.errstate(over="ignore"):
+        found = left * right
+    if magnitude(left) * magnitude(right) <= MOST:
+        return found, None
+    # A double is wrong by a part in 2^52, far less than what is left of 2^63 here.
+    return found, np.abs(left.astype(np.float64) * right.astype(np.float64)) > 2.0**62
+
+
+def total(left: Integers, right: Integers) -> tuple[Integers, Mask | None]:
+    """Returns sums, and which are beyond 64 bits."""
+    with np.errstate(over="ignore"):
+        found = left + right
+    if magnitude(left) + magnitude(right) <= MOST:
+        return found, None
+    return found, ((left ^ found) & (right ^ found)) < 0
+
+
+def shifted(found: Integers, digits: int) -> tuple[Integers, Mask | None]:
+    """Returns units as those of so many digits more, and which may be beyond 64 bits."""
+    if digits == 0:
+        return found, None
+    if digits > 18:
+        return np.zeros_like(found), found != 0
+    return product(found, np.array([10**digits], np.int64))

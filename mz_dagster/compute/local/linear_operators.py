@@ -1,0 +1,99 @@
+"""Linear operators over few updates, in this process.
+
+What passes on what an arrangement holds, as most views do with the last of theirs, has a handful of updates in a step.
+A query for them costs Spark a tenth of a second, to read, evaluate and hand them over; here it is a few milliseconds.
+
+A map, filter and project is `is_simple` if all its scalars are evaluated here (`local.expressions`) as Spark does on
+any machine, of which floats may differ; nor are patterns matched here, which may take for ever.
+"""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mz_dagster.budget import budget
+from mz_dagster.compute.algebra.evaluable import is_exact_in_python
+from mz_dagster.compute.algebra.frame import DIFF, ERROR, META, positional
+from mz_dagster.compute.local.declined import Declined
+from mz_dagster.compute.local.expressions import has_kernels
+from mz_dagster.compute.local.linear import mapped
+from mz_dagster.plan.physical import Linear, MapFilterProject, Physical, Repeat, Unnest
+from mz_dagster.storage.arrow_schema import update_schema
+
+
+def is_simple(mfp: MapFilterProject) -> bool:
+    """Returns whether `evaluated` knows all functions of a map, filter and project."""
+    return all(is_exact_in_python(scalar) for _, scalar in mfp.steps)
+
+
+def most_rows(mfp: MapFilterProject) -> int:
+    """Returns for how many rows a map, filter and project that `is_simple` is evaluated in this process."""
+    by_column = all(has_kernels(scalar) for _, scalar in mfp.steps)
+    return budget().read_from_start if by_column else budget().scalar_rows
+
+
+def evaluated(frame: pa.Table, node: Linear) -> pa.Table:
+    """Returns what a map, filter and project makes of an update frame: see `linear`."""
+    return mapped(frame, node.mfp, plan_schema(node))
+
+
+def negated(frame: pa.Table) -> pa.Table:
+    """Returns the frame with the diffs negated but for those of the error part: see `negate`."""
+    position = frame.column_names.index(DIFF)
+    diffs = frame.column(position)
+    negated = pc.if_else(pc.is_null(frame.column(ERROR)), pc.negate(diffs), diffs)
+    return frame.set_column(position, frame.schema.field(position), negated)
+
+
+def repeated(frame: pa.Table, node: Repeat) -> pa.Table:
+    """Returns the frame with diffs multiplied by a column, which goes: see `repeat`.
+
+    Raises:
+        Declined: A product is beyond a bigint.
+    """
+    is_good = pc.is_null(frame.column(ERROR))
+    counts = pc.if_else(is_good, frame.column(f"c{node.count}").cast(pa.int64()), 1)
+    try:
+        diffs = pc.multiply_checked(frame.column(DIFF), counts)
+    except pa.ArrowInvalid as error:
+        raise Declined("a diff is out of range, which is Spark's to tell") from error
+    position = frame.column_names.index(DIFF)
+    frame = frame.set_column(position, frame.schema.field(position), diffs).filter(pc.not_equal(diffs, 0))
+    return frame.drop_columns(f"c{node.count}").rename_columns(plan_schema(node).names)
+
+
+def unnested(frame: pa.Table, node: Unnest) -> pa.Table:
+    """Returns the updates with elements in the places of the arrays: see `unnest`.
+
+    Raises:
+        Declined: There are very many.
+    """
+    arity = node.input.relation_type.arity
+    kept = arity - node.arrays
+    arrays = [frame.column(position).to_pylist() for position in range(kept, arity)]
+    sources: list[int] = []
+    rows: list[tuple[Any, ...]] = []
+    for number, error in enumerate(frame.column(ERROR).to_pylist()):
+        found = zip_longest(*(array[number] or () for array in arrays))
+        elements = [(None,) * len(arrays)] if error is not None else list(found)
+        sources += [number] * len(elements)
+        rows += ((*cells, place) for place, cells in enumerate(elements, 1))
+        if len(rows) > budget().made_rows:
+            raise Declined("arrays have many elements")
+    # Without the arrays, each of which would be copied as often as it has elements.
+    others = frame.select([*range(kept), *range(arity, frame.num_columns)])
+    chosen, schema = others.take(pa.array(sources, pa.int64())), plan_schema(node)
+    made = [[row[n] for row in rows] for n in range(len(arrays) + node.ordinality)]
+    columns = [pa.chunked_array([pa.array(cells, schema.field(kept + n).type)]) for n, cells in enumerate(made)]
+    meta = [chosen.column(name) for name in META]
+    return pa.Table.from_arrays([*chosen.columns[:kept], *columns, *meta], schema=schema)
+
+
+def plan_schema(node: Physical) -> pa.Schema:
+    """Returns the schema of a plan's updates: `c0`, `c1`, ..., then time, diff and error."""
+    named = node.relation_type.with_names(positional(node.relation_type.arity))
+    return update_schema(named.columns)

@@ -1,0 +1,71 @@
+"""Which rows of two tables have equal keys: the inside of a join, as numbers of rows.
+
+What is not asked for is left out first; keys of what is left become small integers (`keys.numbered`), so that what is
+looked up is an array, not a hash table: how many rows of the other side a key has, and where they begin once those are
+in order. So it is known how many pairs there are before they are made. NULL is like NULL; who does not want it so
+leaves these rows out.
+
+Measured against Arrow's own join, with its count of pairs, and Polars' (ms, on a busy machine): 100 rows with 10,000
+0.1, 1.5 and 0.1; 5,000 with 200,000 8, 113 and 0.9; 200,000 with 2 million 390, 1,770 and 52. A dependency for the
+difference would spare milliseconds in steps of seconds.
+
+Memory: an integer or two for each row, and two for each pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from mz_dagster.compute.local.declined import Declined
+from mz_dagster.compute.local.expressions.outcome import as_mask
+from mz_dagster.compute.local.keys import compact, numbered, whole
+
+#: Up to so many times as many numbers as rows are counted in an array.
+_SPARSE = 4
+
+
+def matches(
+    pairs: Sequence[tuple[pa.ChunkedArray, pa.ChunkedArray]], left: int, right: int, most: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Returns the numbers of the rows on both sides of each pair whose keys are equal.
+
+    Args:
+        pairs: The columns of both sides that must be equal, of one type each.
+        left: How many rows the one side has.
+        right: How many the other has.
+        most: How many pairs may be made.
+
+    Raises:
+        Declined: There are more.
+
+    Example:
+        >>> one, other = pa.chunked_array([[1, 2, None]]), pa.chunked_array([[2, None, 2]])
+        >>> [found.tolist() for found in matches([(one, other)], 3, 3, 9)]
+        [[1, 1, 2], [0, 2, 1]]
+    """
+    met = np.arange(right)
+    if left and right > left:  # most of what is much is not asked for, and hashing it is what costs
+        is_met = [pc.is_in(other, one.unique()) for one, other in pairs]
+        if is_met:
+            met = np.flatnonzero(as_mask(whole(reduce(pc.and_, is_met))))
+    few = [(one, other.take(pa.array(met)) if len(met) < right else other) for one, other in pairs]
+    columns = [pa.concat_arrays([whole(one), whole(other)]) for one, other in few]
+    numbers, bound = numbered(columns, left + len(met))
+    if bound > _SPARSE * len(numbers) + 1:
+        numbers, bound = compact(numbers)
+    asked, keys = numbers[:left], numbers[left:]
+    count = np.bincount(keys, minlength=bound)
+    begin = np.cumsum(count) - count
+    own = count[asked]
+    total = int(own.sum())
+    if total > most:
+        raise Declined("too many rows are joined")
+    lefts = np.repeat(np.arange(left), own)
+    within = np.arange(total) - np.repeat(np.cumsum(own) - own, own)
+    return lefts, met[np.argsort(keys, kind="stable")][np.repeat(begin[asked], own) + within]

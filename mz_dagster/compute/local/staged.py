@@ -1,0 +1,341 @@
+"""Tournaments over few updates, in this process: `staged` for first rows and extremes.
+
+A column's values are coded by their order, which Arrow knows for every type, so that a row is a tuple of small integers
+and a stage function compares no others: the first rows of a bucket are those whose codes sort first, and an extreme is
+the least or greatest code.
+
+A stage goes through the times at which a bucket changes, and what it makes of each version, less what it made of the
+one before, are changes of the next level. What goes wrong in the data is `Declined`, and left to Spark, which tells the
+error.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Mapping
+from heapq import nsmallest
+from operator import itemgetter
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mz_dagster.budget import budget
+from mz_dagster.compute.algebra.frame import DIFF, ERROR, TIME, by_position, positional
+from mz_dagster.compute.algebra.times import PRIOR
+from mz_dagster.compute.algebra.tournaments import leaves_one_row
+from mz_dagster.compute.local.coded_rows import NULL, CodedRows, Row
+from mz_dagster.compute.local.declined import Declined
+from mz_dagster.compute.local.expressions.numbers import integers
+from mz_dagster.compute.local.join import failed
+from mz_dagster.compute.local.keys import numbered, whole
+from mz_dagster.compute.local.tournament import Rows, Stages, changed_levels
+from mz_dagster.compute.lookups.lookup_keys import is_key
+from mz_dagster.plan.physical import Extremes, Staged, TopRows
+from mz_dagster.plan.relation import AggregateFunction
+from mz_dagster.storage.arrow_schema import update_schema
+from mz_dagster.storage.key_hash import key_hash
+from mz_dagster.storage.plain_cells import plain_cells
+
+#: Places are told apart by numbers up to this.
+_MOST_NUMBERS = 2**60
+
+#: A bucket, and what is its group's own.
+_Place: TypeAlias = tuple[int, Hashable]
+_Content: TypeAlias = dict[Row, int]
+
+
+def can_stage(node: Staged) -> bool:
+    """Returns whether a tournament is one that `staged_updates` advances."""
+    match node.function:
+        case Extremes(functions):
+            is_known = {*functions} <= {AggregateFunction.MIN, AggregateFunction.MAX}
+        case TopRows(offset=offset):
+            is_known = not (node.monotonic and offset)
+        case _:
+            return False
+    is_plain = not (node.monotonic and node.last_level > 1)
+    return is_known and is_plain and all(map(is_key, node.input.relation_type.columns))
+
+
+def staged_updates(
+    changes: pa.Table, node: Staged, lookup: Callable[[Mapping[int, pa.ChunkedArray]], pa.Table]
+) -> pa.Table:
+    """Returns the updates of a state that `can_stage` which the input's `changes` make, at their times.
+
+    Args:
+        changes: Of the input: columns `c0`, `c1`, ..., then time, diff and error.
+        node: The operator.
+        lookup: Returns updates of the state before the interval, and perhaps others: told values of its columns, by
+            their positions.
+
+    Returns:
+        The state's updates in the same form, consolidated in the data part.
+
+    Raises:
+        Declined: A row of an input that never retracts is retracted, a multiplicity is negative, or the versions have
+            more than `Budget.versioned_rows` rows.
+    """
+    return _Tournament(node).updates(changes, lookup)
+
+
+class _Tournament:
+    def __init__(self, node: Staged) -> None:
+        self._node = node
+        self._columns = node.input.relation_type.columns
+        self._names = list(positional(len(self._columns)))
+        self._schema = update_schema(by_position(node.relation_type))
+        #: How many buckets each level has whose rows are looked at.
+        self._buckets = (1,) if node.monotonic else node.buckets
+        self._levels = [node.last_level] if node.monotonic else list(range(node.last_level))
+        #: Whether the state has the levels below the last, too.
+        self._has_all = not node.monotonic and not node.once
+        #: What tells a row's group from others.
+        self._group: Callable[[Row], Hashable] = itemgetter(*node.group) if node.group else lambda _: ()
+        self._versioned = 0
+        self._orders: dict[Row, tuple[int, ...]] = {}
+        #: The state's updates: level, bucket, row, time, diff.
+        self._found: list[tuple[int, int, Row, int, int]] = []
+
+    def updates(self, changes: pa.Table, lookup: Callable[[Mapping[int, pa.ChunkedArray]], pa.Table]) -> pa.Table:
+        good = self._consolidated(changes.filter(pc.is_null(changes.column(ERROR))))
+        if not good.num_rows:
+            return failed(changes, self._schema)
+        hashes = self._hashes(good)
+        keys = self._keys(good, hashes)
+        state = self._met(keys, lookup(keys))
+        data = state.select([f"c{2 + position}" for position in range(len(self._columns))]).rename_columns(self._names)
+        is_one_row = self._node.monotonic and leaves_one_row(self._node.function)
+        if is_one_row and len(self._node.group) == len(self._columns):
+            return pa.concat_tables([self._first_times(good, data), failed(changes, self._schema)])
+        time = good.column(TIME)[0].as_py()
+        codes = CodedRows(pa.concat_tables([good.select(self._names), data]), len(good) + len(state))
+        if pc.min_max(good.column(TIME)).as_py() == {"min": time, "max": time} and _are_small(good, state):
+            return pa.concat_tables([self._at_once(codes, hashes, good, state, time), failed(changes, self._schema)])
+        flow = self._flow(codes.rows[: len(good)], hashes, good)
+        held = self._held(codes.rows[len(good) :], state)
+        for stage in range(len(self._buckets)):
+            flow = self._above(stage, flow, held)
+        return pa.concat_tables([self._table(codes), failed(changes, self._schema)])
+
+    def _at_once(self, codes: CodedRows, hashes: list[int], changes: pa.Table, state: pa.Table, time: int) -> pa.Table:
+        """Returns the state's updates if all changes are at one time."""
+        assert isinstance(self._node.function, TopRows | Extremes)
+        count = len(changes)
+        groups, _ = numbered([pa.array(codes.columns[position]) for position in self._node.group], codes.size)
+        cells = codes.columns
+        stages = Stages(
+            self._node.function, self._node.group, self._buckets, self._levels, self._node.last_level, self._has_all,
+            budget().versioned_rows - self._versioned,
+        )  # fmt: skip
+        own = tuple(one[:count] for one in cells), tuple(one[count:] for one in cells)
+        bucket = np.array([one % self._buckets[0] for one in hashes], np.int64)
+        flow = Rows(bucket, groups[:count], own[0], integers(whole(changes.column(DIFF))))
+        held = Rows(integers(whole(state.column("c1"))), groups[count:], own[1], integers(whole(state.column(DIFF))))
+        found = changed_levels(stages, flow, held, integers(whole(state.column("c0"))))
+        tables = [self._schema.empty_table()]
+        for level, rows in found:
+            arrays = [
+                pa.array(np.full(len(rows), level, np.int32)), pa.array(rows.bucket), *codes.arrays(rows.cells),
+                pa.array(np.full(len(rows), time)), pa.array(rows.diff), pa.nulls(len(rows), pa.string()),
+            ]  # fmt: skip
+            tables.append(pa.Table.from_arrays(arrays, schema=self._schema))
+        return pa.concat_tables(tables)
+
+    def _consolidated(self, changes: pa.Table) -> pa.Table:
+        """Returns the sum of the diffs of each row and time where it is not zero."""
+        if not changes.num_rows:
+            return changes
+        bounds = pc.min_max(changes.column(DIFF)).as_py()
+        if max(-bounds["min"], bounds["max"]) * len(changes) >= 2**63:  # Arrow's sums wrap around
+            raise Declined("diffs are large, whose sum Spark checks")
+        summed = changes.group_by([*self._names, TIME], use_threads=False).aggregate([(DIFF, "sum")])
+        total = summed.column(f"{DIFF}_sum")
+        if self._node.monotonic and pc.min(total).as_py() < 0:
+            raise Declined("a row is retracted from what never retracts, which is Spark's to tell")
+        return summed.select([*self._names, TIME]).append_column(DIFF, total).filter(pc.not_equal(total, 0))
+
+    def _first_times(self, changes: pa.Table, before: pa.Table) -> pa.Table:
+        """Returns each row that was not there before, at the first of its times; the group is the whole row."""
+        before = before.append_column(TIME, pa.array([PRIOR] * len(before), pa.int64()))
+        rows = pa.concat_tables([changes.select(before.column_names), before])
+        found = rows.group_by(self._names, use_threads=False).aggregate([(TIME, "min")])
+        found = found.filter(pc.greater(found.column(f"{TIME}_min"), PRIOR))
+        level, bucket = [self._node.last_level] * len(found), [0] * len(found)
+        place = [pa.array(level, pa.int32()), pa.array(bucket, pa.int64())]
+        meta = [found.column(f"{TIME}_min"), pa.array([1] * len(found), pa.int64()), pa.nulls(len(found), pa.string())]
+        return pa.Table.from_arrays([*place, *found.select(self._names).columns, *meta], schema=self._schema)
+
+    def _hashes(self, rows: pa.Table) -> list[int]:
+        """Returns the hash of each row, by which it has its buckets (`versions.hashed`)."""
+        others = [position for position in range(len(self._columns)) if position not in self._node.group]
+        if self._buckets == (1,) or not others:
+            return [0] * len(rows)
+        types = [self._columns[position].type for position in others]
+        cells = [plain_cells(rows.column(f"c{position}"), self._columns[position].type) for position in others]
+        return [key_hash(one, types) for one in zip(*cells, strict=True)]
+
+    def _keys(self, rows: pa.Table, hashes: list[int]) -> dict[int, pa.ChunkedArray]:
+        """Returns the values of the state's columns at all places that rows may change, perhaps more than once."""
+        parts = [
+            pa.table(
+                {
+                    "0": pa.array([level] * len(rows), pa.int32()),
+                    "1": pa.array([one % buckets for one in hashes], pa.int64()),
+                    **{str(2 + k): rows.column(f"c{k}") for k in self._node.group},
+                }
+            )
+            for level, buckets in zip(self._levels, self._buckets, strict=True)
+        ]
+        whole = pa.concat_tables(parts)
+        return {int(name): whole.column(name) for name in whole.column_names}
+
+    def _met(self, keys: Mapping[int, pa.ChunkedArray], state: pa.Table) -> pa.Table:
+        """Returns those updates of the state that a lookup by keys asks for, or, in very large groups, some others."""
+        state = state.filter(pc.is_null(state.column(ERROR)))
+        asked = pa.array([0] * len(next(iter(keys.values()))), pa.int64())
+        found, many = pa.array([0] * len(state), pa.int64()), 1
+        for position, column in keys.items():
+            values = column.unique()
+            many *= len(values)
+            if many > _MOST_NUMBERS:
+                break
+            # What is equal to no value stays NULL.
+            asked, found = (
+                pc.add(pc.multiply(number, len(values)), pc.index_in(one, values).cast(pa.int64()))
+                for number, one in ((asked, column), (found, state.column(f"c{position}")))
+            )
+        return state.filter(pc.is_in(found, asked, skip_nulls=True))
+
+    def _flow(self, rows: list[Row], hashes: list[int], changes: pa.Table) -> _Flow:
+        """Returns the changes of the first level; as updates, too, if the state has that."""
+        flow = _Flow()
+        times, diffs = changes.column(TIME).to_pylist(), changes.column(DIFF).to_pylist()
+        for row, hash_, time, diff in zip(rows, hashes, times, diffs, strict=True):
+            bucket = hash_ % self._buckets[0]
+            flow.add((bucket, self._group(row)), time, row, diff)
+            if self._has_all:
+                self._found.append((0, bucket, row, time, diff))
+        return flow
+
+    def _held(self, rows: list[Row], state: pa.Table) -> Mapping[tuple[int, _Place], _Content]:
+        """Returns, by level and place, what the state held before the interval."""
+        found: defaultdict[tuple[int, _Place], _Content] = defaultdict(lambda: defaultdict(int))
+        cells = (state.column(name).to_pylist() for name in ("c0", "c1", DIFF))
+        for row, level, bucket, diff in zip(rows, *cells, strict=True):
+            found[level, (bucket, self._group(row))][row] += diff
+        return found
+
+    def _above(self, stage: int, flow: _Flow, held: Mapping[tuple[int, _Place], _Content]) -> _Flow:
+        """Returns the changes of the next level that those of a stage's level make, and notes them as updates."""
+        is_last = stage == len(self._buckets) - 1
+        buckets = 1 if is_last else self._buckets[stage + 1]
+        level, above = self._node.last_level if is_last else stage + 1, _Flow()
+        for place, by_time in flow.changes.items():
+            content = {row: diff for row, diff in held.get((self._levels[stage], place), {}).items() if diff}
+            before, (bucket, group) = self._result(content, is_last=is_last), place
+            bucket %= buckets
+            for time in sorted(by_time):
+                _apply(content, by_time[time])
+                after = self._result(content, is_last=is_last)
+                for row in before.keys() | after.keys():
+                    diff = after.get(row, 0) - before.get(row, 0)
+                    if diff:
+                        if is_last or self._has_all:
+                            self._found.append((level, bucket, row, time, diff))
+                        above.add((bucket, group), time, row, diff)
+                before = after
+        return above
+
+    def _result(self, content: _Content, *, is_last: bool) -> _Content:
+        """Returns what the stage function makes of a version of a bucket."""
+        self._versioned += len(content)
+        if self._versioned > budget().versioned_rows:
+            raise Declined("there are many rows in the versions of what is touched")
+        if content and min(content.values()) < 0:
+            raise Declined("a multiplicity is negative, which is Spark's to tell")
+        match self._node.function:
+            case TopRows() as function:
+                return self._first(content, function, function.offset if is_last else 0)
+            case Extremes() as function:
+                return self._extremes(content, function)
+        raise AssertionError("such a tournament is not held here")
+
+    def _first(self, content: _Content, function: TopRows, offset: int) -> _Content:
+        end = None if function.limit is None else function.offset + function.limit
+        # Each row takes a place at least.
+        few = sorted(content, key=self._order) if end is None else nsmallest(end, content, key=self._order)
+        found: _Content = {}
+        place = 0
+        for row in few:
+            start, place = max(place, offset), place + content[row]
+            stop = place if end is None else min(place, end)
+            if stop > start:
+                found[row] = stop - start
+        return found
+
+    def _order(self, row: Row) -> tuple[int, ...]:
+        """Returns by what a row is sorted among those of its bucket; worked out once for all versions."""
+        if row not in self._orders:
+            assert isinstance(self._node.function, TopRows)
+            keys = []
+            for one in self._node.function.order:
+                code = row[one.position]
+                if code == NULL:
+                    keys.append(-NULL if one.nulls_first else NULL)
+                else:
+                    keys.append(-code if one.descending else code)
+            self._orders[row] = (*keys, *row)
+        return self._orders[row]
+
+    def _extremes(self, content: _Content, function: Extremes) -> _Content:
+        if len(content) <= 1:
+            return dict.fromkeys(content, 1)
+        functions = iter(function.functions)
+        columns = list(zip(*content, strict=True))
+        found = []
+        for position, codes in enumerate(columns):
+            if position in self._node.group:
+                found.append(codes[0])
+                continue
+            least = next(functions) is AggregateFunction.MIN
+            values = [code for code in codes if code != NULL]
+            found.append((min if least else max)(values, default=NULL))
+        return {tuple(found): 1}
+
+    def _table(self, codes: CodedRows) -> pa.Table:
+        levels, buckets, rows, times, diffs = zip(*self._found, strict=True) if self._found else ((),) * 5
+        arrays = [
+            pa.array(levels, pa.int32()), pa.array(buckets, pa.int64()),
+            *codes.values(rows),
+            pa.array(times, pa.int64()), pa.array(diffs, pa.int64()), pa.nulls(len(rows), pa.string()),
+        ]  # fmt: skip
+        return pa.Table.from_arrays(arrays, schema=self._schema)
+
+
+class _Flow:
+    """Changes of a level: for each place, by time, rows and their diffs."""
+
+    def __init__(self) -> None:
+        self.changes: defaultdict[_Place, defaultdict[int, _Content]] = defaultdict(lambda: defaultdict(dict))
+
+    def add(self, place: _Place, time: int, row: Row, diff: int) -> None:
+        rows = self.changes[place][time]
+        rows[row] = rows.get(row, 0) + diff
+
+
+def _are_small(*updates: pa.Table) -> bool:
+    """Returns whether no sum of some of the updates' diffs is beyond a bigint."""
+    bounds = [pc.min_max(one.column(DIFF)).as_py() for one in updates]
+    most: int = max(abs(one or 0) for bound in bounds for one in bound.values())
+    return most * sum(map(len, updates)) < 2**62
+
+
+def _apply(content: _Content, changes: Mapping[Row, int]) -> None:
+    for row, diff in changes.items():
+        total = content.get(row, 0) + diff
+        if total:
+            content[row] = total
+        else:
+            content.pop(row, None)

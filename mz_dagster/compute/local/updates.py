@@ -1,0 +1,183 @@
+"""The operators of this process over the updates of an interval, in the step of one collection.
+
+What changes in a step is little, mostly. So updates are read here and computed with, and what Spark does is to find, in
+what is large, the rows of keys that are known. So it is with more, where joins leave little of it.
+
+What a lookup reads, the cheapest that will do: a collection that is little whole, once for all lookups; what several
+joins of a step ask for alike, as `common_lookups` has it; the files of the keys, if these have few rows; else a query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import reduce
+from operator import and_, ge, gt, le, lt
+
+import pyarrow as pa
+
+from mz_dagster.budget import budget
+from mz_dagster.catalog import in_shard
+from mz_dagster.compute.algebra.delta_terms import meeting_terms
+from mz_dagster.compute.local.declined import Declined
+from mz_dagster.compute.local.join import Within, join_updates, settled
+from mz_dagster.compute.local.linear_operators import plan_schema
+from mz_dagster.compute.local.operators import LinearElsewhere, LocalOperators
+from mz_dagster.compute.lookups.common_lookups import Path, leaf, passed_down, path, used_columns
+from mz_dagster.compute.lookups.lookup_keys import LookupKeys, is_key
+from mz_dagster.compute.lookups.spans import span
+from mz_dagster.compute.lookups.step_reads import StepReads
+from mz_dagster.plan.bounding import Comparison
+from mz_dagster.plan.physical import (
+    Accumulate,
+    ConstantRows,
+    DeltaJoin,
+    Linear,
+    Physical,
+    ReadCollection,
+    Staged,
+    TemporalState,
+    identity,
+)
+from mz_dagster.plan.rewriting import can_fail
+from mz_dagster.storage.numerics import stored_value
+from mz_dagster.storage.plain_cells import stored_cells
+
+#: The comparisons that say within what a column is.
+_COMPARE = {"lt": lt, "le": le, "gt": gt, "ge": ge}
+#: Returns the updates, before the end of the interval, of what is linear over a collection that keys of it meet.
+LookupElsewhere = Callable[[Physical, ReadCollection, LookupKeys], pa.Table]
+
+
+class UpdateOperators(LocalOperators):
+    """Computes operators over the updates of an interval that begins after the first time.
+
+    Args:
+        elsewhere: Computes maps, filters and projections that are not this process's.
+        looked_up: Looks up by keys what this process does not; `Declined` if it finds too much.
+        reads: Reads collections.
+        lower: The beginning of the interval.
+        upper: Its end.
+        own: The collection that is stepped, which has been hydrated: if a state is the root of its plan, its state.
+    """
+
+    def __init__(
+        self,
+        elsewhere: LinearElsewhere,
+        looked_up: LookupElsewhere,
+        reads: StepReads,
+        lower: int,
+        upper: int,
+        own: ReadCollection,
+    ) -> None:
+        super().__init__(elsewhere, lower, upper)
+        self._looked_up = looked_up
+        self._reads = reads
+        self._own = own
+        self._whole: dict[object, pa.Table] = {}
+
+    def _stored(self, read: ReadCollection, used: Collection[int]) -> pa.Table:
+        if self._reads.skips_all(read, self._lower, self._upper):
+            return plan_schema(read).empty_table()
+        return self._reads.read_table(read.id, self._lower, self._upper, used)
+
+    def constant(self, node: ConstantRows) -> pa.Table:
+        """Returns nothing: the interval begins after they came."""
+        return plan_schema(node).empty_table()
+
+    def join(self, node: DeltaJoin, inputs: Sequence[pa.Table | None], compared: tuple[Comparison, ...]) -> pa.Table:
+        """Returns the updates of a join, whose inputs' histories are looked up."""
+        changes = [
+            plan_schema(one).empty_table() if found is None else found
+            for one, found in zip(node.inputs, inputs, strict=True)
+        ]
+        if not any(one.num_rows for one in changes):
+            return plan_schema(node).empty_table()
+        meeting = meeting_terms([span(one, self._upper, self._reads) for one in node.inputs])
+        known: dict[int, tuple[pa.Table, pa.Table]] = {}
+
+        def lookup(i: int, j: int, by: Mapping[int, pa.ChunkedArray], within: Sequence[Within]) -> pa.Table:
+            found = self._found(node.inputs[j], by, path(node, i, j), within)
+            if j not in known or known[j][0] is not found:
+                known[j] = found, settled(found, self._lower - 1)
+            return known[j][1]
+
+        return join_updates(node, changes, meeting, lookup, compared)
+
+    def _held(self, node: Accumulate | Staged, keys: Mapping[int, pa.ChunkedArray]) -> pa.Table:
+        return self._found(self._own, keys, None)
+
+    def _due(self, node: TemporalState) -> pa.Table:
+        if not self._reads.changes_by_itself(self._own.id, self._upper):
+            return plan_schema(node).empty_table()
+        if self.is_much_due():
+            raise Declined("much may fall due")
+        return self._all(self._own, self._own)
+
+    def is_much_due(self) -> bool:
+        """Returns whether so much may fall due in the interval that Spark looks for it; no job."""
+        cells = self._reads.rows(self._own.id, self._upper) * self._own.relation_type.arity
+        return self._reads.changes_by_itself(self._own.id, self._upper) and cells > budget().decoded_cells
+
+    def _found(
+        self,
+        node: Physical,
+        by: Mapping[int, pa.ChunkedArray],
+        common: Path | None,
+        within: Sequence[Within] = (),
+    ) -> pa.Table:
+        """Returns the updates of a join's input, before the end of the interval, that values of its columns meet."""
+        read = leaf(node)
+        assert read is not None
+        if self._reads.rows(read.id, self._upper) <= budget().whole_rows:
+            return self._all(node, read)
+        columns = in_shard(read.relation_type.columns)
+        bound = {below: values for k, values in by.items() if (below := passed_down(node, k)) is not None}
+        usable = {k: bound[k] for k in sorted(bound) if is_key(columns[k])}
+        if not usable:
+            return self._scanned(node, read, within)
+        if common is not None:
+            shared = self._reads.common_table(common, self._lower, self._upper)
+            if shared is not None:
+                return self._over(node, shared)
+        keys = LookupKeys.of(
+            {k: columns[k] for k in usable}, [pa.table({str(k): values for k, values in usable.items()})]
+        )
+        found = self._reads.find_table(read.id, self._upper, keys, used_columns(node), read.where)
+        if found is not None:
+            return self._over(node, found.rename_columns(plan_schema(read).names))
+        return self._looked_up(node, read, keys)
+
+    def _scanned(self, node: Physical, read: ReadCollection, within: Sequence[Within]) -> pa.Table:
+        """Returns the updates of much within some bounds, which nothing tells where to find."""
+        used = used_columns(node)
+        if self._reads.rows(read.id, self._upper) * len(used) > budget().decoded_cells:
+            raise Declined("nothing tells which rows of much are asked for")
+        columns = in_shard(read.relation_type.columns)
+        conditions, over = [], []
+        for one in () if _may_fail(node) else within:
+            if (below := passed_down(node, one.column)) is not None:
+                value = stored_cells([one.value], columns[below].type)[0]
+                over.append(columns[below])
+                conditions.append(_COMPARE[one.operation](stored_value(columns[below], columns), value))
+        condition = reduce(and_, conditions) if conditions else None
+        rows = self._reads.read_table(read.id, None, self._upper, used, read.where, condition, over)
+        return self._over(node, rows.rename_columns(plan_schema(read).names))
+
+    def _all(self, node: Physical, read: ReadCollection) -> pa.Table:
+        """Returns all updates of what is linear over a little collection, before the end of the interval."""
+        known = identity(node)
+        if known not in self._whole:
+            rows = self._reads.read_table(read.id, None, self._upper, used_columns(node), read.where)
+            self._whole[known] = self._over(node, rows.rename_columns(plan_schema(read).names))
+        return self._whole[known]
+
+    def _over(self, node: Physical, rows: pa.Table) -> pa.Table:
+        """Returns the updates of what is linear over a collection, in the place of which a table stands."""
+        return self.linear(node, self._over(node.input, rows)) if isinstance(node, Linear) else rows
+
+
+def _may_fail(node: Physical) -> bool:
+    """Returns whether what is linear over a collection may make an error of a row, which must then be looked at."""
+    if not isinstance(node, Linear):
+        return False
+    return any(can_fail(scalar) for _, scalar in node.mfp.steps) or _may_fail(node.input)

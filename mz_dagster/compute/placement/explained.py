@@ -1,0 +1,26 @@
+"""Which engine computes a maintained plan in a step, as far as the plan tells: the last line of EXPLAIN."""
+
+from __future__ import annotations
+
+from mz_dagster.budget import EngineSetting, budget, engine_setting
+from mz_dagster.compute.placement.choice import why_spark
+from mz_dagster.plan.physical import MaintainedPlan
+
+
+def placement(plan: MaintainedPlan) -> str:
+    """Returns which engine computes a plan's output and arrangements, and why, as a line."""
+    setting = engine_setting()
+    if setting is EngineSetting.SPARK:
+        return 'engine: Spark, as the setting "engine" is "spark"'
+    own = [(one.id, one.plan) for one in plan.arrangements]
+    left = {name: why for name, one in (*own, ("output", plan.output)) if (why := why_spark(one))}
+    if setting is EngineSetting.LOCAL:
+        little = 'this process, as the setting "engine" is "local"'
+    else:
+        little = f"this process, up to {budget().evaluated_updates} changed updates in a step; Spark beyond"
+    if not left:
+        return f"engine: {little}"
+    spark = "none" if setting is EngineSetting.LOCAL else "Spark"
+    told = "; ".join(f"{name}: {spark}, since {why}" for name, why in left.items())
+    others = len(left) <= len(own)
+    return f"engine: {told}" + (f"; others: {little}" if others else "")

@@ -1,0 +1,86 @@
+"""What this process computes of a plan, as far as the plan tells: each operator, and each scalar.
+
+Known before anything runs; what sizes decide is `choice`'s. The answers are in words for people, empty where nothing is
+left to Spark.
+"""
+
+from __future__ import annotations
+
+from mz_dagster.compute.algebra.evaluable import is_exact_in_python
+from mz_dagster.compute.local.accumulate import can_accumulate
+from mz_dagster.compute.local.join import can_join
+from mz_dagster.compute.local.staged import can_stage
+from mz_dagster.compute.local.temporal import can_filter
+from mz_dagster.compute.local.windowed import can_window
+from mz_dagster.compute.lookups.common_lookups import leaf
+from mz_dagster.plan.explain import explain_scalar
+from mz_dagster.plan.operators import operator_name
+from mz_dagster.plan.physical import (
+    Accumulate,
+    ConstantRows,
+    DeltaJoin,
+    Linear,
+    MapFilterProject,
+    NegateAll,
+    Physical,
+    ReadCollection,
+    Repeat,
+    Staged,
+    TemporalState,
+    UnionAll,
+    Unnest,
+    Windowed,
+    physical_inputs,
+)
+
+
+def unsupported(plan: Physical, *, looks_up: bool) -> str:
+    """Returns which operator of a plan is Spark's however little there is; empty if none is.
+
+    Args:
+        plan: The plan.
+        looks_up: Whether joins look up histories, as in a step, which are collections or linear over one; from the
+            beginning all inputs are computed.
+    """
+    left = _first_unsupported(plan, looks_up=looks_up)
+    return "" if left is None else f"{operator_name(left)} is not computed in this process"
+
+
+def _first_unsupported(plan: Physical, *, looks_up: bool) -> Physical | None:
+    if not _is_supported(plan):
+        return plan
+    for one in physical_inputs(plan):
+        if looks_up and isinstance(plan, DeltaJoin):
+            found = one if leaf(one) is None else None
+        else:
+            found = _first_unsupported(one, looks_up=looks_up)
+        if found is not None:
+            return found
+    return None
+
+
+def _is_supported(node: Physical) -> bool:
+    """Returns whether this process computes an operator, its inputs being there."""
+    match node:
+        case DeltaJoin():
+            return can_join(node)
+        case Accumulate():
+            return can_accumulate(node)
+        case Staged():
+            return can_window(node) if isinstance(node.function, Windowed) else can_stage(node)
+        case TemporalState():
+            return can_filter(node)
+        case ReadCollection() | ConstantRows() | Linear() | NegateAll() | Repeat() | Unnest() | UnionAll():
+            return True
+
+
+def unsupported_scalar(plan: Physical) -> str:
+    """Returns which scalar of a plan Spark evaluates however few rows there are; empty if none."""
+    own = unsupported_in(plan.mfp) if isinstance(plan, Linear) else ""
+    return own or next(filter(None, map(unsupported_scalar, physical_inputs(plan))), "")
+
+
+def unsupported_in(mfp: MapFilterProject) -> str:
+    """Returns which scalar of a map, filter and project Spark evaluates however few rows there are; empty if none."""
+    left = next((scalar for _, scalar in mfp.steps if not is_exact_in_python(scalar)), None)
+    return "" if left is None else f"{explain_scalar(left)} is not evaluated in this process"

@@ -1,0 +1,185 @@
+"""Peeks: a plan's content at one time, as rows in Python.
+
+A peek runs the same operators as a step, in their form for one time, over leased lists; of little, in this process.
+Its answer is exact or an error: an error part that does not sum to zero is raised, and so is a multiplicity below zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from mz_dagster.catalog import Batch, CollectionRow
+from mz_dagster.compute.algebra.frame import DIFF, ERROR, META, by_position, positional
+from mz_dagster.compute.lookups.step_reads import stored_table
+from mz_dagster.compute.snapshot.content import snapshot
+from mz_dagster.compute.spark.consolidate import consolidate
+from mz_dagster.compute.spark.operators import Read
+from mz_dagster.compute.spark.spark_use import SparkUse
+from mz_dagster.compute.walk.local_plans import LocalContents
+from mz_dagster.errors import DataError
+from mz_dagster.formalism import GlobalId
+from mz_dagster.plan.operators import operators
+from mz_dagster.plan.physical import SnapshotPlan
+from mz_dagster.plan.scalar import Value
+from mz_dagster.plan.types import Column, Kind, ScalarType
+from mz_dagster.plan.values import from_stored
+from mz_dagster.storage.consolidation import summed
+from mz_dagster.storage.local_shards import LocalShards
+from mz_dagster.storage.read import overlapping
+from mz_dagster.storage.spark import reporting_lost_spark
+from mz_dagster.storage.spark.deadline import HeapFull
+
+Row = tuple[Value, ...]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class CollectionHasErrors(DataError):
+    """Reports an error that is part of what was read; its SQLSTATE is that of the error in the data."""
+
+    def __init__(self, text: str, others: int) -> None:
+        code, _, message = text.partition(" ")
+        super().__init__(
+            message,
+            detail=f"It is an error of the data, with SQLSTATE {code}."
+            + (f" There are {others} more." if others else ""),
+            hint="It heals when the row that causes it is corrected or deleted.",
+        )
+        self.sqlstate = code
+
+
+class NegativeMultiplicity(DataError):
+    """Reports a row of which there are fewer than none: a retraction of what was never there."""
+
+    sqlstate = "XX001"
+
+
+def peek(session: SparkSession, read: Read, plan: SnapshotPlan, as_of: int) -> list[Row]:
+    """Returns the plan's rows at `as_of`, each as often as its multiplicity says, in no order.
+
+    Args:
+        session: The session to run on.
+        read: Returns the updates of a collection with `lower <= time < upper`.
+        plan: What to compute.
+        as_of: When; every collection that is read must be readable there.
+
+    Raises:
+        DataError: The content is an error, or a multiplicity is negative.
+    """
+    columns = plan.output.relation_type.columns
+    with _naming(plan), reporting_lost_spark():
+        named = by_position(plan.output.relation_type)
+        content = snapshot(session, read, plan, as_of).toDF(*positional(len(columns)), *META)
+        total = consolidate(content, named)
+        shown = [_shown(column.name, column) for column in named]
+        collected = total.select(*shown, F.col(DIFF), F.col(ERROR)).collect()
+    return rows_of((tuple(row) for row in collected), columns)
+
+
+@contextmanager
+def _naming(plan: SnapshotPlan) -> Iterator[None]:
+    """Says of what Spark has too little memory for which operators that was."""
+    try:
+        yield
+    except HeapFull as error:
+        raise error.of(f"{operators(plan.output)} of a query") from error
+
+
+def peek_locally(
+    spark: SparkUse,
+    local: LocalShards,
+    rows: Mapping[GlobalId, CollectionRow],
+    listed: Mapping[GlobalId, Sequence[Batch]],
+    plan: SnapshotPlan,
+    as_of: int,
+) -> list[Row] | str:
+    """Returns what `peek` does, computed in this process, with Spark for functions at most; else why it is Spark's.
+
+    Args:
+        spark: Opens Spark when it is needed, told for what.
+        local: Where the collections are.
+        rows: The collections that are read, by their ids.
+        listed: Their batches.
+        plan: What to compute.
+        as_of: When; every collection that is read must be readable there.
+
+    Raises:
+        DataError: The content is an error, or a multiplicity is negative.
+    """
+    before = {id: overlapping(batches, None, as_of + 1) for id, batches in listed.items()}
+    contents = LocalContents(
+        spark,
+        lambda id: sum(batch.stats.rows for batch in before[id]),
+        lambda read, used: stored_table(local, rows[read.id], before[read.id], None, as_of + 1, used, read.where),
+        as_of,
+        as_of + 1,
+    )
+    with reporting_lost_spark():
+        found = contents.updates(plan.output, plan.shared)
+    if found is None:
+        return contents.spark_because
+    columns = plan.output.relation_type.columns
+    total = summed(found)
+    data = [cells(total.column(n), column.type) for n, column in enumerate(columns)]
+    return rows_of(zip(*data, total.column(DIFF).to_pylist(), total.column(ERROR).to_pylist(), strict=True), columns)
+
+
+def _shown(name: str, column: Column) -> SparkColumn:
+    """Returns a column as it travels: moments of a time zone as microseconds, which no client's zone shifts."""
+    if column.type.kind is Kind.TIMESTAMPTZ:
+        return F.unix_micros(name).alias(name)
+    if column.type.element is not None and column.type.element.kind is Kind.TIMESTAMPTZ:
+        return F.transform(name, F.unix_micros).alias(name)
+    return F.col(name)
+
+
+def cells(column: pa.ChunkedArray, type_: ScalarType) -> list[Any]:
+    """Returns stored cells as `rows_of` takes them: moments of a time zone as microseconds, as they come from Spark."""
+    if type_.kind is Kind.TIMESTAMPTZ:
+        column = column.cast(pa.int64())
+    elif type_.element is not None and type_.element.kind is Kind.TIMESTAMPTZ:
+        column = column.cast(pa.list_(pa.int64()))
+    return list(column.to_pylist())
+
+
+def _received(cell: Any, type_: ScalarType) -> Any:
+    """Returns the Python form of a cell: moments of a time zone travelled as microseconds."""
+    if type_.kind is Kind.TIMESTAMPTZ:
+        return _EPOCH + timedelta(microseconds=cell) if isinstance(cell, int) else cell
+    if type_.element is not None and cell is not None:
+        return [_received(one, type_.element) for one in cell]
+    return from_stored(cell, type_)
+
+
+def rows_of(updates: Iterable[tuple[Any, ...]], columns: tuple[Column, ...]) -> list[Row]:
+    """Returns rows from consolidated `(*data, diff, error)`, each as often as its diff says.
+
+    Raises:
+        DataError: As for `peek`.
+    """
+    rows: list[Row] = []
+    errors: list[str] = []
+    types = [column.type for column in columns]
+    for *data, diff, error in updates:
+        if error is not None:
+            errors.append(str(error))
+            continue
+        data = [_received(cell, type_) for cell, type_ in zip(data, types, strict=True)]
+        if diff < 0:
+            raise NegativeMultiplicity(
+                "a row has a negative multiplicity",
+                detail=f"Row {tuple(data)!r} is there {diff} times.",
+                hint="A source retracted what it never asserted; correct the source's data.",
+            )
+        rows.extend([tuple(data)] * diff)
+    if errors:
+        raise CollectionHasErrors(min(errors), len(errors) - 1)
+    return rows

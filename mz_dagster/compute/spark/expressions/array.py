@@ -1,0 +1,361 @@
+"""Arrays, of one dimension and counted from 1.
+
+Exactness: elements compare as their kind does, NULL equals NULL and is greater than everything, as PostgreSQL's arrays
+have it; where SQL's third truth value counts (`@>`, `= ANY`), NULL equals nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as sf
+
+from mz_dagster.budget import budget
+from mz_dagster.compute.algebra.frame import spark_type
+from mz_dagster.compute.spark.expressions.comparison import compare
+from mz_dagster.compute.spark.expressions.emitted import STRICT, Invocation, Outcome, leftmost, lenient, strict
+from mz_dagster.compute.spark.expressions.emitter import emit, literal
+from mz_dagster.compute.spark.expressions.pure import among_in_python, each_in_python, in_python
+from mz_dagster.errors import InternalError
+from mz_dagster.plan.functions import Failure, cast
+from mz_dagster.plan.functions.output import output_of
+from mz_dagster.plan.functions.plain import to_plain
+from mz_dagster.plan.scalar import Call, ColumnRef, Literal, Scalar
+from mz_dagster.plan.types import BOOL, Kind, ScalarType
+from mz_dagster.storage.spark.floats import each_field, represented, restored
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+
+@lenient("array")
+def _array(invocation: Invocation) -> Outcome:
+    return sf.array(*invocation.values).cast(spark_type(invocation.type)), None
+
+
+def _element(type_: ScalarType) -> ScalarType:
+    if type_.element is None:
+        raise InternalError(f"{type_} is not an array")
+    return type_.element
+
+
+# Each element by itself.
+
+
+@strict("cast_elements")
+def _cast_elements(invocation: Invocation) -> Outcome:
+    element, target = _element(invocation.scalars[0].type), _element(invocation.type)
+    found = cast(element, target)
+    assert not isinstance(found, Failure), str(found)
+    return _mapped(invocation, found.apply(ColumnRef(0, element)))
+
+
+@strict("array_output")
+def _output(invocation: Invocation) -> Outcome:
+    return _mapped(invocation, output_of(ColumnRef(0, _element(invocation.scalars[0].type))))
+
+
+def _mapped(invocation: Invocation, scalar: Scalar) -> Outcome:
+    """Returns the array of what `scalar`, a chain of calls over column 0, is for each element; the first error wins."""
+    (array,) = invocation.values
+    chain: list[Call] = []
+    while isinstance(scalar, Call):
+        chain.insert(0, scalar)
+        scalar = scalar.arguments[0]
+    error: Column | None = None
+    for call in chain:
+        array, failed = _each(array, call, invocation.share)
+        error = leftmost([error, failed])
+        array = array if failed is None else sf.when(failed.isNull(), array)
+    return array, error
+
+
+def _each(array: Column, call: Call, share: Callable[..., list[Column]]) -> Outcome:
+    """Returns what a call is for each element in the place of its first argument, and the first error."""
+    if STRICT.get(call.function) is in_python:
+        return each_in_python(array, call, share)
+    argument = ColumnRef(0, call.arguments[0].type)
+    one = Call(call.function, (argument, *call.arguments[1:]), call.type)
+    values = sf.transform(array, lambda element: emit(one, [element]).value)
+    if emit(one, [sf.lit(None).cast(spark_type(argument.type))]).error is None:
+        return values, None
+
+    def failure(element: Column) -> Column:
+        error = emit(one, [element]).error
+        assert error is not None
+        return error
+
+    failures = sf.filter(sf.transform(array, failure), lambda text: text.isNotNull())
+    return values, sf.get(failures, sf.lit(0))
+
+
+# Comparisons.
+
+
+def _ordered(array: Column) -> Column:
+    """Returns the elements so that Spark orders them as PostgreSQL does: NULL last."""
+    return sf.transform(array, lambda one: sf.struct(one.isNull().alias("f1"), one.alias("f2")))
+
+
+@strict("order_array")
+def _order(invocation: Invocation) -> Outcome:
+    return _ordered(invocation.values[0]).cast(spark_type(invocation.type)), None
+
+
+@strict("unsigned_zeros")
+def _unsigned_zeros(invocation: Invocation) -> Outcome:
+    return _unsigned(invocation.values[0], invocation.type), None
+
+
+def _unsigned(value: Column, type_: ScalarType) -> Column:
+    if type_.element is not None:
+        element = type_.element
+        return sf.transform(value, lambda one: _unsigned(one, element))
+    if type_.kind is Kind.RECORD:
+        return each_field(value, type_, _unsigned)
+    if type_.kind in (Kind.FLOAT4, Kind.FLOAT8):
+        return sf.when(value == 0, sf.lit(0.0).cast(spark_type(type_))).otherwise(value)
+    return value
+
+
+@strict("represented_floats")
+def _represented_floats(invocation: Invocation) -> Outcome:
+    return represented(invocation.values[0], invocation.scalars[0].type), None
+
+
+@strict("restored_floats")
+def _restored_floats(invocation: Invocation) -> Outcome:
+    return restored(invocation.values[0], invocation.type), None
+
+
+@strict(*(f"{name}_array" for name in ("eq", "ne", "lt", "le", "gt", "ge")))
+def _comparison(invocation: Invocation) -> Outcome:
+    left, right = (_ordered(value) for value in invocation.values)
+    return compare(invocation.function[:2], left, right), None
+
+
+def _has(array: Column, value: Column) -> Column:
+    """Returns whether an element equals `value`; NULL equals nothing."""
+    return sf.exists(array, lambda one: sf.coalesce(one == value, sf.lit(False)))
+
+
+@strict("array_contains", "array_contained")
+def _contains(invocation: Invocation) -> Outcome:
+    whole, part = invocation.values
+    if invocation.function == "array_contained":
+        whole, part = part, whole
+    present = sf.forall(part, lambda one: _has(whole, one))
+    return sf.when(whole.isNotNull() & part.isNotNull(), present), None
+
+
+@strict("array_overlaps")
+def _overlaps(invocation: Invocation) -> Outcome:
+    left, right = invocation.values
+    return sf.when(left.isNotNull() & right.isNotNull(), sf.exists(left, lambda one: _has(right, one))), None
+
+
+@strict("is_among")
+def _among(invocation: Invocation) -> Outcome:
+    constants = invocation.scalars[1]
+    assert isinstance(constants, Literal)
+    assert isinstance(constants.value, tuple)
+    element = _element(constants.type)
+    if len(constants.value) > budget().literal_constants:
+        return among_in_python(invocation, frozenset(to_plain(one, element) for one in constants.value))
+    return invocation.values[0].isin(*(literal(Literal(one, element)) for one in constants.value)), None
+
+
+@lenient("any_element", "all_elements")
+def _quantified(invocation: Invocation) -> Outcome:
+    value, array, _ = invocation.values
+    _, over, named = invocation.scalars
+    assert isinstance(named, Literal)
+    types = (invocation.scalars[0].type, _element(over.type))
+    test = Call(str(named.value), (ColumnRef(0, types[0]), ColumnRef(1, types[1])), BOOL)
+    tests = sf.transform(array, lambda one: emit(test, [value, one]).value)
+    decides = invocation.function == "any_element"
+    decided = sf.exists(tests, lambda one: sf.coalesce(one if decides else ~one, sf.lit(False)))
+    undecided = sf.exists(tests, lambda one: one.isNull())
+    answer = sf.when(decided, sf.lit(decides)).when(undecided, sf.lit(None).cast("boolean"))
+    outcome = sf.when(array.isNotNull(), answer.otherwise(sf.lit(not decides)))
+    if emit(test, [sf.lit(None).cast(spark_type(one)) for one in types]).error is None:
+        return outcome, None
+
+    def failure(one: Column) -> Column:
+        error = emit(test, [value, one]).error
+        assert error is not None
+        return error
+
+    failures = sf.filter(sf.transform(array, failure), lambda text: text.isNotNull())
+    error = sf.when(~decided, sf.get(failures, sf.lit(0)))
+    return sf.when(error.isNull(), outcome), error
+
+
+# Places.
+
+
+@strict("array_subscript")
+def _subscript(invocation: Invocation) -> Outcome:
+    array, place = invocation.values
+    return sf.get(array, sf.try_subtract(place, sf.lit(1))), None
+
+
+@strict("array_slice")
+def _slice(invocation: Invocation) -> Outcome:
+    array, first, last = invocation.values
+    first, last = sf.greatest(first, sf.lit(1)), sf.least(last, sf.size(array))
+    length = sf.when(last >= first, last - first + 1).otherwise(sf.lit(0))
+    return _where(invocation, sf.slice(array, sf.when(length > 0, first).otherwise(sf.lit(1)), length)), None
+
+
+def _where(invocation: Invocation, value: Column) -> Column:
+    """Returns `value` where no argument is NULL: size() of NULL need not be NULL."""
+    present = invocation.values[0].isNotNull()
+    for one in invocation.values[1:]:
+        present = present & one.isNotNull()
+    return sf.when(present, value)
+
+
+@strict("cardinality")
+def _cardinality(invocation: Invocation) -> Outcome:
+    return _where(invocation, sf.size(invocation.values[0])), None
+
+
+@strict("array_length", "array_upper", "array_lower")
+def _bound(invocation: Invocation) -> Outcome:
+    array, dimension = invocation.values
+    bound = sf.lit(1) if invocation.function == "array_lower" else sf.size(array)
+    return sf.when(array.isNotNull() & (dimension == 1) & (sf.size(array) > 0), bound), None
+
+
+@strict("generate_subscripts")
+def _subscripts(invocation: Invocation) -> Outcome:
+    array, dimension = invocation.values
+    none = sf.array().cast("array<int>")
+    places = sf.transform(array, lambda _, n: n + 1)
+    return _where(invocation, sf.when(dimension == 1, places).otherwise(none)), None
+
+
+@strict("array_ndims")
+def _dimensions(invocation: Invocation) -> Outcome:
+    (array,) = invocation.values
+    return sf.when(array.isNotNull() & (sf.size(array) > 0), sf.lit(1)), None
+
+
+@strict("array_dims")
+def _dims(invocation: Invocation) -> Outcome:
+    (array,) = invocation.values
+    shown = sf.concat(sf.lit("[1:"), sf.size(array).cast("string"), sf.lit("]"))
+    return sf.when(array.isNotNull() & (sf.size(array) > 0), shown), None
+
+
+@strict("trim_array")
+def _trimmed(invocation: Invocation) -> Outcome:
+    array, count = invocation.values
+    size = sf.size(array)
+    fits = (count >= 0) & (count <= size)
+    error = sf.concat(sf.lit("2202E number of elements to trim must be between 0 and "), size.cast("string"))
+    kept = sf.slice(array, sf.lit(1), sf.when(fits, size - count).otherwise(sf.lit(0)))
+    return _where(invocation, sf.when(fits, kept)), _where(invocation, sf.when(~fits, error))
+
+
+# Elements that are not distinct from a value.
+
+
+def _places(array: Column, value: Column) -> Column:
+    """Returns the places of the elements that are not distinct from `value`, in order."""
+    places = sf.transform(array, lambda one, n: sf.when(one.eqNullSafe(value), n + 1))
+    return sf.filter(places, lambda place: place.isNotNull())
+
+
+@lenient("array_position")
+def _position(invocation: Invocation) -> Outcome:
+    array, value = invocation.values
+    return sf.get(_places(array, value), sf.lit(0)), None
+
+
+@lenient("array_position_from")
+def _position_from(invocation: Invocation) -> Outcome:
+    array, value, start = invocation.values
+    places = sf.filter(_places(array, value), lambda place: place >= start)
+    # Where PostgreSQL knows before that there is no such element it does not look at the start.
+    looks = (sf.size(array) > 0) & (value.isNotNull() | sf.exists(array, lambda one: one.isNull()))
+    error = sf.when(looks & start.isNull(), sf.lit("22004 initial position must not be null"))
+    return sf.when(error.isNull(), sf.get(places, sf.lit(0))), error
+
+
+@lenient("array_positions")
+def _positions(invocation: Invocation) -> Outcome:
+    return _places(*invocation.values), None
+
+
+@lenient("array_remove")
+def _without(invocation: Invocation) -> Outcome:
+    array, value = invocation.values
+    return sf.filter(array, lambda one: ~one.eqNullSafe(value)), None
+
+
+@lenient("array_replace")
+def _replaced(invocation: Invocation) -> Outcome:
+    array, old, new = invocation.values
+    return sf.transform(array, lambda one: sf.when(one.eqNullSafe(old), new).otherwise(one)), None
+
+
+# Longer arrays.
+
+
+def _or_empty(array: Column, type_: ScalarType) -> Column:
+    return sf.coalesce(array, sf.array().cast(spark_type(type_)))
+
+
+@lenient("array_append")
+def _append(invocation: Invocation) -> Outcome:
+    array, value = invocation.values
+    return sf.concat(_or_empty(array, invocation.type), sf.array(value)), None
+
+
+@lenient("array_prepend")
+def _prepend(invocation: Invocation) -> Outcome:
+    value, array = invocation.values
+    return sf.concat(sf.array(value), _or_empty(array, invocation.type)), None
+
+
+@lenient("array_cat")
+def _cat(invocation: Invocation) -> Outcome:
+    left, right = invocation.values
+    return sf.coalesce(sf.concat(left, right), left, right), None
+
+
+# Texts.
+
+
+@lenient("array_to_string")
+def _to_string(invocation: Invocation) -> Outcome:
+    texts, separator, *shown = invocation.values
+    if shown:
+        texts = sf.when(shown[0].isNull(), texts).otherwise(sf.transform(texts, lambda one: sf.coalesce(one, shown[0])))
+    kept = sf.filter(texts, lambda one: one.isNotNull())
+    parts = sf.transform(kept, lambda one, n: sf.when(n == 0, one).otherwise(sf.concat(separator, one)))
+    joined = sf.aggregate(parts, sf.lit(""), lambda whole, one: sf.concat(whole, one))
+    return sf.when(texts.isNotNull() & separator.isNotNull(), joined), None
+
+
+@lenient("string_to_array", "string_to_array_by")
+def _of_string(invocation: Invocation) -> Outcome:
+    text, separator, *null = invocation.values
+    # As Java's Pattern.quote has it.
+    quoted = sf.replace(separator, sf.lit("\\E"), sf.lit("\\E\\\\E\\Q"))
+    pattern = sf.concat(sf.lit("\\Q"), quoted, sf.lit("\\E"))
+    letters = sf.transform(
+        sf.array_repeat(sf.lit(0), sf.char_length(text)), lambda _, n: sf.substring(text, n + 1, sf.lit(1))
+    )
+    parts = (
+        sf.when(text == "", sf.array().cast("array<string>"))
+        .when(separator.isNull(), letters)
+        .when(separator == "", sf.array(text))
+        .otherwise(sf.split(text, pattern, sf.lit(-1)))
+    )
+    if null:
+        parts = sf.transform(parts, lambda one: sf.when(~one.eqNullSafe(null[0]), one))
+    return sf.when(text.isNotNull(), parts), None

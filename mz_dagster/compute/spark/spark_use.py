@@ -1,0 +1,55 @@
+"""Who computed something, and why: Spark as one collection of a step, or one query, uses it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from mz_dagster.budget import EngineSetting, engine_setting
+from mz_dagster.compute.spark.warm_spark import refuse_if_local
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from mz_dagster.storage.shards import Shards
+
+    Opened = tuple[SparkSession, Shards[DataFrame]]
+
+
+class SparkUse:
+    """Opens Spark when it is used, and remembers what for.
+
+    Args:
+        opened: Returns Spark and the shards on it.
+
+    Attributes:
+        because: Why Spark was used, each reason once; empty if it was not.
+        handovers: How often one engine handed a frame to the other.
+    """
+
+    def __init__(self, opened: Callable[[], Opened]) -> None:
+        self._opened = opened
+        self.because: list[str] = []
+        self.handovers = 0
+
+    def open(self, why: str = "") -> Opened:
+        """Returns Spark and the shards on it.
+
+        Args:
+            why: What it is used for; empty for what goes on with what it has begun.
+
+        Raises:
+            LeftToSpark: The setting `engine` is `local`.
+            OperationalError: Spark cannot be started or reached within its deadline.
+        """
+        why = why or (self.because[-1] if self.because else "much is read or written")
+        refuse_if_local(why)
+        if engine_setting() is EngineSetting.SPARK:
+            why = 'the setting "engine" is "spark"'
+        if why not in self.because:
+            self.because.append(why)
+        return self._opened()
+
+    def session(self, why: str = "") -> SparkSession:
+        """Returns Spark; see `open`."""
+        return self.open(why)[0]

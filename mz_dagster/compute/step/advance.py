@@ -1,0 +1,274 @@
+"""The advance of one collection in a step: its updates are computed, and written as a batch that is not sealed.
+
+A source's bindings are ingested; a plan's updates are computed in this process if placement says so, else on Spark. A
+collection that is not hydrated yet begins with its plan's content as of its since, and steps like any other from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from mz_dagster.budget import budget
+from mz_dagster.catalog import (
+    NO_ROWS,
+    Batch,
+    BatchId,
+    BatchState,
+    BatchStats,
+    Binding,
+    Catalog,
+    CollectionRow,
+)
+from mz_dagster.compute.algebra.frame import META, with_positions
+from mz_dagster.compute.lookups.step_reads import StepReads, stored_table
+from mz_dagster.compute.placement.choice import may_be_little
+from mz_dagster.compute.placement.sizes import rows_at_most
+from mz_dagster.compute.spark.consolidate import consolidate
+from mz_dagster.compute.spark.spark_use import SparkUse
+from mz_dagster.compute.spark.state import FrameState, OwnState, ShardState
+from mz_dagster.compute.spark.union import union
+from mz_dagster.compute.step.due import next_due
+from mz_dagster.compute.step.graph import FailedNode, MaintainedNode, Node, SourceNode, TableNode
+from mz_dagster.compute.step.ingest import ingested
+from mz_dagster.compute.step.report import Progress
+from mz_dagster.compute.step.run import StepRun
+from mz_dagster.compute.walk.handover import Handover
+from mz_dagster.compute.walk.local_plans import LocalContents, LocalUpdates
+from mz_dagster.compute.walk.render import Renderer
+from mz_dagster.errors import InternalError
+from mz_dagster.formalism import Antichain, GlobalId
+from mz_dagster.plan.lowering import LookupOrders
+from mz_dagster.plan.physical import ReadCollection, is_linear
+from mz_dagster.plan.types import RelationType
+from mz_dagster.storage.append import BatchWriter
+from mz_dagster.storage.consolidation import summed
+from mz_dagster.storage.local_shards import LocalShards
+from mz_dagster.storage.spark_shards import update_schema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advance:
+    """The advance of one collection over `[lower, upper)`.
+
+    Attributes:
+        run: The step that it is part of.
+        node: The collection.
+        row: It, as the catalog has it.
+        lower: The beginning of the interval.
+        upper: Its end.
+        catalog: Says what is bound.
+        local: The shards in this process.
+        orders: In which order joins look up.
+        writer: Writes batches.
+        spark: Opens Spark, and counts.
+        progress: Receives the story.
+    """
+
+    run: StepRun
+    node: Node
+    row: CollectionRow
+    lower: int
+    upper: int
+    catalog: Catalog
+    local: LocalShards
+    orders: LookupOrders
+    writer: BatchWriter
+    spark: SparkUse
+    progress: Progress
+
+    def write(self, *, sends: bool) -> tuple[BatchStats, int]:
+        """Computes the collection's updates in `[lower, upper)` and writes them as one unsealed batch.
+
+        What is taken to be little is sent to all tasks if it `sends`.
+
+        Returns what was written, and how many rows were read.
+        """
+        if isinstance(self.node, MaintainedNode):
+            self.progress(f"{self._interval}: maintaining {_reading(self.run, self.node, self.lower, self.upper)}")
+            since = self.lower - 1 if self.row.is_hydrated else self.lower
+            for input in self.node.inputs:
+                _check_since(self.run.rows[input], since, self.node)
+            found = None if self.row.is_hydrated else self._hydrated_locally(self.node)
+            if found is not None:
+                batch, stats = self.writer.write(self.local, self.row, self.row.upper, self._end, summed(found))
+                self._note(batch, stats)
+                self._note_due(self.node)
+                return stats, self.run.rows_in(self.node, self.lower, self.upper)
+        is_grouped = not (isinstance(self.node, MaintainedNode) and is_linear(self.node.plan))
+        with StepReads(
+            self.spark.open,
+            self.run.rows,
+            self.run.overlapping,
+            is_grouped=is_grouped,
+            common=self.run.common,
+            local=self.local,
+        ) as reads:
+            match self.node:
+                case SourceNode():
+                    bindings = self.catalog.bindings(self.node.id, self.lower, self.upper)
+                    self.progress(f"{self._interval}: reading {_files(bindings)}")
+                    has_prior = not self.run.is_empty(self.node.id, 0, self.lower)
+                    with ingested(
+                        self.row, self.node.source, bindings, reads, self.spark, has_prior=has_prior
+                    ) as updates:
+                        few = sum(file.size for one in bindings for file in one.files) <= budget().small_file_bytes
+                        stats = self._append(updates, is_little=few)
+                case MaintainedNode():
+                    maintained = self._maintained(self.node, reads, sends=sends)
+                    if maintained is None:
+                        return NO_ROWS, reads.rows_read
+                    first = self.lower if self.row.is_hydrated else None
+                    read = {id: self.run.rows_between(id, first, self.upper) for id in self.node.reads}
+                    most = rows_at_most(self.node.plan, read.__getitem__)
+                    few = may_be_little(sum(read.values()), is_first=not self.row.is_hydrated)
+                    stats = self._append(maintained, most, is_little=few)
+                    self._note_due(self.node)
+                case TableNode() | FailedNode():
+                    raise InternalError(f'"{self.node.name}" has no work in a step')
+            return stats, reads.rows_read
+
+    @property
+    def _end(self) -> Antichain[int]:
+        return frontier_at(self.row.upper, self.upper)
+
+    @property
+    def _interval(self) -> str:
+        return f'"{self.node.name}" [{self.lower}, {self.upper})'
+
+    def _append(self, updates: DataFrame | pa.Table, most: int | None = None, *, is_little: bool) -> BatchStats:
+        """Writes a collection's updates in `[lower, upper)` as one unsealed batch, which the rest of the step reads.
+
+        Those of an operator are consolidated first. What is likely to be little is written in this process.
+        """
+        whole = self.row.upper, self._end
+        is_consolidated = not isinstance(self.node, MaintainedNode)
+        if isinstance(updates, pa.Table):
+            found: pa.Table | None = updates
+        else:
+            found = Handover(self.spark).to_be_written(updates, self.row.columns) if is_little else None
+        if found is not None:
+            batch, stats = self.writer.write(self.local, self.row, *whole, found if is_consolidated else summed(found))
+        else:
+            updates = updates if is_consolidated else consolidate(updates, self.row.columns)
+            key = self.node.key if isinstance(self.node, SourceNode | MaintainedNode) else ()
+            batch, stats = self.writer.write(self.spark.open()[1], self.row, *whole, updates, key=key, rows=most)
+        self._note(batch, stats)
+        return stats
+
+    def _note(self, batch: BatchId, stats: BatchStats) -> None:
+        """Notes a batch that was written, for the rest of the step to read."""
+        self.run.reserved[self.row.id] = batch
+        if stats.rows:
+            self.run.written[self.row.id] = batch
+            interval = (frontier_at(self.row.upper, self.lower), self._end)
+            self.run.batches[self.row.id].append(Batch(batch, self.row.id, *interval, BatchState.WRITING, stats))
+
+    def _note_due(self, node: MaintainedNode) -> None:
+        """Notes when a temporal filter's state, which has been written, changes next by itself."""
+        if node.is_temporal:
+            written = [batch for batch in self.run.batches[node.id] if batch.id == self.run.written.get(node.id)]
+            listed = partial(self.run.overlapping, node.id, None, self.upper)
+            shards = partial(self.spark.open, "the next due time is looked for in much")
+            self.run.dues[node.id] = next_due(self.row, self.upper, written, listed, lambda: shards()[1], self.local)
+
+    def _hydrated_locally(self, node: MaintainedNode) -> pa.Table | None:
+        """Returns the first updates of a collection, those up to `lower` at `lower`, if they are made of little."""
+
+        def rows(id: GlobalId) -> int:
+            return self.run.rows_between(id, None, self.upper)
+
+        def read(one: ReadCollection, used: Collection[int]) -> pa.Table:
+            batches = self.run.overlapping(one.id, None, self.upper)
+            return stored_table(self.local, self.run.rows[one.id], batches, None, self.upper, used, one.where)
+
+        contents = LocalContents(self.spark, rows, read, self.lower, self.upper)
+        found = contents.updates(self.orders.ordered(node.id, node.plan, rows))
+        if found is None:
+            self.spark.open(contents.spark_because)
+            return None
+        if found.num_rows > budget().first_updates:
+            self.spark.open(f"it begins with {found.num_rows} updates, more than {budget().first_updates}")
+            return None
+        return found.rename_columns([*(column.name for column in self.row.columns), *META])
+
+    def _maintained(self, node: MaintainedNode, reads: StepReads, *, sends: bool) -> DataFrame | pa.Table | None:
+        """Returns a collection's updates in `[lower, upper)`, None if there are none.
+
+        They are a table if this process computes them.
+        """
+        lower = self.lower
+
+        def is_small(id: GlobalId) -> bool:
+            return sends and self.run.rows_between(id, lower, self.upper) <= budget().broadcast_updates
+
+        plan = self.orders.ordered(node.id, node.plan, lambda id: self.run.rows_between(id, None, self.upper))
+        columns = RelationType(self.row.columns)
+        parts: list[DataFrame] = []
+
+        def session() -> SparkSession:
+            return self.spark.session("" if local is None else local.spark_because)
+
+        def nothing() -> DataFrame:
+            return session().createDataFrame([], update_schema(self.row.columns))
+
+        local: LocalUpdates | None = None
+        if not self.row.is_hydrated:
+            as_of = lower
+            if node.has_constants or any(self.run.overlapping(input, None, as_of + 1) for input in node.reads):
+                parts.append(
+                    Renderer(session(), reads.read, reads=reads).snapshot(plan, as_of).toDF(*columns.names, *META)
+                )
+            lower = as_of + 1
+            # What was just computed is not written yet: the steps that follow in this run see it as a frame.
+            own: OwnState = FrameState(with_positions(parts[0] if parts else nothing(), columns))
+        else:
+            local = LocalUpdates(self.spark, reads, lower, self.upper, ReadCollection(self.row.id, columns))
+            if (found := local.updates(plan)) is not None:
+                # A temporal filter's next due time is looked for even if nothing came of what fell due.
+                return found.rename_columns([*columns.names, *META]) if found.num_rows or node.is_temporal else None
+            # Before its next due time nothing of a temporal state matters to what arrives.
+            if node.is_temporal and not self.row.is_due(self.upper):
+                own = FrameState(with_positions(nothing(), columns))
+            else:
+                few = all(is_small(id) for id in node.reads)
+                own = ShardState(reads, self.row.id, columns, lower, prunes=few)
+        updates = None
+        if lower < self.upper:
+            renderer = Renderer(session(), reads.read, is_small=is_small, own=own, reads=reads, local=local)
+            updates = renderer.updates(plan, lower, self.upper, lambda id: self.run.is_empty(id, lower, self.upper))
+        if updates is not None:
+            parts.append(updates)
+        if not parts:
+            return None
+        # A plan's columns are known by position; the shard's bear the object's names.
+        return union(parts).toDF(*(column.name for column in self.row.columns), *META)
+
+
+def frontier_at(like: Antichain[int], time: int) -> Antichain[int]:
+    """Returns the frontier at a time, on the timeline of another."""
+    return Antichain.of(like.lattice, time)
+
+
+def _reading(run: StepRun, node: MaintainedNode, lower: int, upper: int) -> str:
+    names = ", ".join(f'"{one.name}"' for one in run.inputs(node))
+    of = f"{run.rows_in(node, lower, upper)} rows of {names}" if names else "constants"
+    return f"{node.operators}, {of}{'' if run.rows[node.id].is_hydrated else f', hydrating at {lower}'}"
+
+
+def _files(bindings: Sequence[Binding]) -> str:
+    files = [file for one in bindings for file in one.files]
+    return f"{len(files)} file{'' if len(files) == 1 else 's'}, {sum(file.size for file in files)} bytes"
+
+
+def _check_since(input: CollectionRow, needed: int, node: Node) -> None:
+    """Holds constraint R: what is needed of an input is not forgotten."""
+    if not input.since.less_equal(needed):
+        raise InternalError(
+            f'"{node.name}" needs its input "{input.id}" as of {needed}, but its history begins at {input.since}',
+            detail="A capability of the reader should have held the input's since back.",
+        )

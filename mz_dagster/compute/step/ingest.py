@@ -1,0 +1,120 @@
+"""A source's updates over an interval: what its bindings say, through its envelope."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from mz_dagster.budget import budget
+from mz_dagster.catalog import Binding, CollectionRow
+from mz_dagster.compute.lookups.step_reads import StepReads
+from mz_dagster.compute.spark.spark_use import SparkUse
+from mz_dagster.compute.step.local_ingest import first_updates, local_ingest, why_ingested_by_spark
+from mz_dagster.storage.envelope import none, upsert
+from mz_dagster.storage.shards import Shards
+from mz_dagster.storage.source import FileSource
+from mz_dagster.storage.source.unread import named_if_unread
+from mz_dagster.storage.spark.schema import quoted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@contextmanager
+def ingested(
+    row: CollectionRow,
+    source: FileSource,
+    bindings: Sequence[Binding],
+    reads: StepReads,
+    spark: SparkUse,
+    *,
+    has_prior: bool,
+) -> Iterator[DataFrame | pa.Table]:
+    """Makes the updates that bindings make of a source's collection: of little in this process, else a frame.
+
+    A frame is to be computed in the block, at whose end it is known that the files were still.
+
+    Args:
+        row: The collection.
+        source: Its files.
+        bindings: Those of the interval, by tick.
+        reads: Reads the collection's own earlier updates.
+        spark: Opens Spark.
+        has_prior: Whether there are any.
+
+    Raises:
+        BoundFileChanged: A bound file is gone or has another content.
+        SourceUnreadable: Spark cannot read one of them.
+    """
+    why = why_ingested_by_spark(source, bindings)
+    here = None if why else local_ingest(row, source, bindings, reads, has_prior=has_prior)
+    if here is not None:
+        yield here
+        return
+    session, shards = spark.open(why or "what the keys held before is looked up in much")
+    with source.kept_still(bindings), named_if_unread(session, source, bindings):
+        yield ingest(session, shards, row, source, bindings, reads, has_prior=has_prior)
+
+
+def ingest(
+    session: SparkSession,
+    shards: Shards[DataFrame],
+    row: CollectionRow,
+    source: FileSource,
+    bindings: Sequence[Binding],
+    reads: StepReads,
+    *,
+    has_prior: bool,
+) -> DataFrame:
+    """Returns the update frame that the bindings make of the source's collection.
+
+    Args:
+        session: The session to read with.
+        shards: What consolidates.
+        row: The collection.
+        source: Its files.
+        bindings: Those of the interval, by tick.
+        reads: Reads the collection's own earlier updates.
+        has_prior: Whether there are any.
+    """
+    records = source.read(session, bindings)
+    if source.envelope == "none" or not has_prior:
+        return _updates(row, source, records, None)
+    lower = bindings[0].tick
+    key = source.stored_key
+    by_name = {column.name: position for position, column in enumerate(row.columns)}
+    bound = {by_name[name]: F.col(quoted(name)) for name in key}
+    found: DataFrame | None = None
+    if sum(file.size for one in bindings for file in one.files) <= budget().sought_file_bytes and reads.prunes(
+        row.id, lower, tuple(bound)
+    ):
+        records = reads.shared(records)
+        found = reads.lookup(row.id, lower, upsert.touched_keys(records, key=key), bound)
+    if found is None:
+        found = reads.read(row.id, None, lower)
+    before = upsert.restrict_to(found, upsert.touched_keys(records, key=key), key=key)
+    return _updates(row, source, records, shards.consolidate(row, before, lower - 1))
+
+
+@contextmanager
+def ingested_again(
+    row: CollectionRow, source: FileSource, bindings: Sequence[Binding], spark: SparkUse
+) -> Iterator[DataFrame | pa.Table]:
+    """Makes the updates of a source's whole collection, of all its bindings from the first on: see `ingested`."""
+    if not (why := why_ingested_by_spark(source, bindings)):
+        yield first_updates(row, source, bindings)
+        return
+    session = spark.session(why)
+    with source.kept_still(bindings), named_if_unread(session, source, bindings):
+        yield _updates(row, source, source.read(session, bindings), None)
+
+
+def _updates(row: CollectionRow, source: FileSource, records: DataFrame, state: DataFrame | None) -> DataFrame:
+    columns = [column.name for column in row.columns]
+    if source.envelope == "none":
+        return none.updates(records, columns=columns)
+    return upsert.updates(records, state, columns=columns, key=source.stored_key)

@@ -1,0 +1,72 @@
+"""A source's updates over an interval, made in this process: what `ingest` has Spark make of more.
+
+What the keys of an upsert held before is looked up as in-process plans look up: in little by reading it whole, in much
+in the files that may hold the keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mz_dagster.budget import budget
+from mz_dagster.catalog import Binding, CollectionRow
+from mz_dagster.compute.lookups.lookup_keys import LookupKeys, is_key
+from mz_dagster.compute.lookups.step_reads import StepReads
+from mz_dagster.storage.consolidation import consolidated
+from mz_dagster.storage.envelope.local import insertions, upserts
+from mz_dagster.storage.source import FileSource
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def why_ingested_by_spark(source: FileSource, bindings: Sequence[Binding]) -> str:
+    """Returns why files are too much to be decoded in this process; empty if they are not."""
+    size = sum(file.size for one in bindings for file in one.files)
+    if size > budget().ingested_bytes:
+        return f"files have {size} bytes, more than {budget().ingested_bytes}"
+    rows = source.counted_rows(bindings)
+    return f"files have {rows} rows, more than {budget().ingested_rows}" if rows > budget().ingested_rows else ""
+
+
+def first_updates(row: CollectionRow, source: FileSource, bindings: Sequence[Binding]) -> pa.Table:
+    """Returns the updates that bindings make of a source's collection that was empty before them."""
+    records = source.read_here(bindings)
+    if source.envelope == "none":
+        return insertions(records, columns=row.columns)
+    return upserts(records, None, columns=row.columns, key=source.stored_key)
+
+
+def local_ingest(
+    row: CollectionRow, source: FileSource, bindings: Sequence[Binding], reads: StepReads, *, has_prior: bool
+) -> pa.Table | None:
+    """Returns the updates that the bindings make of the source's collection; None if they are left to Spark.
+
+    They are, if much would have to be read to know what keys held before.
+
+    Args:
+        row: The collection.
+        source: Its files, which are as they were bound.
+        bindings: Those of the interval, by tick.
+        reads: Reads the collection's own earlier updates.
+        has_prior: Whether there are any.
+    """
+    if source.envelope == "none" or not has_prior:
+        return first_updates(row, source, bindings)
+    lower, key = bindings[0].tick, source.stored_key
+    everything = range(len(row.columns))
+    is_little = reads.rows(row.id, lower) <= budget().whole_rows
+    bound = {i: column for i, column in enumerate(row.columns) if column.name in key and is_key(column)}
+    if not is_little and not bound:
+        return None
+    records = source.read_here(bindings)
+    if is_little:
+        found = reads.read_table(row.id, None, lower, everything)
+    else:
+        keys = LookupKeys.of(bound, [records.select([column.name for column in bound.values()])])
+        sought = reads.find_table(row.id, lower, keys, everything)
+        if sought is None:
+            return None
+        found = sought
+    return upserts(records, consolidated(found, lower - 1), columns=row.columns, key=key)

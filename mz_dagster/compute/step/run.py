@@ -1,0 +1,84 @@
+"""The state of one step while it runs: what it began with, and what has become of each collection so far."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from threading import Lock
+
+from pyspark.sql import DataFrame, SparkSession
+
+from mz_dagster.catalog import Batch, BatchId, CollectionRow
+from mz_dagster.compute.lookups.common_lookups import CommonLookups
+from mz_dagster.compute.step.graph import Graph, MaintainedNode, Node
+from mz_dagster.compute.step.report import CollectionStep, Outcome
+from mz_dagster.formalism import GlobalId
+from mz_dagster.storage.read import overlapping
+from mz_dagster.storage.shards import Shards
+
+#: The outcomes that a seal makes durable.
+_TO_SEAL = (Outcome.ADVANCED, Outcome.IDLE, Outcome.FAILED)
+
+
+@dataclass(slots=True)
+class StepRun:
+    """The state of one step while it runs.
+
+    Attributes:
+        opened: Spark, once it is needed: the same one until the step is over, since asking whether a Spark still
+            answers takes a round trip, and a busy one that is late would be given up under those who use it.
+        reserved: The batch of each collection that was computed; the seal forgets one in which nothing was written.
+        written: Those in which something was.
+        tag: What Spark knows its work by, to interrupt it.
+        common: The lookups that its collections share.
+    """
+
+    graph: Graph
+    tick: int
+    rows: Mapping[GlobalId, CollectionRow]
+    batches: dict[GlobalId, list[Batch]]
+    selected: frozenset[GlobalId]
+    bound: Mapping[GlobalId, int]
+    started: dict[GlobalId, float] = field(default_factory=dict)
+    done: dict[GlobalId, CollectionStep] = field(default_factory=dict)
+    reserved: dict[GlobalId, BatchId] = field(default_factory=dict)
+    written: dict[GlobalId, BatchId] = field(default_factory=dict)
+    dues: dict[GlobalId, int | None] = field(default_factory=dict)
+    sealed: set[GlobalId] = field(default_factory=set)
+    tag: str = field(default_factory=lambda: f"mz-step-{secrets.token_hex(8)}")
+    opened: tuple[SparkSession, Shards[DataFrame]] | None = None
+    common: CommonLookups | None = None
+    opening: Lock = field(default_factory=Lock)
+
+    def unsealed(self) -> list[CollectionStep]:
+        """What is done and not sealed, or noted if it failed; closed under inputs."""
+        return [one for one in list(self.done.values()) if one.id not in self.sealed and one.outcome in _TO_SEAL]
+
+    def upper_of(self, id: GlobalId) -> int:
+        """The upper that the collection will have when this step seals."""
+        return self.done[id].upper if id in self.done else self.rows[id].upper.only
+
+    def overlapping(self, id: GlobalId, lower: int | None, upper: int) -> list[Batch]:
+        """The batches that may hold updates in `[lower, upper)`."""
+        return list(overlapping(self.batches[id], lower, upper))
+
+    def is_empty(self, id: GlobalId, lower: int, upper: int) -> bool:
+        """True if the collection provably has no updates in `[lower, upper)`."""
+        return not self.overlapping(id, lower, upper)
+
+    def rows_between(self, id: GlobalId, lower: int | None, upper: int) -> int:
+        """The updates of a collection in `[lower, upper)`; a batch that reaches beyond it counts whole."""
+        return sum(batch.stats.rows for batch in self.overlapping(id, lower, upper))
+
+    def rows_in(self, node: Node, lower: int, upper: int) -> int:
+        """The updates in `[lower, upper)` of what a maintained collection is defined over."""
+        if not isinstance(node, MaintainedNode):
+            return 0
+        first = lower if self.rows[node.id].is_hydrated else None
+        return sum(self.rows_between(input.id, first, upper) for input in self.inputs(node))
+
+    def inputs(self, node: Node) -> list[Node]:
+        """What a person would call a collection's inputs: not its own arrangements."""
+        inputs = (self.graph.by_id[input] for input in sorted(node.inputs))
+        return [one for one in inputs if not isinstance(one, MaintainedNode) or one.owner != node.id]

@@ -1,0 +1,553 @@
+"""The step: one advance of a graph of collections to a tick.
+
+    for each collection C, from its own upper l_C:
+        u_C = min(tick + 1, min over inputs I of u_I)        C never passes an input (constraint W)
+        updates of C in [l_C, u_C) are computed and written
+    and then, in ONE catalog transaction, everything that finished is sealed.
+
+What takes long holds back no seal of the others: after a while, what has finished by then is sealed in a transaction of
+its own, and so on until all is. Each such group is closed under inputs, since what is computed has its inputs behind
+it, and stays readable at the last time at which the rest is complete (`common_time`).
+
+How it goes:
+
+1. *Close the tables.* Their uppers move to `tick + 1` first. From then on no session can write at or before the tick,
+   so what the step reads cannot change under it; a session that loses the race takes a later timestamp.
+2. *List.* One catalog transaction says what there is. Where no input has updates, and no row of a temporal filter is
+   due, a collection only moves its upper: no Spark, no Delta commit. If that holds for all, the step ends here, in one
+   more transaction.
+3. *Lease and run.* Batches that will be read are leased. Collections run concurrently, each as soon as its inputs
+   are written; each reads listed batches plus the step's own unsealed ones.
+4. *Seal* all that finished, together, or in groups if some take long. A collection that failed stays where it was and
+   says why; its dependants stay behind with it; nobody else waits.
+
+A crash anywhere before 4 leaves batches that no list names. Leadership is validated by the sealing
+transaction, so a step that was paused past its lease cannot seal over its successor; it is looked at before each
+collection, too, so that such a step does no more work than it must.
+
+*Hydration.* A collection whose upper is still its since has no output yet: its output at `since` is the plan's
+result over the inputs as of then, and from there on it steps like any other, in the same run.
+
+This module does not choose ticks, does not poll sources and does not know SQL or Dagster.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from contextvars import copy_context
+from dataclasses import replace
+from functools import partial
+
+from pyspark.sql import DataFrame, SparkSession
+
+from mz_dagster.budget import EngineSetting, budget, engine_of
+from mz_dagster.catalog import (
+    BatchNotWriting,
+    Catalog,
+    CollectionRow,
+    Leadership,
+    LeadershipLost,
+    Seal,
+    Sealed,
+    UnknownObject,
+    UpperMismatch,
+)
+from mz_dagster.clock import SYSTEM_CLOCK, Clock
+from mz_dagster.compute.algebra.frame import replan_while_running
+from mz_dagster.compute.lookups.common_lookups import CommonLookups
+from mz_dagster.compute.spark.broadcast import were_too_many
+from mz_dagster.compute.spark.spark_use import SparkUse
+from mz_dagster.compute.step.advance import Advance, frontier_at
+from mz_dagster.compute.step.common_time import CommonTime
+from mz_dagster.compute.step.graph import FailedNode, Graph, MaintainedNode, Node, SourceNode, TableNode
+from mz_dagster.compute.step.report import CollectionStep, Outcome, Progress, StepReport
+from mz_dagster.compute.step.run import StepRun
+from mz_dagster.compute.step.schedule import Schedule
+from mz_dagster.errors import DatabaseError, OperationalError, one_line
+from mz_dagster.fail_point import fail_point
+from mz_dagster.formalism import GlobalId
+from mz_dagster.plan.lowering import LookupOrders
+from mz_dagster.storage.append import BatchWriter
+from mz_dagster.storage.foreign import only_our_errors
+from mz_dagster.storage.local_shards import LocalShards
+from mz_dagster.storage.read import LeaseLost, leased
+from mz_dagster.storage.shards import Shards
+from mz_dagster.storage.spark.deadline import HeapFull
+
+logger = logging.getLogger("mz_dagster.step")
+
+#: How often a step that works says what it is working on, in seconds.
+STILL_WORKING_S = 10.0
+#: After how long what has finished is sealed without what has not, in seconds: most steps are over by then.
+SEAL_AFTER_S = 30.0
+
+
+class StepOverdue(OperationalError):
+    """Reports that a step was given up at its deadline; what it had sealed stays sealed."""
+
+    sqlstate = "57014"
+
+
+class StepLost(OperationalError):
+    """Reports that another moved or dropped a collection, or took the lead, while this step ran; nothing was sealed."""
+
+    sqlstate = "40001"
+
+
+def quiet(line: str) -> None:
+    """A progress that only goes to the log."""
+    logger.debug(line)
+
+
+class Stepper:
+    """Advances graphs of collections.
+
+    Args:
+        catalog: The durable state.
+        spark: Returns the session and the shards on it; called only when there is work for Spark.
+        holder: Names this process in leases.
+        local: The shards in this process, for what is too little to have Spark do it.
+        lease_ms: How long a lease lasts without renewal.
+        parallelism: How many collections may be computed at the same time.
+        still_working_s: How often a step that works says so, in seconds.
+        seal_after_s: After how long what has finished is sealed without what has not, in seconds.
+        engine: Who computes, where whoever has it run does not choose.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        spark: Callable[[], tuple[SparkSession, Shards[DataFrame]]],
+        *,
+        holder: str,
+        local: LocalShards,
+        lease_ms: int = 60_000,
+        parallelism: int = 4,
+        still_working_s: float = STILL_WORKING_S,
+        seal_after_s: float = SEAL_AFTER_S,
+        engine: EngineSetting = EngineSetting.AUTO,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self._catalog = catalog
+        self._spark = spark
+        self._holder = holder
+        self._lease_ms = lease_ms
+        self._parallelism = parallelism
+        self._still_working_s = still_working_s
+        self._seal_after_s = seal_after_s
+        self._engine = engine
+        self._clock = clock
+        self._local = local
+        self._orders = LookupOrders()
+
+    def run(
+        self,
+        graph: Graph,
+        tick: int,
+        *,
+        leadership: Leadership | None = None,
+        only: frozenset[GlobalId] | None = None,
+        idle_only: bool = False,
+        until_ms: float | None = None,
+        progress: Progress = logger.info,
+    ) -> StepReport:
+        """Advances the graph's collections to the tick.
+
+        Args:
+            graph: All collections of one timeline.
+            tick: The time to close; every collection that can gets `upper = tick + 1`.
+            leadership: The right to step the timeline, validated when sealing; None for a project that no one else
+                opens.
+            only: The collections to advance; None for all. Inputs outside are read as far as they are.
+            idle_only: Whether to stop where Spark would be needed; what is left stays where it is.
+            until_ms: When to give up what is not done, in milliseconds of the monotonic clock; None for never.
+            progress: Receives lines that read as the story of the step.
+
+        Returns:
+            What became of each collection. A collection's failure is reported, not raised.
+
+        Raises:
+            StepLost: Another runner interfered; nothing more was sealed, and running again is safe.
+            StepOverdue: It was not done by its deadline; nothing more was sealed, and running again is safe.
+        """
+        with engine_of(self._engine, unless_chosen=True):
+            return self._run(graph, tick, leadership, only, until_ms, progress, idle_only=idle_only)
+
+    def _run(
+        self,
+        graph: Graph,
+        tick: int,
+        leadership: Leadership | None,
+        only: frozenset[GlobalId] | None,
+        until_ms: float | None,
+        progress: Progress,
+        *,
+        idle_only: bool,
+    ) -> StepReport:
+        start = self._clock.monotonic_ms()
+        selected = frozenset(graph.by_id) if only is None else only
+        self._close_tables(graph, tick, selected)
+        run = self._list(graph, tick, selected)
+        self._pass_idle(run)
+        if idle_only:
+            for node in graph:
+                run.done.setdefault(node.id, _behind(node, run.rows[node.id], run))
+        progress(_beginning(run))
+        if len(run.done) < len(graph.nodes):
+            with BatchWriter(self._catalog, holder=self._holder, ttl_ms=self._lease_ms) as writer:
+                with self._leased(run) as lease:
+                    self._pass_working(run, leadership, writer, lease, until_ms, progress)
+                # Leaving the lease told whether all that was read was there; only then may it be sealed.
+                self._seal(run, leadership, progress)
+        else:
+            self._seal(run, leadership, progress)
+        done = tuple(run.done[node.id] for node in graph)
+        return StepReport(graph.timeline, tick, done, self._clock.monotonic_ms() - start)
+
+    # ---- 1. close the tables
+
+    def _close_tables(self, graph: Graph, tick: int, selected: frozenset[GlobalId]) -> None:
+        """Moves every selected table's upper beyond the tick; a session's write that came first is kept."""
+        tables = [node.id for node in graph if node.id in selected and isinstance(node, TableNode)]
+        if tables:
+            self._catalog.close_tables(graph.timeline, tick, tables)
+
+    # ---- 2. list
+
+    def _list(self, graph: Graph, tick: int, selected: frozenset[GlobalId]) -> StepRun:
+        state = self._catalog.state()
+        rows: dict[GlobalId, CollectionRow] = {}
+        for node in graph:
+            row = state.collection(node.id)
+            if row is None:
+                if not self._catalog.was_dropped(node.id):
+                    raise UnknownObject(node.id)
+                raise StepLost(f'"{node.name}" was dropped under the step to {tick}', hint="Run again.")
+            rows[node.id] = row
+        listed = self._catalog.live_batches(tuple(node.id for node in graph))
+        batches = {id: list(of_one) for id, of_one in listed.items()}
+        sources = [node.id for node in graph if isinstance(node, SourceNode)]
+        bound = self._catalog.newest_bindings(sources, tick + 1)
+        return StepRun(graph, tick, rows, batches, selected, bound)
+
+    def _opened(self, run: StepRun) -> tuple[SparkSession, Shards[DataFrame]]:
+        """Returns Spark, set up for what a step has to do."""
+        with run.opening:
+            if run.opened is None:
+                session, shards = self._spark()
+                working = [node for node in run.graph if node.id not in run.done]
+                replan_while_running(session, not all(self._is_small(run, node) for node in working))
+                run.opened = session, shards
+            run.opened[0].addTag(run.tag)  # tags are a thread's own
+            return run.opened
+
+    def _common(self, run: StepRun) -> CommonLookups:
+        """Returns the lookups of the collections that have work."""
+        small = [node for node in run.graph if node.id not in run.done and self._is_small(run, node)]
+        return CommonLookups(
+            lambda: self._opened(run)[0],
+            [node.plan for node in small if isinstance(node, MaintainedNode)],
+            maintained={node.id: node.plan for node in run.graph if isinstance(node, MaintainedNode)},
+            rows=run.rows,
+            listed=run.overlapping,
+            is_written=lambda id, upper: run.upper_of(id) >= upper,
+            local=self._local,
+        )
+
+    def _target(self, run: StepRun, node: Node) -> int:
+        """Returns the upper that the node can reach, `u_C`."""
+        if isinstance(node, TableNode):
+            return run.upper_of(node.id)
+        return min((run.tick + 1, *(run.upper_of(input) for input in node.inputs)))
+
+    def _pass_idle(self, run: StepRun) -> None:
+        """Settles, without Spark, every collection whose inputs are settled, and which has nothing to do."""
+        for node in run.graph:
+            row = run.rows[node.id]
+            lower = row.upper.only
+            if node.id not in run.selected or isinstance(node, TableNode):
+                run.done[node.id] = _step(node, Outcome.CURRENT, lower, lower)
+                continue
+            if isinstance(node, FailedNode):
+                run.done[node.id] = _failed(node, lower, run)
+                continue
+            if not all(input in run.done for input in node.inputs):
+                continue
+            upper = self._target(run, node)
+            if upper <= lower:
+                run.done[node.id] = _behind(node, row, run)
+            elif not self._has_work(run, node, lower, upper):
+                run.done[node.id] = _idle(node, run, lower, upper)
+
+    def _has_work(self, run: StepRun, node: Node, lower: int, upper: int) -> bool:
+        match node:
+            case SourceNode():
+                return run.bound.get(node.id, -1) >= lower
+            case MaintainedNode():
+                if run.rows[node.id].is_hydrated:
+                    fresh = any(not run.is_empty(input, lower, upper) for input in node.reads)
+                    return fresh or run.rows[node.id].is_due(upper)
+                return node.has_constants or any(run.overlapping(input, None, upper) for input in node.reads)
+            case TableNode() | FailedNode():
+                return False
+
+    # ---- 3. lease and run
+
+    @contextmanager
+    def _leased(self, run: StepRun) -> Iterator[int]:
+        """Leases the lists of everything that may be read, for as long as the block runs."""
+        working = frozenset(node.id for node in run.graph if node.id not in run.done)
+        readable = sorted(run.graph.upstream(working))
+        with leased(self._catalog, readable, holder=self._holder, ttl_ms=self._lease_ms) as lease:
+            for id, listed in lease.snapshots.items():
+                run.batches[id] = list(listed.batches)
+            yield lease.id
+
+    def _pass_working(
+        self,
+        run: StepRun,
+        leadership: Leadership | None,
+        writer: BatchWriter,
+        lease: int,
+        until_ms: float | None,
+        progress: Progress,
+    ) -> None:
+        """Computes and writes all that is left, each collection as soon as its inputs are done.
+
+        Seals now and then what has finished, while others go on.
+
+        Raises:
+            StepLost: Another took the lead, so that nothing of this could be sealed.
+        """
+        working = {node.id: node for node in run.graph if node.id not in run.done}
+        run.common = self._common(run)
+        schedule = Schedule({id: node.inputs for id, node in working.items()})
+
+        def work(node: Node) -> None:
+            if leadership is not None and not self._catalog.is_leading(leadership):
+                raise _lost(run, f"the lead of epoch {leadership.epoch} is over")
+            run.done[node.id] = self._advance(run, node, writer, progress)
+
+        running: dict[Future[None], GlobalId] = {}
+        sealed_at = self._clock.monotonic_ms()
+        with (
+            CommonTime(self._catalog, holder=self._holder, ttl_ms=self._lease_ms) as common,
+            self._workers(run) as pool,
+        ):
+            while True:
+                while len(running) < self._parallelism and (id := schedule.take()) is not None:
+                    running[pool.submit(copy_context().run, work, working[id])] = id
+                if not running:
+                    break
+                left_s = self._seal_after_s - (self._clock.monotonic_ms() - sealed_at) / 1000
+                timeout = min(self._still_working_s, max(left_s, 0.0)) if run.unsealed() else self._still_working_s
+                if until_ms is not None:
+                    timeout = min(timeout, max((until_ms - self._clock.monotonic_ms()) / 1000, 0.0))
+                finished, _ = wait(running, timeout=timeout, return_when=FIRST_COMPLETED)
+                if not finished and until_ms is not None and self._clock.monotonic_ms() >= until_ms:
+                    raise StepOverdue(f"the step to {run.tick} is not done by its deadline", hint="Run again.")
+                if not finished and timeout >= self._still_working_s:
+                    progress(self._still_working(run, list(working.values())))
+                for future in finished:
+                    schedule.done(running.pop(future))
+                    future.result()
+                if left_s <= 0 and len(run.done) < len(run.graph.nodes) and run.unsealed():
+                    self._seal_group(run, leadership, lease, common, progress)
+                    sealed_at = self._clock.monotonic_ms()
+
+    @contextmanager
+    def _workers(self, run: StepRun) -> Iterator[ThreadPoolExecutor]:
+        """Opens threads to compute in; if the step is given up, nobody waits for what they do."""
+        pool = ThreadPoolExecutor(self._parallelism, thread_name_prefix="mz-step")
+        given_up = False
+        try:
+            yield pool
+        except (KeyboardInterrupt, StepOverdue):
+            given_up = True
+            if run.opened is not None:
+                run.opened[0].interruptTag(run.tag)
+            raise
+        finally:
+            pool.shutdown(wait=not given_up, cancel_futures=given_up)
+
+    def _is_small(self, run: StepRun, node: Node) -> bool:
+        """Returns whether what is new to a collection is little, as far as one knows before the step."""
+        lower = run.rows[node.id].upper.only
+        match node:
+            case SourceNode():
+                new = self._catalog.bindings(node.id, lower, run.tick + 1)
+                return sum(file.size for one in new for file in one.files) <= budget().small_file_bytes
+            case _:
+                rows = (run.rows_between(input, lower, run.tick + 1) for input in node.inputs)
+                return run.rows[node.id].is_hydrated and sum(rows) <= budget().broadcast_updates
+
+    def _still_working(self, run: StepRun, working: Sequence[Node]) -> str:
+        now = self._clock.monotonic_ms()
+        started = dict(run.started)  # as other threads go on
+        busy = [
+            f'"{node.name}" {(now - started[node.id]) / 1000:.0f} s'
+            for node in working
+            if node.id in started and node.id not in run.done
+        ]
+        done = sum(1 for node in working if node.id in run.done)
+        return f"still working: {', '.join(busy)}; {done} of {len(working)} collections done"
+
+    def _advance(self, run: StepRun, node: Node, writer: BatchWriter, progress: Progress) -> CollectionStep:
+        row = run.rows[node.id]
+        lower = row.upper.only
+        upper = self._target(run, node)
+        if upper <= lower:
+            return _behind(node, row, run)
+        if not self._has_work(run, node, lower, upper):
+            return _idle(node, run, lower, upper)
+        start = run.started[node.id] = self._clock.monotonic_ms()
+        spark = SparkUse(partial(self._opened, run))
+        try:
+            with only_our_errors():  # what is not sealed is never seen, so a retry is safe
+                advance = Advance(
+                    run=run,
+                    node=node,
+                    row=row,
+                    lower=lower,
+                    upper=upper,
+                    catalog=self._catalog,
+                    local=self._local,
+                    orders=self._orders,
+                    writer=writer,
+                    spark=spark,
+                    progress=progress,
+                )
+                try:
+                    stats, rows_read = advance.write(sends=True)
+                except Exception as error:
+                    if not were_too_many(error):
+                        raise
+                    progress(f'"{node.name}" [{lower}, {upper}): much comes of {node.operators}, so it is shuffled')
+                    replan_while_running(self._opened(run)[0], True)
+                    stats, rows_read = advance.write(sends=False)
+        except DatabaseError as error:
+            logger.info('"%s" failed', node.name, exc_info=error)
+            failure = error.of(f'{node.operators} of "{node.name}"') if isinstance(error, HeapFull) else error
+        else:
+            spark_ms = self._clock.monotonic_ms() - start
+            done_by = f" by Spark: {'; '.join(spark.because)}" if spark.because else ""
+            progress(
+                f'"{node.name}" [{lower}, {upper}): wrote {stats.rows} updates in {spark_ms / 1000:.1f} s{done_by}'
+            )
+            rows_in = stats.rows if isinstance(node, SourceNode) else run.rows_in(node, lower, upper)
+            return replace(
+                _step(node, Outcome.ADVANCED, lower, upper),
+                stats=stats,
+                batch=run.written.get(node.id),
+                rows_in=rows_in,
+                spark_ms=spark_ms,
+                rows_read=rows_read,
+                spark_because=tuple(spark.because),
+                handovers=spark.handovers,
+            )
+        progress(f'"{node.name}" [{lower}, {upper}) failed in {node.operators}: {failure.message}')
+        spark_ms = self._clock.monotonic_ms() - start
+        failed = _step(node, Outcome.FAILED, lower, lower)
+        used = replace(failed, spark_ms=spark_ms, spark_because=tuple(spark.because), handovers=spark.handovers)
+        return replace(used, error=failure, reason=failure.message)
+
+    # ---- 4. seal
+
+    def _seal_group(
+        self, run: StepRun, leadership: Leadership | None, lease: int, common: CommonTime, progress: Progress
+    ) -> None:
+        """Seals what has finished while others go on, and holds it where they stand."""
+        if not self._catalog.lease_is_intact(lease):
+            raise LeaseLost(lease)
+        going_on = [run.rows[node.id] for node in run.graph if node.id not in run.done]
+        if stands := [row.upper.only for row in going_on if row.is_hydrated]:
+            common.hold((run.rows[one.id] for one in run.unsealed() if run.rows[one.id].is_hydrated), min(stands) - 1)
+        self._seal(run, leadership, progress, lease)
+
+    def _seal(self, run: StepRun, leadership: Leadership | None, progress: Progress, lease: int | None = None) -> None:
+        """Seals everything that finished and is not sealed, and notes what failed, in one transaction."""
+        unsealed = run.unsealed()
+        seals = [
+            Seal(
+                one.id,
+                run.rows[one.id].upper,
+                frontier_at(run.rows[one.id].upper, one.upper),
+                run.reserved.get(one.id),
+                one.stats if one.id in run.reserved else None,
+            )
+            for one in unsealed
+            if one.outcome in (Outcome.ADVANCED, Outcome.IDLE)
+        ]
+        failures = {
+            one.id: one.reason if one.outcome is Outcome.FAILED else None
+            for one in unsealed
+            if (one.outcome is Outcome.FAILED or run.rows[one.id].failure is not None)
+            and one.outcome in (Outcome.FAILED, Outcome.ADVANCED, Outcome.IDLE)
+        }
+        if not seals and not failures:
+            return
+        fail_point("append.before_seal")
+        advanced = {one.id for one in unsealed if one.outcome is Outcome.ADVANCED}
+        dues = {id: due for id, due in list(run.dues.items()) if id in advanced}
+        sealed = self._catalog.seal(seals, leadership=leadership, failures=failures, dues=dues, lease=lease)
+        match sealed:
+            case Sealed():
+                run.sealed |= {one.id for one in unsealed}
+                progress(f"sealed {len(seals)} collections")
+                return
+            case UpperMismatch():
+                fact = f'collection "{sealed.collection}" is at {sealed.found}, not at {sealed.expected}'
+            case LeadershipLost():
+                fact = f"the lead of epoch {sealed.epoch} is over"
+            case BatchNotWriting():
+                fact = f"batch {sealed.batch} was swept"
+        raise _lost(run, fact)
+
+
+def _lost(run: StepRun, fact: str) -> StepLost:
+    return StepLost(
+        f"another runner interfered with the step to {run.tick}",
+        detail=f"{fact[:1].upper()}{fact[1:]}.",
+        hint="Nothing was lost: run again; it goes on from where the other runner is.",
+    )
+
+
+def _beginning(run: StepRun) -> str:
+    """Returns the first line of a step's story."""
+    lowest = min((run.rows[id].upper.only for id in run.selected if not run.rows[id].upper.is_empty), default=0)
+    outcomes = [one.outcome for one in run.done.values()]
+    told = [f"{len(run.graph.nodes) - len(outcomes)} of {len(run.graph.nodes)} collections have work"]
+    told += [f"{outcomes.count(one)} {one.value}" for one in Outcome if one in outcomes]
+    return f"step to tick {run.tick}, from {lowest}: {', '.join(told)}"
+
+
+def _step(node: Node, outcome: Outcome, lower: int, upper: int) -> CollectionStep:
+    owner = node.owner if isinstance(node, MaintainedNode | FailedNode) else None
+    return CollectionStep(node.id, node.name, outcome, lower, upper, operators=node.operators, owner=owner)
+
+
+def _idle(node: Node, run: StepRun, lower: int, upper: int) -> CollectionStep:
+    return replace(_step(node, Outcome.IDLE, lower, upper), rows_in=run.rows_in(node, lower, upper))
+
+
+def _behind(node: Node, row: CollectionRow, run: StepRun) -> CollectionStep:
+    """Returns what is said of a collection that has nothing to do: it is current, or waits for an input."""
+    upper = row.upper.only
+    if upper > run.tick:
+        return _step(node, Outcome.CURRENT, upper, upper)
+    held = [run.graph.by_id[input].name for input in node.inputs if run.upper_of(input) <= upper]
+    reason = "waits for " + ", ".join(f'"{name}"' for name in sorted(held))
+    return replace(_step(node, Outcome.BLOCKED, upper, upper), reason=reason)
+
+
+def _failed(node: FailedNode, upper: int, run: StepRun) -> CollectionStep:
+    """Returns what is said of a collection that was known to fail; of an object and its arrangements, of the object."""
+    if upper > run.tick:
+        return _step(node, Outcome.CURRENT, upper, upper)
+    if node.owner is not None:
+        reason = f'waits for "{run.graph.by_id[node.owner].name}"'
+        return replace(_step(node, Outcome.BLOCKED, upper, upper), reason=reason)
+    return replace(_step(node, Outcome.FAILED, upper, upper), error=node.error, reason=one_line(node.error))

@@ -1,0 +1,229 @@
+"""The one walk over physical plans, and the protocol of operators that each engine implements for it.
+
+    plan ──> Walk ──> Operators[Table]       local.updates, local.content
+                 └──> Operators[DataFrame]   spark.updates, spark.content, spark.histories
+
+A *frame* is updates in an engine's own form: columns `c0`, `c1`, ..., then time, diff and error, not consolidated.
+Which updates they are, of an interval, the content at one time, or all before a time, is the operators' to know: the
+walk visits each node once, its inputs first. None stands for a frame of which it is known, without computing it, that
+nothing is in it; what is linear over nothing is nothing.
+
+Invariant: for each node, either engine's frames sum to the same updates, bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar, assert_never
+
+import pyarrow as pa
+
+from mz_dagster.compute.algebra.lineage import passed_inputs
+from mz_dagster.plan.bounding import Comparison
+from mz_dagster.plan.physical import (
+    Accumulate,
+    ConstantRows,
+    DeltaJoin,
+    Linear,
+    NegateAll,
+    Physical,
+    ReadCollection,
+    Repeat,
+    Staged,
+    TemporalState,
+    UnionAll,
+    Unnest,
+    identity,
+    is_linear,
+    physical_inputs,
+)
+
+F = TypeVar("F")
+
+#: For columns of what is read: what their values are restricted to, in an engine's own form; others may be missing.
+Bound = Mapping[int, Any]
+
+
+class Operators(Protocol[F]):
+    """Says what an engine makes of each operator, given the frames of its inputs."""
+
+    def read(self, node: ReadCollection, user: Physical, bound: Bound) -> F | None:
+        """Returns a collection's updates.
+
+        Args:
+            node: What to read.
+            user: What is made of them at once, the node itself or linear over it: other columns may be NULL.
+            bound: Which of them to read, if not all.
+        """
+        ...
+
+    def constant(self, node: ConstantRows) -> F | None:
+        """Returns constant rows, which come at the first time."""
+        ...
+
+    def linear(self, node: Linear, below: F) -> F:
+        """Returns what a map, filter and project makes of updates."""
+        ...
+
+    def negate(self, node: NegateAll, below: F) -> F:
+        """Returns updates with the opposite diffs."""
+        ...
+
+    def union(self, node: UnionAll, parts: Sequence[F]) -> F:
+        """Returns all updates of some frames, at least one."""
+        ...
+
+    def repeat(self, node: Repeat, below: F) -> F:
+        """Returns updates with their diffs times a column."""
+        ...
+
+    def unnest(self, node: Unnest, below: F) -> F:
+        """Returns updates with elements in the places of arrays."""
+        ...
+
+    def compared(self, node: DeltaJoin, user: Physical) -> tuple[Comparison, ...]:
+        """Returns comparisons that `user`, right above a join, makes first: what fails them need not be joined."""
+        ...
+
+    def join(self, node: DeltaJoin, inputs: Sequence[F | None], compared: tuple[Comparison, ...]) -> F | None:
+        """Returns the updates of a join; rows that do not compare so may be missing."""
+        ...
+
+    def accumulate(self, node: Accumulate, changes: F, known: pa.Table | None) -> F | None:
+        """Returns the updates of counts and sums.
+
+        Args:
+            node: The operator.
+            changes: Of its input.
+            known: The same, where this process computed them for the other engine.
+        """
+        ...
+
+    def tournament(self, node: Staged, changes: F, known: pa.Table | None) -> F | None:
+        """Returns the updates of a tournament, or of a window's groups; see `accumulate`."""
+        ...
+
+    def temporal(self, node: TemporalState, changes: F | None) -> F | None:
+        """Returns the updates of a temporal filter's state."""
+        ...
+
+    def shared(self, frame: F) -> F:
+        """Returns a frame that is computed once, though it is used several times."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Handed(Generic[F]):
+    """Updates that the other engine computed.
+
+    Attributes:
+        frame: They, handed over; None if there are none.
+        table: They, as this process has them.
+    """
+
+    frame: F | None
+    table: pa.Table
+
+
+class Walk(Generic[F]):
+    """Computes plans with one engine's operators, and with the other engine what that takes over.
+
+    Joins that are equal are computed once, as long as the walk is used.
+
+    Args:
+        operators: The engine's.
+        taken_over: Returns what the other engine computes of a subtree, None if it does not. It is asked for joins and
+            for what is grouped.
+    """
+
+    def __init__(
+        self, operators: Operators[F], taken_over: Callable[[Physical], Handed[F] | None] = lambda _: None
+    ) -> None:
+        self._operators = operators
+        self._taken_over = taken_over
+        self._joined: dict[object, F | None] = {}
+        self._repeated: set[object] = set()
+
+    def frame(self, plan: Physical, bound: Bound | None = None) -> F | None:
+        """Returns the updates of a plan.
+
+        Args:
+            plan: What to compute.
+            bound: For columns of what is linear: what to restrict them to where they are read.
+        """
+        joins = list(_joins(plan))
+        times = Counter(map(identity, joins)) if len(joins) > 1 else {}
+        self._repeated = {one for one, count in times.items() if count > 1}
+        return self._frame(plan, {} if bound is None else bound)
+
+    def _frame(self, node: Physical, bound: Bound, user: Physical | None = None) -> F | None:
+        operators = self._operators
+        match node:
+            case ReadCollection():
+                return operators.read(node, user or node, bound)
+            case ConstantRows():
+                return operators.constant(node)
+            case UnionAll():
+                parts = [part for part in self._below(node, bound) if part is not None]
+                return operators.union(node, parts) if parts else None
+            case Linear():
+                (below,) = self._below(node, bound)
+                return None if below is None else operators.linear(node, below)
+            case NegateAll():
+                (below,) = self._below(node, bound)
+                return None if below is None else operators.negate(node, below)
+            case Repeat():
+                (below,) = self._below(node, bound)
+                return None if below is None else operators.repeat(node, below)
+            case Unnest():
+                (below,) = self._below(node, bound)
+                return None if below is None else operators.unnest(node, below)
+            case DeltaJoin():
+                compared = operators.compared(node, user or node)
+                own = identity(node)
+                if (own, compared) not in self._joined:
+                    self._joined[own, compared] = self._join(node, compared, is_repeated=own in self._repeated)
+                return self._joined[own, compared]
+            case Accumulate():
+                changes, table = self._changes(node.input)
+                return None if changes is None else operators.accumulate(node, changes, table)
+            case Staged():
+                changes, table = self._changes(node.input)
+                return None if changes is None else operators.tournament(node, changes, table)
+            case TemporalState():
+                return operators.temporal(node, self._frame(node.input, {}))
+            case _:
+                assert_never(node)
+
+    def _below(self, node: Physical, bound: Bound) -> list[F | None]:
+        """Returns the frames of a linear operator's inputs, restricted as far as columns are only passed on."""
+        found = []
+        for one, passes in passed_inputs(node):
+            own = {passes(position): values for position, values in bound.items()}
+            kept = {position: values for position, values in own.items() if position is not None}
+            found.append(self._frame(one, kept, node if isinstance(node, Linear) else None))
+        return found
+
+    def _join(self, node: DeltaJoin, compared: tuple[Comparison, ...], *, is_repeated: bool) -> F | None:
+        handed = self._taken_over(node)
+        if handed is not None:
+            return handed.frame
+        found = self._operators.join(node, [self._frame(one, {}) for one in node.inputs], compared)
+        return self._operators.shared(found) if found is not None and is_repeated else found
+
+    def _changes(self, node: Physical) -> tuple[F | None, pa.Table | None]:
+        """Returns the updates of what is grouped, and the same of this process if it computed them."""
+        if not is_linear(node) and (handed := self._taken_over(node)) is not None:
+            return handed.frame, handed.table
+        return self._frame(node, {}), None
+
+
+def _joins(node: Physical) -> Iterator[DeltaJoin]:
+    """Yields the joins of a plan, but for those below joins."""
+    if isinstance(node, DeltaJoin):
+        yield node
+        return
+    for one in physical_inputs(node):
+        yield from _joins(one)

@@ -1,0 +1,104 @@
+"""Files and folders that are on disk once that is said, and that are their owner's alone.
+
+A power cut cannot take back what was said to be done. A file is on disk once its bytes are, and each folder on the way
+to it that names the next. What another process of this machine has written counts, too: `fsync` forces a file's bytes,
+whoever wrote them.
+
+What is private has mode 0600, a folder 0700, whatever the process's umask is, and from the moment at which it is made.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+_UNKNOWN_THERE = (errno.EINVAL, errno.ENOTSUP)
+"""What file systems say that know no `fsync` of a file or folder: what they were told is as durable as they make it."""
+
+
+def sync(path: Path, *, private: bool = False) -> None:
+    """Returns once the bytes of a file, or the names in a folder, are on disk; if so asked, it is private by then."""
+    number = os.open(path, os.O_RDONLY)
+    try:
+        if private:
+            make_private(number)
+        os.fsync(number)
+    except OSError as error:
+        if error.errno not in _UNKNOWN_THERE:
+            raise
+    finally:
+        os.close(number)
+
+
+def sync_files(root: Path, paths: Iterable[str]) -> None:
+    """Returns once files below a folder are on disk, with the folders that name them."""
+    folders = {root}
+    for path in paths:
+        sync(root / path)
+        folders.update(parent for parent in (root / path).parents if parent.is_relative_to(root))
+    for folder in folders:
+        sync(folder)
+
+
+def sync_tree(folder: Path, *, private: bool = False) -> None:
+    """Does as `sync` with everything below a folder; the folder's own name is its parent's to keep."""
+    for name, _, files in os.walk(folder, topdown=False, onerror=_raise):
+        for file in files:
+            sync(Path(name, file), private=private)
+        sync(Path(name), private=private)
+
+
+def make_folder(path: Path) -> None:
+    """Makes a folder with those above it that are missing, and returns once their names are on disk."""
+    missing = [one for one in (path, *path.parents) if not one.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for one in missing:
+        sync(one.parent)
+
+
+def make_private_folder(path: Path) -> None:
+    """Makes a folder as `make_folder` does, or takes one that is there, and closes it to other users."""
+    if not path.exists():
+        make_folder(path.parent)
+        with suppress(FileExistsError):
+            path.mkdir(mode=0o700)
+        sync(path.parent)
+    make_private(path)
+
+
+def make_private_file(path: Path) -> None:
+    """Makes an empty file, or takes one that is there, and closes it to other users."""
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    make_private(path)
+
+
+def make_private(path: Path | int) -> None:
+    """Closes a file or folder to other users; leaves it as it is if it is another's, or on what cannot be written.
+
+    Args:
+        path: Its path, or its descriptor.
+    """
+    mode = os.stat(path).st_mode
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        try:
+            os.chmod(path, stat.S_IMODE(mode) & stat.S_IRWXU)
+        except OSError as error:
+            if error.errno not in (errno.EPERM, errno.EROFS):
+                raise
+
+
+def make_tree_private(folder: Path) -> None:
+    """Closes a folder and everything below it to other users."""
+    for name, _, files in os.walk(folder, onerror=_raise):
+        make_private(Path(name))
+        for file in files:
+            make_private(Path(name, file))
+
+
+def _raise(error: OSError) -> None:
+    raise error

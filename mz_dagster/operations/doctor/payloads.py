@@ -1,0 +1,56 @@
+"""Checks of inlined batches: whether the catalog has their updates, as they were written, and nothing beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mz_dagster.catalog import Batch, BatchId, CollectionRow
+from mz_dagster.disk import make_folder, sync
+from mz_dagster.errors import Error
+from mz_dagster.operations.doctor.finding import Finding, listing
+from mz_dagster.operations.doctor.patient import Patient
+from mz_dagster.operations.quarantine import quarantine_of
+from mz_dagster.storage.shards import DIFF, BatchIncomplete
+
+
+def check_payloads(
+    patient: Patient, row: CollectionRow, batches: Sequence[Batch], frames: list[pa.Table], *, deep: bool
+) -> Iterator[Finding]:
+    """Yields what is wrong with a collection's inlined batches, and gathers the updates of those that are sound."""
+    for batch in batches:
+        where = f"batch {batch.id} of {patient.called(row.id)}"
+        try:
+            frame = patient.shards.read(row, [batch])
+        except Error as error:
+            check = "payload-missing" if isinstance(error, BatchIncomplete) else "payload-content"
+            told = "the catalog has no updates of it" if isinstance(error, BatchIncomplete) else f"{error.detail}"
+            yield Finding(check, where, told.rstrip("."), None, batch.id)
+            continue
+        frames.append(frame)
+        if deep and pc.any(pc.equal(frame.column(DIFF), 0)).as_py():
+            yield Finding("diff-zero", where, "it holds an update with diff 0", None, batch.id)
+
+
+def stray_payloads(patient: Patient) -> Iterator[Finding]:
+    """Yields the payloads of batches that the catalog does not know, unless a list is damaged that they may prove."""
+    strays = [BatchId(row["batch"]) for row in patient.records["inlined"]]
+    known = {row["id"] for row in patient.records["batch"]}
+    if (strays := [id for id in strays if id not in known]) and not patient.unlisted:
+        what = f"it has updates of batches that it does not know: {listing(strays)}"
+        yield Finding("payload-stray", "catalog", what, partial(_set_aside, patient, strays))
+
+
+def _set_aside(patient: Patient, batches: Sequence[BatchId]) -> str:
+    folder = quarantine_of(patient.project) / "inlined"
+    make_folder(folder)
+    for id, payload in patient.catalog.payloads(batches).items():
+        path = folder / f"{int(id)}.arrow"
+        path.write_bytes(payload)
+        sync(path)
+    sync(folder)
+    count = patient.catalog.remove_stray_payloads(batches)
+    return f"moved the updates of {count} unknown batches to the quarantine: {folder}"

@@ -1,0 +1,117 @@
+"""Checks of frontiers, capabilities, the timestamp oracle and leases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from mz_dagster.adapter.health import spread
+from mz_dagster.catalog import Catalog
+from mz_dagster.catalog.sweeping import GRACE_MS, LONGEST_MS
+from mz_dagster.formalism import GlobalId
+from mz_dagster.operations.doctor.finding import Finding
+from mz_dagster.operations.doctor.patient import Patient
+
+LONGEST_LEAD_MS = 3_600_000
+"""A leader renews its lease every few seconds; one that ends later than this is of a clock that was ahead."""
+
+
+def check_times(patient: Patient) -> Iterator[Finding]:
+    """Yields what contradicts the order of since, upper, capabilities, oracle and clock."""
+    for row in patient.collections.values():
+        if not row.since <= row.upper and not patient.is_written_by_capability(row.id):
+            what = f"its since {row.since} is beyond its upper {row.upper}"
+            yield Finding("since-beyond-upper", patient.called(row.id), what)
+    yield from _behind(patient)
+    yield from _held(patient)
+    yield from _constraints(patient)
+    yield from _oracles(patient)
+    yield from _leases(patient)
+
+
+def _behind(patient: Patient) -> Iterator[Finding]:
+    """Yields what stays behind, and why."""
+    own = {}
+    for row in patient.collections.values():
+        if row.reason is not None and not patient.is_dropped(row.id):
+            own[row.id] = row.reason
+            check, what = ("step-failed", "its last step did not finish")
+            if row.poll_failure is not None:
+                check, what = ("poll-failed", "its last poll failed")
+            yield Finding(check, patient.called(row.id), f"{what}: {row.reason}")
+    inputs: dict[GlobalId, set[GlobalId]] = {}
+    for edge in patient.records["hold"]:
+        inputs.setdefault(GlobalId(edge["output"]), set()).add(GlobalId(edge["input"]))
+    names = {id: row["created_as"] or id for id, row in patient.objects.items()}
+    for id, why in spread(own, inputs, names).items():
+        if id not in own and not patient.is_dropped(id):
+            yield Finding("input-behind", patient.called(id), f"it {why}")
+
+
+def _held(patient: Patient) -> Iterator[Finding]:
+    for one in patient.records["capability"]:
+        row = patient.collections.get(one["collection"])
+        if row is None or patient.is_dropped(row.id):
+            continue
+        if one["until_ms"] is not None and one["until_ms"] <= patient.now_ms:
+            continue
+        held = patient.frontier(f"capability {one['id']}", row.timeline, one["frontier"])
+        limit, check = (
+            (row.upper, "upper-beyond-capability") if one["writes"] else (row.since, "since-beyond-capability")
+        )
+        if held is not None and not limit <= held:
+            what = f"it stands at {limit}, and capability {one['id']} of {one['holder']} holds it at {held}"
+            yield Finding(check, patient.called(row.id), what)
+
+
+def _constraints(patient: Patient) -> Iterator[Finding]:
+    for edge in patient.records["hold"]:
+        output, input = (patient.collections.get(edge[end]) for end in ("output", "input"))
+        if output is None or input is None or patient.is_dropped(output.id) or patient.is_dropped(input.id):
+            continue
+        where = patient.called(output.id)
+        if not input.since <= output.since:
+            what = f"its since is {output.since}, and that of its input {patient.called(input.id)} {input.since}"
+            yield Finding("since-beyond-output", where, what)
+        if not output.upper <= input.upper:
+            what = f"its upper is {output.upper}, and that of its input {patient.called(input.id)} {input.upper}"
+            yield Finding("upper-beyond-input", where, what)
+
+
+def _oracles(patient: Patient) -> Iterator[Finding]:
+    for line in patient.records["timeline"]:
+        name, read_ts = line["name"], line["read_ts"]
+        closed = [tick["tick"] for tick in patient.records["tick"] if tick["timeline"] == name]
+        closed += [
+            row.upper.only - 1
+            for row in patient.collections.values()
+            if row.timeline == name and not row.upper.is_empty and not patient.is_written_by_capability(row.id)
+        ]
+        least = max([read_ts, *closed])
+        if read_ts < least or line["write_ts"] < read_ts:
+            what = f"it stands at {read_ts} (writes {line['write_ts']}), and {least} is closed already"
+            yield Finding("oracle-behind", f'timeline "{name}"', what, partial(_advance, patient.catalog, name, least))
+
+
+def _leases(patient: Patient) -> Iterator[Finding]:
+    now = patient.now_ms
+    repair = partial(_end_leases, patient.catalog, now)
+    for table, limit in (("timeline", LONGEST_LEAD_MS), ("writer", LONGEST_MS), ("lease", LONGEST_MS)):
+        for row in patient.records[table]:
+            until = row["until_ms"]
+            where = f'leader of timeline "{row["name"]}"' if table == "timeline" else f"{table} {row['id']}"
+            if until is not None and until > now + limit:
+                what = f"the lease of {row['holder']} ends only in {(until - now) // 60_000} minutes"
+                yield Finding("lease-in-future", where, what, repair)
+            elif table != "timeline" and until <= now - 2 * GRACE_MS:
+                yield Finding("lease-expired", where, f"it was of {row['holder']}", patient.sweep)
+
+
+def _advance(catalog: Catalog, timeline: str, least: int) -> str:
+    catalog.apply_write(timeline, least)
+    return f'the oracle of timeline "{timeline}" stands at {least}'
+
+
+def _end_leases(catalog: Catalog, now_ms: int) -> str:
+    ended = catalog.end_leases_beyond(now_ms + LONGEST_LEAD_MS, now_ms + LONGEST_MS)
+    return f"ended {ended} leases of a clock that was ahead"

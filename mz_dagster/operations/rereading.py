@@ -1,0 +1,139 @@
+"""A source whose contents are damaged, read again from the files that its bindings name.
+
+A binding says which files a source gained at a tick, with their hashes, and none is ever forgotten. So what a source
+consists of can be computed again, update by update at the times at which it came, as long as every file that it ever
+read is still there as it was. The collection keeps its id, its frontiers and its readers: one batch takes the place of
+all that should be on its list, in one transaction. What was replaced is swept; of a table whose log is damaged, the
+whole folder goes to the quarantine first.
+
+If files are missing, nothing is changed and they are named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from mz_dagster.adapter import Engine, SecondRunner
+from mz_dagster.budget import engine_of
+from mz_dagster.catalog import CollectionRow, Led, Replaced
+from mz_dagster.compute import Progress, SparkUse, quiet
+from mz_dagster.compute.step.ingest import ingested_again
+from mz_dagster.errors import Error, OperationalError, ProgrammingError
+from mz_dagster.formalism import Antichain, GlobalId
+from mz_dagster.operations.quarantine import quarantine_of
+from mz_dagster.sql.errors import UndefinedTable
+from mz_dagster.storage.append import BatchWriter
+from mz_dagster.storage.local_shards import set_aside
+from mz_dagster.storage.open_tables import open_table
+from mz_dagster.storage.shards import Shards
+from mz_dagster.storage.table_log import damaged_entries
+
+_MOST_NAMED = 10
+
+
+class NoSource(ProgrammingError):
+    """Reports an object that reads no files."""
+
+    sqlstate = "42809"
+
+
+class FilesLost(OperationalError):
+    """Reports that a source cannot be read again, since files that it read are gone or changed.
+
+    Attributes:
+        files: What became of each, by path, a sentence.
+    """
+
+    sqlstate = "58P01"
+
+    def __init__(self, name: str, files: Mapping[str, str]) -> None:
+        named = " ".join(f'"{path}": {what}' for path, what in sorted(files.items())[:_MOST_NAMED])
+        more = f" And {len(files) - _MOST_NAMED} more." if len(files) > _MOST_NAMED else ""
+        super().__init__(
+            f'source "{name}" cannot be read again: {len(files)} of its files are not there as they were read',
+            detail=f"{named}{more}",
+            hint="Put them back, byte by byte as they were, and try again. Else put the files of its batches back with "
+            '"mz-dagster doctor --from-backup FOLDER", or restore the backup.',
+        )
+        self.files = files
+
+
+@dataclass(frozen=True, slots=True)
+class Reread:
+    """Is what it took to read a source again: files, and the updates that they made."""
+
+    files: int
+    updates: int
+
+
+def reread(engine: Engine, name: str, progress: Progress = quiet) -> Reread:
+    """Reads all files again that a source ever read, and puts what they say in the place of what it consists of.
+
+    Args:
+        engine: The project.
+        name: The source's name or id.
+        progress: Receives lines that read as the story of it.
+
+    Raises:
+        UndefinedTable: Nothing bears the name.
+        NoSource: It is no source.
+        FilesLost: Files are gone or changed; nothing was done.
+        SecondRunner: Another runner leads the timeline; nothing was done.
+        OperationalError: The outside world failed; the source is as damaged as it was.
+    """
+    found = engine.catalog.resolve_name(name) or next(
+        (one for one in engine.catalog.objects() if one.id == GlobalId(name)), None
+    )
+    if found is None:
+        raise UndefinedTable.named(name, engine.definitions.names(), kind="source")
+    if found.kind != "source":
+        raise NoSource(f'"{name}" is a {found.kind} and reads no files', hint='See "mz-dagster rebuild".')
+    with engine.lead(str(found.timeline)) as lead:
+        if isinstance(lead, Led):
+            raise SecondRunner(
+                f'timeline "{found.timeline}" is led by {lead.holder}',
+                detail=f"{lead.ending(engine.clock.now_ms()).capitalize()}.",
+                hint="Wait until it has finished, and try again.",
+            )
+        row = engine.catalog.collection(found.id)
+        source = engine.definitions.source(row.id)
+        bindings = engine.catalog.bindings(row.id, 0, row.upper.only)
+        count = sum(len(one.files) for one in bindings)
+        progress(f'comparing {count} files of "{name}" with what was read')
+        if lost := source.lost(bindings):
+            raise FilesLost(name, lost)
+        if kept := _set_aside(engine, row):
+            progress(f"its log is damaged; the shard is in the quarantine: {kept}")
+        lower = Antichain.of(row.upper.lattice, 0)
+        if not lower < row.upper:
+            return Reread(0, 0)
+        progress(f"reading {count} files")
+        spark = SparkUse(engine.spark.open)
+        with (
+            engine_of(engine.project.engine, unless_chosen=True),
+            ingested_again(row, source, bindings, spark) as updates,
+            BatchWriter(engine.catalog, holder=engine.holder, ttl_ms=engine.project.lease_ms) as writer,
+        ):
+            shards: Shards[Any] = engine.shards if isinstance(updates, pa.Table) else spark.open()[1]
+            batch, stats = writer.write(shards, row, lower, row.upper, updates)
+            done = engine.catalog.replace_all(row.id, batch, stats, lead)
+        if not isinstance(done, Replaced):
+            raise OperationalError(f'"{name}" was not read again: {done}', hint="Try again; nothing has changed.")
+    return Reread(count, stats.rows)
+
+
+def _set_aside(engine: Engine, row: CollectionRow) -> str | None:
+    """Moves a shard whose log is damaged to the quarantine, since nothing can be written beside it; returns where."""
+    folder = engine.shards.path(row)
+    try:
+        open_table(folder)
+        is_damaged = bool(damaged_entries(folder))
+    except Error:
+        is_damaged = True
+    if not is_damaged or not folder.exists():
+        return None
+    return str(set_aside(folder, quarantine_of(engine.project) / "shards"))

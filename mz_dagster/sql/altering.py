@@ -1,0 +1,259 @@
+"""`ALTER TABLE`: its actions, and the definition that they make of another.
+
+Actions are applied one after the other. What is added is parsed beside what is there, so that constraints get their
+names as in `CREATE TABLE`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import pairwise
+
+from mz_dagster.plan.types import Column, RelationType
+from mz_dagster.sql.column_definitions import Columns, parse_column, parse_constraint
+from mz_dagster.sql.constraints import bind_check
+from mz_dagster.sql.cursor import Cursor, quoted
+from mz_dagster.sql.errors import (
+    DuplicateColumn,
+    InvalidSyntax,
+    InvalidTableDefinition,
+    UndefinedColumn,
+    UndefinedObject,
+    UnsupportedForm,
+    suggestion,
+)
+from mz_dagster.sql.lexer import TokenKind, tokens_of
+from mz_dagster.sql.options import Common
+from mz_dagster.sql.statements import AlterAction, AlterTable, Check, CreateTable, Name, SqlText, UniqueKey
+
+_CONSTRAINTS = "constraint|primary|unique|check|foreign|exclude"
+
+
+def parse_alter_table(cursor: Cursor, common: Common, name: Name, if_exists: bool) -> AlterTable:
+    """Moves past the actions of `ALTER TABLE name`."""
+    actions = [_action(cursor)]
+    while actions[0].kind != "rename column" and cursor.accepts_symbol(","):
+        actions.append(_action(cursor))
+    return AlterTable(*common, name, tuple(actions), if_exists)
+
+
+def _action(cursor: Cursor) -> AlterAction:
+    offset = cursor.current.start
+    if cursor.accepts("add"):
+        if cursor.sees(_CONSTRAINTS):
+            return AlterAction("add constraint", "", offset, text=cursor.text_until(_end(cursor)))
+        cursor.accepts("column")
+        missing = cursor.accepts("if", "not", "exists")
+        column = cursor.current.value
+        return AlterAction("add column", column, offset, missing, text=cursor.text_until(_end(cursor)))
+    if cursor.accepts("drop"):
+        kind = "drop constraint" if cursor.accepts("constraint") else "drop column"
+        cursor.accepts("column")
+        there = cursor.accepts("if", "exists")
+        named = cursor.identifier("a constraint" if kind == "drop constraint" else "a column")
+        cursor.accepts("cascade|restrict")
+        return AlterAction(kind, named, offset, there)  # type: ignore[arg-type]  # one of two literals
+    if cursor.accepts("rename"):
+        if cursor.sees("constraint"):
+            raise cursor.refuse("RENAME CONSTRAINT", "A constraint keeps its name.", "Drop it, and add it again.")
+        cursor.accepts("column")
+        column = cursor.identifier("a column")
+        cursor.expects("to")
+        return AlterAction("rename column", column, offset, new_name=cursor.identifier("the new name"))
+    if cursor.accepts("alter"):
+        cursor.accepts("column")
+        column = cursor.identifier("a column")
+        if cursor.accepts("set", "not", "null"):
+            return AlterAction("set not null", column, offset)
+        if cursor.accepts("drop", "not", "null"):
+            return AlterAction("drop not null", column, offset)
+        if cursor.accepts("drop", "default"):
+            return AlterAction("drop default", column, offset)
+        if cursor.accepts("set", "default"):
+            return AlterAction("set default", column, offset, text=cursor.text_until(_end(cursor)))
+        raise cursor.refuse(
+            "this form of ALTER COLUMN",
+            "A column keeps its type, and how it generates its values.",
+            "Add another column, UPDATE it from this one, drop this one and rename the other.",
+        )
+    raise cursor.refuse(
+        "this form of ALTER",
+        "Columns, defaults and constraints change, the name, and how much history is kept: SET (RETAIN HISTORY ...).",
+    )
+
+
+def _end(cursor: Cursor) -> int:
+    """Returns where the action ends: at a comma outside of parentheses."""
+    depth = 0
+    for index in range(cursor.at, len(cursor.tokens)):
+        token = cursor.tokens[index]
+        if depth == 0 and token.is_symbol(","):
+            return index
+        depth += token.is_symbol("(", "[") - token.is_symbol(")", "]")
+    return len(cursor.tokens)
+
+
+@dataclass(slots=True)
+class Altered:
+    """Is what becomes of a table's definition.
+
+    Attributes:
+        definition: Its columns, keys and checks.
+        sources: For each column the one whose values it takes over; None for one that is new.
+    """
+
+    definition: Columns
+    sources: list[str | None] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, table: str, statement: CreateTable, actions: Sequence[AlterAction]) -> Altered:
+        """Returns what actions make of a table.
+
+        Raises:
+            ProgrammingError: One names what is not there, or what is there already, or contradicts the rest.
+            UnsupportedForm: No column would be left, or a form is refused.
+        """
+        definition = Columns(table, list(statement.columns), list(statement.keys), list(statement.checks))
+        altered = cls(definition, [one.name for one in statement.columns])
+        for one in actions:
+            altered._apply(one)
+            definition.check_names()
+        return altered
+
+    @property
+    def renamed(self) -> dict[str, str]:
+        """The columns that take over the values of others, by those."""
+        names = (one.name for one in self.definition.columns)
+        return {source: name for source, name in zip(self.sources, names, strict=True) if source is not None}
+
+    def _apply(self, action: AlterAction) -> None:
+        columns, table = self.definition.columns, self.definition.table
+        match action.kind:
+            case "add column":
+                self._add(action)
+            case "add constraint":
+                cursor = _cursor(action)
+                parse_constraint(cursor, self.definition)
+                cursor.expects_end()
+            case "drop column":
+                if self._has(action):
+                    self._drop(action)
+            case "drop constraint":
+                keys = [one for one in self.definition.keys if one.name != action.column]
+                checks = [one for one in self.definition.checks if one.name != action.column]
+                if len(keys) + len(checks) == len(self.definition.keys) + len(self.definition.checks):
+                    if action.if_exists:
+                        return
+                    raise UndefinedObject(
+                        f'constraint "{action.column}" of relation "{table}" does not exist',
+                        position=action.offset + 1,
+                    )
+                self.definition.keys, self.definition.checks = keys, checks
+            case "rename column":
+                self._rename(action)
+            case "set default" | "drop default":
+                place = self._place_of_no_identity(action)
+                columns[place] = replace(columns[place], default=action.text, identity=None)
+            case "set not null":
+                place = self._place(action)
+                columns[place] = replace(columns[place], nullable=False)
+            case "drop not null":
+                place = self._place_of_no_identity(action)
+                primary = self.definition.primary_key
+                if primary is not None and action.column in primary.columns:
+                    raise InvalidTableDefinition(
+                        f'column "{action.column}" is in a primary key', position=action.offset + 1
+                    )
+                columns[place] = replace(columns[place], nullable=True)
+
+    def _add(self, action: AlterAction) -> None:
+        cursor = _cursor(action)
+        column = parse_column(cursor, self.definition)
+        cursor.expects_end()
+        if column.name in [one.name for one in self.definition.columns]:
+            if action.if_exists:
+                return
+            raise DuplicateColumn(
+                f'column "{column.name}" of relation "{self.definition.table}" already exists',
+                position=action.offset + 1,
+            )
+        self.definition.columns.append(column)
+        self.sources.append(None)
+
+    def _drop(self, action: AlterAction) -> None:
+        definition, place = self.definition, self._place(action)
+        if len(definition.columns) == 1:
+            raise UnsupportedForm(
+                "a table without columns is not supported",
+                hint="Drop the table, or add another column first.",
+                position=action.offset + 1,
+            )
+        del definition.columns[place], self.sources[place]
+        definition.keys = [one for one in definition.keys if action.column not in one.columns]
+        columns = RelationType(tuple(Column(one.name, one.type, one.nullable) for one in definition.columns))
+        definition.checks = [one for one in definition.checks if _binds(definition.table, columns, one)]
+
+    def _rename(self, action: AlterAction) -> None:
+        definition, place, new = self.definition, self._place(action), str(action.new_name)
+        if new in [one.name for one in definition.columns]:
+            raise DuplicateColumn(
+                f'column "{new}" of relation "{definition.table}" already exists', position=action.offset + 1
+            )
+        old = action.column
+        definition.columns[place] = replace(definition.columns[place], name=new)
+        definition.keys = [
+            UniqueKey(one.name, tuple(new if name == old else name for name in one.columns), one.primary)
+            for one in definition.keys
+        ]
+        definition.checks = [replace(one, predicate=_renamed(one.predicate, old, new)) for one in definition.checks]
+
+    def _has(self, action: AlterAction) -> bool:
+        return not action.if_exists or action.column in [one.name for one in self.definition.columns]
+
+    def _place(self, action: AlterAction) -> int:
+        names = [one.name for one in self.definition.columns]
+        if action.column not in names:
+            raise UndefinedColumn(
+                f'column "{action.column}" of relation "{self.definition.table}" does not exist',
+                hint=suggestion(action.column, names),
+                position=action.offset + 1,
+            )
+        return names.index(action.column)
+
+    def _place_of_no_identity(self, action: AlterAction) -> int:
+        place = self._place(action)
+        identity = self.definition.columns[place].identity
+        if identity is not None and identity.generated != "serial":
+            raise InvalidSyntax(
+                f'column "{action.column}" of relation "{self.definition.table}" is an identity column',
+                position=action.offset + 1,
+            )
+        return place
+
+
+def _cursor(action: AlterAction) -> Cursor:
+    """Returns a cursor over what an action adds, whose positions are those of the whole text."""
+    assert action.text is not None
+    source = " " * action.text.offset + action.text.text
+    tokens = tuple(one for one in tokens_of(source) if one.kind is not TokenKind.END)
+    return Cursor(source, tokens, len(source))
+
+
+def _binds(table: str, columns: RelationType, check: Check) -> bool:
+    try:
+        bind_check(table, columns, check, datetime(2000, 1, 1, tzinfo=UTC))
+    except UndefinedColumn:
+        return False
+    return True
+
+
+def _renamed(predicate: SqlText, old: str, new: str) -> SqlText:
+    """Returns a condition in which a column has another name."""
+    text, tokens = predicate.text, tokens_of(predicate.text)
+    for token, behind in reversed([*pairwise(tokens)]):
+        is_name = token.kind in (TokenKind.WORD, TokenKind.QUOTED) and token.value == old
+        if is_name and not behind.is_symbol("(", "."):
+            text = text[: token.start] + quoted(new) + text[token.end :]
+    return SqlText(text)

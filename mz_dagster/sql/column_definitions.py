@@ -1,0 +1,233 @@
+"""The parenthesis of `CREATE TABLE` and `CREATE SOURCE`: columns, keys and constraints.
+
+Names of constraints that are not given are PostgreSQL's: `t_pkey`, `t_a_b_key`, `t_a_check`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from mz_dagster.sql.cursor import Cursor
+from mz_dagster.sql.errors import DuplicateObject, InvalidSyntax, InvalidTableDefinition, UndefinedColumn, suggestion
+from mz_dagster.sql.identity import parse_identity, serial, serial_type
+from mz_dagster.sql.lexer import Token, TokenKind
+from mz_dagster.sql.statements import Check, ColumnDefinition, SqlText, UniqueKey
+from mz_dagster.sql.type_names import column_type
+
+#: Names that shards need for themselves.
+_RESERVED = ("mz_timestamp", "mz_diff", "mz_error", "mz_batch")
+_CONSTRAINTS = "constraint|not|null|unique|primary|check|references|default|generated|collate"
+_REFUSED = {
+    "references": "A row of another table could go without this one being looked at.",
+    "foreign": "A row of another table could go without this one being looked at.",
+    "exclude": "Only equality of keys is enforced.",
+    "like": "Columns are written out.",
+    "collate": "Texts are ordered by their code points.",
+}
+
+
+@dataclass(slots=True)
+class Columns:
+    """Is what a parenthesis of columns says.
+
+    Attributes:
+        table: What is created, after which constraints are named.
+        columns: In order; those of a primary key are NOT NULL.
+        keys: The primary key and what is UNIQUE.
+        checks: The conditions of CHECK.
+    """
+
+    table: str
+    columns: list[ColumnDefinition] = field(default_factory=list)
+    keys: list[UniqueKey] = field(default_factory=list)
+    checks: list[Check] = field(default_factory=list)
+
+    @property
+    def primary_key(self) -> UniqueKey | None:
+        """The primary key, if there is one."""
+        return next((one for one in self.keys if one.primary), None)
+
+    def add_key(self, columns: Sequence[str], *, primary: bool, offset: int, name: str | None) -> None:
+        """Notes that no two rows are to be equal in these columns."""
+        if primary and self.primary_key is not None:
+            raise InvalidTableDefinition("multiple primary keys are not allowed", position=offset + 1)
+        kind = "pkey" if primary else "_".join((*columns, "key"))
+        self.keys.append(UniqueKey(self._named(name, kind, offset), tuple(columns), primary, offset))
+
+    def add_check(self, predicate: SqlText, *, column: str | None, offset: int, name: str | None) -> None:
+        """Notes that no row is to make this condition false."""
+        kind = "check" if column is None else f"{column}_check"
+        self.checks.append(Check(self._named(name, kind, offset), predicate))
+
+    def _named(self, name: str | None, kind: str, offset: int) -> str:
+        taken = {one.name for one in self.keys} | {one.name for one in self.checks}
+        if name is not None:
+            if name in taken:
+                raise DuplicateObject(
+                    f'constraint "{name}" for relation "{self.table}" already exists', position=offset + 1
+                )
+            return name
+        found = base = f"{self.table}_{kind}"
+        number = 0
+        while found in taken:
+            number += 1
+            found = f"{base}{number}"
+        return found
+
+    def check_names(self) -> None:
+        """Refuses keys over columns that are not there, and makes those of the primary key NOT NULL."""
+        names = [one.name for one in self.columns]
+        for key in self.keys:
+            for name in key.columns:
+                if name not in names:
+                    raise UndefinedColumn(
+                        f'column "{name}" named in key does not exist',
+                        hint=suggestion(name, names),
+                        position=key.offset + 1,
+                    )
+            if len(set(key.columns)) != len(key.columns):
+                kind = "primary key" if key.primary else "unique"
+                raise InvalidTableDefinition(f"a column appears twice in {kind} constraint", position=key.offset + 1)
+        primary = self.primary_key.columns if self.primary_key is not None else ()
+        self.columns = [replace(one, nullable=one.nullable and one.name not in primary) for one in self.columns]
+
+
+def parse_columns(cursor: Cursor, table: str, *, only_keys: bool = False) -> Columns:
+    """Moves past `(column type [constraint ...], ..., [constraint ...])`.
+
+    Args:
+        cursor: At the opening parenthesis.
+        table: What is created.
+        only_keys: Whether constraints but NOT NULL and PRIMARY KEY are refused, as of what others write.
+
+    Raises:
+        InvalidTableDefinition: A column is named twice or bears a reserved name, or a key is not one.
+        UnsupportedForm: A constraint that is not enforced.
+    """
+    cursor.expects_symbol("(")
+    found = Columns(table)
+    while True:
+        token = cursor.current
+        if cursor.sees("constraint|primary|unique|check|foreign|exclude|like"):
+            parse_constraint(cursor, found, only_keys=only_keys)
+        else:
+            column = parse_column(cursor, found, only_keys=only_keys)
+            if any(other.name == column.name for other in found.columns):
+                raise InvalidTableDefinition(
+                    f'column "{column.name}" specified more than once', position=token.start + 1
+                )
+            found.columns.append(column)
+        if cursor.accepts_symbol(")"):
+            break
+        cursor.expects_symbol(",")
+    found.check_names()
+    return found
+
+
+def parse_constraint(cursor: Cursor, found: Columns, *, only_keys: bool = False) -> None:
+    """Moves past a constraint of the table."""
+    first = cursor.current
+    name = cursor.identifier("the constraint's name") if cursor.accepts("constraint") else None
+    token = cursor.current
+    if only_keys and (name is not None or not token.is_word("primary")):
+        raise cursor.refuse(f"{first.value.upper()} in a definition", "It could not be enforced.", token=first)
+    if cursor.accepts("primary", "key"):
+        found.add_key(cursor.names_in_parentheses(), primary=True, offset=token.start, name=name)
+    elif cursor.accepts("unique"):
+        _check_nulls(cursor)
+        found.add_key(cursor.names_in_parentheses(), primary=False, offset=token.start, name=name)
+    elif cursor.accepts("check"):
+        found.add_check(cursor.parenthesized(), column=None, offset=token.start, name=name)
+    elif token.value in _REFUSED and token.kind is TokenKind.WORD:
+        raise cursor.refuse(f"{token.value.upper()} in a definition", _REFUSED[token.value])
+    else:
+        raise cursor.unexpected("PRIMARY KEY, UNIQUE or CHECK")
+
+
+def parse_column(cursor: Cursor, found: Columns, *, only_keys: bool = False) -> ColumnDefinition:
+    """Moves past a column and its constraints, which are noted beside the others; the column is not."""
+    offset = cursor.current.start
+    name = cursor.identifier("a column")
+    if name in _RESERVED:
+        raise InvalidTableDefinition(
+            f'column name "{name}" is reserved',
+            detail="Shards keep times, diffs and errors of updates under such names.",
+            position=offset + 1,
+        )
+    says_null: Token | None = None
+    start = cursor.current
+    generates = serial_type(cursor)
+    if generates is not None and only_keys:
+        raise cursor.refuse(f"{start.value.upper()} in a definition", "It could not be enforced.", token=start)
+    if generates is None:
+        column = ColumnDefinition(name, column_type(cursor), True, offset)
+    else:
+        column = ColumnDefinition(name, generates, False, offset, identity=serial(generates))
+    while True:
+        first = cursor.current
+        called = cursor.identifier("the constraint's name") if cursor.accepts("constraint") else None
+        token = cursor.current
+        if cursor.accepts("not", "null"):
+            column = replace(column, nullable=False)
+        elif cursor.accepts("null"):
+            says_null = token
+        elif cursor.accepts("primary", "key"):
+            found.add_key((name,), primary=True, offset=token.start, name=called)
+        elif only_keys and cursor.sees("default|unique|check|references|generated|collate|constraint"):
+            raise cursor.refuse(f"{first.value.upper()} in a definition", "It could not be enforced.", token=first)
+        elif cursor.accepts("unique"):
+            _check_nulls(cursor)
+            found.add_key((name,), primary=False, offset=token.start, name=called)
+        elif cursor.accepts("check"):
+            found.add_check(cursor.parenthesized(), column=name, offset=token.start, name=called)
+        elif cursor.accepts("default"):
+            if column.default is not None or (column.identity is not None and column.identity.generated == "serial"):
+                raise InvalidSyntax(
+                    f'multiple default values specified for column "{name}" of table "{found.table}"',
+                    position=token.start + 1,
+                )
+            column = replace(column, default=_default(cursor))
+        elif cursor.accepts("generated"):
+            identity = parse_identity(cursor, column.type)
+            if column.identity is not None:
+                both = "both default and identity" if column.identity.generated == "serial" else "multiple identity"
+                what = "specified" if both.startswith("both") else "specifications"
+                raise InvalidSyntax(
+                    f'{both} {what} for column "{name}" of table "{found.table}"', position=token.start + 1
+                )
+            column = replace(column, nullable=False, identity=identity)
+        elif token.value in _REFUSED and token.kind is TokenKind.WORD:
+            raise cursor.refuse(f"{token.value.upper()} in a definition", _REFUSED[token.value])
+        elif called is not None:
+            raise cursor.unexpected("a constraint")
+        else:
+            break
+    if says_null is not None and not column.nullable:
+        raise InvalidSyntax(
+            f'conflicting NULL/NOT NULL declarations for column "{name}" of table "{found.table}"',
+            position=says_null.start + 1,
+        )
+    if column.default is not None and column.identity is not None:
+        raise InvalidSyntax(
+            f'both default and identity specified for column "{name}" of table "{found.table}"', position=offset + 1
+        )
+    return column
+
+
+def _check_nulls(cursor: Cursor) -> None:
+    if cursor.sees("nulls", "not", "distinct"):
+        raise cursor.refuse("NULLS NOT DISTINCT", "Rows with a NULL in a key are all different.")
+    cursor.accepts("nulls", "distinct")
+
+
+def _default(cursor: Cursor) -> SqlText:
+    """Moves past the expression of a DEFAULT: up to a comma, the parenthesis' end, or a further constraint."""
+    stop, depth = cursor.at, 0
+    while stop < len(cursor.tokens):
+        token = cursor.tokens[stop]
+        if depth == 0 and (token.is_symbol(",", ")") or (stop > cursor.at and token.is_word(*_CONSTRAINTS.split("|")))):
+            break
+        depth += token.is_symbol("(", "[") - token.is_symbol(")", "]")
+        stop += 1
+    return cursor.text_until(stop)

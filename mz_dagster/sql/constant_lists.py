@@ -1,0 +1,143 @@
+"""Binds `x IN (list)` for a long list of plain literals, which the lexer keeps as one token.
+
+What it means is what `IN` means of the literals one by one, common type and errors included; where that is no look into
+a set (`plan/membership.py`), or there is an error to be told, they become nodes of the tree after all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlglot import exp
+
+from mz_dagster.plan.functions import (
+    CastContext,
+    Failure,
+    Unknown,
+    cast,
+    common_type,
+    literal_of,
+    numeric_literal,
+)
+from mz_dagster.plan.functions.evaluation import is_evaluable, value_of
+from mz_dagster.plan.functions.membership import among
+from mz_dagster.plan.membership import compared
+from mz_dagster.plan.scalar import Literal, Scalar
+from mz_dagster.plan.types import INT4, INT8, Kind, ScalarType
+from mz_dagster.sql.binding import Bound
+from mz_dagster.sql.body_parser import Body
+from mz_dagster.sql.lexer import constant_spans, constants_of
+from mz_dagster.sql.parameters import negated_literal
+
+_INTEGERS = (Kind.INT2, Kind.INT4, Kind.INT8)
+
+
+def constant_nodes(body: Body, node: exp.RawString) -> list[exp.Expr]:
+    """Returns a list's literals as nodes, as if they had been parsed one by one."""
+    span = body.span(node)
+    assert span is not None
+    text = body.text.text[span[0] : span[1]]
+    return [_node(text[start:end], span[0] + start, span[0] + end) for start, end in constant_spans(text)]
+
+
+def _node(text: str, start: int, end: int) -> exp.Expr:
+    found: exp.Expr
+    if text[0] == "'":
+        found = exp.Literal.string(_quoted(text))
+    elif text[0] in "nN":
+        found = exp.Null()
+    elif text[0] == "-":
+        found = exp.Neg(this=_node(text[1:], start + 1, end))
+    else:
+        found = exp.Literal.number(text)
+    found.meta["span"] = (start, end)
+    return found
+
+
+def bind_among(left: Bound, node: exp.RawString, equal: Callable[[Literal], Scalar]) -> Scalar | None:
+    """Returns whether `left` is among the constants of a list, None if they are to be bound one by one.
+
+    Args:
+        left: Is looked for.
+        node: Is the list.
+        equal: Returns what `left = literal` is.
+    """
+    if isinstance(left, Unknown):
+        return None
+    by_type = _by_type(constants_of(node.this))
+    if by_type is None:
+        return None
+    numbers, unknowns = by_type
+    shared = common_type([left.type, *numbers, *unknowns], "IN")
+    if isinstance(shared, Failure):
+        if left.type.kind is not Kind.CHAR or numbers:
+            return None
+        # Such a value is compared with literals as with strings of its own kind and of any length.
+        shared = replace(left.type, length=0)
+    values: list[Any] = []
+    for type_, some in numbers.items():
+        converted = _converted(some, type_, shared)
+        if converted is None:
+            return None
+        values += converted
+    for unknown in unknowns:
+        literal = literal_of(unknown.text, shared, rounds=False)
+        if isinstance(literal, Failure):
+            return None
+        values.append(literal.value)
+    present = next((one for one in values if one is not None), None)
+    if present is None:
+        return None
+    found = compared(equal(Literal(present, shared)))
+    # What is compared as text is stored as the text that it is.
+    if found is None or found[1].type.kind is not shared.kind or found[1].type.scale != shared.scale:
+        return None
+    return among(found[0], values, like=found[1])
+
+
+def _by_type(texts: Sequence[str]) -> tuple[dict[ScalarType, list[Any]], list[Unknown]] | None:
+    """Returns the numbers by their types, and what has none of its own; None if a number is an error."""
+    numbers: dict[ScalarType, list[Any]] = {}
+    unknowns: list[Unknown] = []
+    for text in dict.fromkeys(texts):
+        if text[0] == "'":
+            unknowns.append(Unknown(_quoted(text)))
+        elif text[0] in "nN":
+            unknowns.append(Unknown(None))
+        else:
+            found = _number(text)
+            if found is None:
+                return None
+            numbers.setdefault(found[0], []).append(found[1])
+    return numbers, unknowns
+
+
+def _number(text: str) -> tuple[ScalarType, Any] | None:
+    if len(text) < 19 and text.lstrip("-").isdecimal():
+        value = int(text)
+        return INT4 if -(2**31) <= value < 2**31 else INT8, value
+    literal = numeric_literal(text.lstrip("-"))
+    if isinstance(literal, Failure):
+        return None
+    if text[0] == "-":
+        literal = negated_literal(literal)
+    return literal.type, literal.value
+
+
+def _quoted(text: str) -> str:
+    return text[1:-1].replace("''", "'")
+
+
+def _converted(values: list[Any], type_: ScalarType, shared: ScalarType) -> list[Any] | None:
+    """Returns numbers in the type that all have in common, None where a cast to it is nothing that is known here."""
+    if type_ == shared or (type_.kind in _INTEGERS and shared.kind in _INTEGERS):
+        return values
+    found = cast(type_, shared, CastContext.IMPLICIT)
+    if isinstance(found, Failure):
+        return None
+    casts = [found.apply(Literal(one, type_)) for one in values]
+    if not is_evaluable(casts[0]):
+        return None
+    return [value_of(one) for one in casts]

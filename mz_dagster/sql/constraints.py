@@ -1,0 +1,189 @@
+"""What a table's definition demands of its rows, bound: defaults, CHECK conditions, keys.
+
+Keys are looked up by `=`, as PostgreSQL does: a row with a NULL in a key equals none, and `0.0` is `-0.0`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sqlglot import exp
+
+from mz_dagster.formalism import GlobalId
+from mz_dagster.plan.functions import CastContext, Failure, Unknown, cast, type_name
+from mz_dagster.plan.relation import Constant, Filter, Relation
+from mz_dagster.plan.resolver import Item, Resolver
+from mz_dagster.plan.scalar import Call, Literal, Scalar, Value
+from mz_dagster.plan.types import BOOL, INT8, Column, RelationType
+from mz_dagster.sql.binder import NO_NAMES, BoundQuery, bind_query
+from mz_dagster.sql.binding import Binding
+from mz_dagster.sql.body_parser import Body, parse_scalar
+from mz_dagster.sql.cursor import quoted
+from mz_dagster.sql.errors import DatatypeMismatch, UnsupportedForm
+from mz_dagster.sql.expression_binder import ExpressionBinder
+from mz_dagster.sql.expressions import Expressions
+from mz_dagster.sql.scope import Scope
+from mz_dagster.sql.statements import Check, CreateTable, Identity, SqlText, UniqueKey
+
+#: What the number of a written row among all that are written is called; nobody can write it by chance.
+ORDINAL = "number of the row"
+
+
+@dataclass(frozen=True, slots=True)
+class TableConstraints:
+    """Is what a table's definition demands of its rows, beside types and NOT NULL.
+
+    Attributes:
+        defaults: By column.
+        keys: The columns in which no two rows are equal.
+        checks: The conditions that no row makes false.
+        identities: How columns generate their values, by column.
+    """
+
+    defaults: Mapping[str, SqlText]
+    keys: tuple[UniqueKey, ...]
+    checks: tuple[Check, ...]
+    identities: Mapping[str, Identity]
+
+    @classmethod
+    def of(cls, statement: CreateTable) -> TableConstraints:
+        """Returns those of a table."""
+        defaults = {one.name: one.default for one in statement.columns if one.default is not None}
+        identities = {one.name: one.identity for one in statement.columns if one.identity is not None}
+        return cls(defaults, statement.keys, statement.checks, identities)
+
+    def __bool__(self) -> bool:
+        return bool(self.keys or self.checks)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenRows:
+    """Resolves one name that nobody can write by chance to given rows, all others as before."""
+
+    resolver: Resolver
+    item: Item
+    name = "rows written"
+
+    @classmethod
+    def of(cls, resolver: Resolver, columns: RelationType, rows: Sequence[Sequence[Value]] = ()) -> WrittenRows:
+        """Returns the resolver of rows of a table's columns."""
+        constant = Constant(literal_rows(rows, columns.columns), RelationType(columns.columns))
+        return cls(resolver, Item(GlobalId(cls.name), cls.name, "view", constant.relation_type, None, constant))
+
+    def resolve(self, name: tuple[str, ...]) -> Item | None:
+        """Returns what a name stands for."""
+        return self.item if name == (self.name,) else self.resolver.resolve(name)
+
+    def names(self) -> tuple[str, ...]:
+        """Returns the names that somebody may have meant."""
+        return self.resolver.names()
+
+
+def literal_rows(rows: Sequence[Sequence[Value]], columns: Sequence[Column]) -> tuple[tuple[Literal, ...], ...]:
+    """Returns rows of values as those of a constant relation."""
+    return tuple(
+        tuple(
+            Literal(tuple(cell) if isinstance(cell, list) else cell, one.type)
+            for cell, one in zip(row, columns, strict=True)
+        )
+        for row in rows
+    )
+
+
+def check_definition(statement: CreateTable) -> None:
+    """Refuses defaults and conditions that could not be evaluated of a row alone.
+
+    Raises:
+        ProgrammingError: One does not bind, or is of another type.
+        UnsupportedForm: One has a subquery.
+    """
+    some_time = datetime(2000, 1, 1, tzinfo=UTC)
+    columns = RelationType(tuple(Column(one.name, one.type, one.nullable) for one in statement.columns))
+    for column, one in zip(columns.columns, statement.columns, strict=True):
+        if one.default is not None:
+            bind_default(column, one.default, some_time)
+    for check in statement.checks:
+        bind_check(statement.name.last, columns, check, some_time)
+
+
+def bind_default(column: Column, default: SqlText, clock: datetime | None) -> Scalar:
+    """Returns the value of a column's DEFAULT, cast as an assignment casts it."""
+    body = _parsed(default, "DEFAULT expression")
+    return assigned(Expressions(Binding(NO_NAMES, (), clock), body, Scope(), "DEFAULT"), body.root, column)
+
+
+def bind_check(table: str, columns: RelationType, check: Check, clock: datetime | None) -> Scalar:
+    """Returns a CHECK's condition over the columns of its table."""
+    body = _parsed(check.predicate, "check constraint")
+    scope = Scope.of(table, columns)
+    return Expressions(Binding(NO_NAMES, (), clock), body, scope, "CHECK").boolean(body.root, "CHECK")
+
+
+def _parsed(text: SqlText, what: str) -> Body:
+    body = parse_scalar(text)
+    query = body.root.find(exp.Query)
+    if query is not None:
+        raise UnsupportedForm(f"cannot use subquery in {what}", position=body.position(query))
+    return body
+
+
+def assigned(expressions: ExpressionBinder, node: exp.Expr, column: Column) -> Scalar:
+    """Returns the value that an expression assigns to a column.
+
+    Raises:
+        DatatypeMismatch: It is of a type that does not become the column's by itself.
+    """
+    bound = expressions.bind(node)
+    if isinstance(bound, Unknown):
+        return expressions.literal(bound, column.type, node, assigned=True)
+    found = cast(bound.type, column.type, CastContext.ASSIGNMENT)
+    if isinstance(found, Failure):
+        raise DatatypeMismatch(
+            f'column "{column.name}" is of type {type_name(column.type)} '
+            f"but expression is of type {type_name(bound.type)}",
+            hint="You will need to rewrite or cast the expression.",
+            position=expressions.body.position(node),
+        )
+    return found.apply(bound)
+
+
+def bind_present(
+    key: UniqueKey, table: str, columns: RelationType, rows: Sequence[Sequence[Value]], resolver: Resolver
+) -> BoundQuery:
+    """Returns the query for the rows of a table that are equal to given ones in a key.
+
+    Its columns are the number of the given row, then the table's own.
+    """
+    query = (
+        f"SELECT n.{quoted(ORDINAL)}, o.* FROM {quoted(WrittenRows.name)} AS n JOIN {quoted(table)} AS o ON "
+        + " AND ".join(f"n.{quoted(one)} = o.{quoted(one)}" for one in key.columns)
+    )
+    return _over_numbered(query, columns, rows, resolver)
+
+
+def bind_equal(
+    key: UniqueKey, columns: RelationType, rows: Sequence[Sequence[Value]], resolver: Resolver
+) -> BoundQuery:
+    """Returns the query for which of given rows are equal in a key: the number of the later, and of the earlier."""
+    number, written = quoted(ORDINAL), quoted(WrittenRows.name)
+    query = (
+        f"SELECT a.{number}, b.{number} FROM {written} AS a JOIN {written} AS b ON a.{number} > b.{number} AND "
+        + " AND ".join(f"a.{quoted(one)} = b.{quoted(one)}" for one in key.columns)
+    )
+    return _over_numbered(query, columns, rows, resolver)
+
+
+def _over_numbered(
+    query: str, columns: RelationType, rows: Sequence[Sequence[Value]], resolver: Resolver
+) -> BoundQuery:
+    numbered = RelationType((*columns.columns, Column(ORDINAL, INT8, False)))
+    written = WrittenRows.of(resolver, numbered, [(*row, number) for number, row in enumerate(rows)])
+    return bind_query(SqlText(query), written)
+
+
+def violations(predicate: Scalar, columns: RelationType, rows: Sequence[Sequence[Value]]) -> Relation:
+    """Returns the plan of those of given rows that make a condition false."""
+    constant = Constant(literal_rows(rows, columns.columns), RelationType(columns.columns))
+    return Filter(constant, (Call("not", (predicate,), BOOL),))

@@ -1,0 +1,103 @@
+"""The text of a table's definition: what the catalog stores of a table whose statement is not its definition.
+
+`CREATE TABLE AS` takes its columns from a query, and `ALTER TABLE` leaves others than were written. What parses from
+the text is what it was made of; expressions stand in it as their user wrote them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from mz_dagster.plan.types import Kind, ScalarType
+from mz_dagster.sql.cursor import quoted
+from mz_dagster.sql.identity import identity_text, serial_text
+from mz_dagster.sql.statement_parser import parse
+from mz_dagster.sql.statements import Check, ColumnDefinition, CreateTable, UniqueKey
+
+
+def type_text(type_: ScalarType) -> str:
+    """Returns a type as a column's definition names it.
+
+    Example:
+        >>> type_text(ScalarType(Kind.CHAR)), type_text(ScalarType(Kind.NUMERIC, 2))
+        ('bpchar', 'numeric(38,2)')
+    """
+    if type_.element is not None:
+        return f"{type_text(type_.element)}[]"
+    return "bpchar" if type_.kind is Kind.CHAR and not type_.length else str(type_)
+
+
+def table_text(
+    name: str,
+    columns: Sequence[ColumnDefinition],
+    *,
+    keys: Sequence[UniqueKey] = (),
+    checks: Sequence[Check] = (),
+    timeline: str | None = None,
+    retain_history_ms: int | None = None,
+) -> str:
+    """Returns the `CREATE TABLE` statement that says all that.
+
+    Args:
+        name: The table's name.
+        columns: Its columns.
+        keys: Its keys, under their names.
+        checks: Its conditions, under their names.
+        timeline: The timeline that it names, if any.
+        retain_history_ms: The history that it keeps, if it says so.
+    """
+    parts = [*map(_column, columns), *map(_key, keys), *map(_check, checks)]
+    text = f"CREATE TABLE {quoted(name)} (\n    " + ",\n    ".join(parts) + "\n)"
+    if timeline is not None:
+        text += f" IN TIMELINE {quoted(timeline)}"
+    if retain_history_ms is not None:
+        text += f" WITH (RETAIN HISTORY = FOR '{retain_history_ms} ms')"
+    return text
+
+
+def same_table(one: str, other: str) -> bool:
+    """Returns whether two definitions of tables say the same, whatever words and constraints of columns they say it by.
+
+    Example:
+        >>> same_table("CREATE TABLE t (a int PRIMARY KEY)", "CREATE TABLE t (a integer, PRIMARY KEY (a))")
+        True
+    """
+    return _normal(one) == _normal(other)
+
+
+def _normal(text: str) -> str:
+    (table,) = parse(text)
+    assert isinstance(table, CreateTable)
+    return table_text(
+        table.name.last,
+        table.columns,
+        keys=sorted(table.keys, key=lambda one: one.name),
+        checks=sorted(table.checks, key=lambda one: one.name),
+        timeline=table.timeline,
+        retain_history_ms=table.retain_history_ms,
+    )
+
+
+def _column(column: ColumnDefinition) -> str:
+    return " ".join(_column_parts(column))
+
+
+def _column_parts(column: ColumnDefinition) -> Iterator[str]:
+    identity = column.identity
+    is_serial = identity is not None and identity.generated == "serial"
+    yield f"{quoted(column.name)} {serial_text(column.type) if is_serial else type_text(column.type)}"
+    if identity is not None and not is_serial:
+        yield identity_text(identity)
+    if column.default is not None:
+        yield f"DEFAULT {column.default.text}"
+    if not column.nullable:
+        yield "NOT NULL"
+
+
+def _key(key: UniqueKey) -> str:
+    kind = "PRIMARY KEY" if key.primary else "UNIQUE"
+    return f"CONSTRAINT {quoted(key.name)} {kind} ({', '.join(map(quoted, key.columns))})"
+
+
+def _check(check: Check) -> str:
+    return f"CONSTRAINT {quoted(check.name)} CHECK ({check.predicate.text})"

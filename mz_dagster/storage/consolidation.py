@@ -1,0 +1,97 @@
+"""Sums of equal updates in process: `consolidate` over update frames.
+
+Equality is by what is stored: text by bytes, floats by bits but for NaN, of which there is one, nested values by their
+text. Sums are exact, or `MultiplicityOverflow`.
+
+Memory: twice the frame.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mz_dagster.storage.shards import DIFF, TIME, MultiplicityOverflow
+
+_FIRST_TIME = -(2**63)
+"""No time is before it."""
+
+
+def summed(frame: pa.Table) -> pa.Table:
+    """Returns an update frame with equal updates summed and without those of diff 0; equality is `consolidate`'s.
+
+    Example:
+        >>> from mz_dagster.plan.types import INT4, Column
+        >>> from mz_dagster.storage.arrow_schema import update_table
+        >>> frame = update_table([Column("a", INT4)], [((1,), 5, 1), ((2,), 5, 1), ((1,), 5, -1)])
+        >>> summed(frame).to_pylist()
+        [{'a': 2, 'mz_timestamp': 5, 'mz_diff': 1, 'mz_error': None}]
+    """
+    return consolidated(frame, _FIRST_TIME, only_before=True)
+
+
+def consolidated(frame: pa.Table, time: int, *, only_before: bool = False) -> pa.Table:
+    """Returns a frame with equal `(data, time, error)` summed once times are `time`, or at least `time`; no zeros."""
+    times = frame.column(TIME)
+    moved = pc.max_element_wise(times, pa.scalar(time, pa.int64())) if only_before else pa.array([time] * len(times))
+    frame = frame.set_column(frame.schema.get_field_index(TIME), frame.schema.field(TIME), moved.cast(pa.int64()))
+    keys: list[str] = [name for name in frame.schema.names if name != DIFF]
+    # Group by bits, because Arrow's grouping is free to take 0.0 and -0.0 for one; but let all NaN be one.
+    bits = frame
+    nested: dict[str, list[Any]] = {}
+    for position, field in enumerate(frame.schema):
+        if pa.types.is_nested(field.type):  # which Arrow does not group by
+            numbers, nested[field.name] = _numbered(frame.column(position).to_pylist())
+            bits = bits.set_column(position, field.name, pa.array(numbers, pa.int64()))
+        if pa.types.is_floating(field.type):
+            column = frame.column(position)
+            nan = pa.scalar(float("nan"), field.type)
+            column = pc.if_else(pc.fill_null(pc.is_nan(column), False), nan, column)
+            integer = pa.int32() if field.type.bit_width == 32 else pa.int64()
+            views = [chunk.view(integer) for chunk in column.chunks]
+            bits = bits.set_column(position, field.name, pa.chunked_array(views, integer))
+    diffs = frame.column(DIFF)
+    if _may_overflow(diffs):  # Arrow's sum of integers wraps; the cast of a decimal's back to one does not
+        wide = diffs.cast(pa.decimal128(19, 0)).cast(pa.decimal128(38, 0))
+        bits = bits.set_column(frame.schema.get_field_index(DIFF), DIFF, wide)
+    grouped = bits.group_by(keys, use_threads=False).aggregate([(DIFF, "sum")])
+    grouped = grouped.rename_columns([DIFF if name == f"{DIFF}_sum" else name for name in grouped.column_names])
+    grouped = grouped.filter(pc.not_equal(grouped.column(DIFF), 0)).select(frame.schema.names)
+    try:
+        columns = [
+            pa.chunked_array([chunk.view(field.type) for chunk in column.chunks], field.type)
+            if pa.types.is_floating(field.type)
+            else pa.array([nested[field.name][n] for n in column.to_pylist()], field.type)
+            if field.name in nested
+            else column.cast(field.type)
+            for field, column in zip(frame.schema, grouped.columns, strict=True)
+        ]
+    except pa.ArrowInvalid as error:
+        raise MultiplicityOverflow(
+            "a row's multiplicity is out of range",
+            detail=f"{error}.",
+            hint="Delete some of its copies, a part at a time.",
+        ) from error
+    return pa.Table.from_arrays(columns, schema=frame.schema)
+
+
+def _numbered(values: list[Any]) -> tuple[list[int], list[Any]]:
+    """Returns a number for each value, equal where they have one text, and the value of each number."""
+    numbers: dict[str, int] = {}
+    kinds: list[Any] = []
+    result: list[int] = []
+    for value in values:
+        text = repr(value)
+        if text not in numbers:
+            numbers[text] = len(kinds)
+            kinds.append(value)
+        result.append(numbers[text])
+    return result, kinds
+
+
+def _may_overflow(diffs: pa.ChunkedArray) -> bool:
+    """Returns whether some of the diffs could sum to more than fits."""
+    bounds = pc.min_max(diffs).as_py()
+    return bool(len(diffs) * max(abs(bounds["min"] or 0), abs(bounds["max"] or 0)) >= 2**63)

@@ -1,0 +1,125 @@
+"""Columns of data files that are read again and again: decoded, in memory, from one step to the next.
+
+A step looks up few rows in what it has written since long ago, and in what the last step wrote. In a process that goes
+on, a session's or the continuous job's, the same files are read at each step; to decode them is most of what a lookup
+costs. So the columns that are asked for of a file for the second time are kept, as those of what this process writes
+are from the first, up to so many bytes in all; what was least lately read is forgotten first.
+
+Invariant: what is kept is what the file holds. A file is written once and known by its hash, which the batch list
+names; so an entry is found only by a reader whose list has that very file, and is never advanced or put right: a step's
+own updates are a file of their own. Whether the file is still there, and still the one that was written, is looked at
+by who asks, as for one that is read.
+
+Memory: up to the limit, and while a file is decoded, its columns.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from mz_dagster.budget import budget
+
+#: A file that would take more than this part of the limit is not kept: it would drive out all others.
+_PART = 4
+#: Of how many files it is known that they were asked for once.
+_MOST_SEEN = 4_096
+
+
+class HotFile(NamedTuple):
+    """Names a data file: the shard that it is in, its path there, and the hash of its content."""
+
+    shard: str
+    path: str
+    hash: str
+
+
+class HotFiles:
+    """Keeps columns of data files. Safe for use from several threads.
+
+    Args:
+        most: How many bytes are kept at most; by default those that the budget says.
+    """
+
+    def __init__(self, most: int | None = None) -> None:
+        self._limit = most
+        self._lock = threading.Lock()
+        #: Columns by file, those least lately read first.
+        self._kept: dict[HotFile, dict[str, pa.ChunkedArray]] = {}
+        self._seen: dict[HotFile, None] = {}
+        self._bytes = 0
+
+    @property
+    def bytes(self) -> int:
+        """How many are kept."""
+        return self._bytes
+
+    def keep(self, file: HotFile, stored: pa.Table) -> None:
+        """Keeps a file that this process has just written, in the form in which it is stored."""
+        self._put(file, dict(zip(stored.column_names, stored.columns, strict=True)))
+
+    def columns(
+        self, file: HotFile, rows: int, names: Sequence[str], read: Callable[[Sequence[str]], pa.Table]
+    ) -> pa.Table | None:
+        """Returns columns of a file; None if it is asked for the first time, or too large to be kept.
+
+        Args:
+            file: The file.
+            rows: How many it has.
+            names: Of the columns, as they are stored.
+            read: Returns those of its columns that are not kept.
+        """
+        with self._lock:
+            kept = self._kept.pop(file, None)
+            if kept is not None:
+                self._kept[file] = kept
+            elif file not in self._seen:
+                self._seen[file] = None
+                while len(self._seen) > _MOST_SEEN:
+                    del self._seen[next(iter(self._seen))]
+                return None
+            found = dict(kept or {})
+        missing = [name for name in names if name not in found]
+        if missing:
+            if not self._fits(8 * rows * len({*found, *missing})):
+                return None
+            table = read(missing)
+            found |= dict(zip(table.column_names, table.columns, strict=True))
+            self._put(file, found)
+        return pa.table({name: found[name] for name in names})
+
+    def forget(self, shard: str, folders: Collection[str]) -> None:
+        """Forgets the files in some folders of a shard."""
+        with self._lock:
+            for file in [one for one in self._kept if one.shard == shard and one.path.split("/", 1)[0] in folders]:
+                self._drop(file)
+
+    def _put(self, file: HotFile, columns: dict[str, pa.ChunkedArray]) -> None:
+        if not self._fits(_size(columns)):
+            return
+        with self._lock:
+            # Another thread may have read other columns of it meanwhile.
+            columns = self._drop(file) | columns
+            self._kept[file] = columns
+            self._bytes += _size(columns)
+            while self._bytes > self._most and self._kept:
+                self._drop(next(iter(self._kept)))
+
+    def _drop(self, file: HotFile) -> dict[str, pa.ChunkedArray]:
+        columns = self._kept.pop(file, {})
+        self._bytes -= _size(columns)
+        return columns
+
+    def _fits(self, size: int) -> bool:
+        return size * _PART <= self._most
+
+    @property
+    def _most(self) -> int:
+        return budget().hot_bytes if self._limit is None else self._limit
+
+
+def _size(columns: dict[str, pa.ChunkedArray]) -> int:
+    return sum(one.nbytes for one in columns.values())

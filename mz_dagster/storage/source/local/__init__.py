@@ -1,0 +1,11 @@
+"""Files of a source read in this process, without Spark: for what is too little to have a JVM started for it.
+
+The same records as `source.record` has Spark make, bit for bit: both read the same formats by the same rules, which the
+modules for Spark state, and a conformance suite holds one against the other.
+
+Files: `cells` the seam, rows of undecoded cells with their places; `json_lines`, `csv_lines` and `parquet_rows` yield
+them; `decode` and `convert` type them; `record` assembles the records. Each is named as its counterpart.
+
+A file is read once: what is decoded are the bytes whose hash was compared. Memory: the bytes of a file and one portion
+of cells, beside the records.
+"""

@@ -1,0 +1,81 @@
+"""The seam between the formats and the records, in this process: portions of rows of undecoded cells.
+
+What `source.cells` says of the columns of a frame is said here of the fields of `Cells`. What few rows have, a fault or
+a deletion, is by the row's position in the portion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+#: How many lines a portion has at most.
+PORTION_ROWS = 65_536
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cells:
+    """Is some rows of one file, in their order.
+
+    Attributes:
+        numbers: Of the lines or rows in the file, from 1.
+        columns: For each declared column its cells: texts, or values of a physical type (Parquet).
+        malformed: Why rows cannot be read as a whole.
+        value_malformed: Why their values cannot be read although their keys can.
+        null_keys: The rows whose key is null as a whole.
+        deleted: The rows whose value is null as a whole.
+        faults: For each declared column why cells hold nothing that can be stored; may be shorter than `columns`.
+    """
+
+    numbers: Sequence[int]
+    columns: Sequence[pa.Array]
+    malformed: Mapping[int, str] = field(default_factory=dict)
+    value_malformed: Mapping[int, str] = field(default_factory=dict)
+    null_keys: Collection[int] = frozenset()
+    deleted: Collection[int] = frozenset()
+    faults: Sequence[Mapping[int, str]] = ()
+
+
+def text_lines(content: bytes) -> Iterator[tuple[int, str | None]]:
+    """Yields the lines of a file with their numbers, from 1; None for one that is no text.
+
+    A line ends with a line feed, or with a carriage return and a line feed; the last one may end without.
+    """
+    content = content.removeprefix(_BYTE_ORDER_MARK).removesuffix(b"\n")
+    if not content:
+        return
+    try:
+        whole: str | None = None if b"\0" in content else content.decode()
+    except UnicodeDecodeError:
+        whole = None
+    if whole is not None:
+        for number, line in enumerate(whole.split("\n"), 1):
+            yield number, line.removesuffix("\r")
+        return
+    for number, raw in enumerate(content.split(b"\n"), 1):
+        try:
+            text = None if b"\0" in raw else raw.decode()
+        except UnicodeDecodeError:
+            text = None
+        yield number, None if text is None else text.removesuffix("\r")
+
+
+def texts(columns: Sequence[Sequence[str | None]]) -> list[pa.Array]:
+    """Returns columns of texts as Arrow's."""
+    return [pa.array(one, pa.string()) for one in columns]
+
+
+def positions(found: pa.Array) -> list[int]:
+    """Returns where something is true."""
+    return [row for row, is_true in enumerate(found.to_pylist()) if is_true] if pc.any(found).as_py() else []
+
+
+def without(values: pa.Array, rows: Collection[int]) -> pa.Array:
+    """Returns values, NULL in some rows."""
+    if not rows:
+        return values
+    return values.take(pa.array([None if row in rows else row for row in range(len(values))], pa.int64()))

@@ -1,0 +1,128 @@
+"""Reads Parquet rows in this process; the rules are those of `source.parquet_rows`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import ROUND_HALF_UP, Context, Decimal
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from mz_dagster.plan.functions.literals import INTEGER_RANGES
+from mz_dagster.plan.types import Column, Kind, ScalarType
+from mz_dagster.storage.arrow_schema import arrow_type
+from mz_dagster.storage.source.faults import BAD_BYTES, MOMENTS, out_of_range
+from mz_dagster.storage.source.local.cells import PORTION_ROWS, Cells, positions, without
+from mz_dagster.storage.source.parquet_schema import named_if_damaged
+
+_RANGES = INTEGER_RANGES | {Kind.MZ_TIMESTAMP: (0, INTEGER_RANGES[Kind.INT8][1])}
+#: The first day of the year 1 and the last one of 9999, since 1970.
+_DAYS = (-719_162, 2_932_896)
+_UNITS_IN_DAY = {"ms": 86_400_000, "us": 86_400_000_000}
+_EXACT = Context(prec=200)
+
+
+def cells_of_parquet(content: bytes, path: str, columns: Sequence[Column]) -> Iterator[Cells]:
+    """Yields the cells of a file, which is known to have the columns.
+
+    Raises:
+        SourceUnreadable: A page is damaged.
+    """
+    first = 1
+    with named_if_damaged(path), pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True) as file:
+        for batch in file.iter_batches(PORTION_ROWS, columns=[column.name for column in columns]):
+            found = [_plain(batch.column(column.name)) for column in columns]
+            nulls = positions(reduce(pc.and_, (one.is_null() for one in found)))
+            faults = [dict.fromkeys(_untextual(values), BAD_BYTES) for values in found]
+            yield Cells(
+                numbers=range(first, first + batch.num_rows),
+                columns=[without(values, of_column) for values, of_column in zip(found, faults, strict=True)],
+                null_keys=nulls,
+                deleted=nulls,
+                faults=faults,
+            )
+            first += batch.num_rows
+
+
+def converted(values: pa.Array, type_: ScalarType) -> tuple[pa.Array, Mapping[int, str]]:
+    """Returns values of an accepted physical type as ones of `type_`.
+
+    Returns:
+        The values, NULL for NULL and for what is out of range, and what is wrong with that, by position.
+    """
+    stored, kind = arrow_type(type_), type_.kind
+    if kind in MOMENTS:
+        is_date = kind is Kind.DATE
+        units = 1 if is_date else _UNITS_IN_DAY[values.type.unit]
+        numbers = values.cast(pa.int32() if is_date else pa.int64())
+        found = _within(numbers, _DAYS[0] * units, (_DAYS[1] + 1) * units - 1).cast(values.type).cast(stored)
+    elif kind in _RANGES:
+        found = _within(values.cast(pa.int64()), *_RANGES[kind]).cast(stored)
+    elif kind is Kind.NUMERIC:
+        found = _numerics(values, stored)
+    else:
+        return values.cast(stored), {}
+    lost = positions(pc.and_(values.is_valid(), found.is_null()))
+    return found, dict.fromkeys(lost, out_of_range(type_))
+
+
+def _plain(values: pa.Array) -> pa.Array:
+    """Returns values in the one form that Arrow has of their type."""
+    type_ = values.type
+    if pa.types.is_dictionary(type_):
+        return _plain(values.cast(type_.value_type))
+    if pa.types.is_large_string(type_) or pa.types.is_string_view(type_):
+        return values.cast(pa.string())
+    if pa.types.is_large_binary(type_):
+        return values.cast(pa.binary())
+    if pa.types.is_large_list(type_) or pa.types.is_list(type_):
+        values = values.cast(pa.list_(type_.value_type))
+        return pa.ListArray.from_arrays(values.offsets, _plain(values.values), mask=values.is_null())
+    return values
+
+
+def _untextual(values: pa.Array) -> list[int]:
+    """Returns the positions of strings that are no text: a writer need not check them, and Arrow's reader does not."""
+    if pa.types.is_list(values.type):
+        if not pa.types.is_string(values.type.value_type) or not _untextual(values.values):
+            return []
+        each = values.cast(pa.list_(pa.binary())).to_pylist()
+        return [row for row, some in enumerate(each) if not all(map(_is_text, some or ()))]
+    if not pa.types.is_string(values.type):
+        return []
+    try:
+        values.validate(full=True)
+        if not pc.any(pc.match_substring(values, "\0")).as_py():
+            return []
+    except pa.ArrowInvalid:
+        pass
+    return [row for row, one in enumerate(values.cast(pa.binary()).to_pylist()) if not _is_text(one)]
+
+
+def _is_text(value: bytes | None) -> bool:
+    if value is None:
+        return True
+    try:
+        return "\0" not in value.decode()
+    except UnicodeDecodeError:
+        return False
+
+
+def _within(numbers: pa.Array, least: int, greatest: int) -> pa.Array:
+    """Returns numbers, NULL for those out of a range."""
+    is_in = pc.and_(pc.greater_equal(numbers, least), pc.less_equal(numbers, greatest))
+    return pc.if_else(is_in, numbers, pa.scalar(None, numbers.type))
+
+
+def _numerics(values: pa.Array, stored: pa.Decimal128Type) -> pa.Array:
+    """Returns integers or decimals rounded half away from zero to a scale, NULL for what has too many digits."""
+    try:
+        return values.cast(stored)
+    except pa.ArrowInvalid:  # one has too many digits, before the point or behind it
+        pass
+    place, end = Decimal(1).scaleb(-stored.scale), Decimal(10) ** (38 - stored.scale)
+    encoded = values.dictionary_encode()
+    rounded = [Decimal(one).quantize(place, ROUND_HALF_UP, _EXACT) for one in encoded.dictionary.to_pylist()]
+    return pa.array([one if abs(one) < end else None for one in rounded], stored).take(encoded.indices)

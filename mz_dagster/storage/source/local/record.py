@@ -1,0 +1,143 @@
+"""Assembles the records of bound files from their cells, in this process: the table of what `source.record` describes.
+
+Rows without a fault are not looked at one by one; those with one are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from mz_dagster.catalog import in_shard
+from mz_dagster.plan.types import Column
+from mz_dagster.storage.arrow_schema import arrow_type
+from mz_dagster.storage.source.csv_header import read_header
+from mz_dagster.storage.source.described import Described
+from mz_dagster.storage.source.faults import NULL_KEY, null_in
+from mz_dagster.storage.source.local.cells import Cells, positions, without
+from mz_dagster.storage.source.local.csv_lines import cells_of_csv
+from mz_dagster.storage.source.local.decode import decoded
+from mz_dagster.storage.source.local.json_lines import cells_of_json
+from mz_dagster.storage.source.local.parquet_rows import cells_of_parquet, converted
+from mz_dagster.storage.source.parquet_schema import TEXTUAL, read_schema
+
+
+def record_schema(columns: Sequence[Column]) -> pa.Schema:
+    """Returns the schema of a table of records."""
+    data = [(column.name, arrow_type(column.type)) for column in in_shard(columns)]
+    place = [("mz_timestamp", pa.int64()), ("mz_path", pa.string()), ("mz_row", pa.int64())]
+    return pa.schema([*data, *place, ("mz_deleted", pa.bool_()), ("mz_error", pa.string())])
+
+
+def record_table(source: Described, files: Iterable[tuple[int, str, bytes]]) -> pa.Table:
+    """Returns the records of files, in their order.
+
+    Args:
+        source: What they are files of.
+        files: Tick, path and content of each, by tick and path.
+
+    Raises:
+        SourceUnreadable: A file is not of the source's format and columns.
+    """
+    schema = record_schema(source.columns)
+    portions = [
+        pa.Table.from_arrays(_records(source, cells, tick, path), schema=schema)
+        for tick, path, content in files
+        for cells in _cells(source, path, content)
+    ]
+    return pa.concat_tables([schema.empty_table(), *portions])
+
+
+def _cells(source: Described, path: str, content: bytes) -> Iterator[Cells]:
+    columns = source.columns
+    if not content:
+        return iter(())
+    if source.format == "json":
+        return cells_of_json(content, columns, source.key)
+    if source.format == "csv":
+        return cells_of_csv(content, columns, read_header(source.folder, path, columns, content))
+    read_schema(source.folder, path, columns, content)
+    return cells_of_parquet(content, path, columns)
+
+
+def _records(source: Described, cells: Cells, tick: int, path: str) -> list[pa.Array]:
+    columns, key = source.columns, source.key
+    rows = len(cells.numbers)
+    null_keys, deleted = (frozenset(), frozenset()) if key is None else (cells.null_keys, cells.deleted)
+    values, faults = zip(*(_typed(source, cells, i) for i in range(len(columns))), strict=True)
+    errors: dict[int, str] = {}
+    unkeyed: set[int] = set()
+    for row in {*cells.malformed, *cells.value_malformed, *null_keys, *chain.from_iterable(faults)}:
+        of_key, of_value = _faults_of(source, cells, faults, row, null_keys, deleted)
+        if of_key is not None:
+            unkeyed.add(row)
+        if (fault := of_key or of_value) is not None:
+            unit = "row" if source.format == "parquet" else "line"
+            column = "" if fault.column is None else f', column "{columns[fault.column].name}"'
+            errors[row] = f'{fault.message} (file "{path}", {unit} {cells.numbers[row]}{column})'
+    gone = {*errors, *deleted}
+    data = [
+        without(value, unkeyed if key is not None and column.name in key else gone)
+        for column, value in zip(columns, values, strict=True)
+    ]
+    return [
+        *data,
+        pa.repeat(pa.scalar(tick, pa.int64()), rows),
+        pa.repeat(path, rows),
+        pa.array(cells.numbers, pa.int64()),
+        pa.array(map((gone - errors.keys()).__contains__, range(rows)), pa.bool_()),
+        pa.array(map(errors.get, range(rows)), pa.string()),
+    ]
+
+
+def _typed(source: Described, cells: Cells, i: int) -> tuple[pa.Array, Mapping[int, str]]:
+    """Returns the values of a declared column and what is wrong with its cells, by row."""
+    column, found = source.columns[i], cells.columns[i]
+    is_typed = source.format == "parquet" and column.type.kind not in TEXTUAL
+    texts = found if is_typed else found.cast(pa.string())
+    values, undecoded = converted(found, column.type) if is_typed else decoded(texts, column.type)
+    faults = dict(undecoded)
+    if found.null_count and (not column.nullable or column.name in (source.key or ())):
+        faults.update(dict.fromkeys(positions(found.is_null()), null_in(column.name)))
+    if cells.faults:
+        faults.update(cells.faults[i])
+    return values, faults
+
+
+class _Fault(NamedTuple):
+    """Is what is wrong with a record, and the column where it is, None if it is the whole."""
+
+    message: str
+    column: int | None = None
+
+
+def _faults_of(
+    source: Described,
+    cells: Cells,
+    faults: Sequence[Mapping[int, str]],
+    row: int,
+    null_keys: Collection[int],
+    deleted: Collection[int],
+) -> tuple[_Fault | None, _Fault | None]:
+    """Returns the first fault of a record's key, and that of its value."""
+    key = source.key or ()
+    of_key = of_value = None
+    if row in cells.malformed:
+        return _Fault(cells.malformed[row]), None
+    if row in null_keys:
+        if row not in deleted:
+            return _Fault(NULL_KEY), None
+    else:
+        of_key = _first(faults, row, [i for i, column in enumerate(source.columns) if column.name in key])
+    if row in cells.value_malformed:
+        of_value = _Fault(cells.value_malformed[row])
+    elif row not in deleted:
+        of_value = _first(faults, row, [i for i, column in enumerate(source.columns) if column.name not in key])
+    return of_key, of_value
+
+
+def _first(faults: Sequence[Mapping[int, str]], row: int, columns: Iterable[int]) -> _Fault | None:
+    return next((_Fault(faults[i][row], i) for i in columns if row in faults[i]), None)

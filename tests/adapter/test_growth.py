@@ -1,0 +1,177 @@
+"""What is computed in this process takes memory and time by how much it is, not by its square.
+
+One statement for each operator, over sizes a few times apart; the exponent of the fit is at most 1.1 where sizes are
+large enough that what is the same for all is nothing: these are deep. The others are sure to find a square.
+"""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import monotonic, process_time
+
+import pyarrow as pa
+import pytest
+
+from mz_dagster.adapter import Connection, Engine, Isolation, Project
+from mz_dagster.budget import Budget
+from mz_dagster.compute.algebra.frame import META
+from mz_dagster.compute.local.linear_operators import unnested
+from mz_dagster.formalism import GlobalId
+from mz_dagster.plan.physical import ReadCollection, Unnest
+from mz_dagster.plan.types import INT4, Column, RelationType, array_of
+from mz_dagster.storage.arrow_schema import update_table
+from mz_dagster.storage.spark import SparkConfig
+from tests.budgets import SetBudget
+from tests.growth import exponent
+from tests.sparkless import refuse_spark
+
+#: By the operator: a query over a table of n rows, of which k is unique and g has a hundred values.
+OPERATORS = {
+    "rows": "SELECT k, v FROM t{n} AS t",
+    "scalars": "SELECT k + 1 AS k, v * 2 AS v, s || 'x' AS s FROM t{n} AS t WHERE v > 0",
+    "negation": "SELECT k FROM t{n} AS t EXCEPT ALL SELECT k FROM t{n} AS t WHERE g = 1",
+    "distinct": "SELECT DISTINCT v FROM t{n} AS t",
+    "join": "SELECT x.k, y.v FROM t{n} x JOIN t{n} y ON x.k = y.k",
+    "outer join": "SELECT x.k, y.v FROM t{n} x LEFT JOIN t{n} y ON x.k = y.v",
+    "semijoin": "SELECT k FROM t{n} AS t WHERE NOT EXISTS (SELECT 1 FROM t{n} y WHERE y.v = t.k)",
+    "sums": "SELECT g, count(*) AS n, sum(v) AS s, avg(v) AS a FROM t{n} AS t GROUP BY g",
+    "extremes": "SELECT g, min(v) AS least, max(s) AS most FROM t{n} AS t GROUP BY g",
+    "first rows": "SELECT k, v FROM t{n} AS t ORDER BY v, k LIMIT 10",
+    "first rows by key": "SELECT DISTINCT ON (g) g, v, k FROM t{n} AS t ORDER BY g, v, k",
+    "repeat": "SELECT v FROM t{n} AS t INTERSECT ALL SELECT k FROM t{n} AS t",
+}
+#: Views, whose making evaluates what a query of the same form does not.
+VIEWS = {
+    "temporal filter": "SELECT k, v FROM t{n} AS t WHERE mz_now() >= k AND mz_now() <= 4000000000000 + v",
+}
+#: Functions of all kinds.
+WINDOWS = (
+    "row_number() OVER (ORDER BY v)",
+    "sum(v) OVER (PARTITION BY g ORDER BY k)",
+    "lag(s) OVER (ORDER BY v, k)",
+    "max(v) OVER (ORDER BY k ROWS 5 PRECEDING)",
+)
+CHEAP = ("join", "sums")
+
+
+@pytest.fixture
+def connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, set_budget: SetBudget) -> Iterator[Connection]:
+    refuse_spark(monkeypatch)
+    set_budget(Budget.here_alone())
+    with Connection(Engine(Project.load(tmp_path)), Isolation.STRICT_SERIALIZABLE) as opened:
+        yield opened
+
+
+def filled(connection: Connection, size: int) -> None:
+    """Makes a table of so many rows."""
+    connection.execute(f"CREATE TABLE t{size} (k integer, g integer, v integer, s text)")
+    file = connection.engine.project.root / f"t{size}.csv"
+    file.write_text("".join(f"{n},{n % 100},{n * 7919 % size},text {n}\n" for n in range(size)))
+    connection.execute(f"COPY t{size} FROM '{file.name}' (FORMAT CSV)")
+
+
+def costs(connection: Connection, operator: str, sizes: tuple[int, ...]) -> tuple[float, float]:
+    """Returns the exponents of an operator's time and memory."""
+    for size in sizes:
+        filled(connection, size)
+
+    def run(size: int) -> None:
+        if operator in OPERATORS:
+            connection.execute(OPERATORS[operator].replace("{n}", str(size))).fetchall()
+            return
+        connection.execute(f"CREATE MATERIALIZED VIEW made AS {VIEWS[operator].replace('{n}', str(size))}")
+        assert connection.execute("SELECT * FROM made").rowcount == size
+        connection.execute("DROP MATERIALIZED VIEW made")
+
+    def seconds(size: int) -> float:
+        # The collector goes through all that the process holds, but only once enough was made: a step, no growth.
+        gc.collect()
+        gc.disable()
+        try:
+            begin = process_time()
+            run(size)
+            return process_time() - begin
+        finally:
+            gc.enable()
+
+    run(sizes[0])
+    return exponent(seconds, sizes), exponent(lambda size: peak(lambda: run(size)), sizes, times=1)
+
+
+#: Kept, since what garbage still has of them is given back to them.
+_POOLS: list[pa.MemoryPool] = []
+
+
+def peak(compute: Callable[[], object]) -> float:
+    """Returns how many bytes Python and Arrow hold at most while something is computed."""
+    before = pa.default_memory_pool()
+    arrow = pa.proxy_memory_pool(before)  # whose greatest size is its own
+    _POOLS.append(arrow)
+    tracemalloc.start()
+    pa.set_memory_pool(arrow)
+    try:
+        compute()
+        return tracemalloc.get_traced_memory()[1] + float(arrow.max_memory() or 0)
+    finally:
+        pa.set_memory_pool(before)
+        tracemalloc.stop()
+
+
+def test_an_array_takes_memory_by_its_elements_once(set_budget: SetBudget) -> None:
+    set_budget(Budget.here_alone())
+    own = RelationType((Column("k", INT4), Column("elements", array_of(INT4))))
+    made = RelationType((Column("k", INT4), Column("element", INT4)))
+    node = Unnest(ReadCollection(GlobalId("u1"), own, "t"), 1, False, made)
+
+    def memory(size: int) -> float:
+        rows = update_table(own.columns, [((1, tuple(range(size))), 0, 1)]).rename_columns(
+            ["c0", "c1", "mz_timestamp", "mz_diff", "mz_error"]
+        )
+        return peak(lambda: unnested(rows, node))
+
+    assert unnested(update_table(own.columns, []).rename_columns(["c0", "c1", *META]), node).num_rows == 0
+    # Of fewer elements most are Python's small integers, which take no memory.
+    assert exponent(memory, (16_000, 64_000, 256_000), times=1) < 1.1
+
+
+@pytest.mark.parametrize("operator", CHEAP)
+def test_no_operator_here_takes_time_or_memory_by_the_square(connection: Connection, operator: str) -> None:
+    time, memory = costs(connection, operator, (1_000, 4_000))
+    assert time < 1.5
+    assert memory < 1.5
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("operator", [*OPERATORS, *VIEWS])
+def test_time_and_memory_of_each_operator_here_are_linear(connection: Connection, operator: str) -> None:
+    time, memory = costs(connection, operator, (10_000, 30_000, 100_000))
+    assert time < 1.1
+    assert memory < 1.1
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("window", WINDOWS)
+def test_windows_take_time_by_their_rows(
+    tmp_path: Path, spark_config: SparkConfig, set_budget: SetBudget, window: str
+) -> None:
+    """Windows are Spark's; a partition has all rows, or each has a hundredth of them."""
+    set_budget(Budget.spark_alone())
+    sizes = (10_000, 30_000, 100_000)
+    with Connection(Engine(Project.load(tmp_path), spark=spark_config), Isolation.STRICT_SERIALIZABLE) as connection:
+        for size in sizes:
+            filled(connection, size)
+
+        def seconds(size: int) -> float:
+            begin = monotonic()
+            connection.execute(f"CREATE MATERIALIZED VIEW made AS SELECT k, {window} AS w FROM t{size} AS t")
+            assert connection.execute("SELECT count(*) FROM made").fetchall() == [(size,)]
+            found = monotonic() - begin
+            connection.execute("DROP MATERIALIZED VIEW made")
+            return found
+
+        assert exponent(seconds, sizes, times=2) < 1.1

@@ -1,0 +1,65 @@
+"""In a process that goes on, a step decodes nothing that the last one read or wrote; the rows are the same."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mz_dagster.adapter import BadSettings, Connection, Engine, Isolation, Project
+from tests.budgets import SetBudget
+
+VIEWS = {
+    "summed": "SELECT u.name, count(*) AS n, sum(t.v) AS s FROM t JOIN u ON t.k = u.k GROUP BY u.name",
+    "newest": "SELECT DISTINCT ON (k) k, v FROM t ORDER BY k, v DESC",
+    "ranked": "SELECT k, v, rank() OVER (PARTITION BY k ORDER BY v) AS place FROM t",
+}
+
+
+def refused() -> Any:
+    raise AssertionError("Spark is not needed")
+
+
+def history(root: Path, hot_bytes: int | None) -> tuple[list[int], list[object]]:
+    """Returns how many rows each step decoded, and what the views held after it."""
+    root.mkdir()
+    reads = "" if hot_bytes is None else f"[reads]\nhot_bytes = {hot_bytes}\n"
+    (root / "mz.toml").write_text(f"[writes]\ninline_rows = 0\n{reads}")
+    dice, decoded, seen = random.Random(7), list[int](), list[object]()
+    with (
+        Engine(Project.load(root), session=refused) as engine,
+        Connection(engine, Isolation.STRICT_SERIALIZABLE) as connection,
+    ):
+        connection.execute("CREATE TABLE t (k integer, v integer)")
+        connection.execute("CREATE TABLE u (k integer, name text)")
+        connection.execute(f"INSERT INTO u VALUES {', '.join(f'({n}, chr({97 + n % 5}))' for n in range(20))}")
+        connection.execute(f"INSERT INTO t VALUES {', '.join(f'({n % 25}, {n})' for n in range(200))}")
+        for name, query in VIEWS.items():
+            connection.execute(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+        for number in range(3):
+            before = engine.shards.rows_decoded
+            if number == 1:
+                connection.execute(f"DELETE FROM t WHERE k = {dice.randrange(25)}")
+            connection.execute(f"INSERT INTO t VALUES ({dice.randrange(25)}, {dice.randrange(999)})")
+            seen += [sorted(connection.execute(f"SELECT * FROM {name}").fetchall()) for name in VIEWS]
+            decoded.append(engine.shards.rows_decoded - before)
+        for name, query in VIEWS.items():
+            assert seen[-len(VIEWS) + list(VIEWS).index(name)] == sorted(connection.execute(query).fetchall())
+    return decoded, seen
+
+
+def test_a_step_decodes_nothing_that_is_in_memory(tmp_path: Path, set_budget: SetBudget) -> None:
+    set_budget(whole_rows=0)
+    cold, without = history(tmp_path / "cold", 0)
+    hot, within = history(tmp_path / "hot", None)
+    assert without == within
+    assert min(cold) > 200
+    assert hot == [0] * len(cold)
+
+
+def test_the_setting_is_a_number(tmp_path: Path) -> None:
+    (tmp_path / "mz.toml").write_text("[reads]\nhot_bytes = -1\n")
+    with pytest.raises(BadSettings, match=r"reads\.hot_bytes"):
+        Project.load(tmp_path)

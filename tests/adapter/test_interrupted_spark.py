@@ -1,0 +1,67 @@
+"""Who interrupts a CREATE interrupts Spark's part of it, too: nothing computes on for nobody."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+import time
+from urllib.request import urlopen
+
+import pytest
+
+from mz_dagster.adapter import Connection
+from mz_dagster.budget import Budget
+from mz_dagster.errors import ProgrammingError
+from mz_dagster.storage.spark import SparkConfig, ensure_server
+from tests.budgets import SetBudget
+
+_TAG = "interrupted"
+
+
+def _running(ui: str) -> set[int]:
+    """Returns which of the server's running jobs are of the step that is interrupted."""
+    with urlopen(f"{ui}/api/v1/applications", timeout=30) as answer:
+        (application,) = json.load(answer)
+    with urlopen(f"{ui}/api/v1/applications/{application['id']}/jobs?status=running", timeout=30) as answer:
+        return {job["jobId"] for job in json.load(answer) if any(_TAG in tag for tag in job["jobTags"])}
+
+
+@pytest.mark.timeout(300)
+def test_an_interrupted_create_ends_what_spark_does_for_it(
+    connection: Connection, spark_config: SparkConfig, set_budget: SetBudget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mz_dagster.compute.step.run.secrets.token_hex", lambda _: _TAG)
+    connection.execute("CREATE TABLE t (a integer)")
+    connection.execute("INSERT INTO t SELECT g FROM generate_series(1, 1300) g")
+    set_budget(Budget.spark_alone())
+    ui = ensure_server(spark_config).ui_url
+    seen = threading.Event()
+
+    def press() -> None:
+        end = time.monotonic() + 120
+        while not seen.is_set() and time.monotonic() < end:
+            before = _running(ui)
+            time.sleep(2)
+            if before & _running(ui):  # not one of the short ones
+                seen.set()
+        signal.raise_signal(signal.SIGINT)
+
+    interrupt = threading.Thread(target=press)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    interrupt.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):  # of two billion rows, after which a task ends that Spark cannot stop
+            connection.execute(
+                "CREATE MATERIALIZED VIEW slow AS SELECT count(*) AS n FROM t x, t y, t z WHERE x.a + y.a <> z.a"
+            )
+    finally:
+        signal.signal(signal.SIGINT, before)
+        interrupt.join()
+    assert seen.is_set(), "Spark was at it"
+    end = time.monotonic() + 60
+    while _running(ui):
+        assert time.monotonic() < end, "Spark goes on"
+        time.sleep(0.2)
+    with pytest.raises(ProgrammingError):
+        connection.execute("SELECT * FROM slow")

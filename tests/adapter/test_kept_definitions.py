@@ -1,0 +1,245 @@
+"""What was bound and planned is kept between processes: it is what would be made anew, or it is made anew."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from mz_dagster.adapter import Engine, Project, catalog_definitions, kept_definitions, project_files
+from mz_dagster.adapter.definition import Definable, Definition, define, name_of
+from mz_dagster.adapter.kept_definitions import KeptDefinitions
+from mz_dagster.adapter.project_files import load_project
+from mz_dagster.budget import Budget, budget_of
+from mz_dagster.errors import Error
+from mz_dagster.formalism import GlobalId
+from mz_dagster.plan.resolver import Item
+from mz_dagster.sql import parse
+from tests.plan.queries import QUERIES, VIEWS
+from tests.sql.project import Project as Tables
+from tests.tpcds import texts
+
+#: TPC-DS's with the most joins, with windows, with grouping sets, and with subqueries of many forms.
+_QUERIES = ("q05", "q10", "q14", "q36", "q51", "q64", "q72", "q85")
+
+
+class World:
+    """Resolves what was defined in it, by way of what is kept in a folder."""
+
+    def __init__(self, state: Path, items: dict[str, Item] | None = None) -> None:
+        self.kept = KeptDefinitions(state)
+        self.items = dict(items or {})
+        self.made: list[str] = []
+
+    def resolve(self, name: tuple[str, ...]) -> Item | None:
+        return self.items.get(name[-1])
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.items)
+
+    def define(self, text: str) -> Definition:
+        (statement,) = parse(text)
+        assert isinstance(statement, Definable)
+        name = name_of(statement)
+
+        def make(resolver: object) -> Definition:
+            self.made.append(name)
+            return define(statement, resolver, default_timeline="demo", indexed=True)  # type: ignore[arg-type]
+
+        definition = self.kept.get((text,), self, make)
+        self.items[name] = definition.item(GlobalId(f"u_{name}"))
+        return definition
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    folder = tmp_path / "state of it"
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+def created(queries: dict[str, str]) -> list[str]:
+    return [f"CREATE MATERIALIZED VIEW {name} AS {query}" for name, query in queries.items()]
+
+
+def entries(state: Path) -> list[Path]:
+    return sorted((state / "definitions").iterdir())
+
+
+@pytest.fixture(scope="module")
+def worlds() -> list[tuple[dict[str, Item], Sequence[str]]]:
+    tables = Tables()
+    for view, query in VIEWS.items():
+        tables.add_view(view, query)
+    named = {f"m{n}": query for n, query in enumerate(QUERIES.values())}
+    tpcds = {name: text for name, text in texts.queries().items() if name in _QUERIES}
+    return [(dict(tables.items), created(named)), ({}, [*texts.tables().values(), *created(tpcds)])]
+
+
+def test_what_is_kept_is_what_would_be_made(state: Path, worlds: list[tuple[dict[str, Item], Sequence[str]]]) -> None:
+    for items, statements in worlds:
+        plain = {name: item for name, item in items.items() if item.expansion is None}
+        first, second = World(state, plain), World(state, plain)
+        for text in statements:
+            try:
+                made = first.define(text)
+            except Error as error:  # it reads one of the views, or is refused
+                with pytest.raises(type(error)):
+                    second.define(text)
+                continue
+            again = second.define(text)
+            assert again == made
+            assert repr(again) == repr(made)
+        kept = first.items.keys() - plain.keys()
+        assert len(kept) > 30
+        assert not kept & set(second.made)
+
+
+VIEW, OVER, DEEP = (
+    "CREATE VIEW v AS SELECT a, b + 1 AS c FROM t",
+    "CREATE MATERIALIZED VIEW m AS SELECT a, sum(c) AS s FROM v GROUP BY a",
+    "CREATE VIEW w AS SELECT v.a, t.b FROM v JOIN t ON v.a = t.a",
+)
+
+
+@pytest.mark.parametrize(
+    ("table", "view", "anew"),
+    [
+        ("CREATE TABLE t (a integer, b integer)", VIEW, []),
+        ("CREATE TABLE t (a integer, b bigint)", VIEW, ["t", "v", "m", "w"]),
+        ("CREATE TABLE t (a integer, b integer NOT NULL)", VIEW, ["t", "v", "m", "w"]),
+        ("CREATE TABLE t (a integer, b integer, d text)", VIEW, ["t", "v", "m", "w"]),
+        ("CREATE TABLE t (a integer, b integer)", VIEW.replace("+ 1", "+ 2"), ["v", "m", "w"]),
+    ],
+)
+def test_what_reads_something_else_is_made_anew(state: Path, table: str, view: str, anew: list[str]) -> None:
+    """Also where a view in between is what changed, and the one that reads it has the columns it had."""
+    before, after, fresh = World(state), World(state), World(state / "none")
+    for text in ("CREATE TABLE t (a integer, b integer)", VIEW, OVER, DEEP):
+        before.define(text)
+    for text in (table, view, OVER, DEEP):
+        assert after.define(text) == fresh.define(text)
+    assert after.made == anew
+
+
+def test_other_code_and_other_budgets_plan_for_themselves(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = "CREATE TABLE t (a integer, b integer)"
+    World(state).define(table)
+    with budget_of(Budget(compared_constants=1)):
+        other = World(state)
+        other.define(table)
+    assert other.made == ["t"]
+    monkeypatch.setattr(kept_definitions, "_planner", lambda: "another release")
+    other = World(state)
+    other.define(table)
+    assert other.made == ["t"]
+
+
+def test_what_is_damaged_is_made_anew(state: Path) -> None:
+    table = "CREATE TABLE t (a integer, b integer)"
+    made = World(state).define(table)
+    (path,) = entries(state)
+    good = path.read_bytes()
+    damaged = [b"", good[:10], good[:-1], good + b"x", good[:40] + bytes([good[40] ^ 1]) + good[41:], os.urandom(300)]
+    damaged += [good[:n] + bytes([good[n] ^ 255]) + good[n + 1 :] for n in range(0, len(good), 97)]
+    for content in damaged:
+        path.write_bytes(content)
+        world = World(state)
+        assert world.define(table) == made
+        assert world.made == ["t"]
+        assert path.read_bytes() == good
+    path.unlink()
+    path.mkdir()
+    assert World(state).define(table) == made
+
+
+class Evil:
+    def __reduce__(self) -> tuple[object, ...]:
+        return os.mkdir, ("made by a pickle",)
+
+
+def test_nothing_but_values_is_made_of_a_file(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even if it has the digest of its content."""
+    monkeypatch.chdir(state)
+    table = "CREATE TABLE t (a integer, b integer)"
+    World(state).define(table)
+    (path,) = entries(state)
+    for value in (Evil(), ((), Evil()), ((), os.system)):
+        body = pickle.dumps(value)
+        path.write_bytes(kept_definitions._HEAD + hashlib.sha256(body).digest() + body)
+        world = World(state)
+        world.define(table)
+        assert world.made == ["t"]
+    assert not (state / "made by a pickle").exists()
+
+
+def test_nothing_is_read_from_a_folder_that_others_may_write(state: Path) -> None:
+    table = "CREATE TABLE t (a integer, b integer)"
+    World(state).define(table)
+    (state / "definitions").chmod(0o770)
+    opened = World(state)
+    opened.define(table)
+    assert opened.made == ["t"]
+    state.chmod(0o755)
+    assert World(state).kept._folder is None
+    assert World(state / "missing").kept._folder is None
+
+
+def test_what_nobody_uses_goes(state: Path) -> None:
+    for name in ("old", "used", "young"):
+        World(state).define(f"CREATE TABLE {name} (a integer)")
+    for path in entries(state):
+        if b"CREATE TABLE young" not in path.read_bytes():
+            os.utime(path, (0, path.stat().st_mtime - 40 * 86_400))
+    used = World(state)
+    used.define("CREATE TABLE used (a integer)")
+    assert used.made == []
+    World(state).define("CREATE TABLE another (a integer)")
+    left = b"".join(path.read_bytes() for path in entries(state))
+    assert [name in left for name in (b"TABLE old", b"TABLE used", b"TABLE young")] == [False, True, True]
+
+
+def test_a_process_plans_nothing_that_another_has_planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither for the project's files nor for the graph; and what changed, with what reads it, only."""
+    made: list[str] = []
+
+    def counting(module: object) -> None:
+        def counted(statement: Definable, *args: object, **others: object) -> Definition:
+            made.append(name_of(statement))
+            return define(statement, *args, **others)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(module, "define", counted)
+
+    counting(catalog_definitions)
+    counting(project_files)
+    (tmp_path / "assets").mkdir()
+    for name, text in (
+        ("t", "CREATE TABLE t (a integer, b integer);"),
+        ("p", "CREATE VIEW p AS SELECT a, b FROM t WHERE b > 1;"),
+        *(
+            (f"v{n}", f"CREATE MATERIALIZED VIEW v{n} AS SELECT a, sum(b) + {n} AS s FROM p GROUP BY a;")
+            for n in range(5)
+        ),
+        ("i", "CREATE INDEX i ON p (a);"),
+    ):
+        (tmp_path / "assets" / f"{name}.sql").write_text(text)
+    project = Project.load(tmp_path)
+    with Engine(project) as engine:
+        engine.apply()
+        first = engine.graph("default")
+    assert made
+    made.clear()
+    with Engine(project) as engine:
+        engine.apply()
+        assert engine.graph("default") == first
+    load_project(project)
+    assert made == []
+    (tmp_path / "assets" / "v1.sql").write_text("CREATE MATERIALIZED VIEW v1 AS SELECT a FROM t;")
+    with Engine(project) as engine:
+        engine.apply()
+        engine.graph("default")
+    assert set(made) == {"v1"}

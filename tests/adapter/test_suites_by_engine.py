@@ -1,0 +1,210 @@
+"""The query suites, asked in sessions: whichever engine computes an answer, it is PostgreSQL's.
+
+`tests/sql` holds what is bound to PostgreSQL by evaluating plans naively. Here the same queries go all the way, and are
+computed in this process however much that is, or by Spark however little. What this process leaves to Spark, as window
+functions, is only asked of Spark.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mz_dagster.adapter import Connection, Engine, Isolation, Project
+from mz_dagster.budget import Budget
+from mz_dagster.compute import WarmSpark
+from mz_dagster.errors import Error, InternalError
+from tests.budgets import SetBudget
+from tests.postgres_server import Postgres
+from tests.sql import (
+    join_queries,
+    row_queries,
+    test_against_postgres,
+    test_jsonb_against_postgres,
+    test_statistics_against_postgres,
+    test_strings_against_postgres,
+    test_times_against_postgres,
+)
+from tests.sql.against_postgres import Answer, Data, normal, script, tables, theirs
+from tests.sql.random_queries import Queries
+from tests.sql.test_joins_against_postgres import TABLES, random_data
+
+#: A query, and how PostgreSQL spells it.
+Pair = tuple[str, str]
+
+
+def _plain(seed: int, wanted: int) -> list[Pair]:
+    found = (one.partition("|||") for one in test_against_postgres.QUERIES)
+    return [(ours.strip(), theirs.strip() or ours) for ours, _, theirs in found]
+
+
+def _random(seed: int, wanted: int) -> list[Pair]:
+    queries = Queries(random.Random(seed))
+    return _both([queries.zeros() if n % 10 == 0 else queries.query() for n in range(wanted)])
+
+
+def _typed(seed: int, wanted: int) -> list[Pair]:
+    suites = (test_jsonb_against_postgres, test_times_against_postgres, test_strings_against_postgres)
+    return _both([query for suite in suites for query in suite.QUERIES])
+
+
+def _rows(seed: int, wanted: int) -> list[Pair]:
+    r = row_queries
+    return _both([*r.SERIES, *r.ITEMS, *r.UNNEST, *r.ROWS, *r.ARRAYS, *r.TOGETHER])
+
+
+def _statistics(seed: int, wanted: int) -> list[Pair]:
+    pick = random.Random(seed)
+    return _both([test_statistics_against_postgres.grouped_query(pick) for _ in range(wanted)])
+
+
+def _both(queries: list[str]) -> list[Pair]:
+    return [(one, one) for one in queries]
+
+
+def _joined_tables(seed: int) -> Data:
+    rows = random_data(seed)
+    return {name: (columns, rows[name]) for name, columns in TABLES.items()}
+
+
+#: What makes queries by a seed, and by how many are wanted of those that are random.
+Suite = Callable[[int, int], list[Pair]]
+#: By the tables they are over, made by a seed: suites by name.
+SUITES: dict[str, tuple[Callable[[int], Data], Mapping[str, Suite]]] = {
+    "one table": (
+        tables,
+        {"plain": _plain, "random": _random, "typed": _typed, "rows": _rows, "statistics": _statistics},
+    ),
+    "joins": (_joined_tables, {"joins": join_queries.queries}),
+}
+
+
+class NeedsSpark(BaseException):
+    """Says that this process leaves something to Spark; nobody takes it for an error of the statement."""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, set_budget: SetBudget) -> Iterator[Connection]:
+    def refuse(self: WarmSpark) -> None:
+        raise NeedsSpark
+
+    monkeypatch.setattr(WarmSpark, "open", refuse)
+    set_budget(Budget.here_alone())
+    with Connection(Engine(Project.load(tmp_path)), Isolation.STRICT_SERIALIZABLE) as opened:
+        yield opened
+
+
+@pytest.fixture
+def by_spark(connection: Connection, set_budget: SetBudget) -> Connection:
+    set_budget(Budget.spark_alone())
+    return connection
+
+
+def answer(connection: Connection, query: str) -> tuple[Answer, int] | None:
+    """Returns what a session says and how many columns that has; None if it would need Spark."""
+    try:
+        cursor = connection.execute(query)
+    except NeedsSpark:
+        return None
+    except InternalError:
+        raise
+    except Error as error:
+        return Answer(error=error.sqlstate), 0
+    rows = tuple(tuple(normal(one) for one in row) for row in cursor.fetchall())
+    return Answer((), rows), len(cursor.description or ())
+
+
+def said(database: Postgres, asked: Sequence[tuple[str, int]]) -> list[Answer]:
+    """Returns PostgreSQL's answers to queries, each given with its number of columns; 0 for one that is an error."""
+    known = iter(theirs(database, [one for one in asked if one[1]]))
+    unknown = iter(database.attempt([f"SELECT json_agg(q) FROM ({query}) AS q" for query, width in asked if not width]))
+    answers = []
+    for _, width in asked:
+        if width:
+            answers.append(replace(next(known), types=()))
+        else:
+            found = next(unknown) or "none"
+            answers.append(Answer(error=found[1:]))
+    return [replace(one, error=one.error[:5]) for one in answers]
+
+
+def filled(connection: Connection, postgres: Postgres, data: Data) -> Postgres:
+    """Makes the tables in an empty project, and in a new database, which is returned."""
+    statements = script(data)
+    for create in (one for one in statements.splitlines() if one.startswith("CREATE")):
+        connection.execute(create.removesuffix(";"))
+    for name, (columns, rows) in data.items():
+        if rows:
+            places = ", ".join("?" for _ in columns.columns)
+            every = ", ".join(f"({places})" for _ in rows)
+            connection.execute(f"INSERT INTO {name} VALUES {every}", [cell for row in rows for cell in row])
+    database = postgres.new_database()
+    database.run(statements)
+    return database
+
+
+def differences(connection: Connection, database: Postgres, pairs: Sequence[Pair]) -> tuple[list[str], int]:
+    """Returns where a session's answers are not PostgreSQL's, and how many were compared."""
+    asked = [(query, spelled, answer(connection, query)) for query, spelled in pairs]
+    told = [(query, spelled, *found) for query, spelled, found in asked if found is not None]
+    differ: list[str] = []
+    for (query, _, mine, _), other in zip(told, said(database, [(s, n) for _, s, _, n in told]), strict=True):
+        if " ORDER BY " not in query.rpartition(")")[2]:
+            mine, other = mine.unordered(), other.unordered()
+        if mine != other:
+            differ.append(f"{query}\n   ours: {mine}\n theirs: {other}")
+    return differ, len(told)
+
+
+def _chosen(pick: random.Random, pairs: list[Pair], some: int) -> list[Pair]:
+    return pick.sample(pairs, some) if some else pairs
+
+
+def compared(connection: Connection, postgres: Postgres, over: str, seed: int, wanted: int, some: int = 0) -> int:
+    """Asks an empty project the suites over some tables, fails where answers differ; returns how many were compared.
+
+    Args:
+        connection: To the project.
+        postgres: The referee.
+        over: Which tables.
+        seed: Of the tables, and of what is random.
+        wanted: How many random queries are made of each suite.
+        some: How many of each suite are asked, by chance; 0 for all.
+    """
+    made, suites = SUITES[over]
+    database = filled(connection, postgres, made(seed))
+    pick = random.Random(seed)
+    pairs = [pair for suite in suites.values() for pair in _chosen(pick, suite(seed, wanted), some)]
+    differ, n = differences(connection, database, pairs)
+    assert not differ, f"{len(differ)} of {n} differ, seed {seed}:\n" + "\n".join(differ[:20])
+    return n
+
+
+@pytest.mark.parametrize("over", SUITES)
+def test_answers_made_here_are_those_of_postgres(here: Connection, postgres: Postgres, over: str) -> None:
+    assert compared(here, postgres, over, seed=1, wanted=10, some=8) >= 4
+
+
+def test_answers_made_by_spark_are_those_of_postgres(by_spark: Connection, postgres: Postgres) -> None:
+    compared(by_spark, postgres, "one table", seed=1, wanted=1, some=1)
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("seed", range(2, 8))
+@pytest.mark.parametrize("over", SUITES)
+def test_many_answers_made_here_are_those_of_postgres(
+    here: Connection, postgres: Postgres, over: str, seed: int
+) -> None:
+    assert compared(here, postgres, over, seed, wanted=400) > 100
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(14400)
+@pytest.mark.parametrize("over", SUITES)
+def test_all_answers_made_by_spark_are_those_of_postgres(by_spark: Connection, postgres: Postgres, over: str) -> None:
+    compared(by_spark, postgres, over, seed=8, wanted=200)

@@ -1,0 +1,113 @@
+"""Whether a process that leads a timeline is dead: what is certain, and who may lead then."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from mz_dagster.catalog import Catalog, Leadership, LeadershipLost, Led
+from mz_dagster.clock import ManualClock
+from mz_dagster.liveness import is_dead, this_process
+
+LEADS = """
+import sys
+from mz_dagster.catalog import Catalog
+from mz_dagster.clock import ManualClock
+from mz_dagster.liveness import this_process
+with Catalog.open(sys.argv[1], clock=ManualClock(1_000_000)) as catalog:
+    print(this_process(), flush=True)
+    lead = catalog.lead("t", "a child", 60_000)
+    print("leads", flush=True)
+    sys.stdin.readline()
+    print(catalog.seal([], leadership=lead), flush=True)
+"""
+
+
+class Child:
+    """Is a process that leads the timeline, and seals once it is told to."""
+
+    def __init__(self, url: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", LEADS, url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.told = self.line()
+        assert self.line() == "leads"
+
+    def line(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+    def wait_for(self, states: str) -> None:
+        """Waits until the system tells that the process is in one of these states, which is soon."""
+        while True:
+            with open(f"/proc/{self.process.pid}/stat", encoding="utf-8") as stat:
+                if stat.read().rpartition(")")[2].split()[0] in states:
+                    return
+
+
+@pytest.fixture
+def child(catalog: Catalog, url: str) -> Iterator[Child]:
+    started = Child(url)
+    yield started
+    started.process.kill()
+    started.process.communicate(timeout=30)
+
+
+def test_a_process_is_dead_only_if_that_is_certain(child: Child) -> None:
+    assert not is_dead(child.told)
+    assert not is_dead(this_process())
+    child.process.send_signal(signal.SIGSTOP)
+    child.wait_for("T")
+    assert not is_dead(child.told), "it is paused, and may go on"
+    child.process.kill()
+    child.wait_for("Z")
+    assert is_dead(child.told), "a zombie does nothing any more"
+    child.process.wait(30)
+    assert is_dead(child.told)
+
+
+def test_of_processes_elsewhere_nobody_knows(child: Child) -> None:
+    host, boot, namespace, pid, started = child.told.split(" ")
+    child.process.kill()
+    child.process.wait(30)
+    for elsewhere in ((f"x{host}", boot, namespace), (host, boot[::-1], namespace), (host, boot, "pid:[1]")):
+        assert not is_dead(" ".join((*elsewhere, pid, started)))
+    for unknown in (None, "", "x", f"{host} {boot} {namespace} x {started}"):
+        assert not is_dead(unknown)
+    mine = this_process()
+    assert mine is not None
+    assert is_dead(f"{mine}1"), "another process has its number now"
+
+
+def test_the_lease_of_a_killed_leader_is_taken_over_at_once(catalog: Catalog, child: Child) -> None:
+    assert isinstance(catalog.lead("t", "me", 60_000), Led)
+    assert catalog.leader("t", 60_000) is not None
+    child.process.kill()
+    child.process.wait(30)
+    assert catalog.leader("t", 60_000) is None
+    assert catalog.lead("t", "me", 60_000) == Leadership("t", 2, "me")
+
+
+def test_a_paused_leader_keeps_its_lease_until_it_runs_out_and_seals_nothing_later(
+    catalog: Catalog, child: Child, clock: ManualClock
+) -> None:
+    child.process.send_signal(signal.SIGSTOP)
+    child.wait_for("T")
+    assert isinstance(catalog.lead("t", "me", 60_000), Led)
+    clock.advance(60_000)
+    assert isinstance(catalog.lead("t", "me", 60_000), Leadership)
+    child.process.send_signal(signal.SIGCONT)
+    assert child.process.stdin is not None
+    print(file=child.process.stdin, flush=True)
+    assert child.line() == str(LeadershipLost("t", 1))
+
+
+def test_a_lease_says_when_it_ends_in_seconds() -> None:
+    led = Led("t", "somebody", 1_012_000)
+    assert led.ending(1_000_000) == "its lease ends in 12 s unless it is renewed"
+    assert led.ending(1_011_001) == "its lease ends in 1 s unless it is renewed"
+    assert led.ending(1_020_000) == "its lease ends in 0 s unless it is renewed"

@@ -1,0 +1,203 @@
+"""A join over few updates in this process has the updates that the definition of a join of histories gives."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import product
+from math import prod
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mz_dagster.compute.algebra.delta_terms import meeting_terms
+from mz_dagster.compute.local.declined import Declined
+from mz_dagster.compute.local.join import can_join, join_updates
+from mz_dagster.formalism import GlobalId
+from mz_dagster.plan.physical import DeltaJoin, ReadCollection
+from mz_dagster.plan.scalar import ColumnRef, Literal, Scalar
+from mz_dagster.plan.types import (
+    FLOAT8,
+    INT4,
+    INTERVAL,
+    JSONB,
+    TEXT,
+    Column,
+    RelationType,
+    ScalarType,
+    array_of,
+    numeric,
+)
+from mz_dagster.plan.values import Interval
+from mz_dagster.storage.arrow_schema import update_table
+from tests.budgets import SetBudget
+from tests.compute.test_lookup_keys import TYPES, VALUES
+
+TIMES = 5
+ERROR = "22012 division by zero"
+#: Data, time, diff, error.
+Told = tuple[tuple[Any, ...], int, int, str | None]
+
+#: Two columns an input, whose values are few.
+INPUT = (Column("c0", INT4), Column("c1", TEXT))
+CELLS = (st.sampled_from([None, 1, 2]), st.sampled_from([None, "", "é"]))
+
+
+def join(inputs: int, equal: Sequence[Sequence[int]], null_safe: frozenset[int] = frozenset()) -> DeltaJoin:
+    """Returns a join of inputs of two columns by classes of columns, whose positions count all that come before."""
+    reads = tuple(ReadCollection(GlobalId(f"u{i}"), RelationType(INPUT)) for i in range(inputs))
+    columns = INPUT * inputs
+    classes = tuple(tuple(ColumnRef(position, columns[position].type) for position in one) for one in equal)
+    return DeltaJoin(reads, classes, (), RelationType(columns), null_safe)
+
+
+JOINS = {
+    "two inputs": join(2, [(0, 2)]),
+    "by two columns": join(2, [(0, 2), (1, 3)]),
+    "NULL equals NULL": join(2, [(0, 2), (1, 3)], frozenset({1})),
+    "a chain": join(3, [(0, 2), (3, 5)]),
+    "one class of three": join(3, [(0, 2, 4)]),
+    "two columns of one input": join(2, [(1, 3), (0, 2)]),
+    "without a condition": join(2, []),
+}
+UPDATES = st.lists(
+    st.one_of(
+        st.tuples(st.tuples(*CELLS), st.integers(0, TIMES - 1), st.sampled_from([-1, 1, 2]), st.none()),
+        st.tuples(st.just((None, None)), st.integers(0, TIMES - 1), st.sampled_from([-1, 1]), st.just(ERROR)),
+    ),
+    max_size=5,
+)
+
+
+def defined(node: DeltaJoin, histories: Sequence[Sequence[Told]], lower: int) -> Counter[Told]:
+    """Returns the updates of the join from `lower`: each combination of rows that match, at the last of its times."""
+    found: Counter[Told] = Counter()
+    arity = node.relation_type.arity
+    for history in histories:
+        for _, time, diff, error in history:
+            if error is not None:
+                found[(None,) * arity, time, 0, error] += diff
+    for chosen in product(*([one for one in history if one[3] is None] for history in histories)):
+        row = tuple(cell for data, *_ in chosen for cell in data)
+        if matches(node, row):
+            found[row, max(time for _, time, _, _ in chosen), 0, None] += prod(diff for _, _, diff, _ in chosen)
+    return Counter({told: diff for told, diff in found.items() if diff and told[1] >= lower})
+
+
+def matches(node: DeltaJoin, row: tuple[Any, ...]) -> bool:
+    for number, equivalence in enumerate(node.equivalences):
+        values = {row[scalar.position] for scalar in equivalence if isinstance(scalar, ColumnRef)}
+        if len(values) > 1 or (values == {None} and number not in node.null_safe):
+            return False
+    return True
+
+
+def made(node: DeltaJoin, histories: Sequence[Sequence[Told]], lower: int) -> Counter[Told]:
+    tables = [update_table(INPUT, history) for history in histories]
+
+    def lookup(_: int, j: int, by: Mapping[int, pa.ChunkedArray], __: object) -> pa.Table:
+        found = tables[j]
+        for k, values in by.items():  # as a lookup by keys does: a superset, one column at a time
+            found = found.filter(pc.is_in(found.column(f"c{k}"), values.combine_chunks()))
+        return found
+
+    changes = [one.filter(pc.greater_equal(one.column("mz_timestamp"), lower)) for one in tables]
+    spans = [(min(one), max(one)) if (one := [time for _, time, _, _ in history]) else None for history in histories]
+    table = join_updates(node, changes, meeting_terms(spans), lookup)
+    assert table.column_names[:-3] == [f"c{k}" for k in range(node.relation_type.arity)]
+    found: Counter[Told] = Counter()
+    for *row, time, diff, error in zip(*(column.to_pylist() for column in table.columns), strict=True):
+        found[tuple(row), time, 0, error] += diff
+    return Counter({told: diff for told, diff in found.items() if diff})
+
+
+@pytest.mark.parametrize("name", JOINS)
+@given(data=st.data(), lower=st.integers(0, TIMES))
+def test_the_updates_are_those_of_the_definition(name: str, data: st.DataObject, lower: int) -> None:
+    node = JOINS[name]
+    assert can_join(node)
+    histories = [data.draw(UPDATES) for _ in node.inputs]
+    try:
+        found = made(node, histories, lower)
+    except Declined:  # only then
+        assert node.null_safe
+        assert any({None} <= {data[1] for data, *_ in history} for history in histories)
+        return
+    assert found == defined(node, histories, lower)
+
+
+def test_all_orders_of_lookups_make_the_same() -> None:
+    rows: list[Told] = [((n % 3, "x" * (n % 2)), n % TIMES, 1, None) for n in range(12)]
+    histories: list[list[Told]] = [rows[:5], rows[4:9], rows[7:]]
+    node = JOINS["a chain"]
+    turned = DeltaJoin(node.inputs, node.equivalences, ((2, 1), (2, 0), (0, 1)), node.relation_type)
+    assert made(turned, histories, 2) == made(node, histories, 2) == defined(node, histories, 2)
+
+
+@pytest.mark.parametrize("type_", TYPES, ids=str)
+def test_keys_of_every_kind_are_equal_where_their_values_are(type_: ScalarType) -> None:
+    read = ReadCollection(GlobalId("u"), RelationType((Column("c0", type_),)))
+    columns = read.relation_type.columns * 2
+    node = DeltaJoin((read, read), ((ColumnRef(0, type_), ColumnRef(1, type_)),), (), RelationType(columns))
+    assert can_join(node)
+    values = [VALUES[type_](n) for n in range(5)]
+    tables = [update_table(read.relation_type.columns, [((one,), 1, 1) for one in given]) for given in
+              ([*values, None], [*values[1:], *values[:2], None])]  # fmt: skip
+    found = join_updates(node, tables, frozenset({1}), lambda _, j, *__: tables[j])
+    assert found.num_rows == sum(one == other for one in values for other in [*values[1:], *values[:2]])
+    assert found.column("c0").to_pylist() == found.column("c1").to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("type_", "value"),
+    [(array_of(INT4), [1, None]), (INTERVAL, Interval(1, 2, 3)), (JSONB, '{"a": [1]}'), (FLOAT8, -0.0)],
+    ids=lambda one: str(one)[:12],
+)
+def test_rows_of_every_kind_are_joined(type_: ScalarType, value: Any) -> None:
+    read = ReadCollection(GlobalId("u"), RelationType((Column("c0", INT4), Column("c1", type_))))
+    columns = read.relation_type.columns * 2
+    node = DeltaJoin((read, read), ((ColumnRef(0, INT4), ColumnRef(2, INT4)),), (), RelationType(columns))
+    assert can_join(node)
+    table = update_table(read.relation_type.columns, [((1, value), 1, 1), ((2, None), 1, 1)])
+    found = join_updates(node, [table, table], frozenset({1}), lambda *_: table)
+    stored = table.column("c1").to_pylist()
+    assert sorted(found.column("c0").to_pylist()) == [1, 2]
+    for column in ("c1", "c3"):
+        assert dict(zip(found.column("c0").to_pylist(), found.column(column).to_pylist(), strict=True)) == {
+            1: stored[0],
+            2: stored[1],
+        }
+
+
+def test_what_needs_spark_is_left_to_it() -> None:
+    def over(type_: ScalarType, *scalars: Scalar) -> bool:
+        one = RelationType((Column("c0", type_),))
+        read = ReadCollection(GlobalId("u1"), one)
+        classes = ((ColumnRef(0, type_), ColumnRef(1, type_), *scalars),)
+        return can_join(DeltaJoin((read, read), classes, (), RelationType(one.columns * 2)))
+
+    assert over(INT4)
+    assert over(numeric(2))
+    assert not over(FLOAT8)
+    assert not over(INT4, Literal(3, INT4))
+    assert not over(INT4, ColumnRef(0, TEXT))
+
+
+def test_many_pairs_are_left_to_spark_before_they_are_there(set_budget: SetBudget) -> None:
+    set_budget(joined_rows=12)
+    history: list[Told] = [((1, "a"), time % TIMES, 1, None) for time in range(4)]
+    with pytest.raises(Declined, match="too many"):
+        made(JOINS["two inputs"], [history, history], 0)
+    assert made(JOINS["two inputs"], [history, history[:3]], 0) == defined(
+        JOINS["two inputs"], [history, history[:3]], 0
+    )
+
+
+def test_a_diff_out_of_range_is_left_to_spark() -> None:
+    history: list[Told] = [((1, "a"), 3, 2**40, None)]
+    with pytest.raises(Declined, match="out of range"):
+        made(JOINS["two inputs"], [history, history], 0)

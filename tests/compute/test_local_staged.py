@@ -1,0 +1,230 @@
+"""Tournaments held in this process have the updates that their definition gives."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from mz_dagster.compute.local import staged as staged_module
+from mz_dagster.compute.local.declined import Declined
+from mz_dagster.compute.local.staged import can_stage, staged_updates
+from mz_dagster.compute.local.tournament import changed_levels
+from mz_dagster.formalism import GlobalId
+from mz_dagster.formalism import Update as Told
+from mz_dagster.plan.physical import Extremes, Gathered, ReadCollection, Staged, StageFunction, TopRows
+from mz_dagster.plan.relation import AggregateFunction, ColumnOrder
+from mz_dagster.plan.types import BOOL, DATE, FLOAT8, INT4, INT8, TEXT, Column, RelationType, numeric
+from tests.budgets import SetBudget
+from tests.compute.reference import Row, Update, at, is_error
+from tests.compute.staged_reference import check_levels, result
+from tests.compute.test_local_accumulate import table, told
+
+TIMES = 8
+INPUT = RelationType(
+    (Column("g", INT4), Column("x", numeric(2)), Column("t", TEXT), Column("f", BOOL), Column("d", DATE))
+)
+ARITY = INPUT.arity
+BY_X = ColumnOrder(1, descending=True, nulls_first=False)
+BY_T = ColumnOrder(2, descending=False, nulls_first=True)
+BY_F = ColumnOrder(3, descending=True, nulls_first=True)
+MIN, MAX = AggregateFunction.MIN, AggregateFunction.MAX
+
+
+def staged(function: StageFunction, *buckets: int, group: tuple[int, ...] = (0,), monotonic: bool = False) -> Staged:
+    columns = (Column("level", INT4, False), Column("bucket", INT8, False), *INPUT.columns)
+    return Staged(ReadCollection(GlobalId("in"), INPUT), group, function, buckets, monotonic, RelationType(columns))
+
+
+NODES = {
+    "top rows": staged(TopRows((BY_X, BY_T), 2, 1), 1),
+    "top rows in two stages": staged(TopRows((BY_X, BY_T), 2, 1), 4, 1),
+    "top rows in three stages": staged(TopRows((BY_F, BY_X), 3), 16, 4, 1, group=()),
+    "no rows": staged(TopRows((BY_X,), 0), 4, 1),
+    "all rows but the first": staged(TopRows((BY_X,), None, 1), 1),
+    "each row once": staged(TopRows((), 1), 1, group=(0, 1, 2, 3, 4)),
+    "extremes": staged(Extremes((MIN, MAX, MIN, MAX)), 1),
+    "extremes in three stages": staged(Extremes((MAX, MIN, MAX, MIN, MAX)), 16, 4, 1, group=()),
+    "monotonic top rows": staged(TopRows((BY_T,), 3), 1, monotonic=True),
+    "monotonic rows, each once": staged(TopRows((), 1), 1, group=(0, 1, 2, 3, 4), monotonic=True),
+    "monotonic rows, each twice": staged(TopRows((), 2), 1, group=(0, 1, 2, 3, 4), monotonic=True),
+    "monotonic extremes": staged(Extremes((MIN, MAX, MIN, MAX)), 1, monotonic=True),
+}
+
+
+def random_history(source: random.Random, updates: int, *, grows: bool) -> list[Update]:
+    """Returns updates after which no row but those of errors has a negative multiplicity."""
+    found: list[Update] = []
+    held: Counter[Row] = Counter()
+    for number in range(updates):
+        time = TIMES * number // updates
+        if source.random() < 0.1:
+            found.append((("error", f"22000 bad record {source.randrange(2)}"), time, source.choice([-1, 1])))
+        elif not grows and held and source.random() < 0.5:
+            row = source.choice(sorted(held, key=str))
+            diff = source.randrange(held[row]) + 1
+            held[row] -= diff
+            held = +held
+            found.append((row, time, -diff))
+        else:
+            row = (
+                source.choice([None, 1, 2]),
+                source.choice([None, Decimal("-0.50"), Decimal("0.00"), Decimal("12.25"), Decimal("3.00")]),
+                source.choice([None, "", "a", "B", "é", "\U0001f600", "\uffff"]),
+                source.choice([None, True, False]),
+                source.choice([None, date(1969, 1, 1), date(2024, 2, 29)]),
+            )
+            diff = source.choice([1, 1, 2])
+            held[row] += diff
+            found.append((row, time, diff))
+    source.shuffle(found)
+    return found
+
+
+def updates_of(updates: list[Update]) -> list[Told[Row, int]]:
+    return [Told(row, time, diff) for row, time, diff in updates]
+
+
+class Life:
+    """Is a tournament through its steps: its state, each step's lookups being checked to be enough."""
+
+    def __init__(self, node: Staged, source: random.Random, advanced: Callable[..., pa.Table] = staged_updates) -> None:
+        self._node = node
+        self._source = source
+        self._advanced = advanced
+        self.state: list[Update] = []
+
+    def step(self, changes: list[Update]) -> None:
+        found = told(self._advanced(table(INPUT.columns, updates_of(changes)), self._node, self._lookup))
+        self.state += [(one.data, one.time, one.diff) for one in found]
+
+    def _lookup(self, keys: object) -> pa.Table:
+        assert isinstance(keys, dict)
+        wanted = set(zip(*(keys[position].to_pylist() for position in keys), strict=True))
+        rows = [one for one in self.state if is_error(one[0]) or tuple(one[0][p] for p in keys) in wanted]
+        # A lookup may find more than was asked for.
+        rows += [one for one in self.state if one not in rows and self._source.random() < 0.5]
+        return table(self._node.relation_type.columns, updates_of(rows))
+
+
+@pytest.mark.parametrize("name", NODES)
+@pytest.mark.parametrize("seed", range(6))
+def test_the_state_is_the_tournament_recomputed_after_every_step(name: str, seed: int) -> None:
+    node, source = NODES[name], random.Random(seed)
+    assert can_stage(node)
+    history = random_history(source, 60, grows=node.monotonic)
+    life = Life(node, source)
+    # Each time by itself, whose changes are worked out at once, or several together.
+    several = sorted({0, source.randrange(1, TIMES), source.randrange(1, TIMES), TIMES})
+    cuts = several if seed % 2 else range(TIMES + 1)
+    for lower, upper in pairwise(cuts):
+        life.step([one for one in history if lower <= one[1] < upper])
+        for time in range(upper):
+            state, whole = at(life.state, time), at(history, time)
+            last = {row if is_error(row) else row[2:]: n for row, n in state.items() if is_top(node, row)}
+            assert last == result(node, whole), f"the result at {time}"
+            if not node.monotonic:
+                lowest = {row[2:]: n for row, n in state.items() if not is_error(row) and row[0] == 0}
+                assert lowest == {row: n for row, n in whole.items() if not is_error(row)}
+                check_levels(node, state, ARITY)
+
+
+@pytest.mark.parametrize("name", [name for name in NODES if name != "monotonic rows, each once"])
+def test_changes_at_one_time_are_worked_out_at_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the updates that come of going through the places one by one."""
+    node, source = NODES[name], random.Random(3)
+    history = random_history(source, 60, grows=node.monotonic)
+    lives = Life(node, random.Random(1)), Life(node, random.Random(1))
+    asked: list[int] = []
+
+    def counted(*of: Any) -> Any:
+        asked.append(1)
+        return changed_levels(*of)
+
+    monkeypatch.setattr(staged_module, "changed_levels", counted)
+    for time in range(TIMES):
+        changes = [one for one in history if one[1] == time]
+        monkeypatch.setattr(staged_module, "_are_small", lambda *_: True)
+        lives[0].step(changes)
+        count = len(asked)
+        monkeypatch.setattr(staged_module, "_are_small", lambda *_: False)
+        lives[1].step(changes)
+        assert len(asked) == count
+        assert Counter(lives[0].state) == Counter(lives[1].state)
+    assert asked
+
+
+def is_top(node: Staged, row: Row) -> bool:
+    return is_error(row) or row[0] == node.last_level
+
+
+def updates(*rows: tuple[int, int]) -> pa.Table:
+    """Returns changes of rows that have nothing but a group, each `(group, diff)`, at time 3."""
+    return table(INPUT.columns, [Told((group, None, None, None, None), 3, diff) for group, diff in rows])
+
+
+def nothing(node: Staged) -> pa.Table:
+    return table(node.relation_type.columns, [])
+
+
+@pytest.mark.parametrize(("name", "told_by"), [("extremes", "negative"), ("monotonic extremes", "never retracts")])
+def test_what_is_wrong_in_the_data_is_left_to_spark(name: str, told_by: str) -> None:
+    node = NODES[name]
+    with pytest.raises(Declined, match=told_by):
+        staged_updates(updates((1, -1)), node, lambda _: nothing(node))
+    # A retraction in the same time as what it retracts is none.
+    assert not staged_updates(updates((1, -1), (1, 1)), node, lambda _: nothing(node)).num_rows
+
+
+def test_diffs_whose_sum_may_be_out_of_range_are_left_to_spark() -> None:
+    node = NODES["top rows"]
+    staged_updates(updates((1, 2**61), (1, 2**61)), node, lambda _: nothing(node))
+    with pytest.raises(Declined, match="diffs are large"):
+        staged_updates(updates((1, 2**62), (1, 2**62)), node, lambda _: nothing(node))
+
+
+def test_versions_with_many_rows_are_left_to_spark(set_budget: SetBudget) -> None:
+    set_budget(versioned_rows=2)
+    node = NODES["top rows"]
+    staged_updates(updates((1, 1), (2, 1)), node, lambda _: nothing(node))
+    state = table(node.relation_type.columns, [Told((0, 0, 1, None, None, True, None), 1, 1)])
+    with pytest.raises(Declined, match="many rows"):
+        staged_updates(updates((1, 1), (2, 1)), node, lambda _: state)
+
+
+def test_lookups_ask_for_each_level_of_each_bucket() -> None:
+    node = NODES["top rows in three stages"]
+    asked: list[object] = []
+
+    def lookup(keys: object) -> pa.Table:
+        asked.append(keys)
+        return nothing(node)
+
+    staged_updates(updates((1, 1)), node, lookup)
+    [keys] = asked
+    assert isinstance(keys, dict)
+    levels, buckets = keys[0].to_pylist(), keys[1].to_pylist()
+    assert levels == [0, 1, 2]
+    assert [one < n for one, n in zip(buckets, node.buckets, strict=True)] == [True] * 3
+    assert buckets[1] == buckets[0] % 4
+    assert buckets[2] == 0
+    # Errors alone ask for nothing.
+    assert not staged_updates(updates((1, 1)).slice(0, 0), node, lookup).num_rows
+    assert len(asked) == 1
+
+
+def test_what_needs_spark_is_left_to_it() -> None:
+    node = NODES["top rows"]
+    floats = ReadCollection(GlobalId("in"), RelationType((Column("g", INT4), Column("x", FLOAT8))))
+    assert not can_stage(replace(node, input=floats))
+    assert not can_stage(staged(Gathered(()), 1))
+    assert not can_stage(staged(Extremes((AggregateFunction.BIT_XOR, MIN, MIN, MIN)), 1))
+    assert not can_stage(staged(TopRows((), 2, 1), 1, monotonic=True))

@@ -1,0 +1,174 @@
+"""The operators of this process keep the law that `test_render` holds Spark's to, over the same plans and histories.
+
+The updates of a plan, summed over any split of time, are the plan's content recomputed from scratch; so are all its
+updates from the beginning. What this process does not compute is known before it is asked, and no Spark is there.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+
+from mz_dagster.budget import Budget, budget_of
+from mz_dagster.compute.lookups.lookup_keys import LookupKeys
+from mz_dagster.compute.lookups.step_reads import StepReads
+from mz_dagster.compute.placement.choice import why_spark
+from mz_dagster.compute.placement.supported import unsupported, unsupported_scalar
+from mz_dagster.compute.spark.spark_use import SparkUse
+from mz_dagster.compute.walk.local_plans import LocalContents, LocalUpdates
+from mz_dagster.formalism import GlobalId
+from mz_dagster.plan.physical import Physical, ReadCollection
+from mz_dagster.storage.arrow_schema import update_schema, update_table
+from tests.compute.reference import Row, Update, at, evaluate
+from tests.compute.test_render import SHAPES, TIMES, TYPES, random_histories, random_split, spelled, stored
+
+#: Joins by what is worked out, by floats and by constants are Spark's.
+OF_SPARK = {
+    "scalars over several inputs",
+    "keys that fail",
+    "a constant among the equal",
+    "floating-point keys",
+    "NULL equals NULL, a constant too",
+    "NULL equals NULL, floats and texts",
+    "NULL equals NULL, keys that fail",
+    "NULL equals NULL, scalars over several inputs",
+}
+#: In a step, so are those that look up what is neither a collection nor a map, filter and project of one.
+OF_SPARK_IN_A_STEP = {
+    *OF_SPARK,
+    "linear inputs and constants",
+    "no equivalence",
+    "rows repeated and joined",
+    "elements joined",
+}
+#: Spark is sent rows for a function that is not Python's, so that it would be started.
+WITH_SCALARS_OF_SPARK = {"elements of a series that fails"}
+
+
+class Histories:
+    """The histories of all collections, as this process reads them."""
+
+    def __init__(self, updates: Mapping[GlobalId, list[Update]], source: random.Random) -> None:
+        self.updates = updates
+        self._source = source
+
+    def table(self, id: GlobalId, lower: int | None, upper: int) -> pa.Table:
+        kept = [one for one in self.updates[id] if (lower is None or lower <= one[1]) and one[1] < upper]
+        return update_table(TYPES[id].columns, stored(kept, TYPES[id].arity))
+
+    def skips_all(self, *_: object) -> bool:
+        return False
+
+    def read_table(self, id: GlobalId, lower: int | None, upper: int, used: Collection[int], *_: object) -> pa.Table:
+        return unused_are_null(self.table(id, lower, upper), id, used)
+
+    def find_table(self, id: GlobalId, upper: int, keys: LookupKeys, used: Collection[int], *_: object) -> pa.Table:
+        whole = self.table(id, None, upper)
+        wanted = set(zip(*(column.to_pylist() for column in keys.table.columns), strict=True))
+        met = zip(*(whole.column(position).to_pylist() for position in keys.columns), strict=True)
+        # A lookup may find more than was asked for.
+        kept = [one in wanted or self._source.random() < 0.1 for one in met]
+        return unused_are_null(whole.filter(pa.array(kept, pa.bool_())), id, used)
+
+    def common_table(self, *_: object) -> None:
+        return None
+
+    def changes_by_itself(self, *_: object) -> bool:
+        return False
+
+    def new_rows(self, id: GlobalId, lower: int, upper: int) -> int:
+        return len(self.table(id, lower, upper))
+
+    def rows(self, id: GlobalId, upper: int) -> int:
+        return len(self.table(id, None, upper))
+
+    def span(self, id: GlobalId, upper: int) -> tuple[int, int] | None:
+        times = [time for _, time, _ in self.updates[id] if time < upper]
+        return (min(times), max(times)) if times else None
+
+
+def unused_are_null(table: pa.Table, id: GlobalId, used: Collection[int]) -> pa.Table:
+    schema = update_schema(TYPES[id].columns)
+    columns = [
+        pa.nulls(len(table), field.type) if n < TYPES[id].arity and n not in used else table.column(n)
+        for n, field in enumerate(schema)
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def no_spark() -> Any:
+    raise AssertionError("this needs no Spark")
+
+
+def told(found: pa.Table) -> list[Update]:
+    updates = []
+    for *data, time, diff, error in zip(*(column.to_pylist() for column in found.columns), strict=True):
+        if error is not None:
+            assert data == [None] * len(data), "an update of the error part carries data"
+        cells: Row = tuple(tuple(cell) if isinstance(cell, list) else cell for cell in data)
+        updates.append((cells if error is None else ("error", error), time, diff))
+    return updates
+
+
+def expected(node: Physical, updates: Mapping[GlobalId, Sequence[Update]], time: int) -> dict[str, int]:
+    return spelled(evaluate(node, {id: at(of_one, time) for id, of_one in updates.items()}))
+
+
+def content(node: Physical, histories: Histories, as_of: int, upper: int) -> list[Update]:
+    def read(one: ReadCollection, used: Collection[int]) -> pa.Table:
+        return histories.read_table(one.id, None, upper, used)
+
+    contents = LocalContents(SparkUse(no_spark), lambda id: histories.rows(id, upper), read, as_of, upper)
+    found = contents.updates(node)
+    assert found is not None, contents.spark_because
+    return told(found)
+
+
+@pytest.mark.parametrize("is_looked_up", [False, True], ids=["read whole", "looked up by key"])
+@pytest.mark.parametrize("shape", [one for one in SHAPES if one not in OF_SPARK_IN_A_STEP | WITH_SCALARS_OF_SPARK])
+def test_updates_sum_to_the_recomputed_content(shape: str, *, is_looked_up: bool) -> None:
+    node, source = SHAPES[shape](), random.Random(len(shape))
+    assert not why_spark(node)
+    histories = Histories(random_histories(seed=7), source)
+    own = ReadCollection(GlobalId("own"), node.relation_type, "own")
+    with budget_of(Budget(whole_rows=0) if is_looked_up else Budget()):
+        as_of = source.randrange(TIMES - 1)
+        found = content(node, histories, as_of, as_of + 1)
+        for lower, upper in random_split(source, as_of + 1):
+            plans = LocalUpdates(SparkUse(no_spark), cast(StepReads, histories), lower, upper, own)
+            updates = plans.updates(node)
+            assert updates is not None, plans.spark_because
+            found += told(updates)
+    for time in range(as_of, TIMES):
+        assert spelled(at(found, time)) == expected(node, histories.updates, time), time
+
+
+@pytest.mark.parametrize("shape", [one for one in SHAPES if one not in OF_SPARK | WITH_SCALARS_OF_SPARK])
+def test_all_updates_from_the_beginning_are_the_recomputed_contents(shape: str) -> None:
+    node = SHAPES[shape]()
+    histories = Histories(random_histories(seed=8), random.Random(0))
+    found = content(node, histories, 3, TIMES)
+    for time in range(3, TIMES):
+        assert spelled(at(found, time)) == expected(node, histories.updates, time), time
+
+
+@pytest.mark.parametrize("shape", sorted(OF_SPARK_IN_A_STEP))
+def test_what_is_sparks_is_known_before(shape: str) -> None:
+    node = SHAPES[shape]()
+    histories = cast(StepReads, Histories(random_histories(seed=9), random.Random(0)))
+    own = ReadCollection(GlobalId("own"), node.relation_type, "own")
+    plans = LocalUpdates(SparkUse(no_spark), histories, 1, 5, own)
+    assert plans.updates(node) is None
+    assert plans.spark_because == why_spark(node) != ""
+    assert bool(unsupported(node, looks_up=False)) == (shape in OF_SPARK)
+
+
+@pytest.mark.parametrize("shape", sorted(WITH_SCALARS_OF_SPARK))
+def test_what_has_a_part_by_spark_is_known_before(shape: str) -> None:
+    node = SHAPES[shape]()
+    assert why_spark(node) == unsupported_scalar(node) != ""
+    assert not unsupported(node, looks_up=True)

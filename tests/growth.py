@@ -1,0 +1,20 @@
+"""How fast something grows with the size of what it is given: the exponent that fits measurements best."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+
+def exponent(measure: Callable[[int], float], sizes: Sequence[int], *, times: int = 3) -> float:
+    """Returns p where `measure(size)` grows as `size ** p`, by least squares over the logarithms.
+
+    Args:
+        measure: Returns what something of a size costs.
+        sizes: Which sizes.
+        times: How often each is measured; the least counts, as what else a machine does only adds.
+    """
+    points = [(math.log(size), math.log(max(1e-9, min(measure(size) for _ in range(times))))) for size in sizes]
+    mean_x, mean_y = sum(x for x, _ in points) / len(points), sum(y for _, y in points) / len(points)
+    above = sum((x - mean_x) * (y - mean_y) for x, y in points)
+    return above / sum((x - mean_x) * (x - mean_x) for x, _ in points)

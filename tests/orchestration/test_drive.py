@@ -1,0 +1,91 @@
+"""Driving in one process: what fails keeps nothing else from being done, and is told together at the end."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from mz_dagster import connect
+from mz_dagster.cli import main
+from mz_dagster.errors import OperationalError
+from mz_dagster.orchestration.drive import RunDone, RunFailed, drive
+
+METADATA: Mapping[str, int | float | str] = {
+    "mz/rows_out": 0,
+    "mz/errors": 0,
+    "mz/bytes": 0,
+    "mz/spark_s": 0.0,
+    "mz/outcome": "advanced",
+    "mz/engine": "local",
+}
+TICKS = dg.DynamicPartitionsDefinition(name="ticks")
+
+
+def driven(bad: dict[str, str], asked: list[str]) -> dg.Definitions:
+    """Returns definitions whose sensor asks for one more tick at each look, and again for those that failed."""
+
+    @dg.asset(partitions_def=TICKS)
+    def stepped(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+        asked.append(context.partition_key)
+        if why := bad.get(context.partition_key):
+            raise dg.Failure(why)
+        return dg.MaterializeResult(metadata=METADATA)
+
+    job = dg.define_asset_job("step", selection=[stepped], executor_def=dg.in_process_executor)
+
+    @dg.sensor(name="a_broken", job=job)
+    def broken(context: dg.SensorEvaluationContext) -> Iterator[dg.RunRequest]:
+        if "sensor" in bad:
+            raise OperationalError(bad["sensor"])
+        yield from ()
+
+    @dg.sensor(name="frontier", job=job)
+    def frontier(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        number = int(context.cursor or 0) + 1
+        failed = [key for key in bad if key.isdecimal() and int(key) < number]
+        return dg.SensorResult(
+            run_requests=[dg.RunRequest(partition_key=key) for key in (*failed, str(number))],
+            dynamic_partitions_requests=[TICKS.build_add_request([str(number)])],
+            cursor=str(number),
+        )
+
+    return dg.Definitions(assets=[stepped], jobs=[job], sensors=[broken, frontier])
+
+
+def test_ticks_after_a_failed_run_are_carried_out_and_all_failures_are_told_together(
+    instance: dg.DagsterInstance,
+) -> None:
+    done: list[RunDone] = []
+    asked: list[str] = []
+    told: list[str] = []
+    definitions = driven({"1": "no such header", "3": "no such folder", "sensor": "no such clock"}, asked)
+    with pytest.raises(RunFailed) as failed:
+        drive(definitions, instance, ticks=3, on_run=done.append, tell=told.append)
+    # What failed is asked for at each look, and neither tried again nor in the way of the others.
+    assert asked == ["1", "2", "3"]
+    assert [run.partition for run in done] == ["2"]
+    assert failed.value.message == "3 failures in 3 runs"
+    detail = str(failed.value.detail)
+    assert "sensor a_broken failed: no such clock;" in detail
+    assert "of 1 failed: no such header;" in detail
+    assert "of 3 failed: no such folder." in detail
+    assert sum("no such header" in line for line in told) == 1
+
+
+def test_a_view_that_cannot_be_read_keeps_no_other_from_being_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with connect(tmp_path) as connection:
+        cursor = connection.cursor()
+        cursor.execute("CREATE TABLE t (a integer)")
+        cursor.execute("INSERT INTO t VALUES (0)")
+        cursor.execute('CREATE MATERIALIZED VIEW "in ""error""" AS SELECT 1 / a AS b FROM t')
+        cursor.execute("CREATE MATERIALIZED VIEW sound AS SELECT a + 41 AS b FROM t")
+    (tmp_path / "definitions.py").write_text("import dagster as dg\n\ndefs = dg.Definitions()\n")
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    assert main(["--project", str(tmp_path), "run"]) == 1
+    shown, told = capsys.readouterr()
+    assert '\nin "error"\ncannot be read: division by zero' in shown
+    assert "\nsound\n b\n" in shown
+    assert "ERROR: division by zero" in told

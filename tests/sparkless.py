@@ -1,0 +1,29 @@
+"""Tests that must not start Spark."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from typing import NoReturn
+
+import pytest
+
+from mz_dagster.compute import WarmSpark
+
+
+def refuse_spark(patch: pytest.MonkeyPatch) -> list[str]:
+    """Makes fail whatever opens Spark, also through an engine that is there already, until `patch` is undone.
+
+    Returns:
+        Where it was tried, by then: somebody may have caught the error.
+    """
+    tried: list[str] = []
+
+    def refuse(*_: object) -> NoReturn:
+        tried.append("".join(traceback.format_stack(limit=12)))
+        raise AssertionError("this needs no Spark")
+
+    # Not `WarmSpark.open`, which whoever steps and reads has bound long ago; it looks these up when it is called.
+    for name in ("open_session", "lent_session"):
+        patch.setattr(sys.modules[WarmSpark.__module__], name, refuse)
+    return tried

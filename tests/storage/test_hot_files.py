@@ -1,0 +1,102 @@
+"""Files that are read again are in memory, up to a limit; what is read is what the batch list names, as without."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from mz_dagster.catalog import Batch, BatchId, CollectionRow
+from mz_dagster.plan.types import INT8, TEXT, Column, numeric
+from mz_dagster.storage import LocalShards, update_table
+from mz_dagster.storage.hot_files import HotFile, HotFiles
+from mz_dagster.storage.numerics import stored_value
+from mz_dagster.storage.shards import BatchIncomplete
+from tests.storage.test_clustering import collection, listed
+
+COLUMNS = (Column("k", INT8), Column("name", TEXT), Column("n", numeric(2)))
+FILE = HotFile("u1", "mz_batch=1/x.parquet", "h")
+
+
+def rows(count: int) -> pa.Table:
+    return pa.table({"a": pa.array(range(count)), "b": pa.array(range(count))})
+
+
+def test_a_file_is_kept_from_the_second_read_on() -> None:
+    files = HotFiles(10**6)
+    asked: list[list[str]] = []
+
+    def read(names: Sequence[str]) -> pa.Table:
+        asked.append(list(names))
+        return rows(10).select(names)
+
+    assert files.columns(FILE, 10, ["a"], read) is None
+    for _ in range(2):
+        found = files.columns(FILE, 10, ["a"], read)
+        assert found is not None
+        assert found.column_names == ["a"]
+    assert files.columns(FILE, 10, ["b", "a"], read) is not None
+    assert asked == [["a"], ["b"]], "a column is read once"
+    files.forget("u1", ["mz_batch=1"])
+    assert files.bytes == 0
+
+
+def test_what_was_least_lately_read_goes_first_and_the_limit_holds() -> None:
+    files = HotFiles(4 * 160)
+    for number in range(6):
+        files.keep(FILE._replace(hash=str(number)), rows(10))
+        assert files.columns(FILE._replace(hash="0"), 10, ["a"], lambda _: rows(10)) is not None
+        assert files.bytes <= 4 * 160
+    found = [files.columns(FILE._replace(hash=str(one)), 10, ["a"], lambda _: rows(10)) is not None for one in range(6)]
+    assert found == [True, False, False, True, True, True]
+    files.keep(FILE, rows(11))
+    assert files.columns(FILE, 11, ["a"], lambda _: rows(11)) is None, "it is more than a quarter of the limit"
+
+
+def written(row: CollectionRow, shards: LocalShards, number: int, table: pa.Table) -> Batch:
+    return listed(number, shards.append(row, BatchId(number), table))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_reads_are_the_same_with_and_without(tmp_path: Path, seed: int) -> None:
+    dice, row = random.Random(seed), collection(COLUMNS)
+    writer, hot, cold = LocalShards(tmp_path, hot_bytes=0), LocalShards(tmp_path), LocalShards(tmp_path, hot_bytes=0)
+    batches = []
+    for number in range(1, 4):
+        numbers = [None, *(Decimal(dice.randrange(10**4)) / 100 for _ in range(9))]
+        updates = [
+            ((dice.randrange(9), dice.choice([None, "a", "b"]), dice.choice(numbers)),
+             dice.randrange(50), dice.choice([1, -1]), dice.choice([None] * 9 + ["22012 division by zero"]))
+            for _ in range(30)
+        ]  # fmt: skip
+        batches.append(written(row, writer, number, update_table(COLUMNS, updates)))
+    for _ in range(12):
+        chosen = dice.sample(batches, dice.randint(1, 3))
+        over = COLUMNS[dice.choice([0, 2])]
+        condition = stored_value(over, COLUMNS) >= pa.scalar(
+            3, pa.int64() if over.name == "k" else pa.decimal128(38, 2)
+        )
+        how: dict[str, Any] = dice.choice([{}, {"condition": condition, "over": [over]}, {"condition": condition}])
+        asked: dict[str, Any] = {
+            "lower": dice.choice([None, 20]), "upper": dice.choice([None, 40]),
+            "columns": dice.choice([None, ["name"], ["n", "k"], []]), **how,
+        }  # fmt: skip
+        one, other = (shards.read(row, chosen, **asked) for shards in (hot, cold))
+        assert one.schema == other.schema
+        assert sorted(map(repr, one.to_pylist())) == sorted(map(repr, other.to_pylist()))
+    assert hot.rows_decoded < cold.rows_decoded
+
+
+def test_what_is_kept_is_not_read_once_its_file_is_gone(tmp_path: Path) -> None:
+    row, shards = collection(COLUMNS), LocalShards(tmp_path)
+    batch = written(row, shards, 1, update_table(COLUMNS, [((1, "a", None), 1, 1)]))
+    assert shards.read(row, [batch]).num_rows == 1
+    assert shards.rows_decoded == 0, "what this process wrote is in memory"
+    shards.delete(row, [batch.id])
+    with pytest.raises(BatchIncomplete):
+        shards.read(row, [batch])
