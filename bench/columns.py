@@ -28,9 +28,9 @@ import pyarrow as pa
 
 from bench.harness import say, table, timed
 from mz_dagster.compute.local.expressions import Batch, evaluated
-from mz_dagster.plan.functions.evaluation import compiled
-from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, Scalar
-from mz_dagster.plan.types import BOOL, INT4, TEXT, numeric
+from mz_dagster.functions.evaluation import compiled
+from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar
+from mz_dagster.scalars.types import BOOL, INT4, TEXT, numeric
 from mz_dagster.storage.plain_cells import plain_cells, stored_cells
 
 SIZES = (100, 5_000, 200_000)

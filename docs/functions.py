@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from mz_dagster.plan.functions import FUNCTIONS, OVERLOADS
-from mz_dagster.plan.functions.polymorphic import POLYMORPHIC, Pseudo
-from mz_dagster.plan.functions.signature import Overload
-from mz_dagster.plan.functions.tables import set_overloads
-from mz_dagster.plan.types import Kind, ScalarType
+from mz_dagster.functions import FUNCTIONS, OVERLOADS
+from mz_dagster.functions.polymorphic import POLYMORPHIC, Pseudo
+from mz_dagster.functions.signature import Overload
+from mz_dagster.functions.tables import set_overloads
+from mz_dagster.scalars.types import Kind, ScalarType
 
 PAGE = Path(__file__).with_name("functions.md")
 

@@ -23,8 +23,8 @@ from mz_dagster.adapter.peeks import Peeks
 from mz_dagster.catalog import COMMENTS, CollectionRow, NewObject, ObjectRow, StillNeeded, Takeover
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.plan.relation import Get, Map
-from mz_dagster.plan.scalar import Value
 from mz_dagster.plan.semijoin import ONE_ROW
+from mz_dagster.scalars.scalar import Value
 from mz_dagster.sql import AlterTable, CreateTable, parse
 from mz_dagster.sql.altering import Altered
 from mz_dagster.sql.constraints import bind_default

@@ -31,8 +31,8 @@ from mz_dagster.formalism import GlobalId
 from mz_dagster.plan import gets_of, lower_to_snapshot_plan, optimize
 from mz_dagster.plan.reading_time import at_time
 from mz_dagster.plan.relation import Get, Relation
-from mz_dagster.plan.scalar import Scalar
-from mz_dagster.plan.types import RelationType
+from mz_dagster.scalars.scalar import Scalar
+from mz_dagster.scalars.types import RelationType
 from mz_dagster.storage.consolidation import consolidated
 from mz_dagster.storage.read import check_readable, leased, overlapping
 from mz_dagster.storage.shards import DIFF

@@ -19,8 +19,8 @@ from mz_dagster.catalog import ObjectRow
 from mz_dagster.plan.relation import Relation
 from mz_dagster.plan.representations import REPRESENTATIONS
 from mz_dagster.plan.resolver import Resolver
-from mz_dagster.plan.types import RelationType
-from mz_dagster.plan.values import Interval
+from mz_dagster.scalars.types import RelationType
+from mz_dagster.scalars.values import Interval
 from mz_dagster.sql import CreateTable, TableConstraints, parse
 from mz_dagster.sql.constraints import bind_check, bind_equal, bind_present, violations
 from mz_dagster.sql.errors import CheckViolation, UniqueViolation

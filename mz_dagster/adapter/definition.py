@@ -19,7 +19,7 @@ from mz_dagster.plan.physical import MaintainedPlan, ReadCollection, TemporalSta
 from mz_dagster.plan.reading_time import unmaintainable, with_position
 from mz_dagster.plan.relation import Relation
 from mz_dagster.plan.resolver import Item, Resolver
-from mz_dagster.plan.types import Column, RelationType
+from mz_dagster.scalars.types import Column, RelationType
 from mz_dagster.sql import (
     CreateIndex,
     CreateMaterializedView,

@@ -18,7 +18,7 @@ from mz_dagster.adapter.engine import Engine
 from mz_dagster.catalog import CollectionRow, Reads, Sealed, Takeover, UnknownObject
 from mz_dagster.errors import OperationalError
 from mz_dagster.formalism import Antichain, GlobalId
-from mz_dagster.plan.scalar import Value
+from mz_dagster.scalars.scalar import Value
 from mz_dagster.sql.errors import NullNotAllowed
 from mz_dagster.storage.append import compare_and_append
 from mz_dagster.storage.arrow_schema import update_schema, update_table

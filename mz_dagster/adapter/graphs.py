@@ -20,7 +20,7 @@ from mz_dagster.catalog import Catalog, CollectionRow, ObjectRow, State
 from mz_dagster.compute import FailedNode, Graph, Node
 from mz_dagster.errors import DatabaseError, InternalError, OperationalError
 from mz_dagster.formalism import GlobalId
-from mz_dagster.plan.types import smallest_key
+from mz_dagster.scalars.types import smallest_key
 
 logger = logging.getLogger("mz_dagster.definitions")
 

@@ -14,8 +14,8 @@ from mz_dagster.catalog import Catalog
 from mz_dagster.formalism import Antichain, GlobalId
 from mz_dagster.plan.relation import Constant
 from mz_dagster.plan.resolver import Item
-from mz_dagster.plan.scalar import Literal, Value
-from mz_dagster.plan.types import BOOL, INT8, TEXT, Column, RelationType
+from mz_dagster.scalars.scalar import Literal, Value
+from mz_dagster.scalars.types import BOOL, INT8, TEXT, Column, RelationType
 
 Row = tuple[Value, ...]
 

@@ -26,7 +26,7 @@ from mz_dagster.plan.physical import SnapshotPlan
 from mz_dagster.plan.reading_time import at_time, depends_on_time
 from mz_dagster.plan.relation import Get, Relation
 from mz_dagster.plan.rewriting import bottom_up, gets_of
-from mz_dagster.plan.scalar import Scalar
+from mz_dagster.scalars.scalar import Scalar
 from mz_dagster.sql.errors import TimelinesDiffer
 from mz_dagster.storage.read import ReadBeforeSince, check_readable, leased, overlapping
 from mz_dagster.storage.shards import BatchIncomplete

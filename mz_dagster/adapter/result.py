@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from mz_dagster.plan.types import Column, Kind, ScalarType
+from mz_dagster.scalars.types import Column, Kind, ScalarType
 
 Rows = tuple[tuple[Any, ...], ...]
 
@@ -33,7 +33,7 @@ def handed_out(rows: Iterable[tuple[Any, ...]], columns: Sequence[Column]) -> Ro
     """Returns rows as a user gets them: of numerics without a scale, which are texts until here, `Decimal`s.
 
     Example:
-        >>> from mz_dagster.plan.types import INT4, UNCONSTRAINED, array_of
+        >>> from mz_dagster.scalars.types import INT4, UNCONSTRAINED, array_of
         >>> handed_out([(1, ["1.50", None])], (Column("a", INT4), Column("b", array_of(UNCONSTRAINED))))
         ((1, [Decimal('1.50'), None]),)
     """

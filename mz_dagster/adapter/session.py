@@ -33,7 +33,7 @@ from mz_dagster.plan import explain_logical, explain_physical, lower_to_maintain
 from mz_dagster.plan.lowering import estimated_state
 from mz_dagster.plan.physical import MaintainedPlan
 from mz_dagster.plan.relation import Get, Relation
-from mz_dagster.plan.types import TEXT, Column
+from mz_dagster.scalars.types import TEXT, Column
 from mz_dagster.sql import (
     AlterRename,
     AlterRetainHistory,

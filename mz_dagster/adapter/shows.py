@@ -11,8 +11,8 @@ from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.peeks import Peeks
 from mz_dagster.catalog import ObjectRow
 from mz_dagster.plan.relation import Constant, Filter
-from mz_dagster.plan.scalar import Literal
-from mz_dagster.plan.types import TEXT, Column, RelationType
+from mz_dagster.scalars.scalar import Literal
+from mz_dagster.scalars.types import TEXT, Column, RelationType
 from mz_dagster.sql import Name, Show, bind_predicate
 
 Row = tuple[Any, ...]

@@ -19,7 +19,7 @@ from mz_dagster.budget import budget
 from mz_dagster.catalog import CollectionRow, ListedBatches
 from mz_dagster.compute import cells, rows_of
 from mz_dagster.plan.physical import ConstantRows, Linear, ReadCollection, SnapshotPlan
-from mz_dagster.plan.scalar import Literal, Scalar, columns_of
+from mz_dagster.scalars.scalar import Literal, Scalar, columns_of
 from mz_dagster.storage.arrow_schema import without_error_data
 from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.lookup import Lookup

@@ -27,10 +27,10 @@ from mz_dagster.adapter.result import Result
 from mz_dagster.catalog import CollectionRow, ObjectRow
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.plan.relation import Constant, Map, Relation
-from mz_dagster.plan.scalar import Literal
 from mz_dagster.plan.semijoin import ONE_ROW
-from mz_dagster.plan.types import Column, RelationType
-from mz_dagster.plan.values import from_stored
+from mz_dagster.scalars.scalar import Literal
+from mz_dagster.scalars.types import Column, RelationType
+from mz_dagster.scalars.values import from_stored
 from mz_dagster.sql import (
     BoundQuery,
     Copy,

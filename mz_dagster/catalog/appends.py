@@ -37,7 +37,7 @@ from mz_dagster.catalog.schema import COUNTER, OBJECT, TOMBSTONE
 from mz_dagster.catalog.timelines import lattice_of
 from mz_dagster.fail_point import fail_point
 from mz_dagster.formalism import Antichain, GlobalId, IdAlreadyBound, UpperWentBack
-from mz_dagster.plan.types import Column
+from mz_dagster.scalars.types import Column
 
 
 class Appends(Capabilities):

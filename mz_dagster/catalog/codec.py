@@ -13,7 +13,7 @@ from typing import Any
 from mz_dagster.catalog.rows import BatchFile, Keys
 from mz_dagster.errors import DamageError
 from mz_dagster.formalism import EPOCH_MS, NATURAL, Antichain, IntegerTimes
-from mz_dagster.plan.types import Column, Kind, ScalarType, array_of, record_of
+from mz_dagster.scalars.types import Column, Kind, ScalarType, array_of, record_of
 
 LATTICES: dict[str, IntegerTimes] = {"epoch_ms": EPOCH_MS, "natural": NATURAL}
 """The lattices that a timeline can be declared with, by name."""
@@ -107,7 +107,7 @@ def columns_of(text: str) -> tuple[Column, ...]:
     """Returns the columns of a text.
 
     Example:
-        >>> from mz_dagster.plan.types import numeric
+        >>> from mz_dagster.scalars.types import numeric
         >>> columns = (Column("a", numeric(2), nullable=False), Column("b", array_of(numeric(2))))
         >>> columns_of(columns_text(columns)) == columns
         True

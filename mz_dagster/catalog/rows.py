@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Any, NewType, TypeAlias
 
 from mz_dagster.formalism import Antichain, GlobalId
-from mz_dagster.plan.types import Column, RelationType
+from mz_dagster.scalars.types import Column, RelationType
 
 BatchId = NewType("BatchId", int)
 """Names one attempt to write a batch; never reused, so two attempts never share rows."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from mz_dagster.plan.types import Column
+from mz_dagster.scalars.types import Column
 
 #: What every shard has beside its data: of an update, and how it is laid out.
 _OWN = ("mz_timestamp", "mz_diff", "mz_error", "mz_batch", "mz_bucket")

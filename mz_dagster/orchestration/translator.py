@@ -12,7 +12,7 @@ from mz_dagster.adapter import ProjectObject
 from mz_dagster.adapter.annotations import Freshness
 from mz_dagster.orchestration.events import TIMELINE_KEY
 from mz_dagster.plan import explain_physical
-from mz_dagster.plan.types import RelationType
+from mz_dagster.scalars.types import RelationType
 
 #: With a source's format three at most, which leaves the rest of Dagster's ten to annotations (`MAX_KINDS`).
 _KINDS = {

@@ -1,16 +1,16 @@
 """Plans: what a query computes, and how it is maintained.
 
-Owns the plan algebra (`relation`, `scalar`, `types`), the functions of scalar expressions (`functions/`), the
-transforms and their order (`transform/`, `optimize`), the physical plan (`physical`, `lowering`), and EXPLAIN.
+Owns the plan algebra (`relation`), the transforms and their order (`transform/`, `optimize`), the physical plan
+(`physical`, `lowering`), and EXPLAIN. Expressions and functions are layers of their own below: `scalars`, `functions`.
 Invariant: every node refuses to be ill-formed, and a transform never changes which rows a plan has at any time,
 only what computing them costs; it may move errors.
 
-- `types`, `scalar`, `relation`: the logical plan.
+- `relation`: the logical plan.
 - `resolver`: the protocol by which the binder turns names into things.
 - `representations`: kinds whose equal values have several representations.
 - `day_comparison`: dates compared with moments. `bounding`: predicates by which storage skips files.
 - `rewriting`: walking and rebuilding plans.
-- `semijoin`, `outer_join`: those joins, spelled in the algebra. `record`: rows as one value.
+- `semijoin`, `outer_join`: those joins, spelled in the algebra.
 - `decorrelate`: subqueries and lateral joins become plain relations; with `asked`, `dependence`, `domain`, `row_count`,
   `tied_subquery`, and `subquery_errors` with `total_groups`, by which errors within are those of the rows that ask.
 - `equality`: equalities as a join can look them up.
@@ -69,8 +69,8 @@ from mz_dagster.plan.relation import (
 )
 from mz_dagster.plan.resolver import Item, Resolver
 from mz_dagster.plan.rewriting import gets_of
-from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, Scalar, Value
-from mz_dagster.plan.types import Column, Kind, RelationType, ScalarType
+from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar, Value
+from mz_dagster.scalars.types import Column, Kind, RelationType, ScalarType
 
 __all__ = [
     "PIPELINE",

@@ -10,8 +10,8 @@ from mz_dagster.plan.domain import domain_source
 from mz_dagster.plan.relation import Join, Relation
 from mz_dagster.plan.representations import from_representation
 from mz_dagster.plan.rewriting import reference, references, shifted
-from mz_dagster.plan.scalar import ColumnRef, Literal, OuterColumn, Scalar
 from mz_dagster.plan.semijoin import ONE_ROW, Sharing, distinct_of, with_scalars
+from mz_dagster.scalars.scalar import ColumnRef, Literal, OuterColumn, Scalar
 
 
 @dataclass(frozen=True, slots=True)

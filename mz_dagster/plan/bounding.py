@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mz_dagster.plan.functions.membership import AMONG, constants_of
+from mz_dagster.functions.membership import AMONG, constants_of
 from mz_dagster.plan.rewriting import can_fail
-from mz_dagster.plan.scalar import Call, ColumnRef, Literal, Scalar, columns_of
-from mz_dagster.plan.types import Kind
+from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar, columns_of
+from mz_dagster.scalars.types import Kind
 
 _STRINGS = frozenset({Kind.TEXT, Kind.VARCHAR, Kind.CHAR})
 _TURNED = {"eq": "eq", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
@@ -44,7 +44,7 @@ def bound_of(predicate: Scalar) -> Bound | None:
     """Returns the bound that `predicate` is, or None if it is none.
 
     Example:
-        >>> from mz_dagster.plan.types import BOOL, INT4
+        >>> from mz_dagster.scalars.types import BOOL, INT4
         >>> found = bound_of(Call("lt_int4", (Literal(5, INT4), ColumnRef(2, INT4)), BOOL))
         >>> (found.column, found.operation, found.constant.value) if found else None
         (2, 'gt', 5)
@@ -102,7 +102,7 @@ def leading_comparisons(steps: Iterable[tuple[str, Scalar]], arity: int) -> tupl
     stand before all else that can.
 
     Example:
-        >>> from mz_dagster.plan.types import BOOL, INT4
+        >>> from mz_dagster.scalars.types import BOOL, INT4
         >>> less = Call("lt_int4", (ColumnRef(0, INT4), ColumnRef(1, INT4)), BOOL)
         >>> [(one.column.position, one.operation) for one in leading_comparisons([("filter", less)], 2)]
         [(0, 'lt'), (1, 'gt')]

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from datetime import datetime, time
 
-from mz_dagster.plan.scalar import Call, Literal, Scalar
-from mz_dagster.plan.types import BOOL, DATE
+from mz_dagster.scalars.scalar import Call, Literal, Scalar
+from mz_dagster.scalars.types import BOOL, DATE
 
 _TURNED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 #: For a moment within a day, after its beginning.
@@ -21,8 +21,8 @@ def compared_by_day(call: Call) -> Scalar:
     """Returns the comparison of a date with a constant moment as one with a day; any other call as it is.
 
     Example:
-        >>> from mz_dagster.plan.scalar import ColumnRef
-        >>> from mz_dagster.plan.types import TIMESTAMP
+        >>> from mz_dagster.scalars.scalar import ColumnRef
+        >>> from mz_dagster.scalars.types import TIMESTAMP
         >>> moment = Call("cast_date_to_timestamp", (ColumnRef(0, DATE),), TIMESTAMP)
         >>> found = compared_by_day(Call("lt_timestamp", (moment, Literal(datetime(2020, 1, 1, 12), TIMESTAMP)), BOOL))
         >>> found.function, str(found.arguments[1].value)

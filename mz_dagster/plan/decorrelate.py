@@ -86,18 +86,6 @@ from mz_dagster.plan.rewriting import (
     with_inputs,
 )
 from mz_dagster.plan.row_count import at_least_one_row, at_most_one_row
-from mz_dagster.plan.scalar import (
-    Call,
-    ColumnRef,
-    If,
-    Literal,
-    Scalar,
-    Subquery,
-    SubqueryKind,
-    columns_of,
-    substitute,
-    walk,
-)
 from mz_dagster.plan.semijoin import (
     ONE_ROW,
     LocalId,
@@ -120,7 +108,19 @@ from mz_dagster.plan.subquery_errors import (
 )
 from mz_dagster.plan.tied_subquery import compared, tied_subquery
 from mz_dagster.plan.transform.temporal_filters import is_temporal, without_not
-from mz_dagster.plan.types import BOOL, INT8, TEXT
+from mz_dagster.scalars.scalar import (
+    Call,
+    ColumnRef,
+    If,
+    Literal,
+    Scalar,
+    Subquery,
+    SubqueryKind,
+    columns_of,
+    substitute,
+    walk,
+)
+from mz_dagster.scalars.types import BOOL, INT8, TEXT
 
 _SEVERAL = "21000 more than one row returned by a subquery used as an expression"
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.relation import DependentJoin, Get, Let, Relation, inputs_of
 from mz_dagster.plan.rewriting import scalars_of, with_inputs, with_mapped_scalars
-from mz_dagster.plan.scalar import OuterColumn, Scalar, substitute, walk
+from mz_dagster.scalars.scalar import OuterColumn, Scalar, substitute, walk
 
 
 def own_inputs_of(relation: Relation) -> tuple[Relation, ...]:

@@ -15,7 +15,7 @@ from mz_dagster.plan.dependence import outer_columns
 from mz_dagster.plan.equality import is_equality
 from mz_dagster.plan.relation import Filter, Get, Join, Map, Project, Relation
 from mz_dagster.plan.rewriting import can_fail, conjuncts, filtered, moved
-from mz_dagster.plan.scalar import Call, Literal, Scalar, Subquery, columns_of, reads_now, walk
+from mz_dagster.scalars.scalar import Call, Literal, Scalar, Subquery, columns_of, reads_now, walk
 
 
 def domain_source(

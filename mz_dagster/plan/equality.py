@@ -6,9 +6,9 @@ Numerics compare by value whatever their scales. So the coarser side is brought 
 
 from __future__ import annotations
 
-from mz_dagster.plan.functions import Cast, cast
-from mz_dagster.plan.scalar import Call, Scalar
-from mz_dagster.plan.types import TEXT, Kind
+from mz_dagster.functions import Cast, cast
+from mz_dagster.scalars.scalar import Call, Scalar
+from mz_dagster.scalars.types import TEXT, Kind
 
 _STRINGS = frozenset({Kind.TEXT, Kind.VARCHAR, Kind.CHAR})
 
@@ -22,8 +22,8 @@ def equated(scalar: Scalar) -> tuple[Scalar, Scalar] | None:
     """Returns what `scalar`, an equality, says is equal, in one type; None if there is no such type.
 
     Example:
-        >>> from mz_dagster.plan.scalar import ColumnRef
-        >>> from mz_dagster.plan.types import BOOL, numeric
+        >>> from mz_dagster.scalars.scalar import ColumnRef
+        >>> from mz_dagster.scalars.types import BOOL, numeric
         >>> price, limit = ColumnRef(0, numeric(2)), ColumnRef(1, numeric(0))
         >>> _, found = equated(Call("eq_numeric", (price, limit), BOOL))
         >>> found.function, str(found.type)

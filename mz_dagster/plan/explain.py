@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import assert_never
 
-from mz_dagster.plan.functions.pure.interval_text import text_of_interval
+from mz_dagster.functions.pure.interval_text import text_of_interval
 from mz_dagster.plan.physical import (
     Accumulate,
     ConstantRows,
@@ -59,9 +59,9 @@ from mz_dagster.plan.relation import (
     WindowFunction,
     inputs_of,
 )
-from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery, is_now
-from mz_dagster.plan.types import RelationType
-from mz_dagster.plan.values import Interval
+from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery, is_now
+from mz_dagster.scalars.types import RelationType
+from mz_dagster.scalars.values import Interval
 
 _FILES: dict[type, str] = {
     ReadCollection: "render.py",
@@ -84,7 +84,7 @@ def explain_logical(relation: Relation) -> str:
     """Returns the logical plan as text, one operator a line, inputs indented below.
 
     Example:
-        >>> from mz_dagster.plan.types import Column, INT4, RelationType
+        >>> from mz_dagster.scalars.types import Column, INT4, RelationType
         >>> t = Get("u1", RelationType((Column("a", INT4), Column("b", INT4))), "t")
         >>> print(explain_logical(Project(t, (1,))))
         Project #1{b}

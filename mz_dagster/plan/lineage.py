@@ -37,8 +37,8 @@ from mz_dagster.plan.relation import (
     Window,
     WindowFunction,
 )
-from mz_dagster.plan.scalar import columns_of
 from mz_dagster.plan.transform.share_subplans import share_subplans
+from mz_dagster.scalars.scalar import columns_of
 
 
 class SourceColumn(NamedTuple):
@@ -61,7 +61,7 @@ def column_lineage(relation: Relation) -> Lineage:
     Precondition: no subqueries and dependent joins, which `decorrelate` sees to.
 
     Example:
-        >>> from mz_dagster.plan.types import Column, INT4, RelationType
+        >>> from mz_dagster.scalars.types import Column, INT4, RelationType
         >>> t = Get(GlobalId("t"), RelationType((Column("a", INT4), Column("b", INT4))))
         >>> column_lineage(Project(t, (1,)))
         (frozenset({SourceColumn(collection='t', position=1)}),)

@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections import Counter
 
 from mz_dagster.budget import budget
-from mz_dagster.plan.functions.membership import among
+from mz_dagster.functions.membership import among
 from mz_dagster.plan.rewriting import can_fail
-from mz_dagster.plan.scalar import Call, Literal, Scalar, reads_now, walk
-from mz_dagster.plan.types import BOOL, Kind
+from mz_dagster.scalars.scalar import Call, Literal, Scalar, reads_now, walk
+from mz_dagster.scalars.types import BOOL, Kind
 
 _KINDS = frozenset(
     {
@@ -55,8 +55,8 @@ def gathered(connective: Call) -> Scalar:
     """Returns an `and` or `or` with the comparisons of one scalar with many constants as one test.
 
     Example:
-        >>> from mz_dagster.plan.scalar import ColumnRef
-        >>> from mz_dagster.plan.types import INT4
+        >>> from mz_dagster.scalars.scalar import ColumnRef
+        >>> from mz_dagster.scalars.types import INT4
         >>> x = ColumnRef(0, INT4)
         >>> tests = tuple(Call("eq_int4", (x, Literal(n, INT4)), BOOL) for n in range(99))
         >>> found = gathered(Call("or", tests, BOOL))

@@ -30,7 +30,7 @@ def operators(plan: Physical) -> str:
 
     Example:
         >>> from mz_dagster.formalism import GlobalId
-        >>> from mz_dagster.plan.types import Column, INT4, INT8, RelationType
+        >>> from mz_dagster.scalars.types import Column, INT4, INT8, RelationType
         >>> sales = RelationType((Column("shop", INT4), Column("amount", INT8)))
         >>> state = RelationType((Column("shop", INT4), Column("rows", INT8), Column("sum", INT8)))
         >>> operators(Accumulate(ReadCollection(GlobalId("u1"), sales, "sales"), 1, state))

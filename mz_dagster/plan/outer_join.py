@@ -21,9 +21,9 @@ from mz_dagster.plan.equality import equated
 from mz_dagster.plan.relation import DependentJoin, FlatMap, Join, Map, Project, Relation, Union, join_keys
 from mz_dagster.plan.representations import by_representation
 from mz_dagster.plan.rewriting import conjuncts, filtered, is_true, reference, shifted
-from mz_dagster.plan.scalar import Call, If, Literal, Scalar, Subquery, columns_of, walk
 from mz_dagster.plan.semijoin import LocalId, Sharing, distinct_of, minus, semijoin, with_literals
-from mz_dagster.plan.types import BOOL, INT4
+from mz_dagster.scalars.scalar import Call, If, Literal, Scalar, Subquery, columns_of, walk
+from mz_dagster.scalars.types import BOOL, INT4
 
 
 @dataclass(frozen=True, slots=True)

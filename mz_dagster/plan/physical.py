@@ -16,8 +16,8 @@ from typing import Any, assert_never, cast
 
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.relation import Aggregate, AggregateFunction, ColumnOrder, WindowFunction
-from mz_dagster.plan.scalar import ColumnRef, Literal, Scalar, signs_of_zeros
-from mz_dagster.plan.types import RelationType
+from mz_dagster.scalars.scalar import ColumnRef, Literal, Scalar, signs_of_zeros
+from mz_dagster.scalars.types import RelationType
 
 
 class OperatorKind(Enum):

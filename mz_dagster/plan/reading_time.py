@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 
 from mz_dagster.plan.relation import Filter, Relation, TemporalFilter, inputs_of, query_of
 from mz_dagster.plan.rewriting import bottom_up, conjunction, conjuncts, nodes_of, scalars_of, with_mapped_scalars
-from mz_dagster.plan.scalar import Call, Literal, Scalar, Subquery, is_now, reads_now, substitute, walk
 from mz_dagster.plan.transform.fold_constants import fold_constants
 from mz_dagster.plan.transform.temporal_filters import comparison_with_now, is_temporal, without_not
-from mz_dagster.plan.types import BOOL, INT4, MZ_TIMESTAMP
+from mz_dagster.scalars.scalar import Call, Literal, Scalar, Subquery, is_now, reads_now, substitute, walk
+from mz_dagster.scalars.types import BOOL, INT4, MZ_TIMESTAMP
 
 
 @dataclass(frozen=True, slots=True)

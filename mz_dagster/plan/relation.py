@@ -15,8 +15,8 @@ from enum import Enum
 from typing import assert_never
 
 from mz_dagster.formalism import GlobalId
-from mz_dagster.plan.scalar import ColumnRef, Literal, Scalar, Subquery, columns_of, reads_now
-from mz_dagster.plan.types import BOOL, INT8, MZ_TIMESTAMP, Column, RelationType, ScalarType
+from mz_dagster.scalars.scalar import ColumnRef, Literal, Scalar, Subquery, columns_of, reads_now
+from mz_dagster.scalars.types import BOOL, INT8, MZ_TIMESTAMP, Column, RelationType, ScalarType
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,7 @@ class AggregateFunction(Enum):
     """Names the aggregates of the algebra; the binder makes all others of these and scalars.
 
     All but `ARRAY_AGG` ignore rows whose (first) argument is NULL. `EXACT_SUM` is the sum of doubles, or of products of
-    two, as text (see `plan/functions/pure/sums.py`); it ignores a pair of which one is NULL.
+    two, as text (see `functions/pure/sums.py`); it ignores a pair of which one is NULL.
     """
 
     COUNT = "count"

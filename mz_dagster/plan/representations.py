@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mz_dagster.plan.scalar import Call, Scalar
-from mz_dagster.plan.types import BOOL, BYTEA, Kind, ScalarType, array_of, record_of
+from mz_dagster.scalars.scalar import Call, Scalar
+from mz_dagster.scalars.types import BOOL, BYTEA, Kind, ScalarType, array_of, record_of
 
 
 @dataclass(frozen=True, slots=True)

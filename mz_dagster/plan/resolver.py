@@ -12,7 +12,7 @@ from typing import Protocol
 
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.relation import Relation
-from mz_dagster.plan.types import RelationType
+from mz_dagster.scalars.types import RelationType
 
 
 @dataclass(frozen=True, slots=True)

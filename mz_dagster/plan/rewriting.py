@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
-from mz_dagster.plan.functions import FUNCTIONS, Cast, cast
+from mz_dagster.functions import FUNCTIONS, Cast, cast
 from mz_dagster.plan.relation import (
     Constant,
     DependentJoin,
@@ -28,8 +28,8 @@ from mz_dagster.plan.relation import (
     Window,
     inputs_of,
 )
-from mz_dagster.plan.scalar import Call, ColumnRef, Literal, Scalar, children, rewrite
-from mz_dagster.plan.types import BOOL, RelationType
+from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar, children, rewrite
+from mz_dagster.scalars.types import BOOL, RelationType
 
 
 def with_inputs(relation: Relation, inputs: Sequence[Relation]) -> Relation:
@@ -156,7 +156,7 @@ def can_fail(scalar: Scalar) -> bool:
     """Returns whether evaluating `scalar` can have an error as its outcome.
 
     Example:
-        >>> from mz_dagster.plan.types import INT4
+        >>> from mz_dagster.scalars.types import INT4
         >>> a = ColumnRef(0, INT4)
         >>> can_fail(Call("divide_int4", (a, Literal(2, INT4)), INT4)), can_fail(Call("divide_int4", (a, a), INT4))
         (False, True)

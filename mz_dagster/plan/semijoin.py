@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.relation import Constant, Get, Join, Let, Map, Negate, Project, Reduce, Relation, Union
 from mz_dagster.plan.rewriting import projected_to
-from mz_dagster.plan.scalar import ColumnRef, Literal, Scalar
-from mz_dagster.plan.types import RelationType
+from mz_dagster.scalars.scalar import ColumnRef, Literal, Scalar
+from mz_dagster.scalars.types import RelationType
 
 #: The relation of one row without columns.
 ONE_ROW = Constant(((),), RelationType((), frozenset({frozenset()}), True))

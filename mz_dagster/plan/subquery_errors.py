@@ -37,7 +37,10 @@ from mz_dagster.plan.relation import (
     query_of,
 )
 from mz_dagster.plan.rewriting import can_fail, moved, projected_to, reference, scalars_of, shifted
-from mz_dagster.plan.scalar import (
+from mz_dagster.plan.semijoin import ONE_ROW, Sharing, minus, semijoin
+from mz_dagster.plan.total_groups import group_may_fail, without_group_errors
+from mz_dagster.plan.transform.temporal_filters import comparison_with_now
+from mz_dagster.scalars.scalar import (
     Call,
     ColumnRef,
     If,
@@ -50,10 +53,7 @@ from mz_dagster.plan.scalar import (
     substitute,
     walk,
 )
-from mz_dagster.plan.semijoin import ONE_ROW, Sharing, minus, semijoin
-from mz_dagster.plan.total_groups import group_may_fail, without_group_errors
-from mz_dagster.plan.transform.temporal_filters import comparison_with_now
-from mz_dagster.plan.types import BOOL, TEXT
+from mz_dagster.scalars.types import BOOL, TEXT
 
 _ERROR = "error"
 
@@ -62,8 +62,8 @@ def asked_by_some(scalars: Iterable[Scalar]) -> frozenset[Subquery]:
     """Returns the subqueries of scalars whose values not every row asks for.
 
     Example:
-        >>> from mz_dagster.plan.scalar import ColumnRef
-        >>> from mz_dagster.plan.types import INT4
+        >>> from mz_dagster.scalars.scalar import ColumnRef
+        >>> from mz_dagster.scalars.types import INT4
         >>> one = Subquery(SubqueryKind.SCALAR, Map(ONE_ROW, (Literal(1, INT4),), ("one",)))
         >>> a = ColumnRef(0, INT4)
         >>> [len(asked_by_some([Call("coalesce", each, INT4)])) for each in ((a, one), (one, a))]

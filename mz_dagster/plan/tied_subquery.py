@@ -13,7 +13,7 @@ from mz_dagster.plan.dependence import is_dependent, outer_columns
 from mz_dagster.plan.equality import equated, is_equality
 from mz_dagster.plan.relation import Filter, Join, Let, Map, Project, Relation, query_of
 from mz_dagster.plan.rewriting import conjuncts, filtered, moved, shifted
-from mz_dagster.plan.scalar import Call, Scalar, Subquery, columns_of, walk
+from mz_dagster.scalars.scalar import Call, Scalar, Subquery, columns_of, walk
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mz_dagster.errors import InternalError
-from mz_dagster.plan.functions import Failure, cast
-from mz_dagster.plan.functions.errors import NTH_VALUE_NOT_POSITIVE, NTILE_NOT_POSITIVE
+from mz_dagster.functions import Failure, cast
+from mz_dagster.functions.errors import NTH_VALUE_NOT_POSITIVE, NTILE_NOT_POSITIVE
 from mz_dagster.plan.relation import (
     Aggregate,
     AggregateFunction,
@@ -35,9 +35,9 @@ from mz_dagster.plan.relation import (
     WindowFunction,
 )
 from mz_dagster.plan.rewriting import reference, references, shifted
-from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, Scalar
 from mz_dagster.plan.semijoin import Sharing, distinct_of
-from mz_dagster.plan.types import BOOL, FLOAT8, INT4, TEXT, Kind, ScalarType, high_part_type
+from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar
+from mz_dagster.scalars.types import BOOL, FLOAT8, INT4, TEXT, Kind, ScalarType, high_part_type
 
 _FLOATS = (Kind.FLOAT4, Kind.FLOAT8)
 _WHOLE = WindowFrame(FrameUnit.ROWS, FrameBound(True, preceding=True), FrameBound(True))

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from mz_dagster.plan.functions import ArgumentType, type_name
+from mz_dagster.functions import ArgumentType, type_name
 from mz_dagster.plan.relation import AggregateFunction
 from mz_dagster.plan.representations import REPRESENTATIONS
-from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, Scalar
-from mz_dagster.plan.types import FLOAT8, INT8, TEXT, Kind, ScalarType, array_of
+from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar
+from mz_dagster.scalars.types import FLOAT8, INT8, TEXT, Kind, ScalarType, array_of
 from mz_dagster.sql.binding import Bound, argument_type
 from mz_dagster.sql.call_syntax import CallSyntax
 from mz_dagster.sql.coercions import explicit, implicit

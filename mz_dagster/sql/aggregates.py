@@ -13,10 +13,10 @@ from dataclasses import replace
 from sqlglot import exp
 
 from mz_dagster.errors import Error
-from mz_dagster.plan.functions import ArgumentType, Unknown, ambiguous, type_name
+from mz_dagster.functions import ArgumentType, Unknown, ambiguous, type_name
 from mz_dagster.plan.relation import AggregateFunction
-from mz_dagster.plan.scalar import ColumnRef, If, Literal, OuterColumn, Scalar, walk
-from mz_dagster.plan.types import BOOL, BYTEA, FLOAT8, INT8, INTERVAL, TEXT, Kind, ScalarType, numeric
+from mz_dagster.scalars.scalar import ColumnRef, If, Literal, OuterColumn, Scalar, walk
+from mz_dagster.scalars.types import BOOL, BYTEA, FLOAT8, INT8, INTERVAL, TEXT, Kind, ScalarType, numeric
 from mz_dagster.sql.aggregate_expansion import Expansion, Sink
 from mz_dagster.sql.binding import only
 from mz_dagster.sql.call_syntax import CallSyntax, no_function

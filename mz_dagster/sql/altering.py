@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 
-from mz_dagster.plan.types import Column, RelationType
+from mz_dagster.scalars.types import Column, RelationType
 from mz_dagster.sql.column_definitions import Columns, parse_column, parse_constraint
 from mz_dagster.sql.constraints import bind_check
 from mz_dagster.sql.cursor import Cursor, quoted

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from mz_dagster.budget import budget
-from mz_dagster.plan.functions import Failure, Unknown, common_type, resolve_function, type_name
-from mz_dagster.plan.functions.membership import among
+from mz_dagster.functions import Failure, Unknown, common_type, resolve_function, type_name
+from mz_dagster.functions.membership import among
 from mz_dagster.plan.membership import compared
-from mz_dagster.plan.scalar import Call, ColumnRef, Literal, Scalar
-from mz_dagster.plan.types import BOOL, INT4, TEXT, Kind, ScalarType, array_of
+from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar
+from mz_dagster.scalars.types import BOOL, INT4, TEXT, Kind, ScalarType, array_of
 from mz_dagster.sql.binding import Bound, argument_type, only, unwrapped
 from mz_dagster.sql.errors import DatatypeMismatch, IndeterminateDatatype, UnsupportedForm, WrongObjectKind, error_of
 from mz_dagster.sql.expression_binder import ExpressionBinder

@@ -12,12 +12,12 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 
 from mz_dagster.formalism import GlobalId
-from mz_dagster.plan.functions import Failure, Unknown, literal_of, type_name
+from mz_dagster.functions import Failure, Unknown, literal_of, type_name
 from mz_dagster.plan.relation import Relation
 from mz_dagster.plan.resolver import Item, Resolver
-from mz_dagster.plan.scalar import Literal, Scalar
 from mz_dagster.plan.transform.comparable_columns import with_sortable_columns
-from mz_dagster.plan.types import MZ_TIMESTAMP, TIMESTAMPTZ, Kind, RelationType
+from mz_dagster.scalars.scalar import Literal, Scalar
+from mz_dagster.scalars.types import MZ_TIMESTAMP, TIMESTAMPTZ, Kind, RelationType
 from mz_dagster.sql.binding import Binding
 from mz_dagster.sql.body_parser import Body, parse_body, parse_scalar
 from mz_dagster.sql.comparability import check_order

@@ -10,11 +10,11 @@ from datetime import datetime
 from sqlglot import exp
 
 from mz_dagster.formalism import GlobalId
-from mz_dagster.plan.functions import ArgumentType, Unknown
+from mz_dagster.functions import ArgumentType, Unknown
 from mz_dagster.plan.reading_time import with_position
 from mz_dagster.plan.relation import ColumnOrder, Get, Relation
 from mz_dagster.plan.resolver import Item, Resolver
-from mz_dagster.plan.scalar import Scalar
+from mz_dagster.scalars.scalar import Scalar
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.enclosing import Enclosing
 from mz_dagster.sql.errors import (

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from mz_dagster.errors import Error
-from mz_dagster.plan.functions import ArgumentType, no_match
+from mz_dagster.functions import ArgumentType, no_match
 from mz_dagster.sql.binding import name_of, only
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.errors import InvalidSyntax, UnsupportedForm, error_of

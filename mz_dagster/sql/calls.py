@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from mz_dagster.plan.functions import (
+from mz_dagster.functions import (
     OVERLOADS,
     POLYMORPHIC,
     CastContext,
@@ -20,8 +20,8 @@ from mz_dagster.plan.functions import (
     type_name,
 )
 from mz_dagster.plan.rewriting import can_fail
-from mz_dagster.plan.scalar import Call, If, Literal, Scalar, now
-from mz_dagster.plan.types import (
+from mz_dagster.scalars.scalar import Call, If, Literal, Scalar, now
+from mz_dagster.scalars.types import (
     BOOL,
     DATE,
     FLOAT4,

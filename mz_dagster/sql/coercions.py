@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mz_dagster.plan.functions import CastContext, Failure, cast
-from mz_dagster.plan.scalar import Scalar
-from mz_dagster.plan.types import ScalarType
+from mz_dagster.functions import CastContext, Failure, cast
+from mz_dagster.scalars.scalar import Scalar
+from mz_dagster.scalars.types import ScalarType
 
 
 def implicit(scalar: Scalar, target: ScalarType) -> Scalar:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from mz_dagster.plan.relation import AggregateFunction, FrameBound, FrameUnit, WindowFrame
-from mz_dagster.plan.scalar import ColumnRef, Literal, Scalar
-from mz_dagster.plan.types import INT4, INT8, ScalarType
+from mz_dagster.scalars.scalar import ColumnRef, Literal, Scalar
+from mz_dagster.scalars.types import INT4, INT8, ScalarType
 from mz_dagster.sql.placeholders import AGGREGATE_BASE, SET_BASE, WINDOW_BASE
 
 

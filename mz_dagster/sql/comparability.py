@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from mz_dagster.plan.functions import type_name
+from mz_dagster.functions import type_name
 from mz_dagster.plan.relation import Join, Reduce, Relation, Threshold, TopK, Window, inputs_of, query_of
 from mz_dagster.plan.representations import REPRESENTATIONS
 from mz_dagster.plan.rewriting import scalars_of
-from mz_dagster.plan.scalar import Subquery, walk
-from mz_dagster.plan.types import Kind, ScalarType
+from mz_dagster.scalars.scalar import Subquery, walk
+from mz_dagster.scalars.types import Kind, ScalarType
 from mz_dagster.sql.errors import UnsupportedForm
 
 

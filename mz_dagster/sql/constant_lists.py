@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from mz_dagster.plan.functions import (
+from mz_dagster.functions import (
     CastContext,
     Failure,
     Unknown,
@@ -21,11 +21,11 @@ from mz_dagster.plan.functions import (
     literal_of,
     numeric_literal,
 )
-from mz_dagster.plan.functions.evaluation import is_evaluable, value_of
-from mz_dagster.plan.functions.membership import among
+from mz_dagster.functions.evaluation import is_evaluable, value_of
+from mz_dagster.functions.membership import among
 from mz_dagster.plan.membership import compared
-from mz_dagster.plan.scalar import Literal, Scalar
-from mz_dagster.plan.types import INT4, INT8, Kind, ScalarType
+from mz_dagster.scalars.scalar import Literal, Scalar
+from mz_dagster.scalars.types import INT4, INT8, Kind, ScalarType
 from mz_dagster.sql.binding import Bound
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.lexer import constant_spans, constants_of

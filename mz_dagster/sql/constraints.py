@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 from sqlglot import exp
 
 from mz_dagster.formalism import GlobalId
-from mz_dagster.plan.functions import CastContext, Failure, Unknown, cast, type_name
+from mz_dagster.functions import CastContext, Failure, Unknown, cast, type_name
 from mz_dagster.plan.relation import Constant, Filter, Relation
 from mz_dagster.plan.resolver import Item, Resolver
-from mz_dagster.plan.scalar import Call, Literal, Scalar, Value
-from mz_dagster.plan.types import BOOL, INT8, Column, RelationType
+from mz_dagster.scalars.scalar import Call, Literal, Scalar, Value
+from mz_dagster.scalars.types import BOOL, INT8, Column, RelationType
 from mz_dagster.sql.binder import NO_NAMES, BoundQuery, bind_query
 from mz_dagster.sql.binding import Binding
 from mz_dagster.sql.body_parser import Body, parse_scalar

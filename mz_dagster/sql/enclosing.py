@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from mz_dagster.plan.dependence import is_dependent, with_free_columns
 from mz_dagster.plan.relation import Relation
-from mz_dagster.plan.scalar import ColumnRef, OuterColumn, Scalar
+from mz_dagster.scalars.scalar import ColumnRef, OuterColumn, Scalar
 from mz_dagster.sql.errors import InvalidColumnReference, UndefinedColumn, UndefinedTable
 from mz_dagster.sql.scope import Scope
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Self
 
 from mz_dagster.errors import DataError, Error, IntegrityError, NotSupportedError, ProgrammingError
-from mz_dagster.plan.functions import Failure
+from mz_dagster.functions import Failure
 
 
 class InvalidSyntax(ProgrammingError):

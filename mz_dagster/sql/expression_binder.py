@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from mz_dagster.plan.functions import (
+from mz_dagster.functions import (
     CastContext,
     Failure,
     Resolved,
@@ -25,8 +25,8 @@ from mz_dagster.plan.functions import (
     resolve_operator,
     type_name,
 )
-from mz_dagster.plan.scalar import Literal, Scalar
-from mz_dagster.plan.types import BOOL, TEXT, Kind, ScalarType
+from mz_dagster.scalars.scalar import Literal, Scalar
+from mz_dagster.scalars.types import BOOL, TEXT, Kind, ScalarType
 from mz_dagster.sql.binding import Binding, Bound, argument_type
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.collected_calls import AggregateCalls, SetCalls, WindowCalls

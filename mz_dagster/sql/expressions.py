@@ -1,7 +1,7 @@
 """Binds scalar expressions: syntax to typed, total scalars with PostgreSQL's semantics.
 
 Owns which forms of expression there are, and the meaning of those that have no module of their own. What an operator
-or function means is asked of `plan/functions`. Forms without exact semantics are refused at their position, each with
+or function means is asked of `functions`. Forms without exact semantics are refused at their position, each with
 its reason.
 """
 
@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from sqlglot import exp
 
-from mz_dagster.plan.functions import (
+from mz_dagster.functions import (
     CastContext,
     Failure,
     Unknown,
@@ -23,8 +23,8 @@ from mz_dagster.plan.functions import (
     resolve_function,
     type_name,
 )
-from mz_dagster.plan.scalar import If, Literal, Scalar
-from mz_dagster.plan.types import BOOL, FLOAT8, UNCONSTRAINED, Kind, ScalarType, array_of, numeric
+from mz_dagster.scalars.scalar import If, Literal, Scalar
+from mz_dagster.scalars.types import BOOL, FLOAT8, UNCONSTRAINED, Kind, ScalarType, array_of, numeric
 from mz_dagster.sql.array_forms import bind_array, bind_bracket
 from mz_dagster.sql.binding import Bound, argument_type, name_of, only, unwrapped
 from mz_dagster.sql.body_parser import Body

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from mz_dagster.plan.functions.pure.interval import comparable
+from mz_dagster.functions.pure.interval import comparable
 from mz_dagster.plan.relation import ColumnOrder
-from mz_dagster.plan.types import Kind, ScalarType
-from mz_dagster.plan.values import Interval, to_stored
+from mz_dagster.scalars.types import Kind, ScalarType
+from mz_dagster.scalars.values import Interval, to_stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def ordered_rows(rows: Sequence[tuple[object, ...]], finishing: RowSetFinishing)
     """Returns `rows` as `finishing` hands them out; text sorts by bytes, NaN above all numbers.
 
     Example:
-        >>> from mz_dagster.plan.types import INT4
+        >>> from mz_dagster.scalars.types import INT4
         >>> finishing = RowSetFinishing((ColumnOrder(0, True, False),), 2, 0, (0,), (INT4, INT4))
         >>> ordered_rows([(1, 0), (None, 0), (3, 8), (3, 7)], finishing)
         [(3,), (3,)]

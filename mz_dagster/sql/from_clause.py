@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from mz_dagster.plan.functions import Failure, common_type, resolve_function
+from mz_dagster.functions import Failure, common_type, resolve_function
 from mz_dagster.plan.outer_join import outer_join
 from mz_dagster.plan.relation import DependentJoin, Filter, Join, Map, Project, Relation
-from mz_dagster.plan.scalar import ColumnRef, Scalar
 from mz_dagster.plan.semijoin import ONE_ROW
+from mz_dagster.scalars.scalar import ColumnRef, Scalar
 from mz_dagster.sql.binding import Binding, CommonTable, name_of, only
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.enclosing import Enclosing, carried, enclosed, shown

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from mz_dagster.plan.functions import FUNCTIONS, Unknown
+from mz_dagster.functions import FUNCTIONS, Unknown
 from mz_dagster.plan.relation import (
     Aggregate,
     AggregateFunction,
@@ -31,9 +31,9 @@ from mz_dagster.plan.relation import (
     Union,
 )
 from mz_dagster.plan.rewriting import projected_to
-from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery
 from mz_dagster.plan.semijoin import ONE_ROW, with_literals, with_scalars
-from mz_dagster.plan.types import TEXT, Column, RelationType
+from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery
+from mz_dagster.scalars.types import TEXT, Column, RelationType
 from mz_dagster.sql.aggregates import AGGREGATES
 from mz_dagster.sql.binding import Binding, name_of
 from mz_dagster.sql.body_parser import Body

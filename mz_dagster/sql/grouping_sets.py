@@ -12,7 +12,7 @@ from itertools import combinations, product
 
 from sqlglot import exp
 
-from mz_dagster.plan.scalar import Scalar
+from mz_dagster.scalars.scalar import Scalar
 from mz_dagster.sql.binding import only
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.errors import StatementTooComplex, TooMany, UnsupportedForm

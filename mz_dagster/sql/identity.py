@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mz_dagster.plan.functions import type_name
+from mz_dagster.functions import type_name
 from mz_dagster.plan.sequence import SequenceDefinition
-from mz_dagster.plan.types import INT2, INT4, INT8, ScalarType
+from mz_dagster.scalars.types import INT2, INT4, INT8, ScalarType
 from mz_dagster.sql.cursor import Cursor
 from mz_dagster.sql.errors import InvalidParameterValue, InvalidSyntax
 from mz_dagster.sql.lexer import TokenKind

@@ -7,8 +7,8 @@ depend on the order of the rows which is shown.
 
 from __future__ import annotations
 
-from mz_dagster.plan.scalar import Call, If, Literal, Scalar
-from mz_dagster.plan.types import BYTEA, FLOAT8, INT8, INTERVAL, numeric
+from mz_dagster.scalars.scalar import Call, If, Literal, Scalar
+from mz_dagster.scalars.types import BYTEA, FLOAT8, INT8, INTERVAL, numeric
 from mz_dagster.sql.aggregate_expansion import Expansion
 from mz_dagster.sql.coercions import implicit
 from mz_dagster.sql.errors import UnsupportedForm

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from mz_dagster.plan.functions import Failure
-from mz_dagster.plan.functions.as_jsonb import as_jsonb, as_jsonb_or_null, as_key
-from mz_dagster.plan.scalar import Call, Scalar
-from mz_dagster.plan.types import JSONB
+from mz_dagster.functions import Failure
+from mz_dagster.functions.as_jsonb import as_jsonb, as_jsonb_or_null, as_key
+from mz_dagster.scalars.scalar import Call, Scalar
+from mz_dagster.scalars.types import JSONB
 from mz_dagster.sql.aggregate_expansion import Expansion
 from mz_dagster.sql.errors import UnsupportedForm, error_of
 

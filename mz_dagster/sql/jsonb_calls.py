@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from mz_dagster.plan.functions import Failure, Unknown, cast, type_name
-from mz_dagster.plan.functions.as_jsonb import as_jsonb, as_jsonb_or_null, as_key
-from mz_dagster.plan.scalar import Call, Literal, Scalar
-from mz_dagster.plan.types import JSONB, TEXT, Kind
+from mz_dagster.functions import Failure, Unknown, cast, type_name
+from mz_dagster.functions.as_jsonb import as_jsonb, as_jsonb_or_null, as_key
+from mz_dagster.scalars.scalar import Call, Literal, Scalar
+from mz_dagster.scalars.types import JSONB, TEXT, Kind
 from mz_dagster.sql.errors import DatatypeMismatch, InvalidParameterValue, UndefinedFunction, error_of
 from mz_dagster.sql.expression_binder import ExpressionBinder
 

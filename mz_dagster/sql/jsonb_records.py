@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from mz_dagster.plan.functions import CastContext, Failure, cast
+from mz_dagster.functions import CastContext, Failure, cast
 from mz_dagster.plan.relation import FlatMap, Map, Relation
 from mz_dagster.plan.rewriting import projected_to, reference
-from mz_dagster.plan.scalar import Call, Literal, Scalar
 from mz_dagster.plan.semijoin import ONE_ROW
-from mz_dagster.plan.types import JSONB, TEXT, Kind, ScalarType, array_of
+from mz_dagster.scalars.scalar import Call, Literal, Scalar
+from mz_dagster.scalars.types import JSONB, TEXT, Kind, ScalarType, array_of
 from mz_dagster.sql.binding import name_of, only
 from mz_dagster.sql.cursor import Cursor
 from mz_dagster.sql.errors import DuplicateColumn, UndefinedFunction, error_of

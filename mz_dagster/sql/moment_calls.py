@@ -13,10 +13,10 @@ from zoneinfo import available_timezones
 
 from sqlglot import exp
 
-from mz_dagster.plan.functions import Unknown, resolve_date_trunc, resolve_function, type_name
-from mz_dagster.plan.functions.table import field_name
-from mz_dagster.plan.scalar import If, Literal, Scalar
-from mz_dagster.plan.types import FLOAT8, INT4, INTERVAL, TEXT, TIMESTAMPTZ, Kind
+from mz_dagster.functions import Unknown, resolve_date_trunc, resolve_function, type_name
+from mz_dagster.functions.table import field_name
+from mz_dagster.scalars.scalar import If, Literal, Scalar
+from mz_dagster.scalars.types import FLOAT8, INT4, INTERVAL, TEXT, TIMESTAMPTZ, Kind
 from mz_dagster.sql.binding import Bound, argument_type, name_of
 from mz_dagster.sql.errors import InvalidParameterValue, InvalidSyntax, UndefinedFunction, UnsupportedForm
 from mz_dagster.sql.expression_binder import ExpressionBinder

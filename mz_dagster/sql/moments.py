@@ -12,9 +12,9 @@ from datetime import UTC, datetime, timedelta
 
 from sqlglot import exp
 
-from mz_dagster.plan.functions import Failure, Unknown, interval_literal, literal_of
-from mz_dagster.plan.scalar import Literal
-from mz_dagster.plan.types import DATE, INTERVAL, MZ_TIMESTAMP, TIMESTAMPTZ
+from mz_dagster.functions import Failure, Unknown, interval_literal, literal_of
+from mz_dagster.scalars.scalar import Literal
+from mz_dagster.scalars.types import DATE, INTERVAL, MZ_TIMESTAMP, TIMESTAMPTZ
 from mz_dagster.sql.binding import Bound
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.errors import InvalidSyntax, error_of

@@ -7,7 +7,7 @@ one that is asked for, which PostgreSQL calls hypothetical; so it is kept up to 
 from __future__ import annotations
 
 from mz_dagster.errors import Error
-from mz_dagster.plan.functions import (
+from mz_dagster.functions import (
     ArgumentType,
     CastContext,
     Failure,
@@ -18,9 +18,9 @@ from mz_dagster.plan.functions import (
     no_match,
     type_name,
 )
-from mz_dagster.plan.functions.casts import short_name
-from mz_dagster.plan.scalar import Call, If, Literal, OuterColumn, Scalar, walk
-from mz_dagster.plan.types import BOOL, FLOAT8, INT4, INT8, INTERVAL, Kind, ScalarType, array_of
+from mz_dagster.functions.casts import short_name
+from mz_dagster.scalars.scalar import Call, If, Literal, OuterColumn, Scalar, walk
+from mz_dagster.scalars.types import BOOL, FLOAT8, INT4, INT8, INTERVAL, Kind, ScalarType, array_of
 from mz_dagster.sql.aggregate_expansion import Expansion
 from mz_dagster.sql.binding import argument_type
 from mz_dagster.sql.coercions import implicit

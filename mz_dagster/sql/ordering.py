@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from mz_dagster.plan.functions import Unknown
+from mz_dagster.functions import Unknown
 from mz_dagster.plan.relation import Constant, Map
-from mz_dagster.plan.scalar import Literal, Scalar
 from mz_dagster.plan.semijoin import ONE_ROW
 from mz_dagster.plan.transform import fold_constants
-from mz_dagster.plan.types import INT8
+from mz_dagster.scalars.scalar import Literal, Scalar
+from mz_dagster.scalars.types import INT8
 from mz_dagster.sql.binding import Binding, only
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.errors import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from mz_dagster.plan.functions.casts import short_name
+from mz_dagster.functions.casts import short_name
 from mz_dagster.sql.binding import name_of
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.calls import trim_name

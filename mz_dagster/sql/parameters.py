@@ -19,11 +19,11 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from uuid import UUID
 
-from mz_dagster.plan.functions import UNKNOWN, Failure, Unknown, common_type, literal_of, numeric_literal
-from mz_dagster.plan.functions.literals import numeric_type_of
-from mz_dagster.plan.functions.pure import unconstrained_functions
-from mz_dagster.plan.scalar import Literal, Value
-from mz_dagster.plan.types import (
+from mz_dagster.functions import UNKNOWN, Failure, Unknown, common_type, literal_of, numeric_literal
+from mz_dagster.functions.literals import numeric_type_of
+from mz_dagster.functions.pure import unconstrained_functions
+from mz_dagster.scalars.scalar import Literal, Value
+from mz_dagster.scalars.types import (
     BOOL,
     BYTEA,
     DATE,
@@ -40,8 +40,8 @@ from mz_dagster.plan.types import (
     array_of,
     numeric,
 )
-from mz_dagster.plan.types import UUID as UUID_TYPE
-from mz_dagster.plan.values import Interval
+from mz_dagster.scalars.types import UUID as UUID_TYPE
+from mz_dagster.scalars.values import Interval
 from mz_dagster.sql.errors import InvalidParameterValue, UnsupportedForm, error_of
 
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from mz_dagster.plan.functions import CastContext, Failure, Unknown, cast, common_type, literal_of, type_name
-from mz_dagster.plan.functions.signature import ArgumentType
+from mz_dagster.functions import CastContext, Failure, Unknown, cast, common_type, literal_of, type_name
+from mz_dagster.functions.signature import ArgumentType
 from mz_dagster.plan.relation import ColumnOrder, Constant, Map, Project, Relation, TopK, Union
-from mz_dagster.plan.scalar import ColumnRef, Literal, Scalar
 from mz_dagster.plan.semijoin import ONE_ROW
-from mz_dagster.plan.types import Column, RelationType, ScalarType
+from mz_dagster.scalars.scalar import ColumnRef, Literal, Scalar
+from mz_dagster.scalars.types import Column, RelationType, ScalarType
 from mz_dagster.sql.binding import Bound, argument_type
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.errors import DatatypeMismatch, error_of

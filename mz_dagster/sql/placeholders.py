@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from mz_dagster.plan.scalar import ColumnRef, Scalar, rewrite, walk
+from mz_dagster.scalars.scalar import ColumnRef, Scalar, rewrite, walk
 
 #: From here on a position is that of an aggregate, of a window function, of a function that returns rows.
 AGGREGATE_BASE = 1 << 20

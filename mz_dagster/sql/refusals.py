@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from mz_dagster.errors import NotSupportedError
-from mz_dagster.plan.functions import TABLE_OVERLOADS
+from mz_dagster.functions import TABLE_OVERLOADS
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.errors import UnsupportedForm
 

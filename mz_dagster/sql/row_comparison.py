@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from mz_dagster.plan.functions import Unknown
-from mz_dagster.plan.record import field
-from mz_dagster.plan.scalar import Call, If, Literal, Scalar
-from mz_dagster.plan.types import BOOL
+from mz_dagster.functions import Unknown
+from mz_dagster.scalars.record import field
+from mz_dagster.scalars.scalar import Call, If, Literal, Scalar
+from mz_dagster.scalars.types import BOOL
 from mz_dagster.sql.binding import Bound
 from mz_dagster.sql.errors import DatatypeMismatch
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from mz_dagster.plan.functions import Unknown, type_name
-from mz_dagster.plan.scalar import Scalar
-from mz_dagster.plan.types import Kind
+from mz_dagster.functions import Unknown, type_name
+from mz_dagster.scalars.scalar import Scalar
+from mz_dagster.scalars.types import Kind
 from mz_dagster.sql.binding import Bound, unwrapped
 from mz_dagster.sql.errors import InvalidSyntax, UndefinedFunction, UnsupportedForm
 from mz_dagster.sql.expression_binder import ExpressionBinder

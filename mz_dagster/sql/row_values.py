@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from mz_dagster.plan.record import field, record
-from mz_dagster.plan.scalar import Scalar
-from mz_dagster.plan.types import Kind
+from mz_dagster.scalars.record import field, record
+from mz_dagster.scalars.scalar import Scalar
+from mz_dagster.scalars.types import Kind
 from mz_dagster.sql.binding import Bound, name_of, unwrapped
 from mz_dagster.sql.enclosing import all_named
 from mz_dagster.sql.errors import (

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mz_dagster.plan.scalar import ColumnRef
-from mz_dagster.plan.types import RelationType, ScalarType
+from mz_dagster.scalars.scalar import ColumnRef
+from mz_dagster.scalars.types import RelationType, ScalarType
 from mz_dagster.sql.errors import AmbiguousColumn, DuplicateAlias, UndefinedColumn, UndefinedTable, suggestion
 
 

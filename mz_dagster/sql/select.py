@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from mz_dagster.plan.functions import Unknown
+from mz_dagster.functions import Unknown
 from mz_dagster.plan.relation import ColumnOrder, Filter, Reduce, Relation, TopK
-from mz_dagster.plan.scalar import Scalar
 from mz_dagster.plan.semijoin import ONE_ROW
+from mz_dagster.scalars.scalar import Scalar
 from mz_dagster.sql.binding import Binding, Bound, name_of, only
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.collected_calls import AggregateCalls, SetCalls, SortKey, WindowCall, WindowCalls

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from mz_dagster.plan.functions import SET_COLUMNS, TABLE_OVERLOADS, Unknown, resolve_table_function, type_name
-from mz_dagster.plan.record import field as record_field
+from mz_dagster.functions import SET_COLUMNS, TABLE_OVERLOADS, Unknown, resolve_table_function, type_name
 from mz_dagster.plan.relation import FlatMap, Map, Relation
 from mz_dagster.plan.rewriting import projected_to, reference
-from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, Scalar, children, walk
 from mz_dagster.plan.semijoin import ONE_ROW
-from mz_dagster.plan.types import Kind
+from mz_dagster.scalars.record import field as record_field
+from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar, children, walk
+from mz_dagster.scalars.types import Kind
 from mz_dagster.sql.binding import argument_type, name_of, only
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.collected_calls import SetCalls

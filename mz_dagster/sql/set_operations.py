@@ -9,8 +9,8 @@ from __future__ import annotations
 from sqlglot import exp
 
 from mz_dagster.plan.relation import Get, Let, Negate, Reduce, Relation, Threshold, Union
-from mz_dagster.plan.scalar import ColumnRef
 from mz_dagster.plan.transform.comparable_columns import comparable_rows, represented_as_in
+from mz_dagster.scalars.scalar import ColumnRef
 from mz_dagster.sql.binding import Binding, Bound
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.errors import InvalidSyntax

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mz_dagster.plan.sequence import SequenceDefinition
-from mz_dagster.plan.types import ScalarType
+from mz_dagster.scalars.types import ScalarType
 
 
 @dataclass(frozen=True, slots=True)

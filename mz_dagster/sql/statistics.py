@@ -1,13 +1,13 @@
 """Binds variances, deviations, covariances and regressions: scalars over counts and sums.
 
 Integers and numerics are added up as numerics, as in PostgreSQL, and their squares, too. Floats, and all arguments of
-the functions of two, are doubles whose sums, and sums of products, are exact; see `plan/functions/pure/statistics.py`.
+the functions of two, are doubles whose sums, and sums of products, are exact; see `functions/pure/statistics.py`.
 """
 
 from __future__ import annotations
 
-from mz_dagster.plan.scalar import Call, If, Literal, Scalar
-from mz_dagster.plan.types import FLOAT8, INT4, INT8, Kind, numeric
+from mz_dagster.scalars.scalar import Call, If, Literal, Scalar
+from mz_dagster.scalars.types import FLOAT8, INT4, INT8, Kind, numeric
 from mz_dagster.sql.aggregate_expansion import Expansion
 from mz_dagster.sql.coercions import implicit
 from mz_dagster.sql.unconstrained_aggregates import unconstrained_variance

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from mz_dagster.plan.functions import Unknown
-from mz_dagster.plan.record import field, record
+from mz_dagster.functions import Unknown
 from mz_dagster.plan.relation import Aggregate, AggregateFunction, Map, Project, Reduce, Relation
 from mz_dagster.plan.rewriting import reference
-from mz_dagster.plan.scalar import Call, Literal, Scalar, Subquery, SubqueryKind
-from mz_dagster.plan.types import array_of
+from mz_dagster.scalars.record import field, record
+from mz_dagster.scalars.scalar import Call, Literal, Scalar, Subquery, SubqueryKind
+from mz_dagster.scalars.types import array_of
 from mz_dagster.sql.array_forms import bind_quantified_array
 from mz_dagster.sql.binding import Bound, name_of
 from mz_dagster.sql.body_parser import Body

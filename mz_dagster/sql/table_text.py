@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mz_dagster.plan.types import Kind, ScalarType
+from mz_dagster.scalars.types import Kind, ScalarType
 from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.identity import identity_text, serial_text
 from mz_dagster.sql.statement_parser import parse

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from mz_dagster.plan.functions import resolve_function
-from mz_dagster.plan.scalar import Call, If, Literal, Scalar
-from mz_dagster.plan.types import BOOL, INT4, TEXT, array_of
+from mz_dagster.functions import resolve_function
+from mz_dagster.scalars.scalar import Call, If, Literal, Scalar
+from mz_dagster.scalars.types import BOOL, INT4, TEXT, array_of
 from mz_dagster.sql.binding import Bound, argument_type
 from mz_dagster.sql.errors import UndefinedFunction
 from mz_dagster.sql.expression_binder import ExpressionBinder

@@ -6,8 +6,8 @@ Distinct values are added up without zeros at their end; how many digits the sum
 from __future__ import annotations
 
 from mz_dagster.plan.relation import AggregateFunction
-from mz_dagster.plan.scalar import Call, If, Literal, Scalar
-from mz_dagster.plan.types import BYTEA, INT4, INT8, UNCONSTRAINED
+from mz_dagster.scalars.scalar import Call, If, Literal, Scalar
+from mz_dagster.scalars.types import BYTEA, INT4, INT8, UNCONSTRAINED
 from mz_dagster.sql.aggregate_expansion import Expansion
 from mz_dagster.sql.collected_calls import Core
 

@@ -18,8 +18,8 @@ from itertools import pairwise
 from sqlglot import exp
 
 from mz_dagster.errors import Error
-from mz_dagster.plan.functions import CastContext, Failure, Unknown, cast, common_type, literal_of, type_name
-from mz_dagster.plan.functions.pure.interval import length
+from mz_dagster.functions import CastContext, Failure, Unknown, cast, common_type, literal_of, type_name
+from mz_dagster.functions.pure.interval import length
 from mz_dagster.plan.relation import (
     ColumnOrder,
     FrameBound,
@@ -30,11 +30,11 @@ from mz_dagster.plan.relation import (
     WindowFrame,
     WindowFunction,
 )
-from mz_dagster.plan.scalar import ColumnRef, Literal, Scalar, columns_of
 from mz_dagster.plan.semijoin import with_scalars
 from mz_dagster.plan.transform.fold_constants import fold_scalar
-from mz_dagster.plan.types import FLOAT8, INT4, INT8, INTERVAL, Kind, ScalarType
-from mz_dagster.plan.values import Interval
+from mz_dagster.scalars.scalar import ColumnRef, Literal, Scalar, columns_of
+from mz_dagster.scalars.types import FLOAT8, INT4, INT8, INTERVAL, Kind, ScalarType
+from mz_dagster.scalars.values import Interval
 from mz_dagster.sql.aggregates import AGGREGATES, expand, sort_keys, window_not_allowed
 from mz_dagster.sql.binding import Bound, argument_type, name_of, only
 from mz_dagster.sql.call_syntax import CallSyntax, call_syntax, no_function

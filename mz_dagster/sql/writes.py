@@ -16,13 +16,13 @@ from typing import TypeVar
 
 from sqlglot import exp
 
-from mz_dagster.plan.functions import CastContext
+from mz_dagster.functions import CastContext
 from mz_dagster.plan.relation import Constant, Filter, Project, Relation
 from mz_dagster.plan.resolver import Resolver
-from mz_dagster.plan.scalar import ColumnRef, Literal, Scalar, Subquery, Value
 from mz_dagster.plan.semijoin import ONE_ROW
 from mz_dagster.plan.transform import fold_constants
-from mz_dagster.plan.types import Column, RelationType
+from mz_dagster.scalars.scalar import ColumnRef, Literal, Scalar, Subquery, Value
+from mz_dagster.scalars.types import Column, RelationType
 from mz_dagster.sql.binder import BoundQuery, bound_query, finished
 from mz_dagster.sql.binding import Binding, only
 from mz_dagster.sql.body_parser import Body, parse_body

@@ -56,7 +56,7 @@ from mz_dagster.clock import SYSTEM_CLOCK, Clock
 from mz_dagster.errors import OperationalError
 from mz_dagster.fail_point import fail_point
 from mz_dagster.formalism import Antichain, GlobalId, UpdateBeyondUpper, UpdateNotBeyondLower, UpperWentBack
-from mz_dagster.plan.types import Column
+from mz_dagster.scalars.types import Column
 from mz_dagster.storage.append import LEASE_MS, BatchWriter
 from mz_dagster.storage.arrow_schema import update_table
 from mz_dagster.storage.local_shards import LocalShards
@@ -126,7 +126,7 @@ class Storage:
         >>> import tempfile
         >>> from pathlib import Path
         >>> from mz_dagster.formalism import EPOCH_MS
-        >>> from mz_dagster.plan.types import INT4
+        >>> from mz_dagster.scalars.types import INT4
         >>> from mz_dagster.storage import Upper
         >>> folder = tempfile.TemporaryDirectory()
         >>> catalog = Catalog.open(f"sqlite:///{folder.name}/catalog.sqlite")

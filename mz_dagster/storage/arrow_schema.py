@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mz_dagster.plan.types import Column, Kind, ScalarType
-from mz_dagster.plan.values import to_stored
+from mz_dagster.scalars.types import Column, Kind, ScalarType
+from mz_dagster.scalars.values import to_stored
 from mz_dagster.storage.shards import DIFF, ERROR, TIME, UPDATE_COLUMNS
 
 _TYPES: dict[Kind, pa.DataType] = {
@@ -48,7 +48,7 @@ def arrow_type(scalar: ScalarType) -> pa.DataType:
     """Returns the Arrow type that holds exactly the values of `scalar`.
 
     Example:
-        >>> from mz_dagster.plan.types import numeric
+        >>> from mz_dagster.scalars.types import numeric
         >>> str(arrow_type(numeric(2)))
         'decimal128(38, 2)'
     """
@@ -64,7 +64,7 @@ def update_schema(columns: Sequence[Column]) -> pa.Schema:
     """Returns the schema of an update frame with these data columns, all of them nullable.
 
     Example:
-        >>> from mz_dagster.plan.types import INT4
+        >>> from mz_dagster.scalars.types import INT4
         >>> update_schema([Column("a", INT4, nullable=False)]).names
         ['a', 'mz_timestamp', 'mz_diff', 'mz_error']
     """
@@ -78,7 +78,7 @@ def update_table(
     """Returns the update frame of `(data, time, diff)` or `(data, time, diff, error)` tuples.
 
     Example:
-        >>> from mz_dagster.plan.types import INT4
+        >>> from mz_dagster.scalars.types import INT4
         >>> update_table([Column("a", INT4)], [((1,), 5, 1), ((None,), 6, 1, "22012 division by zero")]).num_rows
         2
     """
@@ -99,7 +99,7 @@ def without_error_data(frame: pa.Table) -> pa.Table:
     """Returns an update frame with all data NULL in updates of the error part, where they mean nothing.
 
     Example:
-        >>> from mz_dagster.plan.types import INT4
+        >>> from mz_dagster.scalars.types import INT4
         >>> without_error_data(update_table([Column("a", INT4)], [((1,), 5, 1, "22012 x")])).column("a").to_pylist()
         [None]
     """

@@ -20,7 +20,7 @@ from deltalake import DeltaTable
 
 from mz_dagster.catalog import INLINED, Batch, BatchFile, BatchId, BatchStats, CollectionRow
 from mz_dagster.formalism import Antichain, UpdateBeyondUpper, UpdateNotBeyondLower
-from mz_dagster.plan.types import Column
+from mz_dagster.scalars.types import Column
 from mz_dagster.storage.clustering import Bucket, bucket_of
 from mz_dagster.storage.file_hashes import FileHashes
 from mz_dagster.storage.shards import (

@@ -48,7 +48,7 @@ from mz_dagster.catalog import (
     interval_of,
 )
 from mz_dagster.fail_point import fail_point
-from mz_dagster.plan.types import smallest_key
+from mz_dagster.scalars.types import smallest_key
 from mz_dagster.storage.append import LEASE_MS, BatchWriter
 from mz_dagster.storage.clustering import bucket_count
 from mz_dagster.storage.read import leased

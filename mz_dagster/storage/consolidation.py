@@ -23,7 +23,7 @@ def summed(frame: pa.Table) -> pa.Table:
     """Returns an update frame with equal updates summed and without those of diff 0; equality is `consolidate`'s.
 
     Example:
-        >>> from mz_dagster.plan.types import INT4, Column
+        >>> from mz_dagster.scalars.types import INT4, Column
         >>> from mz_dagster.storage.arrow_schema import update_table
         >>> frame = update_table([Column("a", INT4)], [((1,), 5, 1), ((2,), 5, 1), ((1,), 5, -1)])
         >>> summed(frame).to_pylist()

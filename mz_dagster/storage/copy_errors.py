@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mz_dagster.errors import DataError, OperationalError
-from mz_dagster.plan.functions import Failure
-from mz_dagster.plan.types import Column
+from mz_dagster.functions import Failure
+from mz_dagster.scalars.types import Column
 
 
 class FileUnreadable(OperationalError):

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
-from mz_dagster.plan.functions import Failure, literal_of
-from mz_dagster.plan.types import Column, Kind, ScalarType
-from mz_dagster.plan.values import to_stored
+from mz_dagster.functions import Failure, literal_of
+from mz_dagster.scalars.types import Column, Kind, ScalarType
+from mz_dagster.scalars.values import to_stored
 from mz_dagster.storage.arrow_schema import arrow_type
 from mz_dagster.storage.copy_errors import BadCopyFormat, BadCopyValue, FileUnreadable
 

@@ -17,7 +17,7 @@ from typing import Any
 from xxhash import xxh64_intdigest
 
 from mz_dagster.errors import InternalError
-from mz_dagster.plan.types import Kind, ScalarType
+from mz_dagster.scalars.types import Kind, ScalarType
 
 _SEED = 42
 _BYTES = {
@@ -35,11 +35,11 @@ def key_hash(values: Sequence[Any], types: Sequence[ScalarType]) -> int:
     """Returns the hash of a key as an unsigned number; modulo a power of two it is that of `hash_modulo`.
 
     Args:
-        values: The cells in their plain form (`plan.functions.plain`): days, microseconds; None for NULL.
+        values: The cells in their plain form (`functions.plain`): days, microseconds; None for NULL.
         types: Of the columns, each of `HASHED_KINDS`.
 
     Example:
-        >>> from mz_dagster.plan.types import INT8, TEXT
+        >>> from mz_dagster.scalars.types import INT8, TEXT
         >>> key_hash([7, None], [INT8, TEXT]) == key_hash([None, 7], [TEXT, INT8])
         True
     """

@@ -42,8 +42,8 @@ from mz_dagster.budget import budget
 from mz_dagster.catalog import NO_ROWS, Batch, BatchId, BatchStats, CollectionRow
 from mz_dagster.disk import make_folder, sync
 from mz_dagster.errors import DamageError
-from mz_dagster.plan.scalar import Scalar
-from mz_dagster.plan.types import Column
+from mz_dagster.scalars.scalar import Scalar
+from mz_dagster.scalars.types import Column
 from mz_dagster.storage.arrow_schema import UPDATE_FIELDS, update_schema
 from mz_dagster.storage.batch_stats import files_by_batch, in_one_line, listed_files, stats_on_disk, stored_files
 from mz_dagster.storage.clustering import NO_LAYOUT, Touched, may_hold

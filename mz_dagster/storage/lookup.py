@@ -24,11 +24,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mz_dagster.budget import budget
-from mz_dagster.plan.functions.casts import short_name
-from mz_dagster.plan.functions.membership import constants_of
-from mz_dagster.plan.functions.plain import to_plain
-from mz_dagster.plan.scalar import Call, ColumnRef, Literal, Scalar, columns_of
-from mz_dagster.plan.types import Column, Kind, ScalarType
+from mz_dagster.functions.casts import short_name
+from mz_dagster.functions.membership import constants_of
+from mz_dagster.functions.plain import to_plain
+from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar, columns_of
+from mz_dagster.scalars.types import Column, Kind, ScalarType
 from mz_dagster.storage.arrow_schema import arrow_type
 from mz_dagster.storage.clustering import Bucket
 from mz_dagster.storage.key_hash import HASHED_KINDS, key_hash, unscaled
@@ -84,7 +84,7 @@ class Lookup:
             columns: Of the collection.
 
         Example:
-            >>> from mz_dagster.plan.types import BOOL, INT4, numeric
+            >>> from mz_dagster.scalars.types import BOOL, INT4, numeric
             >>> a, n = Column("a", INT4), Column("n", numeric(1))
             >>> five = Call("eq_int4", (ColumnRef(0, INT4), Literal(5, INT4)), BOOL)
             >>> none = Call("eq_numeric", (ColumnRef(1, n.type), Literal(Decimal("0.25"), numeric(2))), BOOL)

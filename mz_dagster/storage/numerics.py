@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from mz_dagster.plan.types import Column, Kind
+from mz_dagster.scalars.types import Column, Kind
 
 #: The most digits of a decimal that Parquet keeps in 64 bits.
 SHORT_DIGITS = 18
@@ -30,7 +30,7 @@ def short_names(columns: Iterable[Column]) -> dict[str, str]:
     """Returns the names of the columns for short values, by those of the columns of a collection that have one.
 
     Example:
-        >>> from mz_dagster.plan.types import INT4, numeric
+        >>> from mz_dagster.scalars.types import INT4, numeric
         >>> short_names([Column("a", INT4), Column("b", numeric(2)), Column("c", numeric(20))])
         {'b': 'mz_short_b'}
     """
@@ -61,7 +61,7 @@ def shortened(frame: pa.Table, columns: Sequence[Column]) -> pa.Table:
         columns: Of the collection.
 
     Example:
-        >>> from mz_dagster.plan.types import numeric
+        >>> from mz_dagster.scalars.types import numeric
         >>> wide = pa.decimal128(38, 0)
         >>> frame = pa.table({"n": pa.array([Decimal(5), Decimal(10**18), None], wide)})
         >>> shortened(frame, [Column("n", numeric(0))]).to_pydict()

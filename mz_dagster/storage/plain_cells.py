@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from mz_dagster.plan.types import Column, Kind, ScalarType
+from mz_dagster.scalars.types import Column, Kind, ScalarType
 from mz_dagster.storage.arrow_schema import arrow_type
 
 _NUMBERED = {Kind.DATE: pa.int32(), Kind.TIMESTAMP: pa.int64(), Kind.TIMESTAMPTZ: pa.int64()}

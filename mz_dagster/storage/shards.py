@@ -23,8 +23,8 @@ from mz_dagster.catalog import Batch, BatchId, BatchStats, CollectionRow
 from mz_dagster.errors import DamageError, DataError, InternalError, OperationalError
 from mz_dagster.formalism import Antichain
 from mz_dagster.plan.bounding import BOUNDED_KINDS
-from mz_dagster.plan.scalar import Scalar
-from mz_dagster.plan.types import Column
+from mz_dagster.scalars.scalar import Scalar
+from mz_dagster.scalars.types import Column
 from mz_dagster.storage.clustering import Bucket, Touched
 from mz_dagster.storage.skipping import Bounds
 
@@ -331,7 +331,7 @@ def skipping_columns(columns: Sequence[Column]) -> str:
     saying by how much (numeric, floats): skipping a file by such a bound would lose rows.
 
     Example:
-        >>> from mz_dagster.plan.types import FLOAT8, INT4
+        >>> from mz_dagster.scalars.types import FLOAT8, INT4
         >>> skipping_columns([Column("a", INT4), Column("b", FLOAT8)])
         'mz_timestamp,mz_diff,mz_error,a'
     """

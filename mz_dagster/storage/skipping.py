@@ -17,9 +17,9 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 from mz_dagster.plan.bounding import Bound, bound_of, bounds_among, bounds_columns
-from mz_dagster.plan.scalar import Call, Literal, Scalar, columns_of
-from mz_dagster.plan.types import Column, Kind
-from mz_dagster.plan.values import to_stored
+from mz_dagster.scalars.scalar import Call, Literal, Scalar, columns_of
+from mz_dagster.scalars.types import Column, Kind
+from mz_dagster.scalars.values import to_stored
 
 #: How many characters of a text no writer cuts off: Delta on Spark keeps 32 units of UTF-16, deltalake 64 bytes.
 _SURE_CHARACTERS = 16
@@ -58,8 +58,8 @@ def may_pass(predicate: Scalar, columns: Sequence[Column], bounds: Mapping[str, 
         bounds: By the columns' names; nothing is known of a column that is not there.
 
     Example:
-        >>> from mz_dagster.plan.scalar import ColumnRef
-        >>> from mz_dagster.plan.types import BOOL, INT4
+        >>> from mz_dagster.scalars.scalar import ColumnRef
+        >>> from mz_dagster.scalars.types import BOOL, INT4
         >>> below_five = Call("lt_int4", (ColumnRef(0, INT4), Literal(5, INT4)), BOOL)
         >>> a = Column("a", INT4)
         >>> [may_pass(below_five, [a], {"a": Bounds(least, 9, all_null=False)}) for least in (4, 5)]

@@ -12,7 +12,7 @@ from mz_dagster.adapter.simple_plan import shown
 from mz_dagster.compute import rows_of as rows_read
 from mz_dagster.errors import DataError
 from mz_dagster.plan.relation import Constant, Relation
-from mz_dagster.plan.scalar import Literal
+from mz_dagster.scalars.scalar import Literal
 from mz_dagster.storage.read import leased
 from tests.plan.reference import Rows
 from tests.sparkless import refuse_spark

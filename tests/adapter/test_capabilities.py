@@ -20,7 +20,7 @@ from mz_dagster.catalog import (
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.formalism import EPOCH_MS, Antichain
 from mz_dagster.operations.doctor import Severity, examine
-from mz_dagster.plan.types import INT4, INT8, Column
+from mz_dagster.scalars.types import INT4, INT8, Column
 from mz_dagster.sql.errors import TimelinesDiffer
 from mz_dagster.storage import Description, Storage, Updates
 from tests.storage.crashing import Spot, crashing

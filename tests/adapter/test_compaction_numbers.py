@@ -17,7 +17,7 @@ from mz_dagster.adapter import Connection, Engine, Isolation, Project
 from mz_dagster.catalog import Catalog, CollectionRow, NewObject, Sealed
 from mz_dagster.clock import ManualClock
 from mz_dagster.formalism import EPOCH_MS, Antichain, GlobalId
-from mz_dagster.plan.types import TEXT, Column
+from mz_dagster.scalars.types import TEXT, Column
 from mz_dagster.storage import LocalShards, compact, compare_and_append, update_table
 from mz_dagster.storage.spark import SparkConfig
 

@@ -21,7 +21,7 @@ from mz_dagster.compute.algebra.frame import META
 from mz_dagster.compute.local.linear_operators import unnested
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import ReadCollection, Unnest
-from mz_dagster.plan.types import INT4, Column, RelationType, array_of
+from mz_dagster.scalars.types import INT4, Column, RelationType, array_of
 from mz_dagster.storage.arrow_schema import update_table
 from mz_dagster.storage.spark import SparkConfig
 from tests.budgets import SetBudget

@@ -25,8 +25,8 @@ from mz_dagster.errors import InternalError
 from mz_dagster.formalism import EPOCH_MS, Antichain, GlobalId
 from mz_dagster.plan.physical import Linear, MapFilterProject, ReadCollection, SnapshotPlan
 from mz_dagster.plan.rewriting import reference
-from mz_dagster.plan.scalar import Call, Literal
-from mz_dagster.plan.types import BOOL, INT4, INT8, Column, RelationType
+from mz_dagster.scalars.scalar import Call, Literal
+from mz_dagster.scalars.types import BOOL, INT4, INT8, Column, RelationType
 from mz_dagster.storage import LocalShards, update_table
 from mz_dagster.storage.shards import StoredFile
 from tests.budgets import SetBudget

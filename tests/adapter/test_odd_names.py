@@ -16,7 +16,7 @@ from mz_dagster.budget import Budget
 from mz_dagster.catalog import in_shard, shard_names
 from mz_dagster.compute import CollectionStep, Outcome
 from mz_dagster.errors import Error
-from mz_dagster.plan.types import INT4, TEXT, Column
+from mz_dagster.scalars.types import INT4, TEXT, Column
 from mz_dagster.storage.spark import SparkConfig
 from tests.budgets import SetBudget
 

@@ -12,8 +12,8 @@ import pytest
 from mz_dagster.adapter import Connection
 from mz_dagster.catalog import Batch, CollectionRow
 from mz_dagster.errors import DataError
-from mz_dagster.plan.scalar import Scalar
-from mz_dagster.plan.types import Column
+from mz_dagster.scalars.scalar import Scalar
+from mz_dagster.scalars.types import Column
 from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.shards import StoredFile
 from tests.budgets import SetBudget

@@ -16,7 +16,7 @@ import pytest
 from mz_dagster.adapter import Connection, Engine, Isolation, Project
 from mz_dagster.catalog import NameTaken, StillNeeded
 from mz_dagster.errors import DataError, Error, IntegrityError, NotSupportedError, OperationalError, ProgrammingError
-from mz_dagster.plan.values import Interval
+from mz_dagster.scalars.values import Interval
 from mz_dagster.sql.errors import StatementTooComplex
 from tests.adapter.evaluated import evaluate_peeks
 

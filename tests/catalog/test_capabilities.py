@@ -7,7 +7,7 @@ import pytest
 from mz_dagster.catalog import CapabilityExpired, Catalog
 from mz_dagster.clock import ManualClock
 from mz_dagster.formalism import EPOCH_MS, Antichain
-from mz_dagster.plan.types import INT4, Column
+from mz_dagster.scalars.types import INT4, Column
 
 
 def at(time: int) -> Antichain[int]:

@@ -18,7 +18,7 @@ from mz_dagster.catalog.frontiers import collection_of
 from mz_dagster.catalog.objects import object_of
 from mz_dagster.clock import ManualClock
 from mz_dagster.formalism import EPOCH_MS, Antichain, GlobalId
-from mz_dagster.plan.types import INT4, Column
+from mz_dagster.scalars.types import INT4, Column
 from tests.catalog.connected import connected
 
 

@@ -28,7 +28,7 @@ from mz_dagster.catalog import (
 from mz_dagster.clock import ManualClock
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.formalism import EPOCH_MS, Antichain, GlobalId
-from mz_dagster.plan.types import INT4, INT8, Column
+from mz_dagster.scalars.types import INT4, INT8, Column
 
 N = (Column("n", INT4),)
 BEGIN = 7

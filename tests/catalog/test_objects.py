@@ -21,7 +21,7 @@ from mz_dagster.catalog import (
 )
 from mz_dagster.clock import ManualClock
 from mz_dagster.formalism import GlobalId
-from mz_dagster.plan.types import INT4, TEXT, Column, numeric
+from mz_dagster.scalars.types import INT4, TEXT, Column, numeric
 from tests.catalog.connected import connected
 
 COLUMNS = (Column("a", INT4, nullable=False), Column("b", TEXT), Column("c", numeric(2)))

@@ -22,7 +22,7 @@ from mz_dagster.catalog import (
 )
 from mz_dagster.clock import ManualClock
 from mz_dagster.formalism import EPOCH_MS, Antichain, GlobalId, IdAlreadyBound
-from mz_dagster.plan.types import INT4, Column
+from mz_dagster.scalars.types import INT4, Column
 from tests.catalog.connected import connected
 
 COLUMNS = (Column("a", INT4),)

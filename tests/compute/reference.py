@@ -30,7 +30,7 @@ from mz_dagster.plan.physical import (
     UnionAll,
     Unnest,
 )
-from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, Scalar, columns_of
+from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar, columns_of
 from tests.plan.reference import beside_elements
 
 Row = tuple[Any, ...]

@@ -38,8 +38,8 @@ from mz_dagster.formalism import (
     consolidate,
 )
 from mz_dagster.plan.physical import Accumulate, ReadCollection
-from mz_dagster.plan.scalar import Scalar
-from mz_dagster.plan.types import FLOAT8, INT4, INT8, TEXT, Column, RelationType, ScalarType, numeric
+from mz_dagster.scalars.scalar import Scalar
+from mz_dagster.scalars.types import FLOAT8, INT4, INT8, TEXT, Column, RelationType, ScalarType, numeric
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 from mz_dagster.compute.spark.broadcast import broadcast, were_too_many
-from mz_dagster.plan.types import INT8, TEXT, ScalarType, array_of
+from mz_dagster.scalars.types import INT8, TEXT, ScalarType, array_of
 from tests.budgets import SetBudget
 
 TYPES = {"id": INT8, "t": TEXT, "a": array_of(TEXT)}

@@ -30,8 +30,8 @@ from mz_dagster.plan.physical import (
     Staged,
     TopRows,
 )
-from mz_dagster.plan.scalar import ColumnRef, Scalar
-from mz_dagster.plan.types import INT4, INT8, Column, RelationType, ScalarType
+from mz_dagster.scalars.scalar import ColumnRef, Scalar
+from mz_dagster.scalars.types import INT4, INT8, Column, RelationType, ScalarType
 from mz_dagster.storage.spark import SparkConfig
 from tests.budgets import SetBudget
 

@@ -8,11 +8,11 @@ import struct
 from typing import TYPE_CHECKING
 
 from mz_dagster.compute.algebra.frame import ensure_exact
-from mz_dagster.plan.functions.pure import SqlFailure
-from mz_dagster.plan.functions.pure.statistics import spread
-from mz_dagster.plan.functions.pure.sums import PRODUCT_DIGITS, exact_sums_of_frames
-from mz_dagster.plan.scalar import Call, ColumnRef, Literal, Scalar
-from mz_dagster.plan.types import FLOAT8, INT4, INT8, TEXT, array_of
+from mz_dagster.functions.pure import SqlFailure
+from mz_dagster.functions.pure.statistics import spread
+from mz_dagster.functions.pure.sums import PRODUCT_DIGITS, exact_sums_of_frames
+from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar
+from mz_dagster.scalars.types import FLOAT8, INT4, INT8, TEXT, array_of
 from tests.compute.test_accumulation import evaluated
 from tests.plan.reference import float_sum
 

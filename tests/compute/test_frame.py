@@ -8,8 +8,8 @@ from pyspark.sql import functions as sf
 
 from mz_dagster.compute.algebra.frame import ensure_exact
 from mz_dagster.compute.spark.expressions import Emitter
-from mz_dagster.plan.scalar import Call, ColumnRef, Literal
-from mz_dagster.plan.types import INT4, TEXT, array_of
+from mz_dagster.scalars.scalar import Call, ColumnRef, Literal
+from mz_dagster.scalars.types import INT4, TEXT, array_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

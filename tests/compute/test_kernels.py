@@ -20,12 +20,12 @@ import pytest
 from mz_dagster.compute.algebra.evaluable import is_exact_in_python
 from mz_dagster.compute.local.expressions import LENIENT, STRICT, Batch, Outcome, by_row, decimals, evaluated, evaluator
 from mz_dagster.compute.local.expressions.by_row import evaluated_by_row
-from mz_dagster.plan.functions import FUNCTIONS, literal_of
-from mz_dagster.plan.functions.evaluation import Evaluate, compiled
-from mz_dagster.plan.functions.plain import to_plain
-from mz_dagster.plan.functions.pure import SqlFailure, numerics
-from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, Scalar, rewrite, walk
-from mz_dagster.plan.types import BOOL, INT4, INT8, MZ_TIMESTAMP, TEXT, Kind, ScalarType, numeric
+from mz_dagster.functions import FUNCTIONS, literal_of
+from mz_dagster.functions.evaluation import Evaluate, compiled
+from mz_dagster.functions.plain import to_plain
+from mz_dagster.functions.pure import SqlFailure, numerics
+from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar, rewrite, walk
+from mz_dagster.scalars.types import BOOL, INT4, INT8, MZ_TIMESTAMP, TEXT, Kind, ScalarType, numeric
 from mz_dagster.storage.plain_cells import plain_cells, stored_cells
 from tests.compute.examples import AREAS, POOLS, Example
 

@@ -15,7 +15,7 @@ from mz_dagster.compute.local.accumulate import accumulate_updates, can_accumula
 from mz_dagster.compute.local.declined import Declined
 from mz_dagster.formalism import NATURAL, Antichain, Update, compact_updates
 from mz_dagster.plan.physical import Accumulate
-from mz_dagster.plan.types import FLOAT8, INT4, INT8, TEXT, Column, numeric
+from mz_dagster.scalars.types import FLOAT8, INT4, INT8, TEXT, Column, numeric
 from mz_dagster.storage.arrow_schema import update_table
 from tests.compute.test_accumulate import DISTINCT, GLOBAL, TIMES, Told, accumulation, expected, random_updates
 

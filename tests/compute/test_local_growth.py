@@ -14,8 +14,8 @@ from mz_dagster.compute.local.linear import mapped
 from mz_dagster.compute.local.matching import matches
 from mz_dagster.compute.local.sums import Sums, summed_by_key
 from mz_dagster.plan.physical import MapFilterProject
-from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, Scalar
-from mz_dagster.plan.types import BOOL, INT4, INT8, TEXT, Column, numeric
+from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar
+from mz_dagster.scalars.types import BOOL, INT4, INT8, TEXT, Column, numeric
 from mz_dagster.storage.arrow_schema import UPDATE_FIELDS, update_schema
 from tests.growth import exponent
 

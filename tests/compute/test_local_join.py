@@ -19,8 +19,8 @@ from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.join import can_join, join_updates
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import DeltaJoin, ReadCollection
-from mz_dagster.plan.scalar import ColumnRef, Literal, Scalar
-from mz_dagster.plan.types import (
+from mz_dagster.scalars.scalar import ColumnRef, Literal, Scalar
+from mz_dagster.scalars.types import (
     FLOAT8,
     INT4,
     INTERVAL,
@@ -32,7 +32,7 @@ from mz_dagster.plan.types import (
     array_of,
     numeric,
 )
-from mz_dagster.plan.values import Interval
+from mz_dagster.scalars.values import Interval
 from mz_dagster.storage.arrow_schema import update_table
 from tests.budgets import SetBudget
 from tests.compute.test_lookup_keys import TYPES, VALUES

@@ -25,8 +25,8 @@ from mz_dagster.plan.physical import (
     ReadCollection,
     UnionAll,
 )
-from mz_dagster.plan.scalar import Call, ColumnRef, Literal, Scalar
-from mz_dagster.plan.types import BOOL, FLOAT8, INT4, INT8, TEXT, Column, RelationType, numeric
+from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar
+from mz_dagster.scalars.types import BOOL, FLOAT8, INT4, INT8, TEXT, Column, RelationType, numeric
 from mz_dagster.storage.arrow_schema import update_table
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from mz_dagster.formalism import GlobalId
 from mz_dagster.formalism import Update as Told
 from mz_dagster.plan.physical import Extremes, Gathered, ReadCollection, Staged, StageFunction, TopRows
 from mz_dagster.plan.relation import AggregateFunction, ColumnOrder
-from mz_dagster.plan.types import BOOL, DATE, FLOAT8, INT4, INT8, TEXT, Column, RelationType, numeric
+from mz_dagster.scalars.types import BOOL, DATE, FLOAT8, INT4, INT8, TEXT, Column, RelationType, numeric
 from tests.budgets import SetBudget
 from tests.compute.reference import Row, Update, at, is_error
 from tests.compute.staged_reference import check_levels, result

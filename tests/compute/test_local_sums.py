@@ -12,7 +12,7 @@ import pytest
 
 from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.sums import Sums, summed_by_key
-from mz_dagster.plan.types import INT4, INT8, TEXT, Column, numeric
+from mz_dagster.scalars.types import INT4, INT8, TEXT, Column, numeric
 from mz_dagster.storage.arrow_schema import update_schema, update_table
 
 KEYS = [Column("c0", TEXT), Column("c1", INT4)]

@@ -23,8 +23,8 @@ from mz_dagster.compute.local.windowed import can_window, windowed_updates
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import ReadCollection, Staged, Windowed
 from mz_dagster.plan.relation import ColumnOrder, FrameBound, FrameUnit, WindowFrame, WindowFunction
-from mz_dagster.plan.scalar import Literal
-from mz_dagster.plan.types import INT4, INT8, TEXT, Column, RelationType, numeric
+from mz_dagster.scalars.scalar import Literal
+from mz_dagster.scalars.types import INT4, INT8, TEXT, Column, RelationType, numeric
 from mz_dagster.storage.arrow_schema import arrow_type
 from tests.budgets import SetBudget
 from tests.compute.reference import Content, Row, Update, at, is_error

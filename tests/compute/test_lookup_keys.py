@@ -19,7 +19,7 @@ from pyspark.sql import functions as sf
 
 from mz_dagster.budget import Budget
 from mz_dagster.compute.lookups.lookup_keys import LookupKeys, is_key
-from mz_dagster.plan.types import (
+from mz_dagster.scalars.types import (
     BOOL,
     DATE,
     FLOAT8,

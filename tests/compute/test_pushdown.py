@@ -9,8 +9,8 @@ import pytest
 from mz_dagster.compute.algebra.frame import spark_schema, with_positions
 from mz_dagster.compute.spark.linear import linear
 from mz_dagster.plan.physical import MapFilterProject
-from mz_dagster.plan.scalar import Call, ColumnRef, Literal
-from mz_dagster.plan.types import BOOL, INT4, TEXT, Column, RelationType
+from mz_dagster.scalars.scalar import Call, ColumnRef, Literal
+from mz_dagster.scalars.types import BOOL, INT4, TEXT, Column, RelationType
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,11 +14,11 @@ from mz_dagster.compute.algebra.frame import ensure_exact
 from mz_dagster.compute.spark.expressions import Emitter
 from mz_dagster.compute.spark.expressions.pure import on_worker
 from mz_dagster.compute.spark.linear_by_workers import worker_of_rows
-from mz_dagster.plan.functions import FUNCTIONS
-from mz_dagster.plan.functions.evaluation import compiled
-from mz_dagster.plan.functions.pure import PURE
-from mz_dagster.plan.scalar import Call, ColumnRef, Literal
-from mz_dagster.plan.types import FLOAT8, INT4, TEXT
+from mz_dagster.functions import FUNCTIONS
+from mz_dagster.functions.evaluation import compiled
+from mz_dagster.functions.pure import PURE
+from mz_dagster.scalars.scalar import Call, ColumnRef, Literal
+from mz_dagster.scalars.types import FLOAT8, INT4, TEXT
 from mz_dagster.storage.spark import call_with_deadline
 
 if TYPE_CHECKING:

@@ -32,8 +32,8 @@ from mz_dagster.plan.physical import (
     UnionAll,
     Unnest,
 )
-from mz_dagster.plan.scalar import Call, ColumnRef, Literal, Scalar
-from mz_dagster.plan.types import BOOL, FLOAT8, INT4, INT8, TEXT, Column, RelationType, ScalarType, array_of
+from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar
+from mz_dagster.scalars.types import BOOL, FLOAT8, INT4, INT8, TEXT, Column, RelationType, ScalarType, array_of
 from tests.compute.reference import Content, Row, Update, at, evaluate
 
 if TYPE_CHECKING:

@@ -23,14 +23,14 @@ from mz_dagster.compute.algebra.frame import ensure_exact, spark_type
 from mz_dagster.compute.spark.expressions import Emitter, emittable
 from mz_dagster.compute.spark.expressions.emitted import STRICT
 from mz_dagster.compute.spark.expressions.pure import in_python
-from mz_dagster.plan.functions import FUNCTIONS, INTERNAL_FUNCTIONS, Cast, Failure, cast, literal_of
-from mz_dagster.plan.functions.errors import NUMERIC_UNDERFLOW
-from mz_dagster.plan.functions.evaluation import compiled, is_evaluable
-from mz_dagster.plan.functions.plain import from_plain, to_plain
-from mz_dagster.plan.functions.pure import SqlFailure
-from mz_dagster.plan.functions.pure.numerics import LEAST_DIGITS
-from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, Scalar, rewrite, walk
-from mz_dagster.plan.types import (
+from mz_dagster.functions import FUNCTIONS, INTERNAL_FUNCTIONS, Cast, Failure, cast, literal_of
+from mz_dagster.functions.errors import NUMERIC_UNDERFLOW
+from mz_dagster.functions.evaluation import compiled, is_evaluable
+from mz_dagster.functions.plain import from_plain, to_plain
+from mz_dagster.functions.pure import SqlFailure
+from mz_dagster.functions.pure.numerics import LEAST_DIGITS
+from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar, rewrite, walk
+from mz_dagster.scalars.types import (
     BOOL,
     DATE,
     FLOAT4,
@@ -45,7 +45,7 @@ from mz_dagster.plan.types import (
     ScalarType,
     numeric,
 )
-from mz_dagster.plan.values import to_stored
+from mz_dagster.scalars.values import to_stored
 from mz_dagster.sql.array_forms import is_quantifiable
 from mz_dagster.storage.plain_cells import plain_cells, stored_cells
 from tests.compute.examples import AREAS, POOLS, Example, quote

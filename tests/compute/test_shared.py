@@ -23,8 +23,8 @@ from mz_dagster.plan.physical import (
     SnapshotPlan,
     UnionAll,
 )
-from mz_dagster.plan.scalar import ColumnRef, Scalar
-from mz_dagster.plan.types import INT4, Column, RelationType
+from mz_dagster.scalars.scalar import ColumnRef, Scalar
+from mz_dagster.scalars.types import INT4, Column, RelationType
 from mz_dagster.storage.spark import SparkConfig, active, close_session, open_session
 
 if TYPE_CHECKING:

@@ -40,8 +40,8 @@ from mz_dagster.plan.physical import (
     Windowed,
 )
 from mz_dagster.plan.relation import Aggregate, AggregateFunction, ColumnOrder, WindowFunction
-from mz_dagster.plan.scalar import Call, ColumnRef, Literal, Scalar
-from mz_dagster.plan.types import BOOL, FLOAT8, INT4, INT8, TEXT, Column, RelationType, array_of
+from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar
+from mz_dagster.scalars.types import BOOL, FLOAT8, INT4, INT8, TEXT, Column, RelationType, array_of
 from tests.compute.reference import Content, Row, Update, at, exact, is_error
 from tests.compute.staged_reference import check_levels, never_retracted, result
 

@@ -23,8 +23,8 @@ from mz_dagster.compute.spark.state import FrameState
 from mz_dagster.compute.spark.temporal import temporal_snapshot, temporal_updates
 from mz_dagster.formalism import NATURAL, Antichain, CollectionVersion, GlobalId, Timeline, Tvc, Update, compact_updates
 from mz_dagster.plan.physical import ReadCollection, TemporalState
-from mz_dagster.plan.scalar import Call, ColumnRef, Scalar
-from mz_dagster.plan.types import BOOL, INT4, INT8, MZ_TIMESTAMP, Column, RelationType
+from mz_dagster.scalars.scalar import Call, ColumnRef, Scalar
+from mz_dagster.scalars.types import BOOL, INT4, INT8, MZ_TIMESTAMP, Column, RelationType
 from mz_dagster.storage.arrow_schema import update_table, without_error_data
 
 if TYPE_CHECKING:

@@ -34,8 +34,8 @@ from mz_dagster.plan.relation import (
     WindowFrame,
     WindowFunction,
 )
-from mz_dagster.plan.scalar import Literal
-from mz_dagster.plan.types import (
+from mz_dagster.scalars.scalar import Literal
+from mz_dagster.scalars.types import (
     BOOL,
     DATE,
     FLOAT4,
@@ -52,7 +52,7 @@ from mz_dagster.plan.types import (
     array_of,
     numeric,
 )
-from mz_dagster.plan.values import Interval
+from mz_dagster.scalars.values import Interval
 from tests.postgres_server import Postgres
 
 if TYPE_CHECKING:

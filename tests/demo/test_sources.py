@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mz_dagster.catalog import BoundFile
-from mz_dagster.plan.types import Column
+from mz_dagster.scalars.types import Column
 from mz_dagster.sql import parse
 from mz_dagster.sql.statements import CreateSource
 from mz_dagster.storage.envelope import none, upsert

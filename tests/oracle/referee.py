@@ -16,8 +16,8 @@ from typing import Any
 
 import psycopg
 
-from mz_dagster.plan.functions.pure.interval_text import text_of_interval
-from mz_dagster.plan.values import Interval
+from mz_dagster.functions.pure.interval_text import text_of_interval
+from mz_dagster.scalars.values import Interval
 from tests.oracle.dialects import theirs
 from tests.oracle.scope import Arm, Query, Relation
 from tests.postgres_server import Postgres

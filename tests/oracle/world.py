@@ -22,7 +22,7 @@ from mz_dagster.clock import SystemClock
 from mz_dagster.compute.snapshot.peek import CollectionHasErrors
 from mz_dagster.errors import DataError, NotSupportedError, ProgrammingError
 from mz_dagster.plan.physical import MaintainedPlan, Physical, ReadCollection, Staged, StageFunction, physical_inputs
-from mz_dagster.plan.values import from_stored
+from mz_dagster.scalars.values import from_stored
 from mz_dagster.storage.read import overlapping
 from mz_dagster.storage.spark import SparkConfig
 from tests.oracle.dialects import ours

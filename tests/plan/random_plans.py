@@ -37,8 +37,8 @@ from mz_dagster.plan.relation import (
     WindowFunction,
 )
 from mz_dagster.plan.rewriting import reference
-from mz_dagster.plan.scalar import Call, If, Literal, Scalar
-from mz_dagster.plan.types import BOOL, INT4, INT8, MZ_TIMESTAMP, TEXT, Column, RelationType, array_of, numeric
+from mz_dagster.scalars.scalar import Call, If, Literal, Scalar
+from mz_dagster.scalars.types import BOOL, INT4, INT8, MZ_TIMESTAMP, TEXT, Column, RelationType, array_of, numeric
 from tests.plan.reference import Rows
 
 #: `keyed` keeps its promises: `id` is unique, and rows are never retracted.

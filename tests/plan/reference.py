@@ -17,9 +17,9 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
-from mz_dagster.plan.functions.evaluation import value_of
-from mz_dagster.plan.functions.pure import PURE
-from mz_dagster.plan.functions.pure.sums import exact_sums_of_frames
+from mz_dagster.functions.evaluation import value_of
+from mz_dagster.functions.pure import PURE
+from mz_dagster.functions.pure.sums import exact_sums_of_frames
 from mz_dagster.plan.physical import (
     Accumulate,
     Arrangement,
@@ -66,7 +66,7 @@ from mz_dagster.plan.relation import (
     Window,
     WindowFunction,
 )
-from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery
+from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery
 
 Row = tuple[Any, ...]
 Rows = Counter[Row]

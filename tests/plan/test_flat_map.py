@@ -8,7 +8,7 @@ from mz_dagster.formalism import GlobalId
 from mz_dagster.plan import explain_logical, explain_physical, lower_to_maintained_plan, optimize
 from mz_dagster.plan.lineage import SourceColumn, column_lineage
 from mz_dagster.plan.relation import FlatMap, Get
-from mz_dagster.plan.types import INT4, INT8, TEXT, Column, RelationType, array_of
+from mz_dagster.scalars.types import INT4, INT8, TEXT, Column, RelationType, array_of
 from tests.sql.against_postgres import bind
 
 BELOW = Get(

@@ -12,7 +12,7 @@ from mz_dagster.formalism import GlobalId
 from mz_dagster.plan import lower_to_maintained_plan, lower_to_snapshot_plan
 from mz_dagster.plan.physical import Accumulate, Staged
 from mz_dagster.plan.relation import Aggregate, AggregateFunction, Get, Reduce
-from mz_dagster.plan.types import BOOL, FLOAT4, FLOAT8, INT4, INT8, TEXT, Column, RelationType
+from mz_dagster.scalars.types import BOOL, FLOAT4, FLOAT8, INT4, INT8, TEXT, Column, RelationType
 from tests.plan.reference import Rows, maintained_rows, rows_of, snapshot_rows
 
 ROWS = RelationType((Column("g", INT4), Column("x", FLOAT8), Column("y", FLOAT4), Column("f", BOOL)))

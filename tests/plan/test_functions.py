@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from docs import functions
-from mz_dagster.plan.functions import (
+from mz_dagster.functions import (
     FUNCTIONS,
     OVERLOADS,
     UNKNOWN,
@@ -26,9 +26,9 @@ from mz_dagster.plan.functions import (
     resolve_function,
     resolve_operator,
 )
-from mz_dagster.plan.functions.signature import ArgumentType, type_name
-from mz_dagster.plan.scalar import Call, ColumnRef
-from mz_dagster.plan.types import (
+from mz_dagster.functions.signature import ArgumentType, type_name
+from mz_dagster.scalars.scalar import Call, ColumnRef
+from mz_dagster.scalars.types import (
     BOOL,
     DATE,
     FLOAT4,

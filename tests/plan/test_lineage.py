@@ -9,7 +9,7 @@ from mz_dagster.formalism import GlobalId
 from mz_dagster.plan import Get, RelationType, RepeatRow
 from mz_dagster.plan.lineage import SourceColumn, column_lineage
 from mz_dagster.plan.relation import DependentJoin
-from mz_dagster.plan.types import INT4, INT8, Column
+from mz_dagster.scalars.types import INT4, INT8, Column
 from tests.plan.queries import QUERIES, TIMED, VIEWS
 from tests.sql.project import Project, T, bind
 

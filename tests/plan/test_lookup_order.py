@@ -11,8 +11,8 @@ from mz_dagster.plan.lowering import LookupOrders, ordered_by_size, snapshot_ord
 from mz_dagster.plan.physical import DeltaJoin, Physical, collections_read, physical_inputs
 from mz_dagster.plan.relation import Filter, Get, Join, Project, Relation
 from mz_dagster.plan.rewriting import reference
-from mz_dagster.plan.scalar import Call, Literal, Scalar, columns_of
-from mz_dagster.plan.types import BOOL, INT4, Column, RelationType
+from mz_dagster.scalars.scalar import Call, Literal, Scalar, columns_of
+from mz_dagster.scalars.types import BOOL, INT4, Column, RelationType
 
 SIZES = {"customer": 150_000, "orders": 1_500_000, "supplier": 10_000, "nation": 25}
 

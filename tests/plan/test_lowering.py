@@ -9,8 +9,8 @@ from mz_dagster.formalism import GlobalId
 from mz_dagster.plan import explain_logical, explain_physical, lower_to_maintained_plan, lower_to_snapshot_plan
 from mz_dagster.plan.physical import Physical, physical_inputs
 from mz_dagster.plan.relation import Filter, Get, Reduce, Relation, Union
-from mz_dagster.plan.scalar import Call, ColumnRef, Literal
-from mz_dagster.plan.types import BOOL, INT4, Column, RelationType
+from mz_dagster.scalars.scalar import Call, ColumnRef, Literal
+from mz_dagster.scalars.types import BOOL, INT4, Column, RelationType
 from tests.plan.random_plans import contents, relations, times
 from tests.plan.reference import Rows, Undefined, maintained_rows, rows_of, snapshot_rows
 

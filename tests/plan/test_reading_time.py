@@ -12,8 +12,8 @@ import pytest
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.reading_time import at_time, depends_on_time, unmaintainable, with_position
 from mz_dagster.plan.relation import Filter, Get, Negate, Relation, Union
-from mz_dagster.plan.scalar import Call, Literal, now
-from mz_dagster.plan.types import BOOL, INT4, MZ_TIMESTAMP, Column, RelationType
+from mz_dagster.scalars.scalar import Call, Literal, now
+from mz_dagster.scalars.types import BOOL, INT4, MZ_TIMESTAMP, Column, RelationType
 from tests.growth import exponent
 
 T = Get(GlobalId("u1"), RelationType((Column("a", INT4),)))

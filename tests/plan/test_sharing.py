@@ -26,9 +26,9 @@ from mz_dagster.plan.physical import (
 )
 from mz_dagster.plan.relation import Filter, Get, Let, Project, Relation, Union
 from mz_dagster.plan.rewriting import bottom_up, nodes_of
-from mz_dagster.plan.scalar import Call, ColumnRef, Literal
 from mz_dagster.plan.transform import demand, push_predicates
-from mz_dagster.plan.types import BOOL, INT4, Column, RelationType
+from mz_dagster.scalars.scalar import Call, ColumnRef, Literal
+from mz_dagster.scalars.types import BOOL, INT4, Column, RelationType
 from tests.sql.project import bind
 
 #: A join that is used more than once.

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from mz_dagster.plan.functions import FUNCTIONS
-from mz_dagster.plan.functions.pure import PURE, SqlFailure, statistics
-from mz_dagster.plan.types import Kind
+from mz_dagster.functions import FUNCTIONS
+from mz_dagster.functions.pure import PURE, SqlFailure, statistics
+from mz_dagster.scalars.types import Kind
 
 NAMES = [name for name, one in PURE.items() if one.__module__ == statistics.__name__]
 SUMS = ("0p0", "1p0", "-1p0", "3p-1", "-5p3", "NaN", "Infinity", "-Infinity", "1p1023", "fp1000", "1p-1074", "1p-2148")

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mz_dagster.plan.types import INT4, INT8, TEXT, Column, ScalarType, array_of, numeric
+from mz_dagster.scalars.types import INT4, INT8, TEXT, Column, ScalarType, array_of, numeric
 from mz_dagster.sql import parse
 from mz_dagster.sql.errors import InvalidTableDefinition
 from mz_dagster.storage.source import FileSource

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from mz_dagster.compute.algebra.frame import ensure_exact
-from mz_dagster.plan.types import (
+from mz_dagster.scalars.types import (
     BOOL,
     BYTEA,
     DATE,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mz_dagster.plan.types import INT4, JSONB, TEXT, Column
+from mz_dagster.scalars.types import INT4, JSONB, TEXT, Column
 from mz_dagster.storage.source import FileSource
 from mz_dagster.storage.source.json_record import reader
 from tests.postgres_server import Postgres

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mz_dagster.compute.algebra.frame import ensure_exact
-from mz_dagster.plan.types import INT4, JSONB, Column
+from mz_dagster.scalars.types import INT4, JSONB, Column
 from mz_dagster.storage.source import FileSource
 from tests.source.landing import bind, drop, records
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 import pyarrow as pa
 import pytest
 
-from mz_dagster.plan.types import FLOAT8, INT4, INT8, INTERVAL, TEXT, Column, array_of, numeric
+from mz_dagster.scalars.types import FLOAT8, INT4, INT8, INTERVAL, TEXT, Column, array_of, numeric
 from mz_dagster.storage.envelope.local import insertions, upserts
 from tests.source.test_upsert import KEY, Record, Row, State, histories, reference
 

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mz_dagster.compute.algebra.frame import ensure_exact
-from mz_dagster.plan.types import (
+from mz_dagster.scalars.types import (
     BOOL,
     BYTEA,
     DATE,

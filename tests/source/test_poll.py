@@ -15,7 +15,7 @@ import pytest
 
 from mz_dagster.catalog import Binding, BoundFile
 from mz_dagster.formalism import GlobalId
-from mz_dagster.plan.types import INT4, TEXT, Column
+from mz_dagster.scalars.types import INT4, TEXT, Column
 from mz_dagster.storage.source import BoundFileChanged, FileSource, SourceUnreadable
 from mz_dagster.storage.source.files import Format
 from tests.source.landing import drop
@@ -189,7 +189,7 @@ def test_polling_imports_no_spark(tmp_path: Path) -> None:
     drop(tmp_path, "a.jsonl", "{}")
     script = (
         "import sys, pathlib\n"
-        "from mz_dagster.plan.types import Column, INT4\n"
+        "from mz_dagster.scalars.types import Column, INT4\n"
         "from mz_dagster.storage.source.files import FileSource\n"
         f"s = FileSource(pathlib.Path({str(tmp_path)!r}), '*', 'json', (Column('id', INT4),))\n"
         "assert len(s.poll({})) == 1\n"

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mz_dagster.catalog import BoundFile
-from mz_dagster.plan.types import (
+from mz_dagster.scalars.types import (
     BYTEA,
     DATE,
     FLOAT8,

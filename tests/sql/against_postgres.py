@@ -13,13 +13,13 @@ from typing import Any
 
 from mz_dagster.errors import Error
 from mz_dagster.formalism import GlobalId
-from mz_dagster.plan.functions import type_name
-from mz_dagster.plan.functions.pure.interval_text import text_of_interval
+from mz_dagster.functions import type_name
+from mz_dagster.functions.pure.interval_text import text_of_interval
 from mz_dagster.plan.relation import Relation
 from mz_dagster.plan.resolver import Item
 from mz_dagster.plan.transform import comparable_columns
-from mz_dagster.plan.types import BOOL, DATE, INT2, INT4, INT8, TEXT, Column, RelationType, ScalarType, numeric
-from mz_dagster.plan.values import Interval
+from mz_dagster.scalars.types import BOOL, DATE, INT2, INT4, INT8, TEXT, Column, RelationType, ScalarType, numeric
+from mz_dagster.scalars.values import Interval
 from mz_dagster.sql import BoundQuery, Select, bind_query, ordered_rows, parse
 from tests.plan.reference import Rows
 from tests.postgres_server import Postgres

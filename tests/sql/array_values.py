@@ -6,8 +6,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from mz_dagster.plan.functions.pure import PURE
-from mz_dagster.plan.scalar import Call
+from mz_dagster.functions.pure import PURE
+from mz_dagster.scalars.scalar import Call
 
 
 class ArrayFailure(Exception):

@@ -16,9 +16,9 @@ from datetime import date, datetime, time, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
 from typing import Any
 
-from mz_dagster.plan.functions.evaluation import value_of
-from mz_dagster.plan.functions.pure import PURE, SqlFailure, calendar
-from mz_dagster.plan.functions.pure.interval import length
+from mz_dagster.functions.evaluation import value_of
+from mz_dagster.functions.pure import PURE, SqlFailure, calendar
+from mz_dagster.functions.pure.interval import length
 from mz_dagster.plan.relation import (
     Aggregate,
     AggregateFunction,
@@ -43,9 +43,9 @@ from mz_dagster.plan.relation import (
     WindowFrame,
     WindowFunction,
 )
-from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, Scalar
-from mz_dagster.plan.types import TIME, Kind, ScalarType
-from mz_dagster.plan.values import Interval, to_stored
+from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar
+from mz_dagster.scalars.types import TIME, Kind, ScalarType
+from mz_dagster.scalars.values import Interval, to_stored
 from tests.plan.reference import Row, Rows, aggregated, beside_elements, grouped, ordered
 from tests.sql import array_values, jsonb_values, string_values
 

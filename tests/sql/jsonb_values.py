@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import date, datetime
 from typing import Any
 
-from mz_dagster.plan.scalar import Call
+from mz_dagster.scalars.scalar import Call
 
 
 def _number(call: Call, value: Any) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.resolver import Item
-from mz_dagster.plan.types import (
+from mz_dagster.scalars.types import (
     BOOL,
     DATE,
     FLOAT8,

@@ -8,9 +8,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from mz_dagster.plan.functions import Failure, literal_of
-from mz_dagster.plan.scalar import Call
-from mz_dagster.plan.types import Kind
+from mz_dagster.functions import Failure, literal_of
+from mz_dagster.scalars.scalar import Call
+from mz_dagster.scalars.types import Kind
 
 
 class StringFailure(Exception):

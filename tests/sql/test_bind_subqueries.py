@@ -12,7 +12,7 @@ from mz_dagster.plan import explain_logical, optimize
 from mz_dagster.plan.dependence import is_dependent
 from mz_dagster.plan.relation import DependentJoin, Relation, inputs_of
 from mz_dagster.plan.rewriting import scalars_of
-from mz_dagster.plan.scalar import OuterColumn, Subquery, walk
+from mz_dagster.scalars.scalar import OuterColumn, Subquery, walk
 from mz_dagster.sql import BoundQuery
 from tests.plan.reference import Rows
 from tests.sql.evaluation import Failed, rows_of

@@ -27,8 +27,8 @@ from mz_dagster.plan.relation import (
     inputs_of,
 )
 from mz_dagster.plan.row_count import at_least_one_row, at_most_one_row
-from mz_dagster.plan.scalar import If, Literal
-from mz_dagster.plan.types import INT8, numeric
+from mz_dagster.scalars.scalar import If, Literal
+from mz_dagster.scalars.types import INT8, numeric
 from tests.sql.project import bind
 
 

@@ -15,7 +15,7 @@ from mz_dagster.errors import Error
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan import optimize
 from mz_dagster.plan.resolver import Item
-from mz_dagster.plan.types import INT4, INT8, TEXT, Column, RelationType
+from mz_dagster.scalars.types import INT4, INT8, TEXT, Column, RelationType
 from mz_dagster.sql import BoundQuery, Select, bind_query, ordered_rows, parse
 from tests.plan.reference import Rows
 from tests.postgres_server import Postgres

@@ -12,8 +12,8 @@ from mz_dagster.errors import Error, NotSupportedError
 from mz_dagster.plan import Call, Literal, explain_logical, optimize
 from mz_dagster.plan.reading_time import at_time, depends_on_time
 from mz_dagster.plan.relation import Constant, Filter, Relation, TemporalFilter, inputs_of
-from mz_dagster.plan.scalar import ColumnRef, Scalar
-from mz_dagster.plan.types import MZ_TIMESTAMP
+from mz_dagster.scalars.scalar import ColumnRef, Scalar
+from mz_dagster.scalars.types import MZ_TIMESTAMP
 from mz_dagster.sql import CreateIndex, CreateMaterializedView, CreateView, Select, bind_query, parse
 from tests.sql.project import Project, bind
 

@@ -3,7 +3,7 @@
 import pytest
 
 from mz_dagster.errors import Error
-from mz_dagster.plan.types import INT4, TEXT, numeric
+from mz_dagster.scalars.types import INT4, TEXT, numeric
 from mz_dagster.sql import (
     AlterRetainHistory,
     Begin,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import mz_dagster
-from mz_dagster.plan.functions.errors import NUMERIC_UNDERFLOW
+from mz_dagster.functions.errors import NUMERIC_UNDERFLOW
 from tests.postgres_server import Postgres
 
 EXPRESSIONS = [

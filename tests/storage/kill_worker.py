@@ -17,7 +17,7 @@ from typing import Any
 
 from mz_dagster.catalog import Catalog, CollectionRow, NewObject, Seal, Sealed
 from mz_dagster.formalism import EPOCH_MS, Antichain
-from mz_dagster.plan.types import TEXT, Column
+from mz_dagster.scalars.types import TEXT, Column
 from mz_dagster.storage import BatchWriter, Inlining, LocalShards, compact, read_at, sweep, update_table
 
 COLUMNS = (Column("row", TEXT),)

@@ -18,7 +18,7 @@ from mz_dagster.catalog import BoundFile, Catalog, CollectionRow, NameTaken, New
 from mz_dagster.clock import SYSTEM_CLOCK, Clock, ManualClock
 from mz_dagster.fail_point import VARIABLE
 from mz_dagster.formalism import EPOCH_MS, Antichain
-from mz_dagster.plan.types import INT4, Column
+from mz_dagster.scalars.types import INT4, Column
 from mz_dagster.storage import (
     BatchIncomplete,
     BatchWriter,

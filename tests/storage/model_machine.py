@@ -42,7 +42,7 @@ from mz_dagster.catalog import (
 from mz_dagster.clock import ManualClock
 from mz_dagster.errors import Error
 from mz_dagster.formalism import EMPTY, GlobalId, Update, consolidate
-from mz_dagster.plan.types import INT4, Column
+from mz_dagster.scalars.types import INT4, Column
 from mz_dagster.storage import (
     BatchWriter,
     Description,

@@ -27,7 +27,7 @@ from mz_dagster.catalog import (
 from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.errors import Error, InternalError
 from mz_dagster.formalism import EPOCH_MS, Antichain, GlobalId
-from mz_dagster.plan.types import TEXT, Column
+from mz_dagster.scalars.types import TEXT, Column
 from mz_dagster.storage import (
     BatchWriter,
     Inlining,

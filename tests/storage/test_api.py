@@ -43,7 +43,7 @@ from mz_dagster.formalism import (
     compact_updates,
     consolidate,
 )
-from mz_dagster.plan.types import INT4, Column
+from mz_dagster.scalars.types import INT4, Column
 from mz_dagster.storage import (
     AppendLost,
     Description,

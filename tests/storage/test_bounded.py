@@ -23,7 +23,7 @@ from mz_dagster.catalog import Catalog, CollectionRow, Minted, NewObject, Sealed
 from mz_dagster.catalog.schema import METADATA
 from mz_dagster.clock import ManualClock
 from mz_dagster.formalism import EPOCH_MS, Antichain
-from mz_dagster.plan.types import INT4, Column
+from mz_dagster.scalars.types import INT4, Column
 from mz_dagster.storage import LocalShards, Merge, compact, compare_and_append, read_at, sweep, update_table
 
 COLUMNS = (Column("k", INT4), Column("v", INT4))

@@ -18,7 +18,7 @@ from pyspark.sql import functions as sf
 from mz_dagster.budget import Budget
 from mz_dagster.catalog import Batch, BatchId, BatchState, BatchStats, Catalog, CollectionRow, NewObject, Seal
 from mz_dagster.formalism import EPOCH_MS, Antichain, GlobalId
-from mz_dagster.plan.types import (
+from mz_dagster.scalars.types import (
     BOOL,
     DATE,
     FLOAT4,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mz_dagster.catalog import Catalog, CollectionRow, NewObject, Seal, Sealed
 from mz_dagster.clock import ManualClock
 from mz_dagster.formalism import EPOCH_MS, Antichain, CollectionVersion, GlobalId, Ptvc, Timeline, Update
-from mz_dagster.plan.types import INT4, Column
+from mz_dagster.scalars.types import INT4, Column
 from mz_dagster.storage import (
     LocalShards,
     Merge,

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from mz_dagster.catalog import Batch, BatchId, CollectionRow
-from mz_dagster.plan.types import INT8, TEXT, Column, numeric
+from mz_dagster.scalars.types import INT8, TEXT, Column, numeric
 from mz_dagster.storage import LocalShards, update_table
 from mz_dagster.storage.hot_files import HotFile, HotFiles
 from mz_dagster.storage.numerics import stored_value

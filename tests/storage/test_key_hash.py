@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from pyspark.sql import functions as sf
 
 from mz_dagster.errors import InternalError
-from mz_dagster.plan.functions.plain import to_plain
-from mz_dagster.plan.types import (
+from mz_dagster.functions.plain import to_plain
+from mz_dagster.scalars.types import (
     BOOL,
     BYTEA,
     DATE,
@@ -36,7 +36,7 @@ from mz_dagster.plan.types import (
     ScalarType,
     numeric,
 )
-from mz_dagster.plan.types import UUID as UUID_TYPE
+from mz_dagster.scalars.types import UUID as UUID_TYPE
 from mz_dagster.storage import update_table
 from mz_dagster.storage.key_hash import HASHED_KINDS, key_hash, unscaled
 from mz_dagster.storage.spark.hashing import hash_modulo

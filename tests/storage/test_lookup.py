@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 from mz_dagster.catalog import Batch, BatchId, BatchState, BatchStats, CollectionRow
 from mz_dagster.formalism import EPOCH_MS, Antichain, GlobalId
-from mz_dagster.plan.functions.plain import to_plain
-from mz_dagster.plan.scalar import Call, ColumnRef, Literal, Scalar
-from mz_dagster.plan.types import (
+from mz_dagster.functions.plain import to_plain
+from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar
+from mz_dagster.scalars.types import (
     BOOL,
     BYTEA,
     DATE,
@@ -41,7 +41,7 @@ from mz_dagster.plan.types import (
     ScalarType,
     numeric,
 )
-from mz_dagster.plan.types import UUID as UUID_TYPE
+from mz_dagster.scalars.types import UUID as UUID_TYPE
 from mz_dagster.storage import BatchIncomplete, LocalShards, update_table
 from mz_dagster.storage.clustering import Bucket
 from mz_dagster.storage.key_hash import key_hash

@@ -14,8 +14,8 @@ from deltalake.exceptions import DeltaError
 
 from mz_dagster.catalog import Batch, BatchId, BatchState, Catalog, CollectionRow
 from mz_dagster.formalism import EPOCH_MS, Antichain, GlobalId
-from mz_dagster.plan.scalar import Call, ColumnRef, Literal
-from mz_dagster.plan.types import BOOL, INT4, Column
+from mz_dagster.scalars.scalar import Call, ColumnRef, Literal
+from mz_dagster.scalars.types import BOOL, INT4, Column
 from mz_dagster.storage import LocalShards, open_tables, update_table
 from mz_dagster.storage.open_tables import OpenTables
 from mz_dagster.storage.shards import ShardUnavailable

@@ -19,7 +19,7 @@ import pytest
 from mz_dagster.catalog import BatchState, Catalog, CollectionRow, NewObject, Sealed
 from mz_dagster.clock import ManualClock
 from mz_dagster.formalism import EPOCH_MS, Antichain
-from mz_dagster.plan.types import INT4, Column
+from mz_dagster.scalars.types import INT4, Column
 from mz_dagster.storage import (
     BatchIncomplete,
     Description,

@@ -19,8 +19,8 @@ import pytest
 from mz_dagster.budget import Budget, budget_of
 from mz_dagster.catalog import NO_ROWS, Batch, BatchId, BatchState, BatchStats, CollectionRow
 from mz_dagster.formalism import EPOCH_MS, Antichain, GlobalId, UpdateBeyondUpper, UpdateNotBeyondLower
-from mz_dagster.plan.scalar import Call, ColumnRef, Literal
-from mz_dagster.plan.types import (
+from mz_dagster.scalars.scalar import Call, ColumnRef, Literal
+from mz_dagster.scalars.types import (
     BOOL,
     DATE,
     FLOAT4,

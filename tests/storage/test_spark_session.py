@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mz_dagster.errors import OperationalError
-from mz_dagster.plan.types import (
+from mz_dagster.scalars.types import (
     BOOL,
     DATE,
     FLOAT4,

@@ -24,7 +24,7 @@ from mz_dagster.budget import Budget
 from mz_dagster.catalog import NO_ROWS, Batch, BatchId, BatchState, BatchStats, Catalog, CollectionRow
 from mz_dagster.errors import OperationalError
 from mz_dagster.formalism import EPOCH_MS, Antichain, GlobalId
-from mz_dagster.plan.types import (
+from mz_dagster.scalars.types import (
     BOOL,
     DATE,
     FLOAT4,

@@ -15,7 +15,7 @@ from mz_dagster.formalism import GlobalId
 from mz_dagster.plan import lower_to_snapshot_plan, optimize
 from mz_dagster.plan.physical import DeltaJoin, Physical, physical_inputs
 from mz_dagster.plan.resolver import Item
-from mz_dagster.plan.scalar import columns_of
+from mz_dagster.scalars.scalar import columns_of
 from mz_dagster.sql import CreateMaterializedView, CreateSource, CreateView, parse
 
 ASSETS = Path(__file__).parent / "project" / "assets"

@@ -1,6 +1,6 @@
 """Which scalars Python evaluates to the bit as Spark does, so that a row is the same wherever it is computed.
 
-That is all that `plan.functions.evaluation` knows, but for floats, of which machines differ, and patterns, matching
+That is all that `functions.evaluation` knows, but for floats, of which machines differ, and patterns, matching
 which may take for ever.
 """
 
@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mz_dagster.plan.functions.evaluation import is_evaluable
-from mz_dagster.plan.functions.membership import AMONG
-from mz_dagster.plan.scalar import Call, Scalar, children
-from mz_dagster.plan.types import Kind
+from mz_dagster.functions.evaluation import is_evaluable
+from mz_dagster.functions.membership import AMONG
+from mz_dagster.scalars.scalar import Call, Scalar, children
+from mz_dagster.scalars.types import Kind
 
 _LEFT_KINDS = frozenset({Kind.FLOAT4, Kind.FLOAT8, Kind.ARRAY, Kind.RECORD})
 _PATTERNS = ("regexp", "similar")

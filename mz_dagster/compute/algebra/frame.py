@@ -20,8 +20,8 @@ from weakref import WeakSet
 from pyspark.sql import functions as sf
 
 from mz_dagster.catalog import shard_names
-from mz_dagster.plan.types import Column as PlanColumn
-from mz_dagster.plan.types import RelationType, ScalarType
+from mz_dagster.scalars.types import Column as PlanColumn
+from mz_dagster.scalars.types import RelationType, ScalarType
 from mz_dagster.storage.spark.schema import quoted
 from mz_dagster.storage.spark.schema import spark_type as storage_type
 
@@ -72,7 +72,7 @@ def spark_type(type_: ScalarType) -> str:
     """Returns the Spark SQL type that holds `type_`.
 
     Example:
-        >>> from mz_dagster.plan.types import numeric
+        >>> from mz_dagster.scalars.types import numeric
         >>> spark_type(numeric(2))
         'decimal(38,2)'
     """

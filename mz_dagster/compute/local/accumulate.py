@@ -14,7 +14,7 @@ from mz_dagster.compute.local.join import failed
 from mz_dagster.compute.local.sums import Sums, summed_by_key
 from mz_dagster.compute.lookups.lookup_keys import is_key
 from mz_dagster.plan.physical import Accumulate
-from mz_dagster.plan.types import Kind, ScalarType
+from mz_dagster.scalars.types import Kind, ScalarType
 from mz_dagster.storage.arrow_schema import update_schema
 
 _INTEGERS = frozenset({Kind.INT2, Kind.INT4, Kind.INT8})

@@ -24,11 +24,11 @@ from mz_dagster.compute.algebra.frame import DIFF, ERROR, META, by_position
 from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.matching import matches
 from mz_dagster.compute.lookups.lookup_keys import is_key
+from mz_dagster.functions.evaluation import compiled
+from mz_dagster.functions.pure import SqlFailure
 from mz_dagster.plan.bounding import Comparison
-from mz_dagster.plan.functions.evaluation import compiled
-from mz_dagster.plan.functions.pure import SqlFailure
 from mz_dagster.plan.physical import DeltaJoin
-from mz_dagster.plan.scalar import ColumnRef, columns_of
+from mz_dagster.scalars.scalar import ColumnRef, columns_of
 from mz_dagster.storage.arrow_schema import update_schema
 from mz_dagster.storage.consolidation import consolidated
 from mz_dagster.storage.plain_cells import plain_cells

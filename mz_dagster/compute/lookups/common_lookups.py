@@ -45,8 +45,8 @@ from mz_dagster.plan.physical import (
     collections_read,
     physical_inputs,
 )
-from mz_dagster.plan.scalar import ColumnRef, Scalar, columns_of
-from mz_dagster.plan.types import RelationType
+from mz_dagster.scalars.scalar import ColumnRef, Scalar, columns_of
+from mz_dagster.scalars.types import RelationType
 from mz_dagster.storage.arrow_schema import update_schema
 from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.shards import ERROR

@@ -23,7 +23,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql import types
 
 from mz_dagster.budget import budget
-from mz_dagster.plan.types import Column, Kind
+from mz_dagster.scalars.types import Column, Kind
 from mz_dagster.storage.arrow_schema import arrow_type
 from mz_dagster.storage.clustering import Touched, moduli
 from mz_dagster.storage.key_hash import HASHED_KINDS, key_hash
@@ -146,7 +146,7 @@ class LookupKeys:
         """Returns ranges, ends included, in which the keys' values of a column lie, NULL apart; None if it has none.
 
         Example:
-            >>> from mz_dagster.plan.types import INT8
+            >>> from mz_dagster.scalars.types import INT8
             >>> values = pa.table({"k": pa.array([3, 4, 5, 900, 901, None], pa.int64())})
             >>> LookupKeys.of({2: Column("k", INT8)}, [values]).ranges(2)
             [(3, 5), (900, 901)]

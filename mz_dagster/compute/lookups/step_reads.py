@@ -30,8 +30,8 @@ from mz_dagster.compute.lookups.lookup_keys import LookupKeys, fetched, is_key
 from mz_dagster.errors import InternalError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import ReadCollection
-from mz_dagster.plan.scalar import Scalar
-from mz_dagster.plan.types import Column
+from mz_dagster.scalars.scalar import Scalar
+from mz_dagster.scalars.types import Column
 from mz_dagster.storage.arrow_schema import update_schema
 from mz_dagster.storage.clustering import Touched, may_hold
 from mz_dagster.storage.local_shards import LocalShards

@@ -19,7 +19,7 @@ from mz_dagster.compute.spark.operators import Read
 from mz_dagster.compute.walk.render import Renderer
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import Physical, SnapshotPlan, may_cancel
-from mz_dagster.plan.scalar import Scalar
+from mz_dagster.scalars.scalar import Scalar
 from mz_dagster.storage.spark import active
 
 if TYPE_CHECKING:

@@ -39,7 +39,7 @@ from mz_dagster.compute.spark.union import union
 from mz_dagster.compute.walk.local_plans import LocalContents
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import SnapshotPlan
-from mz_dagster.plan.types import RelationType
+from mz_dagster.scalars.types import RelationType
 from mz_dagster.storage.consolidation import consolidated
 from mz_dagster.storage.spark import reporting_lost_spark
 

@@ -28,9 +28,9 @@ from mz_dagster.errors import DataError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.operators import operators
 from mz_dagster.plan.physical import SnapshotPlan
-from mz_dagster.plan.scalar import Value
-from mz_dagster.plan.types import Column, Kind, ScalarType
-from mz_dagster.plan.values import from_stored
+from mz_dagster.scalars.scalar import Value
+from mz_dagster.scalars.types import Column, Kind, ScalarType
+from mz_dagster.scalars.values import from_stored
 from mz_dagster.storage.consolidation import summed
 from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.read import overlapping

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mz_dagster.compute.algebra.frame import DIFF, ERROR, TIME
-from mz_dagster.plan.types import Column
+from mz_dagster.scalars.types import Column
 from mz_dagster.storage.spark.schema import quoted
 from mz_dagster.storage.spark_shards import summed
 

@@ -13,10 +13,10 @@ from pyspark.sql import functions as sf
 from mz_dagster.compute.algebra.frame import meta_columns, positional
 from mz_dagster.compute.algebra.times import FIRST_TIME
 from mz_dagster.compute.spark.expressions.pure import plain_type, restored
-from mz_dagster.plan.functions.plain import to_plain
+from mz_dagster.functions.plain import to_plain
 from mz_dagster.plan.physical import ConstantRows
-from mz_dagster.plan.scalar import Literal
-from mz_dagster.plan.types import Kind
+from mz_dagster.scalars.scalar import Literal
+from mz_dagster.scalars.types import Kind
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -41,8 +41,8 @@ from mz_dagster.compute.spark.expressions.emitted import leftmost
 from mz_dagster.compute.spark.histories import Histories, Keys
 from mz_dagster.compute.spark.union import union
 from mz_dagster.plan.physical import DeltaJoin
-from mz_dagster.plan.scalar import ColumnRef, Scalar, columns_of, rewrite
-from mz_dagster.plan.types import ScalarType
+from mz_dagster.scalars.scalar import ColumnRef, Scalar, columns_of, rewrite
+from mz_dagster.scalars.types import ScalarType
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -13,7 +13,7 @@ from mz_dagster.compute.spark.unnest import unnest
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.bounding import Comparison
 from mz_dagster.plan.physical import DeltaJoin, Linear, NegateAll, Physical, Repeat, UnionAll, Unnest
-from mz_dagster.plan.scalar import Scalar
+from mz_dagster.scalars.scalar import Scalar
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

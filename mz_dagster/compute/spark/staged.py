@@ -52,7 +52,7 @@ from mz_dagster.compute.spark.tournament.winners import winners
 from mz_dagster.compute.spark.union import union
 from mz_dagster.compute.spark.window.windowed import windowed
 from mz_dagster.errors import InternalError
-from mz_dagster.plan.functions.errors import NEGATIVE_MULTIPLICITY
+from mz_dagster.functions.errors import NEGATIVE_MULTIPLICITY
 from mz_dagster.plan.physical import Extremes, Gathered, Staged, TopRows, Windowed
 
 if TYPE_CHECKING:

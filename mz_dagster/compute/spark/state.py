@@ -21,7 +21,7 @@ from mz_dagster.compute.spark.balanced import balanced
 from mz_dagster.compute.spark.broadcast import broadcast
 from mz_dagster.errors import InternalError
 from mz_dagster.formalism import GlobalId
-from mz_dagster.plan.types import Column, RelationType, ScalarType
+from mz_dagster.scalars.types import Column, RelationType, ScalarType
 
 if TYPE_CHECKING:
     import pyarrow as pa

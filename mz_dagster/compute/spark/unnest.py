@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from mz_dagster.plan.physical import Unnest
-    from mz_dagster.plan.types import ScalarType
+    from mz_dagster.scalars.types import ScalarType
 
 _NUMBER = "mz_number"
 _ELEMENTS = "mz_elements"

@@ -44,7 +44,7 @@ from mz_dagster.errors import InternalError
 from mz_dagster.formalism import Antichain, GlobalId
 from mz_dagster.plan.lowering import LookupOrders
 from mz_dagster.plan.physical import ReadCollection, is_linear
-from mz_dagster.plan.types import RelationType
+from mz_dagster.scalars.types import RelationType
 from mz_dagster.storage.append import BatchWriter
 from mz_dagster.storage.consolidation import summed
 from mz_dagster.storage.local_shards import LocalShards

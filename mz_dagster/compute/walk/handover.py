@@ -18,7 +18,7 @@ from mz_dagster.compute.placement.supported import unsupported_in
 from mz_dagster.compute.spark.linear import linear
 from mz_dagster.compute.spark.spark_use import SparkUse
 from mz_dagster.plan.physical import Linear, Physical
-from mz_dagster.plan.types import Column, RelationType
+from mz_dagster.scalars.types import Column, RelationType
 from mz_dagster.storage.spark_shards import update_schema
 
 if TYPE_CHECKING:

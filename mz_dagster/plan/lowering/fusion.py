@@ -9,8 +9,8 @@ from mz_dagster.plan.bounding import leading_bounds
 from mz_dagster.plan.physical import Linear, MapFilterProject, Physical, ReadCollection
 from mz_dagster.plan.relation import Filter, Map, Project, Relation
 from mz_dagster.plan.rewriting import moved
-from mz_dagster.plan.scalar import ColumnRef, Scalar
-from mz_dagster.plan.types import RelationType
+from mz_dagster.scalars.scalar import ColumnRef, Scalar
+from mz_dagster.scalars.types import RelationType
 
 
 def fused(relation: Relation) -> tuple[Relation, MapFilterProject]:

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from mz_dagster.formalism import GlobalId
-from mz_dagster.plan.functions.membership import AMONG, constants_of
+from mz_dagster.functions.membership import AMONG, constants_of
 from mz_dagster.plan.physical import (
     Accumulate,
     ConstantRows,
@@ -41,7 +41,7 @@ from mz_dagster.plan.physical import (
     physical_inputs,
     with_physical_inputs,
 )
-from mz_dagster.plan.scalar import Call, ColumnRef, Literal, Scalar, columns_of
+from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar, columns_of
 
 #: Returns about how many rows a collection has.
 RowCounts = Callable[[GlobalId], int]

@@ -66,8 +66,8 @@ from mz_dagster.plan.relation import (
 )
 from mz_dagster.plan.representations import with_one_zero
 from mz_dagster.plan.rewriting import gets_of, reference
-from mz_dagster.plan.scalar import Call, ColumnRef, Literal
-from mz_dagster.plan.types import BOOL, INT8, MZ_TIMESTAMP, Column, RelationType, smallest_key
+from mz_dagster.scalars.scalar import Call, ColumnRef, Literal
+from mz_dagster.scalars.types import BOOL, INT8, MZ_TIMESTAMP, Column, RelationType, smallest_key
 
 
 def lower_to_maintained_plan(relation: Relation, names: tuple[str, ...]) -> MaintainedPlan:

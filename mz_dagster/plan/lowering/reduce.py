@@ -27,17 +27,17 @@ from decimal import Decimal
 from typing import Protocol
 
 from mz_dagster.errors import InternalError
-from mz_dagster.plan.functions import Failure, cast
-from mz_dagster.plan.functions.pure.sums import PRODUCT_DIGITS
-from mz_dagster.plan.functions.pure.unconstrained_sums import NO_PLACE
+from mz_dagster.functions import Failure, cast
+from mz_dagster.functions.pure.sums import PRODUCT_DIGITS
+from mz_dagster.functions.pure.unconstrained_sums import NO_PLACE
 from mz_dagster.plan.lowering.fusion import selected
 from mz_dagster.plan.lowering.staged import ONE_STAGE, Stages, results_of, staged
 from mz_dagster.plan.physical import Accumulate, DeltaJoin, Extremes, Gathered, Physical, StateOperator, TopRows, Unnest
 from mz_dagster.plan.relation import Aggregate, AggregateFunction, ColumnOrder, Reduce
 from mz_dagster.plan.representations import with_one_zero
 from mz_dagster.plan.rewriting import reference
-from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, Scalar
-from mz_dagster.plan.types import (
+from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar
+from mz_dagster.scalars.types import (
     BOOL,
     FLOAT8,
     INT4,

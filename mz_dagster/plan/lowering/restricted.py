@@ -16,7 +16,7 @@ from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.lowering.fusion import fused
 from mz_dagster.plan.relation import Get, Join, Project, Relation
 from mz_dagster.plan.rewriting import moved
-from mz_dagster.plan.scalar import Call, ColumnRef, Literal, Scalar, columns_of
+from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar, columns_of
 
 
 def restricted(join: Join, reads: Sequence[Collection[GlobalId]], local: Collection[GlobalId]) -> Relation | None:

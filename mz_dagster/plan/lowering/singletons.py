@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from mz_dagster.plan.relation import Join, Project, Relation
 from mz_dagster.plan.rewriting import moved
-from mz_dagster.plan.scalar import columns_of
+from mz_dagster.scalars.scalar import columns_of
 
 #: So many are joined at once; no more of them are left as they are.
 _TOGETHER = 4

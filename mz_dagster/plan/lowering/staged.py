@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from mz_dagster.plan.lowering.fusion import selected
 from mz_dagster.plan.physical import Physical, Staged, StageFunction
 from mz_dagster.plan.rewriting import reference
-from mz_dagster.plan.scalar import Call, ColumnRef, Literal, Scalar
-from mz_dagster.plan.types import BOOL, INT4, INT8, Column, RelationType
+from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar
+from mz_dagster.scalars.types import BOOL, INT4, INT8, Column, RelationType
 
 #: A group, or a bucket, of so many rows is recomputed as a whole.
 BUCKET_ROWS = 1024

@@ -37,8 +37,8 @@ from mz_dagster.plan.representations import (
     with_one_zero,
 )
 from mz_dagster.plan.rewriting import bottom_up, projected_to, reference, shifted
-from mz_dagster.plan.scalar import Call, ColumnRef, Scalar
-from mz_dagster.plan.types import BOOL, Kind, ScalarType, array_of, record_of
+from mz_dagster.scalars.scalar import Call, ColumnRef, Scalar
+from mz_dagster.scalars.types import BOOL, Kind, ScalarType, array_of, record_of
 
 
 def comparable_columns(relation: Relation) -> Relation:

@@ -38,7 +38,7 @@ from mz_dagster.plan.relation import (
     inputs_of,
 )
 from mz_dagster.plan.rewriting import moved, projected_to, with_inputs
-from mz_dagster.plan.scalar import Scalar, columns_of
+from mz_dagster.scalars.scalar import Scalar, columns_of
 
 
 def demand(relation: Relation) -> Relation:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from mz_dagster.plan.relation import Filter, Join, Map, Project, Relation
 from mz_dagster.plan.rewriting import bottom_up, moved, projected_to
-from mz_dagster.plan.scalar import Scalar, columns_of
+from mz_dagster.scalars.scalar import Scalar, columns_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """What is constant is computed now, as far as Python computes it exactly as SQL does.
 
-Owns: calls that `plan.functions.evaluation` knows; booleans, NULL through strict functions, branches whose condition is
+Owns: calls that `functions.evaluation` knows; booleans, NULL through strict functions, branches whose condition is
 known; dates compared with moments; filters that keep all or nothing; rows of constants
 under maps, projections, unions and joins; operators over no rows, and those that keep all rows or none. A call that
 Python does not evaluate, or whose result would be an error, is left alone.
@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import zip_longest
 
+from mz_dagster.functions import FUNCTIONS
+from mz_dagster.functions.evaluation import is_evaluable, value_of
+from mz_dagster.functions.pure import SqlFailure
 from mz_dagster.plan.day_comparison import compared_by_day
-from mz_dagster.plan.functions import FUNCTIONS
-from mz_dagster.plan.functions.evaluation import is_evaluable, value_of
-from mz_dagster.plan.functions.pure import SqlFailure
 from mz_dagster.plan.membership import gathered
 from mz_dagster.plan.relation import (
     Constant,
@@ -44,8 +44,8 @@ from mz_dagster.plan.rewriting import (
     projected_to,
     substituted,
 )
-from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery, Value, columns_of
-from mz_dagster.plan.types import BOOL, INT8, Column, Kind, RelationType
+from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery, Value, columns_of
+from mz_dagster.scalars.types import BOOL, INT8, Column, Kind, RelationType
 
 #: So many rows of arrays are written out in a plan.
 _FEW_ROWS = 1000
@@ -205,7 +205,7 @@ def fold_scalar(scalar: Scalar) -> Scalar:
     """Returns `scalar` with its constant parts computed.
 
     Example:
-        >>> from mz_dagster.plan.types import INT4
+        >>> from mz_dagster.scalars.types import INT4
         >>> fold_scalar(Call("add_int4", (Literal(1, INT4), Literal(2, INT4)), INT4, False)).value
         3
     """

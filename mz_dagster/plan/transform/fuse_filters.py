@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from mz_dagster.plan.relation import Filter, Relation
 from mz_dagster.plan.rewriting import bottom_up, can_fail, conjunction, conjuncts
-from mz_dagster.plan.scalar import Scalar
 from mz_dagster.plan.transform.temporal_filters import is_temporal, without_not
+from mz_dagster.scalars.scalar import Scalar
 
 
 def fuse_filters(relation: Relation) -> Relation:

@@ -24,7 +24,7 @@ from mz_dagster.plan.rewriting import (
     projected_to,
     shifted,
 )
-from mz_dagster.plan.scalar import Call, ColumnRef, Scalar, columns_of, reads_now, walk
+from mz_dagster.scalars.scalar import Call, ColumnRef, Scalar, columns_of, reads_now, walk
 
 
 @dataclass(frozen=True, slots=True)

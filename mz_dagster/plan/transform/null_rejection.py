@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from mz_dagster.formalism import GlobalId
-from mz_dagster.plan.functions import FUNCTIONS
+from mz_dagster.functions import FUNCTIONS
 from mz_dagster.plan.relation import (
     Constant,
     Filter,
@@ -35,8 +35,8 @@ from mz_dagster.plan.relation import (
     inputs_of,
 )
 from mz_dagster.plan.rewriting import can_fail, empty, substituted, with_inputs
-from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, Scalar, columns_of, walk
 from mz_dagster.plan.transform.fold_constants import fold_scalar
+from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar, columns_of, walk
 
 
 def null_rejection(relation: Relation) -> Relation:

@@ -39,8 +39,8 @@ from mz_dagster.plan.relation import (
     inputs_of,
 )
 from mz_dagster.plan.rewriting import bottom_up, can_fail, filtered, moved, shifted, substituted, with_inputs
-from mz_dagster.plan.scalar import Scalar, columns_of, reads_now
 from mz_dagster.plan.transform.temporal_filters import is_temporal
+from mz_dagster.scalars.scalar import Scalar, columns_of, reads_now
 
 
 def push_predicates(relation: Relation) -> Relation:

@@ -9,11 +9,11 @@ is negative: there the reduction is an error, and the row with that multiplicity
 
 from __future__ import annotations
 
-from mz_dagster.plan.functions import Failure, cast
+from mz_dagster.functions import Failure, cast
 from mz_dagster.plan.relation import Aggregate, AggregateFunction, Map, Project, Reduce, Relation
 from mz_dagster.plan.rewriting import bottom_up, projected_to, reference
-from mz_dagster.plan.scalar import Call, If, Literal, Scalar
-from mz_dagster.plan.types import BOOL, INT8, RelationType
+from mz_dagster.scalars.scalar import Call, If, Literal, Scalar
+from mz_dagster.scalars.types import BOOL, INT8, RelationType
 
 
 def reduce_elision(relation: Relation) -> Relation:

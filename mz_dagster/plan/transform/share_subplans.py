@@ -31,8 +31,8 @@ from mz_dagster.plan.relation import (
     inputs_of,
 )
 from mz_dagster.plan.rewriting import nodes_of, with_inputs
-from mz_dagster.plan.scalar import signs_of_zeros
-from mz_dagster.plan.types import RelationType
+from mz_dagster.scalars.scalar import signs_of_zeros
+from mz_dagster.scalars.types import RelationType
 
 
 def share_subplans(relation: Relation) -> Relation:

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from mz_dagster.plan.relation import Filter, Join, Relation
 from mz_dagster.plan.rewriting import bottom_up, can_fail, conjunction, conjuncts
-from mz_dagster.plan.scalar import Call, Scalar, columns_of, reads_now
-from mz_dagster.plan.types import BOOL
+from mz_dagster.scalars.scalar import Call, Scalar, columns_of, reads_now
+from mz_dagster.scalars.types import BOOL
 
 
 def split_disjunctions(relation: Relation) -> Relation:
@@ -36,7 +36,7 @@ def factored(predicate: Scalar) -> Scalar:
     """Returns `predicate` with the conjuncts that all alternatives of an OR have taken out of it.
 
     Example:
-        >>> from mz_dagster.plan.scalar import ColumnRef
+        >>> from mz_dagster.scalars.scalar import ColumnRef
         >>> p, q, r = (ColumnRef(i, BOOL, False) for i in range(3))
         >>> both = Call("or", (Call("and", (p, q), BOOL, False), Call("and", (p, r), BOOL, False)), BOOL, False)
         >>> factored(both) == Call("and", (p, Call("or", (q, r), BOOL, False)), BOOL, False)

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from mz_dagster.plan.relation import Filter, Relation, TemporalFilter
 from mz_dagster.plan.rewriting import bottom_up, can_fail, conjunction, conjuncts, filtered
-from mz_dagster.plan.scalar import Call, Literal, Scalar, is_now, reads_now
-from mz_dagster.plan.types import BOOL, MZ_TIMESTAMP
+from mz_dagster.scalars.scalar import Call, Literal, Scalar, is_now, reads_now
+from mz_dagster.scalars.types import BOOL, MZ_TIMESTAMP
 
 _TURNED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 _OPPOSITE = {"eq": "ne", "ne": "eq", "lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
@@ -32,7 +32,7 @@ def comparison_with_now(predicate: Scalar) -> tuple[str, Scalar] | None:
     """Returns `(op, e)` if `predicate` is `mz_now() op e`, from either side, and e is free of `mz_now()`; else None.
 
     Example:
-        >>> from mz_dagster.plan.scalar import now
+        >>> from mz_dagster.scalars.scalar import now
         >>> comparison_with_now(Call("lt_mz_timestamp", (Literal(5, MZ_TIMESTAMP), now(1)), BOOL))[0]
         'gt'
     """

@@ -12,7 +12,7 @@ from itertools import groupby
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mz_dagster.plan.types import Column
+from mz_dagster.scalars.types import Column
 from mz_dagster.storage.arrow_schema import update_schema
 from mz_dagster.storage.shards import ERROR, TIME
 

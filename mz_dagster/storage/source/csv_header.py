@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 
-from mz_dagster.plan.types import Column
+from mz_dagster.scalars.types import Column
 from mz_dagster.storage.source.errors import SourceUnreadable
 
 #: No sane header is longer; a file without any line feed must not be read whole to say that it has none.

@@ -15,7 +15,7 @@ from __future__ import annotations
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F
 
-from mz_dagster.plan.types import Kind, ScalarType
+from mz_dagster.scalars.types import Kind, ScalarType
 from mz_dagster.storage.source import in_python
 from mz_dagster.storage.spark.schema import spark_type
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from mz_dagster.plan.types import Column
+from mz_dagster.scalars.types import Column
 
 
 class Described(Protocol):

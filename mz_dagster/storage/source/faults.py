@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mz_dagster.plan.types import Kind, ScalarType
+from mz_dagster.scalars.types import Kind, ScalarType
 
 #: Bytes that are no text.
 BAD_BYTES = '22021 invalid byte sequence for encoding "UTF8"'

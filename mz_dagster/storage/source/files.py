@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from mz_dagster.catalog import Binding, BoundFile, shard_names
-from mz_dagster.plan.types import Column
+from mz_dagster.scalars.types import Column
 from mz_dagster.storage.source.csv_header import read_header
 from mz_dagster.storage.source.errors import BoundFileChanged
 from mz_dagster.storage.source.folder import hash_file, identity, identity_text, ready_paths, unreadable

@@ -1,4 +1,4 @@
-"""Input functions that run in Python, on Spark's workers: those of `plan.functions.pure` for what Spark cannot read.
+"""Input functions that run in Python, on Spark's workers: those of `functions.pure` for what Spark cannot read.
 
 A worker gets their code by value, as it does in `compute/spark/expressions/pure.py`.
 """
@@ -13,8 +13,8 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from mz_dagster.plan.functions import pure
-from mz_dagster.plan.types import INTERVAL, TIME, Kind
+from mz_dagster.functions import pure
+from mz_dagster.scalars.types import INTERVAL, TIME, Kind
 from mz_dagster.storage.spark.schema import spark_type
 
 cloudpickle.register_pickle_by_value(pure)  # type: ignore[no-untyped-call]

@@ -18,8 +18,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from mz_dagster.plan.functions import pure
-from mz_dagster.plan.types import Column, Kind
+from mz_dagster.functions import pure
+from mz_dagster.scalars.types import Column, Kind
 from mz_dagster.storage.source import json_record
 from mz_dagster.storage.source.cells import PLACE, cell
 from mz_dagster.storage.source.faults import BAD_BYTES

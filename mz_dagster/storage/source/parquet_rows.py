@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from mz_dagster.catalog import Binding
-from mz_dagster.plan.types import Kind, ScalarType
+from mz_dagster.scalars.types import Kind, ScalarType
 from mz_dagster.storage.source.cells import PLACE, cell, is_text, relative_path, spark_path, with_tick
 from mz_dagster.storage.source.faults import BAD_BYTES, MOMENTS
 from mz_dagster.storage.spark.schema import spark_type

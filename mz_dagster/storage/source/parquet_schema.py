@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mz_dagster.plan.types import Column, Kind, ScalarType
+from mz_dagster.scalars.types import Column, Kind, ScalarType
 from mz_dagster.storage.source.errors import SourceUnreadable
 
 #: Kinds that a file holds as text, which is decoded as that of any other format; an unconstrained numeric may also be

@@ -26,7 +26,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from mz_dagster.catalog import Binding, in_shard, shard_names
-from mz_dagster.plan.types import Column
+from mz_dagster.scalars.types import Column
 from mz_dagster.storage.source.cells import PLACE, cell
 from mz_dagster.storage.source.csv_header import read_header
 from mz_dagster.storage.source.csv_lines import cells_of_fields

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pyspark.sql import types
 
-from mz_dagster.plan.types import Kind, ScalarType
+from mz_dagster.scalars.types import Kind, ScalarType
 
 _TYPES: dict[Kind, types.DataType] = {
     Kind.BOOL: types.BooleanType(),
@@ -54,7 +54,7 @@ def spark_type(scalar: ScalarType) -> types.DataType:
     """Returns the Spark type that holds exactly the values of `scalar`.
 
     Example:
-        >>> from mz_dagster.plan.types import TIMESTAMP, numeric
+        >>> from mz_dagster.scalars.types import TIMESTAMP, numeric
         >>> spark_type(numeric(2)).simpleString(), spark_type(TIMESTAMP).simpleString()
         ('decimal(38,2)', 'timestamp_ntz')
     """

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mz_dagster.plan.functions import Cast, cast, resolve_table_function
-from mz_dagster.plan.functions.membership import among
-from mz_dagster.plan.record import field, record
-from mz_dagster.plan.scalar import Call, Literal
-from mz_dagster.plan.types import (
+from mz_dagster.functions import Cast, cast, resolve_table_function
+from mz_dagster.functions.membership import among
+from mz_dagster.scalars.record import field, record
+from mz_dagster.scalars.scalar import Call, Literal
+from mz_dagster.scalars.types import (
     BOOL,
     BYTEA,
     DATE,

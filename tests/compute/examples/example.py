@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mz_dagster.plan.functions import Cast, Failure, Resolved, cast, resolve_function, resolve_operator
-from mz_dagster.plan.scalar import Call, ColumnRef, Literal, Scalar
-from mz_dagster.plan.types import (
+from mz_dagster.functions import Cast, Failure, Resolved, cast, resolve_function, resolve_operator
+from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar
+from mz_dagster.scalars.types import (
     BOOL,
     DATE,
     FLOAT4,

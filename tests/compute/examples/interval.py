@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mz_dagster.plan.functions import (
+from mz_dagster.functions import (
     Failure,
     literal_of,
     resolve_date_part,
@@ -13,10 +13,10 @@ from mz_dagster.plan.functions import (
     resolve_function,
     resolve_operator,
 )
-from mz_dagster.plan.functions.tables.moments import DATE_PARTS, INTERVAL_FIELDS, INTERVAL_UNITS, TIME_FIELDS
-from mz_dagster.plan.scalar import Literal
-from mz_dagster.plan.types import FLOAT8, INT4, INTERVAL, TEXT, TIME, TIMESTAMP
-from mz_dagster.plan.values import Interval
+from mz_dagster.functions.tables.moments import DATE_PARTS, INTERVAL_FIELDS, INTERVAL_UNITS, TIME_FIELDS
+from mz_dagster.scalars.scalar import Literal
+from mz_dagster.scalars.types import FLOAT8, INT4, INTERVAL, TEXT, TIME, TIMESTAMP
+from mz_dagster.scalars.values import Interval
 from tests.compute.examples.example import POOLS, Example, applied, casting, columns_of, function, operator
 
 _INTERVALS = [

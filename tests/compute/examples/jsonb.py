@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mz_dagster.plan.functions import Failure, resolve_table_function
-from mz_dagster.plan.functions.as_jsonb import as_jsonb, as_jsonb_or_null, as_key
-from mz_dagster.plan.record import field, record
-from mz_dagster.plan.scalar import Call, Literal, Scalar
-from mz_dagster.plan.types import (
+from mz_dagster.functions import Failure, resolve_table_function
+from mz_dagster.functions.as_jsonb import as_jsonb, as_jsonb_or_null, as_key
+from mz_dagster.scalars.record import field, record
+from mz_dagster.scalars.scalar import Call, Literal, Scalar
+from mz_dagster.scalars.types import (
     BOOL,
     FLOAT4,
     FLOAT8,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mz_dagster.plan.functions import resolve_function, resolve_operator
-from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, Scalar
-from mz_dagster.plan.types import BOOL, INT4, TEXT
+from mz_dagster.functions import resolve_function, resolve_operator
+from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar
+from mz_dagster.scalars.types import BOOL, INT4, TEXT
 from tests.compute.examples.example import Example, applied, function
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from mz_dagster.plan.functions import Cast, cast
-from mz_dagster.plan.types import (
+from mz_dagster.functions import Cast, cast
+from mz_dagster.scalars.types import (
     BOOL,
     DATE,
     FLOAT4,

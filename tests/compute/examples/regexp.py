@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mz_dagster.plan.functions import resolve_function, resolve_operator
-from mz_dagster.plan.types import TEXT
+from mz_dagster.functions import resolve_function, resolve_operator
+from mz_dagster.scalars.types import TEXT
 from tests.compute.examples.example import POOLS, Example, applied, columns_of, function, operator
 
 POOLS |= {

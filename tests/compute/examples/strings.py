@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mz_dagster.plan.functions import Cast, CastContext, cast, resolve_function
-from mz_dagster.plan.functions.tables.comparing import COMPARISONS
-from mz_dagster.plan.scalar import Call
-from mz_dagster.plan.types import BOOL, BYTEA, DATE, INT4, TEXT, UUID, Kind, ScalarType, array_of, numeric, record_of
+from mz_dagster.functions import Cast, CastContext, cast, resolve_function
+from mz_dagster.functions.tables.comparing import COMPARISONS
+from mz_dagster.scalars.scalar import Call
+from mz_dagster.scalars.types import BOOL, BYTEA, DATE, INT4, TEXT, UUID, Kind, ScalarType, array_of, numeric, record_of
 from tests.compute.examples.example import POOLS, Example, applied, casting, columns_of, function, operator
 
 _WORDS = ["", "a", "abc", "a  ", "abcdefgh", "Äh🐘", "a\tb", "  x", "a%", "abcde   "]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mz_dagster.plan.functions import UNKNOWN, Failure, Resolved, resolve_function, resolve_operator
-from mz_dagster.plan.scalar import ColumnRef, Literal, Scalar
-from mz_dagster.plan.types import INT4, TEXT
+from mz_dagster.functions import UNKNOWN, Failure, Resolved, resolve_function, resolve_operator
+from mz_dagster.scalars.scalar import ColumnRef, Literal, Scalar
+from mz_dagster.scalars.types import INT4, TEXT
 from tests.compute.examples.example import POOLS, Example, applied, columns_of, function, operator, quote
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 
-from mz_dagster.plan.functions import resolve_function, resolve_operator
-from mz_dagster.plan.scalar import Literal
-from mz_dagster.plan.types import FLOAT4, FLOAT8, INT4, INT8, TEXT, numeric
+from mz_dagster.functions import resolve_function, resolve_operator
+from mz_dagster.scalars.scalar import Literal
+from mz_dagster.scalars.types import FLOAT4, FLOAT8, INT4, INT8, TEXT, numeric
 from tests.compute.examples.example import POOLS, Example, applied, casting, columns_of, function, operator
 
 POOLS |= {

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from mz_dagster.plan.functions.as_jsonb import as_jsonb
-from mz_dagster.plan.scalar import Call
-from mz_dagster.plan.types import (
+from mz_dagster.functions.as_jsonb import as_jsonb
+from mz_dagster.scalars.scalar import Call
+from mz_dagster.scalars.types import (
     FLOAT4,
     FLOAT8,
     INT2,

@@ -1,7 +1,7 @@
 """Scalar expressions over Arrow columns: kernels by the functions' names, and what evaluates with them.
 
 Owns how a batch of rows is evaluated in this process. Invariant: the outcome of each row, value and error, is bit for
-bit what `plan.functions.evaluation` gives for it, which holds it against PostgreSQL and Spark; a kernel only spares the
+bit what `functions.evaluation` gives for it, which holds it against PostgreSQL and Spark; a kernel only spares the
 time. So a kernel vouches for each value it returns, and leaves what it cannot to the exact evaluator: a row that
 overflows, or whose digits 64 bits do not hold. What has no kernel is evaluated exactly, too, once for each distinct
 tuple of arguments.

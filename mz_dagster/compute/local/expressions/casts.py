@@ -16,7 +16,7 @@ from mz_dagster.compute.local.expressions import decimals, integers
 from mz_dagster.compute.local.expressions.numbers import either, shifted, units
 from mz_dagster.compute.local.expressions.numbers import integers as integers_of
 from mz_dagster.compute.local.expressions.registry import Computed, Operand, strict
-from mz_dagster.plan.scalar import Call
+from mz_dagster.scalars.scalar import Call
 
 _KINDS = integers.KINDS
 _MOST_TIME = 2**63 - 1

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mz_dagster.compute.local.expressions.registry import Computed, Operand, lenient, strict
-from mz_dagster.plan.functions.membership import AMONG, constants_of, has_null
-from mz_dagster.plan.functions.plain import to_plain
+from mz_dagster.functions.membership import AMONG, constants_of, has_null
+from mz_dagster.functions.plain import to_plain
 from mz_dagster.plan.representations import REPRESENTATIONS
-from mz_dagster.plan.scalar import Call
+from mz_dagster.scalars.scalar import Call
 from mz_dagster.storage.plain_cells import stored_cells
 
 _COMPARED = (

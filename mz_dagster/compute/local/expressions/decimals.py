@@ -12,8 +12,8 @@ import numpy as np
 
 from mz_dagster.compute.local.expressions.numbers import Integers, decimals, either, product, shifted, total, units
 from mz_dagster.compute.local.expressions.registry import Computed, Mask, Operand, are_constant, strict
-from mz_dagster.plan.scalar import Call
-from mz_dagster.plan.types import ScalarType
+from mz_dagster.scalars.scalar import Call
+from mz_dagster.scalars.types import ScalarType
 from mz_dagster.storage.arrow_schema import arrow_type
 
 _LEAST = -(2**63)

@@ -1,6 +1,6 @@
 """The evaluation of scalar expressions over a batch of rows, column by column.
 
-The outcome is `plan.functions.evaluation`'s for each row, value and error. A call whose function has a kernel is
+The outcome is `functions.evaluation`'s for each row, value and error. A call whose function has a kernel is
 evaluated by it, but for the rows that the kernel does not vouch for; they, and calls without a kernel, are evaluated
 `by_row`, once for each distinct tuple of arguments.
 
@@ -21,18 +21,18 @@ import pyarrow.compute as pc
 from mz_dagster.compute.local.expressions.by_row import evaluated_by_row
 from mz_dagster.compute.local.expressions.outcome import Batch, Outcome, as_mask, first_errors, scattered
 from mz_dagster.compute.local.expressions.registry import LENIENT, STRICT, Mask, Operand
-from mz_dagster.plan.functions import FUNCTIONS
-from mz_dagster.plan.functions.membership import AMONG
-from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery
-from mz_dagster.plan.values import to_stored
+from mz_dagster.functions import FUNCTIONS
+from mz_dagster.functions.membership import AMONG
+from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery
+from mz_dagster.scalars.values import to_stored
 from mz_dagster.storage.arrow_schema import arrow_type
 
 
 def evaluated(scalar: Scalar, batch: Batch) -> Outcome:
-    """Returns the outcome of a scalar that `plan.functions.evaluation.is_evaluable` over a batch.
+    """Returns the outcome of a scalar that `functions.evaluation.is_evaluable` over a batch.
 
     Example:
-        >>> from mz_dagster.plan.types import INT4
+        >>> from mz_dagster.scalars.types import INT4
         >>> quotient = Call("divide_int4", (Literal(6, INT4), ColumnRef(0, INT4)), INT4)
         >>> found = evaluated(quotient, Batch(2, {0: pa.array([2, 0], pa.int32())}.__getitem__))
         >>> found.values.to_pylist(), found.errors.to_pylist()

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from mz_dagster.compute.local.expressions.numbers import Integers, either, integers, product, total
 from mz_dagster.compute.local.expressions.registry import Computed, Mask, Operand, strict
-from mz_dagster.plan.functions.literals import INTEGER_RANGES
-from mz_dagster.plan.scalar import Call
-from mz_dagster.plan.types import Kind, ScalarType
+from mz_dagster.functions.literals import INTEGER_RANGES
+from mz_dagster.scalars.scalar import Call
+from mz_dagster.scalars.types import Kind, ScalarType
 from mz_dagster.storage.arrow_schema import arrow_type
 
 KINDS = ("int2", "int4", "int8")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow.compute as pc
 
 from mz_dagster.compute.local.expressions.registry import Computed, Operand, lenient, strict
-from mz_dagster.plan.scalar import Call
+from mz_dagster.scalars.scalar import Call
 
 
 @strict("not")

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mz_dagster.plan.scalar import Call
+from mz_dagster.scalars.scalar import Call
 
 #: Values of an argument: a `pa.Array`, or a `pa.Scalar` if it is the same for all rows.
 Operand: TypeAlias = pa.Array | pa.Scalar

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mz_dagster.compute.local.expressions.registry import Computed, Operand, are_constant, strict
-from mz_dagster.plan.functions.pure.characters import lower
-from mz_dagster.plan.functions.pure.likeness import tokens
-from mz_dagster.plan.scalar import Call
+from mz_dagster.functions.pure.characters import lower
+from mz_dagster.functions.pure.likeness import tokens
+from mz_dagster.scalars.scalar import Call
 
 
 @strict("like_text", "not_like_text", "ilike_text", "not_ilike_text")

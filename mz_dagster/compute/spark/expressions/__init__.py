@@ -1,6 +1,6 @@
 """Scalar expressions on Spark.
 
-Owns the emission of each implementation of `plan/functions` as Spark columns. Invariant: what is emitted is total.
+Owns the emission of each implementation of `functions` as Spark columns. Invariant: what is emitted is total.
 It never raises, whatever the row and although sessions run in ANSI mode; a failure is a value of the error column,
 `<SQLSTATE> <message>`, and equals PostgreSQL's. It knows nothing of frames but their columns.
 

@@ -23,7 +23,7 @@ from pyspark.sql import functions as sf
 
 from mz_dagster.compute.spark.expressions.emitted import Invocation, Outcome, decimal, failing, strict, try_cast
 from mz_dagster.compute.spark.expressions.numeric import rounded
-from mz_dagster.plan.functions.errors import NEGATIVE_MULTIPLICITY, NUMERIC_OVERFLOW
+from mz_dagster.functions.errors import NEGATIVE_MULTIPLICITY, NUMERIC_OVERFLOW
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -22,9 +22,9 @@ from mz_dagster.compute.spark.expressions.emitted import (
     strict,
     try_cast,
 )
-from mz_dagster.plan.functions.errors import DATE_OUT_OF_RANGE, DIVISION_BY_ZERO, out_of_range
-from mz_dagster.plan.functions.pure.calendar import FIRST_DAY, LAST_DAY
-from mz_dagster.plan.types import Kind
+from mz_dagster.functions.errors import DATE_OUT_OF_RANGE, DIVISION_BY_ZERO, out_of_range
+from mz_dagster.functions.pure.calendar import FIRST_DAY, LAST_DAY
+from mz_dagster.scalars.types import Kind
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

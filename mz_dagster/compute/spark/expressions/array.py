@@ -18,11 +18,11 @@ from mz_dagster.compute.spark.expressions.emitted import STRICT, Invocation, Out
 from mz_dagster.compute.spark.expressions.emitter import emit, literal
 from mz_dagster.compute.spark.expressions.pure import among_in_python, each_in_python, in_python
 from mz_dagster.errors import InternalError
-from mz_dagster.plan.functions import Failure, cast
-from mz_dagster.plan.functions.output import output_of
-from mz_dagster.plan.functions.plain import to_plain
-from mz_dagster.plan.scalar import Call, ColumnRef, Literal, Scalar
-from mz_dagster.plan.types import BOOL, Kind, ScalarType
+from mz_dagster.functions import Failure, cast
+from mz_dagster.functions.output import output_of
+from mz_dagster.functions.plain import to_plain
+from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar
+from mz_dagster.scalars.types import BOOL, Kind, ScalarType
 from mz_dagster.storage.spark.floats import each_field, represented, restored
 
 if TYPE_CHECKING:

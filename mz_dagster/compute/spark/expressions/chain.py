@@ -15,7 +15,7 @@ from pyspark.sql import functions as sf
 
 from mz_dagster.compute.algebra.frame import spark_type
 from mz_dagster.compute.spark.expressions.emitted import STRICT, Emitted, Invocation
-from mz_dagster.plan.scalar import Call, Scalar
+from mz_dagster.scalars.scalar import Call, Scalar
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as sf
 
 from mz_dagster.compute.spark.expressions.emitted import Invocation, Outcome, all_present, decimal, strict, try_cast
-from mz_dagster.plan.scalar import Literal, Scalar
+from mz_dagster.scalars.scalar import Literal, Scalar
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

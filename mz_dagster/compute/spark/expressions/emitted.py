@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Protocol
 from pyspark.sql import functions as sf
 
 from mz_dagster.compute.spark.balanced import balanced
-from mz_dagster.plan.scalar import Scalar
-from mz_dagster.plan.types import ScalarType
+from mz_dagster.scalars.scalar import Scalar
+from mz_dagster.scalars.types import ScalarType
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -40,13 +40,13 @@ from mz_dagster.compute.spark.expressions.emitted import (
 from mz_dagster.compute.spark.expressions.interval import lengths_of
 from mz_dagster.compute.spark.expressions.pure import on_worker
 from mz_dagster.errors import InternalError
-from mz_dagster.plan.functions.casts import short_name
-from mz_dagster.plan.functions.membership import AMONG
-from mz_dagster.plan.functions.pure import PURE
+from mz_dagster.functions.casts import short_name
+from mz_dagster.functions.membership import AMONG
+from mz_dagster.functions.pure import PURE
 from mz_dagster.plan.representations import REPRESENTATIONS
-from mz_dagster.plan.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery, children
-from mz_dagster.plan.types import Kind, ScalarType
-from mz_dagster.plan.values import to_stored
+from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery, children
+from mz_dagster.scalars.types import Kind, ScalarType
+from mz_dagster.scalars.values import to_stored
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

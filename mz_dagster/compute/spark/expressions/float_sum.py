@@ -22,7 +22,7 @@ from pyspark.sql import functions as sf
 from mz_dagster.compute.spark.expressions.arithmetic import OVERFLOW
 from mz_dagster.compute.spark.expressions.emitted import Invocation, Outcome, call, number, strict, try_cast
 from mz_dagster.errors import InternalError
-from mz_dagster.plan.scalar import Literal
+from mz_dagster.scalars.scalar import Literal
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -15,12 +15,12 @@ from mz_dagster.compute.algebra.frame import spark_type
 from mz_dagster.compute.spark.expressions.comparison import compare
 from mz_dagster.compute.spark.expressions.emitted import Invocation, Outcome, call, failing, number, strict, try_cast
 from mz_dagster.compute.spark.expressions.moment import MICROS_OF_DAY, micros_of, moment_of
-from mz_dagster.plan.functions.errors import TIMESTAMP_OUT_OF_RANGE
-from mz_dagster.plan.functions.pure.calendar import EARLIEST_DAY, END_DAY
-from mz_dagster.plan.functions.tables.moments import TIME_FIELDS
-from mz_dagster.plan.scalar import Literal, Scalar
-from mz_dagster.plan.types import INTERVAL, Kind
-from mz_dagster.plan.values import Interval
+from mz_dagster.functions.errors import TIMESTAMP_OUT_OF_RANGE
+from mz_dagster.functions.pure.calendar import EARLIEST_DAY, END_DAY
+from mz_dagster.functions.tables.moments import TIME_FIELDS
+from mz_dagster.scalars.scalar import Literal, Scalar
+from mz_dagster.scalars.types import INTERVAL, Kind
+from mz_dagster.scalars.values import Interval
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -17,9 +17,9 @@ from pyspark.sql import functions as sf
 
 from mz_dagster.compute.spark.expressions.emitted import Invocation, Outcome, all_present, call, strict
 from mz_dagster.compute.spark.expressions.text import lower
-from mz_dagster.plan.functions.pure.characters import lower as lower_text
-from mz_dagster.plan.functions.pure.likeness import ENDS_WITH_ESCAPE, INVALID_ESCAPE, Token, like_escape, tokens
-from mz_dagster.plan.scalar import Call, Literal, Scalar
+from mz_dagster.functions.pure.characters import lower as lower_text
+from mz_dagster.functions.pure.likeness import ENDS_WITH_ESCAPE, INVALID_ESCAPE, Token, like_escape, tokens
+from mz_dagster.scalars.scalar import Call, Literal, Scalar
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -21,9 +21,9 @@ from mz_dagster.compute.spark.expressions.emitted import (
     strict,
     try_cast,
 )
-from mz_dagster.plan.functions.errors import DIVISION_BY_ZERO, NUMERIC_OVERFLOW, NUMERIC_UNDERFLOW, out_of_range
-from mz_dagster.plan.functions.pure.numerics import LEAST_DIGITS
-from mz_dagster.plan.scalar import Literal
+from mz_dagster.functions.errors import DIVISION_BY_ZERO, NUMERIC_OVERFLOW, NUMERIC_UNDERFLOW, out_of_range
+from mz_dagster.functions.pure.numerics import LEAST_DIGITS
+from mz_dagster.scalars.scalar import Literal
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

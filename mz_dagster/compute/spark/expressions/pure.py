@@ -1,4 +1,4 @@
-"""Functions that run in Python, on Spark's workers: all of `plan.functions.pure`.
+"""Functions that run in Python, on Spark's workers: all of `functions.pure`.
 
 Owns the way there and back: stored values to plain ones and results to columns. A worker gets the code by value,
 so that it needs no `mz_dagster`, only Python of the same minor version with pyarrow, as any Python function of
@@ -15,9 +15,9 @@ from pyspark.sql import functions as sf
 from pyspark.sql import types
 
 from mz_dagster.compute.spark.expressions.emitted import STRICT, Invocation, Outcome, all_present
-from mz_dagster.plan.functions import FUNCTIONS, pure
-from mz_dagster.plan.scalar import Call
-from mz_dagster.plan.types import Kind, ScalarType, array_of
+from mz_dagster.functions import FUNCTIONS, pure
+from mz_dagster.scalars.scalar import Call
+from mz_dagster.scalars.types import Kind, ScalarType, array_of
 from mz_dagster.storage.spark.floats import each_field
 from mz_dagster.storage.spark.schema import spark_type
 

@@ -11,9 +11,9 @@ from pyspark.sql import functions as sf
 
 from mz_dagster.compute.algebra.frame import spark_type
 from mz_dagster.compute.spark.expressions.emitted import Invocation, Outcome, all_present, call, number, strict
-from mz_dagster.plan.functions.errors import NUMERIC_OVERFLOW
-from mz_dagster.plan.functions.tables.sets import SERIES_ROWS, TOO_MANY, ZERO_STEP
-from mz_dagster.plan.types import Kind
+from mz_dagster.functions.errors import NUMERIC_OVERFLOW
+from mz_dagster.functions.tables.sets import SERIES_ROWS, TOO_MANY, ZERO_STEP
+from mz_dagster.scalars.types import Kind
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as sf
 
 from mz_dagster.compute.spark.expressions.emitted import Invocation, Outcome, strict
-from mz_dagster.plan.types import Kind
+from mz_dagster.scalars.types import Kind
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

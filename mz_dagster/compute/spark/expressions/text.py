@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as sf
 
 from mz_dagster.compute.spark.expressions.emitted import Invocation, Outcome, all_present, call, failing, number, strict
-from mz_dagster.plan.functions.pure.characters import LONGEST
+from mz_dagster.functions.pure.characters import LONGEST
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

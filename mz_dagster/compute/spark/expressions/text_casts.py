@@ -1,7 +1,7 @@
 """Casts from and to text.
 
 Exactness: what a text may look like is decided by a regular expression before Spark reads it, since Spark accepts
-other texts than PostgreSQL; the same texts as in `plan/functions/literals.py`, with the same errors.
+other texts than PostgreSQL; the same texts as in `functions/literals.py`, with the same errors.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pyspark.sql import functions as sf
 from mz_dagster.compute.algebra.frame import spark_type
 from mz_dagster.compute.spark.expressions.emitted import Invocation, Outcome, call, strict, try_cast
 from mz_dagster.compute.spark.expressions.text import lower
-from mz_dagster.plan.functions.errors import MZ_TIMESTAMP_OUT_OF_RANGE, NUMERIC_OVERFLOW
-from mz_dagster.plan.functions.literals import (
+from mz_dagster.functions.errors import MZ_TIMESTAMP_OUT_OF_RANGE, NUMERIC_OVERFLOW
+from mz_dagster.functions.literals import (
     FALSE_WORDS,
     FLOAT_PATTERN,
     SPACE,

@@ -22,7 +22,7 @@ from mz_dagster.compute.spark.tournament.versions import Shape, sign
 from mz_dagster.errors import InternalError
 from mz_dagster.plan.physical import Gathered
 from mz_dagster.plan.relation import Aggregate, AggregateFunction, ColumnOrder
-from mz_dagster.plan.types import Kind, ScalarType
+from mz_dagster.scalars.types import Kind, ScalarType
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -51,8 +51,8 @@ from mz_dagster.compute.spark.tournament.versions import (
     versions,
 )
 from mz_dagster.plan.physical import Staged, TopRows
-from mz_dagster.plan.types import INT4, INT8
-from mz_dagster.plan.types import Column as Named
+from mz_dagster.scalars.types import INT4, INT8
+from mz_dagster.scalars.types import Column as Named
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -33,8 +33,8 @@ from pyspark.sql import functions as sf
 
 from mz_dagster.compute.algebra.frame import DIFF, ERROR, META, TIME, positional, without_error_data
 from mz_dagster.compute.algebra.times import PRIOR
-from mz_dagster.plan.functions.errors import NEGATIVE_MULTIPLICITY
-from mz_dagster.plan.types import RelationType, ScalarType
+from mz_dagster.functions.errors import NEGATIVE_MULTIPLICITY
+from mz_dagster.scalars.types import RelationType, ScalarType
 from mz_dagster.storage.spark.floats import FLOATS, flags_type, minus_zeros, unsigned, with_minus_zeros
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from mz_dagster.compute.algebra.frame import spark_type
 from mz_dagster.compute.spark.expressions import Emitter
 from mz_dagster.compute.spark.tournament.versions import Shape
 from mz_dagster.errors import InternalError
-from mz_dagster.plan.functions.errors import NUMERIC_OVERFLOW, out_of_range
+from mz_dagster.functions.errors import NUMERIC_OVERFLOW, out_of_range
 from mz_dagster.plan.relation import WindowFunction
-from mz_dagster.plan.scalar import Call, ColumnRef
-from mz_dagster.plan.types import Kind, ScalarType, high_part_type, numeric
+from mz_dagster.scalars.scalar import Call, ColumnRef
+from mz_dagster.scalars.types import Kind, ScalarType, high_part_type, numeric
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

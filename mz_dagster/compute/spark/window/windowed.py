@@ -44,7 +44,7 @@ from mz_dagster.compute.spark.window.positions import (
 )
 from mz_dagster.compute.spark.window.sums import sum_parts, sum_types, summed
 from mz_dagster.errors import InternalError
-from mz_dagster.plan.functions.errors import NTH_VALUE_NOT_POSITIVE, NTILE_NOT_POSITIVE
+from mz_dagster.functions.errors import NTH_VALUE_NOT_POSITIVE, NTILE_NOT_POSITIVE
 from mz_dagster.plan.physical import Windowed
 from mz_dagster.plan.relation import FrameExclusion, FrameUnit, WindowFrame, WindowFunction
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from mz_dagster.plan.types import Column
+from mz_dagster.scalars.types import Column
 from mz_dagster.storage.source.faults import BAD_BYTES, EXTRA_DATA, ILL_QUOTED, UNTERMINATED
 from mz_dagster.storage.source.local.cells import PORTION_ROWS, Cells, text_lines, texts
 

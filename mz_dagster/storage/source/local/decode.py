@@ -16,9 +16,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mz_dagster.plan.functions.literals import FALSE_WORDS, INTEGER_RANGES, TRUE_WORDS
-from mz_dagster.plan.functions.pure import PURE, SqlFailure
-from mz_dagster.plan.types import Kind, ScalarType
+from mz_dagster.functions.literals import FALSE_WORDS, INTEGER_RANGES, TRUE_WORDS
+from mz_dagster.functions.pure import PURE, SqlFailure
+from mz_dagster.scalars.types import Kind, ScalarType
 from mz_dagster.storage.arrow_schema import arrow_type
 from mz_dagster.storage.plain_cells import stored_cells
 
@@ -114,7 +114,7 @@ def read_text(text: str, type_: ScalarType) -> Any:
         SqlFailure: It is none, in PostgreSQL's words.
 
     Example:
-        >>> from mz_dagster.plan.types import INT4, numeric
+        >>> from mz_dagster.scalars.types import INT4, numeric
         >>> read_text(" +7 ", INT4), read_text("1.005", numeric(2))
         (7, Decimal('1.01'))
     """

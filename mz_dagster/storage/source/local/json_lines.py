@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mz_dagster.plan.types import Column, Kind
+from mz_dagster.scalars.types import Column, Kind
 from mz_dagster.storage.source import json_record
 from mz_dagster.storage.source.faults import BAD_BYTES
 from mz_dagster.storage.source.local.cells import PORTION_ROWS, Cells, text_lines, texts

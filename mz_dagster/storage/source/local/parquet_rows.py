@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from mz_dagster.plan.functions.literals import INTEGER_RANGES
-from mz_dagster.plan.types import Column, Kind, ScalarType
+from mz_dagster.functions.literals import INTEGER_RANGES
+from mz_dagster.scalars.types import Column, Kind, ScalarType
 from mz_dagster.storage.arrow_schema import arrow_type
 from mz_dagster.storage.source.faults import BAD_BYTES, MOMENTS, out_of_range
 from mz_dagster.storage.source.local.cells import PORTION_ROWS, Cells, positions, without

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from mz_dagster.catalog import in_shard
-from mz_dagster.plan.types import Column
+from mz_dagster.scalars.types import Column
 from mz_dagster.storage.arrow_schema import arrow_type
 from mz_dagster.storage.source.csv_header import read_header
 from mz_dagster.storage.source.described import Described

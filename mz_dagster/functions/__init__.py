@@ -1,0 +1,76 @@
+"""The functions of scalar expressions: what exists, what a call means, what a cast is.
+
+Owns the table of implementations that the binder may put into a `Call` and the renderer can emit, PostgreSQL's
+resolution of names over argument types, the casts with their contexts, and the reading of literals. Invariant: a
+name that resolves has exactly PostgreSQL 15's result, value or error (C collation, UTC); what has not is
+refused here, so that nothing above or below needs a fallback.
+
+- `signature.py`: the records.
+- `table.py`: the implementations and overloads, with the rule for numeric scales.
+- `casts.py`: the matrix of casts, `common_type`.
+- `resolution.py`: overload resolution; `polymorphic.py`: that of functions over arrays.
+- `literals.py`: reading a literal's text.
+- `pure/`: implementations in plain Python; `plain.py`: the form in which they have cells.
+- `evaluation.py`: scalars in Python, where that is exact; `errors.py`: errors that are alike wherever they are found.
+"""
+
+from mz_dagster.functions.casts import CastContext, cast, common_type
+from mz_dagster.functions.failure import Failure
+from mz_dagster.functions.literals import interval_literal, literal_of, numeric_literal
+from mz_dagster.functions.polymorphic import POLYMORPHIC
+from mz_dagster.functions.resolution import (
+    ambiguous,
+    no_match,
+    resolve_date_part,
+    resolve_date_trunc,
+    resolve_extract,
+    resolve_function,
+    resolve_operator,
+    resolve_table_function,
+)
+from mz_dagster.functions.signature import (
+    UNKNOWN,
+    ArgumentType,
+    Cast,
+    Function,
+    Nullability,
+    Overload,
+    Resolved,
+    Unknown,
+    type_name,
+)
+from mz_dagster.functions.table import FUNCTIONS, INTERNAL_FUNCTIONS, OVERLOADS, TABLE_OVERLOADS
+from mz_dagster.functions.tables.sets import SET_COLUMNS
+
+__all__ = [
+    "FUNCTIONS",
+    "INTERNAL_FUNCTIONS",
+    "OVERLOADS",
+    "POLYMORPHIC",
+    "SET_COLUMNS",
+    "TABLE_OVERLOADS",
+    "UNKNOWN",
+    "ArgumentType",
+    "Cast",
+    "CastContext",
+    "Failure",
+    "Function",
+    "Nullability",
+    "Overload",
+    "Resolved",
+    "Unknown",
+    "ambiguous",
+    "cast",
+    "common_type",
+    "interval_literal",
+    "literal_of",
+    "no_match",
+    "numeric_literal",
+    "resolve_date_part",
+    "resolve_date_trunc",
+    "resolve_extract",
+    "resolve_function",
+    "resolve_operator",
+    "resolve_table_function",
+    "type_name",
+]

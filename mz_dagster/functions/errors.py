@@ -1,0 +1,30 @@
+"""Errors of the data that are reported alike wherever a value is computed, each PostgreSQL's SQLSTATE and message.
+
+The one that has no like there is `NEGATIVE_MULTIPLICITY`, of inputs that retract what was not there.
+"""
+
+from __future__ import annotations
+
+from mz_dagster.scalars.types import Kind
+
+DIVISION_BY_ZERO = "22012 division by zero"
+NUMERIC_OVERFLOW = "22003 numeric field overflow"
+#: Of a result that a fixed scale would leave fewer than `LEAST_DIGITS` significant digits of.
+NUMERIC_UNDERFLOW = "22003 value out of range: underflow"
+DATE_OUT_OF_RANGE = "22008 date out of range"
+TIMESTAMP_OUT_OF_RANGE = "22008 timestamp out of range"
+MZ_TIMESTAMP_OUT_OF_RANGE = "22003 mz_timestamp out of range"
+STEP_OVERFLOW = "22003 step mz_timestamp overflow"
+NTILE_NOT_POSITIVE = "22014 argument of ntile must be greater than zero"
+NTH_VALUE_NOT_POSITIVE = "22016 argument of nth_value must be greater than zero"
+NEGATIVE_MULTIPLICITY = "XX001 a row has a negative multiplicity"
+_OUT_OF_RANGE = {
+    Kind.INT2: "22003 smallint out of range",
+    Kind.INT4: "22003 integer out of range",
+    Kind.INT8: "22003 bigint out of range",
+}
+
+
+def out_of_range(kind: Kind) -> str:
+    """Returns the error of a result that the integer kind cannot hold."""
+    return _OUT_OF_RANGE[kind]

@@ -1,0 +1,524 @@
+"""Scalar expressions evaluated in Python: constants when a plan is made, and few rows in place of Spark.
+
+Owns which functions are the same here as where Spark evaluates them, value and error: integers, numerics where their
+digits are exact, what compares by its plain form (`plain`), booleans, NULL and branches, and the functions that are
+Python's there, too (`pure`). What is not in the tables is not evaluated here: a row must be the same wherever it is
+computed, or its retraction would not meet it.
+
+A scalar becomes a function of a row, whose cells are in their plain form. It returns the plain form of its value, or
+raises `SqlFailure`; as on Spark, of several arguments that fail the leftmost one's error counts.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any, TypeAlias
+
+from mz_dagster.functions.errors import (
+    DATE_OUT_OF_RANGE,
+    DIVISION_BY_ZERO,
+    MZ_TIMESTAMP_OUT_OF_RANGE,
+    NEGATIVE_MULTIPLICITY,
+    NUMERIC_OVERFLOW,
+    STEP_OVERFLOW,
+    TIMESTAMP_OUT_OF_RANGE,
+    out_of_range,
+)
+from mz_dagster.functions.failure import Failure
+from mz_dagster.functions.literals import INTEGER_RANGES, literal_of
+from mz_dagster.functions.membership import AMONG, constants_of, has_null
+from mz_dagster.functions.plain import from_plain, to_plain
+from mz_dagster.functions.pure import PURE, SCALED, SqlFailure
+from mz_dagster.functions.pure.calendar import DAY, FIRST_DAY, LAST_DAY
+from mz_dagster.functions.pure.numerics import (
+    EXACT,
+    ROUNDINGS,
+    quotient,
+    remainder,
+    rounded,
+    scaled,
+    to_scale,
+    unscaled,
+)
+from mz_dagster.functions.pure.unconstrained import order as unconstrained_order
+from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar, walk
+from mz_dagster.scalars.types import Kind, ScalarType
+
+#: Returns a scalar's value in its plain form, None for NULL, of a row's cells in theirs, by position.
+Evaluate: TypeAlias = Callable[[Mapping[int, Any] | Sequence[Any]], Any]
+#: Returns what a strict function makes of arguments that are not NULL.
+Apply: TypeAlias = Callable[..., Any]
+
+#: What compares as its plain form does: text by code points, which order as their bytes in UTF-8.
+_COMPARED = frozenset(
+    {
+        *("bool", "int2", "int4", "int8", "numeric", "text", "bpchar", "uuid", "bytea"),
+        *("date", "time", "timestamp", "timestamptz", "mz_timestamp"),
+    }
+)
+_TIMES = (0, INTEGER_RANGES[Kind.INT8][1])
+_COMPARISONS: Mapping[str, Apply] = {name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")}
+_INTEGERS = ("int2", "int4", "int8")
+_MOMENTS = ("timestamp", "timestamptz")
+_FLOATS = ("float4", "float8")
+_STRINGS = ("text", "varchar", "bpchar")
+_ARITHMETIC: Mapping[str, Apply] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "negate": operator.neg,
+    "abs": abs,
+}
+_NUMERIC_ARITHMETIC: Mapping[str, Apply] = {
+    "add": EXACT.add,
+    "subtract": EXACT.subtract,
+    "multiply": EXACT.multiply,
+    "negate": EXACT.minus,
+    "abs": EXACT.abs,
+}
+_TESTS: Mapping[str, Apply] = {
+    "is_null": lambda value: value is None,
+    "is_not_null": lambda value: value is not None,
+    "is_true": lambda value: value is True,
+    "is_not_true": lambda value: value is not True,
+    "is_false": lambda value: value is False,
+    "is_not_false": lambda value: value is not False,
+}
+_ALL_CASTS = frozenset(f"cast_{one}_to_{other}" for one in _INTEGERS for other in _INTEGERS)
+_TO_NUMERIC = frozenset(f"cast_{one}_to_numeric" for one in (*_INTEGERS, "numeric"))
+_TO_INTEGER = frozenset(f"cast_numeric_to_{one}" for one in _INTEGERS)
+
+
+def is_evaluable(scalar: Scalar) -> bool:
+    """Returns whether a scalar is one that `compiled` knows."""
+    return all(_is_known(one) for one in walk(scalar))
+
+
+def _is_known(node: Scalar) -> bool:
+    match node:
+        case ColumnRef() | Literal() | If():
+            return True
+        case Call():
+            return _is_lenient(node) or _applied(node) is not None
+        case _:
+            return False
+
+
+def value_of(scalar: Scalar) -> Any:
+    """Returns the value of a scalar without columns that `is_evaluable`, in its Python form (`scalars/values.py`).
+
+    Raises:
+        SqlFailure: It has an error.
+
+    Example:
+        >>> from mz_dagster.scalars.types import INT4
+        >>> value_of(Call("add_int4", (Literal(1, INT4), Literal(2, INT4)), INT4))
+        3
+    """
+    return from_plain(compiled(scalar)(()), scalar.type)
+
+
+def compiled(scalar: Scalar) -> Evaluate:
+    """Returns what evaluates a scalar that `is_evaluable`."""
+    match scalar:
+        case ColumnRef():
+            return operator.itemgetter(scalar.position)
+        case Literal():
+            value = to_plain(scalar.value, scalar.type)
+            return lambda _: value
+        case If():
+            condition, then, otherwise = map(compiled, (scalar.condition, scalar.then, scalar.otherwise))
+            return lambda row: then(row) if condition(row) is True else otherwise(row)
+        case Call():
+            arguments = tuple(map(compiled, scalar.arguments[:1] if scalar.function == AMONG else scalar.arguments))
+            if _is_lenient(scalar):
+                return _LENIENT[scalar.function](scalar, arguments)
+            apply = _applied(scalar)
+            assert apply is not None, "such a scalar is not evaluated here"
+            return _strict(apply, arguments)
+        case _:
+            raise AssertionError("such a scalar is not evaluated here")
+
+
+def _strict(apply: Apply, arguments: tuple[Evaluate, ...]) -> Evaluate:
+    def evaluate(row: Mapping[int, Any] | Sequence[Any]) -> Any:
+        values = [one(row) for one in arguments]
+        return None if any(value is None for value in values) else apply(*values)
+
+    return evaluate
+
+
+# ---- functions that do not simply return NULL for NULL
+
+
+def _is_lenient(call: Call) -> bool:
+    """Returns whether a call is of a function that is not strict and that is known for these arguments."""
+    if call.function in _BY_VALUE and any(one.type.kind in _MANIFOLD for one in call.arguments):
+        return False
+    return call.function in _LENIENT
+
+
+def _test(call: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
+    (argument,), test = arguments, _TESTS[call.function]
+    return lambda row: test(argument(row))
+
+
+def _connective(call: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
+    """Returns `and` and `or`: what decides does so whatever fails in the others."""
+    decides = call.function == "or"
+
+    def evaluate(row: Mapping[int, Any] | Sequence[Any]) -> Any:
+        failure, is_unknown = None, False
+        for one in arguments:
+            try:
+                value = one(row)
+            except SqlFailure as error:
+                failure = failure or error
+                continue
+            if value is decides:
+                return decides
+            is_unknown = is_unknown or value is None
+        if failure is not None:
+            raise failure
+        return None if is_unknown else not decides
+
+    return evaluate
+
+
+def _coalesce(_: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
+    def evaluate(row: Mapping[int, Any] | Sequence[Any]) -> Any:
+        return next((value for one in arguments if (value := one(row)) is not None), None)
+
+    return evaluate
+
+
+def _error(_: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
+    (says,) = arguments
+
+    def evaluate(row: Mapping[int, Any] | Sequence[Any]) -> Any:
+        text = says(row)
+        if text is None:
+            return None
+        sqlstate, _, message = text.partition(" ")
+        raise SqlFailure(sqlstate, message)
+
+    return evaluate
+
+
+def _without_error(_: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
+    (argument,) = arguments
+
+    def evaluate(row: Mapping[int, Any] | Sequence[Any]) -> Any:
+        try:
+            return argument(row)
+        except SqlFailure:
+            return None
+
+    return evaluate
+
+
+def _error_of(_: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
+    (argument,) = arguments
+
+    def evaluate(row: Mapping[int, Any] | Sequence[Any]) -> Any:
+        try:
+            argument(row)
+        except SqlFailure as failure:
+            return str(failure)
+        return None
+
+    return evaluate
+
+
+def _concat(_: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
+    return lambda row: "".join([value for one in arguments if (value := one(row)) is not None])
+
+
+def _concat_ws(_: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
+    def evaluate(row: Mapping[int, Any] | Sequence[Any]) -> Any:
+        separator, *parts = [one(row) for one in arguments]
+        return None if separator is None else separator.join([part for part in parts if part is not None])
+
+    return evaluate
+
+
+def _distinct(call: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
+    left, right = arguments
+    key = _key(call)
+    if call.function == "is_distinct_from":
+        return lambda row: key(left(row)) != key(right(row))
+    return lambda row: key(left(row)) == key(right(row))
+
+
+def _extreme(call: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
+    extreme: Apply = max if call.function == "greatest" else min
+    key = _key(call)
+
+    def evaluate(row: Mapping[int, Any] | Sequence[Any]) -> Any:
+        values = [one(row) for one in arguments]
+        return extreme((value for value in values if value is not None), key=key, default=None)
+
+    return evaluate
+
+
+def _key(call: Call) -> Apply:
+    """Returns what values compare by: themselves, or the order of unconstrained numerics."""
+    if call.arguments[0].type.kind is Kind.UNCONSTRAINED:
+        return lambda value: None if value is None else unconstrained_order(value)
+    return lambda value: value
+
+
+#: What compares values, and the kinds of which equal values have several forms, or none is equal to itself.
+_BY_VALUE = frozenset({"is_distinct_from", "is_not_distinct_from", "greatest", "least"})
+_MANIFOLD = frozenset({Kind.INTERVAL, Kind.JSONB, Kind.FLOAT4, Kind.FLOAT8, Kind.ARRAY, Kind.RECORD})
+_LENIENT: Mapping[str, Callable[[Call, tuple[Evaluate, ...]], Evaluate]] = {
+    **dict.fromkeys(_TESTS, _test),
+    "and": _connective,
+    "or": _connective,
+    "coalesce": _coalesce,
+    "error": _error,
+    "without_error": _without_error,
+    "error_of": _error_of,
+    "concat": _concat,
+    "concat_ws": _concat_ws,
+    "is_distinct_from": _distinct,
+    "is_not_distinct_from": _distinct,
+    "greatest": _extreme,
+    "least": _extreme,
+}
+
+# ---- strict functions
+
+
+def _applied(call: Call) -> Apply | None:
+    """Returns what evaluates the call of a strict function, None if it is not known."""
+    name, type_ = call.function, call.type
+    operation, _, kind = name.partition("_")
+    if operation in _COMPARISONS and kind in _COMPARED:
+        return _COMPARISONS[operation]
+    if operation in _ARITHMETIC and kind in _INTEGERS:
+        return _checked(_ARITHMETIC[operation], type_.kind)
+    if operation in _NUMERIC_ARITHMETIC and kind == "numeric":
+        return _numeric_operation(operation, call)
+    if name in _ALL_CASTS:
+        return _checked(lambda value: value, type_.kind)
+    if name in _TO_NUMERIC:
+        return lambda value: to_scale(Decimal(value), type_.scale)
+    if name in _TO_INTEGER:
+        return _checked(lambda value: int(rounded(value, 0, ROUND_HALF_UP)), type_.kind)
+    if name in _OWN:
+        return _OWN[name](call)
+    return _pure(name, type_) if name in PURE else None
+
+
+def _checked(apply: Apply, kind: Kind) -> Apply:
+    """Returns a function of integers that fails where its result is out of the range of `kind`."""
+    return _within(apply, INTEGER_RANGES[kind], out_of_range(kind))
+
+
+def _within(apply: Apply, bounds: tuple[int, int], error: str) -> Apply:
+    """Returns a function that fails where its result is none, or not from the first bound to the last."""
+    first, last = bounds
+
+    def within(*values: Any) -> int:
+        found: int | None = apply(*values)
+        if found is None or not first <= found <= last:
+            raise failure(error)
+        return found
+
+    return within
+
+
+def _exact_quotient(call: Call) -> Apply:
+    left, right = (one.type.scale for one in call.arguments)
+    return lambda above, below: quotient(above, below, (left, right), call.type.scale)
+
+
+def _exact_remainder(call: Call) -> Apply:
+    return lambda left, right: to_scale(remainder(left, right), call.type.scale)
+
+
+def _rounding(call: Call) -> Apply:
+    rounding = ROUNDINGS[call.function.partition("_")[0]]
+    return lambda value, digits=0: to_scale(rounded(value, digits, rounding), call.type.scale)
+
+
+def _sign(_: Call) -> Apply:
+    return lambda value: Decimal((value > 0) - (value < 0))
+
+
+def _numeric_text(call: Call) -> Apply:
+    scale = call.arguments[0].type.scale
+    return lambda value: f"{to_scale(value, scale):f}"
+
+
+def _numeric_operation(operation: str, call: Call) -> Apply | None:
+    scales = [one.type.scale for one in call.arguments]
+    if call.type.scale != (sum(scales) if operation == "multiply" else max(scales)):
+        return None  # Spark may overflow on the way to fewer digits
+    apply, scale = _NUMERIC_ARITHMETIC[operation], call.type.scale
+    return lambda *values: to_scale(apply(*values), scale)
+
+
+def _pure(name: str, type_: ScalarType) -> Apply:
+    function = PURE[name]
+    scale = (type_.scale,) if name in SCALED else ()
+    if type_.kind is Kind.NUMERIC:
+        return lambda *values: None if (found := function(*values, *scale)) is None else to_scale(found, type_.scale)
+    return lambda *values: function(*values, *scale)
+
+
+def _quotient(call: Call) -> Apply:
+    def divided(left: int, right: int) -> int:
+        if right == 0:
+            raise failure(DIVISION_BY_ZERO)
+        found = abs(left) // abs(right)
+        return found if (left < 0) == (right < 0) else -found
+
+    return _checked(divided, call.type.kind)
+
+
+def _remainder(_: Call) -> Apply:
+    def rest_of(left: int, right: int) -> int:
+        if right == 0:
+            raise failure(DIVISION_BY_ZERO)
+        rest = abs(left) % abs(right)
+        return -rest if left < 0 else rest
+
+    return rest_of
+
+
+def _shifted_date(sign: int) -> Apply:
+    return _within(lambda day, days: day + sign * days, (FIRST_DAY, LAST_DAY), DATE_OUT_OF_RANGE)
+
+
+def _multiplicity(_: Call) -> Apply:
+    def multiplicity(count: int) -> int:
+        if count < 0:
+            raise failure(NEGATIVE_MULTIPLICITY)
+        return count
+
+    return multiplicity
+
+
+def _part(call: Call) -> Apply:
+    """Returns one of the two parts of a numeric (`scalar.accumulation`)."""
+    scale, own = call.arguments[0].type.scale, call.type.scale
+    is_low = call.function == "low_part_numeric"
+
+    def part(value: Decimal) -> Decimal:
+        units = unscaled(value, scale)
+        high = abs(units) // 10**19 * (-1 if units < 0 else 1)
+        return scaled(units - high * 10**19, own) if is_low else scaled(high, own)
+
+    return part
+
+
+def _widened(call: Call) -> Apply:
+    scale = call.type.scale
+    return lambda value: to_scale(value, scale) if abs(unscaled(value, scale)) < 10**38 else None
+
+
+def _whole(call: Call) -> Apply:
+    """Returns the sum of which the arguments are the sums of parts (`scalar.accumulation`)."""
+    scale, high_scale = call.type.scale, call.arguments[0].type.scale
+
+    def whole(high: Decimal, low: Decimal) -> Decimal:
+        total = unscaled(high, high_scale) * 10**19 + unscaled(low, scale)
+        if abs(total) >= 10**38:
+            raise failure(NUMERIC_OVERFLOW)
+        return scaled(total, scale)
+
+    return whole
+
+
+def _read(call: Call) -> Apply:
+    """Returns the cast of a text, or of an exact number as one."""
+    type_, assigned = call.type, call.function.startswith("assign_")
+
+    def read(value: str | int | Decimal) -> Any:
+        text = f"{value:f}" if isinstance(value, Decimal) else str(value)
+        found = literal_of(text, type_, assigned=assigned)
+        if isinstance(found, Failure):
+            raise SqlFailure(found.sqlstate, found.message)
+        return to_plain(found.value, type_)
+
+    return read
+
+
+def _to_mz_timestamp(apply: Apply) -> Apply:
+    return _within(apply, _TIMES, MZ_TIMESTAMP_OUT_OF_RANGE)
+
+
+def _of_mz_timestamp(_: Call) -> Apply:
+    return _within(lambda millis: millis * 1000, (0, (LAST_DAY + 1) * DAY - 1), TIMESTAMP_OUT_OF_RANGE)
+
+
+def _epoch(call: Call) -> Apply:
+    return lambda micros: to_scale(Decimal(micros).scaleb(-6), call.type.scale)
+
+
+def _membership(call: Call) -> Apply:
+    element = call.arguments[1].type.element
+    assert element is not None
+    members = frozenset(to_plain(one, element) for one in constants_of(call))
+    if has_null(call):
+        return lambda value: True if value in members else None
+    return lambda value: value in members
+
+
+_OWN: Mapping[str, Callable[[Call], Apply]] = {
+    AMONG: _membership,
+    "not": lambda _: operator.not_,
+    "output_bool": lambda _: lambda value: "t" if value else "f",
+    "cast_bool_to_text": lambda _: lambda value: "true" if value else "false",
+    "cast_bool_to_int4": lambda _: int,
+    "cast_int4_to_bool": lambda _: bool,
+    **{f"cast_{kind}_to_text": lambda _: str for kind in _INTEGERS},
+    **{f"divide_{kind}": _quotient for kind in _INTEGERS},
+    **{f"modulo_{kind}": _remainder for kind in _INTEGERS},
+    **{f"bit_and_{kind}": lambda _: operator.and_ for kind in _INTEGERS},
+    **{f"bit_or_{kind}": lambda _: operator.or_ for kind in _INTEGERS},
+    **{f"bit_xor_{kind}": lambda _: operator.xor for kind in _INTEGERS},
+    **{f"bit_not_{kind}": lambda _: operator.invert for kind in _INTEGERS},
+    **{f"{name}_numeric": _rounding for name in ROUNDINGS},
+    **{f"{name}_numeric_int4": _rounding for name in ("round", "trunc")},
+    "divide_numeric": _exact_quotient,
+    "modulo_numeric": _exact_remainder,
+    "sign_numeric": _sign,
+    "cast_numeric_to_text": _numeric_text,
+    "cast_numeric_to_unconstrained": _numeric_text,
+    **{f"cast_text_to_{kind}": _read for kind in ("bool", "numeric", "mz_timestamp", *_FLOATS, *_INTEGERS)},
+    **{f"cast_{one}_to_{other}": _read for one in (*_INTEGERS, "numeric", "unconstrained") for other in _FLOATS},
+    **{f"cast_{one}_to_{other}": _read for one in _STRINGS for other in _STRINGS},
+    **{f"assign_{one}_to_{other}": _read for one in _STRINGS for other in _STRINGS},
+    "cast_uuid_to_text": lambda _: str,
+    "cast_jsonb_to_text": lambda _: str,
+    "output_bpchar": lambda call: lambda value: value.ljust(call.arguments[0].type.length),
+    "add_int4_date": lambda _: _shifted_date(1),
+    "add_date_int4": lambda _: _shifted_date(1),
+    "subtract_date_int4": lambda _: _shifted_date(-1),
+    "subtract_date_date": lambda _: operator.sub,
+    **{f"cast_{kind}_to_mz_timestamp": lambda _: _to_mz_timestamp(int) for kind in ("int4", "int8")},
+    "cast_numeric_to_mz_timestamp": lambda _: _to_mz_timestamp(lambda n: int(n) if n == int(n) else None),
+    "cast_date_to_mz_timestamp": lambda _: _to_mz_timestamp(lambda days: days * (DAY // 1000)),
+    **{f"cast_{kind}_to_mz_timestamp": lambda _: _to_mz_timestamp(lambda micros: micros // 1000) for kind in _MOMENTS},
+    **{f"cast_mz_timestamp_to_{kind}": _of_mz_timestamp for kind in _MOMENTS},
+    "cast_mz_timestamp_to_text": lambda _: str,
+    "step_mz_timestamp": lambda _: _within(lambda value: value + 1, _TIMES, STEP_OVERFLOW),
+    "extract_epoch_timestamp": _epoch,
+    "extract_epoch_timestamptz": _epoch,
+    "multiplicity_int8": _multiplicity,
+    "low_part_numeric": _part,
+    "high_part_numeric": _part,
+    "whole_numeric": _whole,
+    "widened_numeric": _widened,
+}
+
+
+def failure(text: str) -> SqlFailure:
+    """Returns the failure of a text that begins with its SQLSTATE."""
+    code, _, message = text.partition(" ")
+    return SqlFailure(code, message)

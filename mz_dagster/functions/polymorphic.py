@@ -1,0 +1,146 @@
+"""Resolution of functions over arrays of any element type.
+
+Owns PostgreSQL's pseudo-types: in a signature `ARRAY` is an array and `ELEMENT` a value of one common element type, to
+which all arguments are cast (`anycompatiblearray` and `anycompatible`). The operators between two arrays take one type
+(`anyarray`), numerics of different scales aside, which are one type in PostgreSQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+
+from mz_dagster.functions.casts import CastContext, cast, common_type
+from mz_dagster.functions.failure import Failure
+from mz_dagster.functions.signature import ArgumentType, Cast, Function, Resolved, Unknown, type_name
+from mz_dagster.scalars.types import BOOL, INT4, TEXT, Kind, ScalarType, array_of
+
+
+class Pseudo(Enum):
+    """Is a type that depends on the arguments."""
+
+    ARRAY = "anycompatiblearray"
+    ELEMENT = "anycompatible"
+
+
+_A, _E = Pseudo.ARRAY, Pseudo.ELEMENT
+_Type = Pseudo | ScalarType
+
+#: SQL name -> (implementation, arguments, result), in the order in which they are tried.
+POLYMORPHIC: dict[str, tuple[tuple[str, tuple[_Type, ...], _Type], ...]] = {
+    "=": (("eq_array", (_A, _A), BOOL),),
+    "<>": (("ne_array", (_A, _A), BOOL),),
+    "<": (("lt_array", (_A, _A), BOOL),),
+    "<=": (("le_array", (_A, _A), BOOL),),
+    ">": (("gt_array", (_A, _A), BOOL),),
+    ">=": (("ge_array", (_A, _A), BOOL),),
+    "@>": (("array_contains", (_A, _A), BOOL),),
+    "<@": (("array_contained", (_A, _A), BOOL),),
+    "&&": (("array_overlaps", (_A, _A), BOOL),),
+    "||": (("array_cat", (_A, _A), _A), ("array_append", (_A, _E), _A), ("array_prepend", (_E, _A), _A)),
+    "array_cat": (("array_cat", (_A, _A), _A),),
+    "array_append": (("array_append", (_A, _E), _A),),
+    "array_prepend": (("array_prepend", (_E, _A), _A),),
+    "array_subscript": (("array_subscript", (_A, INT4), _E),),
+    "array_slice": (("array_slice", (_A, INT4, INT4), _A),),
+    "cardinality": (("cardinality", (_A,), INT4),),
+    "array_length": (("array_length", (_A, INT4), INT4),),
+    "array_upper": (("array_upper", (_A, INT4), INT4),),
+    "array_lower": (("array_lower", (_A, INT4), INT4),),
+    "array_ndims": (("array_ndims", (_A,), INT4),),
+    "array_dims": (("array_dims", (_A,), TEXT),),
+    "array_position": (
+        ("array_position", (_A, _E), INT4),
+        ("array_position_from", (_A, _E, INT4), INT4),
+    ),
+    "array_positions": (("array_positions", (_A, _E), array_of(INT4)),),
+    "array_remove": (("array_remove", (_A, _E), _A),),
+    "array_replace": (("array_replace", (_A, _E, _E), _A),),
+    "generate_subscripts": (("generate_subscripts", (_A, INT4), array_of(INT4)),),
+    "trim_array": (("trim_array", (_A, INT4), _A),),
+    "array_to_string": (
+        ("array_to_string", (_A, TEXT), TEXT),
+        ("array_to_string", (_A, TEXT, TEXT), TEXT),
+    ),
+}
+#: What compares elements: it takes arrays of one type, and of types that compare as they are stored.
+_EXACT = frozenset(("=", "<>", "<", "<=", ">", ">=", "@>", "<@", "&&"))
+_COMPARING = _EXACT | {"array_position", "array_positions", "array_remove", "array_replace"}
+#: Kinds whose equal values may be stored differently, or in another order than they compare.
+_INCOMPARABLE = (Kind.INTERVAL, Kind.JSONB, Kind.UNCONSTRAINED, Kind.RECORD)
+
+
+def has_order(type_: ScalarType) -> bool:
+    """Returns whether values of an array or record type have an exact order here; others have the one of their kind."""
+    return type_.kind is not Kind.RECORD and (type_.element is None or type_.element.kind not in _INCOMPARABLE)
+
+
+def resolve_polymorphic(
+    sql_name: str, arguments: Sequence[ArgumentType], functions: dict[str, Function]
+) -> Resolved | Failure | None:
+    """Returns what a call means if it is one of these functions over an array; None if it is not.
+
+    Example:
+        >>> from mz_dagster.functions.table import FUNCTIONS
+        >>> from mz_dagster.scalars.types import INT8
+        >>> str(resolve_polymorphic("||", [array_of(INT4), INT8], FUNCTIONS).result_type)
+        'bigint[]'
+    """
+    if sql_name not in POLYMORPHIC:
+        return None
+    decided = [one for one in arguments if isinstance(one, ScalarType)]
+    # An operator between an undecided literal and an element is not one of arrays.
+    if not any(one.kind is Kind.ARRAY for one in decided) and not sql_name[0].isalpha():
+        return None
+    for implementation, signature, result in POLYMORPHIC[sql_name]:
+        if len(signature) == len(arguments) and all(map(_fits, arguments, signature)):
+            return _resolved(sql_name, functions[implementation], arguments, signature, result)
+    return None
+
+
+def _fits(argument: ArgumentType, wanted: _Type) -> bool:
+    if isinstance(argument, Unknown):
+        return True
+    if isinstance(wanted, Pseudo):
+        return (argument.kind is Kind.ARRAY) is (wanted is _A)
+    return not isinstance(cast(argument, wanted, CastContext.IMPLICIT), Failure)
+
+
+def _resolved(
+    sql_name: str,
+    function: Function,
+    arguments: Sequence[ArgumentType],
+    signature: Sequence[_Type],
+    result: _Type,
+) -> Resolved | Failure | None:
+    elements: list[ArgumentType] = []
+    for argument, wanted in zip(arguments, signature, strict=True):
+        if wanted is _A and isinstance(argument, ScalarType) and argument.element is not None:
+            elements.append(argument.element)
+        elif wanted is _E:
+            elements.append(argument)
+    if all(isinstance(one, Unknown) for one in elements):
+        return Failure("42804", "could not determine polymorphic type because input has type unknown")
+    if sql_name in _EXACT and len({one.kind for one in elements if isinstance(one, ScalarType)}) > 1:
+        return None
+    element = common_type(elements, "ARRAY")
+    if isinstance(element, Failure):
+        return None
+    if sql_name in _COMPARING and element.kind in _INCOMPARABLE:
+        return Failure("0A000", f"comparing elements of type {type_name(element)} is not supported")
+    types = {_A: array_of(element), _E: element}
+    targets = [types[one] if isinstance(one, Pseudo) else one for one in signature]
+    casts: list[Cast | None] = []
+    for argument, target in zip(arguments, targets, strict=True):
+        found = None if isinstance(argument, Unknown) else cast(argument, target, CastContext.IMPLICIT)
+        if isinstance(found, Failure):
+            return None
+        casts.append(found if found is not None and found.function else None)
+    if function.name == "array_to_string" and element != TEXT:
+        shown = cast(array_of(element), TEXT)
+        if isinstance(shown, Failure):
+            return shown
+        targets[0] = array_of(TEXT)
+        casts[0] = Cast("array_output", array_of(element), targets[0], False)
+    result_type = types[result] if isinstance(result, Pseudo) else result
+    return Resolved(function, tuple(targets), result_type, tuple(casts))

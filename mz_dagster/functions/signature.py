@@ -1,0 +1,235 @@
+"""What a function of the table is, and the outcomes of looking one up.
+
+Owns the records `Function`, `Overload`, `Cast`, `Resolved` and `Failure`. An *implementation* is what the renderer
+knows (`add_int4`); an *overload* is a SQL name with a signature that leads to one. Several overloads may share an
+implementation: `integer + bigint` is `add_int8` after a cast, as PostgreSQL's `int48pl` is in effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum
+
+from mz_dagster.functions.failure import Failure
+from mz_dagster.functions.literals import literal_of
+from mz_dagster.scalars.scalar import Call, Literal, Scalar
+from mz_dagster.scalars.types import TEXT, Kind, ScalarType
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Is the type of a quoted literal, or of NULL, before its context has decided.
+
+    Attributes:
+        text: The literal's text; None for NULL.
+    """
+
+    text: str | None = None
+
+    def __str__(self) -> str:
+        return "unknown"
+
+
+#: The type of a bare NULL.
+UNKNOWN = Unknown()
+
+#: What an argument's type may be while a call is resolved.
+ArgumentType = ScalarType | Unknown
+
+
+class Nullability(Enum):
+    """Says when a result may be NULL."""
+
+    IF_ANY_ARGUMENT = "if any argument is"
+    IF_ALL_ARGUMENTS = "if all arguments are"
+    IF_FIRST_ARGUMENT = "if the first argument is"
+    NEVER = "never"
+    ALWAYS = "always"
+
+    def of(self, arguments: Sequence[bool]) -> bool:
+        """Returns whether the result may be NULL, given which arguments may be."""
+        match self:
+            case Nullability.IF_ANY_ARGUMENT:
+                return any(arguments)
+            case Nullability.IF_ALL_ARGUMENTS:
+                return all(arguments)
+            case Nullability.IF_FIRST_ARGUMENT:
+                return arguments[0]
+            case Nullability.NEVER:
+                return False
+            case Nullability.ALWAYS:
+                return True
+
+
+#: From the argument types and the literal arguments' values, the result's scale, or why there is none.
+ScaleRule = Callable[[Sequence[ScalarType], Sequence[object]], "int | Failure"]
+
+
+def digits_of_known(least: int, values: Sequence[object], shown: Callable[..., int] | None, most: int = 38) -> int:
+    """Returns the scale of a result: `least`, or what `shown` says of its arguments if all are known to be numbers.
+
+    What `shown` raises is said when the result is computed.
+    """
+    if (
+        shown is None
+        or not values
+        or not all(isinstance(one, int | Decimal) and not isinstance(one, bool) for one in values)
+    ):
+        return least
+    try:
+        return min(most, max(least, shown(*(Decimal(str(one)) for one in values))))
+    except (ArithmeticError, ValueError):
+        return least
+
+
+#: From the argument types the result's type, where it is more than a kind: the element type of an array, for example.
+TypeRule = Callable[[Sequence[ScalarType]], ScalarType]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """Is one implementation.
+
+    Attributes:
+        name: Unique; what `Call.function` says.
+        arguments: The kinds it takes; empty for a variadic or a generic one.
+        result: The kind it returns; None for a generic one, which returns its arguments' type.
+        strict: True if NULL in gives NULL out.
+        fallible: True if it may have an error as its outcome although its arguments have none.
+        nullability: When the result may be NULL.
+    """
+
+    name: str
+    arguments: tuple[Kind, ...]
+    result: Kind | None
+    strict: bool = True
+    fallible: bool = False
+    nullability: Nullability = Nullability.IF_ANY_ARGUMENT
+
+
+@dataclass(frozen=True, slots=True)
+class Overload:
+    """Is a SQL name with a signature.
+
+    Attributes:
+        sql_name: The function's name in lower case, or the operator.
+        signature: The kinds against which a call is resolved.
+        implementation: The `Function` it leads to; its arguments are cast to that function's.
+        scale: For a numeric result.
+        refused: If not empty, why this overload, which PostgreSQL has, is not offered. It takes part in the
+            resolution all the same: a call must not silently mean another function.
+        result: The result's type, where the implementation's kind and `scale` do not say it.
+    """
+
+    sql_name: str
+    signature: tuple[Kind, ...]
+    implementation: str
+    scale: ScaleRule | None = None
+    refused: str = ""
+    result: TypeRule | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """Is the implementation of a cast.
+
+    Attributes:
+        function: The implementation's name; empty where nothing is to be done.
+        source: The type cast from.
+        target: The type cast to.
+        fallible: True if it can fail.
+        first: The cast to text that comes before, if this is one of its text; its function is not empty.
+    """
+
+    function: str
+    source: ScalarType
+    target: ScalarType
+    fallible: bool
+    first: Cast | None = None
+
+    def apply(self, scalar: Scalar) -> Scalar:
+        """Returns `scalar`, of type `source`, as one of type `target`."""
+        if not self.function:
+            return scalar
+        if isinstance(scalar, Literal) and scalar.value is None:
+            return Literal(None, self.target)
+        operand = scalar if self.first is None else self.first.apply(scalar)
+        return Call(self.function, (operand,), self.target, scalar.nullable)
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """Is a call whose implementation has been chosen.
+
+    Attributes:
+        function: The implementation.
+        argument_types: What the arguments become.
+        result_type: What the call returns.
+        casts: One for each argument that has a type and needs a cast, else None. An `Unknown` argument needs
+            `literal_of(text, argument_type)` instead.
+    """
+
+    function: Function
+    argument_types: tuple[ScalarType, ...]
+    result_type: ScalarType
+    casts: tuple[Cast | None, ...]
+
+    @property
+    def implementation(self) -> str:
+        """The implementation's name."""
+        return self.function.name
+
+    @property
+    def fallible(self) -> bool:
+        """True if the function, or a cast of an argument, can fail."""
+        return self.function.fallible or any(cast is not None and cast.fallible for cast in self.casts)
+
+    def nullable(self, arguments: Sequence[bool]) -> bool:
+        """Returns whether the result may be NULL, given which arguments may be."""
+        return self.function.nullability.of(arguments)
+
+    def apply(self, arguments: Sequence[Scalar | Unknown]) -> Call | Failure:
+        """Returns the call over `arguments`, which are cast first.
+
+        A quoted literal is read as its argument's type here and now; if its text is none, that is a failure.
+        """
+        ready: list[Scalar] = []
+        for argument, target, cast in zip(arguments, self.argument_types, self.casts, strict=True):
+            if isinstance(argument, Unknown):
+                literal = literal_of(argument.text, target, rounds=False)
+                if isinstance(literal, Failure):
+                    return literal
+                ready.append(literal)
+            else:
+                ready.append(argument if cast is None else cast.apply(argument))
+        nullable = self.nullable([one.nullable for one in ready])
+        return Call(self.function.name, tuple(ready), self.result_type, nullable)
+
+
+_LONG_NAMES = {
+    Kind.UNCONSTRAINED: "numeric",
+    Kind.TIME: "time without time zone",
+    Kind.TIMESTAMP: "timestamp without time zone",
+    Kind.TIMESTAMPTZ: "timestamp with time zone",
+}
+
+
+def type_name(type_: ArgumentType) -> str:
+    """Returns the type's name as PostgreSQL's messages spell it."""
+    if isinstance(type_, Unknown):
+        return "unknown"
+    if type_.element is not None:
+        return f"{type_name(type_.element)}[]"
+    return kind_name(type_.kind)
+
+
+def kind_name(kind: Kind) -> str:
+    """Returns the name of a kind of types as PostgreSQL's messages spell it."""
+    return _LONG_NAMES.get(kind, kind.value)
+
+
+def default_type(type_: ArgumentType) -> ScalarType:
+    """Returns the type itself; text for an undecided one."""
+    return TEXT if isinstance(type_, Unknown) else type_

@@ -1,0 +1,444 @@
+"""The table of functions.
+
+Owns `FUNCTIONS`, every implementation the renderer has, and `OVERLOADS`, the SQL names and signatures that lead to
+them. What is here returns what PostgreSQL 15 returns, with C collation and in UTC, value or error, as
+`tests/compute/test_scalar_against_postgres.py` holds; what cannot be computed exactly is an overload with
+`refused`, so that it is refused and does not silently become another one.
+
+Numeric results have a scale that is fixed when bound, and 38 digits in all; a result that needs more is
+`22003 numeric field overflow`. Unconstrained numerics (`pure/unconstrained.py`) have neither limit: a call is over them
+if an argument is one, if no rule gives the result a scale, and if the result of known arguments does not fit its scale.
+
+| operation | scale of the result |
+|---|---|
+| `+ - %`, greatest, least, common type | the greater scale |
+| `*` | the sum of the scales; unconstrained above 38 |
+| `/` | the greatest of 20 and both scales; the value is rounded to the digits PostgreSQL would show (at least 16 \
+significant ones, `select_div_scale`), as far as the scale holds them |
+| `round(x, n)`, `trunc(x, n)` | n (0 if negative) if it is a literal, else unconstrained; \
+`round(x)`, `trunc`, `ceil`, `floor`: 0 |
+| unary `-`, `abs` | the argument's |
+
+Narrower than PostgreSQL: dates and timestamps range from 0001-01-01 to 9999-12-31, and a time is before 24:00; where an
+interval of PostgreSQL wraps around, it is out of range; time zones have IANA names, by the machine's database, or are
+intervals, not abbreviations; an interval has no calendar in `to_char`; a
+quotient of numerics has at most 17 digits before the point and its divisor at most 37 digits in all; `repeat`, `lpad`
+and `rpad` make at most 16 MB of text. What is beyond is an error with PostgreSQL's code for the like. `char(n)`s of
+different lengths have no common type; `pure/regexp_syntax.py` and `pure/number_templates.py` say which patterns and
+templates are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from mz_dagster.functions.casts import CASTS, short_name
+from mz_dagster.functions.failure import Failure
+from mz_dagster.functions.pure.numerics import quotient_digits
+from mz_dagster.functions.signature import Function, Nullability, Overload, ScaleRule, digits_of_known
+from mz_dagster.functions.tables import aggregates, jsonb, moments, set_overloads, unconstrained
+from mz_dagster.functions.tables import functions as functions_of_areas
+from mz_dagster.functions.tables import overloads as overloads_of_areas
+from mz_dagster.functions.tables.comparing import COMPARISONS
+from mz_dagster.scalars.types import Kind, ScalarType
+
+_B, _I2, _I4, _I8 = Kind.BOOL, Kind.INT2, Kind.INT4, Kind.INT8
+_F4, _F8, _N, _T = Kind.FLOAT4, Kind.FLOAT8, Kind.NUMERIC, Kind.TEXT
+_ARRAY = Kind.ARRAY
+_D, _TS, _TZ, _MZ = Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.MZ_TIMESTAMP
+
+_INTEGERS = (_I2, _I4, _I8)
+#: The kinds whose values compare by operators of their own.
+_SCALAR_KINDS: tuple[Kind, ...] = (_B, *_INTEGERS, _F4, _F8, _N, _T, _D, _TS, _TZ, _MZ)
+
+#: Functions of any arguments, built by the binder without a lookup: (name, result, fallible, nullability).
+GENERIC: dict[str, tuple[Kind | None, bool, Nullability]] = {
+    "and": (_B, False, Nullability.IF_ANY_ARGUMENT),
+    "or": (_B, False, Nullability.IF_ANY_ARGUMENT),
+    "is_null": (_B, False, Nullability.NEVER),
+    "is_not_null": (_B, False, Nullability.NEVER),
+    "is_true": (_B, False, Nullability.NEVER),
+    "is_not_true": (_B, False, Nullability.NEVER),
+    "is_false": (_B, False, Nullability.NEVER),
+    "is_not_false": (_B, False, Nullability.NEVER),
+    "is_distinct_from": (_B, False, Nullability.NEVER),
+    "is_not_distinct_from": (_B, False, Nullability.NEVER),
+    "coalesce": (None, False, Nullability.IF_ALL_ARGUMENTS),
+    "greatest": (None, False, Nullability.IF_ALL_ARGUMENTS),
+    "least": (None, False, Nullability.IF_ALL_ARGUMENTS),
+    "concat": (_T, False, Nullability.NEVER),
+    "concat_ws": (_T, False, Nullability.IF_FIRST_ARGUMENT),
+    # The reader's time; what its one argument, a literal, is about: `scalars/scalar.py`. Never evaluated.
+    "mz_now": (_MZ, False, Nullability.NEVER),
+    # Fails with the SQLSTATE and message that its argument is wherever it is evaluated; of NULL, NULL.
+    "error": (None, True, Nullability.IF_ALL_ARGUMENTS),
+    # Its argument, NULL where that fails.
+    "without_error": (None, False, Nullability.ALWAYS),
+    # The SQLSTATE and message with which its argument fails; NULL where it does not.
+    "error_of": (_T, False, Nullability.ALWAYS),
+}
+
+
+def _greater_scale(types: Sequence[ScalarType], _: Sequence[object]) -> int | Failure:
+    return max(one.scale for one in types)
+
+
+def _sum_of_scales(types: Sequence[ScalarType], _: Sequence[object]) -> int | Failure:
+    scale = sum(one.scale for one in types)
+    if scale > 38:
+        return Failure(
+            "0A000",
+            f"the product's scale, {scale}, exceeds 38 digits",
+            "Cast a factor to a numeric of smaller scale, or round it.",
+        )
+    return scale
+
+
+#: The least scale of a quotient.
+QUOTIENT_SCALE = 20
+
+
+def _quotient_scale(types: Sequence[ScalarType], values: Sequence[object]) -> int | Failure:
+    scale = max(QUOTIENT_SCALE, *(one.scale for one in types))
+    if scale <= 37:
+        scale = digits_of_known(scale, values, quotient_digits, most=37)
+    if scale > 37:
+        return Failure(
+            "0A000", "a quotient of numerics of scale 38 is not supported", "Cast them to a numeric of smaller scale."
+        )
+    return scale
+
+
+def _first_scale(types: Sequence[ScalarType], _: Sequence[object]) -> int | Failure:
+    return types[0].scale
+
+
+def _no_scale(types: Sequence[ScalarType], _: Sequence[object]) -> int | Failure:
+    return 0
+
+
+def _literal_scale(types: Sequence[ScalarType], values: Sequence[object]) -> int | Failure:
+    digits = values[1] if len(values) > 1 else None
+    if not isinstance(digits, int):
+        return Failure("0A000", "the number of digits to round to must be an integer literal")
+    if not -38 <= digits <= 38:
+        return Failure("0A000", f"rounding to {digits} digits is not supported", "At most 38 digits are kept.")
+    return max(0, digits)
+
+
+#: Fields of extract: name -> (kinds it applies to, scale). PostgreSQL refuses the others for the kind.
+EXTRACT_FIELDS: dict[str, tuple[tuple[Kind, ...], int]] = {
+    **dict.fromkeys(
+        (
+            "millennium",
+            "century",
+            "decade",
+            "year",
+            "isoyear",
+            "quarter",
+            "month",
+            "week",
+            "day",
+            "dow",
+            "isodow",
+            "doy",
+        ),
+        ((_D, _TS, _TZ), 0),
+    ),
+    **dict.fromkeys(("hour", "minute", "microseconds"), ((_TS, _TZ), 0)),
+    "second": ((_TS, _TZ), 6),
+    "milliseconds": ((_TS, _TZ), 3),
+    "epoch": ((_D, _TS, _TZ), 6),
+    "timezone": ((_TZ,), 0),
+    "timezone_hour": ((_TZ,), 0),
+    "timezone_minute": ((_TZ,), 0),
+}
+
+#: Units of date_trunc.
+TRUNC_UNITS = (
+    "microseconds",
+    "milliseconds",
+    "second",
+    "minute",
+    "hour",
+    "day",
+    "week",
+    "month",
+    "quarter",
+    "year",
+    "decade",
+    "century",
+    "millennium",
+)
+
+_FIELD_SYNONYMS = {
+    "years": "year", "y": "year", "yr": "year", "yrs": "year", "months": "month", "mon": "month", "mons": "month",
+    "days": "day", "d": "day", "hours": "hour", "h": "hour", "hr": "hour", "hrs": "hour", "minutes": "minute",
+    "m": "minute", "min": "minute", "mins": "minute", "seconds": "second", "s": "second", "sec": "second",
+    "secs": "second", "weeks": "week", "w": "week", "qtr": "quarter", "decades": "decade", "dec": "decade",
+    "decs": "decade", "centuries": "century", "c": "century", "cent": "century", "millennia": "millennium",
+    "mil": "millennium", "mils": "millennium", "us": "microseconds", "usec": "microseconds", "usecs": "microseconds",
+    "useconds": "microseconds", "usecond": "microseconds", "microsecon": "microseconds", "microsecond": "microseconds",
+    "ms": "milliseconds", "msec": "milliseconds", "msecs": "milliseconds", "mseconds": "milliseconds",
+    "msecond": "milliseconds", "millisecon": "milliseconds", "millisecond": "milliseconds",
+}  # fmt: skip
+
+
+def field_name(text: str) -> str:
+    """Returns the one name of a date field that `text` spells.
+
+    Example:
+        >>> field_name("Mons")
+        'month'
+    """
+    lowered = text.lower()
+    return _FIELD_SYNONYMS.get(lowered, lowered)
+
+
+#: What only plans call, without a SQL name; `accumulation.py` and `float_sum.py` in `compute/spark/expressions` say
+#: what they return.
+_INTERNAL = (
+    # The next time after a time; the last one has none.
+    Function("step_mz_timestamp", (_MZ,), _MZ, fallible=True),
+    Function("multiplicity_int8", (_I8,), _I8, fallible=True),
+    Function("unsigned_zero_float4", (_F4,), _F4),
+    Function("unsigned_zero_float8", (_F8,), _F8),
+    # Likewise within an array or record; what arrays are ordered by.
+    Function("unsigned_zeros", (), None),
+    # Floating-point numbers, also within, beside whether they are -0.0, and back; see `plan/representations.py`.
+    Function("represented_floats", (), None),
+    Function("restored_floats", (), None),
+    Function("order_array", (_ARRAY,), _ARRAY),
+    Function("high_part_numeric", (_N,), _N),
+    Function("low_part_numeric", (_N,), _N),
+    Function("whole_numeric", (_N, _N), _N, fallible=True),
+    # The value at a greater scale, NULL where it has too many digits for that; see `plan/equality.py`.
+    Function("widened_numeric", (_N,), _N, nullability=Nullability.ALWAYS),
+    Function("limb_float8", (_F8,), _I4),
+    Function("digit_float8", (_F8, _I4), _I8),
+    Function("whole_float8", (_ARRAY,) * 5, _F8, fallible=True),
+    *moments.INTERNAL,
+    *jsonb.INTERNAL,
+    *unconstrained.INTERNAL,
+    *aggregates.functions(),
+)
+INTERNAL_FUNCTIONS = frozenset(one.name for one in _INTERNAL)
+
+
+def _functions() -> Iterator[Function]:
+    for name, (result, fallible, nullability) in GENERIC.items():
+        yield Function(name, (), result, strict=False, fallible=fallible, nullability=nullability)
+    yield Function("not", (_B,), _B)
+    for kind in _SCALAR_KINDS:
+        for name in COMPARISONS.values():
+            yield Function(f"{name}_{short_name(kind)}", (kind, kind), _B)
+    for kind in (*_INTEGERS, _F4, _F8, _N):
+        short = short_name(kind)
+        for name in ("add", "subtract", "multiply", "divide"):
+            yield Function(f"{name}_{short}", (kind, kind), kind, fallible=True)
+        fallible = kind in _INTEGERS
+        yield Function(f"negate_{short}", (kind,), kind, fallible=fallible)
+        yield Function(f"abs_{short}", (kind,), kind, fallible=fallible)
+        if kind not in (_F4, _F8):
+            yield Function(f"modulo_{short}", (kind, kind), kind, fallible=True)
+    yield Function("add_date_int4", (_D, _I4), _D, fallible=True)
+    yield Function("add_int4_date", (_I4, _D), _D, fallible=True)
+    yield Function("subtract_date_int4", (_D, _I4), _D, fallible=True)
+    yield Function("subtract_date_date", (_D, _D), _I4)
+    yield Function("round_numeric", (_N,), _N, fallible=True)
+    yield Function("round_numeric_int4", (_N, _I4), _N, fallible=True)
+    yield Function("trunc_numeric", (_N,), _N)
+    yield Function("trunc_numeric_int4", (_N, _I4), _N, fallible=True)
+    yield Function("ceil_numeric", (_N,), _N, fallible=True)
+    yield Function("floor_numeric", (_N,), _N, fallible=True)
+    yield Function("sign_numeric", (_N,), _N)
+    for name in ("round", "trunc", "ceil", "floor", "sign"):
+        yield Function(f"{name}_float8", (_F8,), _F8)
+    yield Function("sqrt_float8", (_F8,), _F8, fallible=True)
+    yield from _text_functions()
+    for field, (kinds, _) in EXTRACT_FIELDS.items():
+        for kind in kinds:
+            yield Function(f"extract_{field}_{short_name(kind)}", (kind,), _N)
+    for unit in TRUNC_UNITS:
+        for kind in (_TS, _TZ):
+            # The first week of year 1 and the like begin before the first date there is.
+            yield Function(f"date_trunc_{unit}_{short_name(kind)}", (kind,), kind, fallible=True)
+    for (source, target), (_, fallible) in CASTS.items():
+        yield Function(f"cast_{short_name(source)}_to_{short_name(target)}", (source,), target, fallible=fallible)
+    # How concat() spells a boolean, unlike the cast.
+    yield Function("output_bool", (_B,), _T)
+    yield from _INTERNAL
+    yield from functions_of_areas()
+
+
+def _text_functions() -> Iterator[Function]:
+    for name, arguments, result, fallible in _TEXT:
+        yield Function(name, arguments, result, fallible=fallible)
+
+
+#: (implementation, arguments, result, fallible).
+_TEXT: tuple[tuple[str, tuple[Kind, ...], Kind, bool], ...] = (
+    ("concat_text", (_T, _T), _T, False),
+    ("length_text", (_T,), _I4, False),
+    ("octet_length_text", (_T,), _I4, False),
+    ("bit_length_text", (_T,), _I4, False),
+    ("lower_text", (_T,), _T, False),
+    ("upper_text", (_T,), _T, False),
+    ("substring_text_from", (_T, _I4), _T, False),
+    ("substring_text_from_for", (_T, _I4, _I4), _T, True),
+    ("left_text", (_T, _I4), _T, False),
+    ("right_text", (_T, _I4), _T, False),
+    ("btrim_text", (_T,), _T, False),
+    ("ltrim_text", (_T,), _T, False),
+    ("rtrim_text", (_T,), _T, False),
+    ("btrim_text_text", (_T, _T), _T, False),
+    ("ltrim_text_text", (_T, _T), _T, False),
+    ("rtrim_text_text", (_T, _T), _T, False),
+    ("replace_text", (_T, _T, _T), _T, False),
+    ("translate_text", (_T, _T, _T), _T, False),
+    ("strpos_text", (_T, _T), _I4, False),
+    ("starts_with_text", (_T, _T), _B, False),
+    ("like_text", (_T, _T), _B, True),
+    ("not_like_text", (_T, _T), _B, True),
+    ("ilike_text", (_T, _T), _B, True),
+    ("not_ilike_text", (_T, _T), _B, True),
+    ("like_escape_text", (_T, _T), _T, True),
+    ("lpad_text", (_T, _I4, _T), _T, True),
+    ("rpad_text", (_T, _I4, _T), _T, True),
+    ("lpad_text_space", (_T, _I4), _T, True),
+    ("rpad_text_space", (_T, _I4), _T, True),
+    ("repeat_text", (_T, _I4), _T, True),
+    ("reverse_text", (_T,), _T, False),
+    ("md5_text", (_T,), _T, False),
+    ("ascii_text", (_T,), _I4, False),
+    ("split_part_text", (_T, _T, _I4), _T, True),
+)
+
+FUNCTIONS: dict[str, Function] = {one.name: one for one in _functions()}
+
+
+def _overloads() -> Iterator[Overload]:
+    yield from _comparisons()
+    yield from _arithmetic()
+    yield from _rounding()
+    yield from _texts()
+    yield from overloads_of_areas()
+    yield Overload("not", (_B,), "not")
+    yield Overload("+", (_D, _I4), "add_date_int4")
+    yield Overload("+", (_I4, _D), "add_int4_date")
+    yield Overload("-", (_D, _I4), "subtract_date_int4")
+    yield Overload("-", (_D, _D), "subtract_date_date")
+
+
+def _comparisons() -> Iterator[Overload]:
+    for operator, name in COMPARISONS.items():
+        for kind in _SCALAR_KINDS:
+            yield Overload(operator, (kind, kind), f"{name}_{short_name(kind)}")
+        yield Overload(operator, (Kind.ARRAY, Kind.ARRAY), "", refused="arrays can be returned, not computed with")
+        for group in (_INTEGERS, (_F4, _F8), (_D, _TS, _TZ)):
+            yield from _crossed(operator, name, group)
+
+
+def _crossed(operator: str, name: str, group: tuple[Kind, ...]) -> Iterator[Overload]:
+    """Yields PostgreSQL's operators over two kinds of one family: computed as the wider one."""
+    for i, left in enumerate(group):
+        for j, right in enumerate(group):
+            if i != j:
+                yield Overload(operator, (left, right), f"{name}_{short_name(group[max(i, j)])}")
+
+
+def _arithmetic() -> Iterator[Overload]:
+    names = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide"}
+    scales: dict[str, ScaleRule] = {
+        "+": _greater_scale, "-": _greater_scale, "*": _sum_of_scales, "/": _quotient_scale,
+    }  # fmt: skip
+    for operator, name in names.items():
+        for kind in (*_INTEGERS, _F4, _F8):
+            yield Overload(operator, (kind, kind), f"{name}_{short_name(kind)}")
+        yield Overload(operator, (_N, _N), f"{name}_numeric", scales[operator])
+        yield from _crossed(operator, name, _INTEGERS)
+        yield from _crossed(operator, name, (_F4, _F8))
+    for name in ("%", "mod"):
+        for kind in _INTEGERS:
+            yield Overload(name, (kind, kind), f"modulo_{short_name(kind)}")
+        yield Overload(name, (_N, _N), "modulo_numeric", _greater_scale)
+    for name, short in (("-", "negate"), ("abs", "abs"), ("@", "abs")):
+        for kind in (*_INTEGERS, _F4, _F8):
+            yield Overload(name, (kind,), f"{short}_{short_name(kind)}")
+        yield Overload(name, (_N,), f"{short}_numeric", _first_scale)
+
+
+def _rounding() -> Iterator[Overload]:
+    for name in ("round", "trunc", "ceil", "floor", "sign"):
+        yield Overload(name, (_F8,), f"{name}_float8")
+        yield Overload(name, (_N,), f"{name}_numeric", _no_scale)
+    yield Overload("ceiling", (_F8,), "ceil_float8")
+    yield Overload("ceiling", (_N,), "ceil_numeric", _no_scale)
+    yield Overload("round", (_N, _I4), "round_numeric_int4", _literal_scale)
+    yield Overload("trunc", (_N, _I4), "trunc_numeric_int4", _literal_scale)
+    yield Overload("sqrt", (_F8,), "sqrt_float8")
+
+
+#: SQL name -> implementations, each of which is an overload with its own arguments as signature.
+_TEXT_NAMES: dict[str, tuple[str, ...]] = {
+    "||": ("concat_text",),
+    "length": ("length_text",),
+    "char_length": ("length_text",),
+    "character_length": ("length_text",),
+    "octet_length": ("octet_length_text",),
+    "bit_length": ("bit_length_text",),
+    "lower": ("lower_text",),
+    "upper": ("upper_text",),
+    "substring": ("substring_text_from", "substring_text_from_for"),
+    "substr": ("substring_text_from", "substring_text_from_for"),
+    "left": ("left_text",),
+    "right": ("right_text",),
+    "btrim": ("btrim_text", "btrim_text_text"),
+    "ltrim": ("ltrim_text", "ltrim_text_text"),
+    "rtrim": ("rtrim_text", "rtrim_text_text"),
+    "replace": ("replace_text",),
+    "translate": ("translate_text",),
+    "strpos": ("strpos_text",),
+    # As in PostgreSQL's parser: position(a IN b) is position(b, a).
+    "position": ("strpos_text",),
+    "starts_with": ("starts_with_text",),
+    "^@": ("starts_with_text",),
+    "like": ("like_text",),
+    "~~": ("like_text",),
+    "not like": ("not_like_text",),
+    "!~~": ("not_like_text",),
+    "ilike": ("ilike_text",),
+    "~~*": ("ilike_text",),
+    "not ilike": ("not_ilike_text",),
+    "!~~*": ("not_ilike_text",),
+    # x LIKE p ESCAPE e is x LIKE like_escape(p, e).
+    "like_escape": ("like_escape_text",),
+    "lpad": ("lpad_text", "lpad_text_space"),
+    "rpad": ("rpad_text", "rpad_text_space"),
+    "repeat": ("repeat_text",),
+    "reverse": ("reverse_text",),
+    "md5": ("md5_text",),
+    "ascii": ("ascii_text",),
+    "split_part": ("split_part_text",),
+}
+
+
+def _texts() -> Iterator[Overload]:
+    for sql_name, implementations in _TEXT_NAMES.items():
+        for implementation in implementations:
+            yield Overload(sql_name, FUNCTIONS[implementation].arguments, implementation)
+    for kind in _SCALAR_KINDS:
+        # PostgreSQL's text || anynonarray and anynonarray || text.
+        if kind is not _T:
+            yield Overload("||", (_T, kind), "concat_text")
+            yield Overload("||", (kind, _T), "concat_text")
+
+
+OVERLOADS: dict[str, tuple[Overload, ...]] = {}
+for _overload in _overloads():
+    OVERLOADS[_overload.sql_name] = (*OVERLOADS.get(_overload.sql_name, ()), _overload)
+
+#: The functions that return rows, as arrays of them.
+TABLE_OVERLOADS: dict[str, tuple[Overload, ...]] = {}
+for _overload in set_overloads():
+    TABLE_OVERLOADS[_overload.sql_name] = (*TABLE_OVERLOADS.get(_overload.sql_name, ()), _overload)

@@ -1,0 +1,199 @@
+"""Scalar types, columns and the type of a relation.
+
+The types are PostgreSQL's. How Spark stores each is `compute/`'s business, except that the
+choice must be exact: a type whose values Spark cannot hold exactly is refused when bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from dataclasses import dataclass, replace
+from enum import Enum
+
+
+class Kind(Enum):
+    """Names a family of scalar types; the value is the SQL name."""
+
+    BOOL = "boolean"
+    INT2 = "smallint"
+    INT4 = "integer"
+    INT8 = "bigint"
+    FLOAT4 = "real"
+    FLOAT8 = "double precision"
+    NUMERIC = "numeric"
+    UNCONSTRAINED = "unconstrained numeric"
+    TEXT = "text"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+    TIMESTAMPTZ = "timestamptz"
+    MZ_TIMESTAMP = "mz_timestamp"
+    TIME = "time"
+    INTERVAL = "interval"
+    UUID = "uuid"
+    BYTEA = "bytea"
+    JSONB = "jsonb"
+    VARCHAR = "character varying"
+    CHAR = "character"
+    ARRAY = "array"
+    RECORD = "record"
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarType:
+    """Is the type of a cell.
+
+    Attributes:
+        kind: The family.
+        scale: Digits after the decimal point of a `NUMERIC`, 0 to 38, fixed when bound; precision is
+            always 38. 0 for every other kind.
+        element: The type of an `ARRAY`'s elements, which is no array itself and any of which may be NULL; None for
+            every other kind.
+        length: How many characters a `VARCHAR` has at most, and a `CHAR` exactly, at least 1; 0 for every other kind,
+            and for what a literal becomes that is compared with a `CHAR`.
+        fields: Names and types of a `RECORD`'s fields; `f1`, `f2`, ... if nobody named them. Empty for every other
+            kind.
+
+    Example:
+        >>> str(ScalarType(Kind.NUMERIC, 2)), str(array_of(INT4)), str(ScalarType(Kind.VARCHAR, length=10))
+        ('numeric(38,2)', 'integer[]', 'character varying(10)')
+    """
+
+    kind: Kind
+    scale: int = 0
+    element: ScalarType | None = None
+    length: int = 0
+    fields: tuple[tuple[str, ScalarType], ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.scale and self.kind is not Kind.NUMERIC:
+            raise ValueError(f"{self.kind.value} has no scale")
+        if not 0 <= self.scale <= 38:
+            raise ValueError(f"scale {self.scale} is not in 0..38")
+        if (self.element is not None) != (self.kind is Kind.ARRAY):
+            raise ValueError("an array has an element type, and nothing else has")
+        if self.element is not None and self.element.kind is Kind.ARRAY:
+            raise ValueError("an array's elements are no arrays")
+        if self.kind is Kind.VARCHAR and not self.length:
+            raise ValueError("varchar has a length; without one it is text")
+        if self.length and self.kind not in (Kind.VARCHAR, Kind.CHAR):
+            raise ValueError(f"{self.kind.value} has no length")
+        if self.fields and self.kind is not Kind.RECORD:
+            raise ValueError("a record has fields, and nothing else has")
+
+    @property
+    def parts(self) -> tuple[ScalarType, ...]:
+        """The types of an array's elements, or of a record's fields in order; none for all other kinds."""
+        return tuple(one for _, one in self.fields) if self.element is None else (self.element,)
+
+    def holds(self, kinds: Container[Kind]) -> bool:
+        """Returns whether an array or record has values of one of `kinds` in it, at whatever depth."""
+        return any(one.kind in kinds or one.holds(kinds) for one in self.parts)
+
+    def __str__(self) -> str:
+        if self.element is not None:
+            return f"{self.element}[]"
+        if self.length:
+            return f"{self.kind.value}({self.length})"
+        if self.kind is Kind.UNCONSTRAINED:
+            return Kind.NUMERIC.value
+        return f"numeric(38,{self.scale})" if self.kind is Kind.NUMERIC else self.kind.value
+
+
+BOOL = ScalarType(Kind.BOOL)
+INT2 = ScalarType(Kind.INT2)
+INT4 = ScalarType(Kind.INT4)
+INT8 = ScalarType(Kind.INT8)
+FLOAT4 = ScalarType(Kind.FLOAT4)
+FLOAT8 = ScalarType(Kind.FLOAT8)
+TEXT = ScalarType(Kind.TEXT)
+DATE = ScalarType(Kind.DATE)
+TIMESTAMP = ScalarType(Kind.TIMESTAMP)
+TIMESTAMPTZ = ScalarType(Kind.TIMESTAMPTZ)
+MZ_TIMESTAMP = ScalarType(Kind.MZ_TIMESTAMP)
+TIME = ScalarType(Kind.TIME)
+INTERVAL = ScalarType(Kind.INTERVAL)
+UUID = ScalarType(Kind.UUID)
+BYTEA = ScalarType(Kind.BYTEA)
+JSONB = ScalarType(Kind.JSONB)
+#: A numeric without a scale: see `functions/pure/unconstrained.py`.
+UNCONSTRAINED = ScalarType(Kind.UNCONSTRAINED)
+
+
+def numeric(scale: int) -> ScalarType:
+    """Returns `numeric(38, scale)`."""
+    return ScalarType(Kind.NUMERIC, scale)
+
+
+def high_part_type(scale: int) -> ScalarType:
+    """Returns the type of the high parts of numerics of `scale`; see `compute/spark/expressions/accumulation.py`."""
+    return numeric(max(0, scale - 19))
+
+
+def array_of(element: ScalarType) -> ScalarType:
+    """Returns the type of one-dimensional arrays: what `array_agg` returns."""
+    return ScalarType(Kind.ARRAY, element=element)
+
+
+def record_of(fields: Iterable[tuple[str, ScalarType]]) -> ScalarType:
+    """Returns the type of records with these fields: what `ROW(...)` returns."""
+    return ScalarType(Kind.RECORD, fields=tuple(fields))
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Is a named, typed column; `nullable=False` is a promise that every row keeps."""
+
+    name: str
+    type: ScalarType
+    nullable: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.type}{'' if self.nullable else ' NOT NULL'}"
+
+
+@dataclass(frozen=True, slots=True)
+class RelationType:
+    """Is what is known of a relation without its data.
+
+    Attributes:
+        columns: In order. Names need not be unique: a plan refers to columns by position.
+        keys: Sets of column positions, each unique among the rows at every time, as long as no
+            multiplicity is negative. The empty set says: at most one row.
+        monotonic: True only if proven that no update ever retracts.
+    """
+
+    columns: tuple[Column, ...]
+    keys: frozenset[frozenset[int]] = frozenset()
+    monotonic: bool = False
+
+    def __post_init__(self) -> None:
+        for key in sorted(self.keys, key=sorted):
+            if any(not 0 <= position < len(self.columns) for position in key):
+                raise ValueError(f"key {sorted(key)} names a column that is not there")
+
+    @property
+    def arity(self) -> int:
+        """The number of columns."""
+        return len(self.columns)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns' names in order."""
+        return tuple(column.name for column in self.columns)
+
+    def with_names(self, names: tuple[str, ...]) -> RelationType:
+        """Returns a copy whose columns bear `names`, one for each."""
+        if len(names) != self.arity:
+            raise ValueError(f"{len(names)} names for {self.arity} columns")
+        return replace(self, columns=tuple(replace(c, name=n) for c, n in zip(self.columns, names, strict=True)))
+
+
+def smallest_key(keys: Iterable[frozenset[int]]) -> tuple[int, ...]:
+    """Returns the positions of the smallest unique key; none if there is none.
+
+    Example:
+        >>> smallest_key(frozenset({frozenset({0, 1}), frozenset({2})})), smallest_key(frozenset())
+        ((2,), ())
+    """
+    found = sorted((sorted(key) for key in keys if key), key=lambda key: (len(key), key))
+    return tuple(found[0]) if found else ()

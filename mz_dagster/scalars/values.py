@@ -1,0 +1,99 @@
+"""Values of the types that have no Python type of their own, and how cells are stored.
+
+Owns `Interval`, and the one mapping between the *Python form* of a cell, which literals and the rows of a user have,
+and its *stored form*, which shards, Spark and Arrow have. They differ for a few kinds only:
+
+| kind | Python form | stored form |
+|---|---|---|
+| time | `datetime.time` | microseconds since midnight |
+| interval | `Interval` | struct of months, days, microseconds |
+| uuid | `uuid.UUID` | its text, lower case |
+| record | tuple | struct of the fields `f1`, `f2`, ... |
+| array | list | list of stored elements |
+| char(n) | its text, padded to n characters | the text without its blanks at the end, which never count |
+| jsonb | canonical text, as PostgreSQL prints it | the same |
+| numeric without a scale | its text, as PostgreSQL prints it: equal ones may differ in their scale | the same |
+| bytea | `bytes` | the same |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import time
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from mz_dagster.scalars.types import Kind, ScalarType
+
+_SECOND = 1_000_000
+
+
+class Interval(NamedTuple):
+    """Is a span of time of PostgreSQL: three numbers that do not turn into each other by themselves."""
+
+    months: int = 0
+    days: int = 0
+    microseconds: int = 0
+
+
+def to_stored(value: Any, type_: ScalarType) -> Any:
+    """Returns the stored form of a cell's Python form.
+
+    Example:
+        >>> from mz_dagster.scalars.types import INTERVAL, TIME
+        >>> to_stored(time(0, 0, 1), TIME), to_stored(Interval(1, 2, 3), INTERVAL)
+        (1000000, {'months': 1, 'days': 2, 'microseconds': 3})
+    """
+    if value is None:
+        return None
+    match type_.kind:
+        case Kind.TIME:
+            return ((value.hour * 60 + value.minute) * 60 + value.second) * _SECOND + value.microsecond
+        case Kind.INTERVAL:
+            return {"months": value.months, "days": value.days, "microseconds": value.microseconds}
+        case Kind.UUID:
+            return str(value)
+        case Kind.CHAR:
+            return value.rstrip(" ")
+        case Kind.RECORD:
+            cells = zip(value, type_.fields, strict=True)
+            return {f"f{i}": to_stored(cell, one) for i, (cell, (_, one)) in enumerate(cells, 1)}
+        case Kind.ARRAY:
+            assert type_.element is not None
+            return [to_stored(one, type_.element) for one in value]
+        case _:
+            return value
+
+
+def from_stored(value: Any, type_: ScalarType) -> Any:
+    """Returns the Python form of a cell's stored form; a struct may be a mapping or a tuple.
+
+    Example:
+        >>> from mz_dagster.scalars.types import INTERVAL, TIME
+        >>> from_stored(1000000, TIME), from_stored((1, 2, 3), INTERVAL)
+        (datetime.time(0, 0, 1), Interval(months=1, days=2, microseconds=3))
+    """
+    if value is None:
+        return None
+    match type_.kind:
+        case Kind.TIME:
+            seconds, microsecond = divmod(value, _SECOND)
+            return time(seconds // 3600, seconds // 60 % 60, seconds % 60, microsecond)
+        case Kind.INTERVAL:
+            return Interval(*_cells(value))
+        case Kind.UUID:
+            return UUID(value)
+        case Kind.CHAR:
+            return value.ljust(type_.length)
+        case Kind.RECORD:
+            cells = zip(_cells(value), type_.fields, strict=True)
+            return tuple(from_stored(cell, one) for cell, (_, one) in cells)
+        case Kind.ARRAY:
+            assert type_.element is not None
+            return [from_stored(one, type_.element) for one in value]
+        case _:
+            return value
+
+
+def _cells(struct: Any) -> tuple[Any, ...]:
+    return tuple(struct.values() if isinstance(struct, Mapping) else struct)
