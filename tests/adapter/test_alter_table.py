@@ -64,7 +64,7 @@ def test_no_write_is_lost_or_doubled_by_alterations_meanwhile(tmp_path: Path) ->
         writer.start()
         added = 0
         try:
-            while added < 3 or len(written) < 40 and added < 20:
+            while added < 3 or (len(written) < 40 and added < 20):
                 connection.execute(f"ALTER TABLE t ADD COLUMN c{added} integer DEFAULT {added}")
                 added += 1
         finally:
