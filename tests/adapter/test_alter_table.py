@@ -52,7 +52,8 @@ def test_a_table_whose_alteration_is_killed_is_as_before_or_as_behind(tmp_path: 
 def test_no_write_is_lost_or_doubled_by_alterations_meanwhile(tmp_path: Path) -> None:
     with opened(tmp_path) as connection, opened(tmp_path) as other:
         connection.execute("CREATE TABLE t (a integer, n serial)")
-        written, enough = [], threading.Event()
+        written: list[int] = []
+        enough = threading.Event()
 
         def write() -> None:
             while not enough.is_set():
