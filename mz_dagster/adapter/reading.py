@@ -6,8 +6,10 @@ front of it.
 
 from __future__ import annotations
 
+import atexit
 import weakref
 from contextlib import ExitStack
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,12 @@ from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.project import Project
 from mz_dagster.adapter.timestamps import AsOfTime, Isolation, select_timestamp
 from mz_dagster.compute import rows_frame
+from mz_dagster.finalizers import Later
 from mz_dagster.storage.foreign import only_our_errors
 from mz_dagster.storage.read import leased
+
+#: What the frames hold that are there: leases, and what they are resigned by.
+_held: set[ExitStack] = set()
 
 
 @only_our_errors()
@@ -49,5 +55,24 @@ def read(spark: Any, name: str, as_of: int | None = None, *, project: str | Path
         lease = stack.enter_context(leased(engine.catalog, [row.id], holder=engine.holder, ttl_ms=found.lease_ms))
         frame = rows_frame(spark, found.state, engine.shards, row, lease.snapshots[row.id], time)
         # A frame that is made of another one refers to its plan, not to it; a classic one has its plan in the JVM.
-        weakref.finalize(getattr(frame, "_plan", frame), stack.pop_all().close)
+        held = stack.pop_all()
+        _held.add(held)
+        weakref.finalize(getattr(frame, "_plan", frame), _closing().call, partial(_close, held)).atexit = False
     return frame
+
+
+@cache
+def _closing() -> Later:
+    """Returns what closes what frames held: to write to the catalog takes locks, which a finalizer must not take."""
+    atexit.register(_close_all)
+    return Later(threads=1)
+
+
+def _close(held: ExitStack) -> None:
+    held.close()
+    _held.discard(held)
+
+
+def _close_all() -> None:
+    for held in list(_held):
+        _close(held)

@@ -114,7 +114,6 @@ class Asked:
 
         columns = tuple(Column(f"x{n}", INT4) for n in range(4))
         self.common = CommonLookups(
-            None,  # type: ignore[arg-type]
             plans,
             maintained=maintained or {},
             rows={id: _Row(columns) for id in rows},  # type: ignore[misc]

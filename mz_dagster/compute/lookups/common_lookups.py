@@ -50,12 +50,12 @@ from mz_dagster.scalars.types import RelationType
 from mz_dagster.storage.arrow_schema import update_schema
 from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.shards import ERROR
-from mz_dagster.storage.spark import active
+from mz_dagster.storage.spark import kept
 from mz_dagster.storage.spark_shards import update_schema as spark_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 
 #: A collection and columns of it: where rows are looked up, or where keys come from.
@@ -155,7 +155,6 @@ class CommonLookups:
     """Makes the frames of the lookups that joins of one step have; use it as long as the step runs.
 
     Args:
-        session: Returns where they live; called when one is made.
         plans: What the step will render.
         maintained: The plans of maintained collections.
         rows: The collections by their ids.
@@ -166,7 +165,6 @@ class CommonLookups:
 
     def __init__(
         self,
-        session: Callable[[], SparkSession],
         plans: Iterable[Physical],
         *,
         maintained: Mapping[GlobalId, Physical],
@@ -175,7 +173,6 @@ class CommonLookups:
         is_written: Callable[[GlobalId, int], bool],
         local: LocalShards,
     ) -> None:
-        self._session = session
         self._maintained = maintained
         self._rows = rows
         self._listed = listed
@@ -344,8 +341,7 @@ class CommonLookups:
             sf.col(name) if position in used else sf.lit(None).cast(spark_type(column.type)).alias(name)
             for position, (name, column) in enumerate(zip(positional(len(columns)), columns, strict=True))
         ]
-        with active(self._session()):
-            return frame.select(*shown, *META).localCheckpoint()
+        return kept(frame.select(*shown, *META))
 
 
 def _made_of(

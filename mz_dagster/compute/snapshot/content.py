@@ -20,7 +20,7 @@ from mz_dagster.compute.walk.render import Renderer
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import Physical, SnapshotPlan, may_cancel
 from mz_dagster.scalars.scalar import Scalar
-from mz_dagster.storage.spark import active
+from mz_dagster.storage.spark import kept
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -61,7 +61,6 @@ def _cut_off(session: SparkSession, frame: DataFrame) -> DataFrame:
     """
     name = named(frame)
     try:
-        with active(session):
-            return session.table(name).localCheckpoint(eager=False)
+        return kept(session.table(name), eager=False)
     finally:
         session.catalog.dropTempView(name)

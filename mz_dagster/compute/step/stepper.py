@@ -248,7 +248,6 @@ class Stepper:
         """Returns the lookups of the collections that have work."""
         small = [node for node in run.graph if node.id not in run.done and self._is_small(run, node)]
         return CommonLookups(
-            lambda: self._opened(run)[0],
             [node.plan for node in small if isinstance(node, MaintainedNode)],
             maintained={node.id: node.plan for node in run.graph if isinstance(node, MaintainedNode)},
             rows=run.rows,

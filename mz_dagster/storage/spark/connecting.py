@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from typing import TYPE_CHECKING, Any, Protocol, cast
 from weakref import WeakKeyDictionary
 
 from mz_dagster.errors import OperationalError
+from mz_dagster.finalizers import Later
 from mz_dagster.storage.spark.deadline import call_with_deadline
 
 if TYPE_CHECKING:
@@ -18,7 +20,12 @@ if TYPE_CHECKING:
 PING_SECONDS = 10.0
 """How long a small call may take."""
 
+#: How many releases of what a session keeps are made at a time: a server that is slow to answer one holds up no other.
+_RELEASING = 4
+
 _builders: WeakKeyDictionary[SparkSession, BoundedChannelBuilder] = WeakKeyDictionary()
+_releases: WeakKeyDictionary[SparkSession, Later] = WeakKeyDictionary()
+_releases_lock = threading.Lock()
 
 
 class Server(Protocol):
@@ -107,9 +114,21 @@ def stop(session: SparkSession) -> None:
     with contextlib.suppress(Exception):
         call_with_deadline(None, client.release_session, PING_SECONDS)
     cast(Any, session).release_session_on_close = False
+    with _releases_lock:
+        releases = _releases.pop(session, None)
+    if releases is not None:
+        releases.end()
     if (builder := _builders.get(session)) is not None:
         builder.refuse_calls()
     session.stop()
+
+
+def releases_of(session: SparkSession) -> Later:
+    """Returns what releases the rows that a session of Spark Connect keeps on its server, until it is stopped."""
+    with _releases_lock:
+        if session not in _releases:
+            _releases[session] = Later(_RELEASING, "mz-release")
+        return _releases[session]
 
 
 def is_connect(session: SparkSession) -> bool:
