@@ -12,6 +12,7 @@ It decides nothing: each command is a call of the adapter or of the orchestratio
 from __future__ import annotations
 
 import argparse
+import atexit
 import gc
 import logging
 import os
@@ -41,6 +42,8 @@ _COLLECTED_AFTER = (50_000, 20, 20)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit code."""
     gc.set_threshold(*_COLLECTED_AFTER)
+    atexit.unregister(gc.freeze)
+    atexit.register(gc.freeze)  # a process that ends needs no look for cycles: half a second after a run
     parser = _parser()
     options = parser.parse_args(arguments)
     logging.basicConfig(

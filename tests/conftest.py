@@ -42,6 +42,10 @@ stop_server(Path(sys.argv[1]), seconds=300)
 shutil.rmtree(sys.argv[1], ignore_errors=True)
 """
 
+# To compile the modules anew is a third of the time of the many short processes that tests start.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # How long an example takes says nothing where others compute, too.
 settings.register_profile("mz", deadline=None)
 settings.load_profile("mz")
