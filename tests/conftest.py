@@ -19,7 +19,6 @@ from hypothesis import settings
 from mz_dagster.budget import Budget, budget
 from mz_dagster.errors import Error
 from mz_dagster.storage.spark import SparkConfig, close_sessions, ensure_server, open_session, warm_up
-from tests import remembered_migrations
 from tests.budgets import SetBudget
 from tests.postgres_server import Postgres, running_postgres
 
@@ -49,7 +48,6 @@ sys.dont_write_bytecode = False
 # How long an example takes says nothing where others compute, too.
 settings.register_profile("mz", deadline=None)
 settings.load_profile("mz")
-remembered_migrations.remember()
 
 _watcher = pytest.StashKey[subprocess.Popen[bytes]]()
 

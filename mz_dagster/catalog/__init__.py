@@ -16,8 +16,8 @@ The invariants:
 In the order of import:
 
 - `rows`, `errors`, `codec`: values, errors, and how values are written as text;
-- `url`, `schema`, `database`, `migrations/`, `upgrade`: where the database is; tables, transactions, and how it gets
-  the tables; `state_format`: the format of what lies beside them;
+- `url`, `schema`, `noting`, `database`, `migrations/`, `upgrade`: where the database is; tables and triggers,
+  transactions, and how it gets the tables; `state_format`: the format of what lies beside them;
 - `timelines`, `ticks`: lattices, the oracle, the writer's lease; ticks and bindings;
 - `contents`: what a collection consists of, summed in its own row, and compared by whoever takes a list;
 - `frontiers`: since and upper, retention, logical compaction;

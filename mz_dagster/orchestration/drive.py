@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import sqlite3
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,6 +56,8 @@ run_launcher:
 """
 
 _MODULE = "definitions.py"
+#: Where Dagster keeps what is not of one run alone, below its home, unless it is told otherwise.
+_DATABASES = ("history/runs.db", "history/runs/index.db", "schedules/schedules.db")
 #: The story of a run is printed by the caller; Dagster's own events are in the instance.
 _CONSOLE_LEVEL = "CRITICAL"
 
@@ -146,8 +149,22 @@ def instance_of(project: Project) -> Iterator[dg.DagsterInstance]:
     """Opens the project's Dagster instance."""
     home = dagster_home(project)
     os.environ["DAGSTER_HOME"] = str(home)
-    with dg.DagsterInstance.from_config(str(home)) as instance:
+    with dg.DagsterInstance.from_config(str(home)) as instance, _held_open(home):
         yield instance
+
+
+@contextmanager
+def _held_open(home: Path) -> Iterator[None]:
+    """Holds open the databases that Dagster keeps in its home, if they are there.
+
+    Dagster opens SQLite anew for each event. Whoever closes a database last moves its log into it and removes the log,
+    which takes as long as the event.
+    """
+    with ExitStack() as held:
+        for path in filter(Path.exists, map(home.joinpath, _DATABASES)):
+            connection = held.enter_context(closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)))
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        yield
 
 
 def drive(

@@ -26,14 +26,13 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as sf
-from pyspark.sql import types
-
 from mz_dagster.budget import budget
 from mz_dagster.catalog import Batch, BatchId, BatchStats, CollectionRow
 from mz_dagster.scalars.scalar import Scalar
 from mz_dagster.scalars.types import INT8, TEXT, Column
 from mz_dagster.storage.clustering import NO_LAYOUT, Touched, bucket_count, bucket_prefix, layout_key, may_hold
+from mz_dagster.storage.late_pyspark import functions as sf
+from mz_dagster.storage.late_pyspark import types
 from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.numerics import SHORT_DIGITS, short_fields, short_names
 from mz_dagster.storage.shards import (

@@ -14,7 +14,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, create_engine
+from sqlalchemy import Connection, create_engine, inspect
 
 import mz_dagster.catalog.upgrade as upgrade_module
 from mz_dagster.catalog import (
@@ -52,11 +52,57 @@ with Catalog.open(sys.argv[1]) as catalog:
 """
 
 
-def test_migrations_lead_to_the_schema(url: str) -> None:
+def shape(connection: Connection) -> dict[str, Any]:
+    """Returns what a database has: of each table all that is said of it and its number of rows, and the triggers."""
+    found, names = inspect(connection), inspect(connection).get_table_names()
+    told: dict[str, Any] = {
+        name: {
+            "columns": sorted(repr(one) for one in found.get_columns(name)),
+            "primary key": found.get_pk_constraint(name),
+            "foreign keys": sorted(map(repr, found.get_foreign_keys(name))),
+            "unique": sorted(map(repr, found.get_unique_constraints(name))),
+            "checks": sorted(map(repr, found.get_check_constraints(name))),
+            "indexes": sorted(map(repr, found.get_indexes(name))),
+        }
+        for name in names
+    }
+    for name in {"changed", "alembic_version"} & {*names}:
+        told[name]["rows"] = connection.exec_driver_sql(f"SELECT count(*) FROM {name}").scalar()
+    if connection.dialect.name == "sqlite":
+        of_triggers = "SELECT sql FROM sqlite_master WHERE type = 'trigger' ORDER BY 1"
+    else:
+        of_triggers = (
+            "SELECT pg_get_triggerdef(t.oid), pg_get_functiondef(tgfoid) FROM pg_trigger t "
+            "JOIN pg_class c ON tgrelid = c.oid WHERE relnamespace = current_schema::regnamespace AND NOT tgisinternal "
+            "ORDER BY 1"
+        )
+    told["triggers"] = [tuple(row) for row in connection.exec_driver_sql(of_triggers)]
+    return told
+
+
+def take_away(connection: Connection) -> None:
+    """Takes all of a catalog out of its database."""
+    if connection.dialect.name == "postgresql":
+        for table in ("object", "name", "dependency", "collection"):
+            for event in ("insert", "update", "delete"):
+                connection.exec_driver_sql(f"DROP FUNCTION note_{table}_{event} CASCADE")
+    METADATA.drop_all(connection)
+    connection.exec_driver_sql("DROP TABLE alembic_version")
+
+
+def test_migrations_lead_to_what_a_new_catalog_has(url: str) -> None:
     Catalog.open(url).close()
     engine = create_engine(url)
-    with engine.connect() as connection:
+    with engine.begin() as connection:
+        made = shape(connection)
+        take_away(connection)
+    with engine.begin() as connection:
+        assert shape(connection).keys() == {"triggers"}
+        upgrade_module._run_migrations(connection)
         assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
+        assert shape(connection) == made
+        assert len(made) == len(METADATA.tables) + 2, "the tables, Alembic's, and the triggers"
+        assert len(made["triggers"]) == 12
     engine.dispose()
     scripts = ScriptDirectory(str(Path(upgrade_module.__file__).parent / "migrations"))
     assert scripts.get_current_head() == upgrade_module.HEAD

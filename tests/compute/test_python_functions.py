@@ -5,10 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark import cloudpickle
-from pyspark.sql import functions as sf
 
 from mz_dagster.compute.algebra.frame import ensure_exact
 from mz_dagster.compute.spark.expressions import Emitter
@@ -19,6 +18,7 @@ from mz_dagster.functions.evaluation import compiled
 from mz_dagster.functions.pure import PURE
 from mz_dagster.scalars.scalar import Call, ColumnRef, Literal
 from mz_dagster.scalars.types import FLOAT8, INT4, TEXT
+from mz_dagster.storage.late_pyspark import functions as sf
 from mz_dagster.storage.spark import call_with_deadline
 
 if TYPE_CHECKING:
@@ -37,9 +37,16 @@ print(len(functions), functions["cast_float8_to_text"](0.1))
 """
 
 
+def sent(functions: dict[str, Any]) -> bytes:
+    """Returns what a worker gets of functions that `udf` was given."""
+    assert sf.udf is not None, "who asks for it has what workers run of ours sent by value"
+    code: bytes = cloudpickle.dumps(functions)  # type: ignore[no-untyped-call]
+    return code
+
+
 def test_a_worker_needs_nothing_of_ours() -> None:
     functions = {name: on_worker(PURE[name], fallible=FUNCTIONS[name].fallible) for name in PURE}
-    code = cloudpickle.dumps(functions)  # type: ignore[no-untyped-call]
+    code = sent(functions)
     assert b"mz_dagster" in code, "by value, with the names of where it came from"
     answer = subprocess.run([sys.executable, "-c", _WORKER], input=code, capture_output=True, timeout=60, check=False)
     assert answer.stdout.decode().split()[0] == str(len(PURE)), answer.stderr.decode()
@@ -62,7 +69,7 @@ def test_a_worker_of_whole_rows_needs_nothing_of_ours() -> None:
     length = Call("length_text", (column,), INT4)
     quotient = Call("divide_int4", (Literal(10, INT4), length), INT4)
     worker = worker_of_rows([(True, compiled(length)), (True, compiled(quotient))], [0], 1, [0, 1])
-    code = cloudpickle.dumps({"rows": worker})  # type: ignore[no-untyped-call]
+    code = sent({"rows": worker})
     program = _WORKER.rsplit("print(", 1)[0] + 'print([functions["rows"](False, text) for text in ("abc", "")])'
     answer = subprocess.run([sys.executable, "-c", program], input=code, capture_output=True, timeout=60, check=False)
     assert answer.stdout.decode().strip() == "[(3, 3, None, True), (None, None, '22012 division by zero', True)]", (

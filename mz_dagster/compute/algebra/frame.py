@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 from weakref import WeakSet
 
-from pyspark.sql import functions as sf
-
 from mz_dagster.catalog import shard_names
 from mz_dagster.scalars.types import Column as PlanColumn
 from mz_dagster.scalars.types import RelationType, ScalarType
+from mz_dagster.storage.late_pyspark import functions as sf
 from mz_dagster.storage.spark.schema import quoted
 from mz_dagster.storage.spark.schema import spark_type as storage_type
 

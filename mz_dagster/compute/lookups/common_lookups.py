@@ -28,7 +28,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, assert_never
 
 import pyarrow.compute as pc
-from pyspark.sql import functions as sf
 
 from mz_dagster.budget import budget
 from mz_dagster.catalog import Batch, CollectionRow
@@ -48,6 +47,7 @@ from mz_dagster.plan.physical import (
 from mz_dagster.scalars.scalar import ColumnRef, Scalar, columns_of
 from mz_dagster.scalars.types import RelationType
 from mz_dagster.storage.arrow_schema import update_schema
+from mz_dagster.storage.late_pyspark import functions as sf
 from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.shards import ERROR
 from mz_dagster.storage.spark import kept

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import functions as sf
-from pyspark.sql import types
 
 from mz_dagster.budget import budget
 from mz_dagster.scalars.types import Column, Kind
 from mz_dagster.storage.arrow_schema import arrow_type
 from mz_dagster.storage.clustering import Touched, moduli
 from mz_dagster.storage.key_hash import HASHED_KINDS, key_hash
+from mz_dagster.storage.late_pyspark import functions as sf
+from mz_dagster.storage.late_pyspark import types
 from mz_dagster.storage.numerics import stored_value
 from mz_dagster.storage.plain_cells import plain_cells
 from mz_dagster.storage.shards import StoredFile

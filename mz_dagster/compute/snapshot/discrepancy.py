@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import functions as sf
 
 from mz_dagster.compute.algebra.frame import (
     DIFF,
@@ -41,6 +40,7 @@ from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import SnapshotPlan
 from mz_dagster.scalars.types import RelationType
 from mz_dagster.storage.consolidation import consolidated
+from mz_dagster.storage.late_pyspark import functions as sf
 from mz_dagster.storage.spark import reporting_lost_spark
 
 if TYPE_CHECKING:

@@ -9,12 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql import Column as SparkColumn
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from mz_dagster.catalog import Batch, CollectionRow
 from mz_dagster.compute.algebra.frame import DIFF, ERROR, META, by_position, positional
@@ -32,10 +29,15 @@ from mz_dagster.scalars.scalar import Value
 from mz_dagster.scalars.types import Column, Kind, ScalarType
 from mz_dagster.scalars.values import from_stored
 from mz_dagster.storage.consolidation import summed
+from mz_dagster.storage.late_pyspark import functions as F
 from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.read import overlapping
 from mz_dagster.storage.spark import reporting_lost_spark
 from mz_dagster.storage.spark.deadline import HeapFull
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import SparkSession
 
 Row = tuple[Value, ...]
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING
 
 from mz_dagster.catalog import CollectionRow, ListedBatches
 from mz_dagster.compute.snapshot.peek import CollectionHasErrors
+from mz_dagster.storage.late_pyspark import functions as F
 from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.read import check_readable, overlapping
 from mz_dagster.storage.spark.schema import quoted
 from mz_dagster.storage.spark_shards import SparkShards
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 
 def rows_frame(

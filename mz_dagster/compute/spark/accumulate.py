@@ -29,13 +29,12 @@ from __future__ import annotations
 from operator import or_
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
-from pyspark.sql import functions as sf
-
 from mz_dagster.compute.algebra.frame import DIFF, ERROR, META, TIME, positional, spark_type
 from mz_dagster.compute.spark.balanced import balanced
 from mz_dagster.compute.spark.state import OwnState
 from mz_dagster.plan.physical import Accumulate
+from mz_dagster.storage.late_pyspark import Window
+from mz_dagster.storage.late_pyspark import functions as sf
 
 if TYPE_CHECKING:
     import pyarrow as pa

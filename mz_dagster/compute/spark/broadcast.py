@@ -18,12 +18,11 @@ from operator import add
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as sf
-
 from mz_dagster.budget import budget
 from mz_dagster.compute.algebra.frame import spark_type
 from mz_dagster.compute.spark.balanced import balanced
 from mz_dagster.scalars.types import Kind, ScalarType
+from mz_dagster.storage.late_pyspark import functions as sf
 from mz_dagster.storage.spark.causes import chain
 
 if TYPE_CHECKING:

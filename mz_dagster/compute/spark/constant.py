@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as sf
-
 from mz_dagster.compute.algebra.frame import meta_columns, positional
 from mz_dagster.compute.algebra.times import FIRST_TIME
 from mz_dagster.compute.spark.expressions.pure import plain_type, restored
@@ -17,6 +15,7 @@ from mz_dagster.functions.plain import to_plain
 from mz_dagster.plan.physical import ConstantRows
 from mz_dagster.scalars.scalar import Literal
 from mz_dagster.scalars.types import Kind
+from mz_dagster.storage.late_pyspark import functions as sf
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -29,8 +29,6 @@ from dataclasses import dataclass
 from operator import and_, mul
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as sf
-
 from mz_dagster.compute.algebra.delta_terms import lookup_order, meeting_terms
 from mz_dagster.compute.algebra.frame import DIFF, ERROR, TIME, at_time, by_position, columns_at, positional, spark_type
 from mz_dagster.compute.spark.balanced import balanced
@@ -43,6 +41,7 @@ from mz_dagster.compute.spark.union import union
 from mz_dagster.plan.physical import DeltaJoin
 from mz_dagster.scalars.scalar import ColumnRef, Scalar, columns_of, rewrite
 from mz_dagster.scalars.types import ScalarType
+from mz_dagster.storage.late_pyspark import functions as sf
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

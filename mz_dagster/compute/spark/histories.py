@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import functions as sf
 
 from mz_dagster.budget import budget
 from mz_dagster.compute.algebra.frame import DIFF, ERROR, TIME, columns_at, with_positions
@@ -38,6 +37,7 @@ from mz_dagster.plan.physical import (
     physical_inputs,
 )
 from mz_dagster.plan.rewriting import can_fail
+from mz_dagster.storage.late_pyspark import functions as sf
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -13,8 +13,6 @@ from __future__ import annotations
 from operator import and_
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as sf
-
 from mz_dagster.budget import budget
 from mz_dagster.compute.algebra.evaluable import is_exact_in_python
 from mz_dagster.compute.algebra.frame import DIFF, ERROR, META, TIME, columns_at, positional
@@ -22,6 +20,7 @@ from mz_dagster.compute.spark.balanced import Branches, balanced
 from mz_dagster.compute.spark.expressions import Emitted, Emitter
 from mz_dagster.compute.spark.linear_by_workers import linear_by_workers
 from mz_dagster.plan.physical import MapFilterProject
+from mz_dagster.storage.late_pyspark import functions as sf
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

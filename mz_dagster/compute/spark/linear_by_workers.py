@@ -13,11 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyspark import cloudpickle
-from pyspark.sql import functions as sf
-from pyspark.sql import types
-
-import mz_dagster.plan
 from mz_dagster.compute.algebra.frame import DIFF, ERROR, META, TIME, positional
 from mz_dagster.compute.spark.expressions.emitter import opaque
 from mz_dagster.compute.spark.expressions.pure import plain_form, plain_type, restored
@@ -25,12 +20,11 @@ from mz_dagster.functions.evaluation import Evaluate, compiled
 from mz_dagster.functions.pure import SqlFailure
 from mz_dagster.plan.physical import MapFilterProject
 from mz_dagster.scalars.scalar import ColumnRef, walk
+from mz_dagster.storage.late_pyspark import functions as sf
+from mz_dagster.storage.late_pyspark import types
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-# A worker needs no `mz_dagster`: what it runs is sent by value.
-cloudpickle.register_pickle_by_value(mz_dagster.plan)  # type: ignore[no-untyped-call]
 
 _OUTCOME = "mz_outcome"
 

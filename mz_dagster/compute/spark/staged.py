@@ -21,8 +21,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
-from pyspark.sql import functions as sf
-
 from mz_dagster.compute.algebra.frame import DIFF, ERROR, META, TIME, at_time, spark_type
 from mz_dagster.compute.algebra.times import PRIOR
 from mz_dagster.compute.algebra.tournaments import leaves_one_row
@@ -54,6 +52,7 @@ from mz_dagster.compute.spark.window.windowed import windowed
 from mz_dagster.errors import InternalError
 from mz_dagster.functions.errors import NEGATIVE_MULTIPLICITY
 from mz_dagster.plan.physical import Extremes, Gathered, Staged, TopRows, Windowed
+from mz_dagster.storage.late_pyspark import functions as sf
 
 if TYPE_CHECKING:
     import pyarrow as pa

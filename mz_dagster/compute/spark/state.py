@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 from operator import and_
 from typing import TYPE_CHECKING, Protocol
 
-from pyspark.sql import functions as sf
-
 from mz_dagster.budget import budget
 from mz_dagster.catalog import in_shard
 from mz_dagster.compute.algebra.frame import ERROR, with_positions
@@ -22,6 +20,7 @@ from mz_dagster.compute.spark.broadcast import broadcast
 from mz_dagster.errors import InternalError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.scalars.types import Column, RelationType, ScalarType
+from mz_dagster.storage.late_pyspark import functions as sf
 
 if TYPE_CHECKING:
     import pyarrow as pa

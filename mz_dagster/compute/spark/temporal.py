@@ -21,13 +21,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as sf
-
 from mz_dagster.compute.algebra.frame import DIFF, ERROR, META, TIME, columns_at, positional
 from mz_dagster.compute.spark.expressions import Emitted, Emitter
 from mz_dagster.compute.spark.expressions.emitted import leftmost
 from mz_dagster.compute.spark.state import OwnState
 from mz_dagster.plan.physical import TemporalState
+from mz_dagster.storage.late_pyspark import functions as sf
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -10,14 +10,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from pathlib import Path
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from mz_dagster.budget import EngineSetting, engine_setting
 from mz_dagster.errors import NotSupportedError
 from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.spark import SparkConfig, lent_session, open_session, server_status
 from mz_dagster.storage.spark_shards import SparkShards
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class LeftToSpark(NotSupportedError):

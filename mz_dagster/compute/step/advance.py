@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
 
 from mz_dagster.budget import budget
 from mz_dagster.catalog import (
@@ -49,6 +49,9 @@ from mz_dagster.storage.append import BatchWriter
 from mz_dagster.storage.consolidation import summed
 from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.spark_shards import update_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

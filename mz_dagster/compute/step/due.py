@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import functions as sf
 
 from mz_dagster.budget import budget
 from mz_dagster.catalog import Batch, CollectionRow
+from mz_dagster.storage.late_pyspark import functions as sf
 from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.shards import Shards
 from mz_dagster.storage.spark.schema import quoted

@@ -6,15 +6,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-
 from mz_dagster.budget import budget
 from mz_dagster.catalog import Binding, CollectionRow
 from mz_dagster.compute.lookups.step_reads import StepReads
 from mz_dagster.compute.spark.spark_use import SparkUse
 from mz_dagster.compute.step.local_ingest import first_updates, local_ingest, why_ingested_by_spark
 from mz_dagster.storage.envelope import none, upsert
+from mz_dagster.storage.late_pyspark import functions as F
 from mz_dagster.storage.shards import Shards
 from mz_dagster.storage.source import FileSource
 from mz_dagster.storage.source.unread import named_if_unread
@@ -22,6 +20,7 @@ from mz_dagster.storage.spark.schema import quoted
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
 
 
 @contextmanager

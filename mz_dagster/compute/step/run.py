@@ -6,8 +6,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from threading import Lock
-
-from pyspark.sql import DataFrame, SparkSession
+from typing import TYPE_CHECKING
 
 from mz_dagster.catalog import Batch, BatchId, CollectionRow
 from mz_dagster.compute.lookups.common_lookups import CommonLookups
@@ -16,6 +15,9 @@ from mz_dagster.compute.step.report import CollectionStep, Outcome
 from mz_dagster.formalism import GlobalId
 from mz_dagster.storage.read import overlapping
 from mz_dagster.storage.shards import Shards
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 #: The outcomes that a seal makes durable.
 _TO_SEAL = (Outcome.ADVANCED, Outcome.IDLE, Outcome.FAILED)

@@ -40,8 +40,7 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
-
-from pyspark.sql import DataFrame, SparkSession
+from typing import TYPE_CHECKING
 
 from mz_dagster.budget import EngineSetting, budget, engine_of
 from mz_dagster.catalog import (
@@ -76,6 +75,9 @@ from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.read import LeaseLost, leased
 from mz_dagster.storage.shards import Shards
 from mz_dagster.storage.spark.deadline import HeapFull
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 logger = logging.getLogger("mz_dagster.step")
 

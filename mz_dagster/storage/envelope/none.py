@@ -7,11 +7,13 @@ row of the error part and stays one.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
+from mz_dagster.storage.late_pyspark import functions as F
 from mz_dagster.storage.spark.schema import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 def updates(records: DataFrame, *, columns: Sequence[str]) -> DataFrame:

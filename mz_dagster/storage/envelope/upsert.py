@@ -14,12 +14,15 @@ Cost: one shuffle of records and prior rows by key, one sort.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from pyspark.sql import Column as SparkColumn
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F
-
+from mz_dagster.storage.late_pyspark import Window
+from mz_dagster.storage.late_pyspark import functions as F
 from mz_dagster.storage.spark.schema import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
 
 #: Before every tick.
 _PRIOR = -(1 << 63)

@@ -15,13 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-
-from pyspark.sql import Column as SparkColumn
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING
 
 from mz_dagster.catalog import Binding
+from mz_dagster.storage.late_pyspark import functions as F
 from mz_dagster.storage.spark.globs import escaped_glob
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame, SparkSession
 
 PLACE = ("mz_timestamp", "mz_path", "mz_block", "mz_row")
 

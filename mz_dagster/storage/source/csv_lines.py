@@ -8,14 +8,16 @@ written in CSV.
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from pyspark.sql import Column as SparkColumn
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING
 
 from mz_dagster.scalars.types import Column
+from mz_dagster.storage.late_pyspark import functions as F
 from mz_dagster.storage.source.cells import PLACE, cell, no_cell_faults
 from mz_dagster.storage.source.faults import BAD_BYTES, EXTRA_DATA, ILL_QUOTED, UNTERMINATED
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
 
 
 def cells_of_fields(lines: DataFrame, columns: Sequence[Column], header: Sequence[str]) -> DataFrame:

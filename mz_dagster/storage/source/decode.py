@@ -12,12 +12,15 @@ Does not know where a cell came from: files and lines are added by `record`.
 
 from __future__ import annotations
 
-from pyspark.sql import Column as SparkColumn
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING
 
 from mz_dagster.scalars.types import Kind, ScalarType
+from mz_dagster.storage.late_pyspark import functions as F
 from mz_dagster.storage.source import in_python
 from mz_dagster.storage.spark.schema import spark_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
 
 #: What PostgreSQL's input functions skip at both ends, text excepted.
 _WHITESPACE = " \t\n\r\x0b\x0c"

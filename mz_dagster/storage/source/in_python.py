@@ -6,25 +6,23 @@ A worker gets their code by value, as it does in `compute/spark/expressions/pure
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
-
-from pyspark import cloudpickle
-from pyspark.sql import Column as SparkColumn
-from pyspark.sql import functions as F
-from pyspark.sql import types as T
+from typing import TYPE_CHECKING, Any
 
 from mz_dagster.functions import pure
-from mz_dagster.scalars.types import INTERVAL, TIME, Kind
+from mz_dagster.scalars.types import INTERVAL, TEXT, TIME, Kind, ScalarType
+from mz_dagster.storage.late_pyspark import functions as F
+from mz_dagster.storage.late_pyspark import types as T
 from mz_dagster.storage.spark.schema import spark_type
 
-cloudpickle.register_pickle_by_value(pure)  # type: ignore[no-untyped-call]
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
 
 #: Kinds read in Python, with their input functions and what these return.
-_READERS: dict[Kind, tuple[str, T.DataType]] = {
-    Kind.JSONB: ("cast_text_to_jsonb", T.StringType()),
-    Kind.UNCONSTRAINED: ("cast_text_to_unconstrained", T.StringType()),
-    Kind.TIME: ("cast_text_to_time", spark_type(TIME)),
-    Kind.INTERVAL: ("cast_text_to_interval", spark_type(INTERVAL)),
+_READERS: dict[Kind, tuple[str, ScalarType]] = {
+    Kind.JSONB: ("cast_text_to_jsonb", TEXT),
+    Kind.UNCONSTRAINED: ("cast_text_to_unconstrained", TEXT),
+    Kind.TIME: ("cast_text_to_time", TIME),
+    Kind.INTERVAL: ("cast_text_to_interval", INTERVAL),
 }
 
 
@@ -59,4 +57,4 @@ def _reader(kind: Kind) -> tuple[Callable[[str | None], tuple[Any, str | None]],
         except failure as error:
             return None, str(error)
 
-    return total, type_
+    return total, spark_type(type_)

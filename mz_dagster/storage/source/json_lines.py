@@ -12,31 +12,18 @@ Lines are read in Python (`json_record`): Spark's parser reads numbers through a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING
 
-from pyspark import cloudpickle
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql import types as T
-
-from mz_dagster.functions import pure
 from mz_dagster.scalars.types import Column, Kind
+from mz_dagster.storage.late_pyspark import functions as F
+from mz_dagster.storage.late_pyspark import types as T
 from mz_dagster.storage.source import json_record
 from mz_dagster.storage.source.cells import PLACE, cell
 from mz_dagster.storage.source.faults import BAD_BYTES
 
-for _module in (pure, json_record):
-    cloudpickle.register_pickle_by_value(_module)  # type: ignore[no-untyped-call]
-
-_RECORD = T.StructType(
-    [
-        T.StructField("mz_malformed", T.StringType()),
-        T.StructField("mz_value_malformed", T.StringType()),
-        T.StructField("mz_null_key", T.BooleanType()),
-        T.StructField("mz_deleted", T.BooleanType()),
-        T.StructField("mz_cells", T.ArrayType(T.StringType())),
-        T.StructField("mz_cell_faults", T.ArrayType(T.StringType())),
-    ]
-)
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 def cells_of_json(lines: DataFrame, columns: Sequence[Column], key: Sequence[str] | None) -> DataFrame:
@@ -46,12 +33,26 @@ def cells_of_json(lines: DataFrame, columns: Sequence[Column], key: Sequence[str
     reader = json_record.reader(names, keep_json, key)
     kept = lines.where(F.col("mz_bad_bytes") | (F.btrim("mz_line", F.lit(" \t\r")) != ""))
     # Told apart from bad bytes in Spark: a worker is sent the text alone.
-    read = kept.withColumn("mz_record", F.udf(reader, _RECORD, useArrow=True)("mz_line"))
+    read = kept.withColumn("mz_record", F.udf(reader, _record(), useArrow=True)("mz_line"))
     record = F.col("mz_record")
     return read.select(
         *PLACE,
         F.when(F.col("mz_bad_bytes"), F.lit(BAD_BYTES)).otherwise(record["mz_malformed"]).alias("mz_malformed"),
-        *(record[name].alias(name) for name in _RECORD.names[1:4]),
+        *(record[name].alias(name) for name in _record().names[1:4]),
         *(F.get(record["mz_cells"], F.lit(i)).alias(cell(i)) for i in range(len(columns))),
         record["mz_cell_faults"].alias("mz_cell_faults"),
+    )
+
+
+@cache
+def _record() -> T.StructType:
+    return T.StructType(
+        [
+            T.StructField("mz_malformed", T.StringType()),
+            T.StructField("mz_value_malformed", T.StringType()),
+            T.StructField("mz_null_key", T.BooleanType()),
+            T.StructField("mz_deleted", T.BooleanType()),
+            T.StructField("mz_cells", T.ArrayType(T.StringType())),
+            T.StructField("mz_cell_faults", T.ArrayType(T.StringType())),
+        ]
     )

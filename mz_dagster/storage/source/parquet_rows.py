@@ -10,16 +10,18 @@ from collections.abc import Sequence
 from functools import reduce
 from operator import and_
 from pathlib import Path
-
-from pyspark.sql import Column as SparkColumn
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING
 
 from mz_dagster.catalog import Binding
 from mz_dagster.scalars.types import Kind, ScalarType
+from mz_dagster.storage.late_pyspark import functions as F
 from mz_dagster.storage.source.cells import PLACE, cell, is_text, relative_path, spark_path, with_tick
 from mz_dagster.storage.source.faults import BAD_BYTES, MOMENTS
 from mz_dagster.storage.spark.schema import spark_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame, SparkSession
 
 _RANGED = {Kind.INT2, Kind.INT4, Kind.INT8, Kind.NUMERIC}
 

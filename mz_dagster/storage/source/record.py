@@ -19,14 +19,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 from itertools import groupby
-
-from pyspark.sql import Column as SparkColumn
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql import types as T
+from typing import TYPE_CHECKING
 
 from mz_dagster.catalog import Binding, in_shard, shard_names
 from mz_dagster.scalars.types import Column
+from mz_dagster.storage.late_pyspark import functions as F
+from mz_dagster.storage.late_pyspark import types as T
 from mz_dagster.storage.source.cells import PLACE, cell
 from mz_dagster.storage.source.csv_header import read_header
 from mz_dagster.storage.source.csv_lines import cells_of_fields
@@ -39,6 +37,10 @@ from mz_dagster.storage.source.parquet_schema import TEXTUAL, read_schema
 from mz_dagster.storage.source.text_lines import read_lines
 from mz_dagster.storage.spark.schema import spark_type
 
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame, SparkSession
+
 
 def read_records(spark: SparkSession, source: Described, bindings: Sequence[Binding]) -> DataFrame:
     """Returns the record frame of the bindings' files; lazy, but for the headers and schemas of the files."""
@@ -46,7 +48,7 @@ def read_records(spark: SparkSession, source: Described, bindings: Sequence[Bind
     frames = [_records(cells, source) for cells in _cells(spark, source, bindings)]
     if not frames:
         return spark.createDataFrame([], record_schema(source.columns))
-    return reduce(DataFrame.unionByName, frames)
+    return reduce(lambda whole, one: whole.unionByName(one), frames)
 
 
 def record_schema(columns: Sequence[Column]) -> T.StructType:

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-
-from pyspark.sql import DataFrame, SparkSession, Window
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING
 
 from mz_dagster.catalog import Binding
+from mz_dagster.storage.late_pyspark import Window
+from mz_dagster.storage.late_pyspark import functions as F
 from mz_dagster.storage.source.cells import is_text, relative_path, spark_path, with_tick
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 
 def read_lines(spark: SparkSession, folder: Path, paths: Sequence[str], bindings: Sequence[Binding]) -> DataFrame:

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as sf
-
 from mz_dagster.scalars.types import Kind, ScalarType
+from mz_dagster.storage.late_pyspark import functions as sf
 from mz_dagster.storage.spark.schema import spark_type
 
 if TYPE_CHECKING:

@@ -19,11 +19,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as sf
-
 from mz_dagster.compute.spark.expressions.emitted import Invocation, Outcome, decimal, failing, strict, try_cast
 from mz_dagster.compute.spark.expressions.numeric import rounded
 from mz_dagster.functions.errors import NEGATIVE_MULTIPLICITY, NUMERIC_OVERFLOW
+from mz_dagster.storage.late_pyspark import functions as sf
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as sf
-
 from mz_dagster.compute.algebra.frame import spark_type
 from mz_dagster.compute.spark.expressions.emitted import (
     Invocation,
@@ -25,19 +23,20 @@ from mz_dagster.compute.spark.expressions.emitted import (
 from mz_dagster.functions.errors import DATE_OUT_OF_RANGE, DIVISION_BY_ZERO, out_of_range
 from mz_dagster.functions.pure.calendar import FIRST_DAY, LAST_DAY
 from mz_dagster.scalars.types import Kind
+from mz_dagster.storage.late_pyspark import functions as sf
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
 OVERFLOW = "22003 value out of range: overflow"
 UNDERFLOW = "22003 value out of range: underflow"
-_TRY = {"add": sf.try_add, "subtract": sf.try_subtract, "multiply": sf.try_multiply}
+_TRIED = ("add", "subtract", "multiply")
 
 
-@strict(*(f"{name}_{kind}" for name in _TRY for kind in ("int2", "int4", "int8")))
+@strict(*(f"{name}_{kind}" for name in _TRIED for kind in ("int2", "int4", "int8")))
 def _integer(invocation: Invocation) -> Outcome:
     left, right = invocation.values
-    value = _TRY[invocation.function.partition("_")[0]](left, right)
+    value: Column = getattr(sf, f"try_{invocation.function.partition('_')[0]}")(left, right)
     return failing(value, [left, right], out_of_range(invocation.type.kind))
 
 

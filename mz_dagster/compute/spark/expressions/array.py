@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as sf
-
 from mz_dagster.budget import budget
 from mz_dagster.compute.algebra.frame import spark_type
 from mz_dagster.compute.spark.expressions.comparison import compare
@@ -23,6 +21,7 @@ from mz_dagster.functions.output import output_of
 from mz_dagster.functions.plain import to_plain
 from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar
 from mz_dagster.scalars.types import BOOL, Kind, ScalarType
+from mz_dagster.storage.late_pyspark import functions as sf
 from mz_dagster.storage.spark.floats import each_field, represented, restored
 
 if TYPE_CHECKING:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 
-from pyspark.sql import functions as sf
-
 from mz_dagster.compute.algebra.frame import spark_type
 from mz_dagster.compute.spark.expressions.emitted import Invocation, Outcome, strict
+from mz_dagster.storage.late_pyspark import functions as sf
 
 _SHORT = ("int2", "int4", "int8")
 

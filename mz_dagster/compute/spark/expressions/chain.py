@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as sf
-
 from mz_dagster.compute.algebra.frame import spark_type
 from mz_dagster.compute.spark.expressions.emitted import STRICT, Emitted, Invocation
 from mz_dagster.scalars.scalar import Call, Scalar
+from mz_dagster.storage.late_pyspark import functions as sf
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -10,10 +10,9 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as sf
-
 from mz_dagster.compute.spark.expressions.emitted import Invocation, Outcome, all_present, decimal, strict, try_cast
 from mz_dagster.scalars.scalar import Literal, Scalar
+from mz_dagster.storage.late_pyspark import functions as sf
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pyspark.sql import functions as sf
-
 from mz_dagster.compute.spark.expressions.emitted import Invocation, Outcome, strict
+from mz_dagster.storage.late_pyspark import functions as sf
 
 
 @strict("elements_array")

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from operator import and_
 from typing import TYPE_CHECKING, Protocol
 
-from pyspark.sql import functions as sf
-
 from mz_dagster.compute.spark.balanced import balanced
 from mz_dagster.scalars.scalar import Scalar
 from mz_dagster.scalars.types import ScalarType
+from mz_dagster.storage.late_pyspark import functions as sf
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

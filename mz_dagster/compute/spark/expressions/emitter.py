@@ -23,8 +23,6 @@ from decimal import Decimal
 from itertools import accumulate
 from typing import TYPE_CHECKING, assert_never
 
-from pyspark.sql import functions as sf
-
 from mz_dagster.compute.algebra.frame import spark_type
 from mz_dagster.compute.spark.balanced import Branches, balanced
 from mz_dagster.compute.spark.expressions.chain import chain_of, folded
@@ -47,6 +45,7 @@ from mz_dagster.plan.representations import REPRESENTATIONS
 from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery, children
 from mz_dagster.scalars.types import Kind, ScalarType
 from mz_dagster.scalars.values import to_stored
+from mz_dagster.storage.late_pyspark import functions as sf
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

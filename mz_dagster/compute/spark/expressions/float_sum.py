@@ -17,12 +17,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as sf
-
 from mz_dagster.compute.spark.expressions.arithmetic import OVERFLOW
 from mz_dagster.compute.spark.expressions.emitted import Invocation, Outcome, call, number, strict, try_cast
 from mz_dagster.errors import InternalError
 from mz_dagster.scalars.scalar import Literal
+from mz_dagster.storage.late_pyspark import functions as sf
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as sf
-
 from mz_dagster.compute.algebra.frame import spark_type
 from mz_dagster.compute.spark.expressions.comparison import compare
 from mz_dagster.compute.spark.expressions.emitted import Invocation, Outcome, call, failing, number, strict, try_cast
@@ -21,6 +19,7 @@ from mz_dagster.functions.tables.moments import TIME_FIELDS
 from mz_dagster.scalars.scalar import Literal, Scalar
 from mz_dagster.scalars.types import INTERVAL, Kind
 from mz_dagster.scalars.values import Interval
+from mz_dagster.storage.late_pyspark import functions as sf
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

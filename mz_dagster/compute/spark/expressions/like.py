@@ -13,13 +13,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as sf
-
 from mz_dagster.compute.spark.expressions.emitted import Invocation, Outcome, all_present, call, strict
 from mz_dagster.compute.spark.expressions.text import lower
 from mz_dagster.functions.pure.characters import lower as lower_text
 from mz_dagster.functions.pure.likeness import ENDS_WITH_ESCAPE, INVALID_ESCAPE, Token, like_escape, tokens
 from mz_dagster.scalars.scalar import Call, Literal, Scalar
+from mz_dagster.storage.late_pyspark import functions as sf
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

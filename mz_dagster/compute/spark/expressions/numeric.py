@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as sf
-
 from mz_dagster.compute.algebra.frame import spark_type
 from mz_dagster.compute.spark.expressions.emitted import (
     Invocation,
@@ -24,6 +22,7 @@ from mz_dagster.compute.spark.expressions.emitted import (
 from mz_dagster.functions.errors import DIVISION_BY_ZERO, NUMERIC_OVERFLOW, NUMERIC_UNDERFLOW, out_of_range
 from mz_dagster.functions.pure.numerics import LEAST_DIGITS
 from mz_dagster.scalars.scalar import Literal
+from mz_dagster.storage.late_pyspark import functions as sf
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -10,21 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyspark import cloudpickle
-from pyspark.sql import functions as sf
-from pyspark.sql import types
-
 from mz_dagster.compute.spark.expressions.emitted import STRICT, Invocation, Outcome, all_present
 from mz_dagster.functions import FUNCTIONS, pure
 from mz_dagster.scalars.scalar import Call
 from mz_dagster.scalars.types import Kind, ScalarType, array_of
+from mz_dagster.storage.late_pyspark import functions as sf
+from mz_dagster.storage.late_pyspark import types
 from mz_dagster.storage.spark.floats import each_field
 from mz_dagster.storage.spark.schema import spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
-
-cloudpickle.register_pickle_by_value(pure)  # type: ignore[no-untyped-call]
 
 
 def in_python(invocation: Invocation) -> Outcome:

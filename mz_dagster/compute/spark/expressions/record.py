@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pyspark.sql import functions as sf
-
 from mz_dagster.compute.algebra.frame import spark_type
 from mz_dagster.compute.spark.expressions.emitted import Emitted, Invocation, Outcome, leftmost, lenient, strict
 from mz_dagster.compute.spark.expressions.emitter import emit
 from mz_dagster.functions.output import output_of
 from mz_dagster.scalars.scalar import ColumnRef, Literal
+from mz_dagster.storage.late_pyspark import functions as sf
 
 
 @lenient("record")

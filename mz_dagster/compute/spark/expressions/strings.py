@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as sf
-
 from mz_dagster.compute.spark.expressions.emitted import Invocation, Outcome, strict
 from mz_dagster.scalars.types import Kind
+from mz_dagster.storage.late_pyspark import functions as sf
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

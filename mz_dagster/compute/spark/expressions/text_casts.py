@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as sf
-
 from mz_dagster.compute.algebra.frame import spark_type
 from mz_dagster.compute.spark.expressions.emitted import Invocation, Outcome, call, strict, try_cast
 from mz_dagster.compute.spark.expressions.text import lower
@@ -20,6 +18,7 @@ from mz_dagster.functions.literals import (
     SPACE,
     TRUE_WORDS,
 )
+from mz_dagster.storage.late_pyspark import functions as sf
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -12,13 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as sf
-
 from mz_dagster.compute.algebra.frame import DIFF
 from mz_dagster.compute.spark.tournament.versions import Shape, sign
 from mz_dagster.errors import InternalError
 from mz_dagster.plan.physical import Extremes
 from mz_dagster.plan.relation import AggregateFunction
+from mz_dagster.storage.late_pyspark import functions as sf
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

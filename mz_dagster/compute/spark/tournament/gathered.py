@@ -12,9 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
-from pyspark.sql import functions as sf
-
 from mz_dagster.compute.algebra.frame import DIFF, ERROR, spark_type
 from mz_dagster.compute.spark.tournament.extremes import grouped_with_bystanders
 from mz_dagster.compute.spark.tournament.top_rows import ordered
@@ -23,6 +20,8 @@ from mz_dagster.errors import InternalError
 from mz_dagster.plan.physical import Gathered
 from mz_dagster.plan.relation import Aggregate, AggregateFunction, ColumnOrder
 from mz_dagster.scalars.types import Kind, ScalarType
+from mz_dagster.storage.late_pyspark import Window
+from mz_dagster.storage.late_pyspark import functions as sf
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -28,7 +28,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import functions as sf
 
 from mz_dagster.compute.algebra.frame import DIFF, ERROR, TIME
 from mz_dagster.compute.lookups.lookup_keys import key_schema
@@ -53,6 +52,7 @@ from mz_dagster.compute.spark.tournament.versions import (
 from mz_dagster.plan.physical import Staged, TopRows
 from mz_dagster.scalars.types import INT4, INT8
 from mz_dagster.scalars.types import Column as Named
+from mz_dagster.storage.late_pyspark import functions as sf
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

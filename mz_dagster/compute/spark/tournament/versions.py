@@ -28,13 +28,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
-from pyspark.sql import functions as sf
-
 from mz_dagster.compute.algebra.frame import DIFF, ERROR, META, TIME, positional, without_error_data
 from mz_dagster.compute.algebra.times import PRIOR
 from mz_dagster.functions.errors import NEGATIVE_MULTIPLICITY
 from mz_dagster.scalars.types import RelationType, ScalarType
+from mz_dagster.storage.late_pyspark import Window
+from mz_dagster.storage.late_pyspark import functions as sf
 from mz_dagster.storage.spark.floats import FLOATS, flags_type, minus_zeros, unsigned, with_minus_zeros
 
 if TYPE_CHECKING:

@@ -15,15 +15,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
-from pyspark.sql import Window
-from pyspark.sql import functions as sf
-
 from mz_dagster.compute.algebra.frame import DIFF, ERROR, TIME
 from mz_dagster.compute.algebra.times import PRIOR
 from mz_dagster.compute.spark.tournament.extremes import extreme
 from mz_dagster.compute.spark.tournament.top_rows import ordered
 from mz_dagster.compute.spark.tournament.versions import Shape
 from mz_dagster.plan.physical import Extremes, TopRows
+from mz_dagster.storage.late_pyspark import Window
+from mz_dagster.storage.late_pyspark import functions as sf
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, WindowSpec

@@ -29,9 +29,6 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as sf
-from pyspark.sql.types import ArrayType, StringType
-
 from mz_dagster.compute.algebra.frame import spark_type
 from mz_dagster.compute.spark.expressions import emit, literal
 from mz_dagster.compute.spark.tournament.versions import Shape
@@ -42,6 +39,8 @@ from mz_dagster.plan.relation import ColumnOrder, FrameBound, FrameExclusion, Fr
 from mz_dagster.scalars.scalar import Call, ColumnRef, Literal
 from mz_dagster.scalars.types import FLOAT8, INT8, TIMESTAMP, Kind
 from mz_dagster.scalars.values import Interval
+from mz_dagster.storage.late_pyspark import functions as sf
+from mz_dagster.storage.late_pyspark import types
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -395,7 +394,7 @@ def _exact_sums(made: Column, i: int) -> Column:
     def parts(struct: str, name: str) -> Column:
         return sf.transform(made, lambda one: one.getField(struct).getField(f"mz_{name}_{i}"))
 
-    in_python = sf.udf(exact_sums_of_frames, ArrayType(StringType()), useArrow=True)
+    in_python = sf.udf(exact_sums_of_frames, types.ArrayType(types.StringType()), useArrow=True)
     return in_python(parts("row", "value"), parts("row", "factor"), parts("made", "frame"))
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as sf
-
 from mz_dagster.compute.algebra.frame import spark_type
 from mz_dagster.compute.spark.expressions import Emitter
 from mz_dagster.compute.spark.tournament.versions import Shape
@@ -18,6 +16,7 @@ from mz_dagster.functions.errors import NUMERIC_OVERFLOW, out_of_range
 from mz_dagster.plan.relation import WindowFunction
 from mz_dagster.scalars.scalar import Call, ColumnRef
 from mz_dagster.scalars.types import Kind, ScalarType, high_part_type, numeric
+from mz_dagster.storage.late_pyspark import functions as sf
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -24,9 +24,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
-from pyspark.sql import functions as sf
-
 from mz_dagster.compute.algebra.frame import DIFF, ERROR, spark_type
 from mz_dagster.compute.spark.tournament.gathered import joined
 from mz_dagster.compute.spark.tournament.top_rows import ordered
@@ -47,6 +44,8 @@ from mz_dagster.errors import InternalError
 from mz_dagster.functions.errors import NTH_VALUE_NOT_POSITIVE, NTILE_NOT_POSITIVE
 from mz_dagster.plan.physical import Windowed
 from mz_dagster.plan.relation import FrameExclusion, FrameUnit, WindowFrame, WindowFunction
+from mz_dagster.storage.late_pyspark import Window
+from mz_dagster.storage.late_pyspark import functions as sf
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -54,7 +53,6 @@ if TYPE_CHECKING:
 
 _COPY = "mz_copy"
 _NTILE = "mz_ntile"
-_EXTREMES = {"min": sf.min, "max": sf.max, "bit_and": sf.bit_and, "bit_or": sf.bit_or, "bit_xor": sf.bit_xor}
 _PLACED = ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile")
 
 
@@ -203,7 +201,7 @@ class _Windows:
                 sums = [(f"mz_sum_{name}_{i}", over(sf.sum(f"mz_{name}_{i}"))) for name in sum_types(self.shape, one)]
                 return [(f"mz_sum_count_{i}", over(sf.count(f"mz_count_{i}"))), *sums]
             case "min" | "max" | "bit_and" | "bit_or" | "bit_xor":
-                return [(f"mz_result_{i}", over(_EXTREMES[one.name](f"mz_value_{i}")))]
+                return [(f"mz_result_{i}", over(getattr(sf, one.name)(f"mz_value_{i}")))]
             case "first_value" | "last_value":
                 # Of structs that begin with the place.
                 extreme = sf.min if one.name == "first_value" else sf.max
