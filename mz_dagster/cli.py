@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import atexit
 import gc
+import json
 import logging
 import os
 import shlex
@@ -110,6 +111,22 @@ def _parser() -> argparse.ArgumentParser:
     init.add_argument("folder", type=Path, nargs="?", default=Path(), help="where (default: here); made if missing")
     init.add_argument("--name", help="the project's name (default: the folder's)")
     init.set_defaults(command=_init)
+
+    importing = commands.add_parser("import", help="translate another engine's queries, or dbt's models, into assets/")
+    importing.add_argument("path", type=Path, help="a file or folder of .sql, or dbt's manifest.json")
+    importing.add_argument(
+        "--dialect",
+        metavar="NAME",
+        help="what they are written in: spark, duckdb, ... (default: what dbt's manifest says)",
+    )
+    importing.add_argument(
+        "--check", action="store_true", help="run both on the project's data and compare (Spark, DuckDB)"
+    )
+    importing.add_argument("--dry-run", action="store_true", help="write nothing")
+    importing.add_argument(
+        "--format", choices=["table", "json"], default="table", help="of the report (default: table)"
+    )
+    importing.set_defaults(command=_import)
 
     run = commands.add_parser("run", help="drive the project in this process, by its sensors and runs or continuously")
     run.add_argument("--ticks", type=_positive, default=1, metavar="N", help="how many ticks to run (default: 1)")
@@ -247,6 +264,29 @@ def _init(options: argparse.Namespace) -> int:
     print("    mz-dagster run    # one tick: the files in landing/ become readable")
     print("    mz-dagster dev    # Dagster's UI and daemon, tick after tick; dagster dev and dg dev work, too")
     return 0
+
+
+def _import(options: argparse.Namespace) -> int:
+    from mz_dagster.operations.importing import compared, notes, propose, read_models, report, summary, write
+    from mz_dagster.sql.translation import SourceDialect
+
+    project, models = _project(options), read_models(options.path)
+    name = options.dialect or models.dialect
+    if name is None:
+        raise ProgrammingError("--dialect is missing", hint="Say what the queries are written in: --dialect spark.")
+    dialect = SourceDialect.named(name)
+    proposal = propose(project, models, dialect)
+    if options.check:
+        proposal = compared(project, proposal, dialect)
+    if not options.dry_run:
+        write(proposal)
+    if options.format == "json":
+        print(json.dumps(report(proposal), indent=2, ensure_ascii=False))
+    else:
+        _print_table(*summary(proposal))
+        for line in notes(proposal):
+            print(f"\n{line}")
+    return 0 if proposal.is_whole else 1
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -134,13 +134,17 @@ class ProjectFiles:
     faults: tuple[Fault, ...] = ()
 
 
-def load_project(project: Project) -> ProjectFiles:
+def load_project(project: Project, proposed: Mapping[Path, str] | None = None) -> ProjectFiles:
     """Returns everything that the project's files define, and what is wrong with some of it.
 
     Wrong is what cannot be read, does not parse or bind, shares its name with another, is part of a cycle, or has a
     comment with an annotation that is not valid or on what does not exist; and what reads any of that.
+
+    Args:
+        project: The project.
+        proposed: The texts of files that are not there yet, by their paths, which are taken as if they were.
     """
-    return _Loader(project).load()
+    return _Loader(project).load(proposed or {})
 
 
 def load_objects(project: Project) -> tuple[ProjectObject, ...]:
@@ -193,9 +197,11 @@ class _Loader:
         self._faults: dict[str, Fault] = {}
         self._nameless: list[Fault] = []
 
-    def load(self) -> ProjectFiles:
+    def load(self, proposed: Mapping[Path, str]) -> ProjectFiles:
         for path in sorted(self._project.assets.rglob("*.sql")):
             self._read(path)
+        for path, text in sorted(proposed.items()):
+            self._take(path, text)
         for one in self._comments:
             if (name := one.statement.name.last) not in self._found:
                 error = BadProjectFile(
@@ -222,6 +228,10 @@ class _Loader:
             bad = BadProjectFile(f'cannot read "{path}": {error}', hint="Make it a readable UTF-8 file.")
             self._note(Fault(None, bad, path, 1, hides=True))
             return
+        self._take(path, text)
+
+    def _take(self, path: Path, text: str) -> None:
+        """Takes the definitions in the text of a file."""
         for statement in self._statements(path, text):
             if isinstance(statement, Comment):
                 self._comments.append(_Found(statement, path, text))

@@ -10,8 +10,9 @@ In the order of import:
 - `manifest`, `backup`: a consistent copy of a project while everything runs, and a project, or a lost catalog, from it;
 - `recovery`: data files put back from a backup;
 - `rereading`: a source whose contents are damaged, read again from its files;
+- `importing`: queries of other engines and dbt's models, as files of the project;
 - `doctor`: every invariant of a project checked, each break explained, and repaired if that is safe.
 
-It runs no statement and makes no step: what it needs of a project's meaning it asks of `adapter`, and nothing below
+It makes no step: what it needs of a project's meaning it asks of `adapter`, and nothing below
 knows of it.
 """
