@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 
 from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.errors import Error, InternalError, ProgrammingError
+from mz_dagster.leaving import leave
 from mz_dagster.version import __version__
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except Terminated:
         print("terminated; what was acknowledged is durable", file=sys.stderr)
-        return 128 + signal.SIGTERM
+        return leave(128 + signal.SIGTERM)
     except Exception as error:
         # Not by a boundary around the command: a pipe that broke ends it in peace.
         from mz_dagster.storage.foreign import as_error
@@ -74,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         print("interrupted; what was acknowledged is durable", file=sys.stderr)
-        return 128 + signal.SIGINT
+        return leave(128 + signal.SIGINT)
 
 
 class Terminated(KeyboardInterrupt):

@@ -54,6 +54,8 @@ Tell = Callable[[str], None]
 
 #: How often to look for arrivals, and how long after a poll at the earliest to follow such a sign, in seconds.
 _LOOK_S, _FOLLOW_S = 0.05, 0.2
+#: How often to look whether whoever leads the timeline is gone.
+_TAKE_OVER_S = 0.1
 
 
 @dataclass(slots=True)
@@ -97,8 +99,7 @@ class Continuous:
         while not self._is_over(until):
             with self.engine.lead(self.timeline) as lead:
                 if isinstance(lead, Led):
-                    self._tell_waiting(lead)
-                    self.stop.wait(self.interval_s)
+                    self._wait_for(lead, until)
                     continue
                 self._tell_once("lead", "")
                 try:
@@ -106,12 +107,18 @@ class Continuous:
                 except StepLost as lost:  # whoever interfered leads now, or nobody does
                     self.tell(str(lost))
 
-    def _tell_waiting(self, lead: Led) -> None:
-        """Tells once for each leader whom it waits for, and for how long."""
+    def _wait_for(self, lead: Led, until: float | None) -> None:
+        """Waits until nobody leads, or somebody else; tells once for each whom it waits for, and for how long."""
         if self._told.get("lead") != lead.holder:
             ending = lead.ending(self.engine.clock.now_ms())
             self.tell(f'{lead.holder} leads timeline "{self.timeline}"; waiting for it: {ending}')
             self._told["lead"] = lead.holder
+        lease_ms = self.engine.project.lease_ms
+        while not self._is_over(until):
+            self.stop.wait(_TAKE_OVER_S)
+            now = self.engine.catalog.leader(self.timeline, lease_ms)
+            if now is None or now.holder != lead.holder:
+                return
 
     def _leading(self, lead: Leadership, until: float | None) -> Iterator[Event]:
         yield from self._record(None)

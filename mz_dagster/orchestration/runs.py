@@ -17,6 +17,9 @@ from mz_dagster.catalog import Led
 TIMELINE_TAG = "mz/timeline"
 TICK_TAG = "mz/tick"
 
+#: The tag of a run whose worker was killed, so that what it computed had no say in its end.
+KILLED_TAG = "mz/killed"
+
 #: States of a run that may still write.
 LIVE = [
     dg.DagsterRunStatus.QUEUED,
@@ -105,13 +108,17 @@ def live_run(
 
 
 def tried(instance: dg.DagsterInstance, timeline: str, key: str) -> Tried | None:
-    """Returns how often runs to the tick with that partition key have ended, or None if none has."""
+    """Returns how often runs to the tick with that partition key have ended, or None if none has.
+
+    After a first one that was killed the next may begin at once; if that is killed, too, the tick itself may be why.
+    """
     asked = dg.RunsFilter(tags={TIMELINE_TAG: timeline, TICK_TAG: key})
     records = instance.get_run_records(asked, limit=_TRIES)
     if not records:
         return None
     ended = max(record.end_time or record.update_timestamp.timestamp() for record in records)
-    return Tried(len(records), ended + wait_s(len(records)))
+    was_killed = len(records) == 1 and KILLED_TAG in records[0].dagster_run.tags
+    return Tried(len(records), ended + (0.0 if was_killed else wait_s(len(records))))
 
 
 def _assets_of(run: dg.DagsterRun, repository: dg.RepositoryDefinition | None) -> AbstractSet[dg.AssetKey]:

@@ -37,6 +37,7 @@ from dagster._utils import get_run_crash_explanation
 
 from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.errors import OperationalError
+from mz_dagster.orchestration.runs import KILLED_TAG
 from mz_dagster.orchestration.warm_process import WORKER_TAG
 from mz_dagster.process import ProcessIdentity
 
@@ -160,6 +161,8 @@ class WarmRunLauncher(RunLauncher[DagsterInstance], ConfigurableClass):
         if run.status == DagsterRunStatus.CANCELING:
             self._instance.report_run_canceled(run)
         else:
+            if status is None or status < 0:
+                self._instance.add_run_tags(run_id, {KILLED_TAG: "true"})  # first, so that none sees it over without
             self._instance.report_run_failed(run)
 
 

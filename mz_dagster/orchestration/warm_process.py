@@ -37,6 +37,7 @@ from dagster._cli.api import execute_run_command
 from dagster._grpc.types import ExecuteRunArgs
 
 from mz_dagster.clock import SYSTEM_CLOCK
+from mz_dagster.leaving import leave
 from mz_dagster.process import ProcessIdentity
 
 #: The tag of a run that names its worker: host, process, and when that started.
@@ -153,7 +154,10 @@ def _work(arguments: str) -> NoReturn:
         instance.add_run_tags(args.run_id, {WORKER_TAG: json.dumps(worker)})
     execute = execute_run_command.callback
     assert execute is not None
-    execute(arguments, None)
+    try:
+        execute(arguments, None)
+    finally:
+        leave(0)  # an interrupted run has said so in Dagster's record
     sys.exit(0)
 
 

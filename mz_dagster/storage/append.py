@@ -32,6 +32,7 @@ from mz_dagster.catalog import (
     Seal,
     Sealed,
     Takeover,
+    UnknownWriter,
     UpperMismatch,
     WriterId,
 )
@@ -52,7 +53,7 @@ LEASE_MS = 60_000
 class BatchWriter:
     """Is a writer, registered once it has to reserve anything; its lease is renewed for the length of a block.
 
-    May be used by several threads.
+    May be used by several threads. One that comes late, after the block, is refused and writes nothing.
 
     Args:
         catalog: The catalog.
@@ -66,12 +67,15 @@ class BatchWriter:
         self._ttl_ms = ttl_ms
         self._registering = threading.Lock()
         self._registered: WriterId | None = None
+        self._is_retired = False
         self._renewed = ExitStack()
 
     @property
     def id(self) -> WriterId:
         """The writer's id; it is registered when it is first asked for."""
         with self._registering:
+            if self._is_retired:
+                raise UnknownWriter("the writer is retired", hint="Nobody waits for what it writes.")
             if self._registered is None:
                 id = self._registered = self._catalog.register_writer(self._holder, self._ttl_ms)
                 renewal = Renewal(lambda: self._catalog.renew_writer(id, self._ttl_ms), every_ms=self._ttl_ms // 3)
@@ -84,6 +88,8 @@ class BatchWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        with self._registering:
+            self._is_retired = True
         self._renewed.__exit__(kind, error, trace)
         if self._registered is None:
             return

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from mz_dagster.adapter import Connection
-from mz_dagster.catalog import Led
-from mz_dagster.compute import Outcome, Stepper
+from mz_dagster.catalog import Catalog, CollectionRow, Led, Seal
+from mz_dagster.compute import CollectionStep, Outcome, Stepper
+from mz_dagster.compute.step.common_time import CommonTime
 from mz_dagster.compute.step.graph import Node
+from mz_dagster.compute.step.run import StepRun
+from mz_dagster.formalism import GlobalId
 
 TIMELINE = "default"
 
@@ -89,3 +93,46 @@ def test_a_heavy_view_holds_back_no_seal_and_all_stay_readable_at_one_time(
     engine.catalog.allow_compaction(TIMELINE, retention_ms=0)
     assert engine.catalog.collection(rows["lighter"]).since.only == tick
     assert sparkless.execute("SELECT a FROM behind").fetchall() == [(2,), (3,)]
+
+
+def test_what_finishes_while_others_are_held_is_not_sealed_unheld(
+    sparkless: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = sparkless.engine
+    sparkless.execute("CREATE TABLE t (a integer)")
+    for name in ("light", "heavy", "heaviest"):
+        sparkless.execute(f"CREATE MATERIALIZED VIEW {name} AS SELECT a FROM t WHERE a > 0")
+    sparkless.execute("INSERT INTO t VALUES (1)")
+    sparkless.execute("SELECT * FROM light, heavy, heaviest")
+    sparkless.execute("INSERT INTO t VALUES (2)")
+    heavy, heaviest = Heavy(monkeypatch, "heavy"), Heavy(monkeypatch, "heaviest")
+    runs: list[StepRun] = []
+    held: set[GlobalId] = set()
+    sealed: list[set[GlobalId]] = []
+    unsealed, hold, seal = StepRun.unsealed, CommonTime.hold, Catalog.seal
+
+    def unsealed_of(run: StepRun) -> list[CollectionStep]:
+        runs.append(run)
+        return unsealed(run)
+
+    def holding(common: CommonTime, rows: Iterable[CollectionRow], time: int) -> None:
+        rows = list(rows)
+        held.update(row.id for row in rows)
+        hold(common, rows, time)
+        heavy.go_on.set()
+        while "heavy" not in {one.name for one in runs[0].done.values()}:
+            threading.Event().wait(0.01)
+
+    def sealing(catalog: Catalog, seals: Sequence[Seal], **rest: Any) -> Any:
+        sealed.append({one.collection for one in seals} - held)
+        heaviest.go_on.set()
+        return seal(catalog, seals, **rest)
+
+    monkeypatch.setattr(StepRun, "unsealed", unsealed_of)
+    monkeypatch.setattr(CommonTime, "hold", holding)
+    monkeypatch.setattr(Catalog, "seal", sealing)
+    stepper = Stepper(engine.catalog, engine.spark.open, holder="test", local=engine.shards, seal_after_s=0.0)
+    stepper.run(engine.graph(TIMELINE), engine.catalog.read_ts(TIMELINE))
+    assert sealed[0] == set()
+    assert engine.collection_of("light") in held
+    assert sparkless.execute("SELECT a FROM heavy").fetchall() == [(1,), (2,)]

@@ -32,7 +32,7 @@ LAYERS = (
     "cli",
 )
 #: Top-level modules below all layers.
-GROUND = {"budget", "errors", "clock", "disk", "fail_point", "finalizers", "liveness", "process", "version"}
+GROUND = {"budget", "errors", "clock", "disk", "fail_point", "finalizers", "leaving", "liveness", "process", "version"}
 
 #: Each foreign package enters by these doors only.
 DOORS = {

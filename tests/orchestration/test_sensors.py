@@ -60,6 +60,17 @@ def test_a_tick_whose_runs_keep_failing_is_asked_for_after_growing_waits_and_a_n
     assert asked(look()) == ([partition_key(1000), partition_key(2000)], None)
 
 
+def test_a_tick_whose_first_run_was_killed_is_asked_for_again_at_once(
+    mint: Mint, defs: dg.Definitions, instance: dg.DagsterInstance, look: Callable[..., Any]
+) -> None:
+    mint(1000)
+    tags = {**look().run_requests[0].tags, runs.KILLED_TAG: "true"}
+    failed_run(instance, defs, tags)
+    assert asked(look()) == ([partition_key(1000)], None)
+    failed_run(instance, defs, tags)
+    assert not look().run_requests, "it may be the tick that kills them"
+
+
 def test_waits_grow_to_a_quarter_of_an_hour() -> None:
     assert [runs.wait_s(tries) for tries in range(1, 10)] == [8, 16, 32, 64, 128, 256, 512, 900, 900]
 

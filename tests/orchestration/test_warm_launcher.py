@@ -15,6 +15,7 @@ from dagster._core.definitions.reconstruct import ReconstructableRepository
 from dagster._core.launcher import LaunchRunContext, WorkerStatus
 
 from mz_dagster.errors import OperationalError
+from mz_dagster.orchestration.runs import KILLED_TAG
 from mz_dagster.orchestration.warm_launcher import WarmRunLauncher
 from mz_dagster.orchestration.warm_process import WORKER_TAG
 from mz_dagster.process import ProcessIdentity
@@ -172,6 +173,7 @@ def test_a_killed_worker_is_noticed_at_once(launched: Launched) -> None:
     os.kill(launched.told(run_id)["pid"], signal.SIGKILL)
     launched.ends(run_id, dg.DagsterRunStatus.FAILURE, seconds=10)
     assert "SIGKILL" in launched.said(run_id)()
+    assert KILLED_TAG in launched.run(run_id).tags
     launched.go_on()
 
 

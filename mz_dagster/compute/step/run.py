@@ -5,19 +5,27 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from threading import Lock
+from threading import Event, Lock
 from typing import TYPE_CHECKING
 
 from mz_dagster.catalog import Batch, BatchId, CollectionRow
 from mz_dagster.compute.lookups.common_lookups import CommonLookups
 from mz_dagster.compute.step.graph import Graph, MaintainedNode, Node
 from mz_dagster.compute.step.report import CollectionStep, Outcome
+from mz_dagster.errors import OperationalError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.storage.read import overlapping
 from mz_dagster.storage.shards import Shards
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+class StepGivenUp(OperationalError):
+    """Reports, to a thread that computes for a step, that nobody waits for it any more."""
+
+    sqlstate = "57014"
+
 
 #: The outcomes that a seal makes durable.
 _TO_SEAL = (Outcome.ADVANCED, Outcome.IDLE, Outcome.FAILED)
@@ -34,6 +42,7 @@ class StepRun:
         written: Those in which something was.
         tag: What Spark knows its work by, to interrupt it.
         common: The lookups that its collections share.
+        given_up: Set once nobody waits for what its threads compute: they tell nothing more, and write nothing.
     """
 
     graph: Graph
@@ -52,6 +61,16 @@ class StepRun:
     opened: tuple[SparkSession, Shards[DataFrame]] | None = None
     common: CommonLookups | None = None
     opening: Lock = field(default_factory=Lock)
+    given_up: Event = field(default_factory=Event)
+
+    def check_wanted(self) -> None:
+        """Returns if somebody waits for what the step computes.
+
+        Raises:
+            StepGivenUp: Nobody does.
+        """
+        if self.given_up.is_set():
+            raise StepGivenUp(f"the step to {self.tick} was given up")
 
     def unsealed(self) -> list[CollectionStep]:
         """What is done and not sealed, or noted if it failed; closed under inputs."""

@@ -34,7 +34,7 @@ This module does not choose ticks, does not poll sources and does not know SQL o
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import copy_context
@@ -68,13 +68,14 @@ from mz_dagster.compute.step.schedule import Schedule
 from mz_dagster.errors import DatabaseError, OperationalError, one_line
 from mz_dagster.fail_point import fail_point
 from mz_dagster.formalism import GlobalId
+from mz_dagster.leaving import STEP_THREADS
 from mz_dagster.plan.lowering import LookupOrders
 from mz_dagster.storage.append import BatchWriter
 from mz_dagster.storage.foreign import only_our_errors
 from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.read import LeaseLost, leased
 from mz_dagster.storage.shards import Shards
-from mz_dagster.storage.spark.deadline import HeapFull
+from mz_dagster.storage.spark.deadline import HeapFull, interrupt
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -203,9 +204,9 @@ class Stepper:
                 with self._leased(run) as lease:
                     self._pass_working(run, leadership, writer, lease, until_ms, progress)
                 # Leaving the lease told whether all that was read was there; only then may it be sealed.
-                self._seal(run, leadership, progress)
+                self._seal(run, run.unsealed(), leadership, progress)
         else:
-            self._seal(run, leadership, progress)
+            self._seal(run, run.unsealed(), leadership, progress)
         done = tuple(run.done[node.id] for node in graph)
         return StepReport(graph.timeline, tick, done, self._clock.monotonic_ms() - start)
 
@@ -238,11 +239,13 @@ class Stepper:
     def _opened(self, run: StepRun) -> tuple[SparkSession, Shards[DataFrame]]:
         """Returns Spark, set up for what a step has to do."""
         with run.opening:
+            run.check_wanted()
             if run.opened is None:
                 session, shards = self._spark()
                 working = [node for node in run.graph if node.id not in run.done]
                 replan_while_running(session, not all(self._is_small(run, node) for node in working))
                 run.opened = session, shards
+                run.check_wanted()  # again: who gave it up meanwhile saw no session in which to interrupt it
             run.opened[0].addTag(run.tag)  # tags are a thread's own
             return run.opened
 
@@ -327,16 +330,21 @@ class Stepper:
         run.common = self._common(run)
         schedule = Schedule({id: node.inputs for id, node in working.items()})
 
+        def tell(line: str) -> None:
+            if not run.given_up.is_set():
+                progress(line)
+
         def work(node: Node) -> None:
+            run.check_wanted()
             if leadership is not None and not self._catalog.is_leading(leadership):
                 raise _lost(run, f"the lead of epoch {leadership.epoch} is over")
-            run.done[node.id] = self._advance(run, node, writer, progress)
+            run.done[node.id] = self._advance(run, node, writer, tell)
 
         running: dict[Future[None], GlobalId] = {}
         sealed_at = self._clock.monotonic_ms()
         with (
             CommonTime(self._catalog, holder=self._holder, ttl_ms=self._lease_ms) as common,
-            self._workers(run) as pool,
+            self._workers(run, running) as pool,
         ):
             while True:
                 while len(running) < self._parallelism and (id := schedule.take()) is not None:
@@ -360,18 +368,18 @@ class Stepper:
                     sealed_at = self._clock.monotonic_ms()
 
     @contextmanager
-    def _workers(self, run: StepRun) -> Iterator[ThreadPoolExecutor]:
-        """Opens threads to compute in; if the step is given up, nobody waits for what they do."""
-        pool = ThreadPoolExecutor(self._parallelism, thread_name_prefix="mz-step")
-        given_up = False
+    def _workers(self, run: StepRun, running: Mapping[Future[None], object]) -> Iterator[ThreadPoolExecutor]:
+        """Opens threads to compute in; if the step is given up, nobody waits for what is running in them."""
+        pool = ThreadPoolExecutor(self._parallelism, thread_name_prefix=STEP_THREADS)
         try:
             yield pool
         except (KeyboardInterrupt, StepOverdue):
-            given_up = True
+            run.given_up.set()
             if run.opened is not None:
-                run.opened[0].interruptTag(run.tag)
+                interrupt(run.opened[0], run.tag, lambda seconds: not wait(running, seconds).not_done)
             raise
         finally:
+            given_up = run.given_up.is_set()
             pool.shutdown(wait=not given_up, cancel_futures=given_up)
 
     def _is_small(self, run: StepRun, node: Node) -> bool:
@@ -430,6 +438,7 @@ class Stepper:
                     replan_while_running(self._opened(run)[0], True)
                     stats, rows_read = advance.write(sends=False)
         except DatabaseError as error:
+            run.check_wanted()
             logger.info('"%s" failed', node.name, exc_info=error)
             failure = error.of(f'{node.operators} of "{node.name}"') if isinstance(error, HeapFull) else error
         else:
@@ -464,13 +473,20 @@ class Stepper:
         if not self._catalog.lease_is_intact(lease):
             raise LeaseLost(lease)
         going_on = [run.rows[node.id] for node in run.graph if node.id not in run.done]
+        unsealed = run.unsealed()  # what finishes from here on is not held, so it is not sealed with these
         if stands := [row.upper.only for row in going_on if row.is_hydrated]:
-            common.hold((run.rows[one.id] for one in run.unsealed() if run.rows[one.id].is_hydrated), min(stands) - 1)
-        self._seal(run, leadership, progress, lease)
+            common.hold((run.rows[one.id] for one in unsealed if run.rows[one.id].is_hydrated), min(stands) - 1)
+        self._seal(run, unsealed, leadership, progress, lease)
 
-    def _seal(self, run: StepRun, leadership: Leadership | None, progress: Progress, lease: int | None = None) -> None:
-        """Seals everything that finished and is not sealed, and notes what failed, in one transaction."""
-        unsealed = run.unsealed()
+    def _seal(
+        self,
+        run: StepRun,
+        unsealed: Sequence[CollectionStep],
+        leadership: Leadership | None,
+        progress: Progress,
+        lease: int | None = None,
+    ) -> None:
+        """Seals what finished and is not sealed, and notes what failed, in one transaction."""
         seals = [
             Seal(
                 one.id,

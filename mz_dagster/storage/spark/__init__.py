@@ -13,6 +13,7 @@ answer, and no token is ever on a command line, in a log or in a `repr`.
 - `known_servers.py`: where this user's servers keep their files;
 - `channel.py`: the gRPC channel with deadlines and a retry policy that gives up;
 - `connecting.py`: a session on one server, made, asked and ended;
+- `orphans.py`: the sessions of processes that were killed, and the end of what they compute;
 - `session.py`: `open_session`, `lent_session`, `close_session`, `active`, `warm_up`;
 - `kept.py`: `kept`, for frames whose rows stay on the server until nothing holds them;
 - `probe.py`: whether the executors of a Spark that somebody else runs have the files and the Python that they need;

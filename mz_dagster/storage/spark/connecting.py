@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 from mz_dagster.errors import OperationalError
 from mz_dagster.finalizers import Later
 from mz_dagster.storage.spark.deadline import call_with_deadline
+from mz_dagster.storage.spark.orphans import forget_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -108,6 +109,7 @@ def stop(session: SparkSession) -> None:
     if not is_connect(session):
         session.stop()
         return
+    forget_session(session)
     client: Any = session.client
     # A dead or silent server forgets the session by itself. Not session.stop in the thread of the deadline: what it
     # resets belongs to the calling thread.

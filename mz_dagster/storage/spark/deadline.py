@@ -10,6 +10,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mz_dagster.errors import Error, OperationalError
@@ -179,8 +180,7 @@ def call_with_deadline(
     thread.join(seconds)
     if thread.is_alive():
         if session is not None:
-            interrupting = threading.Thread(target=_interrupt, args=(session, tag, thread), daemon=True)
-            interrupting.start()
+            interrupt(session, tag, partial(_is_over, thread))
             thread.join(2.0)
         raise NoAnswer(
             "Spark did not answer in time",
@@ -195,15 +195,32 @@ def call_with_deadline(
     return value
 
 
-def _interrupt(session: SparkSession, tag: str, call: threading.Thread) -> None:
-    for _ in range(_INTERRUPTIONS):
-        if not call.is_alive():
-            return
-        try:
-            session.interruptTag(tag)
-        except Exception:  # it is only a courtesy to a server that may be gone
-            return
-        call.join(_INTERRUPT_AGAIN_SECONDS)
+def interrupt(session: SparkSession, tag: str, is_over: Callable[[float], bool]) -> None:
+    """Ends what a session's server does under a tag, in a thread that goes on until it is over or the server is gone.
+
+    Args:
+        session: The session.
+        tag: The tag.
+        is_over: Returns whether the callers are done with it, after waiting so many seconds for it.
+    """
+
+    def again_and_again() -> None:
+        for _ in range(_INTERRUPTIONS):
+            if is_over(0):
+                return
+            try:
+                session.interruptTag(tag)
+            except Exception:  # it is only a courtesy to a server that may be gone
+                return
+            if is_over(_INTERRUPT_AGAIN_SECONDS):
+                return
+
+    threading.Thread(target=again_and_again, name="mz-interrupt", daemon=True).start()
+
+
+def _is_over(call: threading.Thread, seconds: float) -> bool:
+    call.join(seconds)
+    return not call.is_alive()
 
 
 def _status(error: BaseException) -> str | None:

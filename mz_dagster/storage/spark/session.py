@@ -8,7 +8,6 @@ process can hold only one kind at a time: pyspark's functions are either of the 
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import os
 import shutil
@@ -21,11 +20,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from weakref import WeakSet
 
 from mz_dagster.errors import OperationalError, ProgrammingError
+from mz_dagster.leaving import before_leaving
 from mz_dagster.process import ProcessIdentity
 from mz_dagster.storage.spark.config import DELTA_CONF, DELTA_PACKAGE, SparkConfig, server_conf
 from mz_dagster.storage.spark.connecting import PING_SECONDS, connect, is_connect, stop
 from mz_dagster.storage.spark.deadline import NoAnswer, call_with_deadline, is_lost, lost_spark
 from mz_dagster.storage.spark.launch import TOKEN_VARIABLE, check_java
+from mz_dagster.storage.spark.orphans import note_session, release_orphans
 from mz_dagster.storage.spark.probe import probe
 from mz_dagster.storage.spark.server import ServerInfo, ensure_server
 
@@ -145,7 +146,7 @@ def close_sessions() -> None:
         _forget_mode()
 
 
-atexit.register(close_sessions)
+before_leaving(close_sessions)
 
 
 def warm_up(session: SparkSession, *, seconds: float = 120.0) -> None:
@@ -183,14 +184,18 @@ def _open_connect(config: SparkConfig, url: str, token: str | None, *, server: S
             del _sessions[other]
             stop(session)
     key = _Key(url, None if server is None else server.process, tuple(sorted(config.conf.items())))
+    address = _address(url)
     if (held := _answering(key)) is not None:
+        release_orphans(config.state_dir, address, held)
         return held
     os.environ[_CONNECT_VARIABLE] = "1"
     session = connect(url, token, server, own=True)
     try:
+        note_session(config.state_dir, address, session)
+        release_orphans(config.state_dir, address, session)
         call_with_deadline(session, lambda: _settle(session, config), config.first_call_seconds)
         if config.remote is not None:
-            _probe(session, config, _address(config.remote))
+            _probe(session, config, address)
     except BaseException as error:
         stop(session)
         _forget_mode()
