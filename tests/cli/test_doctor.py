@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 
-from mz_dagster.adapter import Engine, Project
+from mz_dagster.adapter import Engine, Project, Session
 from mz_dagster.catalog import BatchState, Catalog, CollectionRow
 from mz_dagster.catalog.contents import ListDamaged, contents_of
 from mz_dagster.cli import main
@@ -290,6 +290,12 @@ def stale_server(patient: Patient) -> None:
     )
 
 
+def lose_sequence(patient: Patient) -> None:
+    with Engine(patient.project) as engine:
+        Session(engine).execute("CREATE TABLE n (id integer GENERATED ALWAYS AS IDENTITY, a integer)")
+    patient.sql("DELETE FROM sequence")
+
+
 CAPABILITY = "id, token_hash, writes, collection, frontier, holder, until_ms"
 FAR = 253_402_300_800_000
 
@@ -305,6 +311,7 @@ CASES = [
     Corruption("bindings-lost", by_sql("DELETE FROM bound_file WHERE path = '0.jsonl'"), "it has read 2 files"),
     Corruption("changes-lost", by_sql("DELETE FROM changed"), "was emptied", mended=True),
     Corruption("tick-lost", by_sql("DELETE FROM tick"), "is not among the ticks", mended=True),
+    Corruption("sequence-lost", lose_sequence, 'column "id"'),
     Corruption("tombstone-of-living", by_sql("INSERT INTO tombstone VALUES ('u2', 2, NULL, NULL)"), "u2", mended=True),
     Corruption("name-of-dropped", name_dropped, 'name "old"', mended=True),
     Corruption("right-of-dropped", right_on_dropped, "capability 1 of me", mended=True),
@@ -322,6 +329,7 @@ CASES = [
     Corruption("since-beyond-output", by_sql("UPDATE collection SET since = '[9]' WHERE id = 'u2'"), 'view "m"'),
     Corruption("upper-beyond-input", run_ahead, 'view "p"'),
     Corruption("oracle-behind", by_sql("UPDATE timeline SET read_ts = 7"), "at 7", mended=True),
+    Corruption("oracle-ahead", by_sql("UPDATE timeline SET read_ts = ?, write_ts = ?", FAR, FAR), "minutes from now"),
     Corruption("lease-in-future", by_sql("UPDATE timeline SET holder = 'me', until_ms = ?", FAR), mended=True),
     Corruption("lease-in-future", lambda p: leave_lease(p, FAR), "lease 1", mended=True),
     Corruption("lease-expired", lambda p: leave_lease(p, 1), "of me", mended=True),

@@ -43,6 +43,8 @@ class Small:
         self.root = folder / "project"
         settings = "" if server is None else f"[catalog]\nurl = '{url_of(server.new_database())}'\n"
         project = make_project(self.root, settings)
+        with Engine(project) as engine:
+            Session(engine).execute("CREATE TABLE n (id integer GENERATED ALWAYS AS IDENTITY, a integer)")
         self.backup = folder / "backup"
         backup(project, self.backup)
         self.contents: Contents = contents(project)

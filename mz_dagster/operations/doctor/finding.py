@@ -87,6 +87,7 @@ CHECKS = {
     "changes-lost": _broken("Processes at work would not learn what others changed.", _MENDED),
     "bindings-lost": _broken("The source cannot be polled: it would read files again.", _RECOVERED),
     "tick-lost": _broken("Dagster does not show it, although its times are readable.", _MENDED),
+    "sequence-lost": _broken("Rows that would get a number of it cannot be inserted.", _RECOVERED),
     "tombstone-of-living": _broken("It would be said to have been dropped.", _MENDED),
     "name-of-dropped": _broken("The name is taken by what cannot be read.", _MENDED),
     "right-of-dropped": _broken("It grants nothing and will never go by itself.", _MENDED),
@@ -105,6 +106,11 @@ CHECKS = {
     ),
     "upper-beyond-input": _broken("The output claims to be complete where its input is not known yet.", _REBUILT),
     "oracle-behind": _broken("A new write could land at a time that was read already.", _MENDED),
+    "oracle-ahead": Check(
+        Severity.NOTE,
+        "A clock was ahead: until the present catches up, times are counted one by one, and tell no time of day.",
+        "All is in order all the same; check the clocks of the machines that write.",
+    ),
     "lease-in-future": _broken("A clock was set back: until then, everybody waits for who may be long gone.", _MENDED),
     "lease-expired": _left("It ran out long ago and protects nothing."),
     # batches

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 
+from mz_dagster.adapter.constraints import constraints_of
 from mz_dagster.catalog import Catalog
 from mz_dagster.catalog.records import Record
 from mz_dagster.catalog.schema import METADATA
+from mz_dagster.errors import Error
 from mz_dagster.operations.doctor.finding import Finding, Repair
 from mz_dagster.operations.doctor.patient import Patient
 
@@ -45,6 +48,20 @@ def _lost(patient: Patient) -> Iterator[Finding]:
         for _, tick in sorted(readable - ticks):
             repair = partial(_restore_tick, patient.catalog, timeline, tick)
             yield Finding("tick-lost", f'tick {tick} of timeline "{timeline}"', "it is not among the ticks", repair)
+    yield from _sequences(patient)
+
+
+def _sequences(patient: Patient) -> Iterator[Finding]:
+    """Yields the columns of which nobody knows which number they have generated last."""
+    known = {(row["object"], row["column"]) for row in patient.records["sequence"]}
+    for id, row in patient.objects.items():
+        if row["kind"] != "table" or row["dropped"]:
+            continue
+        with suppress(Error):  # what cannot be planned is found elsewhere
+            for column in sorted(constraints_of(row["sql"]).identities):
+                if (id, column) not in known:
+                    what = f'it is not known which number its column "{column}" has generated last'
+                    yield Finding("sequence-lost", patient.called(id), what)
 
 
 def _dangling(patient: Patient) -> Iterator[Finding]:

@@ -91,6 +91,11 @@ def _oracles(patient: Patient) -> Iterator[Finding]:
         if read_ts < least or line["write_ts"] < read_ts:
             what = f"it stands at {read_ts} (writes {line['write_ts']}), and {least} is closed already"
             yield Finding("oracle-behind", f'timeline "{name}"', what, partial(_advance, patient.catalog, name, least))
+        settings = patient.project.timelines.get(name)
+        counts_time = line["lattice"] == "epoch_ms" and (settings is None or settings.clock is None)
+        if counts_time and read_ts > patient.now_ms + LONGEST_LEAD_MS:
+            what = f"it stands at {read_ts}, {(read_ts - patient.now_ms) // 60_000} minutes from now"
+            yield Finding("oracle-ahead", f'timeline "{name}"', what)
 
 
 def _leases(patient: Patient) -> Iterator[Finding]:
