@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from mz_dagster.compute.local import spared_buckets
 from mz_dagster.compute.local import staged as staged_module
 from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.staged import can_stage, staged_updates
@@ -53,6 +54,8 @@ NODES = {
     "each row once": staged(TopRows((), 1), 1, group=(0, 1, 2, 3, 4)),
     "extremes": staged(Extremes((MIN, MAX, MIN, MAX)), 1),
     "extremes in three stages": staged(Extremes((MAX, MIN, MAX, MIN, MAX)), 16, 4, 1, group=()),
+    "an extreme in two stages": staged(Extremes((MAX,)), 8, 1, group=(0, 2, 3, 4)),
+    "an extreme of few groups": staged(Extremes((MIN,)), 8, 4, 1, group=(0, 3, 2, 4)),
     "monotonic top rows": staged(TopRows((BY_T,), 3), 1, monotonic=True),
     "monotonic rows, each once": staged(TopRows((), 1), 1, group=(0, 1, 2, 3, 4), monotonic=True),
     "monotonic rows, each twice": staged(TopRows((), 2), 1, group=(0, 1, 2, 3, 4), monotonic=True),
@@ -103,10 +106,10 @@ class Life:
         self.state: list[Update] = []
 
     def step(self, changes: list[Update]) -> None:
-        found = told(self._advanced(table(INPUT.columns, updates_of(changes)), self._node, self._lookup))
+        found = told(self._advanced(table(INPUT.columns, updates_of(changes)), self._node, self.lookup))
         self.state += [(one.data, one.time, one.diff) for one in found]
 
-    def _lookup(self, keys: object) -> pa.Table:
+    def lookup(self, keys: object) -> pa.Table:
         assert isinstance(keys, dict)
         wanted = set(zip(*(keys[position].to_pylist() for position in keys), strict=True))
         rows = [one for one in self.state if is_error(one[0]) or tuple(one[0][p] for p in keys) in wanted]
@@ -115,9 +118,13 @@ class Life:
         return table(self._node.relation_type.columns, updates_of(rows))
 
 
+@pytest.mark.parametrize("spared", [False, True])
 @pytest.mark.parametrize("name", NODES)
 @pytest.mark.parametrize("seed", range(6))
-def test_the_state_is_the_tournament_recomputed_after_every_step(name: str, seed: int) -> None:
+def test_the_state_is_the_tournament_recomputed_after_every_step(
+    name: str, seed: int, spared: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spared_buckets, "_MANY_BUCKETS", 0 if spared else 10**9)
     node, source = NODES[name], random.Random(seed)
     assert can_stage(node)
     history = random_history(source, 60, grows=node.monotonic)
@@ -182,6 +189,36 @@ def test_what_is_wrong_in_the_data_is_left_to_spark(name: str, told_by: str) -> 
         staged_updates(updates((1, -1)), node, lambda _: nothing(node))
     # A retraction in the same time as what it retracts is none.
     assert not staged_updates(updates((1, -1), (1, 1)), node, lambda _: nothing(node)).num_rows
+
+
+@pytest.mark.parametrize("name", ["top rows in two stages", "an extreme in two stages"])
+def test_a_row_that_is_not_there_is_told_to_spark_of_a_bucket_that_is_spared(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spared_buckets, "_MANY_BUCKETS", 0)
+    node = NODES[name]
+    life = Life(node, random.Random(1))
+    life.step([((1, Decimal(2), None, None, None), 1, 1), ((1, Decimal(1), None, None, None), 1, 1)])
+    with pytest.raises(Declined, match="negative"):
+        life.step([((1, Decimal(1), None, None, None), 2, -2)])
+    with pytest.raises(Declined, match="negative"):
+        life.step([((1, Decimal(0), None, None, None), 2, -1)])
+
+
+def test_few_rows_of_a_large_group_are_looked_at() -> None:
+    """What changes are not its first rows, so their buckets are not opened."""
+    node = staged(TopRows((BY_X,), 1), 8, 1)
+    life = Life(node, random.Random(1))
+    rows = [((1, Decimal(number), None, None, None), 1, 1) for number in range(200)]
+    life.step(rows)
+    asked: list[set[int]] = []
+
+    def lookup(keys: Mapping[int, pa.ChunkedArray]) -> pa.Table:
+        asked.append(set(keys))
+        return life.lookup(keys)
+
+    staged_updates(table(INPUT.columns, updates_of([(row, 2, -1) for row, *_ in rows[:50]])), node, lookup)
+    assert asked == [{0, 1, 2}, {0, *range(2, 7)}]
 
 
 def test_diffs_whose_sum_may_be_out_of_range_are_left_to_spark() -> None:

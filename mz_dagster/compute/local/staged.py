@@ -30,6 +30,7 @@ from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.expressions.numbers import integers
 from mz_dagster.compute.local.join import failed
 from mz_dagster.compute.local.keys import numbered, whole
+from mz_dagster.compute.local.spared_buckets import spared_state, spares
 from mz_dagster.compute.local.tournament import Rows, Stages, changed_levels
 from mz_dagster.compute.lookups.lookup_keys import is_key
 from mz_dagster.plan.physical import Extremes, Staged, TopRows
@@ -103,8 +104,12 @@ class _Tournament:
         if not good.num_rows:
             return failed(changes, self._schema)
         hashes = self._hashes(good)
-        keys = self._keys(good, hashes)
-        state = self._met(keys, lookup(keys))
+        if spares(self._node, good, hashes):
+            keys = self._keys(good, hashes, first=1)
+            state = spared_state(self._node, good, hashes, self._met(keys, lookup(keys)), lookup, self._hashes)
+        else:
+            keys = self._keys(good, hashes)
+            state = self._met(keys, lookup(keys))
         data = state.select([f"c{2 + position}" for position in range(len(self._columns))]).rename_columns(self._names)
         is_one_row = self._node.monotonic and leaves_one_row(self._node.function)
         if is_one_row and len(self._node.group) == len(self._columns):
@@ -176,8 +181,11 @@ class _Tournament:
         cells = [plain_cells(rows.column(f"c{position}"), self._columns[position].type) for position in others]
         return [key_hash(one, types) for one in zip(*cells, strict=True)]
 
-    def _keys(self, rows: pa.Table, hashes: list[int]) -> dict[int, pa.ChunkedArray]:
-        """Returns the values of the state's columns at all places that rows may change, perhaps more than once."""
+    def _keys(self, rows: pa.Table, hashes: list[int], *, first: int = 0) -> dict[int, pa.ChunkedArray]:
+        """Returns the values of the state's columns at all places that rows may change, perhaps more than once.
+
+        That is from a first stage on.
+        """
         parts = [
             pa.table(
                 {
@@ -186,7 +194,7 @@ class _Tournament:
                     **{str(2 + k): rows.column(f"c{k}") for k in self._node.group},
                 }
             )
-            for level, buckets in zip(self._levels, self._buckets, strict=True)
+            for level, buckets in list(zip(self._levels, self._buckets, strict=True))[first:]
         ]
         whole = pa.concat_tables(parts)
         return {int(name): whole.column(name) for name in whole.column_names}
