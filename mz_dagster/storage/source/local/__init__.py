@@ -3,8 +3,9 @@
 The same records as `source.record` has Spark make, bit for bit: both read the same formats by the same rules, which the
 modules for Spark state, and a conformance suite holds one against the other.
 
-Files: `cells` the seam, rows of undecoded cells with their places; `json_lines`, `csv_lines` and `parquet_rows` yield
-them; `decode` and `convert` type them; `record` assembles the records. Each is named as its counterpart.
+Files: `cells` the seam, rows of undecoded cells with their places; `json_lines` (many at once by `json_columns`),
+`csv_lines` and `parquet_rows` yield them; `decode` and `convert` type them; `record` assembles the records. Each is
+named as its counterpart.
 
 A file is read once: what is decoded are the bytes whose hash was compared. Memory: the bytes of a file and one portion
 of cells, beside the records.

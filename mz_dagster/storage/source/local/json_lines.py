@@ -1,30 +1,51 @@
-"""Reads JSON lines in this process: by the rules of `source.json_lines`, a line by `json_record` as there."""
+"""Reads JSON lines in this process, by the rules of `source.json_lines`.
+
+Many are read at once (`json_columns`); what is to be read by itself, a line by `json_record` as there.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import compress, islice
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from mz_dagster.scalars.types import Column, Kind
 from mz_dagster.storage.source import json_record
 from mz_dagster.storage.source.faults import BAD_BYTES
-from mz_dagster.storage.source.local.cells import PORTION_ROWS, Cells, text_lines, texts
+from mz_dagster.storage.source.local.cells import PORTION_ROWS, Cells, positions, text_lines, texts
+from mz_dagster.storage.source.local.json_columns import columns_of_json
+
+#: What JSON may have around it.
+_BLANKS = " \t\r"
 
 
 def cells_of_json(content: bytes, columns: Sequence[Column], key: Sequence[str] | None) -> Iterator[Cells]:
     """Yields the cells of lines that are rows, or with `key`, a key with its value."""
     keep_json = [column.type.kind is Kind.JSONB for column in columns]
     read = json_record.reader([column.name for column in columns], keep_json, key)
-    portion = _Portion(len(columns))
-    for number, line in text_lines(content):
-        if line is None:
-            portion.add(number, (BAD_BYTES, None, True, False, None, None))
-        elif line.strip(" \t\r"):
-            portion.add(number, read(line))
-        if len(portion.numbers) == PORTION_ROWS:
-            yield portion.cells()
-            portion = _Portion(len(columns))
-    if portion.numbers:
-        yield portion.cells()
+    lines = ((number, line) for number, line in text_lines(content) if line is None or line.strip(_BLANKS))
+    while portion := list(islice(lines, PORTION_ROWS)):
+        yield _cells(portion, columns, key, read)
+
+
+def _cells(
+    portion: Sequence[tuple[int, str | None]],
+    columns: Sequence[Column],
+    key: Sequence[str] | None,
+    read: json_record.Reader,
+) -> Cells:
+    """Returns the cells of lines, read by columns as far as that is exact."""
+    texts_only = [line.strip(_BLANKS) for _, line in portion if line is not None]
+    at_once = columns_of_json(texts_only, columns, key) if len(texts_only) == len(portion) else None
+    found = _Portion(len(columns))
+    for number, line in portion if at_once is None else compress(portion, at_once[1].to_pylist()):
+        found.add(number, (BAD_BYTES, None, True, False, None, None) if line is None else read(line))
+    if at_once is None:
+        return found.cells()
+    cells, apart = at_once
+    return found.cells_among(cells, apart, [number for number, _ in portion])
 
 
 class _Portion:
@@ -60,10 +81,35 @@ class _Portion:
                 if fault is not None:
                     of_column[row] = fault
 
+    def cells_among(self, cells: Sequence[pa.Array], apart: pa.Array, numbers: Sequence[int]) -> Cells:
+        """Returns the cells of lines of which these are only some.
+
+        Args:
+            cells: Of all lines, for each column.
+            apart: Which lines these are.
+            numbers: Of all lines.
+        """
+        own = self.cells()
+        rows = positions(apart)
+        return Cells(
+            numbers=numbers,
+            columns=[
+                pc.replace_with_mask(one.cast(pa.string()), apart, other)
+                for one, other in zip(cells, own.columns, strict=True)
+            ]
+            if rows
+            else cells,
+            malformed={rows[row]: why for row, why in own.malformed.items()},
+            value_malformed={rows[row]: why for row, why in own.value_malformed.items()},
+            null_keys={rows[row] for row in own.null_keys},
+            deleted={rows[row] for row in own.deleted},
+            faults=[{rows[row]: why for row, why in one.items()} for one in own.faults],
+        )
+
     def cells(self) -> Cells:
         return Cells(
             numbers=self.numbers,
-            columns=texts(list(zip(*self._rows, strict=True))),
+            columns=texts(list(zip(*self._rows, strict=True)) or [()] * len(self._nothing)),
             malformed=self._malformed,
             value_malformed=self._value_malformed,
             null_keys=self._null_keys,
