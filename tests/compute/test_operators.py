@@ -37,14 +37,6 @@ OF_SPARK = {
     "NULL equals NULL, keys that fail",
     "NULL equals NULL, scalars over several inputs",
 }
-#: In a step, so are those that look up what is neither a collection nor a map, filter and project of one.
-OF_SPARK_IN_A_STEP = {
-    *OF_SPARK,
-    "linear inputs and constants",
-    "no equivalence",
-    "rows repeated and joined",
-    "elements joined",
-}
 #: Spark is sent rows for a function that is not Python's, so that it would be started.
 WITH_SCALARS_OF_SPARK = {"elements of a series that fails"}
 
@@ -129,7 +121,7 @@ def content(node: Physical, histories: Histories, as_of: int, upper: int) -> lis
 
 
 @pytest.mark.parametrize("is_looked_up", [False, True], ids=["read whole", "looked up by key"])
-@pytest.mark.parametrize("shape", [one for one in SHAPES if one not in OF_SPARK_IN_A_STEP | WITH_SCALARS_OF_SPARK])
+@pytest.mark.parametrize("shape", [one for one in SHAPES if one not in OF_SPARK | WITH_SCALARS_OF_SPARK])
 def test_updates_sum_to_the_recomputed_content(shape: str, *, is_looked_up: bool) -> None:
     node, source = SHAPES[shape](), random.Random(len(shape))
     assert not why_spark(node)
@@ -156,7 +148,7 @@ def test_all_updates_from_the_beginning_are_the_recomputed_contents(shape: str) 
         assert spelled(at(found, time)) == expected(node, histories.updates, time), time
 
 
-@pytest.mark.parametrize("shape", sorted(OF_SPARK_IN_A_STEP))
+@pytest.mark.parametrize("shape", sorted(OF_SPARK))
 def test_what_is_sparks_is_known_before(shape: str) -> None:
     node = SHAPES[shape]()
     histories = cast(StepReads, Histories(random_histories(seed=9), random.Random(0)))
@@ -164,11 +156,11 @@ def test_what_is_sparks_is_known_before(shape: str) -> None:
     plans = LocalUpdates(SparkUse(no_spark), histories, 1, 5, own)
     assert plans.updates(node) is None
     assert plans.spark_because == why_spark(node) != ""
-    assert bool(unsupported(node, looks_up=False)) == (shape in OF_SPARK)
+    assert unsupported(node)
 
 
 @pytest.mark.parametrize("shape", sorted(WITH_SCALARS_OF_SPARK))
 def test_what_has_a_part_by_spark_is_known_before(shape: str) -> None:
     node = SHAPES[shape]()
     assert why_spark(node) == unsupported_scalar(node) != ""
-    assert not unsupported(node, looks_up=True)
+    assert not unsupported(node)

@@ -15,12 +15,11 @@ import pyarrow.compute as pc
 from mz_dagster.compute.algebra.delta_terms import meeting_terms
 from mz_dagster.compute.algebra.frame import TIME
 from mz_dagster.compute.local.join import join_updates, settled
-from mz_dagster.compute.local.linear_operators import plan_schema
+from mz_dagster.compute.local.linear_operators import constant, plan_schema
 from mz_dagster.compute.local.operators import LinearElsewhere, LocalOperators
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.bounding import Comparison
 from mz_dagster.plan.physical import Accumulate, ConstantRows, DeltaJoin, ReadCollection, Staged, TemporalState
-from mz_dagster.storage.arrow_schema import update_table
 
 #: Returns all updates of a collection that are to be known, under its own columns' names or others; columns whose
 #: positions are not among those given, and rows that fail the predicates of the read, may be missing or NULL.
@@ -55,9 +54,7 @@ class ContentOperators(LocalOperators):
 
     def constant(self, node: ConstantRows) -> pa.Table:
         """Returns the rows, at the first time."""
-        columns = node.relation_type.columns
-        rows = update_table(columns, [(tuple(cell.value for cell in row), self._lower, 1) for row in node.rows])
-        return rows.rename_columns(plan_schema(node).names)
+        return constant(node, self._lower)
 
     def join(self, node: DeltaJoin, inputs: Sequence[pa.Table | None], compared: tuple[Comparison, ...]) -> pa.Table:
         """Returns the updates of a join, all of whose inputs are here."""

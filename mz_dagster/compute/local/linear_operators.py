@@ -21,8 +21,8 @@ from mz_dagster.compute.algebra.frame import DIFF, ERROR, META, positional
 from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.expressions import has_kernels
 from mz_dagster.compute.local.linear import mapped
-from mz_dagster.plan.physical import Linear, MapFilterProject, Physical, Repeat, Unnest
-from mz_dagster.storage.arrow_schema import update_schema
+from mz_dagster.plan.physical import ConstantRows, Linear, MapFilterProject, Physical, Repeat, Unnest
+from mz_dagster.storage.arrow_schema import update_schema, update_table
 
 
 def is_simple(mfp: MapFilterProject) -> bool:
@@ -39,6 +39,12 @@ def most_rows(mfp: MapFilterProject) -> int:
 def evaluated(frame: pa.Table, node: Linear) -> pa.Table:
     """Returns what a map, filter and project makes of an update frame: see `linear`."""
     return mapped(frame, node.mfp, plan_schema(node))
+
+
+def constant(node: ConstantRows, time: int) -> pa.Table:
+    """Returns the updates by which constant rows are there from a time on."""
+    rows = [(tuple(cell.value for cell in row), time, 1) for row in node.rows]
+    return update_table(node.relation_type.columns, rows).rename_columns(plan_schema(node).names)
 
 
 def negated(frame: pa.Table) -> pa.Table:

@@ -18,24 +18,31 @@ import pyarrow as pa
 from mz_dagster.budget import budget
 from mz_dagster.catalog import in_shard
 from mz_dagster.compute.algebra.delta_terms import meeting_terms
+from mz_dagster.compute.algebra.lineage import passed_inputs
+from mz_dagster.compute.algebra.times import FIRST_TIME
 from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.join import Within, join_updates, settled
-from mz_dagster.compute.local.linear_operators import plan_schema
+from mz_dagster.compute.local.linear_operators import constant, plan_schema
 from mz_dagster.compute.local.operators import LinearElsewhere, LocalOperators
 from mz_dagster.compute.lookups.common_lookups import Path, leaf, passed_down, path, used_columns
 from mz_dagster.compute.lookups.lookup_keys import LookupKeys, is_key
 from mz_dagster.compute.lookups.spans import span
 from mz_dagster.compute.lookups.step_reads import StepReads
+from mz_dagster.errors import InternalError
 from mz_dagster.plan.bounding import Comparison
 from mz_dagster.plan.physical import (
     Accumulate,
     ConstantRows,
     DeltaJoin,
     Linear,
+    NegateAll,
     Physical,
     ReadCollection,
+    Repeat,
     Staged,
     TemporalState,
+    UnionAll,
+    Unnest,
     identity,
 )
 from mz_dagster.plan.rewriting import can_fail
@@ -96,12 +103,44 @@ class UpdateOperators(LocalOperators):
         known: dict[int, tuple[pa.Table, pa.Table]] = {}
 
         def lookup(i: int, j: int, by: Mapping[int, pa.ChunkedArray], within: Sequence[Within]) -> pa.Table:
-            found = self._found(node.inputs[j], by, path(node, i, j), within)
+            found = self._history(node.inputs[j], by, path(node, i, j), within)
             if j not in known or known[j][0] is not found:
                 known[j] = found, settled(found, self._lower - 1)
             return known[j][1]
 
         return join_updates(node, changes, meeting, lookup, compared)
+
+    def _history(
+        self,
+        node: Physical,
+        by: Mapping[int, pa.ChunkedArray],
+        common: Path | None = None,
+        within: Sequence[Within] = (),
+    ) -> pa.Table:
+        """Returns the updates of a join's input, before the end of the interval, that values of its columns meet.
+
+        What it is made of is looked up by the columns that are only passed on.
+        """
+        if leaf(node) is not None:
+            return self._found(node, by, common, within)
+        if isinstance(node, ConstantRows):
+            return constant(node, FIRST_TIME)
+        below = []
+        for one, passes in passed_inputs(node):
+            bound = {passes(position): values for position, values in by.items()}
+            below.append(self._history(one, {k: values for k, values in bound.items() if k is not None}))
+        match node:
+            case UnionAll():
+                return self.union(node, below)
+            case Linear():
+                return self.linear(node, below[0])
+            case NegateAll():
+                return self.negate(node, below[0])
+            case Repeat():
+                return self.repeat(node, below[0])
+            case Unnest():
+                return self.unnest(node, below[0])
+        raise InternalError("the history of this operator is an arrangement's, not computed")
 
     def _held(self, node: Accumulate | Staged, keys: Mapping[int, pa.ChunkedArray]) -> pa.Table:
         return self._found(self._own, keys, None)

@@ -21,7 +21,7 @@ Rows = Callable[[GlobalId], int]
 
 def why_spark(plan: Physical) -> str:
     """Returns what of a plan is computed by Spark in a step however little there is; empty if nothing is."""
-    return unsupported(plan, looks_up=True) or unsupported_scalar(plan)
+    return unsupported(plan) or unsupported_scalar(plan)
 
 
 def why_spark_in_step(plan: Physical, lower: int, changed: Rows, stored: Rows) -> str:
@@ -41,7 +41,7 @@ def why_spark_in_step(plan: Physical, lower: int, changed: Rows, stored: Rows) -
         is_little = has_join(plan) and rows <= budget().joined_updates and left <= budget().evaluated_updates
         if not is_little:
             return f"{rows} updates changed, more than {budget().evaluated_updates}"
-    return unsupported(plan, looks_up=True)
+    return unsupported(plan)
 
 
 def why_spark_from_start(plan: Physical, shared: Sequence[SharedPlan], stored: Rows) -> str:
@@ -59,7 +59,7 @@ def why_spark_from_start(plan: Physical, shared: Sequence[SharedPlan], stored: R
     most = budget().evaluated_updates if any(map(unsupported_scalar, plans)) else budget().read_from_start
     if rows > most:
         return f"{rows} updates are read, more than {most}"
-    return next(filter(None, (unsupported(one, looks_up=False) for one in plans)), "")
+    return next(filter(None, map(unsupported, plans)), "")
 
 
 def may_be_little(read: int, *, is_first: bool) -> bool:

@@ -12,7 +12,6 @@ from mz_dagster.compute.local.join import can_join
 from mz_dagster.compute.local.staged import can_stage
 from mz_dagster.compute.local.temporal import can_filter
 from mz_dagster.compute.local.windowed import can_window
-from mz_dagster.compute.lookups.common_lookups import leaf
 from mz_dagster.plan.explain import explain_scalar
 from mz_dagster.plan.operators import operator_name
 from mz_dagster.plan.physical import (
@@ -34,29 +33,11 @@ from mz_dagster.plan.physical import (
 )
 
 
-def unsupported(plan: Physical, *, looks_up: bool) -> str:
-    """Returns which operator of a plan is Spark's however little there is; empty if none is.
-
-    Args:
-        plan: The plan.
-        looks_up: Whether joins look up histories, as in a step, which are collections or linear over one; from the
-            beginning all inputs are computed.
-    """
-    left = _first_unsupported(plan, looks_up=looks_up)
-    return "" if left is None else f"{operator_name(left)} is not computed in this process"
-
-
-def _first_unsupported(plan: Physical, *, looks_up: bool) -> Physical | None:
+def unsupported(plan: Physical) -> str:
+    """Returns which operator of a plan is Spark's however little there is; empty if none is."""
     if not _is_supported(plan):
-        return plan
-    for one in physical_inputs(plan):
-        if looks_up and isinstance(plan, DeltaJoin):
-            found = one if leaf(one) is None else None
-        else:
-            found = _first_unsupported(one, looks_up=looks_up)
-        if found is not None:
-            return found
-    return None
+        return f"{operator_name(plan)} is not computed in this process"
+    return next(filter(None, map(unsupported, physical_inputs(plan))), "")
 
 
 def _is_supported(node: Physical) -> bool:
