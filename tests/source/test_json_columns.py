@@ -16,7 +16,7 @@ from mz_dagster.storage.source.local.json_columns import columns_of_json
 
 COLUMNS = (Column("id", INT8, False), Column("n", numeric(2)), Column("t", TEXT), Column("i", INT4), Column("b", BOOL))
 TEXTS = ["x", "", "é", 'a"b', "\\", "a\nb", "{", "}", "\U0001f600"]
-PUT_IN = [
+PUT_IN: list[str] = [
     *'{}[]",:\\1.e-\t \n\r\x0b\x00', "NaN", "-Infinity", "null", "\ufeff", "\u2028", '"t":"z",', '"t":null,',
     '{"id":1}', "\\u0000", "\\ud800", "1e999", "00", "true",
 ]  # fmt: skip
