@@ -19,7 +19,7 @@ from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.join import can_join, join_updates
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import DeltaJoin, ReadCollection
-from mz_dagster.scalars.scalar import ColumnRef, Literal, Scalar
+from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar
 from mz_dagster.scalars.types import (
     FLOAT8,
     INT4,
@@ -182,9 +182,11 @@ def test_what_needs_spark_is_left_to_it() -> None:
 
     assert over(INT4)
     assert over(numeric(2))
-    assert not over(FLOAT8)
-    assert not over(INT4, Literal(3, INT4))
+    assert over(FLOAT8)
+    assert over(INT4, Literal(3, INT4))
+    assert not over(INTERVAL)
     assert not over(INT4, ColumnRef(0, TEXT))
+    assert not over(INT4, Call("add_int4", (ColumnRef(0, INT4), ColumnRef(1, INT4)), INT4))
 
 
 def test_many_pairs_are_left_to_spark_before_they_are_there(set_budget: SetBudget) -> None:

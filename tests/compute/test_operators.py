@@ -26,17 +26,8 @@ from mz_dagster.storage.arrow_schema import update_schema, update_table
 from tests.compute.reference import Row, Update, at, evaluate
 from tests.compute.test_render import SHAPES, TIMES, TYPES, random_histories, random_split, spelled, stored
 
-#: Joins by what is worked out, by floats and by constants are Spark's.
-OF_SPARK = {
-    "scalars over several inputs",
-    "keys that fail",
-    "a constant among the equal",
-    "floating-point keys",
-    "NULL equals NULL, a constant too",
-    "NULL equals NULL, floats and texts",
-    "NULL equals NULL, keys that fail",
-    "NULL equals NULL, scalars over several inputs",
-}
+#: Joins by a scalar over several inputs are Spark's.
+OF_SPARK = {"scalars over several inputs", "NULL equals NULL, scalars over several inputs"}
 #: Spark is sent rows for a function that is not Python's, so that it would be started.
 WITH_SCALARS_OF_SPARK = {"elements of a series that fails"}
 

@@ -4,14 +4,19 @@ A term of a join costs Spark a query to find the keys of each lookup, and a plan
 are few, and so is what they meet, all of it fits here: the rows of each lookup are fetched by themselves, by keys that
 are known then, and joined (`matching`). The result is the one of `spark.delta_join`, update for update.
 
-A join qualifies if its equivalences are of columns of one type whose values are equal exactly where their stored forms
-are (`lookup_keys.is_key`): no expressions, no constants, no floats. Too many rows are `Declined`, and left to Spark.
+Rows are equal by columns of theirs, by scalars over one input, which are computed as further columns of it, and by
+constants, which such columns must equal. Values are told apart by what is stored (`lookup_keys.is_key`), floats by
+their bits, of which zeros and NaN are given one form each. An input is looked up by its columns. What a scalar fails at
+is an error of the input's update, which passes as any other.
+
+A scalar over several inputs is Spark's, which computes it where the last of them is joined. Too many rows are
+`Declined`, and left to it, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -22,16 +27,22 @@ from mz_dagster.compute.algebra.delta_terms import lookup_order
 from mz_dagster.compute.algebra.evaluable import is_exact_in_python
 from mz_dagster.compute.algebra.frame import DIFF, ERROR, META, by_position
 from mz_dagster.compute.local.declined import Declined
+from mz_dagster.compute.local.linear import mapped
+from mz_dagster.compute.local.linear_operators import most_rows
 from mz_dagster.compute.local.matching import matches
 from mz_dagster.compute.lookups.lookup_keys import is_key
 from mz_dagster.functions.evaluation import compiled
 from mz_dagster.functions.pure import SqlFailure
 from mz_dagster.plan.bounding import Comparison
-from mz_dagster.plan.physical import DeltaJoin
-from mz_dagster.scalars.scalar import ColumnRef, columns_of
-from mz_dagster.storage.arrow_schema import update_schema
+from mz_dagster.plan.physical import DeltaJoin, MapFilterProject
+from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar, columns_of, rewrite
+from mz_dagster.scalars.types import Column, Kind
+from mz_dagster.storage.arrow_schema import arrow_type, update_schema
 from mz_dagster.storage.consolidation import consolidated
 from mz_dagster.storage.plain_cells import plain_cells
+
+_FLOATS = frozenset({Kind.FLOAT4, Kind.FLOAT8})
+_ONE_ZERO = ("unsigned_zero_float4", "unsigned_zero_float8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +61,19 @@ Lookup = Callable[[int, int, Mapping[int, pa.ChunkedArray], Sequence[Within]], p
 
 def can_join(node: DeltaJoin) -> bool:
     """Returns whether a join is one that `join_updates` evaluates."""
-    columns = node.relation_type.columns
-    return all(
-        len({scalar.type for scalar in one}) == 1
-        and all(isinstance(scalar, ColumnRef) and is_key(columns[scalar.position]) for scalar in one)
-        for one in node.equivalences
+    owners = [i for i, one in enumerate(node.inputs) for _ in range(one.relation_type.arity)]
+    return all(_is_evaluated(equivalence, owners) for equivalence in node.equivalences)
+
+
+def _is_evaluated(equivalence: Sequence[Scalar], owners: Sequence[int]) -> bool:
+    of_inputs = [{owners[position] for position in columns_of(scalar)} for scalar in equivalence]
+    return (
+        len({scalar.type for scalar in equivalence}) == 1
+        and (equivalence[0].type.kind in _FLOATS or is_key(Column("", equivalence[0].type)))
+        and any(of_inputs)
+        and all(len(one) <= 1 for one in of_inputs)
+        and all(one or isinstance(scalar, Literal) for scalar, one in zip(equivalence, of_inputs, strict=True))
+        and all(isinstance(_bare(scalar), ColumnRef | Literal) or is_exact_in_python(scalar) for scalar in equivalence)
     )
 
 
@@ -96,19 +115,54 @@ class _Join:
         self._compared = compared
         arities = [one.relation_type.arity for one in node.inputs]
         self._owners = owners = [(i, k) for i, arity in enumerate(arities) for k in range(arity)]
-        #: By input: for each class that has columns of it, their positions.
-        self._keys: list[dict[int, list[int]]] = [{} for _ in node.inputs]
+        #: By input: for each class that has scalars over it, the names of its columns that must be equal.
+        self._keys: list[dict[int, list[str]]] = [{} for _ in node.inputs]
+        #: By input: what is computed of it besides its columns, as columns `k0`, `k1`, ...
+        self._computed: list[list[Scalar]] = [[] for _ in node.inputs]
         for number, equivalence in enumerate(node.equivalences):
+            constants = [scalar for scalar in equivalence if not columns_of(scalar)]
             for scalar in equivalence:
-                assert isinstance(scalar, ColumnRef)
-                i, k = owners[scalar.position]
-                self._keys[i].setdefault(number, []).append(k)
+                if (first := next(iter(columns_of(scalar)), None)) is not None:
+                    i, _ = owners[first]
+                    self._keys[i].setdefault(number, []).append(self._key(i, scalar))
+            for i in range(len(node.inputs)):
+                if number in self._keys[i]:
+                    self._keys[i][number] += [self._key(i, one) for one in constants]
         self._schema = update_schema(by_position(node.relation_type))
         self._names = [f"p{i}_c{k}" for i, k in owners]
 
+    def _key(self, i: int, scalar: Scalar) -> str:
+        """Returns the name of an input's column that a scalar over the joined columns is, or is computed as."""
+        own = rewrite(_bare(scalar), lambda ref: replace(ref, position=self._owners[ref.position][1]))
+        if isinstance(own, ColumnRef) and own.type.kind not in _FLOATS:
+            return f"c{own.position}"
+        if own not in self._computed[i]:
+            self._computed[i].append(own)
+        return f"k{self._computed[i].index(own)}"
+
+    def _extended(self, i: int, frame: pa.Table) -> pa.Table:
+        """Returns an input's updates with what is computed of them; where that fails, errors."""
+        if not self._computed[i] or not frame.num_rows:
+            return frame
+        arity = self._node.inputs[i].relation_type.arity
+        mfp = MapFilterProject(
+            arity, tuple(("map", one) for one in self._computed[i]), tuple(range(arity + len(self._computed[i])))
+        )
+        if len(frame) > most_rows(mfp):
+            raise Declined("what is computed of many rows to join them is Spark's")
+        fields = [
+            *list(frame.schema)[:arity],
+            *(pa.field(f"k{m}", arrow_type(one.type)) for m, one in enumerate(self._computed[i])),
+        ]
+        found = mapped(frame, mfp, pa.schema([*fields, *list(frame.schema)[arity:]]))
+        for place in range(arity, len(fields)):
+            if pa.types.is_floating(fields[place].type):
+                found = found.set_column(place, fields[place], _one_form(found.column(place)))
+        return found
+
     def updates(self, changes: Sequence[pa.Table], meeting: frozenset[int], lookup: Lookup) -> pa.Table:
         parts = [self._schema.empty_table()]
-        for i, change in enumerate(changes):
+        for i, change in enumerate(self._extended(i, one) for i, one in enumerate(changes)):
             parts.append(failed(change, self._schema))
             if i in meeting and (found := self._term(i, change, lookup)) is not None:
                 parts.append(found)
@@ -117,19 +171,25 @@ class _Join:
     def _term(self, i: int, change: pa.Table, lookup: Lookup) -> pa.Table | None:
         """Returns what one input's updates meet, None if that is nothing."""
         joined = self._matchable(i, change)
-        representatives = {number: f"p{i}_c{positions[0]}" for number, positions in self._keys[i].items()}
+        representatives = {number: f"p{i}_{names[0]}" for number, names in self._keys[i].items()}
         for j in lookup_order(self._node, i):
             if not joined.num_rows:
                 return None
             classes = [number for number in self._keys[j] if number in representatives]
-            by = {k: joined.column(representatives[number]) for number in classes for k in self._keys[j][number]}
-            other = self._matchable(j, lookup(i, j, by, () if by else self._within(j, joined)))
-            pairs = [(representatives[number], f"p{j}_c{self._keys[j][number][0]}") for number in classes]
+            by = {
+                int(name[1:]): joined.column(representatives[number])
+                for number in classes
+                for name in self._keys[j][number]
+                if name.startswith("c")
+            }
+            found = lookup(i, j, by, () if by else self._within(j, joined))
+            other = self._matchable(j, self._extended(j, found))
+            pairs = [(representatives[number], f"p{j}_{self._keys[j][number][0]}") for number in classes]
             joined = self._matched(joined, other, pairs)
             compare = pc.less_equal if j < i else pc.less
             joined = joined.filter(compare(joined.column(f"p{j}_time"), joined.column(f"p{i}_time")))
-            for number, positions in self._keys[j].items():
-                representatives.setdefault(number, f"p{j}_c{positions[0]}")
+            for number, names in self._keys[j].items():
+                representatives.setdefault(number, f"p{j}_{names[0]}")
         return self._shaped(joined, i) if joined.num_rows else None
 
     def _within(self, j: int, joined: pa.Table) -> list[Within]:
@@ -170,11 +230,11 @@ class _Join:
         frame = frame.rename_columns([*(f"p{i}_{name}" for name in data), f"p{i}_time", f"p{i}_diff"])
         for number, (first, *others) in self._keys[i].items():
             is_null_safe = number in self._node.null_safe
-            key = frame.column(f"p{i}_c{first}")
+            key = frame.column(f"p{i}_{first}")
             if not is_null_safe and key.null_count:
                 frame = frame.filter(pc.is_valid(key))
             for other in others:
-                left, right = frame.column(f"p{i}_c{first}"), frame.column(f"p{i}_c{other}")
+                left, right = frame.column(f"p{i}_{first}"), frame.column(f"p{i}_{other}")
                 equal = pc.fill_null(pc.equal(left, right), False)
                 if is_null_safe:
                     equal = pc.or_(equal, pc.and_(pc.is_null(left), pc.is_null(right)))
@@ -198,6 +258,18 @@ class _Join:
         data = [joined.column(name) for name in self._names]
         none = pa.nulls(len(joined), pa.string())
         return pa.Table.from_arrays([*data, joined.column(f"p{i}_time"), diff, none], schema=self._schema)
+
+
+def _bare(scalar: Scalar) -> Scalar:
+    """Returns of a float whose zeros have been given one form that float: here all are."""
+    return scalar.arguments[0] if isinstance(scalar, Call) and scalar.function in _ONE_ZERO else scalar
+
+
+def _one_form(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Returns floats of which zeros, and those that are no number, are the same bits."""
+    zero, nan = pa.scalar(0.0, column.type), pa.scalar(float("nan"), column.type)
+    column = pc.if_else(pc.fill_null(pc.equal(column, zero), False), zero, column)
+    return pc.if_else(pc.fill_null(pc.is_nan(column), False), nan, column)
 
 
 def failed(changes: pa.Table, schema: pa.Schema) -> pa.Table:
