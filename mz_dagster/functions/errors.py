@@ -5,12 +5,15 @@ The one that has no like there is `NEGATIVE_MULTIPLICITY`, of inputs that retrac
 
 from __future__ import annotations
 
+from mz_dagster.functions.pure.registry import SqlFailure
 from mz_dagster.scalars.types import Kind
 
 DIVISION_BY_ZERO = "22012 division by zero"
 NUMERIC_OVERFLOW = "22003 numeric field overflow"
 #: Of a result that a fixed scale would leave fewer than `LEAST_DIGITS` significant digits of.
 NUMERIC_UNDERFLOW = "22003 value out of range: underflow"
+FLOAT_OVERFLOW = "22003 value out of range: overflow"
+FLOAT_UNDERFLOW = "22003 value out of range: underflow"
 DATE_OUT_OF_RANGE = "22008 date out of range"
 TIMESTAMP_OUT_OF_RANGE = "22008 timestamp out of range"
 MZ_TIMESTAMP_OUT_OF_RANGE = "22003 mz_timestamp out of range"
@@ -28,3 +31,14 @@ _OUT_OF_RANGE = {
 def out_of_range(kind: Kind) -> str:
     """Returns the error of a result that the integer kind cannot hold."""
     return _OUT_OF_RANGE[kind]
+
+
+def failure(text: str) -> SqlFailure:
+    """Returns the failure of a text that begins with its SQLSTATE.
+
+    Example:
+        >>> failure(DIVISION_BY_ZERO)
+        SqlFailure('22012 division by zero')
+    """
+    code, _, message = text.partition(" ")
+    return SqlFailure(code, message)

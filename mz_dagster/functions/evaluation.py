@@ -11,11 +11,14 @@ raises `SqlFailure`; as on Spark, of several arguments that fail the leftmost on
 
 from __future__ import annotations
 
+import hashlib
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, TypeAlias
 
+from mz_dagster.functions.array_evaluation import LENIENT_ARRAYS, STRICT_ARRAYS
+from mz_dagster.functions.casts import cast
 from mz_dagster.functions.errors import (
     DATE_OUT_OF_RANGE,
     DIVISION_BY_ZERO,
@@ -24,11 +27,14 @@ from mz_dagster.functions.errors import (
     NUMERIC_OVERFLOW,
     STEP_OVERFLOW,
     TIMESTAMP_OUT_OF_RANGE,
+    failure,
     out_of_range,
 )
 from mz_dagster.functions.failure import Failure
+from mz_dagster.functions.float_evaluation import FLOATS
 from mz_dagster.functions.literals import INTEGER_RANGES, literal_of
 from mz_dagster.functions.membership import AMONG, constants_of, has_null
+from mz_dagster.functions.output import output_of
 from mz_dagster.functions.plain import from_plain, to_plain
 from mz_dagster.functions.pure import PURE, SCALED, SqlFailure
 from mz_dagster.functions.pure.calendar import DAY, FIRST_DAY, LAST_DAY
@@ -42,9 +48,9 @@ from mz_dagster.functions.pure.numerics import (
     to_scale,
     unscaled,
 )
-from mz_dagster.functions.pure.unconstrained import order as unconstrained_order
+from mz_dagster.functions.value_order import nullable_key, order_key
 from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar, walk
-from mz_dagster.scalars.types import Kind, ScalarType
+from mz_dagster.scalars.types import BOOL, Kind, ScalarType
 
 #: Returns a scalar's value in its plain form, None for NULL, of a row's cells in theirs, by position.
 Evaluate: TypeAlias = Callable[[Mapping[int, Any] | Sequence[Any]], Any]
@@ -154,9 +160,7 @@ def _strict(apply: Apply, arguments: tuple[Evaluate, ...]) -> Evaluate:
 
 
 def _is_lenient(call: Call) -> bool:
-    """Returns whether a call is of a function that is not strict and that is known for these arguments."""
-    if call.function in _BY_VALUE and any(one.type.kind in _MANIFOLD for one in call.arguments):
-        return False
+    """Returns whether a call is of a function that is not strict."""
     return call.function in _LENIENT
 
 
@@ -246,15 +250,15 @@ def _concat_ws(_: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
 
 def _distinct(call: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
     left, right = arguments
-    key = _key(call)
+    left_key, right_key = (nullable_key(order_key(one.type)) for one in call.arguments)
     if call.function == "is_distinct_from":
-        return lambda row: key(left(row)) != key(right(row))
-    return lambda row: key(left(row)) == key(right(row))
+        return lambda row: left_key(left(row)) != right_key(right(row))
+    return lambda row: left_key(left(row)) == right_key(right(row))
 
 
 def _extreme(call: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
     extreme: Apply = max if call.function == "greatest" else min
-    key = _key(call)
+    key = order_key(call.type)
 
     def evaluate(row: Mapping[int, Any] | Sequence[Any]) -> Any:
         values = [one(row) for one in arguments]
@@ -263,16 +267,41 @@ def _extreme(call: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
     return evaluate
 
 
-def _key(call: Call) -> Apply:
-    """Returns what values compare by: themselves, or the order of unconstrained numerics."""
-    if call.arguments[0].type.kind is Kind.UNCONSTRAINED:
-        return lambda value: None if value is None else unconstrained_order(value)
-    return lambda value: value
+def _of_array(call: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
+    apply = LENIENT_ARRAYS[call.function](call)
+    return lambda row: apply(*[one(row) for one in arguments])
 
 
-#: What compares values, and the kinds of which equal values have several forms, or none is equal to itself.
-_BY_VALUE = frozenset({"is_distinct_from", "is_not_distinct_from", "greatest", "least"})
-_MANIFOLD = frozenset({Kind.INTERVAL, Kind.JSONB, Kind.FLOAT4, Kind.FLOAT8, Kind.ARRAY, Kind.RECORD})
+def _quantified(call: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
+    """Returns `= ANY (array)` and the like: what decides does so whatever fails for other elements."""
+    value, array, named = arguments
+    element = call.arguments[1].type.element
+    assert element is not None
+    columns = (ColumnRef(0, call.arguments[0].type), ColumnRef(1, element))
+    test = compiled(Call(str(named(())), columns, BOOL))
+    decides = call.function == "any_element"
+
+    def evaluate(row: Mapping[int, Any] | Sequence[Any]) -> Any:
+        own, elements = value(row), array(row)
+        if elements is None:
+            return None
+        failed, is_unknown = None, False
+        for one in elements:
+            try:
+                found = test((own, one))
+            except SqlFailure as error:
+                failed = failed or error
+                continue
+            if found is decides:
+                return decides
+            is_unknown = is_unknown or found is None
+        if failed is not None:
+            raise failed
+        return None if is_unknown else not decides
+
+    return evaluate
+
+
 _LENIENT: Mapping[str, Callable[[Call, tuple[Evaluate, ...]], Evaluate]] = {
     **dict.fromkeys(_TESTS, _test),
     "and": _connective,
@@ -287,6 +316,9 @@ _LENIENT: Mapping[str, Callable[[Call, tuple[Evaluate, ...]], Evaluate]] = {
     "is_not_distinct_from": _distinct,
     "greatest": _extreme,
     "least": _extreme,
+    "any_element": _quantified,
+    "all_elements": _quantified,
+    **dict.fromkeys(LENIENT_ARRAYS, _of_array),
 }
 
 # ---- strict functions
@@ -308,8 +340,9 @@ def _applied(call: Call) -> Apply | None:
         return lambda value: to_scale(Decimal(value), type_.scale)
     if name in _TO_INTEGER:
         return _checked(lambda value: int(rounded(value, 0, ROUND_HALF_UP)), type_.kind)
-    if name in _OWN:
-        return _OWN[name](call)
+    for builders in (_OWN, FLOATS, STRICT_ARRAYS):
+        if name in builders:
+            return builders[name](call)
     return _pure(name, type_) if name in PURE else None
 
 
@@ -460,6 +493,45 @@ def _epoch(call: Call) -> Apply:
     return lambda micros: to_scale(Decimal(micros).scaleb(-6), call.type.scale)
 
 
+def _each(call: Call, of_element: Callable[[Scalar], Scalar]) -> Apply:
+    """Returns the array of what a scalar is for each element of one; the first error wins."""
+    element = call.arguments[0].type.element
+    assert element is not None
+    evaluate = compiled(of_element(ColumnRef(0, element)))
+    return lambda values: [evaluate((one,)) for one in values]
+
+
+def _cast_elements(call: Call) -> Apply:
+    source, target = call.arguments[0].type.element, call.type.element
+    assert source is not None
+    assert target is not None
+    found = cast(source, target)
+    assert not isinstance(found, Failure), str(found)
+    return _each(call, found.apply)
+
+
+def _record_output(call: Call) -> Apply:
+    fields = [compiled(output_of(ColumnRef(0, one))) for _, one in call.arguments[0].type.fields]
+    return lambda cells: [evaluate((cell,)) for evaluate, cell in zip(fields, cells, strict=True)]
+
+
+def _jsonb_of_moment(call: Call) -> Apply:
+    text = PURE[f"cast_{call.function.removeprefix('to_jsonb_')}_to_text"]
+    zone = ":00" if call.function == "to_jsonb_timestamptz" else ""
+    return lambda value: f'"{text(value).replace(" ", "T")}{zone}"'
+
+
+def _hexadecimal(call: Call) -> Apply:
+    """Returns the hexadecimal digits of an integer's bits."""
+    bits = 32 if call.function == "to_hex_int4" else 64
+    return lambda value: f"{value % 2**bits:x}"
+
+
+def _hash(call: Call) -> Apply:
+    name = call.function.partition("_")[0]
+    return lambda value: hashlib.new(name, value).digest()
+
+
 def _membership(call: Call) -> Apply:
     element = call.arguments[1].type.element
     assert element is not None
@@ -494,6 +566,20 @@ _OWN: Mapping[str, Callable[[Call], Apply]] = {
     **{f"cast_{one}_to_{other}": _read for one in (*_INTEGERS, "numeric", "unconstrained") for other in _FLOATS},
     **{f"cast_{one}_to_{other}": _read for one in _STRINGS for other in _STRINGS},
     **{f"assign_{one}_to_{other}": _read for one in _STRINGS for other in _STRINGS},
+    "array_output": lambda call: _each(call, output_of),
+    "cast_elements": _cast_elements,
+    "record_output": _record_output,
+    **{f"to_jsonb_{kind}": lambda _: str for kind in _INTEGERS},
+    "to_jsonb_bool": lambda _: lambda value: "true" if value else "false",
+    "to_jsonb_numeric": _numeric_text,
+    **{f"to_jsonb_{kind}": _jsonb_of_moment for kind in ("date", *_MOMENTS)},
+    **{f"to_hex_{kind}": _hexadecimal for kind in ("int4", "int8")},
+    "cast_bytea_to_text": lambda _: lambda value: f"\\x{value.hex()}",
+    "concat_bytea": lambda _: operator.add,
+    "octet_length_bytea": lambda _: len,
+    "bit_length_bytea": lambda _: lambda value: 8 * len(value),
+    "md5_bytea": lambda _: lambda value: hashlib.md5(value, usedforsecurity=False).hexdigest(),
+    **{f"{name}_bytea": _hash for name in ("sha224", "sha256", "sha384", "sha512")},
     "cast_uuid_to_text": lambda _: str,
     "cast_jsonb_to_text": lambda _: str,
     "output_bpchar": lambda call: lambda value: value.ljust(call.arguments[0].type.length),
@@ -516,9 +602,3 @@ _OWN: Mapping[str, Callable[[Call], Apply]] = {
     "whole_numeric": _whole,
     "widened_numeric": _widened,
 }
-
-
-def failure(text: str) -> SqlFailure:
-    """Returns the failure of a text that begins with its SQLSTATE."""
-    code, _, message = text.partition(" ")
-    return SqlFailure(code, message)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 #: Numbers of tuples are made small before they could pass it.
@@ -15,7 +17,7 @@ _MOST = 2**62
 def numbered(columns: Sequence[pa.Array], rows: int) -> tuple[NDArray[np.int64], int]:
     """Returns a number for each row, the same for rows of equal values, and a bound that all of them are below.
 
-    Floats are told apart by their bits; of lists and the like all are taken to differ.
+    Floats are told apart by their bits, but that all NaNs are one; of lists and the like all are taken to differ.
 
     Args:
         columns: Of so many rows.
@@ -66,6 +68,11 @@ def _numbered(column: pa.Array) -> tuple[NDArray[np.int64], int]:
     if pa.types.is_nested(column.type):
         return np.arange(len(column)), max(1, len(column))
     if pa.types.is_floating(column.type):
-        column = column.view(pa.int64() if column.type.bit_width == 64 else pa.int32())
+        column = _with_one_nan(column).view(pa.int64() if column.type.bit_width == 64 else pa.int32())
     encoded = column.dictionary_encode(null_encoding="encode")
     return encoded.indices.to_numpy().astype(np.int64), max(1, len(encoded.dictionary))
+
+
+def _with_one_nan(column: pa.Array) -> pa.Array:
+    is_nan = pc.is_nan(column)
+    return pc.if_else(is_nan, pa.scalar(math.nan, column.type), column) if pc.any(is_nan).as_py() else column

@@ -11,6 +11,15 @@ from collections.abc import Callable
 
 from mz_dagster.functions.pure.registry import SqlFailure, pure
 
+#: The functions whose last digit is the C library's.
+OF_THE_C_LIBRARY = frozenset(
+    f"{name}_float8"
+    for name in (
+        *("exp", "ln", "log", "power", "cbrt", "atan2", "atan2d"),
+        *("sin", "cos", "tan", "cot", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),
+        *("sind", "cosd", "tand", "cotd", "asind", "acosd", "atand"),
+    )
+)
 _RADIANS_PER_DEGREE = 0.0174532925199432957692
 
 
