@@ -8,6 +8,7 @@ import struct
 from typing import TYPE_CHECKING
 
 from mz_dagster.compute.algebra.frame import ensure_exact
+from mz_dagster.functions.evaluation import compiled
 from mz_dagster.functions.pure import SqlFailure
 from mz_dagster.functions.pure.statistics import spread
 from mz_dagster.functions.pure.sums import PRODUCT_DIGITS, exact_sums_of_frames
@@ -17,6 +18,8 @@ from tests.compute.test_accumulation import evaluated
 from tests.plan.reference import float_sum
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import SparkSession
 
 MOST = 1.7976931348623157e308
@@ -60,6 +63,26 @@ def cases(pick: random.Random, count: int) -> list[list[float | None]]:
     return found
 
 
+def summed_here(values: Sequence[float | None], state: dict[int, list[int]]) -> tuple[object, str | None]:
+    """Returns the sum as this process works it out, whose digits must be those in `state`, which Spark made."""
+    x = ColumnRef(0, FLOAT8)
+    parts = [compiled(Call("limb_float8", (x,), INT4))]
+    parts += [compiled(Call("digit_float8", (x, Literal(i, INT4)), INT8)) for i in range(4)]
+    own: dict[int, list[int]] = {}
+    for value in values:
+        limb, *digits = (one((value,)) for one in parts)
+        sums = own.setdefault(-4 if limb is None else limb, [0, 0, 0, 0])
+        for i, digit in enumerate(digits):
+            sums[i] += digit or 0
+    assert own == state
+    columns = [list(one) for one in zip(*((limb, *sums) for limb, sums in sorted(own.items())), strict=True)]
+    arguments = (ColumnRef(0, array_of(INT4)), *(ColumnRef(1 + i, array_of(INT8)) for i in range(4)))
+    try:
+        return repr(compiled(Call("whole_float8", arguments, FLOAT8))(columns)), None
+    except SqlFailure as failure:
+        return None, str(failure)
+
+
 def test_a_sum_is_the_exact_sum_rounded_once(spark: SparkSession) -> None:
     ensure_exact(spark)
     pick = random.Random(1)
@@ -89,6 +112,8 @@ def test_a_sum_is_the_exact_sum_rounded_once(spark: SparkSession) -> None:
     assert len(found) == len(wanted)
     for n, _, value, error in found:
         assert isinstance(n, int)
+        shown = None if error else repr(value)
+        assert (shown, error) == summed_here(wanted[n], state[n]), wanted[n]
         present = [one for one in wanted[n] if one is not None]
         expected = float_sum(present) if present else None
         if present and expected is None:

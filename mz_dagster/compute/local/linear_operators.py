@@ -4,7 +4,7 @@ What passes on what an arrangement holds, as most views do with the last of thei
 A query for them costs Spark a tenth of a second, to read, evaluate and hand them over; here it is a few milliseconds.
 
 A map, filter and project is `is_simple` if all its scalars are evaluated here (`local.expressions`) as Spark does on
-any machine, of which floats may differ; nor are patterns matched here, which may take for ever.
+any machine (`algebra/evaluable.py`).
 """
 
 from __future__ import annotations
