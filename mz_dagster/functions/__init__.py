@@ -5,15 +5,18 @@ resolution of names over argument types, the casts with their contexts, and the 
 name that resolves has exactly PostgreSQL 15's result, value or error (C collation, UTC); what has not is
 refused here, so that nothing above or below needs a fallback.
 
-- `signature.py`: the records.
-- `table.py`: the implementations and overloads, with the rule for numeric scales.
+- `signature.py`: the records. `table.py`: all implementations and overloads, with the rule for numeric scales.
+- `numbers/`, `text/`, `regexps/`, `moments/`, `jsonb/`, `arrays/`, `aggregates/`: each area's part of the table
+  (`*_table.py`), and the references in Python of what is in it; `areas.py` lists the tables.
 - `casts.py`: the matrix of casts, `common_type`.
 - `resolution.py`: overload resolution; `polymorphic.py`: that of functions over arrays.
 - `literals.py`: reading a literal's text.
-- `pure/`: implementations in plain Python; `plain.py`: the form in which they have cells.
-- `evaluation.py`: scalars in Python, where that is exact; `errors.py`: errors that are alike wherever they are found.
+- `registry.py`, `references.py`: the references of the areas by name; `plain.py`: the form in which they have cells.
+- `evaluation.py`: scalars in Python, for which every function has a reference; `value_order.py`: what values compare
+  by; `errors.py`: errors that are alike wherever they are found.
 """
 
+from mz_dagster.functions.arrays.set_table import SET_COLUMNS
 from mz_dagster.functions.casts import CastContext, cast, common_type
 from mz_dagster.functions.failure import Failure
 from mz_dagster.functions.literals import interval_literal, literal_of, numeric_literal
@@ -40,7 +43,6 @@ from mz_dagster.functions.signature import (
     type_name,
 )
 from mz_dagster.functions.table import FUNCTIONS, INTERNAL_FUNCTIONS, OVERLOADS, TABLE_OVERLOADS
-from mz_dagster.functions.tables.sets import SET_COLUMNS
 
 __all__ = [
     "FUNCTIONS",

@@ -5,7 +5,7 @@ The one that has no like there is `NEGATIVE_MULTIPLICITY`, of inputs that retrac
 
 from __future__ import annotations
 
-from mz_dagster.functions.pure.registry import SqlFailure
+from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.scalars.types import Kind
 
 DIVISION_BY_ZERO = "22012 division by zero"

@@ -1,9 +1,8 @@
 """Scalar expressions evaluated in Python: constants when a plan is made, and few rows in place of Spark.
 
-Owns which functions are the same here as where Spark evaluates them, value and error: integers, numerics where their
-digits are exact, what compares by its plain form (`plain`), booleans, NULL and branches, and the functions that are
-Python's there, too (`pure`). What is not in the tables is not evaluated here: a row must be the same wherever it is
-computed, or its retraction would not meet it.
+Owns the reference of every function, which is the same as where Spark evaluates it, value and error: a row must be the
+same wherever it is computed, or its retraction would not meet it. What is Python's there, too, is in `references`;
+floats, arrays and records are in files of their own, and the rest is here.
 
 A scalar becomes a function of a row, whose cells are in their plain form. It returns the plain form of its value, or
 raises `SqlFailure`; as on Spark, of several arguments that fail the leftmost one's error counts.
@@ -17,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, TypeAlias
 
-from mz_dagster.functions.array_evaluation import LENIENT_ARRAYS, STRICT_ARRAYS
+from mz_dagster.functions.arrays.array_evaluation import LENIENT_ARRAYS, STRICT_ARRAYS
 from mz_dagster.functions.casts import cast
 from mz_dagster.functions.errors import (
     DATE_OUT_OF_RANGE,
@@ -31,14 +30,11 @@ from mz_dagster.functions.errors import (
     out_of_range,
 )
 from mz_dagster.functions.failure import Failure
-from mz_dagster.functions.float_evaluation import FLOATS
 from mz_dagster.functions.literals import INTEGER_RANGES, literal_of
 from mz_dagster.functions.membership import AMONG, constants_of, has_null
-from mz_dagster.functions.output import output_of
-from mz_dagster.functions.plain import from_plain, to_plain
-from mz_dagster.functions.pure import PURE, SCALED, SqlFailure
-from mz_dagster.functions.pure.calendar import DAY, FIRST_DAY, LAST_DAY
-from mz_dagster.functions.pure.numerics import (
+from mz_dagster.functions.moments.calendar import DAY, FIRST_DAY, LAST_DAY
+from mz_dagster.functions.numbers.float_evaluation import FLOATS
+from mz_dagster.functions.numbers.numerics import (
     EXACT,
     ROUNDINGS,
     quotient,
@@ -48,6 +44,10 @@ from mz_dagster.functions.pure.numerics import (
     to_scale,
     unscaled,
 )
+from mz_dagster.functions.output import output_of
+from mz_dagster.functions.plain import from_plain, to_plain
+from mz_dagster.functions.references import PURE, SCALED
+from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.functions.value_order import nullable_key, order_key
 from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar, walk
 from mz_dagster.scalars.types import BOOL, Kind, ScalarType

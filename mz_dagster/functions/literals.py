@@ -14,17 +14,21 @@ from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from uuid import UUID
 
+from mz_dagster.functions.arrays import arrays
 from mz_dagster.functions.failure import Failure
-from mz_dagster.functions.plain import from_plain
-from mz_dagster.functions.pure import SqlFailure, arrays, jsonb, strings, unconstrained
-from mz_dagster.functions.pure.interval_text import interval_of
-from mz_dagster.functions.pure.moment_text import (
+from mz_dagster.functions.jsonb import jsonb
+from mz_dagster.functions.moments.interval_text import interval_of
+from mz_dagster.functions.moments.moment_text import (
     date_of_text,
     time_of_text,
     timestamp_of_text,
     timestamptz_of_text,
 )
-from mz_dagster.functions.pure.numerics import whole_number
+from mz_dagster.functions.numbers import unconstrained
+from mz_dagster.functions.numbers.numerics import whole_number
+from mz_dagster.functions.plain import from_plain
+from mz_dagster.functions.registry import SqlFailure
+from mz_dagster.functions.text import strings
 from mz_dagster.scalars.scalar import Literal
 from mz_dagster.scalars.types import INT4, INT8, INTERVAL, UNCONSTRAINED, Kind, ScalarType, numeric
 from mz_dagster.scalars.values import Interval
@@ -186,7 +190,7 @@ def _string(text: str, type_: ScalarType, *, assigned: bool) -> Literal | Failur
 
 
 def _pure(read: Callable[[], Literal], hint: str | None = None) -> Literal | Failure:
-    """Returns what a function of `pure` makes of a literal's text, or its failure, with a hint if it is a refusal."""
+    """Returns what a function of `PURE` makes of a literal's text, or its failure, with a hint if it is a refusal."""
     try:
         return read()
     except SqlFailure as failure:

@@ -1,6 +1,6 @@
-"""Functions of `pure` over the Python form of cells, as literals have it.
+"""The plain form of cells, which functions in Python take, from the Python form, which literals have, and back.
 
-Owns the one mapping between the Python form (`scalars/values.py`) and the plain form (`pure/`).
+Owns the one mapping between the two (`scalars/values.py`, `references.py`).
 """
 
 from __future__ import annotations

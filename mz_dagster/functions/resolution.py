@@ -20,8 +20,9 @@ from mz_dagster.functions.casts import (
     short_name,
 )
 from mz_dagster.functions.failure import Failure
-from mz_dagster.functions.known_numbers import fits, known_result
 from mz_dagster.functions.literals import numeric_type_of
+from mz_dagster.functions.moments.moment_table import DATE_PARTS, INTERVAL_FIELDS, INTERVAL_UNITS, TIME_FIELDS
+from mz_dagster.functions.numbers.known_numbers import fits, known_result
 from mz_dagster.functions.polymorphic import has_order, resolve_polymorphic
 from mz_dagster.functions.signature import ArgumentType, Cast, Overload, Resolved, Unknown, default_type, type_name
 from mz_dagster.functions.table import (
@@ -32,7 +33,6 @@ from mz_dagster.functions.table import (
     TRUNC_UNITS,
     field_name,
 )
-from mz_dagster.functions.tables.moments import DATE_PARTS, INTERVAL_FIELDS, INTERVAL_UNITS, TIME_FIELDS
 from mz_dagster.scalars.types import (
     BOOL,
     FLOAT8,

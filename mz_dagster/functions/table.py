@@ -6,8 +6,9 @@ them. What is here returns what PostgreSQL 15 returns, with C collation and in U
 `refused`, so that it is refused and does not silently become another one.
 
 Numeric results have a scale that is fixed when bound, and 38 digits in all; a result that needs more is
-`22003 numeric field overflow`. Unconstrained numerics (`pure/unconstrained.py`) have neither limit: a call is over them
-if an argument is one, if no rule gives the result a scale, and if the result of known arguments does not fit its scale.
+`22003 numeric field overflow`. Unconstrained numerics (`numbers/unconstrained.py`) have neither limit: a call is over
+them if an argument is one, if no rule gives the result a scale, and if the result of known arguments does not fit its
+scale.
 
 | operation | scale of the result |
 |---|---|
@@ -21,25 +22,28 @@ significant ones, `select_div_scale`), as far as the scale holds them |
 
 Narrower than PostgreSQL: dates and timestamps range from 0001-01-01 to 9999-12-31, and a time is before 24:00; where an
 interval of PostgreSQL wraps around, it is out of range; time zones have IANA names, by the machine's database, or are
-intervals, not abbreviations; an interval has no calendar in `to_char`; a
-quotient of numerics has at most 17 digits before the point and its divisor at most 37 digits in all; `repeat`, `lpad`
-and `rpad` make at most 16 MB of text. What is beyond is an error with PostgreSQL's code for the like. `char(n)`s of
-different lengths have no common type; `pure/regexp_syntax.py` and `pure/number_templates.py` say which patterns and
-templates are refused.
+intervals, not abbreviations; an interval has no calendar in `to_char`; a quotient of numerics has at most 17 digits
+before the point and its divisor at most 37 digits in all; `repeat`, `lpad` and `rpad` make at most 16 MB of text. What
+is beyond is an error with PostgreSQL's code for the like. `char(n)`s of different lengths have no common type;
+`regexps/regexp_syntax.py` and `numbers/number_templates.py` say which patterns and templates are refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from mz_dagster.functions.aggregates import aggregate_table as aggregates
+from mz_dagster.functions.areas import functions as functions_of_areas
+from mz_dagster.functions.areas import overloads as overloads_of_areas
+from mz_dagster.functions.areas import set_overloads
 from mz_dagster.functions.casts import CASTS, short_name
+from mz_dagster.functions.comparing import COMPARISONS
 from mz_dagster.functions.failure import Failure
-from mz_dagster.functions.pure.numerics import quotient_digits
+from mz_dagster.functions.jsonb import jsonb_table as jsonb
+from mz_dagster.functions.moments import moment_table as moments
+from mz_dagster.functions.numbers import unconstrained_table as unconstrained
+from mz_dagster.functions.numbers.numerics import quotient_digits
 from mz_dagster.functions.signature import Function, Nullability, Overload, ScaleRule, digits_of_known
-from mz_dagster.functions.tables import aggregates, jsonb, moments, set_overloads, unconstrained
-from mz_dagster.functions.tables import functions as functions_of_areas
-from mz_dagster.functions.tables import overloads as overloads_of_areas
-from mz_dagster.functions.tables.comparing import COMPARISONS
 from mz_dagster.scalars.types import Kind, ScalarType
 
 _B, _I2, _I4, _I8 = Kind.BOOL, Kind.INT2, Kind.INT4, Kind.INT8

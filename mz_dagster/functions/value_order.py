@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any, TypeAlias
 
-from mz_dagster.functions.pure import interval, jsonb, unconstrained
+from mz_dagster.functions.jsonb.jsonb import order as jsonb_order
+from mz_dagster.functions.moments.interval import length as interval_length
+from mz_dagster.functions.numbers.unconstrained import order as unconstrained_order
 from mz_dagster.scalars.types import Kind, ScalarType
 
 #: Maps a value in its plain form, which is not None, to what it compares by.
@@ -33,11 +35,11 @@ def order_key(type_: ScalarType) -> Key:
         case Kind.FLOAT4 | Kind.FLOAT8:
             return _of_float
         case Kind.INTERVAL:
-            return interval.length
+            return interval_length
         case Kind.JSONB:
-            return jsonb.order
+            return jsonb_order
         case Kind.UNCONSTRAINED:
-            return unconstrained.order
+            return unconstrained_order
         case Kind.ARRAY:
             assert type_.element is not None
             of_element = nullable_key(order_key(type_.element))

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import assert_never
 
-from mz_dagster.functions.pure.interval_text import text_of_interval
+from mz_dagster.functions.moments.interval_text import text_of_interval
 from mz_dagster.plan.physical import (
     Accumulate,
     ConstantRows,

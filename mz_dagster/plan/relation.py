@@ -206,7 +206,7 @@ class AggregateFunction(Enum):
     """Names the aggregates of the algebra; the binder makes all others of these and scalars.
 
     All but `ARRAY_AGG` ignore rows whose (first) argument is NULL. `EXACT_SUM` is the sum of doubles, or of products of
-    two, as text (see `functions/pure/sums.py`); it ignores a pair of which one is NULL.
+    two, as text (see `functions/aggregates/sums.py`); it ignores a pair of which one is NULL.
     """
 
     COUNT = "count"

@@ -115,7 +115,7 @@ INTERVAL = ScalarType(Kind.INTERVAL)
 UUID = ScalarType(Kind.UUID)
 BYTEA = ScalarType(Kind.BYTEA)
 JSONB = ScalarType(Kind.JSONB)
-#: A numeric without a scale: see `functions/pure/unconstrained.py`.
+#: A numeric without a scale: see `functions/numbers/unconstrained.py`.
 UNCONSTRAINED = ScalarType(Kind.UNCONSTRAINED)
 
 

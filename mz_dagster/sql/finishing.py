@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from mz_dagster.functions.pure.interval import comparable
+from mz_dagster.functions.moments.interval import comparable
 from mz_dagster.plan.relation import ColumnOrder
 from mz_dagster.scalars.types import Kind, ScalarType
 from mz_dagster.scalars.values import Interval, to_stored

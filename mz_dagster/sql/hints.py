@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from mz_dagster.functions.pure.numerics import whole_number
+from mz_dagster.functions.numbers.numerics import whole_number
 from mz_dagster.sql.errors import DuplicateColumn, InvalidSyntax, UnsupportedForm, ValueOutOfRange
 from mz_dagster.sql.lexer import Token, TokenKind
 

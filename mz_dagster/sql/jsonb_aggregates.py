@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mz_dagster.functions import Failure
-from mz_dagster.functions.as_jsonb import as_jsonb, as_jsonb_or_null, as_key
+from mz_dagster.functions.jsonb.as_jsonb import as_jsonb, as_jsonb_or_null, as_key
 from mz_dagster.scalars.scalar import Call, Scalar
 from mz_dagster.scalars.types import JSONB
 from mz_dagster.sql.aggregate_expansion import Expansion

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from mz_dagster.functions import Failure, Unknown, cast, type_name
-from mz_dagster.functions.as_jsonb import as_jsonb, as_jsonb_or_null, as_key
+from mz_dagster.functions.jsonb.as_jsonb import as_jsonb, as_jsonb_or_null, as_key
 from mz_dagster.scalars.scalar import Call, Literal, Scalar
 from mz_dagster.scalars.types import JSONB, TEXT, Kind
 from mz_dagster.sql.errors import DatatypeMismatch, InvalidParameterValue, UndefinedFunction, error_of

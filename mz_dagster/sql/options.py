@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from mz_dagster.functions.pure.numerics import whole_number
+from mz_dagster.functions.numbers.numerics import whole_number
 from mz_dagster.sql.cursor import Cursor
 from mz_dagster.sql.errors import InvalidTableDefinition
 from mz_dagster.sql.lexer import TokenKind

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from mz_dagster.functions.pure.numerics import whole_number
+from mz_dagster.functions.numbers.numerics import whole_number
 from mz_dagster.plan.relation import ColumnOrder
 from mz_dagster.scalars.scalar import ColumnRef, Scalar
 from mz_dagster.sql.binding import Bound, name_of, only, unwrapped

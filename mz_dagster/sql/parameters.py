@@ -21,7 +21,7 @@ from uuid import UUID
 
 from mz_dagster.functions import UNKNOWN, Failure, Unknown, common_type, literal_of, numeric_literal
 from mz_dagster.functions.literals import numeric_type_of
-from mz_dagster.functions.pure import unconstrained_functions
+from mz_dagster.functions.numbers import unconstrained_functions
 from mz_dagster.scalars.scalar import Literal, Value
 from mz_dagster.scalars.types import (
     BOOL,

@@ -1,7 +1,7 @@
 """Binds variances, deviations, covariances and regressions: scalars over counts and sums.
 
 Integers and numerics are added up as numerics, as in PostgreSQL, and their squares, too. Floats, and all arguments of
-the functions of two, are doubles whose sums, and sums of products, are exact; see `functions/pure/statistics.py`.
+the functions of two, are doubles whose sums, and sums of products, are exact; see `functions/aggregates/statistics.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Names of types, as SQL writes them, to scalar types.
 
 `numeric` without a scale is a `TypeName` whose scale is open: a cast takes it from its operand if that has one, and a
-column is of the unconstrained type (`functions/pure/unconstrained.py`).
+column is of the unconstrained type (`functions/numbers/unconstrained.py`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, replace
 
 from mz_dagster.functions.literals import numeric_type_of
-from mz_dagster.functions.pure.numerics import whole_number
+from mz_dagster.functions.numbers.numerics import whole_number
 from mz_dagster.scalars.types import UNCONSTRAINED, Kind, ScalarType, array_of, numeric
 from mz_dagster.sql.cursor import Cursor
 from mz_dagster.sql.errors import UndefinedType, suggestion

@@ -19,7 +19,7 @@ from sqlglot import exp
 
 from mz_dagster.errors import Error
 from mz_dagster.functions import CastContext, Failure, Unknown, cast, common_type, literal_of, type_name
-from mz_dagster.functions.pure.interval import length
+from mz_dagster.functions.moments.interval import length
 from mz_dagster.plan.relation import (
     ColumnOrder,
     FrameBound,

@@ -19,7 +19,7 @@ import pytest
 from mz_dagster.adapter import Connection
 from mz_dagster.budget import Budget
 from mz_dagster.errors import DataError
-from mz_dagster.functions.pure.interval_text import text_of_interval
+from mz_dagster.functions.moments.interval_text import text_of_interval
 from mz_dagster.scalars.values import Interval
 from tests.adapter.stories import Story
 from tests.adapter.stories.groups import GROUPS

@@ -11,7 +11,7 @@ import pytest
 from mz_dagster.compute.algebra.frame import ensure_exact
 from mz_dagster.compute.spark.expressions import Emitter
 from mz_dagster.functions.evaluation import Evaluate, compiled, is_evaluable
-from mz_dagster.functions.pure import SqlFailure
+from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.scalars.scalar import Call, ColumnRef, Scalar
 from mz_dagster.scalars.types import FLOAT8, INT8, high_part_type, numeric
 

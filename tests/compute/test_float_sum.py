@@ -8,10 +8,10 @@ import struct
 from typing import TYPE_CHECKING
 
 from mz_dagster.compute.algebra.frame import ensure_exact
+from mz_dagster.functions.aggregates.statistics import spread
+from mz_dagster.functions.aggregates.sums import PRODUCT_DIGITS, exact_sums_of_frames
 from mz_dagster.functions.evaluation import compiled
-from mz_dagster.functions.pure import SqlFailure
-from mz_dagster.functions.pure.statistics import spread
-from mz_dagster.functions.pure.sums import PRODUCT_DIGITS, exact_sums_of_frames
+from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar
 from mz_dagster.scalars.types import FLOAT8, INT4, INT8, TEXT, array_of
 from tests.compute.test_accumulation import evaluated

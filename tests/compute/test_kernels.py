@@ -23,8 +23,9 @@ from mz_dagster.compute.local.expressions import LENIENT, STRICT, Batch, Outcome
 from mz_dagster.compute.local.expressions.by_row import evaluated_by_row
 from mz_dagster.functions import FUNCTIONS, literal_of
 from mz_dagster.functions.evaluation import Evaluate, compiled, is_evaluable
+from mz_dagster.functions.numbers import numerics
 from mz_dagster.functions.plain import to_plain
-from mz_dagster.functions.pure import SqlFailure, numerics
+from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar, rewrite, walk
 from mz_dagster.scalars.types import (
     BOOL,

@@ -15,11 +15,12 @@ from mz_dagster.compute.spark.expressions.pure import on_worker
 from mz_dagster.compute.spark.linear_by_workers import worker_of_rows
 from mz_dagster.functions import FUNCTIONS
 from mz_dagster.functions.evaluation import compiled
-from mz_dagster.functions.pure import PURE
+from mz_dagster.functions.references import PURE
 from mz_dagster.scalars.scalar import Call, ColumnRef, Literal
 from mz_dagster.scalars.types import FLOAT8, INT4, TEXT
 from mz_dagster.storage.late_pyspark import functions as sf
 from mz_dagster.storage.spark import call_with_deadline
+from tests.compute.examples import AREAS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,6 +63,15 @@ def test_a_function_over_a_scan_of_files_gets_rows(spark: SparkSession, tmp_path
     frame = emitter.stage(spark.read.parquet(folder)).groupBy(text.value.alias("t")).count()
     rows = call_with_deadline(spark, frame.collect, 60)
     assert sorted(row.t for row in rows) == ["0", "0.1", "0.2", "0.3", "0.4"]
+
+
+def test_a_worker_evaluates_whatever_this_process_does() -> None:
+    everything = [compiled(one.scalar) for make in AREAS.values() for one in make()]
+    workers = [worker_of_rows([(True, one)], [0], 1, [0]) for one in everything]
+    code = cloudpickle.dumps({"rows": workers})  # type: ignore[no-untyped-call]
+    program = _WORKER.rsplit("print(", 1)[0] + 'print(len(functions["rows"]))'
+    answer = subprocess.run([sys.executable, "-c", program], input=code, capture_output=True, timeout=120, check=False)
+    assert answer.stdout.decode().strip() == str(len(everything)), answer.stderr.decode()
 
 
 def test_a_worker_of_whole_rows_needs_nothing_of_ours() -> None:

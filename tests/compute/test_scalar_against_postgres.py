@@ -26,9 +26,9 @@ from mz_dagster.compute.spark.expressions.pure import in_python
 from mz_dagster.functions import FUNCTIONS, INTERNAL_FUNCTIONS, Cast, Failure, cast, literal_of
 from mz_dagster.functions.errors import NUMERIC_UNDERFLOW
 from mz_dagster.functions.evaluation import compiled
+from mz_dagster.functions.numbers.numerics import LEAST_DIGITS
 from mz_dagster.functions.plain import from_plain, to_plain
-from mz_dagster.functions.pure import SqlFailure
-from mz_dagster.functions.pure.numerics import LEAST_DIGITS
+from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar, rewrite, walk
 from mz_dagster.scalars.types import (
     BOOL,

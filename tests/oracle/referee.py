@@ -16,7 +16,7 @@ from typing import Any
 
 import psycopg
 
-from mz_dagster.functions.pure.interval_text import text_of_interval
+from mz_dagster.functions.moments.interval_text import text_of_interval
 from mz_dagster.scalars.values import Interval
 from tests.oracle.dialects import theirs
 from tests.oracle.scope import Arm, Query, Relation

@@ -17,9 +17,9 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
+from mz_dagster.functions.aggregates.sums import exact_sums_of_frames
 from mz_dagster.functions.evaluation import value_of
-from mz_dagster.functions.pure import PURE
-from mz_dagster.functions.pure.sums import exact_sums_of_frames
+from mz_dagster.functions.references import PURE
 from mz_dagster.plan.physical import (
     Accumulate,
     Arrangement,

@@ -9,8 +9,9 @@ from decimal import Decimal
 
 import pytest
 
-from mz_dagster.functions.pure import SqlFailure, number_templates
-from mz_dagster.functions.pure.number_reading import number_by_template, scale_of_template
+from mz_dagster.functions.numbers import number_templates
+from mz_dagster.functions.numbers.number_reading import number_by_template, scale_of_template
+from mz_dagster.functions.registry import SqlFailure
 from tests.postgres_server import Postgres
 
 _PIECES = ["9", "0", ",", ".", "9", "FM", "S", "MI", "PL", "SG", "PR", "TH", "th", "G", "D", "L", '"a"', "b", " ", "x"]

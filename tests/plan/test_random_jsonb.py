@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from mz_dagster.functions.pure import PURE, SqlFailure
-from mz_dagster.functions.pure.jsonb import Node, parsed, read, write
+from mz_dagster.functions.jsonb.jsonb import Node, parsed, read, write
+from mz_dagster.functions.references import PURE
+from mz_dagster.functions.registry import SqlFailure
 from tests.postgres_server import Postgres
 
 NUMBERS = ["0", "-0", "1", "1.0", "-1", "2.50", "1e2", "1E-2", "10.0", "0.1", "12345678901234567890.5", "-0.00"]

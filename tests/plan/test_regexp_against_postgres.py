@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from mz_dagster.functions.pure import SqlFailure, regexp
+from mz_dagster.functions.regexps import regexp
+from mz_dagster.functions.registry import SqlFailure
 from tests.postgres_server import Postgres
 
 _SINGLE = [".", "[ab]", "[^a]", r"\w", r"\d", r"\s", "[[:alpha:]]", r"\W", "[a-c]", "[]a]", "[a-]", r"[b\d]", "A"]

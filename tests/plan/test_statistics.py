@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from mz_dagster.functions import FUNCTIONS
-from mz_dagster.functions.pure import PURE, SqlFailure, statistics
+from mz_dagster.functions.aggregates import statistics
+from mz_dagster.functions.references import PURE
+from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.scalars.types import Kind
 
 NAMES = [name for name, one in PURE.items() if one.__module__ == statistics.__name__]

@@ -6,18 +6,18 @@ import random
 import re
 from collections.abc import Callable
 
-from mz_dagster.functions.pure import SqlFailure
-from mz_dagster.functions.pure.calendar import DAY, HOUR, MINUTE, civil_of, days_of
-from mz_dagster.functions.pure.interval_text import clock_text, interval_of, text_of_interval
-from mz_dagster.functions.pure.moment_templates import date_by_template, timestamptz_by_template
-from mz_dagster.functions.pure.moment_text import (
+from mz_dagster.functions.moments.calendar import DAY, HOUR, MINUTE, civil_of, days_of
+from mz_dagster.functions.moments.interval_text import clock_text, interval_of, text_of_interval
+from mz_dagster.functions.moments.moment_templates import date_by_template, timestamptz_by_template
+from mz_dagster.functions.moments.moment_text import (
     date_of_text,
     time_of_text,
     timestamp_of_text,
     timestamptz_of_text,
 )
-from mz_dagster.functions.pure.templates import interval_text, timestamp_text, timestamptz_text
-from mz_dagster.functions.pure.zones import moment_of, reading
+from mz_dagster.functions.moments.templates import interval_text, timestamp_text, timestamptz_text
+from mz_dagster.functions.moments.zones import moment_of, reading
+from mz_dagster.functions.registry import SqlFailure
 from tests.postgres_server import Postgres
 
 _FRAGMENTS = (

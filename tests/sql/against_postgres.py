@@ -14,7 +14,7 @@ from typing import Any
 from mz_dagster.errors import Error
 from mz_dagster.formalism import GlobalId
 from mz_dagster.functions import type_name
-from mz_dagster.functions.pure.interval_text import text_of_interval
+from mz_dagster.functions.moments.interval_text import text_of_interval
 from mz_dagster.plan.relation import Relation
 from mz_dagster.plan.resolver import Item
 from mz_dagster.plan.transform import comparable_columns

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from mz_dagster.functions.pure import PURE
+from mz_dagster.functions.references import PURE
 from mz_dagster.scalars.scalar import Call
 
 

@@ -17,8 +17,10 @@ from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
 from typing import Any
 
 from mz_dagster.functions.evaluation import value_of
-from mz_dagster.functions.pure import PURE, SqlFailure, calendar
-from mz_dagster.functions.pure.interval import length
+from mz_dagster.functions.moments import calendar
+from mz_dagster.functions.moments.interval import length
+from mz_dagster.functions.references import PURE
+from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.plan.relation import (
     Aggregate,
     AggregateFunction,

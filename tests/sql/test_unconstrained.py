@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import mz_dagster
-from mz_dagster.functions.pure import SqlFailure, unconstrained, unconstrained_functions, unconstrained_sums
+from mz_dagster.functions.numbers import unconstrained, unconstrained_functions, unconstrained_sums
+from mz_dagster.functions.registry import SqlFailure
 from tests.adapter.stories.unconstrained import UNCONSTRAINED as STORY
 from tests.postgres_server import Postgres
 

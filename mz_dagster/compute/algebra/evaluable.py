@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from mz_dagster.budget import EngineSetting, engine_setting
 from mz_dagster.functions.evaluation import is_evaluable
-from mz_dagster.functions.pure.transcendental import OF_THE_C_LIBRARY
+from mz_dagster.functions.numbers.transcendental import OF_THE_C_LIBRARY
 from mz_dagster.scalars.scalar import Call, Scalar, walk
 
 

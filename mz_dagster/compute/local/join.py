@@ -32,7 +32,7 @@ from mz_dagster.compute.local.linear_operators import most_rows
 from mz_dagster.compute.local.matching import matches
 from mz_dagster.compute.lookups.lookup_keys import is_key
 from mz_dagster.functions.evaluation import compiled
-from mz_dagster.functions.pure import SqlFailure
+from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.plan.bounding import Comparison
 from mz_dagster.plan.physical import DeltaJoin, MapFilterProject
 from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar, columns_of, rewrite

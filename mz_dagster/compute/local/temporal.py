@@ -17,7 +17,7 @@ from mz_dagster.compute.algebra.frame import DIFF, ERROR, TIME
 from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.linear_operators import plan_schema
 from mz_dagster.functions.evaluation import Evaluate, compiled
-from mz_dagster.functions.pure import SqlFailure
+from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.plan.physical import TemporalState
 from mz_dagster.scalars.scalar import columns_of
 from mz_dagster.storage.plain_cells import plain_rows

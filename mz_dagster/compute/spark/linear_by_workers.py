@@ -17,7 +17,7 @@ from mz_dagster.compute.algebra.frame import DIFF, ERROR, META, TIME, positional
 from mz_dagster.compute.spark.expressions.emitter import opaque
 from mz_dagster.compute.spark.expressions.pure import plain_form, plain_type, restored
 from mz_dagster.functions.evaluation import Evaluate, compiled
-from mz_dagster.functions.pure import SqlFailure
+from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.plan.physical import MapFilterProject
 from mz_dagster.scalars.scalar import ColumnRef, walk
 from mz_dagster.storage.late_pyspark import functions as sf

@@ -5,7 +5,7 @@
 - *distinct*: `count`, `sum` of distinct values: an `Accumulate` over the rows of another that has the value in its key;
 - *sums of floats*, and of products of two, all of them in one part: an `Accumulate` of each value's digits, by group,
   term and place, and over its rows, a few dozen for each group and term, a `Staged` with `Gathered` that puts them
-  together; see `compute/spark/expressions/float_sum.py` and `functions/pure/sums.py`;
+  together; see `compute/spark/expressions/float_sum.py` and `functions/aggregates/sums.py`;
 - *sums of unconstrained numerics*, each in a part of its own: likewise, with a row for each place of its digits;
 - *hierarchical*: `min`, `max`, `bit_and`, `bit_or`, `bit_xor`: a `Staged` with `Extremes`;
 - *basic*: `array_agg`, `string_agg`: a `Staged` with `Gathered`, over distinct rows if it is DISTINCT.
@@ -28,8 +28,8 @@ from typing import Protocol
 
 from mz_dagster.errors import InternalError
 from mz_dagster.functions import Failure, cast
-from mz_dagster.functions.pure.sums import PRODUCT_DIGITS
-from mz_dagster.functions.pure.unconstrained_sums import NO_PLACE
+from mz_dagster.functions.aggregates.sums import PRODUCT_DIGITS
+from mz_dagster.functions.numbers.unconstrained_sums import NO_PLACE
 from mz_dagster.plan.lowering.fusion import selected
 from mz_dagster.plan.lowering.staged import ONE_STAGE, Stages, results_of, staged
 from mz_dagster.plan.physical import Accumulate, DeltaJoin, Extremes, Gathered, Physical, StateOperator, TopRows, Unnest

@@ -13,7 +13,7 @@ from itertools import zip_longest
 
 from mz_dagster.functions import FUNCTIONS
 from mz_dagster.functions.evaluation import is_evaluable, value_of
-from mz_dagster.functions.pure import SqlFailure
+from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.plan.day_comparison import compared_by_day
 from mz_dagster.plan.membership import gathered
 from mz_dagster.plan.relation import (

@@ -1,4 +1,4 @@
-"""Input functions that run in Python, on Spark's workers: those of `functions.pure` for what Spark cannot read.
+"""Input functions that run in Python, on Spark's workers: those of `functions.references` for what Spark cannot read.
 
 A worker gets their code by value, as it does in `compute/spark/expressions/pure.py`.
 """
@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from mz_dagster.functions import pure
+from mz_dagster.functions.references import PURE
+from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.scalars.types import INTERVAL, TEXT, TIME, Kind, ScalarType
 from mz_dagster.storage.late_pyspark import functions as F
 from mz_dagster.storage.late_pyspark import types as T
@@ -49,7 +50,7 @@ def why_unread(text: SparkColumn, kind: Kind) -> SparkColumn:
 
 def _reader(kind: Kind) -> tuple[Callable[[str | None], tuple[Any, str | None]], T.DataType]:
     name, type_ = _READERS[kind]
-    function, failure = pure.PURE[name], pure.SqlFailure
+    function, failure = PURE[name], SqlFailure
 
     def total(cell: str | None) -> tuple[Any, str | None]:
         try:

@@ -12,8 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from mz_dagster.functions.pure import jsonb
-from mz_dagster.functions.pure.registry import SqlFailure
+from mz_dagster.functions.jsonb import jsonb
+from mz_dagster.functions.registry import SqlFailure
 
 #: Why the line cannot be read; why its value cannot, although its key can; whether the key, and whether the value, is
 #: null as a whole; each column's text; and why a column's text cannot be had, or None if all can.

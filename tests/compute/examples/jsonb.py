@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mz_dagster.functions import Failure, resolve_table_function
-from mz_dagster.functions.as_jsonb import as_jsonb, as_jsonb_or_null, as_key
+from mz_dagster.functions.jsonb.as_jsonb import as_jsonb, as_jsonb_or_null, as_key
 from mz_dagster.scalars.record import field, record
 from mz_dagster.scalars.scalar import Call, Literal, Scalar
 from mz_dagster.scalars.types import (

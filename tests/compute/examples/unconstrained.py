@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from mz_dagster.functions.as_jsonb import as_jsonb
+from mz_dagster.functions.jsonb.as_jsonb import as_jsonb
 from mz_dagster.scalars.scalar import Call
 from mz_dagster.scalars.types import (
     FLOAT4,

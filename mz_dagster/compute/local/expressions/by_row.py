@@ -17,7 +17,7 @@ from mz_dagster.compute.local.expressions.outcome import Outcome
 from mz_dagster.compute.local.expressions.registry import Operand
 from mz_dagster.compute.local.keys import numbered
 from mz_dagster.functions.evaluation import compiled
-from mz_dagster.functions.pure import SqlFailure
+from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.scalars.scalar import Call, ColumnRef, Literal
 from mz_dagster.scalars.types import ScalarType
 from mz_dagster.storage.plain_cells import plain_cells, stored_cells

@@ -16,8 +16,15 @@ from numpy.typing import NDArray
 from mz_dagster.compute.local.expressions.integers import KINDS as INTEGERS
 from mz_dagster.compute.local.expressions.numbers import integers
 from mz_dagster.compute.local.expressions.registry import Computed, Mask, Operand, strict
-from mz_dagster.functions.float_evaluation import EXPONENT_OF_ZERO, INFINITY, LEAST, MANTISSA, NAN, NEGATIVE_INFINITY
-from mz_dagster.functions.pure.sums import BITS
+from mz_dagster.functions.aggregates.sums import BITS
+from mz_dagster.functions.numbers.float_evaluation import (
+    EXPONENT_OF_ZERO,
+    INFINITY,
+    LEAST,
+    MANTISSA,
+    NAN,
+    NEGATIVE_INFINITY,
+)
 from mz_dagster.scalars.scalar import Call, Literal
 from mz_dagster.scalars.types import Kind
 from mz_dagster.storage.arrow_schema import arrow_type
@@ -148,7 +155,7 @@ def _to_integer(call: Call, operands: Sequence[Operand]) -> Computed:
     return Computed(pa.array(own), ~is_in_range)
 
 
-# The digits of exact sums: `functions/float_evaluation.py` has them for one number.
+# The digits of exact sums: `functions/numbers/float_evaluation.py` has them for one number.
 
 
 def _exponents(value: Floats) -> NDArray[np.int64]:

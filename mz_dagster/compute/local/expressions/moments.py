@@ -14,7 +14,7 @@ import pyarrow as pa
 from mz_dagster.compute.local.expressions import decimals
 from mz_dagster.compute.local.expressions.numbers import Integers, either, integers, product
 from mz_dagster.compute.local.expressions.registry import Computed, Mask, Operand, are_constant, strict
-from mz_dagster.functions.pure.calendar import DAY, FIRST_DAY, HOUR, LAST_DAY, MINUTE, SECOND
+from mz_dagster.functions.moments.calendar import DAY, FIRST_DAY, HOUR, LAST_DAY, MINUTE, SECOND
 from mz_dagster.scalars.scalar import Call
 from mz_dagster.scalars.types import ScalarType
 from mz_dagster.storage.arrow_schema import arrow_type

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mz_dagster.compute.local.expressions.registry import Computed, Operand, are_constant, strict
-from mz_dagster.functions.pure.characters import lower
-from mz_dagster.functions.pure.likeness import tokens
+from mz_dagster.functions.text.characters import lower
+from mz_dagster.functions.text.likeness import tokens
 from mz_dagster.scalars.scalar import Call
 
 

@@ -21,7 +21,7 @@ from mz_dagster.compute.spark.expressions.emitted import (
     try_cast,
 )
 from mz_dagster.functions.errors import DATE_OUT_OF_RANGE, DIVISION_BY_ZERO, out_of_range
-from mz_dagster.functions.pure.calendar import FIRST_DAY, LAST_DAY
+from mz_dagster.functions.moments.calendar import FIRST_DAY, LAST_DAY
 from mz_dagster.scalars.types import Kind
 from mz_dagster.storage.late_pyspark import functions as sf
 

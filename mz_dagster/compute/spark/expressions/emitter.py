@@ -40,7 +40,7 @@ from mz_dagster.compute.spark.expressions.pure import on_worker
 from mz_dagster.errors import InternalError
 from mz_dagster.functions.casts import short_name
 from mz_dagster.functions.membership import AMONG
-from mz_dagster.functions.pure import PURE
+from mz_dagster.functions.references import PURE
 from mz_dagster.plan.representations import REPRESENTATIONS
 from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery, children
 from mz_dagster.scalars.types import Kind, ScalarType

@@ -1,4 +1,4 @@
-"""Intervals and times, as far as Spark computes them exactly itself; the rest is `pure`'s.
+"""Intervals and times, as far as Spark computes them exactly itself; the rest is Python's (`pure.py`).
 
 Exactness: an interval is a struct of three integers, a time a number of microseconds, so all is integer arithmetic.
 Intervals compare by their lengths, whose 128 bits are kept apart as days and the microseconds of a day. Sums of
@@ -14,8 +14,8 @@ from mz_dagster.compute.spark.expressions.comparison import compare
 from mz_dagster.compute.spark.expressions.emitted import Invocation, Outcome, call, failing, number, strict, try_cast
 from mz_dagster.compute.spark.expressions.moment import MICROS_OF_DAY, micros_of, moment_of
 from mz_dagster.functions.errors import TIMESTAMP_OUT_OF_RANGE
-from mz_dagster.functions.pure.calendar import EARLIEST_DAY, END_DAY
-from mz_dagster.functions.tables.moments import TIME_FIELDS
+from mz_dagster.functions.moments.calendar import EARLIEST_DAY, END_DAY
+from mz_dagster.functions.moments.moment_table import TIME_FIELDS
 from mz_dagster.scalars.scalar import Literal, Scalar
 from mz_dagster.scalars.types import INTERVAL, Kind
 from mz_dagster.scalars.values import Interval

@@ -20,7 +20,7 @@ from mz_dagster.compute.spark.expressions.emitted import (
     try_cast,
 )
 from mz_dagster.functions.errors import DIVISION_BY_ZERO, NUMERIC_OVERFLOW, NUMERIC_UNDERFLOW, out_of_range
-from mz_dagster.functions.pure.numerics import LEAST_DIGITS
+from mz_dagster.functions.numbers.numerics import LEAST_DIGITS
 from mz_dagster.scalars.scalar import Literal
 from mz_dagster.storage.late_pyspark import functions as sf
 

@@ -1,4 +1,4 @@
-"""Functions that run in Python, on Spark's workers: all of `functions.pure`.
+"""Functions that run in Python, on Spark's workers: those of `functions.references`.
 
 Owns the way there and back: stored values to plain ones and results to columns. A worker gets the code by value,
 so that it needs no `mz_dagster`, only Python of the same minor version with pyarrow, as any Python function of
@@ -11,7 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mz_dagster.compute.spark.expressions.emitted import STRICT, Invocation, Outcome, all_present
-from mz_dagster.functions import FUNCTIONS, pure
+from mz_dagster.functions import FUNCTIONS
+from mz_dagster.functions.references import PURE, SCALED
+from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.scalars.scalar import Call
 from mz_dagster.scalars.types import Kind, ScalarType, array_of
 from mz_dagster.storage.late_pyspark import functions as sf
@@ -66,8 +68,8 @@ def each_in_python(array: Column, call: Call, share: Callable[..., list[Column]]
 
 def _worker(name: str, type_: ScalarType) -> tuple[Callable[..., Any], bool]:
     """Returns what runs on a worker for a function of `PURE` that returns `type_`, and whether it can fail."""
-    function, fallible = pure.PURE[name], FUNCTIONS[name].fallible
-    if name not in pure.SCALED:
+    function, fallible = PURE[name], FUNCTIONS[name].fallible
+    if name not in SCALED:
         return on_worker(function, fallible=fallible), fallible
     scale = type_.scale
     return on_worker(lambda *arguments: function(*arguments, scale), fallible=fallible), fallible
@@ -92,7 +94,7 @@ def _called(
 
 def on_worker(function: Callable[..., Any], *, fallible: bool) -> Callable[..., Any]:
     """Returns what runs on a worker: strict, and with the error as a value if there can be one."""
-    failure = pure.SqlFailure
+    failure = SqlFailure
 
     def strict(*arguments: Any) -> Any:
         return None if None in arguments else function(*arguments)
@@ -163,4 +165,4 @@ def restored(value: Column, type_: ScalarType) -> Column:
 
 
 # What Spark computes exactly itself has an implementation of its own, whichever module is imported first.
-STRICT.update({name: in_python for name in pure.PURE if name not in STRICT})
+STRICT.update({name: in_python for name in PURE if name not in STRICT})

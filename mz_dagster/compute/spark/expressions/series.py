@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from mz_dagster.compute.algebra.frame import spark_type
 from mz_dagster.compute.spark.expressions.emitted import Invocation, Outcome, all_present, call, number, strict
+from mz_dagster.functions.arrays.set_table import SERIES_ROWS, TOO_MANY, ZERO_STEP
 from mz_dagster.functions.errors import NUMERIC_OVERFLOW
-from mz_dagster.functions.tables.sets import SERIES_ROWS, TOO_MANY, ZERO_STEP
 from mz_dagster.scalars.types import Kind
 from mz_dagster.storage.late_pyspark import functions as sf
 

@@ -11,7 +11,7 @@ import string
 from typing import TYPE_CHECKING
 
 from mz_dagster.compute.spark.expressions.emitted import Invocation, Outcome, all_present, call, failing, number, strict
-from mz_dagster.functions.pure.characters import LONGEST
+from mz_dagster.functions.text.characters import LONGEST
 from mz_dagster.storage.late_pyspark import functions as sf
 
 if TYPE_CHECKING:

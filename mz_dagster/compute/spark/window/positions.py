@@ -34,7 +34,7 @@ from mz_dagster.compute.spark.expressions import emit, literal
 from mz_dagster.compute.spark.tournament.versions import Shape
 from mz_dagster.compute.spark.window.sums import sum_types
 from mz_dagster.errors import InternalError
-from mz_dagster.functions.pure.sums import exact_sums_of_frames
+from mz_dagster.functions.aggregates.sums import exact_sums_of_frames
 from mz_dagster.plan.relation import ColumnOrder, FrameBound, FrameExclusion, FrameUnit, WindowFrame, WindowFunction
 from mz_dagster.scalars.scalar import Call, ColumnRef, Literal
 from mz_dagster.scalars.types import FLOAT8, INT8, TIMESTAMP, Kind

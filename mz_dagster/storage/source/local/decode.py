@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mz_dagster.functions.literals import FALSE_WORDS, INTEGER_RANGES, TRUE_WORDS
-from mz_dagster.functions.pure import PURE, SqlFailure
+from mz_dagster.functions.references import PURE
+from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.scalars.types import Kind, ScalarType
 from mz_dagster.storage.arrow_schema import arrow_type
 from mz_dagster.storage.plain_cells import stored_cells

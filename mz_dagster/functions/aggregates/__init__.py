@@ -1,0 +1,1 @@
+"""What the results of aggregates are computed by; no SQL name leads here."""

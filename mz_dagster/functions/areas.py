@@ -1,0 +1,42 @@
+"""The areas' parts of the table of functions.
+
+Each area has `functions()`, its implementations, and `overloads()`, the SQL names and signatures that lead to them; a
+new area is a file and a line in `AREAS`. Those with functions that return rows (see `arrays/set_table.py`) have
+`set_overloads()`, and are in `SET_AREAS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mz_dagster.functions.arrays import array_table as arrays
+from mz_dagster.functions.arrays import set_table as sets
+from mz_dagster.functions.jsonb import jsonb_table as jsonb
+from mz_dagster.functions.moments import moment_table as moments
+from mz_dagster.functions.numbers import number_table as numbers
+from mz_dagster.functions.numbers import unconstrained_table as unconstrained
+from mz_dagster.functions.regexps import regexp_table as regexp
+from mz_dagster.functions.signature import Function, Overload
+from mz_dagster.functions.text import string_table as strings
+from mz_dagster.functions.text import text_table as texts
+
+AREAS = (moments, numbers, strings, texts, regexp, jsonb, arrays, sets, unconstrained)
+SET_AREAS = (jsonb, sets)
+
+
+def functions() -> Iterator[Function]:
+    """Yields the implementations of all areas."""
+    for area in AREAS:
+        yield from area.functions()
+
+
+def overloads() -> Iterator[Overload]:
+    """Yields the overloads of all areas."""
+    for area in AREAS:
+        yield from area.overloads()
+
+
+def set_overloads() -> Iterator[Overload]:
+    """Yields the overloads of functions that return rows."""
+    for area in SET_AREAS:
+        yield from area.set_overloads()

@@ -1,0 +1,1 @@
+"""Arrays and records, and the functions that return rows, which here are arrays."""

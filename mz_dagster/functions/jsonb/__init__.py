@@ -1,0 +1,1 @@
+"""jsonb: its values, operators and functions, and what becomes one."""

@@ -1,0 +1,1 @@
+"""Moments and intervals: dates, times, timestamps, time zones, and their texts and templates."""

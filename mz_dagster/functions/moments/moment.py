@@ -1,0 +1,276 @@
+"""Dates, times and timestamps: sums with intervals, differences, fields, and the makers.
+
+A date is days, a time microseconds since midnight, a timestamp microseconds, since 1970-01-01. What PostgreSQL reckons
+in integers is reckoned so here, and where it takes doubles (`date_part`, seconds of the makers), in the same order.
+Narrower than PostgreSQL: years 1 to 9999, times before 24:00:00, nothing infinite.
+"""
+
+from __future__ import annotations
+
+import math
+
+from mz_dagster.functions.moments.calendar import (
+    DAY,
+    FIRST_DAY,
+    HOUR,
+    LAST_DAY,
+    MINUTE,
+    SECOND,
+    checked_moment,
+    civil_of,
+    days_in,
+    days_of,
+    later,
+)
+from mz_dagster.functions.moments.interval_text import Span, clock_text
+from mz_dagster.functions.registry import SqlFailure, pure
+
+
+@pure("add_timestamp_interval", "add_timestamptz_interval")
+def moment_later(moment: int, span: Span) -> int:
+    """Returns a timestamp plus an interval: months first, then days, then microseconds.
+
+    Example:
+        >>> moment_later(30 * DAY, (1, 0, 0)) == (31 + 27) * DAY
+        True
+    """
+    return later(moment, *span)
+
+
+@pure("add_interval_timestamp", "add_interval_timestamptz")
+def _moment_later(span: Span, moment: int) -> int:
+    return later(moment, *span)
+
+
+@pure("subtract_timestamp_interval", "subtract_timestamptz_interval")
+def moment_earlier(moment: int, span: Span) -> int:
+    """Returns a timestamp minus an interval."""
+    return later(moment, -span[0], -span[1], -span[2])
+
+
+@pure("add_date_interval")
+def _day_later(day: int, span: Span) -> int:
+    return later(day * DAY, *span)
+
+
+@pure("add_interval_date")
+def _day_later_too(span: Span, day: int) -> int:
+    return later(day * DAY, *span)
+
+
+@pure("subtract_date_interval")
+def _day_earlier(day: int, span: Span) -> int:
+    return moment_earlier(day * DAY, span)
+
+
+@pure("add_date_time")
+def _at_time(day: int, clock: int) -> int:
+    return day * DAY + clock
+
+
+@pure("add_time_date")
+def _at_time_too(clock: int, day: int) -> int:
+    return day * DAY + clock
+
+
+@pure("add_time_interval")
+def _clock_later(clock: int, span: Span) -> int:
+    return (clock + span[2]) % DAY
+
+
+@pure("add_interval_time")
+def _clock_later_too(span: Span, clock: int) -> int:
+    return (clock + span[2]) % DAY
+
+
+@pure("subtract_time_interval")
+def _clock_earlier(clock: int, span: Span) -> int:
+    return (clock - span[2]) % DAY
+
+
+@pure("subtract_time_time")
+def _between_times(end: int, start: int) -> Span:
+    return 0, 0, end - start
+
+
+@pure("subtract_timestamp_timestamp", "subtract_timestamptz_timestamptz")
+def between(end: int, start: int) -> Span:
+    """Returns the days and the time between two timestamps, with one sign.
+
+    Example:
+        >>> between(0, DAY + 1)
+        (0, -1, -1)
+    """
+    size = abs(end - start)
+    sign = 1 if end >= start else -1
+    return 0, sign * (size // DAY), sign * (size % DAY)
+
+
+@pure("age_timestamp_timestamp", "age_timestamptz_timestamptz")
+def age(end: int, start: int) -> Span:
+    """Returns the symbolic difference of two timestamps: months, days and the time between their readings.
+
+    Example:
+        >>> age(days_of(2020, 3, 1) * DAY, days_of(2020, 1, 31) * DAY)
+        (1, 1, 0)
+    """
+    if end < start:
+        months, days, clock = age(start, end)
+        return -months, -days, -clock
+    (end_day, end_clock), (start_day, start_clock) = divmod(end, DAY), divmod(start, DAY)
+    (year, month, day), (start_year, start_month, start_of_month) = civil_of(end_day), civil_of(start_day)
+    months = (year - start_year) * 12 + month - start_month
+    days = day - start_of_month
+    clock = end_clock - start_clock
+    if clock < 0:
+        clock, days = clock + DAY, days - 1
+    lent = days_in(start_year, start_month)
+    while days < 0:
+        days, months = days + lent, months - 1
+    return months, days, clock
+
+
+@pure("date_bin_timestamp", "date_bin_timestamptz")
+def binned(stride: Span, moment: int, origin: int) -> int:
+    """Returns the start of the bin of a timestamp, bins being `stride` long and one of them starting at `origin`."""
+    if stride[0]:
+        raise SqlFailure("0A000", "timestamps cannot be binned into intervals containing months or years")
+    size = stride[1] * DAY + stride[2]
+    if size <= 0:
+        raise SqlFailure("22008", "stride must be greater than zero")
+    return checked_moment(moment - (moment - origin) % size)
+
+
+@pure("cast_time_to_text")
+def text_of_time(clock: int) -> str:
+    """Returns the text of a time."""
+    return clock_text(clock)
+
+
+@pure("cast_date_to_text")
+def text_of_date(days: int) -> str:
+    """Returns the text of a date."""
+    return "{:04}-{:02}-{:02}".format(*civil_of(days))
+
+
+@pure("cast_timestamp_to_text")
+def text_of_timestamp(moment: int) -> str:
+    """Returns the text of a timestamp.
+
+    Example:
+        >>> text_of_timestamp(DAY + 1_500_000)
+        '1970-01-02 00:00:01.5'
+    """
+    return f"{text_of_date(moment // DAY)} {clock_text(moment % DAY)}"
+
+
+@pure("cast_timestamptz_to_text")
+def text_of_timestamptz(moment: int) -> str:
+    """Returns the text of a timestamp with time zone, which is shown in UTC."""
+    return f"{text_of_timestamp(moment)}+00"
+
+
+@pure("cast_timestamp_to_time", "cast_timestamptz_to_time")
+def _clock_of(moment: int) -> int:
+    return moment % DAY
+
+
+@pure("make_date")
+def made_date(year: int, month: int, day: int) -> int:
+    """Returns the date of three numbers.
+
+    Example:
+        >>> made_date(1970, 1, 2)
+        1
+    """
+    return _checked_day(_day(year, month, day), year, month, day)
+
+
+@pure("make_time")
+def made_time(hour: int, minute: int, second: float) -> int:
+    """Returns the time of three numbers.
+
+    Example:
+        >>> made_time(1, 2, 3.5)
+        3723500000
+    """
+    clock = _clock(hour, minute, second)
+    if clock == DAY:
+        raise _no_time(hour, minute, second)
+    return clock
+
+
+@pure("make_timestamp", "make_timestamptz")
+def made_timestamp(year: int, month: int, day: int, hour: int, minute: int, second: float) -> int:
+    """Returns the timestamp of six numbers; 24:00 is the next day's beginning."""
+    days = _day(year, month, day)
+    clock = _clock(hour, minute, second)
+    return checked_moment(_checked_day(days, year, month, day) * DAY + clock)
+
+
+def _day(year: int, month: int, day: int) -> int:
+    if year == 0:
+        raise SqlFailure("22008", f"date field value out of range: 0-{month:02}-{day:02}")
+    # The year before 1 is -1.
+    year += year < 0
+    if not 1 <= month <= 12 or not 1 <= day <= days_in(year, month):
+        raise SqlFailure("22008", f"date field value out of range: {year}-{month:02}-{day:02}")
+    return days_of(year, month, day)
+
+
+def _checked_day(days: int, year: int, month: int, day: int) -> int:
+    if not FIRST_DAY <= days <= LAST_DAY:
+        raise SqlFailure("22008", f"date out of range: {year}-{month:02}-{day:02}")
+    return days
+
+
+def _clock(hour: int, minute: int, second: float) -> int:
+    """Returns the time of three numbers, 24:00 among them."""
+    if math.isfinite(second):
+        clock = hour * HOUR + minute * MINUTE + round(second * SECOND)
+        if 0 <= hour <= 24 and 0 <= minute <= 59 and 0 <= round(second * SECOND) <= MINUTE and clock <= DAY:
+            return clock
+    raise _no_time(hour, minute, second)
+
+
+def _no_time(hour: int, minute: int, second: float) -> SqlFailure:
+    shown = "NaN" if math.isnan(second) else f"{second:02g}"
+    return SqlFailure("22008", f"time field value out of range: {hour}:{minute:02}:{shown}")
+
+
+@pure("to_timestamp_float8")
+def of_epoch(seconds: float) -> int:
+    """Returns the timestamptz so many seconds after 1970-01-01, by PostgreSQL's arithmetic in doubles.
+
+    Example:
+        >>> of_epoch(1.5)
+        1500000
+    """
+    # PostgreSQL counts from 2000-01-01.
+    shift = 10_957 * 86_400
+    if math.isnan(seconds):
+        raise SqlFailure("22008", "timestamp cannot be NaN")
+    micros = (seconds - shift) * 1_000_000.0
+    if not FIRST_DAY * DAY <= micros + shift * SECOND < (LAST_DAY + 1) * DAY:
+        raise SqlFailure("22008", f'timestamp out of range: "{seconds:g}"')
+    return checked_moment(round(micros) + shift * SECOND)
+
+
+@pure("isfinite_date", "isfinite_timestamp", "isfinite_timestamptz")
+def _is_finite(moment: int) -> bool:
+    return True
+
+
+@pure("cast_date_to_timestamp", "cast_date_to_timestamptz")
+def _midnight(day: int) -> int:
+    return day * DAY
+
+
+@pure("cast_timestamp_to_date", "cast_timestamptz_to_date")
+def _day_of(moment: int) -> int:
+    return moment // DAY
+
+
+@pure("cast_timestamp_to_timestamptz", "cast_timestamptz_to_timestamp")
+def _same(moment: int) -> int:
+    return moment

@@ -1,0 +1,1 @@
+"""Numbers: integers, floating-point numbers, and numerics with and without a scale."""

@@ -1,0 +1,180 @@
+"""Floating-point numbers evaluated in Python: arithmetic, rounding, casts, and the digits of exact sums.
+
+Exactness: Python's floats are IEEE 754's doubles, as PostgreSQL's and Java's are, so that each operation has one result
+on every machine. A `real` is computed as a double and rounded, which for these operations is the result rounded once:
+a double has more than twice its digits. What overflows or underflows is an error, as in PostgreSQL.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from ctypes import c_float
+from typing import Any
+
+from mz_dagster.functions.aggregates.sums import BITS, exact_sum, nearest_float8
+from mz_dagster.functions.errors import DIVISION_BY_ZERO, FLOAT_OVERFLOW, FLOAT_UNDERFLOW, failure, out_of_range
+from mz_dagster.functions.value_order import order_key
+from mz_dagster.scalars.scalar import Call
+from mz_dagster.scalars.types import FLOAT8, Kind
+
+#: Returns what a strict function makes of arguments that are not NULL, for a call.
+Builder = Callable[[Call], Callable[..., Any]]
+
+_KINDS = ("float4", "float8")
+_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+_INTEGER_BITS = {Kind.INT2: 15, Kind.INT4: 31, Kind.INT8: 63}
+#: From here on every double is whole.
+_WHOLE = 2.0**52
+#: Of a double: the bits of its mantissa, and the exponent of its least unit.
+MANTISSA, LEAST = 53, -1074
+#: What zero has as its exponent, counted from that of the least unit.
+EXPONENT_OF_ZERO = 1 - MANTISSA - LEAST
+#: The limbs of what is no finite number.
+NAN, INFINITY, NEGATIVE_INFINITY = -1, -2, -3
+
+
+def _rounded(kind: Kind) -> Callable[[float], float]:
+    return (lambda value: c_float(value).value) if kind is Kind.FLOAT4 else (lambda value: value)
+
+
+def _checked(found: float, *, may_overflow: bool, may_underflow: bool) -> float:
+    if may_overflow and math.isinf(found):
+        raise failure(FLOAT_OVERFLOW)
+    if may_underflow and found == 0:
+        raise failure(FLOAT_UNDERFLOW)
+    return found
+
+
+def _sum(apply: Callable[[float, float], float]) -> Builder:
+    def build(call: Call) -> Callable[..., float]:
+        rounded = _rounded(call.type.kind)
+
+        def computed(left: float, right: float) -> float:
+            is_finite = not (math.isinf(left) or math.isinf(right))
+            return _checked(rounded(apply(left, right)), may_overflow=is_finite, may_underflow=False)
+
+        return computed
+
+    return build
+
+
+def _product(call: Call) -> Callable[..., float]:
+    rounded = _rounded(call.type.kind)
+
+    def computed(left: float, right: float) -> float:
+        is_finite = not (math.isinf(left) or math.isinf(right))
+        is_zero = left == 0 or right == 0
+        return _checked(rounded(left * right), may_overflow=is_finite, may_underflow=not is_zero)
+
+    return computed
+
+
+def _quotient(call: Call) -> Callable[..., float]:
+    rounded = _rounded(call.type.kind)
+
+    def computed(left: float, right: float) -> float:
+        if math.isnan(left):
+            return left
+        if right == 0:
+            raise failure(DIVISION_BY_ZERO)
+        found = rounded(left / right)
+        return _checked(found, may_overflow=not math.isinf(left), may_underflow=left != 0 and not math.isinf(right))
+
+    return computed
+
+
+def _narrowed(value: float) -> float:
+    found = c_float(value).value
+    return _checked(found, may_overflow=not math.isinf(value), may_underflow=value != 0)
+
+
+def _to_integer(call: Call) -> Callable[..., int]:
+    bound, error = 2.0 ** _INTEGER_BITS[call.type.kind], out_of_range(call.type.kind)
+
+    def computed(value: float) -> int:
+        # A NaN is in no range. What is half-way goes to the even one.
+        if not (math.isfinite(value) and -bound <= (found := float(round(value))) < bound):
+            raise failure(error)
+        return int(found)
+
+    return computed
+
+
+def _whole(function: Callable[[float], int]) -> Builder:
+    """Returns the rounding of doubles by `function`; what becomes zero keeps its sign."""
+
+    def computed(value: float) -> float:
+        return math.copysign(float(function(value)), value) if abs(value) < _WHOLE else value
+
+    return lambda _: computed
+
+
+def _sign(value: float) -> float:
+    return float((value > 0) - (value < 0))
+
+
+def _root(value: float) -> float:
+    if value < 0:
+        raise failure("2201F cannot take square root of a negative number")
+    return math.sqrt(value)
+
+
+def _compared(compare: Callable[[Any, Any], bool]) -> Builder:
+    key = order_key(FLOAT8)
+    return lambda _: lambda left, right: compare(key(left), key(right))
+
+
+# The digits of exact sums: `compute/spark/expressions/float_sum.py` says what they are.
+
+
+def _exponent(value: float) -> int:
+    if value == 0:
+        return EXPONENT_OF_ZERO
+    return max(0, math.frexp(value)[1] - MANTISSA - LEAST)
+
+
+def _limb(value: float) -> int:
+    if math.isfinite(value):
+        return _exponent(value) // BITS
+    return NAN if math.isnan(value) else INFINITY if value > 0 else NEGATIVE_INFINITY
+
+
+def _digit(value: float, place: int) -> int:
+    if not math.isfinite(value):
+        return 0
+    exponent = _exponent(value)
+    mantissa = int(math.ldexp(abs(value), -LEAST - exponent))
+    found = (mantissa << exponent % BITS) >> place * BITS & ((1 << BITS) - 1)
+    return -found if value < 0 else found
+
+
+def _exact_whole(limbs: Sequence[int], *digits: Sequence[int]) -> float | None:
+    total = exact_sum(limbs, *digits)
+    return None if total is None else nearest_float8(total)
+
+
+FLOATS: Mapping[str, Builder] = {
+    **{f"{name}_{kind}": _compared(getattr(operator, name)) for name in _COMPARISONS for kind in _KINDS},
+    **{f"add_{kind}": _sum(operator.add) for kind in _KINDS},
+    **{f"subtract_{kind}": _sum(operator.sub) for kind in _KINDS},
+    **{f"multiply_{kind}": _product for kind in _KINDS},
+    **{f"divide_{kind}": _quotient for kind in _KINDS},
+    **{f"negate_{kind}": lambda _: operator.neg for kind in _KINDS},
+    **{f"abs_{kind}": lambda _: abs for kind in _KINDS},
+    **{f"cast_{one}_to_{other}": _to_integer for one in _KINDS for other in ("int2", "int4", "int8")},
+    **{f"unsigned_zero_{kind}": lambda _: lambda value: value or 0.0 for kind in _KINDS},
+    "cast_float4_to_float8": lambda _: lambda value: value,
+    "cast_float8_to_float4": lambda _: _narrowed,
+    "round_float8": _whole(round),
+    "ceil_float8": _whole(math.ceil),
+    "floor_float8": _whole(math.floor),
+    "trunc_float8": _whole(math.trunc),
+    "sign_float8": lambda _: _sign,
+    "sqrt_float8": lambda _: _root,
+    "pi": lambda _: lambda: math.pi,
+    "limb_float8": lambda _: _limb,
+    "digit_float8": lambda _: _digit,
+    "whole_float8": lambda _: _exact_whole,
+}

@@ -1,0 +1,50 @@
+"""Functions in plain Python: what Spark's own functions cannot compute as PostgreSQL does, and some that they can.
+
+Owns `PURE`, implementations of the table's functions by name. Each takes and returns values in the *plain form* below,
+never None (a strict function is not called for NULL; what it returns may be None), and raises `SqlFailure` for an
+error of the data. Invariant: deterministic, and nothing but the standard library and this package is imported, because
+Spark's workers get the code by value and may have nothing else. `evaluation` calls them for literals and few rows.
+
+| kind | plain form |
+|---|---|
+| boolean; integers, mz_timestamp; floats; numeric; text; bytea | bool; int; float; Decimal; str; bytes |
+| date; time; timestamp, timestamptz | int: days since 1970-01-01; microseconds since midnight; microseconds since \
+1970-01-01 UTC |
+| interval | tuple (months, days, microseconds) |
+| uuid, jsonb, numeric without a scale | str: the canonical text |
+| array; record | list; tuple |
+"""
+
+from __future__ import annotations
+
+# Each registers its functions.
+from mz_dagster.functions.aggregates import ordered_sets, statistics, sums  # noqa: F401
+from mz_dagster.functions.arrays import arrays  # noqa: F401
+from mz_dagster.functions.jsonb import jsonb, jsonb_functions, jsonb_operators  # noqa: F401
+from mz_dagster.functions.moments import (  # noqa: F401
+    fields,
+    interval,
+    interval_text,
+    moment,
+    moment_templates,
+    moment_text,
+    series,
+    templates,
+    zones,
+)
+from mz_dagster.functions.numbers import (  # noqa: F401
+    decimals,
+    degrees,
+    floats,
+    number_reading,
+    number_templates,
+    transcendental,
+    unconstrained,
+    unconstrained_functions,
+    unconstrained_sums,
+)
+from mz_dagster.functions.regexps import regexp, similar  # noqa: F401
+from mz_dagster.functions.registry import PURE, SCALED
+from mz_dagster.functions.text import characters, likeness, strings, texts  # noqa: F401
+
+__all__ = ["PURE", "SCALED"]

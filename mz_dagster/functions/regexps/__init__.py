@@ -1,0 +1,1 @@
+"""Regular expressions: PostgreSQL's advanced ones, and SQL's SIMILAR TO."""

@@ -1,0 +1,232 @@
+"""The functions of regular expressions, with PostgreSQL 15's rules for flags, starts and empty matches."""
+
+from __future__ import annotations
+
+from dataclasses import replace as with_fields
+
+from mz_dagster.functions.regexps.regexp_match import Pattern, Span, compiled
+from mz_dagster.functions.regexps.regexp_syntax import Options, options_of
+from mz_dagster.functions.registry import SqlFailure, pure
+
+
+def _pattern(name: str, pattern: str, flags: str) -> Pattern:
+    """Returns the compiled pattern for a function that finds no more than it is asked for."""
+    options = options_of(flags)
+    if options.is_global:
+        raise SqlFailure("22023", f'{name}() does not support the "global" option')
+    return compiled(pattern, options)
+
+
+def _cut(text: str, span: Span | None) -> str | None:
+    return None if span is None else text[span[0] : span[1]]
+
+
+@pure("regexp_matches_text")
+def matches(text: str, pattern: str) -> bool:
+    """Returns whether the pattern matches anywhere in the text.
+
+    Example:
+        >>> matches("foobar", "o{2}b"), matches("foo", "^o")
+        (True, False)
+    """
+    return compiled(pattern, Options()).matches(text)
+
+
+@pure("not_regexp_matches_text")
+def not_matches(text: str, pattern: str) -> bool:
+    """Returns whether the pattern matches nowhere in the text."""
+    return not matches(text, pattern)
+
+
+@pure("iregexp_matches_text")
+def matches_any_case(text: str, pattern: str) -> bool:
+    """Returns whether the pattern matches anywhere in the text, whatever the case of its letters."""
+    return compiled(pattern, Options(ignore_case=True)).matches(text)
+
+
+@pure("not_iregexp_matches_text")
+def not_matches_any_case(text: str, pattern: str) -> bool:
+    """Returns whether the pattern matches nowhere in the text, whatever the case of its letters."""
+    return not matches_any_case(text, pattern)
+
+
+@pure("regexp_like_text", "regexp_like_text_flags")
+def like(text: str, pattern: str, flags: str = "") -> bool:
+    """Returns whether the pattern matches anywhere in the text."""
+    return _pattern("regexp_like", pattern, flags).matches(text)
+
+
+@pure("regexp_match_text", "regexp_match_text_flags")
+def match(text: str, pattern: str, flags: str = "") -> list[str | None] | None:
+    """Returns what the groups of the first match hold, or the whole match of a pattern without groups.
+
+    Example:
+        >>> match("foobarbequebaz", "(bar)(beque|x)"), match("foobar", "o+"), match("foo", "x")
+        (['bar', 'beque'], ['oo'], None)
+    """
+    found = _pattern("regexp_match", pattern, flags).search(text, 0)
+    if found is None:
+        return None
+    return [_cut(text, span) for span in (found[1:] or found)]
+
+
+@pure("substring_text_regexp")
+def substring(text: str, pattern: str) -> str | None:
+    """Returns what the first group of the first match holds, or the match if the pattern has no groups.
+
+    Example:
+        >>> substring("foobar", "o(.)b"), substring("foobar", "o.b")
+        ('o', 'oob')
+    """
+    found = compiled(pattern, Options()).search(text, 0)
+    return None if found is None else _cut(text, found[1] if len(found) > 1 else found[0])
+
+
+def _positive(value: int, name: str) -> None:
+    if value <= 0:
+        raise SqlFailure("22023", f'invalid value for parameter "{name}": {value}')
+
+
+def _not_negative(value: int, name: str) -> None:
+    if value < 0:
+        raise SqlFailure("22023", f'invalid value for parameter "{name}": {value}')
+
+
+def _nth(pattern: Pattern, text: str, start: int, number: int) -> list[Span | None] | None:
+    """Returns the match with that number from the character `start` on, both counted from 1."""
+    for position, found in enumerate(pattern.each(text, start - 1), 1):
+        if position == number:
+            return found
+    return None
+
+
+@pure("regexp_count_text", "regexp_count_text_from", "regexp_count_text_from_flags")
+def count(text: str, pattern: str, start: int = 1, flags: str = "") -> int:
+    """Returns how many matches there are from the character `start` on."""
+    _positive(start, "start")
+    return sum(1 for _ in _pattern("regexp_count", pattern, flags).each(text, start - 1))
+
+
+@pure("regexp_instr_text", "regexp_instr_text_2", "regexp_instr_text_3", "regexp_instr_text_4", "regexp_instr_text_5")
+@pure("regexp_instr_text_6")
+def instr(
+    text: str, pattern: str, start: int = 1, number: int = 1, end: int = 0, flags: str = "", group: int = 0
+) -> int:
+    """Returns where a match, or a group of it, begins, or where it has ended; 0 if there is none."""
+    _positive(start, "start")
+    _positive(number, "n")
+    if end not in (0, 1):
+        raise SqlFailure("22023", f'invalid value for parameter "endoption": {end}')
+    _not_negative(group, "subexpr")
+    span = _group_of(_pattern("regexp_instr", pattern, flags), text, start, number, group)
+    return 0 if span is None else span[end] + 1
+
+
+def _group_of(pattern: Pattern, text: str, start: int, number: int, group: int) -> Span | None:
+    if group > pattern.groups:
+        return None
+    found = _nth(pattern, text, start, number)
+    return None if found is None else found[group]
+
+
+@pure("regexp_substr_text", "regexp_substr_text_2", "regexp_substr_text_3", "regexp_substr_text_4")
+@pure("regexp_substr_text_5")
+def substr(text: str, pattern: str, start: int = 1, number: int = 1, flags: str = "", group: int = 0) -> str | None:
+    """Returns a match, or what a group of it holds."""
+    _positive(start, "start")
+    _positive(number, "n")
+    _not_negative(group, "subexpr")
+    return _cut(text, _group_of(_pattern("regexp_substr", pattern, flags), text, start, number, group))
+
+
+@pure("regexp_split_text", "regexp_split_text_flags")
+def split(text: str, pattern: str, flags: str = "") -> list[str]:
+    """Returns what stands between the matches; empty ones at the start, at the end or behind another do not count.
+
+    Example:
+        >>> split("hello world", "o"), split("abc", "")
+        (['hell', ' w', 'rld'], ['a', 'b', 'c'])
+    """
+    pieces: list[str] = []
+    last = 0
+    for found in _pattern("regexp_split_to_array", pattern, flags).each(text, 0):
+        assert found[0] is not None
+        begin, end = found[0]
+        if begin == end and (begin in (0, len(text)) or begin == last):
+            continue
+        pieces.append(text[last:begin])
+        last = end
+    return [*pieces, text[last:]]
+
+
+@pure("regexp_replace_text")
+def replace(text: str, pattern: str, new: str) -> str:
+    r"""Returns the text with the first match replaced; `\1` to `\9` and `\&` stand for the groups and the match.
+
+    Example:
+        >>> replace("foobarbaz", "b(..)", r"X\1Y")
+        'fooXarYbaz'
+    """
+    return _replaced(text, compiled(pattern, Options()), new, 1, 1)
+
+
+@pure("regexp_replace_text_flags")
+def replace_flags(text: str, pattern: str, new: str, flags: str) -> str:
+    """Returns the text with the first match replaced; with the flag `g`, all of them."""
+    if flags and flags[0] in "0123456789":
+        raise SqlFailure("22023", f'invalid regular expression option: "{flags[0]}"')
+    options = options_of(flags)
+    return _replaced(text, compiled(pattern, _local(options)), new, 1, 0 if options.is_global else 1)
+
+
+@pure("regexp_replace_text_from", "regexp_replace_text_from_n", "regexp_replace_text_from_n_flags")
+def replace_from(text: str, pattern: str, new: str, start: int, number: int = 1, flags: str = "") -> str:
+    """Returns the text with the match of that number replaced, from the character `start` on; 0 stands for all."""
+    _positive(start, "start")
+    _not_negative(number, "n")
+    # The flag g is allowed, and the number decides all the same.
+    return _replaced(text, compiled(pattern, _local(options_of(flags))), new, start, number)
+
+
+def _local(options: Options) -> Options:
+    return with_fields(options, is_global=False)
+
+
+def _replaced(text: str, pattern: Pattern, new: str, start: int, number: int) -> str:
+    pieces: list[str] = []
+    last = 0
+    for position, found in enumerate(pattern.each(text, start - 1), 1):
+        if number and position < number:
+            continue
+        assert found[0] is not None
+        begin, end = found[0]
+        pieces += (text[last:begin], _expanded(new, text, found))
+        last = end
+        if number:
+            break
+    return "".join((*pieces, text[last:]))
+
+
+def _expanded(new: str, text: str, found: list[Span | None]) -> str:
+    if "\\" not in new:
+        return new
+    pieces: list[str] = []
+    position = 0
+    while position < len(new):
+        character = new[position]
+        follows = new[position + 1 : position + 2]
+        if character != "\\" or not follows:
+            pieces.append(character)
+            position += 1
+            continue
+        position += 2
+        if follows in "123456789":
+            number = int(follows)
+            pieces.append((_cut(text, found[number]) if number < len(found) else None) or "")
+        elif follows == "&":
+            pieces.append(_cut(text, found[0]) or "")
+        elif follows == "\\":
+            pieces.append("\\")
+        else:
+            pieces.append("\\" + follows)
+    return "".join(pieces)

@@ -1,0 +1,1 @@
+"""Text, and what is like it: `varchar(n)`, `char(n)`, `uuid`, `bytea`."""
