@@ -10,6 +10,7 @@ from pathlib import Path
 
 from mz_dagster.functions import FUNCTIONS, OVERLOADS
 from mz_dagster.functions.areas import set_overloads
+from mz_dagster.functions.descriptions import DESCRIPTIONS
 from mz_dagster.functions.polymorphic import POLYMORPHIC, Pseudo
 from mz_dagster.functions.signature import Overload
 from mz_dagster.scalars.types import Kind, ScalarType
@@ -89,11 +90,18 @@ def _named(type_: Pseudo | ScalarType) -> str:
 
 
 def _table(calls: dict[str, list[str]]) -> Iterator[str]:
-    yield "| name | arguments and result |"
-    yield "|---|---|"
+    yield "| name | what it returns | example | arguments and result |"
+    yield "|---|---|---|---|"
     for name, lines in sorted(calls.items()):
-        shown = name.replace("|", "\\|")
-        yield f"| `{shown}` | {'<br>'.join(dict.fromkeys(lines))} |"
+        one = DESCRIPTIONS[name]
+        example = f"{_code(one.example)} → {_code(one.result)}" if one.example else ""
+        yield f"| {_code(name)} | {one.text} | {example} | {'<br>'.join(dict.fromkeys(lines))} |"
+
+
+def _code(text: str) -> str:
+    """Returns text as code in a cell of a table."""
+    shown = text.replace("|", "\\|")
+    return f"`{shown}`" if shown else "the empty text"
 
 
 if __name__ == "__main__":

@@ -1,0 +1,83 @@
+"""What the functions and operators of jsonb are for, each with an example."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mz_dagster.functions.description import Description
+
+DESCRIPTIONS: Mapping[str, Description] = {
+    "->": Description(
+        "The value of a key, or of an element from 0 on.", '\'{"a": {"b": "foo"}}\'::jsonb -> \'a\'', '{"b": "foo"}'
+    ),
+    "->>": Description("Likewise, as text.", "'[1, 2, 3]'::jsonb ->> 2", "3"),
+    "#>": Description(
+        "The value at the end of a path.", '\'{"a": {"b": ["foo", "bar"]}}\'::jsonb #> \'{a,b,1}\'', '"bar"'
+    ),
+    "#>>": Description("Likewise, as text.", '\'{"a": {"b": ["foo", "bar"]}}\'::jsonb #>> \'{a,b,1}\'', "bar"),
+    "#-": Description(
+        "The value without what is at the end of a path.", "'[\"a\", {\"b\": 1}]'::jsonb #- '{1,b}'", '["a", {}]'
+    ),
+    "@>": Description(
+        "Whether the first jsonb, or array, contains the second.",
+        '\'{"a": 1, "b": 2}\'::jsonb @> \'{"b": 2}\'::jsonb',
+        "true",
+    ),
+    "<@": Description("Whether it is contained.", "ARRAY[2, 2, 7] <@ ARRAY[1, 7, 4, 2, 6]", "true"),
+    "?": Description("Whether a text is a key, or an element.", "'{\"a\": 1, \"b\": 2}'::jsonb ? 'b'", "true"),
+    "?|": Description("Whether one of some texts is.", "'{\"a\": 1, \"b\": 2}'::jsonb ?| ARRAY['b', 'd']", "true"),
+    "?&": Description("Whether all of some texts are.", "'[\"a\", \"b\", \"c\"]'::jsonb ?& ARRAY['a', 'b']", "true"),
+    "jsonb_array_element": Description(
+        "The same as `->` with a number.", "jsonb_array_element('[1, 2]'::jsonb, 1)", "2"
+    ),
+    "jsonb_array_element_text": Description(
+        "The same as `->>` with a number.", "jsonb_array_element_text('[\"a\"]'::jsonb, 0)", "a"
+    ),
+    "jsonb_object_field": Description(
+        "The same as `->` with a text.", "jsonb_object_field('{\"a\": 1}'::jsonb, 'a')", "1"
+    ),
+    "jsonb_object_field_text": Description(
+        "The same as `->>` with a text.", "jsonb_object_field_text('{\"a\": \"x\"}'::jsonb, 'a')", "x"
+    ),
+    "jsonb_array_length": Description(
+        "How many elements an array has.", "jsonb_array_length('[1, 2, [3]]'::jsonb)", "3"
+    ),
+    "jsonb_concat": Description(
+        "The same as `||`.", "jsonb_concat('{\"a\": 1}'::jsonb, '{\"b\": 2}'::jsonb)", '{"a": 1, "b": 2}'
+    ),
+    "jsonb_contains": Description("The same as `@>`.", "jsonb_contains('[1, 2]'::jsonb, '[2]'::jsonb)", "true"),
+    "jsonb_contained": Description("The same as `<@`.", "jsonb_contained('[2]'::jsonb, '[1, 2]'::jsonb)", "true"),
+    "jsonb_delete": Description("The same as `-`.", "jsonb_delete('{\"a\": 1, \"b\": 2}'::jsonb, 'a')", '{"b": 2}'),
+    "jsonb_delete_path": Description(
+        "The same as `#-`.", "jsonb_delete_path('{\"a\": {\"b\": 1}}'::jsonb, '{a,b}')", '{"a": {}}'
+    ),
+    "jsonb_exists": Description("The same as `?`.", "jsonb_exists('{\"a\": 1}'::jsonb, 'a')", "true"),
+    "jsonb_exists_all": Description("The same as `?&`.", "jsonb_exists_all('{\"a\": 1}'::jsonb, '{a,b}')", "false"),
+    "jsonb_exists_any": Description("The same as `?|`.", "jsonb_exists_any('{\"a\": 1}'::jsonb, '{a,b}')", "true"),
+    "jsonb_insert": Description(
+        "The value with another one inserted at the end of a path.",
+        "jsonb_insert('{\"a\": [0, 1, 2]}'::jsonb, '{a,1}', '\"new\"'::jsonb)",
+        '{"a": [0, "new", 1, 2]}',
+    ),
+    "jsonb_set": Description(
+        "The value with another one at the end of a path.",
+        "jsonb_set('{\"a\": [0, 1]}'::jsonb, '{a,0}', '9'::jsonb)",
+        '{"a": [9, 1]}',
+    ),
+    "jsonb_object": Description(
+        "The object of keys and values that an array has, or two arrays.",
+        "jsonb_object('{a,1,b,2}'::text[])",
+        '{"a": "1", "b": "2"}',
+    ),
+    "jsonb_pretty": Description("The text of a jsonb, over several lines.", "jsonb_pretty('1'::jsonb)", "1"),
+    "jsonb_strip_nulls": Description(
+        "The value without the keys whose value is null.",
+        'jsonb_strip_nulls(\'{"a": 1, "b": null}\'::jsonb)',
+        '{"a": 1}',
+    ),
+    "jsonb_typeof": Description(
+        "What a value is: object, array, string, number, boolean or null.", "jsonb_typeof('-123.4'::jsonb)", "number"
+    ),
+    "@?": Description("Refused: whether a path finds something.", "", ""),
+    "@@": Description("Refused: whether a path's predicate holds.", "", ""),
+}

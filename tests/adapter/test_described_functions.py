@@ -1,0 +1,26 @@
+"""The reference's descriptions: every function has one, and each example has the result it is said to have."""
+
+from __future__ import annotations
+
+from mz_dagster.adapter import Connection
+from mz_dagster.functions import OVERLOADS, TABLE_OVERLOADS
+from mz_dagster.functions.descriptions import DESCRIPTIONS
+from mz_dagster.functions.polymorphic import POLYMORPHIC
+from tests.postgres_server import Postgres
+
+
+def test_every_function_is_described_with_an_example() -> None:
+    assert DESCRIPTIONS.keys() == OVERLOADS.keys() | POLYMORPHIC.keys() | TABLE_OVERLOADS.keys()
+    refused = {name for name, overloads in OVERLOADS.items() if all(one.refused for one in overloads)}
+    assert {name for name, one in DESCRIPTIONS.items() if not one.example} == refused - {"scale", "trim_scale"}
+
+
+def test_every_example_has_its_result_here_and_in_postgres(postgres: Postgres, sparkless: Connection) -> None:
+    examples = [one for one in DESCRIPTIONS.values() if one.example]
+    theirs = postgres.attempt([f"({one.example})::text" for one in examples])
+    wrong = []
+    for one, their in zip(examples, theirs, strict=True):
+        ((ours,),) = sparkless.execute(f"SELECT ({one.example})::text").fetchall()
+        if (f"={one.result}", one.result) != (their, ours):
+            wrong.append(f"{one.example}: said to be {one.result!r}, here {ours!r}, in PostgreSQL {their!r}")
+    assert not wrong, "\n".join(wrong)
