@@ -316,12 +316,17 @@ def test_what_was_swept_while_it_was_read_is_read_again_under_a_lease(
     assert leases == [(id,), (id,)]
 
 
-def test_predicates_of_other_kinds_go_to_spark_if_it_has_to_evaluate_them(connection: Connection) -> None:
-    connection.execute("CREATE TABLE t (k integer, f double precision, j jsonb)")
-    connection.execute("INSERT INTO t VALUES (1, 0.0, '1')")
-    for where in ("k = 1 AND 10 / k = 10", "j = '1'", "k + 0 = 1", "k = 1 OR 1 / (k - 1) = 3"):
-        assert connection.execute(f"SELECT k FROM t WHERE {where}").fetchall() == [(1,)]
-    assert connection.execute("SELECT k FROM t WHERE 10 / k = 1").fetchall() == []
-    for where in ("f = 0", "k = 1 OR f = 0"):
-        with without_spark(), pytest.raises(InternalError, match="needs no Spark"):
-            connection.execute(f"SELECT k FROM t WHERE {where}")
+def test_predicates_of_other_kinds_are_evaluated_here_too(connection: Connection) -> None:
+    connection.execute("CREATE TABLE t (k integer, f double precision, j jsonb, l integer[])")
+    connection.execute("INSERT INTO t VALUES (1, -0.0, '1', '{1,NULL}')")
+    with without_spark():
+        for where in (
+            *("k = 1 AND 10 / k = 10", "j = '1'", "k + 0 = 1", "k = 1 OR 1 / (k - 1) = 3"),
+            *("f = 0", "k = 2 OR f = 0", "f * 2 + 1 = 1", "l @> '{1}'", "1 = ANY (l)", "l[1] = k", "j::text ~ '^1$'"),
+        ):
+            assert connection.execute(f"SELECT k FROM t WHERE {where}").fetchall() == [(1,)], where
+        assert connection.execute("SELECT k FROM t WHERE 10 / k = 1").fetchall() == []
+        with pytest.raises(InternalError, match="needs no Spark"):  # whose last digit is the C library's
+            connection.execute("SELECT k FROM t WHERE exp(f) = 1")
+        connection.execute("SET engine = local")
+        assert connection.execute("SELECT k FROM t WHERE exp(f) = 1").fetchall() == [(1,)]
