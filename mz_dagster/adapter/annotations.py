@@ -6,6 +6,7 @@
     -- @tag domain=ops
     -- @kind kafka
     -- @freshness warn 30 min, fail 2 h
+    -- @dep lake/raw_flights
     CREATE MATERIALIZED VIEW departures AS ...
 
 Owns their grammar and their rules, which are Dagster's: what is accepted here, Dagster accepts. It does not know
@@ -32,6 +33,7 @@ _EMAIL = re.compile(r"\w[A-Za-z0-9._%+-]*@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}", re.ASC
 _TEAM = re.compile(r"team:\S+")
 _GROUP = re.compile(r"[A-Za-z0-9_]+(/[A-Za-z0-9_]+)*")
 _TAG = re.compile(r"(?P<key>([A-Za-z0-9_.-]{1,63}/)?[A-Za-z0-9_.-]{1,63})(=(?P<value>[A-Za-z0-9_.-]{0,63}))?")
+_DEP = re.compile(r"[^\s/]+(/[^\s/]+)*")
 _KIND = re.compile(r"[a-z0-9_.-]{1,63}")
 _FRESHNESS = re.compile(r"(?:warn (?P<warn>[^,]+), fail |fail )?(?P<fail>[^,]+)")
 _FRESHNESS_HINT = (
@@ -74,6 +76,7 @@ class Annotations:
         tags: Keys with values, `""` for none, in order.
         kinds: Shown beside those that every object of its sort has.
         freshness: None if nothing is promised.
+        deps: The keys of assets outside of the project that it depends on, each with its parts.
     """
 
     owners: tuple[str, ...] = ()
@@ -81,6 +84,7 @@ class Annotations:
     tags: tuple[tuple[str, str], ...] = ()
     kinds: tuple[str, ...] = ()
     freshness: Freshness | None = None
+    deps: tuple[tuple[str, ...], ...] = ()
 
 
 def parse_annotations(lines: Sequence[str]) -> tuple[Annotations, str | None]:
@@ -164,6 +168,15 @@ def _kind(found: Annotations, value: str) -> Annotations:
     return replace(found, kinds=kinds)
 
 
+def _dep(found: Annotations, value: str) -> Annotations:
+    if not _DEP.fullmatch(value):
+        raise _invalid("dep", value, "Write the key of an asset, with / between its parts: @dep lake/raw_flights")
+    key = tuple(value.split("/"))
+    if key in found.deps:
+        raise _twice("dep", f'"{value}"')
+    return replace(found, deps=(*found.deps, key))
+
+
 def _freshness(found: Annotations, value: str) -> Annotations:
     match = _FRESHNESS.fullmatch(" ".join(value.split()))
     if match is None:
@@ -192,6 +205,7 @@ _READERS: dict[str, Callable[[Annotations, str], Annotations]] = {
     "tag": _tag,
     "kind": _kind,
     "freshness": _freshness,
+    "dep": _dep,
 }
 
 

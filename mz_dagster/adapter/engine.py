@@ -313,7 +313,7 @@ class Engine:
         Raises:
             ClockUnreadable: The feed's clock file holds no time.
         """
-        clock = self.project.timelines[timeline].clock if timeline in self.project.timelines else None
+        clock = self.project.clock_of(timeline)
         if clock is None:
             return self.clock.now_ms()
         try:
@@ -332,11 +332,7 @@ class Engine:
         That is now; but of a feed the latest time that was minted, since nobody knows yet what a later one contains.
         """
         read_ts = self.catalog.read_ts(timeline)
-        return read_ts if self._has_feed_clock(timeline) else max(read_ts, self.now(timeline))
-
-    def _has_feed_clock(self, timeline: str) -> bool:
-        settings = self.project.timelines.get(timeline)
-        return settings is not None and settings.clock is not None
+        return read_ts if self.project.clock_of(timeline) is not None else max(read_ts, self.now(timeline))
 
     # ---- moving the frontiers
 
@@ -440,7 +436,7 @@ class Engine:
         unsealed = self._unsealed(state, timeline, failing)
         if not found and (unsealed or not self._needs_tick(graph, rows, failing, now, read_ts)):
             return self._nothing_new(graph, now, read_ts, leadership, is_open=bool(unsealed))
-        if self._has_feed_clock(timeline):
+        if self.project.clock_of(timeline) is not None:
             if now <= read_ts:
                 return Poll(None, 0, f"the feed's clock stands at {now}, which is closed already")
             tick = now
@@ -476,7 +472,7 @@ class Engine:
         idle: IdleTimeline | None = None,
     ) -> Poll:
         """Moves the frontiers to now, unless there is a tick that steps have to close first (`is_open`)."""
-        if now < read_ts - _BEHIND_MS and not self._has_feed_clock(graph.timeline):
+        if now < read_ts - _BEHIND_MS and self.project.clock_of(graph.timeline) is None:
             behind = f"the clock is {(read_ts - now) // 1000} s behind times that were given already"
             return Poll(None, 0, f"nothing new; {behind}: those that follow are counted one by one until it catches up")
         if now <= read_ts or is_open:

@@ -34,6 +34,8 @@ from mz_dagster.storage.shards import BatchIncomplete
 Row = tuple[Any, ...]
 
 _TRIES = 10
+#: How often a time that is to come is looked for, in milliseconds.
+_LOOK_MS = 50
 
 
 class NotComputed(OperationalError):
@@ -63,13 +65,16 @@ class Peeks:
         """
         optimized = self.planned(relation)
         by_clock = depends_on_time(optimized)
+        if as_of is not None:
+            self._await(optimized, as_of, by_clock)
         for attempt in range(1, _TRIES + 1):
             rows = self._collections(optimized)
             timelines = {row.timeline for row in rows if row.timeline is not None}
             if not timelines and not by_clock:
                 return self._run(lower_to_snapshot_plan(optimized), 0, rows)
             (timeline,) = timelines or {self.engine.project.timeline}
-            time = select_timestamp(rows, self._read_ts(timeline, rows, by_clock), self.isolation, as_of)
+            by_now = by_clock or as_of is not None
+            time = select_timestamp(rows, self._read_ts(timeline, rows, by_now), self.isolation, as_of)
             behind = [row for row in rows if row.upper.less_equal(time)]  # uppers never go back
             if behind:
                 self._check_writable(behind[0], time)
@@ -83,6 +88,24 @@ class Peeks:
                 if attempt == _TRIES or (as_of is not None and not as_of.at_least):
                     raise
         raise AssertionError("the last attempt returns or raises")
+
+    def _await(self, relation: Relation, as_of: AsOfTime, by_clock: bool) -> None:
+        """Returns once the time asked for has come, or nobody can say that it does before the deadline."""
+        engine = self.engine
+        until = engine.clock.monotonic_ms() + engine.project.as_of_deadline_ms
+        while True:
+            rows = self._collections(relation)
+            timelines = {row.timeline for row in rows if row.timeline is not None}
+            if len(timelines) != 1 and not by_clock:
+                return
+            (timeline,) = timelines or {engine.project.timeline}
+            complete = (row.upper.only - 1 for row in rows if not row.upper.is_empty)
+            to_come = as_of.time - max(engine.reading_time(timeline), min(complete, default=0))
+            left = until - engine.clock.monotonic_ms()
+            # A feed's clock may jump; the wall clock is there when it says.
+            if to_come <= 0 or left <= 0 or (to_come > left and engine.project.clock_of(timeline) is None):
+                return
+            engine.clock.sleep(min(_LOOK_MS, left) / 1000)
 
     def planned(self, relation: Relation) -> Relation:
         """Returns the optimized plan of a bound query, with the catalog's own relations as they are now."""

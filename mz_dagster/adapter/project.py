@@ -52,6 +52,9 @@ SHORTEST_IDLE_MS = 60_000
 HYDRATION_DEADLINE_MS = 3_600_000
 """After how long CREATE gives up what it hydrates where `mz.toml` does not say, in milliseconds."""
 
+AS_OF_DEADLINE_MS = 10_000
+"""For how long AS OF waits for a time to come where `mz.toml` does not say, in milliseconds."""
+
 SHORTEST_LEASE_MS = 3_000
 """Below this a lease could run out between two renewals of a busy process, in milliseconds."""
 
@@ -131,6 +134,7 @@ class Project:
             timeline's milliseconds.
         lease_ms: How long a lease lasts before it must be renewed, in milliseconds.
         hydration_deadline_ms: After how long CREATE in a session gives up what it hydrates, in milliseconds.
+        as_of_deadline_ms: For how long AS OF waits for a time that is not known yet, in milliseconds.
         write_deadline_ms: For how long a write that loses races against others tries again, in milliseconds.
         engine: Who computes, where a session does not say otherwise.
         inlining: Which batches are stored in the catalog; None for those that the budget says.
@@ -147,6 +151,7 @@ class Project:
     retention_ms: int | None
     lease_ms: int = LEASE_MS
     hydration_deadline_ms: int = HYDRATION_DEADLINE_MS
+    as_of_deadline_ms: int = AS_OF_DEADLINE_MS
     write_deadline_ms: int = WRITE_DEADLINE_MS
     engine: EngineSetting = EngineSetting.AUTO
     source_folders: tuple[Path, ...] = ()
@@ -163,6 +168,10 @@ class Project:
     def assets(self) -> Path:
         """The folder of SQL files; an embedded project has none."""
         return self.root / "assets"
+
+    def clock_of(self, timeline: str) -> Path | None:
+        """Returns the file that tells a timeline's time; None where the wall clock does."""
+        return self.timelines[timeline].clock if timeline in self.timelines else None
 
     def source_folder(self, folder: str) -> Path:
         """Returns the folder that a source names, relative to the root, if sources may read there.
@@ -283,6 +292,7 @@ class Project:
         is_usual = (inline_rows, inline_bytes) == (usual.inlined_rows, usual.inlined_bytes)
         inlining = None if is_usual else Inlining(inline_rows, inline_bytes)
         hot_bytes = reads.number("hot_bytes", otherwise=usual.hot_bytes)
+        as_of_deadline_ms = reads.duration_ms("as_of_deadline", otherwise=AS_OF_DEADLINE_MS)
         deadline_ms = writes.duration_ms("deadline", otherwise=WRITE_DEADLINE_MS)
         hydration_deadline_ms = hydration.duration_ms("deadline", otherwise=HYDRATION_DEADLINE_MS)
         expect_files_ms = sources.duration_ms("expect_files", otherwise=0)
@@ -311,6 +321,7 @@ class Project:
             expect_files_ms=expect_files_ms,
             lease_ms=lease_ms,
             hydration_deadline_ms=hydration_deadline_ms,
+            as_of_deadline_ms=as_of_deadline_ms,
             write_deadline_ms=deadline_ms,
             engine=engine,
             inlining=inlining,

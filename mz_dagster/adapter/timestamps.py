@@ -7,8 +7,8 @@
 
 Strict serializable is the default: the least time that is valid and linear, for which the reader may have to
 drive a step. Serializable takes the latest time that is complete, and falls back to the least valid
-one. A time that no step may close yet, because nothing was minted or written there, is refused, not
-waited for.
+one. A time that no step may close yet, because it is still to come, or a feed has not told what it contains,
+is waited for by whoever reads, up to a deadline (`Peeks`), and refused after it.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ def select_timestamp(
             raise NoValidTimestamp(
                 f"could not find a valid timestamp: time {as_of.time} is not known yet",
                 detail=f"The latest time that can be read is {max(latest, complete)}.",
-                hint="Read at that time, or wait until the frontiers have passed the time you want.",
+                hint="Read at that time, or wait until the frontiers have passed the time you want; AS OF waits "
+                "as long as reads.as_of_deadline in mz.toml says.",
             )
         if not as_of.at_least:
             if as_of.time < valid:

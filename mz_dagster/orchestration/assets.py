@@ -70,7 +70,8 @@ def _with_upstream(
         metadata.setdefault(_LINEAGE_KEY, lineage)
         metadata.setdefault(_READABLE_LINEAGE_KEY, code_block("text", _lines(lineage)))
     deps: list[dg.AssetDep | dg.AssetKey] = list(spec.deps)
-    deps += [keys[read] for read in sorted(reads) if keys[read] not in given]
+    outside = {dg.AssetKey(key) for view in one.views for key in view.annotations.deps}
+    deps += sorted((outside | {keys[read] for read in reads}) - given)
     return spec.replace_attributes(deps=deps, metadata=metadata)
 
 

@@ -69,6 +69,7 @@ class MzDagsterTranslator:
             group_name=annotations.group,
             owners=annotations.owners,
             tags=dict(annotations.tags),
+            deps=[dg.AssetKey(key) for key in annotations.deps],
             kinds=_KINDS[definition.kind] | formats | set(annotations.kinds),
             code_version=obj.version,
             freshness_policy=None if annotations.freshness is None else _freshness_policy(annotations.freshness),

@@ -40,6 +40,8 @@ def test_annotations_are_read_and_the_other_lines_are_the_description(tmp_path: 
 -- @tag ops/pii
 -- @kind kafka
 -- @freshness warn 30 min, fail 2 h
+-- @dep lake/raw_flights
+-- @dep weather
   CREATE TABLE departures (a integer);
 -- @freshness   fail  1 h
 CREATE INDEX by_a ON departures (a);
@@ -53,6 +55,7 @@ CREATE INDEX by_a ON departures (a);
         tags=(("domain", "ops"), ("ops/pii", "")),
         kinds=("kafka",),
         freshness=Freshness(fail_ms=2 * HOUR, warn_ms=HOUR // 2),
+        deps=(("lake", "raw_flights"), ("weather",)),
     )
     assert objects["by_a"].comment is None
     assert objects["by_a"].annotations == Annotations(freshness=Freshness(HOUR))
@@ -66,7 +69,7 @@ def test_an_address_in_a_sentence_is_no_annotation() -> None:
     ("annotation", "message", "hint"),
     [
         ("@onwer team:x", 'unknown annotation "@onwer"', 'Perhaps you meant "owner".'),
-        ("@todo later", 'unknown annotation "@todo"', "@owner, @group, @tag, @kind, @freshness"),
+        ("@todo later", 'unknown annotation "@todo"', "@owner, @group, @tag, @kind, @freshness, @dep"),
         ("@owner flights", 'invalid @owner "flights"', "team:flights"),
         ("@owner team:", 'invalid @owner "team:"', "team:flights"),
         ("@owner jo@localhost", 'invalid @owner "jo@localhost"', "e-mail"),
@@ -78,6 +81,8 @@ def test_an_address_in_a_sentence_is_no_annotation() -> None:
         (f"@tag a={'x' * 64}", "invalid @tag", "63"),
         ("@tag dagster/kind=x", 'invalid @tag "dagster/kind=x"', "@kind"),
         ("@kind Kafka", 'invalid @kind "Kafka"', "lower case"),
+        ("@dep lake//flights", 'invalid @dep "lake//flights"', "@dep lake/raw_flights"),
+        ("@dep", "@dep says nothing", "key of an asset"),
         ("@freshness soon", 'invalid @freshness "soon"', "ms, s, min, h, d"),
         ("@freshness 1 week", 'invalid @freshness "1 week"', "ms, s, min, h, d"),
         ("@freshness warn 1 h", 'invalid @freshness "warn 1 h"', "fail 2 h"),
@@ -101,7 +106,7 @@ def test_a_wrong_annotation_is_refused_with_its_line_and_what_is_allowed(
 
 @pytest.mark.parametrize(
     "annotation",
-    ["@owner team:x", "@group a", "@tag k=v", "@kind kafka", "@freshness 1 h"],
+    ["@owner team:x", "@group a", "@tag k=v", "@kind kafka", "@freshness 1 h", "@dep a/b"],
 )
 def test_nothing_is_said_twice(tmp_path: Path, annotation: str) -> None:
     error = refused(tmp_path, f"-- {annotation}\n-- {annotation}\nCREATE TABLE t (a integer)")

@@ -85,6 +85,17 @@ def test_sources_views_and_indexes_are_assets_and_plain_views_are_looked_through
     }
 
 
+def test_assets_outside_are_dependencies_also_those_of_plain_views(project: Project) -> None:
+    text = SQL.replace("CREATE VIEW named", "-- @dep crm/branches\nCREATE VIEW named")
+    text = text.replace("-- @kind kafka", "-- @dep prices\n-- @dep crm/branches")
+    (project.assets / "orders.sql").write_text(text)
+    specs = by_name(build_mz_asset_specs(project))
+    reads = {name: {dep.asset_key.to_user_string() for dep in spec.deps} for name, spec in specs.items()}
+    assert reads["ordered"] == {"orders", "customers", "prices", "crm/branches"}
+    assert reads["ordered_by_city"] == {"ordered"}
+    assert reads["named_by_city"] == {"orders", "customers", "crm/branches"}
+
+
 def test_a_specification_tells_what_the_comment_says(specs: Mapping[str, dg.AssetSpec]) -> None:
     ordered = specs["ordered"]
     assert ordered.description == "What was ordered where."
