@@ -130,6 +130,7 @@ def test_copy_meets_constraints_and_defaults(evaluated: Connection, tmp_path: Pa
 
 def test_of_many_that_insert_one_key_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     evaluate_peeks(monkeypatch)
+    (tmp_path / "mz.toml").write_text('[writes]\ndeadline = "2 min"\n')
     project = Project.load(tmp_path)
     with Connection(Engine(project), Isolation.STRICT_SERIALIZABLE) as connection:
         connection.execute("CREATE TABLE t (a integer PRIMARY KEY, b integer)")

@@ -79,13 +79,14 @@ def test_what_a_killed_maker_left_is_swept_once_its_lease_is_over(
 
 
 def test_a_table_holds_what_its_query_returned_at_one_time_whoever_writes(tmp_path: Path) -> None:
+    (tmp_path / "mz.toml").write_text('[writes]\ndeadline = "2 min"\n')
     with opened(tmp_path) as connection, opened(tmp_path) as other:
         connection.execute("CREATE TABLE s (a integer)")
         connection.execute("INSERT INTO s VALUES (0)")
         done = threading.Event()
 
         def write() -> None:
-            while not done.is_set():  # at every time the table has one row
+            while not done.wait(0.02):  # at every time the table has one row
                 other.execute("UPDATE s SET a = a + 1")
 
         writer = threading.Thread(target=write)
