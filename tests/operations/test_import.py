@@ -133,6 +133,15 @@ def test_the_lines_of_remarks_are_those_of_the_file(project: Project, tmp_path: 
     assert text.splitlines()[remark.line - 2].strip().startswith("-- division: ")
 
 
+def test_no_name_leads_out_of_the_project(project: Project, tmp_path: Path) -> None:
+    names = ("../out", "/tmp/out", ".out", "a\\b", "a b")
+    path = queries(tmp_path / "q", x=";\n".join(f'CREATE VIEW "{name}" AS SELECT 1 AS a' for name in names))
+    proposal = proposed(project, path)
+    assert all("is no name for an asset" in reason for reason in reasons(proposal).values())
+    assert reasons(proposal).keys() == set(names)
+    assert proposal.files == {}
+
+
 def test_names_of_more_parts_are_told_apart() -> None:
     own: dict[RelationPath, str] = {("db", "main", "orders"): "orders"}
     reads: dict[str, list[RelationPath]] = {

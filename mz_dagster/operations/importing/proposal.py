@@ -28,6 +28,9 @@ from mz_dagster.sql.translation import (
     translate,
 )
 
+#: What an asset, and with it its file, may be called in Dagster; it leads nowhere else.
+_NAME = re.compile(r"[A-Za-z0-9_]+")
+
 WRITTEN, LEFT_OUT = "written", "left out"
 #: How the comparison of results begins where they are not the same.
 DIFFERS = "differs"
@@ -184,6 +187,8 @@ def _queries(models: Models, dialect: SourceDialect, left_out: list[Imported]) -
                 reason = one_line(one)
             elif one.name is None and not alone:
                 reason = "the file has several queries without a name; write CREATE VIEW ... AS before each"
+            elif not _NAME.fullmatch(name):
+                reason = f'"{name}" is no name for an asset of Dagster; give it one of letters, digits and _'
             elif name in seen:
                 reason = f'another query is called "{name}", too'
             if reason is not None or isinstance(one, Untranslatable):
@@ -211,7 +216,7 @@ def _translate(query: _Query, names: Mapping[tuple[str, ...], str], dialect: Sou
     translation = translate(query.original, names)
     query.query = translation.text
     kind = query.original.kind.upper()
-    header = f"-- Translated from {dialect.name}: {query.model.place}\n\n"
+    header = f"-- Translated from {dialect.name}: {' '.join(query.model.place.split())}\n\n"
     told = query.model.told
     above, unfit = _annotations(replace(told, description=told.description or query.original.comment))
     create = f"CREATE {kind} {quoted(query.name)}"
@@ -268,12 +273,12 @@ def _stub(name: str, source: Source, dialect: SourceDialect) -> str | None:
         columns.append(
             f"    {quoted(dialect.column(column))} {here.lower()}" + "{comma}" + (f" -- {comment}" if comment else "")
         )
-    if not columns:
+    if not columns or not name.isidentifier():
         return None
     lines = "\n".join(one.replace("{comma}", "" if one is columns[-1] else ",", 1) for one in columns)
     above, _ = _annotations(source.told)
     return (
-        f"-- Translated from {dialect.name}: the source {source.relation}\n"
+        f"-- Translated from {dialect.name}: the source {' '.join(source.relation.split())}\n"
         f"-- Its rows come from files; say in which folder they arrive, and in which format.\n\n{above}"
         f"CREATE SOURCE {quoted(name)} (\n{lines}\n)\n"
         f"FROM FILES (FOLDER 'landing/{name}', PATTERN '*.parquet')\nFORMAT PARQUET;\n"
