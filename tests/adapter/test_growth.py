@@ -137,6 +137,7 @@ def test_an_array_takes_memory_by_its_elements_once(set_budget: SetBudget) -> No
     assert exponent(memory, (16_000, 64_000, 256_000), times=1) < 1.1
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("operator", CHEAP)
 def test_no_operator_here_takes_time_or_memory_by_the_square(connection: Connection, operator: str) -> None:
     time, memory = costs(connection, operator, (1_000, 4_000))

@@ -47,7 +47,8 @@ def referee(postgres: Postgres) -> Iterator[psycopg.Connection[Row]]:
 @pytest.mark.parametrize(
     ("stories", "before", "budget"),
     [
-        pytest.param((JSONB, REPRESENTATIONS, TIMES), 0, Budget(), id="some"),
+        pytest.param((JSONB, TIMES), 0, Budget(), id="some"),
+        pytest.param((REPRESENTATIONS,), 0, Budget.here_alone(), id="representations here"),
         pytest.param(STORIES, 0, Budget(), id="all", marks=pytest.mark.deep),
         pytest.param(STORIES, 1, Budget(), id="hydrated", marks=pytest.mark.deep),
         pytest.param((REPRESENTATIONS,), 1, Budget(evaluated_updates=0), id="representations", marks=pytest.mark.deep),

@@ -10,9 +10,12 @@ import sys
 import venv
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.timeout(300)
 def test_the_wheel_works_in_an_empty_environment(tmp_path: Path) -> None:
     """The environment holds the wheel alone; what it depends on is that of the tests, put behind it."""
     source, dist, environment = tmp_path / "source", tmp_path / "dist", tmp_path / "environment"

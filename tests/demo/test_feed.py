@@ -63,6 +63,7 @@ def test_day_dropped_again_after_a_crash_is_the_same(ten_days: Path, tmp_path: P
     assert {name: data for name, data in tree(tmp_path).items() if name != "clock"}.items() <= ten.items()
 
 
+@pytest.mark.timeout(300)
 def test_killed_feed_never_shows_the_clock_before_the_files(ten_days: Path, tmp_path: Path) -> None:
     script = "import os, sys, pathlib, sensors.feed as f\nreal, left = os.replace, [int(sys.argv[2])]\n" + (
         "def replace(*paths):\n"

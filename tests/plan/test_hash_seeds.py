@@ -41,6 +41,7 @@ def compare(seeds: range, wanted: int) -> None:
         assert [key for key in first if first[key] != other[key]] == [], f"planned otherwise under hash seed {seed}"
 
 
+@pytest.mark.timeout(600)
 def test_plans_are_the_same_under_other_hash_seeds() -> None:
     compare(range(1, 3), 30)
 
@@ -51,6 +52,7 @@ def test_many_plans_are_the_same_under_twenty_hash_seeds() -> None:
     compare(range(20), 300)
 
 
+@pytest.mark.timeout(300)
 def test_a_project_opens_and_goes_on_under_other_hash_seeds(tmp_path: Path) -> None:
     script = (
         "import sys, mz_dagster\n"
@@ -63,7 +65,7 @@ def test_a_project_opens_and_goes_on_under_other_hash_seeds(tmp_path: Path) -> N
     made = ("CREATE TABLE a (k int, x int, y int)", "CREATE TABLE b (k int, x int, y int)", PAIRS)
     run_under(0, "-c", script, str(tmp_path), *made)
     rows = []
-    for seed in range(1, 5):
+    for seed in range(1, 3):
         writes = (f"INSERT INTO a VALUES ({seed}, 1, 5)", f"INSERT INTO b VALUES ({seed}, 6, 2)")
         rows.append((seed, 1, 6))
         assert run_under(seed, "-c", script, str(tmp_path), *writes).strip() == str(rows)

@@ -171,6 +171,7 @@ def check_bounded(folder: Path, hours: int, every_ms: int) -> None:
     assert left.files["log .json"] <= 60
 
 
+@pytest.mark.timeout(300)
 def test_hours_of_commits_take_up_what_retention_keeps(tmp_path: Path) -> None:
     check_bounded(tmp_path, hours=6, every_ms=180_000)
 

@@ -182,6 +182,7 @@ COMMANDS = st.lists(
 )
 
 
+@pytest.mark.timeout(300)
 @settings(max_examples=40, deadline=None)
 @given(COMMANDS)
 def test_the_shard_reads_as_its_specification_does(
@@ -202,6 +203,7 @@ def test_the_shard_reads_as_its_specification_does(
         twin.check()
 
 
+@pytest.mark.timeout(300)
 def test_overwritten_keys_compact_to_the_key_space(tmp_path: Path) -> None:
     """Item 179, in small: 10 keys overwritten 100 times are stored in about 10 rows."""
     twin = Twin(tmp_path)

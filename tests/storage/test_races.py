@@ -125,6 +125,7 @@ def check_all_run(running: dict[int, subprocess.Popen[str]]) -> None:
             raise AssertionError(f"{process.args!r} ended: {process.communicate()!r}")
 
 
+@pytest.mark.timeout(300)
 def test_processes_at_one_shard_agree(tmp_path: Path) -> None:
     """Appenders race for each interval, while others compact, sweep and read; some are paused past their leases."""
     rng = random.Random(7)

@@ -281,6 +281,7 @@ def test_killed_server_is_reported_in_seconds_and_replaced(config: SparkConfig, 
     close_session(replaced)
 
 
+@pytest.mark.deep
 def test_a_server_whose_heap_was_full_says_so_and_what_to_set(config: SparkConfig, server: ServerInfo) -> None:
     session = open_session(config)
     with pytest.raises(OperationalError, match="connection to Spark was lost") as lost, reporting_lost_spark():
