@@ -73,8 +73,8 @@ class Peeks:
             if not timelines and not by_clock:
                 return self._run(lower_to_snapshot_plan(optimized), 0, rows)
             (timeline,) = timelines or {self.engine.project.timeline}
-            by_now = by_clock or as_of is not None
-            time = select_timestamp(rows, self._read_ts(timeline, rows, by_now), self.isolation, as_of)
+            read_ts = self._read_ts(timeline, rows, by_clock or as_of is not None)
+            time = select_timestamp(rows, read_ts, self.isolation, as_of, closable=self._closable())
             behind = [row for row in rows if row.upper.less_equal(time)]  # uppers never go back
             if behind:
                 self._check_writable(behind[0], time)
@@ -189,6 +189,12 @@ class Peeks:
         if by_clock or any(self.engine.definitions.is_temporal(row.id) for row in rows):
             return self.engine.reading_time(timeline)
         return self.engine.catalog.read_ts(timeline)
+
+    def _closable(self) -> frozenset[GlobalId]:
+        """Returns what the reader can close at any time by itself, if that is asked for."""
+        if self.isolation is not Isolation.SERIALIZABLE or self.engine.catalog.is_read_only:
+            return frozenset()
+        return frozenset(one.id for one in self.engine.catalog.objects("table"))
 
     def _collections(self, relation: Relation) -> list[CollectionRow]:
         ids = sorted({get.id for get in gets_of(relation) if introspection.by_id(get.id) is None})

@@ -7,18 +7,21 @@
 
 Strict serializable is the default: the least time that is valid and linear, for which the reader may have to
 drive a step. Serializable takes the latest time that is complete, and falls back to the least valid
-one. A time that no step may close yet, because it is still to come, or a feed has not told what it contains,
+one. A table is complete at any time that has come, since a transaction of the catalog closes it there
+and then: one that nobody writes neither waits for a poll nor holds what is read with it in the past. A
+time that no step may close yet, because it is still to come, or a feed has not told what it contains,
 is waited for by whoever reads, up to a deadline (`Peeks`), and refused after it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from enum import Enum
 
 from mz_dagster.catalog import CollectionRow
 from mz_dagster.errors import ProgrammingError
+from mz_dagster.formalism import GlobalId
 
 
 class Isolation(Enum):
@@ -43,7 +46,12 @@ class AsOfTime:
 
 
 def select_timestamp(
-    inputs: Sequence[CollectionRow], read_ts: int, isolation: Isolation, as_of: AsOfTime | None = None
+    inputs: Sequence[CollectionRow],
+    read_ts: int,
+    isolation: Isolation,
+    as_of: AsOfTime | None = None,
+    *,
+    closable: Set[GlobalId] = frozenset(),
 ) -> int:
     """Returns the time at which to read the inputs.
 
@@ -52,6 +60,7 @@ def select_timestamp(
         read_ts: The oracle's read timestamp of the timeline.
         isolation: What the session asked for.
         as_of: The AS OF clause, if there is one.
+        closable: Those that can be closed at any time without a step: tables, where the project can be written.
 
     Raises:
         NoValidTimestamp: An input is closed for reading, or the time asked for is forgotten or not known yet.
@@ -61,7 +70,8 @@ def select_timestamp(
             raise NoValidTimestamp(f'collection "{row.id}" was dropped', hint="Read what replaced it.")
     valid = max((row.since.only for row in inputs), default=0)
     latest = max(read_ts, valid)
-    complete = min((row.upper.only - 1 for row in inputs if not row.upper.is_empty), default=latest)
+    stepped = [row for row in inputs if row.id not in closable]
+    complete = min((row.upper.only - 1 for row in stepped if not row.upper.is_empty), default=latest)
     if as_of is not None:
         if as_of.time > max(latest, complete):
             raise NoValidTimestamp(

@@ -267,6 +267,29 @@ def test_a_view_is_as_fresh_as_its_isolation_says(
         assert rows(strict, f"SELECT b FROM v AS OF {now(strict)}") == [(10,), (20,)]
 
 
+def test_a_serializable_read_of_tables_waits_for_no_poll_and_takes_nothing_of_the_past(
+    sparkless: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sparkless.execute("CREATE TABLE idle (a integer)")
+    sparkless.execute("INSERT INTO idle VALUES (1)")
+    sparkless.execute("CREATE MATERIALIZED VIEW v AS SELECT a FROM idle")
+    assert rows(sparkless, "SELECT a FROM v") == [(1,)]
+    sparkless.execute("CREATE TABLE busy (a integer)")
+    sparkless.execute("INSERT INTO busy VALUES (2)")
+
+    def step(*_: object, **__: object) -> None:
+        raise AssertionError("it needs no step")
+
+    with Connection(Engine(Project.load(tmp_path)), Isolation.SERIALIZABLE) as lazy:
+        monkeypatch.setattr(Engine, "_step_to", step)
+        assert rows(lazy, "SELECT a FROM idle") == [(1,)]
+        for number in range(3, 6):
+            sparkless.execute("INSERT INTO busy VALUES (?)", (number,))
+            seen = ordered((1, one) for one in range(2, number + 1))
+            assert rows(lazy, "SELECT idle.a, busy.a FROM idle, busy") == seen
+        assert rows(lazy, "SELECT v.a, idle.a FROM v, idle") == [(1, 1)], "at the time of the view"
+
+
 # ---- views
 
 

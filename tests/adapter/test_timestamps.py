@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,6 +43,14 @@ def test_a_serializable_read_is_complete_where_it_can_be(inputs: list[Collection
     valid = max(one.since.only for one in inputs)
     complete = min(one.upper.only for one in inputs) - 1
     assert chosen == max(valid, complete)
+
+
+@given(rows, st.integers(0, 100))
+def test_what_can_be_closed_at_once_holds_no_serializable_read_back(inputs: list[CollectionRow], read_ts: int) -> None:
+    table = replace(row(0, 1), id=GlobalId("u2"))
+    without = select_timestamp(inputs, read_ts, SERIALIZABLE)
+    assert select_timestamp([*inputs, table], read_ts, SERIALIZABLE, closable={table.id}) == without
+    assert select_timestamp([table], read_ts, SERIALIZABLE, closable={table.id}) == read_ts
 
 
 @given(rows, st.integers(0, 100), st.integers(0, 200))
