@@ -82,8 +82,9 @@ def _stay_at(point: str, there: Path, nth: int = 1) -> None:
     append.fail_point = stay  # type: ignore[attr-defined]
 
 
-def live(life: Callable[[Path], int], root: str) -> NoReturn:
-    """Is the process."""
+def live(life: Callable[[Path], int], root: str, environment: dict[str, str]) -> NoReturn:
+    """Is the process; it is forked by one that may have been started before its environment was set."""
+    os.environ.update(environment)
     errors = os.open(Path(root, "stderr"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(errors, 2)
     sys.exit(life(Path(root)))
@@ -126,7 +127,7 @@ def project(request: pytest.FixtureRequest, tmp_path: Path) -> Project:
 @contextmanager
 def living(project: Project, life: Callable[[Path], int], at_work: Callable[[], bool]) -> Iterator[ForkServerProcess]:
     """Runs a life for the length of a block, which begins once it is at work."""
-    process = forks().Process(target=live, args=(life, str(project.root)))
+    process = forks().Process(target=live, args=(life, str(project.root), dict(os.environ)))
     process.start()
     try:
         deadline = time.monotonic() + 120
