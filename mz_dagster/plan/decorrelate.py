@@ -96,10 +96,12 @@ from mz_dagster.plan.semijoin import (
     with_literals,
     with_scalars,
 )
+from mz_dagster.plan.single_row import row_and_value
 from mz_dagster.plan.subquery_errors import (
     Failures,
     asked_by_some,
     in_turn,
+    is_told_cheaply,
     may_fail,
     raising,
     subquery_may_fail,
@@ -502,7 +504,11 @@ class _Decorrelation:
                 for one in walk(scalar)
                 if isinstance(one, Subquery) and not _asks(one.arguments)
             )
-            guarded = {one for one in ready if failures is not None or one in by_some}
+            guarded = {
+                one
+                for one in ready
+                if failures is not None or one in by_some or (not in_filter and is_told_cheaply(one, self._lets))
+            }
             below, answers = self._with_answers(below, list(ready), guarded, in_filter=in_filter)
             plain = [_replaced(scalar, answers) for scalar in plain]
             by_some = asked_by_some(plain)
@@ -538,18 +544,15 @@ class _Decorrelation:
             failures = (
                 Failures(sharing, len(asked.places)) if one in guarded and subquery_may_fail(one, self._lets) else None
             )
-            said = self._said(one.kind, asked, sharing, failures)
-            fails = failures is not None and bool(failures.found)
-            if failures is not None and fails:
-                said = failures.said(said, sharing)
+            said, errors = self._said_with_errors(one.kind, asked, sharing, failures)
             answered.append((asked.places, said))
             own = range(len(asked.places), said.relation_type.arity)
             columns = [
                 replace(reference(said.relation_type, place), position=len(kept) + i) for i, place in enumerate(own)
             ]
-            error = columns.pop() if fails else None
+            texts = [columns.pop() for _ in range(errors)]
             answer = columns[0] if len(columns) == 1 else _one_value(*columns)
-            if error is not None:
+            for error in texts:
                 answer = raising(answer, error)
             for argument in filter(can_fail, one.arguments):
                 answer = If(_is_null(argument), answer, answer)  # which fails where the argument does
@@ -557,6 +560,26 @@ class _Decorrelation:
             kept += (width + place for place in own)
             width += said.relation_type.arity
         return sharing.bound(projected_to(looked_up(outer, answered), kept)), answers
+
+    def _said_with_errors(
+        self, kind: SubqueryKind, asked: Asked, sharing: Sharing, failures: Failures | None
+    ) -> tuple[Relation, int]:
+        """Returns what `_said` does, then columns for its errors, NULL where there is none; and how many."""
+        if failures is None:
+            return self._said(kind, asked, sharing, None), 0
+        single = None
+        if kind is SubqueryKind.SCALAR and not asked.places:
+            single = row_and_value(asked.relation, lambda below: self.applied(below, ONE_ROW, {}, failures), sharing)
+        if single is None:
+            said, errors = self._said(kind, asked, sharing, failures), 0
+        else:
+            row, value = single
+            width = row.relation_type.arity
+            told = Map(row, (total(value), Call("error_of", (value,), TEXT)), ("answer", "error"))
+            said, errors = projected_to(told, (width, width + 1)), 1
+        if failures.found:
+            said, errors = failures.said(said, sharing), errors + 1
+        return said, errors
 
     def _said(self, kind: SubqueryKind, asked: Asked, sharing: Sharing, failures: Failures | None) -> Relation:
         """Returns, for each row of the domain, its columns and what the subquery says."""

@@ -180,6 +180,8 @@ def _fails(call: Call) -> bool:
         return "\\" in last.value
     if isinstance(last.value, int) and call.function.startswith(("divide_int", "modulo_int")):
         return last.value in (0, -1)
+    if isinstance(last.value, int) and call.function in ("substring_text_from_for", "substring_bytea_from_for"):
+        return last.value < 0
     return True
 
 

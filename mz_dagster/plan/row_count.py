@@ -6,6 +6,9 @@ Owns the knowledge that an aggregate without GROUP BY has exactly one row, in th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.relation import (
     Constant,
     DependentJoin,
@@ -22,6 +25,34 @@ from mz_dagster.plan.relation import (
     Union,
     Window,
 )
+from mz_dagster.scalars.scalar import Literal
+from mz_dagster.scalars.types import Column, RelationType
+
+
+def with_default(row: Relation, cells: Sequence[Literal], identity: GlobalId) -> Let:
+    """Returns `row`, which has one row at most, with a row of `cells` while it has none.
+
+    Args:
+        row: The aggregates of a reduce by no key, or what is made of those.
+        cells: The default, one for each column.
+        identity: Of the local binding that is made.
+    """
+    rows = Get(identity, row.relation_type, str(identity))
+    names = tuple(one.name for one in row.relation_type.columns)
+    columns = tuple(Column(name, cell.type, cell.nullable) for name, cell in zip(names, cells, strict=True))
+    default = Constant((tuple(cells),), RelationType(columns, frozenset({frozenset()}), True))
+    width = len(cells)
+    superseded = Project(Map(rows, tuple(cells), names), tuple(range(width, 2 * width)))
+    return Let(identity, row, Union((rows, default, Negate(superseded)), frozenset({frozenset()})))
+
+
+def default_of(relation: Relation) -> tuple[Relation, Sequence[Literal]] | None:
+    """Returns what `with_default` was made of; None if the plan is none of these."""
+    match relation:
+        case Let(body=Union(inputs=(Get() as row, Constant() as default, Negate())) as body) if _with_default(body):
+            return (relation.value, default.rows[0]) if row.id == relation.id else None
+        case _:
+            return None
 
 
 def at_most_one_row(relation: Relation) -> bool:
@@ -58,6 +89,11 @@ def at_least_one_row(relation: Relation) -> bool:
             return at_least_one_row(relation.body)
         case _:
             return _with_default(relation)
+
+
+def is_one_row(relation: Relation) -> bool:
+    """Returns whether there is always exactly one row."""
+    return at_most_one_row(relation) and at_least_one_row(relation)
 
 
 def _with_default(relation: Relation) -> bool:

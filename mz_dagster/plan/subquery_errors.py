@@ -22,9 +22,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mz_dagster.formalism import GlobalId
+from mz_dagster.plan.dependence import is_dependent
 from mz_dagster.plan.relation import (
     Aggregate,
     AggregateFunction,
+    DependentJoin,
     Filter,
     Get,
     Join,
@@ -36,7 +38,7 @@ from mz_dagster.plan.relation import (
     inputs_of,
     query_of,
 )
-from mz_dagster.plan.rewriting import can_fail, moved, projected_to, reference, scalars_of, shifted
+from mz_dagster.plan.rewriting import can_fail, moved, nodes_of, projected_to, reference, scalars_of, shifted
 from mz_dagster.plan.semijoin import ONE_ROW, Sharing, minus, semijoin
 from mz_dagster.plan.total_groups import group_may_fail, without_group_errors
 from mz_dagster.plan.transform.temporal_filters import comparison_with_now
@@ -118,6 +120,28 @@ def subquery_may_fail(subquery: Subquery, lets: Mapping[GlobalId, Relation]) -> 
     return is_tested or subquery.kind is SubqueryKind.SCALAR or may_fail(query_of(subquery), lets)
 
 
+def is_told_cheaply(subquery: Subquery, lets: Mapping[GlobalId, Relation]) -> bool:
+    """Returns whether a subquery takes no arguments, and what fails in it is told by reading one collection again.
+
+    The errors of such a one are those of whoever asks even where all rows do: there may be no rows. With a join or
+    groups below, to tell them would keep or compute those once more; they stay errors of the whole.
+
+    Args:
+        subquery: What is asked.
+        lets: What the local ids that are bound around it stand for.
+    """
+    query = query_of(subquery)
+    if is_dependent(query):
+        return False
+    for one in nodes_of(query):
+        is_costly = isinstance(one, Join | DependentJoin) or (isinstance(one, Reduce) and bool(one.key))
+        if is_costly or (isinstance(one, Get) and one.id in lets):
+            return False
+        if any(isinstance(each, Subquery) for scalar in scalars_of(one) for each in walk(scalar)):
+            return False
+    return True
+
+
 @dataclass(slots=True)
 class Failures:
     """Collects the errors of a plan that is computed for a domain.
@@ -181,12 +205,8 @@ class Failures:
         return rows, tuple(total(one) for one in scalars)
 
     def without_group_errors(self, relation: Reduce | Window) -> Relation:
-        """Returns a plan, the domain's columns in front, without the errors of its topmost operator; adds those.
-
-        What takes no arguments is left whole. Its one group is that of all rows, and fails for all; taken apart, each
-        of many such subqueries would be three joined states in place of one.
-        """
-        if not self.by or not group_may_fail(relation):
+        """Returns a plan, the domain's columns in front, without the errors of its topmost operator; adds those."""
+        if not group_may_fail(relation):
             return relation
         rows, columns = self.taken(*without_group_errors(relation, self.sharing))
         names = tuple(one.name for one in relation.relation_type.columns)

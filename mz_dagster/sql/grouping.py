@@ -20,20 +20,17 @@ from mz_dagster.plan.relation import (
     Aggregate,
     AggregateFunction,
     ColumnOrder,
-    Constant,
     Get,
     Let,
-    Map,
-    Negate,
-    Project,
     Reduce,
     Relation,
     Union,
 )
 from mz_dagster.plan.rewriting import projected_to
+from mz_dagster.plan.row_count import with_default
 from mz_dagster.plan.semijoin import ONE_ROW, with_literals, with_scalars
 from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery
-from mz_dagster.scalars.types import TEXT, Column, RelationType
+from mz_dagster.scalars.types import TEXT
 from mz_dagster.sql.aggregates import AGGREGATES
 from mz_dagster.sql.binding import Binding, name_of
 from mz_dagster.sql.body_parser import Body
@@ -278,7 +275,7 @@ def grouped(
         if not by and not cores:
             return ONE_ROW  # whatever the input holds
         reduce = Reduce(source, tuple(key_places[one] for one in by), tuple(aggregates), names, group_size)
-        return reduce if by else _with_default(binding, reduce)
+        return reduce if by else with_default(reduce, _defaults(reduce), binding.local_id())
 
     def whole(by: Sequence[int]) -> Relation:
         """Returns all keys, NULL where the grouping is not by them, then what the calls say."""
@@ -317,15 +314,6 @@ def _mask(places: Sequence[int], by: Sequence[int]) -> int:
     return sum(1 << shift for shift, place in enumerate(reversed(places)) if place not in by)
 
 
-def _with_default(binding: Binding, reduce: Reduce) -> Relation:
-    """Returns the reduce of everything, with its default row while there is no row."""
-    identity = binding.local_id()
-    rows = Get(identity, reduce.relation_type, str(identity))
-    cells = tuple(
-        Literal(0 if one.function is AggregateFunction.COUNT else None, one.type) for one in reduce.aggregates
-    )
-    columns = tuple(Column(name, cell.type, cell.nullable) for name, cell in zip(reduce.names, cells, strict=True))
-    default = Constant((cells,), RelationType(columns, frozenset({frozenset()}), True))
-    n = len(cells)
-    superseded = Project(Map(rows, cells, reduce.names), tuple(range(n, 2 * n)))
-    return Let(identity, reduce, Union((rows, default, Negate(superseded)), frozenset({frozenset()})))
+def _defaults(reduce: Reduce) -> list[Literal]:
+    """Returns what the aggregates of no rows are."""
+    return [Literal(0 if one.function is AggregateFunction.COUNT else None, one.type) for one in reduce.aggregates]

@@ -102,9 +102,77 @@ def asked_for_groups(connection: Connection, names: list[str]) -> None:
     connection.execute(f"CREATE MATERIALIZED VIEW guarded AS {guarded}")
     for query in (guarded, "SELECT * FROM guarded"):
         assert sorted(connection.execute(query).fetchall()) == expected
+    fails = r"out of range|overflow|must be greater than zero"
     for name in names:
-        with pytest.raises(CollectionHasErrors, match=r"out of range|overflow|must be greater than zero"):
+        with pytest.raises(CollectionHasErrors, match=fails):
             connection.execute(f"SELECT CASE WHEN a = 0 THEN {GROUPS[name].format(w=' WHERE u.a = o.a')} END FROM o")
+    closed = {name: GROUPS[name].format(w="") for name in names}
+    asked_by_nobody(connection, list(closed.values()), maintained=True)
+    for value in closed.values():
+        with pytest.raises(CollectionHasErrors, match=fails):
+            connection.execute(f"SELECT CASE WHEN a = 0 THEN {value} END FROM o")
+
+
+def asked_by_nobody(connection: Connection, values: list[str], *, maintained: bool) -> None:
+    """Asks for closed subqueries that fail where no row does."""
+    connection.execute("CREATE TABLE IF NOT EXISTS empty (k integer)")
+    connection.execute("CREATE TABLE IF NOT EXISTS rows (k integer)")
+    connection.execute("INSERT INTO rows VALUES (1)")
+    queries = (
+        (f"SELECT k, {', '.join(f'CASE WHEN k > 1 THEN {one} END' for one in values)} FROM rows", len(values)),
+        (
+            f"SELECT k, {', '.join(f'CASE WHEN k > 1 AND {one} > 0 THEN k END' for one in values)} FROM rows",
+            len(values),
+        ),
+        (f"SELECT coalesce(k, {', '.join(values)}) FROM rows", 0),
+        (f"SELECT k FROM (SELECT k, {', '.join(f'{one} AS v{n}' for n, one in enumerate(values))} FROM rows) s", 0),
+        (f"SELECT {', '.join(values)} FROM empty", None),
+    )
+    for number, (query, nulls) in enumerate(queries):
+        expected = [] if nulls is None else [(1, *[None] * nulls)]
+        assert connection.execute(query).fetchall() == expected, query
+        if maintained:
+            names = ", ".join(f"c{n}" for n in range(len(values) if nulls is None else 1 + nulls))
+            connection.execute(f"CREATE MATERIALIZED VIEW nobody{number} ({names}) AS {query}")
+            assert connection.execute(f"SELECT * FROM nobody{number}").fetchall() == expected, query
+
+
+def test_a_closed_subquery_fails_where_it_is_asked_for_until_it_is_mended(
+    sparkless: Connection, set_budget: SetBudget
+) -> None:
+    set_budget(Budget.here_alone())
+    closed_subqueries(sparkless, maintained=False)
+
+
+@pytest.mark.deep
+def test_a_closed_subquery_fails_where_it_is_asked_for_by_spark(connection: Connection, set_budget: SetBudget) -> None:
+    set_budget(Budget.spark_alone())
+    closed_subqueries(connection, maintained=True)
+
+
+def closed_subqueries(connection: Connection, *, maintained: bool) -> None:
+    """Asks for subqueries that fail below, in and above an aggregate, or without one, where rows ask and do not."""
+    connection.execute("CREATE TABLE u (x integer)")
+    connection.execute("INSERT INTO u VALUES (0), (2)")
+    values = [
+        "(SELECT sum(6 / x) FROM u)",
+        "(SELECT 6 / min(x) FROM u)",
+        "(SELECT 6 / x FROM u WHERE x < 2)",
+        "(SELECT 6 / min(x) FROM u HAVING count(*) > 0)",
+        "(SELECT count(*) FROM u WHERE 6 / x > 0)",
+    ]
+    asked_by_nobody(connection, values, maintained=maintained)
+    queries = [f"SELECT k, {value} AS v FROM rows" for value in values]
+    if maintained:
+        for number, query in enumerate(queries):
+            connection.execute(f"CREATE MATERIALIZED VIEW asking{number} AS {query}")
+        queries += [f"SELECT * FROM asking{number}" for number in range(len(values))]
+    for query in queries:
+        with pytest.raises(CollectionHasErrors, match="division by zero"):
+            connection.execute(query)
+    connection.execute("UPDATE u SET x = 1 WHERE x = 0")
+    for query, value in zip(queries, [9, 6, 6, 6, 2] * 2, strict=False):
+        assert connection.execute(query).fetchall() == [(1, value)]
 
 
 def test_a_bound_of_time_that_fails_is_an_error_where_it_is_asked_for(connection: Connection) -> None:

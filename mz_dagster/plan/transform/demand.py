@@ -1,8 +1,8 @@
 """Columns that nothing reads are dropped as early as possible: reads and joins carry only what is needed.
 
-So are aggregates and window functions. A shared subplan has the columns that any of its uses needs. What goes by the
-whole row keeps its input as wide as it is: `Threshold`. So it is with the ties of `TopK` and `Window`, as far as there
-can be ties and the columns decide them.
+So are aggregates and window functions, and inputs of a join that always have one row. A shared subplan has the columns
+that any of its uses needs. What goes by the whole row keeps its input as wide as it is: `Threshold`. So it is with the
+ties of `TopK` and `Window`, as far as there can be ties and the columns decide them.
 
 Precondition: no two `Let`s bind the same id, which `share_subplans` sees to.
 """
@@ -38,6 +38,8 @@ from mz_dagster.plan.relation import (
     inputs_of,
 )
 from mz_dagster.plan.rewriting import moved, projected_to, with_inputs
+from mz_dagster.plan.row_count import is_one_row
+from mz_dagster.plan.semijoin import ONE_ROW
 from mz_dagster.scalars.scalar import Scalar, columns_of
 
 
@@ -228,11 +230,15 @@ class _Narrowing:
         places: dict[int, int] = {}
         for offset, one in zip(relation.offsets, relation.inputs, strict=True):
             columns = frozenset(column for column in range(one.relation_type.arity) if offset + column in needed)
+            if not columns and is_one_row(one):
+                continue
             for column in sorted(columns):
                 places[offset + column] = len(places)
             inputs.append(self.narrowed(one, columns))
         equivalences = tuple(tuple(moved(scalar, places) for scalar in one) for one in relation.equivalences)
-        narrow = Join(tuple(inputs), equivalences, relation.null_safe)
+        if len(inputs) < 2 and (equivalences or not inputs):
+            inputs = [*inputs, *[ONE_ROW] * (2 - len(inputs))]
+        narrow = inputs[0] if len(inputs) == 1 else Join(tuple(inputs), equivalences, relation.null_safe)
         return projected_to(narrow, [places[one] for one in kept])
 
     def _narrowed_let(self, relation: Let, needed: frozenset[int]) -> Relation:
