@@ -78,6 +78,7 @@ def test_what_fails_in_a_group_is_an_error_where_it_is_asked_for(sparkless: Conn
 
 
 @pytest.mark.deep
+@pytest.mark.timeout(3600)
 def test_what_fails_in_a_group_is_an_error_where_it_is_asked_for_by_spark(
     connection: Connection, set_budget: SetBudget
 ) -> None:
@@ -145,6 +146,7 @@ def test_a_closed_subquery_fails_where_it_is_asked_for_until_it_is_mended(
 
 
 @pytest.mark.deep
+@pytest.mark.timeout(3600)
 def test_a_closed_subquery_fails_where_it_is_asked_for_by_spark(connection: Connection, set_budget: SetBudget) -> None:
     set_budget(Budget.spark_alone())
     closed_subqueries(connection, maintained=True)
