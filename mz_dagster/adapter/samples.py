@@ -15,6 +15,7 @@ from mz_dagster.adapter.engine import Engine
 from mz_dagster.catalog import Batch, BatchState, CollectionRow
 from mz_dagster.compute import CollectionStep
 from mz_dagster.formalism import Antichain
+from mz_dagster.storage.plain_cells import python_cells
 from mz_dagster.storage.read import check_readable, leased, overlapping
 from mz_dagster.storage.shards import DIFF, ERROR, TIME, BatchIncomplete
 
@@ -63,7 +64,7 @@ def updates_written(engine: Engine, row: CollectionRow, step: CollectionStep, li
     if (batch := _written(row, step)) is not None:
         with suppress(BatchIncomplete):
             head = engine.shards.head(row, batch, limit)
-            data = [[shown(cell) for cell in head.column(i).to_pylist()] for i in range(len(row.columns))]
+            data = [[shown(cell) for cell in python_cells(head.column(i))] for i in range(len(row.columns))]
             meta = [head.column(name).to_pylist() for name in (TIME, DIFF)]
             found = list(zip(*data, *meta, map(shown, head.column(ERROR).to_pylist()), strict=True))
     return Sample(columns, types, tuple(found))

@@ -105,7 +105,7 @@ class SimplePlan:
         condition, over = (None, None) if lookup is None else (lookup.condition, lookup.over)
         frame = shards.read_files(row, batches, files, upper=time + 1, columns=names, condition=condition, over=over)
         total = shards.consolidate(row, without_error_data(frame), time, columns=names)
-        data = [cells(total.column(row.columns[i].name), row.columns[i].type) for i in positions]
+        data = [cells(total.column(row.columns[i].name)) for i in positions]
         updates = zip(*data, total.column("mz_diff").to_pylist(), total.column("mz_error").to_pylist(), strict=True)
         found = rows_of(updates, tuple(row.columns[i] for i in positions))
         if len(positions) == len(self.cells):

@@ -49,6 +49,7 @@ from mz_dagster.sql.constraints import bind_default
 from mz_dagster.sql.errors import DuplicateColumn, UndefinedColumn, suggestion
 from mz_dagster.storage.copy_csv import read_csv
 from mz_dagster.storage.copy_parquet import read_parquet
+from mz_dagster.storage.plain_cells import moments_as_numbers
 
 Row = tuple[Any, ...]
 Parameters = Sequence[object]
@@ -210,7 +211,7 @@ class Writes:
         """Appends the rows of a file to a table that demands more of them than types."""
         enforcement = Enforcement.of(row, TargetFirst(self.names, row, self.engine), clock)
         given = {
-            one.name: [from_stored(cell, one.type) for cell in found[one.name].to_pylist()]
+            one.name: [from_stored(cell, one.type) for cell in moments_as_numbers(found[one.name]).to_pylist()]
             for one in row.relation_type.columns
             if one.name in found
         }

@@ -33,6 +33,7 @@ from mz_dagster.functions.failure import Failure
 from mz_dagster.functions.literals import INTEGER_RANGES, literal_of
 from mz_dagster.functions.membership import AMONG, constants_of, has_null
 from mz_dagster.functions.moments.calendar import DAY, FIRST_DAY, LAST_DAY
+from mz_dagster.functions.moments.infinite import guarded
 from mz_dagster.functions.numbers.float_evaluation import FLOATS
 from mz_dagster.functions.numbers.numerics import (
     EXACT,
@@ -342,7 +343,7 @@ def _applied(call: Call) -> Apply | None:
         return _checked(lambda value: int(rounded(value, 0, ROUND_HALF_UP)), type_.kind)
     for builders in (_OWN, FLOATS, STRICT_ARRAYS):
         if name in builders:
-            return builders[name](call)
+            return guarded(name, builders[name](call))
     return _pure(name, type_) if name in PURE else None
 
 

@@ -5,10 +5,11 @@ Owns the one mapping between the two (`scalars/values.py`, `references.py`).
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from mz_dagster.scalars.infinity import Infinity
 from mz_dagster.scalars.types import Kind, ScalarType
 from mz_dagster.scalars.values import from_stored, to_stored
 
@@ -28,6 +29,8 @@ def to_plain(value: Any, type_: ScalarType) -> Any:
     """
     if value is None:
         return None
+    if isinstance(value, Infinity):
+        return value.stored(type_.kind)
     match type_.kind:
         case Kind.DATE:
             return (value - _DAY).days
@@ -55,12 +58,6 @@ def from_plain(value: Any, type_: ScalarType) -> Any:
     if value is None:
         return None
     match type_.kind:
-        case Kind.DATE:
-            return _DAY + timedelta(days=value)
-        case Kind.TIMESTAMP:
-            return _EPOCH + value * _MICROSECOND
-        case Kind.TIMESTAMPTZ:
-            return _EPOCH.replace(tzinfo=UTC) + value * _MICROSECOND
         case Kind.UUID:
             return UUID(value)
         case Kind.ARRAY:

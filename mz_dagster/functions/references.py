@@ -23,6 +23,7 @@ from mz_dagster.functions.arrays import arrays  # noqa: F401
 from mz_dagster.functions.jsonb import jsonb, jsonb_functions, jsonb_operators  # noqa: F401
 from mz_dagster.functions.moments import (  # noqa: F401
     fields,
+    infinite,
     interval,
     interval_text,
     moment,
@@ -46,5 +47,7 @@ from mz_dagster.functions.numbers import (  # noqa: F401
 from mz_dagster.functions.regexps import regexp, similar  # noqa: F401
 from mz_dagster.functions.registry import PURE, SCALED
 from mz_dagster.functions.text import characters, likeness, strings, texts  # noqa: F401
+
+PURE.update({name: infinite.guarded(name, PURE[name]) for name in infinite.RULES if name in PURE})
 
 __all__ = ["PURE", "SCALED"]

@@ -14,6 +14,7 @@ from enum import Enum
 
 from mz_dagster.functions.failure import Failure
 from mz_dagster.functions.literals import literal_of
+from mz_dagster.functions.moments.infinite import RULES, Made
 from mz_dagster.scalars.scalar import Call, Literal, Scalar
 from mz_dagster.scalars.types import TEXT, Kind, ScalarType
 
@@ -156,7 +157,9 @@ class Cast:
         if isinstance(scalar, Literal) and scalar.value is None:
             return Literal(None, self.target)
         operand = scalar if self.first is None else self.first.apply(scalar)
-        return Call(self.function, (operand,), self.target, scalar.nullable)
+        rule = RULES.get(self.function)
+        nullable = scalar.nullable or (rule is not None and rule.outcome is Made.UNKNOWN)
+        return Call(self.function, (operand,), self.target, nullable)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,12 +20,13 @@ significant ones, `select_div_scale`), as far as the scale holds them |
 `round(x)`, `trunc`, `ceil`, `floor`: 0 |
 | unary `-`, `abs` | the argument's |
 
-Narrower than PostgreSQL: dates and timestamps range from 0001-01-01 to 9999-12-31, and a time is before 24:00; where an
-interval of PostgreSQL wraps around, it is out of range; time zones have IANA names, by the machine's database, or are
-intervals, not abbreviations; an interval has no calendar in `to_char`; a quotient of numerics has at most 17 digits
-before the point and its divisor at most 37 digits in all; `repeat`, `lpad` and `rpad` make at most 16 MB of text. What
-is beyond is an error with PostgreSQL's code for the like. `char(n)`s of different lengths have no common type;
-`regexps/regexp_syntax.py` and `numbers/number_templates.py` say which patterns and templates are refused.
+Narrower than PostgreSQL: finite dates and timestamps range from 0001-01-01 to 9999-12-31, fields of infinite ones that
+are infinite themselves are errors, and a time is before 24:00; where an interval of PostgreSQL wraps around, it is out
+of range; time zones have IANA names, by the machine's database, or are intervals, not abbreviations; an interval has no
+calendar in `to_char`; a quotient of numerics has at most 17 digits before the point and its divisor at most 37 digits
+in all; `repeat`, `lpad` and `rpad` make at most 16 MB of text. What is beyond is an error with PostgreSQL's code for
+the like. `char(n)`s of different lengths have no common type; `regexps/regexp_syntax.py` and `numbers/number_templates.py`
+say which patterns and templates are refused.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from mz_dagster.functions.comparing import COMPARISONS
 from mz_dagster.functions.failure import Failure
 from mz_dagster.functions.jsonb import jsonb_table as jsonb
 from mz_dagster.functions.moments import moment_table as moments
+from mz_dagster.functions.moments.infinite import RULES, Made
 from mz_dagster.functions.numbers import unconstrained_table as unconstrained
 from mz_dagster.functions.numbers.numerics import quotient_digits
 from mz_dagster.functions.signature import Function, Nullability, Overload, ScaleRule, digits_of_known
@@ -248,7 +250,7 @@ def _functions() -> Iterator[Function]:
     yield Function("add_date_int4", (_D, _I4), _D, fallible=True)
     yield Function("add_int4_date", (_I4, _D), _D, fallible=True)
     yield Function("subtract_date_int4", (_D, _I4), _D, fallible=True)
-    yield Function("subtract_date_date", (_D, _D), _I4)
+    yield Function("subtract_date_date", (_D, _D), _I4, fallible=True)
     yield Function("round_numeric", (_N,), _N, fallible=True)
     yield Function("round_numeric_int4", (_N, _I4), _N, fallible=True)
     yield Function("trunc_numeric", (_N,), _N)
@@ -262,7 +264,15 @@ def _functions() -> Iterator[Function]:
     yield from _text_functions()
     for field, (kinds, _) in EXTRACT_FIELDS.items():
         for kind in kinds:
-            yield Function(f"extract_{field}_{short_name(kind)}", (kind,), _N)
+            # Of what is infinite some fields are unknown, and the others errors.
+            is_growing = RULES[f"extract_{field}_{short_name(kind)}"].outcome is not Made.UNKNOWN
+            yield Function(
+                f"extract_{field}_{short_name(kind)}",
+                (kind,),
+                _N,
+                fallible=is_growing,
+                nullability=Nullability.IF_ANY_ARGUMENT if is_growing else Nullability.ALWAYS,
+            )
     for unit in TRUNC_UNITS:
         for kind in (_TS, _TZ):
             # The first week of year 1 and the like begin before the first date there is.

@@ -17,13 +17,29 @@ from enum import Enum
 from typing import Any, Protocol, assert_never
 from uuid import UUID
 
+from mz_dagster.scalars.infinity import Infinity
 from mz_dagster.scalars.types import BOOL, INT4, MZ_TIMESTAMP, RelationType, ScalarType
 from mz_dagster.scalars.values import Interval
 
 #: The Python form of a literal: `date` for DATE, naive `datetime` for TIMESTAMP (aware UTC for TIMESTAMPTZ),
 #: `Decimal` for NUMERIC, `int` for integers and MZ_TIMESTAMP (milliseconds), `None` for NULL; for the other kinds as
 #: `scalars/values.py` says; an array or record is a tuple.
-Value = bool | int | float | Decimal | str | bytes | date | datetime | time | Interval | UUID | tuple[Any, ...] | None
+Value = (
+    bool
+    | int
+    | float
+    | Decimal
+    | str
+    | bytes
+    | date
+    | datetime
+    | time
+    | Infinity
+    | Interval
+    | UUID
+    | tuple[Any, ...]
+    | None
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,8 @@ and its *stored form*, which shards, Spark and Arrow have. They differ for a few
 
 | kind | Python form | stored form |
 |---|---|---|
+| date | `datetime.date`, or an `Infinity` | days since 1970-01-01, or a date |
+| timestamp(tz) | `datetime.datetime`, or an `Infinity` | microseconds since 1970-01-01, or a datetime |
 | time | `datetime.time` | microseconds since midnight |
 | interval | `Interval` | struct of months, days, microseconds |
 | uuid | `uuid.UUID` | its text, lower case |
@@ -19,13 +21,15 @@ and its *stored form*, which shards, Spark and Arrow have. They differ for a few
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import time
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from mz_dagster.scalars.infinity import Infinity, infinity_of
 from mz_dagster.scalars.types import Kind, ScalarType
 
 _SECOND = 1_000_000
+_EPOCHS = {Kind.TIMESTAMP: datetime(1970, 1, 1), Kind.TIMESTAMPTZ: datetime(1970, 1, 1, tzinfo=UTC)}
 
 
 class Interval(NamedTuple):
@@ -47,6 +51,8 @@ def to_stored(value: Any, type_: ScalarType) -> Any:
     if value is None:
         return None
     match type_.kind:
+        case Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
+            return value.stored(type_.kind) if isinstance(value, Infinity) else value
         case Kind.TIME:
             return ((value.hour * 60 + value.minute) * 60 + value.second) * _SECOND + value.microsecond
         case Kind.INTERVAL:
@@ -76,6 +82,8 @@ def from_stored(value: Any, type_: ScalarType) -> Any:
     if value is None:
         return None
     match type_.kind:
+        case Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
+            return moment_of(value, type_.kind) if isinstance(value, int) else value
         case Kind.TIME:
             seconds, microsecond = divmod(value, _SECOND)
             return time(seconds // 3600, seconds // 60 % 60, seconds % 60, microsecond)
@@ -93,6 +101,20 @@ def from_stored(value: Any, type_: ScalarType) -> Any:
             return [from_stored(one, type_.element) for one in value]
         case _:
             return value
+
+
+def moment_of(number: int, kind: Kind) -> date | datetime | Infinity:
+    """Returns the date of days since 1970-01-01, or the timestamp of microseconds.
+
+    Example:
+        >>> moment_of(1, Kind.DATE), moment_of(1, Kind.TIMESTAMP), moment_of(2_932_897, Kind.DATE)
+        (datetime.date(1970, 1, 2), datetime.datetime(1970, 1, 1, 0, 0, 0, 1), INFINITY)
+    """
+    if (infinity := infinity_of(number, kind)) is not None:
+        return infinity
+    if kind is Kind.DATE:
+        return date(1970, 1, 1) + timedelta(days=number)
+    return _EPOCHS[kind] + timedelta(microseconds=number)
 
 
 def _cells(struct: Any) -> tuple[Any, ...]:

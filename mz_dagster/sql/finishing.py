@@ -106,6 +106,8 @@ def _stored(value: Any, type_: ScalarType) -> Any:
             return (value != value, value if value == value else 0.0)
         case Kind.INTERVAL:
             return tuple(value)
+        case Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
+            return value
         case _:
             stored = to_stored(value, type_)
             return stored.encode() if isinstance(stored, str) else stored

@@ -5,6 +5,7 @@
 | `None`, `str` | an open literal, whose type its context decides, as that of NULL and of a quoted text |
 | `bool`, `int`, `float`, `Decimal` | boolean; integer, bigint or numeric, as it needs; double precision; numeric |
 | `date`, `time`, `datetime` | date, time; timestamp, or timestamptz if it has a zone |
+| `INFINITY`, `NEGATIVE_INFINITY` | an open literal, `'infinity'` or `'-infinity'` |
 | `timedelta`, `Interval` | interval; a `timedelta` is days and microseconds |
 | `bytes`, `UUID` | bytea, uuid |
 | `dict` | jsonb |
@@ -22,6 +23,7 @@ from uuid import UUID
 from mz_dagster.functions import UNKNOWN, Failure, Unknown, common_type, literal_of, numeric_literal
 from mz_dagster.functions.literals import numeric_type_of
 from mz_dagster.functions.numbers import unconstrained_functions
+from mz_dagster.scalars.infinity import Infinity
 from mz_dagster.scalars.scalar import Literal, Value
 from mz_dagster.scalars.types import (
     BOOL,
@@ -64,6 +66,8 @@ def literal_of_value(value: object, position: int) -> Literal | Unknown:
             return _numeric(value, position)
         case str():
             return Unknown(value)
+        case Infinity():
+            return Unknown(str(value))
         case datetime():
             if value.tzinfo is None:
                 return Literal(value, TIMESTAMP)

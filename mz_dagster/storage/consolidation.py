@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mz_dagster.storage.plain_cells import moments_as_numbers
 from mz_dagster.storage.shards import DIFF, TIME, MultiplicityOverflow
 
 _FIRST_TIME = -(2**63)
@@ -43,7 +44,7 @@ def consolidated(frame: pa.Table, time: int, *, only_before: bool = False) -> pa
     nested: dict[str, list[Any]] = {}
     for position, field in enumerate(frame.schema):
         if pa.types.is_nested(field.type):  # which Arrow does not group by
-            numbers, nested[field.name] = _numbered(frame.column(position).to_pylist())
+            numbers, nested[field.name] = _numbered(moments_as_numbers(frame.column(position)).to_pylist())
             bits = bits.set_column(position, field.name, pa.array(numbers, pa.int64()))
         if pa.types.is_floating(field.type):
             column = frame.column(position)

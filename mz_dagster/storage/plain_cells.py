@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mz_dagster.scalars.types import Column, Kind, ScalarType
+from mz_dagster.scalars.values import moment_of
 from mz_dagster.storage.arrow_schema import arrow_type
 
 _NUMBERED = {Kind.DATE: pa.int32(), Kind.TIMESTAMP: pa.int64(), Kind.TIMESTAMPTZ: pa.int64()}
@@ -52,6 +53,55 @@ def _lengths(values: pa.Array) -> NDArray[np.int64]:
     """Returns how many elements each array has, 0 for NULL."""
     found: NDArray[np.int64] = pc.list_value_length(values).fill_null(0).to_numpy(zero_copy_only=False)
     return found
+
+
+def python_cells(values: pa.ChunkedArray) -> list[Any]:
+    """Returns stored values as Python has them, infinite moments included.
+
+    Example:
+        >>> python_cells(pa.chunked_array([pa.array([0, 2_932_897], pa.int32()).cast(pa.date32())]))
+        [datetime.date(1970, 1, 1), INFINITY]
+    """
+    numbers = moments_as_numbers(values)
+    found: list[Any] = numbers.to_pylist()
+    return found if numbers is values else [_python_cell(one, values.type) for one in found]
+
+
+def _python_cell(number: Any, type_: pa.DataType) -> Any:
+    if number is None:
+        return None
+    if pa.types.is_date32(type_):
+        return moment_of(number, Kind.DATE)
+    if pa.types.is_timestamp(type_):
+        return moment_of(number, Kind.TIMESTAMP if type_.tz is None else Kind.TIMESTAMPTZ)
+    if pa.types.is_list(type_):
+        return [_python_cell(one, type_.value_type) for one in number]
+    if pa.types.is_struct(type_):
+        return {one.name: _python_cell(number[one.name], one.type) for one in type_}
+    return number
+
+
+def moments_as_numbers(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Returns values with the days and microseconds of moments: of infinite ones Python has no date.
+
+    Example:
+        >>> moments_as_numbers(pa.chunked_array([pa.array([[2_932_897]], pa.list_(pa.date32()))])).to_pylist()
+        [[2932897]]
+    """
+    numbered = _numbered(values.type)
+    return values if numbered == values.type else values.cast(numbered)
+
+
+def _numbered(type_: pa.DataType) -> pa.DataType:
+    if pa.types.is_date32(type_):
+        return pa.int32()
+    if pa.types.is_timestamp(type_):
+        return pa.int64()
+    if pa.types.is_list(type_):
+        return pa.list_(type_.value_field.with_type(_numbered(type_.value_type)))
+    if pa.types.is_struct(type_):
+        return pa.struct([one.with_type(_numbered(one.type)) for one in type_])
+    return type_
 
 
 def plain_rows(table: pa.Table, columns: Sequence[Column], positions: Iterable[int]) -> Iterator[dict[int, Any]]:

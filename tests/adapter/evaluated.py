@@ -13,6 +13,7 @@ from mz_dagster.compute import rows_of as rows_read
 from mz_dagster.errors import DataError
 from mz_dagster.plan.relation import Constant, Relation
 from mz_dagster.scalars.scalar import Literal
+from mz_dagster.storage.plain_cells import moments_as_numbers
 from mz_dagster.storage.read import leased
 from tests.plan.reference import Rows
 from tests.sparkless import refuse_spark
@@ -47,7 +48,7 @@ def evaluate_peeks(monkeypatch: pytest.MonkeyPatch) -> None:
             for row in rows:
                 frame = engine.shards.read(row, lease.snapshots[row.id].batches, upper=time + 1)
                 total = engine.shards.consolidate(row, frame, time)
-                data = [total.column(one.name).to_pylist() for one in row.columns]
+                data = [moments_as_numbers(total.column(one.name)).to_pylist() for one in row.columns]
                 updates = zip(
                     *data, total.column("mz_diff").to_pylist(), total.column("mz_error").to_pylist(), strict=True
                 )

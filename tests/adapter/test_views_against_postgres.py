@@ -15,11 +15,14 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.abc import Buffer
+from psycopg.types.datetime import DateLoader, TimestampLoader, TimestamptzLoader
 
 from mz_dagster.adapter import Connection
 from mz_dagster.budget import Budget
 from mz_dagster.errors import DataError
 from mz_dagster.functions.moments.interval_text import text_of_interval
+from mz_dagster.scalars.infinity import INFINITY, NEGATIVE_INFINITY, Infinity
 from mz_dagster.scalars.values import Interval
 from tests.adapter.stories import Story
 from tests.adapter.stories.groups import GROUPS
@@ -27,19 +30,42 @@ from tests.adapter.stories.jsonb import JSONB
 from tests.adapter.stories.representations import REPRESENTATIONS
 from tests.adapter.stories.statistics import ALL_STATISTICS, STATISTICS
 from tests.adapter.stories.strings import STRINGS
-from tests.adapter.stories.times import TIMES
+from tests.adapter.stories.times import TIMES, VALIDITY
 from tests.adapter.stories.unconstrained import UNCONSTRAINED
 from tests.budgets import SetBudget
 from tests.postgres_server import Postgres
 
-STORIES = (GROUPS, JSONB, REPRESENTATIONS, STATISTICS, STRINGS, TIMES)
+STORIES = (GROUPS, JSONB, REPRESENTATIONS, STATISTICS, STRINGS, TIMES, VALIDITY)
 
 Row = tuple[Any, ...]
+
+
+class _Dates(DateLoader):
+    """Reads what is infinite, too."""
+
+    def load(self, data: Buffer) -> Any:
+        return infinity_of_text(data) or super().load(data)
+
+
+class _Timestamps(TimestampLoader):
+    def load(self, data: Buffer) -> Any:
+        return infinity_of_text(data) or super().load(data)
+
+
+class _TimestampsInUtc(TimestamptzLoader):
+    def load(self, data: Buffer) -> Any:
+        return infinity_of_text(data) or super().load(data)
+
+
+def infinity_of_text(data: Buffer) -> Infinity | None:
+    return {b"infinity": INFINITY, b"-infinity": NEGATIVE_INFINITY}.get(bytes(data))
 
 
 @pytest.fixture
 def referee(postgres: Postgres) -> Iterator[psycopg.Connection[Row]]:
     with postgres.new_database().connect() as connection:
+        for name, loader in (("date", _Dates), ("timestamp", _Timestamps), ("timestamptz", _TimestampsInUtc)):
+            connection.adapters.register_loader(name, loader)
         yield connection
 
 
@@ -47,7 +73,7 @@ def referee(postgres: Postgres) -> Iterator[psycopg.Connection[Row]]:
 @pytest.mark.parametrize(
     ("stories", "before", "budget"),
     [
-        pytest.param((JSONB, TIMES), 0, Budget(), id="some"),
+        pytest.param((JSONB, TIMES, VALIDITY), 0, Budget(), id="some"),
         pytest.param((REPRESENTATIONS,), 0, Budget.here_alone(), id="representations here"),
         pytest.param(STORIES, 0, Budget(), id="all", marks=pytest.mark.deep),
         pytest.param(STORIES, 1, Budget(), id="hydrated", marks=pytest.mark.deep),
@@ -116,6 +142,18 @@ def test_a_row_leaves_when_its_interval_is_over(connection: Connection) -> None:
     )
     connection.execute("INSERT INTO leases VALUES (1, ?), (2, ?)", (datetime(2100, 1, 31), datetime(2020, 1, 31)))
     assert connection.execute("SELECT id FROM held").fetchall() == [(1,)]
+
+
+def test_a_row_that_is_valid_for_ever_never_leaves(connection: Connection) -> None:
+    connection.execute("CREATE TABLE offers (id integer, since date, until date)")
+    connection.execute(
+        "CREATE MATERIALIZED VIEW on_offer AS SELECT id FROM offers WHERE mz_now() >= since AND mz_now() < until"
+    )
+    connection.execute(
+        "INSERT INTO offers VALUES (1, '-infinity', 'infinity'), (2, '2020-01-01', 'infinity'),"
+        " (3, '-infinity', '2020-01-01'), (4, 'infinity', 'infinity')"
+    )
+    assert connection.execute("SELECT id FROM on_offer ORDER BY id").fetchall() == [(1,), (2,)]
 
 
 def asked(connection: Connection | psycopg.Connection[Row], query: str) -> list[Row]:

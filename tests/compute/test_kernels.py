@@ -40,7 +40,7 @@ from mz_dagster.scalars.types import (
     array_of,
     numeric,
 )
-from mz_dagster.storage.plain_cells import plain_cells, stored_cells
+from mz_dagster.storage.plain_cells import moments_as_numbers, plain_cells, stored_cells
 from tests.compute.examples import AREAS, POOLS, Example
 
 ROWS = 60
@@ -82,7 +82,8 @@ def assert_same(scalar: Scalar, types: Sequence[ScalarType], rows: Sequence[Sequ
     expected = stored_cells(wanted, scalar.type)
     assert values.type == expected.type
     assert len(values) == len(rows)
-    both = zip(values.to_pylist(), errors, strict=True), zip(expected.to_pylist(), failures, strict=True)
+    found, wanted = (moments_as_numbers(one).to_pylist() for one in (values, expected))
+    both = zip(found, errors, strict=True), zip(wanted, failures, strict=True)
     for number, (outcome, other) in enumerate(zip(*both, strict=True)):
         # By what is shown: 0.0 equals -0.0, and no NaN another one.
         assert repr(outcome) == repr(other), (scalar, rows[number])

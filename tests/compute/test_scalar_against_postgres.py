@@ -12,7 +12,6 @@ import math
 import random
 import struct
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,7 @@ import pytest
 from mz_dagster.compute.algebra.frame import ensure_exact, spark_type
 from mz_dagster.compute.spark.expressions import Emitter, emittable
 from mz_dagster.compute.spark.expressions.emitted import STRICT
-from mz_dagster.compute.spark.expressions.pure import in_python
+from mz_dagster.compute.spark.expressions.pure import in_python, plain_type, restored
 from mz_dagster.functions import FUNCTIONS, INTERNAL_FUNCTIONS, Cast, Failure, cast, literal_of
 from mz_dagster.functions.errors import NUMERIC_UNDERFLOW
 from mz_dagster.functions.evaluation import compiled
@@ -60,9 +59,9 @@ ROWS = 60
 SAMPLED = 8
 
 _FLOATS = (Kind.FLOAT4, Kind.FLOAT8)
-_MOMENTS = (Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
+_MOMENTS = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
 #: What is compared as our own cast to text spells it: Spark's differs.
-_SPELLED = (Kind.TIME, Kind.INTERVAL, Kind.UUID, Kind.BYTEA, Kind.JSONB, Kind.ARRAY, Kind.RECORD)
+_SPELLED = (*_MOMENTS, Kind.TIME, Kind.INTERVAL, Kind.UUID, Kind.BYTEA, Kind.JSONB, Kind.ARRAY, Kind.RECORD)
 
 
 def arguments_of(pools: Sequence[str], seed: int) -> list[tuple[str | None, ...]]:
@@ -103,20 +102,18 @@ def evaluate(
             type_ = POOLS[pool][0]
             names.append(f"a{number}_{position}")
             types.append(type_)
-            cells = [_cell(row[position], type_) for row in own]
-            data.append(cells + [None] * (height - len(cells)))
+            given = [_cell(row[position], type_) for row in own]
+            data.append(given + [None] * (height - len(given)))
     schema = ", ".join(
-        f"{name} {'bigint' if type_.kind in _MOMENTS else spark_type(type_)}"
+        f"{name} {plain_type(type_).simpleString() if type_.kind in _MOMENTS else spark_type(type_)}"
         for name, type_ in zip(names, types, strict=True)
     )
     frame = spark.createDataFrame([(i, *row) for i, row in enumerate(zip(*data, strict=True))], f"i int, {schema}")
-    restored = [
-        sf.timestamp_micros(sf.col(name)).cast(spark_type(type_)).alias(name)
-        if type_.kind in _MOMENTS
-        else sf.col(name)
+    cells = [
+        restored(sf.col(name), type_).alias(name) if type_.kind in _MOMENTS else sf.col(name)
         for name, type_ in zip(names, types, strict=True)
     ]
-    frame = frame.select("i", *restored)
+    frame = frame.select("i", *cells)
     shown: list[tuple[Column, Column]] = []
     # One emitter for all, so that the shared columns of all stand in the same few stages.
     emitter = Emitter([sf.col(name) for name in names])
@@ -125,9 +122,7 @@ def evaluate(
         emitted = emitter.emit(moved(_comparable(example.scalar), offset))
         offset += len(example.pools)
         value = emitted.value
-        if example.scalar.type.kind is Kind.TIMESTAMPTZ:
-            value = sf.concat(value.cast("string"), sf.lit("+00"))
-        elif example.scalar.type.kind not in _FLOATS:
+        if example.scalar.type.kind not in _FLOATS:
             value = value.cast("string")
         error = sf.lit(None).cast("string") if emitted.error is None else emitted.error
         shown.append((value.alias(f"v{number}"), error.alias(f"e{number}")))
@@ -136,16 +131,16 @@ def evaluate(
     answers.sort(key=lambda answer: answer[0])
     found: list[list[str | None]] = []
     for number, own in enumerate(rows):
-        cells = [(answer[1 + 2 * number], answer[2 + 2 * number]) for answer in answers[: len(own)]]
-        for value, error in cells:
+        outcomes = [(answer[1 + 2 * number], answer[2 + 2 * number]) for answer in answers[: len(own)]]
+        for value, error in outcomes:
             assert value is None or error is None, f"{batch[number]}: both {value!r} and {error!r}"
-        found.append([f"!{error}" if error is not None else None if v is None else f"={v}" for v, error in cells])
+        found.append([f"!{error}" if error is not None else None if v is None else f"={v}" for v, error in outcomes])
     return found
 
 
 def functions_of(example: Example) -> set[str]:
     """Returns the names of all functions in an example; what is no call has one that is none."""
-    nodes = walk(_comparable(example.scalar))
+    nodes = walk(example.scalar)
     return {node.function if isinstance(node, Call) else "" for node in nodes if isinstance(node, Call | If)}
 
 
@@ -182,9 +177,6 @@ def _text(value: Any) -> str:
             return str(value).lower()
         case Decimal():
             return f"{value:f}"
-        case datetime():
-            moment, zone, _ = value.isoformat(" ").partition("+00:00")
-            return (moment.rstrip("0") if "." in moment else moment) + zone[:3]
         case _:
             return str(value)
 
@@ -204,9 +196,8 @@ def _comparable(scalar: Scalar) -> Scalar:
 def _cell(text: str | None, type_: ScalarType) -> Any:
     literal = literal_of(text, type_)
     assert isinstance(literal, Literal), str(literal)
-    if literal.value is not None and type_.kind in _MOMENTS:
-        assert isinstance(literal.value, datetime)
-        return (literal.value.replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    if type_.kind in _MOMENTS:
+        return to_plain(literal.value, type_)
     return to_stored(literal.value, type_)
 
 
@@ -242,6 +233,10 @@ def legitimate(example: Example, ours: str | None, theirs: str | None, row: tupl
         return True
     if ours == "!22008 date out of range" and theirs is not None:
         return theirs.endswith(" BC") or theirs.startswith("=10")
+    if ours is not None and ours.startswith("!0A000 extract(") and "infinite" in ours:
+        return theirs in ("=Infinity", "=-Infinity")
+    if "age(" in example.sql and any(one is not None and one.endswith("infinity") for one in row):
+        return ours == "!22008 timestamp out of range"  # PostgreSQL 15 counts to its own number for infinity
     numeric_result = example.scalar.type.kind is Kind.NUMERIC
     if ours == f"!{NUMERIC_UNDERFLOW}" and theirs is not None and theirs[0] == "=" and numeric_result:
         return 0 < abs(Decimal(theirs[1:])) < Decimal(1).scaleb(LEAST_DIGITS - example.scalar.type.scale)

@@ -23,6 +23,7 @@ from mz_dagster.compute.snapshot.peek import CollectionHasErrors
 from mz_dagster.errors import DataError, NotSupportedError, ProgrammingError
 from mz_dagster.plan.physical import MaintainedPlan, Physical, ReadCollection, Staged, StageFunction, physical_inputs
 from mz_dagster.scalars.values import from_stored
+from mz_dagster.storage.plain_cells import moments_as_numbers
 from mz_dagster.storage.read import overlapping
 from mz_dagster.storage.spark import SparkConfig
 from tests.oracle.dialects import ours
@@ -439,7 +440,10 @@ class World:
         batches = self._connection.engine.catalog.live_batches([row.id])[row.id]
         frame = shards.read(row, overlapping(batches, None, time + 1), upper=time + 1)
         total = shards.consolidate(row, frame, time)
-        cells = [[from_stored(c, one.type) for c in total.column(one.name).to_pylist()] for one in row.columns]
+        cells = [
+            [from_stored(c, one.type) for c in moments_as_numbers(total.column(one.name)).to_pylist()]
+            for one in row.columns
+        ]
         diffs, errors = total.column("mz_diff").to_pylist(), total.column("mz_error").to_pylist()
         good = [
             tuple(column[n] for column in cells)

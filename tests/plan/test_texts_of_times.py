@@ -25,6 +25,7 @@ _FRAGMENTS = (
     "1Y", "2M", "sec", "ms", ".5", "@", "w", "4H", "-", "5M", "0.3", "century", "20200101", "2147483647", "99999999999",
 )  # fmt: skip
 _DATES = (
+    "infinity", "-Infinity", "+infinity",
     "2020-02-29", "2/30/2021", "1/8/1999", "13/1/2020", "1-8-99", "99-1-8", "20200108", "990108", "2020.060",
     "2021.366", "January 8, 1999", "8 Jan 69", "08-Jan-1970", "1999-Jan-08", "Jan-08-99", "Sept 31 2020",
     "Mon Jan 6 2020", "J2451187", "julian 2451187.5", "y2020m1d8", "epoch", "2020 1 8", "8", "Foo", "0000-01-01",
@@ -97,6 +98,10 @@ def shown(moment: int) -> str:
     return f"{year:04}-{month:02}-{day_of_month:02} {clock_text(clock)}"
 
 
+def text_of(kind: str, value: int) -> str:
+    return str(PURE[f"cast_{kind}_to_text"](value))
+
+
 def quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
@@ -115,9 +120,11 @@ def test_texts_are_the_moments_they_are_to_postgres(postgres: Postgres) -> None:
         if pick.random() < 0.15:
             pick.shuffle(parts)
         text = pick.choice([" ", " ", " ", ", ", "T", "", "-"]).join(parts)
-        asked[f"date {quoted(text)}"] = outcome(lambda one: shown(date_of_text(one) * DAY)[:10], text)
-        asked[f"timestamp {quoted(text)}"] = outcome(lambda one: shown(timestamp_of_text(one)), text)
-        asked[f"timestamptz {quoted(text)}"] = outcome(lambda one: f"{shown(timestamptz_of_text(one))}+00", text)
+        asked[f"date {quoted(text)}"] = outcome(lambda one: text_of("date", date_of_text(one)), text)
+        asked[f"timestamp {quoted(text)}"] = outcome(lambda one: text_of("timestamp", timestamp_of_text(one)), text)
+        asked[f"timestamptz {quoted(text)}"] = outcome(
+            lambda one: text_of("timestamptz", timestamptz_of_text(one)), text
+        )
         asked[f"time {quoted(text)}"] = outcome(lambda one: clock_text(time_of_text(one)), text)
     # Here years end with 9999, 24:00 is no time, and POSIX's rules are no zone.
     narrower = re.compile("'=[0-9]{5,}-|'=24:00|'!0A000 the time zone")
@@ -151,7 +158,7 @@ def test_texts_are_by_templates_what_they_are_to_postgres(postgres: Postgres) ->
 
 
 def test_texts_that_postgres_reads_and_we_refuse() -> None:
-    for text in ("infinity", "-infinity 04:00", "now", "today 10:00", "tomorrow", "yesterday UTC"):
+    for text in ("now", "today 10:00", "tomorrow", "yesterday UTC"):
         refused = outcome(lambda one: shown(timestamp_of_text(one)), text)
         assert refused is not None
         assert refused.startswith('!0A000 timestamp "')

@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from mz_dagster.compute.algebra.frame import ensure_exact
+from mz_dagster.scalars.infinity import INFINITY, NEGATIVE_INFINITY
 from mz_dagster.scalars.types import (
     BOOL,
     BYTEA,
@@ -36,6 +37,7 @@ from mz_dagster.scalars.types import (
     ScalarType,
     numeric,
 )
+from mz_dagster.storage.plain_cells import python_cells
 from mz_dagster.storage.source.decode import decode, why_not
 from mz_dagster.storage.source.local.decode import decoded
 from tests.source.mutations import mutated
@@ -185,6 +187,8 @@ def test_every_text_decodes_to_a_value_or_to_postgresqls_words(spark: SparkSessi
     for n, type_ in enumerate(types):
         value = decode(F.col("text"), type_)
         error = F.when(F.col("text").isNotNull() & value.isNull(), why_not(F.col("text"), type_))
+        if type_ in (DATE, TIMESTAMP, TIMESTAMPTZ):  # of infinite ones Python has none
+            value = F.when(F.lower("text") != "infinity", value)
         if type_ == TIMESTAMPTZ:  # collected as UTC, whatever this machine's zone
             value = value.cast("timestamp_ntz")
         columns += [value.alias(f"v{n}"), error.alias(f"e{n}")]
@@ -206,6 +210,18 @@ def test_every_text_decodes_to_a_value_or_to_postgresqls_words(spark: SparkSessi
             wrong.append(f"{type_} {text!r}: {value!r} {error!r} instead of {expected!r}")
     assert not wrong, "\n".join(wrong)
     assert math.isnan(NAN)
+
+
+def test_what_is_infinite_decodes_alike_by_spark_and_in_this_process(spark: SparkSession) -> None:
+    texts = ["infinity", "-infinity", " Infinity ", "+infinity", "inf", "2020-01-01"]
+    types = (DATE, TIMESTAMP, TIMESTAMPTZ)
+    frame = spark.createDataFrame([(text,) for text in texts], "text string")
+    there = frame.select(*(decode(F.col("text"), type_).alias(f"v{n}") for n, type_ in enumerate(types))).toArrow()
+    for n, type_ in enumerate(types):
+        here, faults = decoded(pa.array(texts, pa.string()), type_)
+        assert python_cells(here)[:5] == [INFINITY, NEGATIVE_INFINITY, INFINITY, None, None]
+        assert faults.keys() == {3, 4}
+        assert python_cells(there.column(n).cast(here.type)) == python_cells(here)
 
 
 def test_every_text_decodes_so_in_this_process() -> None:
@@ -277,8 +293,8 @@ def test_damaged_texts_decode_alike_by_spark_and_in_this_process(spark: SparkSes
     wrong, refused = [], 0
     for n, (type_, _) in enumerate(_SOUND):
         by_us, why = decoded(pa.array(columns[n], pa.string()), type_)
-        by_spark = found.column(f"v{n}").cast(by_us.type).to_pylist()
-        for i, (text, ours, theirs) in enumerate(zip(columns[n], by_us.to_pylist(), by_spark, strict=True)):
+        by_spark = python_cells(found.column(f"v{n}").cast(by_us.type))
+        for i, (text, ours, theirs) in enumerate(zip(columns[n], python_cells(by_us), by_spark, strict=True)):
             fault = found.column(f"e{n}")[i].as_py()
             refused += fault is not None
             if (repr(ours), why.get(i)) != (repr(theirs), fault):

@@ -23,6 +23,7 @@ from mz_dagster.compute.local.expressions import has_kernels
 from mz_dagster.compute.local.linear import mapped
 from mz_dagster.plan.physical import ConstantRows, Linear, MapFilterProject, Physical, Repeat, Unnest
 from mz_dagster.storage.arrow_schema import update_schema, update_table
+from mz_dagster.storage.plain_cells import moments_as_numbers
 
 
 def is_simple(mfp: MapFilterProject) -> bool:
@@ -80,7 +81,7 @@ def unnested(frame: pa.Table, node: Unnest) -> pa.Table:
     """
     arity = node.input.relation_type.arity
     kept = arity - node.arrays
-    arrays = [frame.column(position).to_pylist() for position in range(kept, arity)]
+    arrays = [moments_as_numbers(frame.column(position)).to_pylist() for position in range(kept, arity)]
     sources: list[int] = []
     rows: list[tuple[Any, ...]] = []
     for number, error in enumerate(frame.column(ERROR).to_pylist()):

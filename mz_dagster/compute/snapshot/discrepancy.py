@@ -41,6 +41,7 @@ from mz_dagster.plan.physical import SnapshotPlan
 from mz_dagster.scalars.types import RelationType
 from mz_dagster.storage.consolidation import consolidated
 from mz_dagster.storage.late_pyspark import functions as sf
+from mz_dagster.storage.plain_cells import python_cells
 from mz_dagster.storage.spark import reporting_lost_spark
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ def local_discrepancy(
 def rows_here(total: pa.Table, condition: pa.ChunkedArray, limit: int) -> Rows:
     """Returns the rows of a consolidated table for which a condition is true, as often as they are there or lacking."""
     found = total.filter(pc.and_(pc.is_null(total.column(ERROR)), condition))
-    cells = [found.column(name).to_pylist() for name in found.column_names if name not in META]
+    cells = [python_cells(found.column(name)) for name in found.column_names if name not in META]
     diffs = [abs(one) for one in found.column(DIFF).to_pylist()]
     texts = [
         (tuple(None if one is None else str(one) for one in data), n) for *data, n in zip(*cells, diffs, strict=True)

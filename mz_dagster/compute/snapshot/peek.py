@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ from mz_dagster.compute.algebra.frame import DIFF, ERROR, META, by_position, pos
 from mz_dagster.compute.lookups.step_reads import stored_table
 from mz_dagster.compute.snapshot.content import snapshot
 from mz_dagster.compute.spark.consolidate import consolidate
+from mz_dagster.compute.spark.expressions.pure import plain_form
 from mz_dagster.compute.spark.operators import Read
 from mz_dagster.compute.spark.spark_use import SparkUse
 from mz_dagster.compute.walk.local_plans import LocalContents
@@ -26,22 +26,20 @@ from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.operators import operators
 from mz_dagster.plan.physical import SnapshotPlan
 from mz_dagster.scalars.scalar import Value
-from mz_dagster.scalars.types import Column, Kind, ScalarType
+from mz_dagster.scalars.types import Column
 from mz_dagster.scalars.values import from_stored
 from mz_dagster.storage.consolidation import summed
 from mz_dagster.storage.late_pyspark import functions as F
 from mz_dagster.storage.local_shards import LocalShards
+from mz_dagster.storage.plain_cells import moments_as_numbers
 from mz_dagster.storage.read import overlapping
 from mz_dagster.storage.spark import reporting_lost_spark
 from mz_dagster.storage.spark.deadline import HeapFull
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import SparkSession
 
 Row = tuple[Value, ...]
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class CollectionHasErrors(DataError):
@@ -81,7 +79,8 @@ def peek(session: SparkSession, read: Read, plan: SnapshotPlan, as_of: int) -> l
         named = by_position(plan.output.relation_type)
         content = snapshot(session, read, plan, as_of).toDF(*positional(len(columns)), *META)
         total = consolidate(content, named)
-        shown = [_shown(column.name, column) for column in named]
+        # Moments travel as numbers: no client's zone shifts them, and of infinite ones Python has no date.
+        shown = [plain_form(F.col(column.name), column.type).alias(column.name) for column in named]
         collected = total.select(*shown, F.col(DIFF), F.col(ERROR)).collect()
     return rows_of((tuple(row) for row in collected), columns)
 
@@ -130,35 +129,13 @@ def peek_locally(
         return contents.spark_because
     columns = plan.output.relation_type.columns
     total = summed(found)
-    data = [cells(total.column(n), column.type) for n, column in enumerate(columns)]
+    data = [cells(total.column(n)) for n in range(len(columns))]
     return rows_of(zip(*data, total.column(DIFF).to_pylist(), total.column(ERROR).to_pylist(), strict=True), columns)
 
 
-def _shown(name: str, column: Column) -> SparkColumn:
-    """Returns a column as it travels: moments of a time zone as microseconds, which no client's zone shifts."""
-    if column.type.kind is Kind.TIMESTAMPTZ:
-        return F.unix_micros(name).alias(name)
-    if column.type.element is not None and column.type.element.kind is Kind.TIMESTAMPTZ:
-        return F.transform(name, F.unix_micros).alias(name)
-    return F.col(name)
-
-
-def cells(column: pa.ChunkedArray, type_: ScalarType) -> list[Any]:
-    """Returns stored cells as `rows_of` takes them: moments of a time zone as microseconds, as they come from Spark."""
-    if type_.kind is Kind.TIMESTAMPTZ:
-        column = column.cast(pa.int64())
-    elif type_.element is not None and type_.element.kind is Kind.TIMESTAMPTZ:
-        column = column.cast(pa.list_(pa.int64()))
-    return list(column.to_pylist())
-
-
-def _received(cell: Any, type_: ScalarType) -> Any:
-    """Returns the Python form of a cell: moments of a time zone travelled as microseconds."""
-    if type_.kind is Kind.TIMESTAMPTZ:
-        return _EPOCH + timedelta(microseconds=cell) if isinstance(cell, int) else cell
-    if type_.element is not None and cell is not None:
-        return [_received(one, type_.element) for one in cell]
-    return from_stored(cell, type_)
+def cells(column: pa.ChunkedArray) -> list[Any]:
+    """Returns stored cells as `rows_of` takes them: moments as numbers, as they come from Spark."""
+    return list(moments_as_numbers(column).to_pylist())
 
 
 def rows_of(updates: Iterable[tuple[Any, ...]], columns: tuple[Column, ...]) -> list[Row]:
@@ -174,7 +151,7 @@ def rows_of(updates: Iterable[tuple[Any, ...]], columns: tuple[Column, ...]) -> 
         if error is not None:
             errors.append(str(error))
             continue
-        data = [_received(cell, type_) for cell, type_ in zip(data, types, strict=True)]
+        data = [from_stored(cell, type_) for cell, type_ in zip(data, types, strict=True)]
         if diff < 0:
             raise NegativeMultiplicity(
                 "a row has a negative multiplicity",

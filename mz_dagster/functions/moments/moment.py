@@ -2,7 +2,7 @@
 
 A date is days, a time microseconds since midnight, a timestamp microseconds, since 1970-01-01. What PostgreSQL reckons
 in integers is reckoned so here, and where it takes doubles (`date_part`, seconds of the makers), in the same order.
-Narrower than PostgreSQL: years 1 to 9999, times before 24:00:00, nothing infinite.
+Narrower than PostgreSQL: years 1 to 9999, times before 24:00:00. What is infinite goes by the rules of `infinite.py`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 
 from mz_dagster.functions.moments.calendar import (
+    AFTER,
+    BEFORE,
     DAY,
     FIRST_DAY,
     HOUR,
@@ -133,6 +135,8 @@ def age(end: int, start: int) -> Span:
 @pure("date_bin_timestamp", "date_bin_timestamptz")
 def binned(stride: Span, moment: int, origin: int) -> int:
     """Returns the start of the bin of a timestamp, bins being `stride` long and one of them starting at `origin`."""
+    if not FIRST_DAY * DAY <= origin < AFTER * DAY:
+        raise SqlFailure("22008", "origin out of range")
     if stride[0]:
         raise SqlFailure("0A000", "timestamps cannot be binned into intervals containing months or years")
     size = stride[1] * DAY + stride[2]
@@ -251,6 +255,8 @@ def of_epoch(seconds: float) -> int:
     if math.isnan(seconds):
         raise SqlFailure("22008", "timestamp cannot be NaN")
     micros = (seconds - shift) * 1_000_000.0
+    if math.isinf(seconds):
+        return (AFTER if seconds > 0 else BEFORE) * DAY
     if not FIRST_DAY * DAY <= micros + shift * SECOND < (LAST_DAY + 1) * DAY:
         raise SqlFailure("22008", f'timestamp out of range: "{seconds:g}"')
     return checked_moment(round(micros) + shift * SECOND)

@@ -57,8 +57,8 @@ _FUNCTIONS: tuple[tuple[tuple[str, ...], str, tuple[Kind, ...], Kind, bool], ...
     (("+",), "add_timestamptz_interval", (_TZ, _IV), _TZ, True),
     (("+",), "add_interval_timestamptz", (_IV, _TZ), _TZ, True),
     (("-",), "subtract_timestamptz_interval", (_TZ, _IV), _TZ, True),
-    (("-",), "subtract_timestamp_timestamp", (_TS, _TS), _IV, False),
-    (("-",), "subtract_timestamptz_timestamptz", (_TZ, _TZ), _IV, False),
+    (("-",), "subtract_timestamp_timestamp", (_TS, _TS), _IV, True),
+    (("-",), "subtract_timestamptz_timestamptz", (_TZ, _TZ), _IV, True),
     (("+",), "add_date_time", (_D, _TM), _TS, False),
     (("+",), "add_time_date", (_TM, _D), _TS, False),
     (("+",), "add_time_interval", (_TM, _IV), _TM, False),
@@ -74,8 +74,8 @@ _FUNCTIONS: tuple[tuple[tuple[str, ...], str, tuple[Kind, ...], Kind, bool], ...
     (("justify_hours",), "justify_hours_interval", (_IV,), _IV, True),
     (("justify_days",), "justify_days_interval", (_IV,), _IV, True),
     (("justify_interval",), "justify_interval", (_IV,), _IV, True),
-    (("age",), "age_timestamp_timestamp", (_TS, _TS), _IV, False),
-    (("age",), "age_timestamptz_timestamptz", (_TZ, _TZ), _IV, False),
+    (("age",), "age_timestamp_timestamp", (_TS, _TS), _IV, True),
+    (("age",), "age_timestamptz_timestamptz", (_TZ, _TZ), _IV, True),
     (("date_bin",), "date_bin_timestamp", (_IV, _TS, _TS), _TS, True),
     (("date_bin",), "date_bin_timestamptz", (_IV, _TZ, _TZ), _TZ, True),
     (("make_interval",), "make_interval", (_I4,) * 6 + (_F8,), _IV, True),
@@ -114,7 +114,9 @@ def functions() -> Iterator[Function]:
         yield Function(f"date_trunc_{unit}_interval", (_IV,), _IV)
     for field in DATE_PARTS:
         for short, kind in _DATE_PART_KINDS.items():
-            yield Function(f"date_part_{field}_{short}", (kind,), _F8)
+            # Of an infinite timestamp they are unknown.
+            nullable = Nullability.ALWAYS if kind in (_TS, _TZ) and field != "epoch" else Nullability.IF_ANY_ARGUMENT
+            yield Function(f"date_part_{field}_{short}", (kind,), _F8, nullability=nullable)
 
 
 def overloads() -> Iterator[Overload]:

@@ -3,7 +3,7 @@
 Owns the forms `2020-01-08`, `1/8/2020`, `January 8, 2020`, `08-Jan-2020`, `20200108`, `2020.008`, `J2458857`,
 `y2020m01d08`, `epoch`, each with a time (`04:05:06.7`, `040506`, `4:05 PM`, `allballs`) and a zone (`Z`, `UTC`, `+01`,
 `-03:30`, `Europe/Berlin`) around it. A text is cut into fields; what a number means is told by the fields before it.
-Narrower than PostgreSQL: years 1 to 9999, times before 24:00:00, nothing infinite, no word for the present, and of the
+Narrower than PostgreSQL: years 1 to 9999, times before 24:00:00, no word for the present, and of the
 abbreviations of zones those of UTC only.
 """
 
@@ -13,6 +13,8 @@ import re
 import string
 
 from mz_dagster.functions.moments.calendar import (
+    AFTER,
+    BEFORE,
     DAY,
     FIRST_DAY,
     HOUR,
@@ -133,6 +135,8 @@ def date_of_text(text: str) -> int:
         found = _Moment(text, 129, clock_only=False)
         if found.is_epoch:
             return 0
+        if found.infinity:
+            return AFTER if found.infinity == "infinity" else BEFORE
         day = found.day_number
     except _Unread as why:
         raise _failure(why, "date", text) from None
@@ -189,6 +193,8 @@ def _moment(text: str, type_: str, *, zoned: bool) -> int:
             found = _Moment(text, 153, clock_only=False)
             if found.is_epoch:
                 return 0
+            if found.infinity:
+                return (AFTER if found.infinity == "infinity" else BEFORE) * DAY
             day, clock, offset, zone_name = found.day_number, found.clock, found.offset, found.zone_name
         except _Unread as why:
             raise _failure(why, type_, text) from None
@@ -256,6 +262,7 @@ class _Moment:
         offset: Seconds east of UTC.
         zone_name: The zone whose rules tell the offset, or None.
         is_epoch: Whether the text is `epoch`.
+        infinity: `infinity` or `-infinity` if the text is, else empty.
     """
 
     def __init__(self, text: str, size: int, *, clock_only: bool) -> None:
@@ -265,7 +272,7 @@ class _Moment:
         self.zone_name: str | None = None
         self._known, self._label = 0, ""
         self._text_month = self._short_year = self._is_julian = self._before_christ = False
-        self._half = self._infinity = self._refusal = ""
+        self._half = self.infinity = self._refusal = ""
         self._clock_only = clock_only
         # Where only a time is wanted, a bare number is never one of a date.
         self._taken = _DATE if clock_only else 0
@@ -276,8 +283,6 @@ class _Moment:
                 raise _Unread(*_BAD_FORMAT)
             self._known |= new
         self._check()
-        if self._infinity:
-            self._refusal = f'{{type}} "{self._infinity}" is not supported'
         if self._refusal:
             raise _Unread("0A000", self._refusal)
 
@@ -448,7 +453,7 @@ class _Moment:
         value = _integer(whole)
         if label == "none" or (point and label not in ("julian", "time", "second")):
             raise _Unread(*_BAD_FORMAT)
-        self.is_epoch, self._infinity = False, ""
+        self.is_epoch, self.infinity = False, ""
         match label:
             case "time":
                 if self._run_together(field, self._known | _DATE) != _TIME:
@@ -523,7 +528,7 @@ class _Moment:
                 self.offset += 3600
                 return _SUMMER
             case "allballs":
-                self.is_epoch, self._infinity = False, ""
+                self.is_epoch, self.infinity = False, ""
                 self.hour = self.minute = self.second = self.micros = self.offset = 0
                 return _TIME | _OFFSET
         if self._clock_only and word in _KEYWORDS and word != "now":
@@ -532,11 +537,11 @@ class _Moment:
             self.is_epoch = True
             return _RESERVED
         if word in _INFINITIES:
-            self._infinity = word
+            self.infinity = word
             return _RESERVED
         if word in _PRESENT:
             self._refusal = f'{{type}} "{word}" is not supported'
-            self.is_epoch, self._infinity = False, ""
+            self.is_epoch, self.infinity = False, ""
             # Any date will do.
             self.year, self.month, self.day = 1970, 1, 1
             return _TIME if self._clock_only else _DATE | _TIME | _OFFSET if word == "now" else _DATE
@@ -562,7 +567,7 @@ class _Moment:
             self.hour = 0
         elif self._half == "pm" and self.hour != 12:
             self.hour += 12
-        if self.is_epoch or self._infinity:
+        if self.is_epoch or self.infinity:
             return
         if self._clock_only and (self.minute > 59 or self.second > 60 or self.clock > DAY):
             raise _Unread(*_OUT_OF_RANGE)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from mz_dagster.functions.moments.calendar import later
+from mz_dagster.functions.moments.calendar import DAY, later
+from mz_dagster.functions.moments.infinite import is_infinite
 from mz_dagster.functions.moments.interval import length
 from mz_dagster.functions.moments.interval_text import Span
 from mz_dagster.functions.registry import SqlFailure, pure
 
 #: A series of moments has at most so many elements.
 MOMENTS = 1_000_000
+_TOO_MANY = f"generate_series makes more than {MOMENTS} rows"
 
 
 @pure("generate_series_timestamp", "generate_series_timestamptz")
@@ -22,12 +24,15 @@ def moments(start: int, stop: int, step: Span) -> list[int]:
     direction = length(step)
     if direction == 0:
         raise SqlFailure("22023", "step size cannot equal zero")
+    for bound in (start, stop):
+        if is_infinite(bound, DAY) and (start <= stop if direction > 0 else start >= stop):
+            raise SqlFailure("54000", _TOO_MANY)
     straight = all(one * direction >= 0 for one in step)
     found: list[int] = []
     moment = start
     while moment <= stop if direction > 0 else moment >= stop:
         if len(found) == MOMENTS:
-            raise SqlFailure("54000", f"generate_series makes more than {MOMENTS} rows")
+            raise SqlFailure("54000", _TOO_MANY)
         found.append(moment)
         try:
             moment = later(moment, *step)

@@ -28,6 +28,7 @@ from mz_dagster.storage.batch_stats import stored_files
 from mz_dagster.storage.file_hashes import hash_file
 from mz_dagster.storage.numerics import stored_names, whole
 from mz_dagster.storage.open_tables import open_table
+from mz_dagster.storage.plain_cells import python_cells
 from mz_dagster.storage.shard_copy import read_footer
 from mz_dagster.storage.shards import DIFF, ERROR, TIME, FileDamaged, StoredFile
 from mz_dagster.storage.table_log import damaged_entries, rebuild_log
@@ -206,7 +207,7 @@ def _negative(patient: Patient, row: CollectionRow, frame: pa.Table, batch: Batc
         return
     data = frame.filter(pc.is_null(frame.column(ERROR)))
     names = [column.name for column in row.columns]
-    keys = zip(*(data.column(name).to_pylist() for name in names), strict=True) if names else [()] * len(data)
+    keys = zip(*(python_cells(data.column(name)) for name in names), strict=True) if names else [()] * len(data)
     since = row.since.only
     updates = sorted(
         (max(time, since), repr(key), diff)

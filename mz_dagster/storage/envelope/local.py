@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from mz_dagster.scalars.types import Column
 from mz_dagster.storage.arrow_schema import update_schema
+from mz_dagster.storage.plain_cells import moments_as_numbers
 from mz_dagster.storage.shards import ERROR, TIME
 
 
@@ -93,6 +94,8 @@ def _codes(values: pa.Array, *, zeros_are_one: bool) -> pa.Array:
             values = pc.if_else(pc.fill_null(pc.equal(values, zero), False), zero, values)
         values = values.view(pa.int32() if values.type.bit_width == 32 else pa.int64())
     elif pa.types.is_nested(values.type):
-        values = pa.array([None if one is None else repr(one) for one in values.to_pylist()], pa.string())
+        values = pa.array(
+            [None if one is None else repr(one) for one in moments_as_numbers(values).to_pylist()], pa.string()
+        )
     encoded: pa.DictionaryArray = values.dictionary_encode(null_encoding="encode")
     return encoded.indices.cast(pa.int64())

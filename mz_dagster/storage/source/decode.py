@@ -5,7 +5,7 @@ Values are exact: numbers are read from their digits, never through a float; a n
 its scale, as PostgreSQL's does; a finite text whose float is infinite or vanishes is out of range.
 
 Dates and times are read in ISO form only (`2013-01-31`, `2013-01-31 05:15:00.25`, `...T...`, with `Z` or `+05:30` where
-a zone belongs). PostgreSQL's other spellings, BC, `infinity` and hour 24 are errors here.
+a zone belongs), or are `infinity` or `-infinity`. PostgreSQL's other spellings, BC and hour 24 are errors here.
 
 Does not know where a cell came from: files and lines are added by `record`.
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mz_dagster.scalars.infinity import INFINITY, NEGATIVE_INFINITY
 from mz_dagster.scalars.types import Kind, ScalarType
 from mz_dagster.storage.late_pyspark import functions as F
 from mz_dagster.storage.source import in_python
@@ -78,9 +79,10 @@ def decode(text: SparkColumn, type_: ScalarType) -> SparkColumn:
                 plain, F.when(trimmed.rlike(_NONZERO_MANTISSA), trimmed.try_cast(spark_type(type_))).otherwise(zero)
             )
         case Kind.DATE:
-            return _in_range(F.when(trimmed.rlike(rf"^{_DATE}\z"), trimmed.try_cast("date")))
+            found = _in_range(F.when(trimmed.rlike(rf"^{_DATE}\z"), trimmed.try_cast("date")))
+            return F.coalesce(found, _infinite(trimmed, type_.kind))
         case Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
-            return _decode_timestamp(trimmed, type_)
+            return F.coalesce(_decode_timestamp(trimmed, type_), _infinite(trimmed, type_.kind))
         case _:
             raise TypeError(f"no source has columns of type {type_}")
 
@@ -193,6 +195,16 @@ def _decode_timestamp(trimmed: SparkColumn, type_: ScalarType) -> SparkColumn:
         offset = F.when((hours < 16) & (minutes < 60), F.make_dt_interval(hours=sign * hours, mins=sign * minutes))
         value = (value - offset).cast("timestamp")
     return _in_range(value)
+
+
+def _infinite(trimmed: SparkColumn, kind: Kind) -> SparkColumn:
+    """Returns the infinite date or timestamp that a text names."""
+    numbers = (F.when(F.lower(trimmed) == str(one), one.stored(kind)) for one in (INFINITY, NEGATIVE_INFINITY))
+    number = F.coalesce(*numbers)
+    if kind is Kind.DATE:
+        return F.date_from_unix_date(number)
+    moment = F.timestamp_micros(number)
+    return moment if kind is Kind.TIMESTAMPTZ else moment.cast("timestamp_ntz")
 
 
 def _digits(text: SparkColumn, pattern: str) -> SparkColumn:

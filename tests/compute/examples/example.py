@@ -108,6 +108,7 @@ _DATES = [
     "2020-12-31",
     "9999-12-31",
 ]
+_INFINITIES = ["infinity", "-infinity"]
 _TIMES = ["00:00:00", "23:59:59.999999", "12:34:56.789", "00:00:00.000001", "01:02:03"]
 
 #: Pool -> (type, texts).
@@ -127,9 +128,9 @@ POOLS: dict[str, tuple[ScalarType, list[str]]] = {
     "text": (TEXT, _TEXT),
     "one": (INT4, ["1"]),
     "small": (INT4, _SMALL),
-    "date": (DATE, _DATES),
-    "ts": (TIMESTAMP, [f"{d} {t}" for d, t in itertools.product(_DATES, _TIMES)]),
-    "tz": (TIMESTAMPTZ, [f"{d} {t}+00" for d, t in itertools.product(_DATES, _TIMES)]),
+    "date": (DATE, [*_DATES, *_INFINITIES]),
+    "ts": (TIMESTAMP, [*(f"{d} {t}" for d, t in itertools.product(_DATES, _TIMES)), *_INFINITIES]),
+    "tz": (TIMESTAMPTZ, [*(f"{d} {t}+00" for d, t in itertools.product(_DATES, _TIMES)), *_INFINITIES]),
     "mz": (MZ_TIMESTAMP, ["0", "1", "1700000000000", "253402300799999", "9223372036854775807"]),
     "needle": (TEXT, ["", "a", "b", "x", " ", "é", "c", ",", "xc", "ab"]),
     "pattern": (TEXT, ["", "%", "_", "a%", "%b", "%a%", "a\\%b", "a\\_b", "_b_", "A%", "ä%", "a\\\\b",
@@ -146,12 +147,13 @@ POOLS: dict[str, tuple[ScalarType, list[str]]] = {
     "text_bool": (TEXT, ["t", "TRUE", " yes ", "o", "on", "of", "off", "0", "1", "2", "", "n", "fal", "truex",
         "y e s"]),
     "text_date": (TEXT, ["2020-02-29", "2021-02-29", "2020-1-5", "2020-13-01", "2020-00-10", "0000-01-01",
-        "abc", "", " 2020-01-01 ", "2020-01-01 10:00", "2020-01-01 25:00", "2020-12-31 24:00:00"]),
+        "abc", "", " 2020-01-01 ", "2020-01-01 10:00", "2020-01-01 25:00", "2020-12-31 24:00:00",
+        "Infinity", " -infinity "]),
     "text_ts": (TEXT, ["2020-02-29 12:34:56.789", "2020-02-29T12:34", "2020-02-29", "2020-02-30 00:00",
         "2020-12-31 24:00:00", "2020-01-01 23:59:60", "2020-01-01 00:00:00.1234565",
         "2020-01-01 00:00:00.9999999", "2020-01-01 12:60", "2020-01-01 1:2:3", "abc", "2020-01-01 00:00:00+02",
         "2020-01-01 00:00:00-0330", "2020-01-01 00:00:00Z", "2020-01-01 00:00:00 UTC", "2020-01-01 00:00:00.",
-        "2020-01-01 00:00:00+16"]),
+        "2020-01-01 00:00:00+16", "infinity", "-INFINITY", "+infinity", "infinity 10:00", "inf", "infinity UTC"]),
 }  # fmt: skip
 
 #: Tells whether our outcome may differ so from PostgreSQL's, for a row of arguments: a documented limit.

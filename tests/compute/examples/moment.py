@@ -56,7 +56,8 @@ def _moments() -> Iterator[Example]:
             resolved = resolve_date_trunc(unit, column.type)
             # Before year 1 there is nothing here.
             guard = (
-                "CASE WHEN date_trunc('{0}', {{0}}) < '0001-01-01' THEN error('22008', 'timestamp out of range')::text"
+                "CASE WHEN isfinite({{0}}) AND date_trunc('{0}', {{0}}) < '0001-01-01'"
+                " THEN error('22008', 'timestamp out of range')::text"
             )
             guard = f"{guard.format(unit)} ELSE date_trunc('{unit}', {{0}})::text END"
             yield Example(guard, applied(resolved, [column]), (pool,))

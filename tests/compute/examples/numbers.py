@@ -129,7 +129,8 @@ def _mz_timestamps() -> Iterator[Example]:
         assert isinstance(found, Cast)
         millis = "floor(extract(epoch from {0}) * 1000)::bigint"
         yield Example(
-            f"CASE WHEN {millis} < 0 THEN error('22003', 'mz_timestamp out of range') ELSE {millis} END",
+            "CASE {0} WHEN 'infinity' THEN 9223372036854775806 WHEN '-infinity' THEN 0"
+            f" ELSE CASE WHEN {millis} < 0 THEN error('22003', 'mz_timestamp out of range') ELSE {millis} END END",
             found.apply(column),
             (pool,),
         )

@@ -16,8 +16,11 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from mz_dagster.functions.moments.calendar import AFTER, BEFORE
+from mz_dagster.functions.moments.infinite import RULES
 from mz_dagster.scalars.scalar import Call
 
 #: Values of an argument: a `pa.Array`, or a `pa.Scalar` if it is the same for all rows.
@@ -47,13 +50,41 @@ LENIENT: dict[str, Kernel] = {}
 
 
 def strict(*names: str) -> Callable[[Kernel], Kernel]:
-    """Registers the decorated kernel for strict functions of these names."""
+    """Registers the decorated kernel for strict functions of these names, which is not asked about what is infinite."""
 
     def register(kernel: Kernel) -> Kernel:
-        STRICT.update(dict.fromkeys(names, kernel))
+        STRICT.update({name: _finite(kernel, RULES[name].units) if name in RULES else kernel for name in names})
         return kernel
 
     return register
+
+
+def _finite(kernel: Kernel, units: Sequence[int]) -> Kernel:
+    """Returns a kernel that doubts rows with an infinite date or timestamp among the arguments."""
+
+    def computed(call: Call, operands: Sequence[Operand]) -> Computed | None:
+        found = kernel(call, operands)
+        if found is None:
+            return None
+        doubtful = found.doubtful
+        for operand, unit in zip(operands, units, strict=False):
+            if unit and (infinite := _are_infinite(operand, unit)) is not None:
+                doubtful = infinite if doubtful is None else doubtful | infinite
+        return Computed(found.values, doubtful)
+
+    return computed
+
+
+def _are_infinite(operand: Operand, unit: int) -> Mask | None:
+    numbers = operand.cast(pa.int32() if pa.types.is_date(operand.type) else pa.int64())
+    least, greatest = BEFORE * unit, AFTER * unit
+    if isinstance(numbers, pa.Scalar):
+        return np.array([True]) if numbers.as_py() in (least, greatest) else None
+    bounds = pc.min_max(numbers).as_py()
+    if bounds["min"] is None or (least < bounds["min"] and bounds["max"] < greatest):
+        return None
+    infinite = pc.is_in(numbers, pa.array([least, greatest], numbers.type))
+    return np.asarray(infinite.to_numpy(zero_copy_only=False), np.bool_)
 
 
 def lenient(*names: str) -> Callable[[Kernel], Kernel]:

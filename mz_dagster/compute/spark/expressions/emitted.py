@@ -12,9 +12,13 @@ from operator import and_
 from typing import TYPE_CHECKING, Protocol
 
 from mz_dagster.compute.spark.balanced import balanced
-from mz_dagster.scalars.scalar import Scalar
-from mz_dagster.scalars.types import ScalarType
+from mz_dagster.functions.moments.infinite import DATE, MOMENT, RULES, Made, Rule
+from mz_dagster.functions.registry import SqlFailure
+from mz_dagster.scalars.infinity import INFINITY, NEGATIVE_INFINITY, Infinity
+from mz_dagster.scalars.scalar import Literal, Scalar
+from mz_dagster.scalars.types import Kind, ScalarType
 from mz_dagster.storage.late_pyspark import functions as sf
+from mz_dagster.storage.spark.schema import spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -85,16 +89,56 @@ HEAVY: set[str] = set()
 
 
 def strict(*names: str, heavy: bool = False) -> Callable[[Implementation], Implementation]:
-    """Registers the decorated function as the implementation of `names`."""
+    """Registers the decorated function as the implementation of `names`, which is not asked about what is infinite."""
 
     def register(implementation: Implementation) -> Implementation:
         for name in names:
-            STRICT[name] = implementation
-            if heavy:
+            rule = RULES.get(name)
+            STRICT[name] = implementation if rule is None else _finite(implementation, rule)
+            if heavy or rule is not None:
                 HEAVY.add(name)
         return implementation
 
     return register
+
+
+def _finite(implementation: Implementation, rule: Rule) -> Implementation:
+    """Returns an implementation that goes by a rule where an argument is infinite."""
+
+    def emitted(invocation: Invocation) -> Outcome:
+        value, error = implementation(invocation)
+        known = all_present(invocation.values)
+        for argument, scalar, unit in reversed([*zip(invocation.values, invocation.scalars, rule.units, strict=False)]):
+            if not unit or (isinstance(scalar, Literal) and not isinstance(scalar.value, Infinity)):
+                continue
+            for infinity in (INFINITY, NEGATIVE_INFINITY):
+                found, why = _infinite(infinity, scalar.type.kind, rule, invocation.type)
+                is_infinite = (argument == literal_infinity(infinity, scalar.type.kind)) & known
+                value = sf.when(is_infinite, found).otherwise(value)
+                if error is not None or why is not None:
+                    error = sf.when(is_infinite, sf.lit(why)).otherwise(sf.lit(None) if error is None else error)
+        return value, error
+
+    return emitted
+
+
+def _infinite(infinity: Infinity, kind: Kind, rule: Rule, type_: ScalarType) -> tuple[Column, str | None]:
+    """Returns what a rule makes of an infinite value of a kind, and the error."""
+    try:
+        plain = rule.of(infinity.stored(kind), DATE if kind is Kind.DATE else MOMENT)
+    except SqlFailure as failure:
+        return sf.lit(None).cast(spark_type(type_)), str(failure)
+    if rule.outcome is Made.KEPT:
+        return literal_infinity(infinity, type_.kind), None
+    return sf.lit(plain).cast(spark_type(type_)), None
+
+
+def literal_infinity(infinity: Infinity, kind: Kind) -> Column:
+    """Returns an infinite date or timestamp."""
+    if kind is Kind.DATE:
+        return sf.date_from_unix_date(sf.lit(infinity.stored(kind)))
+    moment = sf.timestamp_micros(sf.lit(infinity.stored(kind)))
+    return moment if kind is Kind.TIMESTAMPTZ else moment.cast("timestamp_ntz")
 
 
 def lenient(*names: str) -> Callable[[Implementation], Implementation]:

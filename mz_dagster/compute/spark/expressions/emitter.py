@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from datetime import date, datetime, timedelta
 from decimal import Decimal
 from itertools import accumulate
 from typing import TYPE_CHECKING, assert_never
@@ -40,6 +39,7 @@ from mz_dagster.compute.spark.expressions.pure import on_worker
 from mz_dagster.errors import InternalError
 from mz_dagster.functions.casts import short_name
 from mz_dagster.functions.membership import AMONG
+from mz_dagster.functions.plain import to_plain
 from mz_dagster.functions.references import PURE
 from mz_dagster.plan.representations import REPRESENTATIONS
 from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery, children
@@ -50,8 +50,6 @@ from mz_dagster.storage.late_pyspark import functions as sf
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-_EPOCH = datetime(1970, 1, 1)
-_MICROSECOND = timedelta(microseconds=1)
 #: Beyond so many nodes, a value or an error becomes a column.
 _SHARED_SIZE = 40
 
@@ -241,12 +239,9 @@ def literal(scalar: Literal) -> Column:
             assert isinstance(value, Decimal)
             return sf.lit(f"{value:f}").cast(spark_type(type_))
         case Kind.DATE:
-            assert isinstance(value, date)
-            return sf.lit(value)
+            return sf.date_from_unix_date(sf.lit(to_plain(value, type_)))
         case Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
-            assert isinstance(value, datetime)
-            micros = (value.replace(tzinfo=None) - (value.utcoffset() or timedelta()) - _EPOCH) // _MICROSECOND
-            moment = sf.timestamp_micros(sf.lit(micros).cast("bigint"))
+            moment = sf.timestamp_micros(sf.lit(to_plain(value, type_)).cast("bigint"))
             return moment.cast("timestamp_ntz") if type_.kind is Kind.TIMESTAMP else moment
         case Kind.FLOAT8:
             return sf.lit(float(value))  # type: ignore[arg-type]

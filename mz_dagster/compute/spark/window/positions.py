@@ -31,11 +31,13 @@ from typing import TYPE_CHECKING
 
 from mz_dagster.compute.algebra.frame import spark_type
 from mz_dagster.compute.spark.expressions import emit, literal
+from mz_dagster.compute.spark.expressions.emitted import literal_infinity
 from mz_dagster.compute.spark.tournament.versions import Shape
 from mz_dagster.compute.spark.window.sums import sum_types
 from mz_dagster.errors import InternalError
 from mz_dagster.functions.aggregates.sums import exact_sums_of_frames
 from mz_dagster.plan.relation import ColumnOrder, FrameBound, FrameExclusion, FrameUnit, WindowFrame, WindowFunction
+from mz_dagster.scalars.infinity import INFINITY, NEGATIVE_INFINITY
 from mz_dagster.scalars.scalar import Call, ColumnRef, Literal
 from mz_dagster.scalars.types import FLOAT8, INT8, TIMESTAMP, Kind
 from mz_dagster.scalars.values import Interval
@@ -55,6 +57,8 @@ SIZE = "mz_size"
 
 _KEY = "mz_key"
 _MADE = "mz_made"
+#: Of a date the key is its midnight.
+_MOMENT_OF = {Kind.DATE: Kind.TIMESTAMP}
 _INTEGERS = (Kind.INT2, Kind.INT4, Kind.INT8, Kind.MZ_TIMESTAMP, Kind.TIME)
 _FLOATS = (Kind.FLOAT4, Kind.FLOAT8)
 #: Farther than any place or group, and an int for Spark.
@@ -345,9 +349,14 @@ class Positions:
         """Returns whether a group is before the bound: before the frame's start, or not behind its end."""
         (order,) = self.order
         ascending, adds = not order.descending, self._adds(bound)
-        # Without a target the bound lies beyond all keys, on the side to which it moves.
-        below = sf.coalesce(key < target, sf.lit(adds))
-        above = sf.coalesce(key > target, sf.lit(not adds))
+        # Without a target the bound lies beyond all finite keys, on the side to which it moves.
+        is_below, is_above = sf.lit(adds), sf.lit(not adds)
+        if isinstance(bound.offset, Literal) and isinstance(bound.offset.value, Interval):
+            kind = self.shape.relation_type.columns[order.position].type.kind
+            infinite = literal_infinity(INFINITY if adds else NEGATIVE_INFINITY, _MOMENT_OF.get(kind, kind))
+            is_below, is_above = (key < infinite, key == infinite) if adds else (key == infinite, key > infinite)
+        below = sf.coalesce(key < target, is_below)
+        above = sf.coalesce(key > target, is_above)
         if starts:
             told = below if ascending else above
             of_null = key.isNotNull() & sf.lit(not order.nulls_first)

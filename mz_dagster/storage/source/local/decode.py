@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from mz_dagster.functions.literals import FALSE_WORDS, INTEGER_RANGES, TRUE_WORDS
 from mz_dagster.functions.references import PURE
 from mz_dagster.functions.registry import SqlFailure
+from mz_dagster.scalars.infinity import INFINITY, NEGATIVE_INFINITY
 from mz_dagster.scalars.types import Kind, ScalarType
 from mz_dagster.storage.arrow_schema import arrow_type
 from mz_dagster.storage.plain_cells import stored_cells
@@ -142,6 +143,9 @@ def read_text(text: str, type_: ScalarType) -> Any:
         case Kind.NUMERIC:
             return _numeric(text, trimmed, type_)
         case Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
+            for infinity in (INFINITY, NEGATIVE_INFINITY):
+                if trimmed.lower() == str(infinity):
+                    return infinity.stored(kind)
             pattern = _DATE if kind is Kind.DATE else _TIMESTAMP
             found = pattern.fullmatch(trimmed)
             if found is None:
