@@ -65,7 +65,7 @@ class _Parser(MaterializeParser):
     }
     NO_PAREN_FUNCTION_PARSERS = {
         name: MaterializeParser.NO_PAREN_FUNCTION_PARSERS[name]
-        for name in ("ANY", "CASE")
+        for name in ("ANY", "CASE", "VARIADIC")
         if name in MaterializeParser.NO_PAREN_FUNCTION_PARSERS
     }
     LAMBDAS: ClassVar[dict[TokenType, Any]] = {}
@@ -115,6 +115,21 @@ class _Parser(MaterializeParser):
         return super()._negate_range(this)
 
     # A grouping set is any expression; sqlglot's own stop at predicates (IS NULL, LIKE).
+    def _parse_ordered(self, *args: Any, **kwargs: Any) -> Any:
+        """Parses a key of an order, whose direction an operator may tell: `x USING >`."""
+        ordered = super()._parse_ordered(*args, **kwargs)
+        if not isinstance(ordered, exp.Ordered) or not self._match(TokenType.USING):
+            return ordered
+        descending = bool(self._match(TokenType.GT))
+        if not (descending or self._match(TokenType.LT)):
+            self.raise_error("an order goes by < or >")
+        ordered.set("desc", descending)
+        ordered.set("nulls_first", descending)
+        for word, first in (("FIRST", True), ("LAST", False)):
+            if self._match_text_seq("NULLS", word):
+                ordered.set("nulls_first", first)
+        return ordered
+
     def _parse_grouping_set(self) -> Any:
         return self._parse_grouping_sets() or self._parse_cube_or_rollup() or self._parse_disjunction()
 
@@ -527,13 +542,6 @@ def _check_lists(text: SqlText, sql: str, tokens: tuple[Token, ...]) -> None:
         brackets += before.is_symbol("[") - before.is_symbol("]")
         if (before.is_symbol("(") and token.is_symbol(",")) or (before.is_word("select") and token.is_word("as")):
             raise _syntax_error(text, sql, tokens, token.start)
-        if token.is_word("variadic"):
-            raise UnsupportedForm(
-                "VARIADIC is not supported",
-                detail="How many arguments a function has must be known when it is bound.",
-                hint="Write them one by one.",
-                position=text.offset + token.start + 1,
-            )
         if before.is_word("limit") and token.is_symbol(","):
             raise _syntax_error(text, sql, tokens, token.start)
         if before.is_word("as") and (token.kind is TokenKind.END or token.is_symbol(",", ")")):

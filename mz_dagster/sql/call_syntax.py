@@ -25,7 +25,7 @@ class CallSyntax:
         distinct: Whether DISTINCT stands before the arguments.
         order: ORDER BY within the parentheses, or behind WITHIN GROUP.
         filter: FILTER's condition.
-        ignore_nulls: Whether IGNORE NULLS is asked for.
+        ignore_nulls: Whether IGNORE NULLS is asked for, behind the parentheses or at their end.
         position: Where it begins.
         within: Whether WITHIN GROUP stands behind it.
     """
@@ -77,6 +77,10 @@ def call_syntax(body: Body, node: exp.Expr) -> CallSyntax:
         only(body, ordered, "this", "expressions")
         order = tuple(ordered.expressions)
         arguments[-1] = ordered.this
+    if arguments and isinstance(arguments[-1], exp.IgnoreNulls | exp.RespectNulls) and not ignore_nulls:
+        ignore_nulls = isinstance(arguments[-1], exp.IgnoreNulls)
+        only(body, arguments[-1], "this")
+        arguments[-1] = arguments[-1].this
     if within is not None:
         if order or any(isinstance(one, exp.Distinct) for one in arguments):
             word = "multiple ORDER BY clauses" if order else "DISTINCT"

@@ -52,6 +52,7 @@ from mz_dagster.sql.moment_calls import (
 from mz_dagster.sql.refusals import refusal_of, refusal_of_function
 from mz_dagster.sql.set_functions import bind_set_item, is_set_function
 from mz_dagster.sql.text_calls import TEXT_CALLS, bind_text_call
+from mz_dagster.sql.variadic import bind_variadic, is_variadic
 from mz_dagster.sql.windows import WINDOW_FUNCTIONS, bind_window, requires_over
 
 _SPECIAL = ("coalesce", "greatest", "least", "nullif", "concat", "concat_ws", "extract", "date_part", "date_trunc")
@@ -128,6 +129,8 @@ def _named(binder: ExpressionBinder, node: exp.Anonymous, position: int) -> Boun
     if name in WINDOW_FUNCTIONS:
         raise requires_over(name, position)
     arguments: list[exp.Expr] = node.expressions
+    if is_variadic(arguments):
+        return bind_variadic(binder, name, arguments, position)
     if name in _READING_TIME and not arguments:
         return now(position)
     if name in _CLOCK and not arguments:

@@ -70,6 +70,17 @@ def group_key(binder: ExpressionBinder, node: exp.Expr, outputs: OutputColumns, 
     return key
 
 
+def all_items(binder: ExpressionBinder, outputs: OutputColumns) -> GroupBy:
+    """Returns what GROUP BY ALL means: the items that hold neither an aggregate nor a window function are the keys."""
+    keys: list[Scalar] = []
+    for place in range(outputs.shown):
+        item = outputs.items[place]
+        if isinstance(item, Unknown) or not (has_aggregate([item]) or has_window([item])):
+            keys.append(_output(binder, outputs, place))
+    keys = list(dict.fromkeys(keys))
+    return GroupBy(tuple(keys), (tuple(range(len(keys))),))
+
+
 def check_told_apart(body: Body, groupings: GroupBy, taken: dict[int, Scalar], outputs: OutputColumns) -> None:
     """Refuses keys of several groupings that PostgreSQL tells apart by the output column they are, not by their value.
 

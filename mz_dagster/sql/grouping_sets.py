@@ -49,8 +49,6 @@ def group_by(body: Body, group: exp.Expr, key: Callable[[exp.Expr], Scalar]) -> 
         StatementTooComplex: There are too many groupings.
     """
     only(body, group, "expressions", "all", what="this form of GROUP BY")
-    if not group.expressions:
-        raise UnsupportedForm("GROUP BY ALL is not supported", hint="Name the keys.", position=body.position(group))
     clause = _Clause(body, key)
     factors: list[Sequence[_Set]] = []
     count = 1

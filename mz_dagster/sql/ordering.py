@@ -65,18 +65,30 @@ def limit_of(binding: Binding, body: Body, node: exp.Expr | None) -> int | None:
     if isinstance(node, exp.Fetch):
         options = node.args.get("limit_options")
         if options is not None:
-            _refuse_ties(body, options, node)
-            only(body, options, "rows", what="this form of FETCH")
+            only(body, options, "rows", "with_ties", what="this form of FETCH")
         only(body, node, "direction", "count", "limit_options", what="this form of FETCH")
         count = node.args.get("count")
         return 1 if count is None else _value(binding, body, count, "LIMIT")
     if node is None or _is_all(body, node):
         return None
-    options = node.args.get("limit_options")
-    if options is not None:
-        _refuse_ties(body, options, node)
     only(body, node, "expression", what="this form of LIMIT")
     return _value(binding, body, node.expression, "LIMIT")
+
+
+def has_ties(body: Body, tail: Tail) -> bool:
+    """Returns whether the rows that are equal to the last one in the order are let through, too.
+
+    Raises:
+        InvalidSyntax: There is no order.
+    """
+    options = None if tail.limit is None else tail.limit.args.get("limit_options")
+    if options is None or not options.args.get("with_ties"):
+        return False
+    if tail.order is None:
+        assert tail.limit is not None
+        position = body.keyword_position("ties", tail.limit)
+        raise InvalidSyntax("WITH TIES cannot be specified without ORDER BY clause", position=position)
+    return True
 
 
 def offset_of(binding: Binding, body: Body, node: exp.Expr | None) -> int:
@@ -91,16 +103,6 @@ def _first(clause: exp.Expr) -> exp.Expr:
     """Returns what a clause of a tail begins with behind its keywords."""
     parts = [*clause.expressions, clause.args.get("expression"), clause.args.get("count")]
     return next((one for one in parts if one is not None), clause)
-
-
-def _refuse_ties(body: Body, options: exp.Expr, node: exp.Expr) -> None:
-    if options.args.get("with_ties"):
-        raise UnsupportedForm(
-            "WITH TIES is not supported",
-            detail="The number of rows would depend on the data.",
-            hint="Keep the rows whose rank() OVER (ORDER BY ...) is at most the limit.",
-            position=body.keyword_position("ties", node),
-        )
 
 
 def _is_all(body: Body, node: exp.Expr) -> bool:

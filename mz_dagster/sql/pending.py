@@ -13,10 +13,21 @@ from sqlglot import exp
 
 from mz_dagster.functions import CastContext, Failure, Unknown, cast, common_type, literal_of, type_name
 from mz_dagster.functions.signature import ArgumentType
-from mz_dagster.plan.relation import ColumnOrder, Constant, Map, Project, Relation, TopK, Union
+from mz_dagster.plan.relation import (
+    ColumnOrder,
+    Constant,
+    Filter,
+    Map,
+    Project,
+    Relation,
+    TopK,
+    Union,
+    Window,
+    WindowFunction,
+)
 from mz_dagster.plan.semijoin import ONE_ROW
-from mz_dagster.scalars.scalar import ColumnRef, Literal, Scalar
-from mz_dagster.scalars.types import Column, RelationType, ScalarType
+from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar
+from mz_dagster.scalars.types import BOOL, INT8, Column, RelationType, ScalarType
 from mz_dagster.sql.binding import Bound, argument_type
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.errors import DatatypeMismatch, error_of
@@ -87,6 +98,18 @@ class Pending:
         top = TopK(relation, (), self.order, self.limit, self.offset, self.limit_size)
         limited = replace(settled, rows=[(top, items)], limit=None, offset=0, limit_size=None)
         return limited.trimmed()
+
+    def with_ties(self) -> Pending:
+        """Returns the query with its limit as a rank: rows equal to the last one are among those it lets through."""
+        if self.limit is None or not self.limit:
+            return self
+        settled = self.settled(keep_open=True)
+        relation, items = settled.rows[0]
+        arity = relation.relation_type.arity
+        ranked = Window(relation, (), self.order, (WindowFunction("rank", (), INT8, False),), ("rank",))
+        last = Literal(min(self.offset + self.limit, 2**63 - 1), INT8)
+        let_through = Filter(ranked, (Call("le_int8", (ColumnRef(arity, INT8, False), last), BOOL, False),))
+        return replace(settled, rows=[(Project(let_through, tuple(range(arity))), items)], limit=None)
 
     def types(self) -> list[list[ArgumentType]]:
         """Returns, for each column, the types it has in the rows."""

@@ -20,7 +20,7 @@ from mz_dagster.sql.comparability import check_comparable
 from mz_dagster.sql.errors import DuplicateAlias, InvalidColumnReference, InvalidSyntax, UnsupportedForm
 from mz_dagster.sql.expressions import Expressions
 from mz_dagster.sql.from_clause import FromBinder
-from mz_dagster.sql.ordering import TAIL, Tail, limit_of, offset_of
+from mz_dagster.sql.ordering import TAIL, Tail, has_ties, limit_of, offset_of
 from mz_dagster.sql.output_columns import OutputColumns
 from mz_dagster.sql.pending import Pending
 from mz_dagster.sql.scope import Scope
@@ -81,6 +81,8 @@ class Queries:
         pending.limit = limit_of(self.binding, self.body, tail.limit)
         pending.offset = offset_of(self.binding, self.body, tail.offset)
         cut = pending.limit is not None or pending.offset > 0
+        if has_ties(self.body, tail):
+            pending = pending.with_ties()
         by_order = cut or pending.ordered_distinct
         if by_order and tail.order is None:
             self.binding.order_reader = "LIMIT" if cut else "DISTINCT ON"

@@ -21,8 +21,7 @@ _AGGREGATES = frozenset((
     "range_agg",
 ))  # fmt: skip
 _TABLES = frozenset((
-    "regexp_matches", "regexp_split_to_table", "string_to_table",
-    "generate_subscripts",
+    "regexp_matches", "regexp_split_to_table", "string_to_table", "generate_subscripts",
 ))  # fmt: skip
 _POPULATING = ("jsonb_populate_record", "jsonb_populate_recordset")
 _TO_JSON = ("to_json", "row_to_json", "array_to_json")
@@ -33,6 +32,7 @@ _FORMS: tuple[tuple[type[exp.Expr] | tuple[type[exp.Expr], ...], str, str, str |
     ((exp.Exists, exp.Query, exp.Values), "a subquery here", _NO_QUERY, None),
     (exp.In, "this form of IN", "It tests a list of values or a subquery.", None),
     ((exp.Any, exp.All), "this form of ANY or ALL", "It stands behind an operator only.", None),
+    (exp.Variadic, "VARIADIC here", "It stands before the last argument of a function only.", None),
     (exp.Slice, "a slice here", "It is a subscript of an array.", None),
     (exp.Tuple, "a row of several values here", "It compares with rows only.", "Compare the columns one by one."),
     (exp.Collate, "COLLATE", "Text is compared by its bytes.", None),
@@ -71,7 +71,6 @@ def refusal_of_function(body: Body, node: exp.Expr, name: str) -> NotSupportedEr
         reason = _LATER_AGGREGATE
     elif name in _TABLES and name not in TABLE_OVERLOADS:
         reason = "Functions that return rows are not maintained yet."
-        hint = "Use regexp_match()." if name == "regexp_matches" else None
     elif name.startswith("jsonb_path_"):
         reason = "The language of its paths is not known here."
         hint = "Use ->, ->>, #> and #>>, and jsonb_array_elements()."

@@ -22,7 +22,7 @@ from mz_dagster.sql.collected_calls import AggregateCalls, SetCalls, SortKey, Wi
 from mz_dagster.sql.enclosing import all_named
 from mz_dagster.sql.errors import InvalidColumnReference, InvalidSyntax, UnsupportedForm
 from mz_dagster.sql.expressions import Expressions
-from mz_dagster.sql.grouping import Grouped, check_told_apart, group_key, grouped
+from mz_dagster.sql.grouping import Grouped, all_items, check_told_apart, group_key, grouped
 from mz_dagster.sql.grouping_sets import GroupBy, group_by
 from mz_dagster.sql.ordering import TAIL
 from mz_dagster.sql.output_columns import OutputColumns
@@ -72,7 +72,9 @@ class SelectBinder:
         on = self._distinct_on(distinct, outputs)
         group = node.args.get("group")
         groupings = GroupBy()
-        if group is not None:
+        if group is not None and not group.expressions:
+            groupings = all_items(binder, outputs)
+        elif group is not None:
             in_group = self._expressions("GROUP BY")
             taken: dict[int, Scalar] = {}
             groupings = group_by(self.body, group, lambda one: group_key(in_group, one, outputs, taken))

@@ -19,7 +19,7 @@ from mz_dagster.plan.rewriting import projected_to, reference
 from mz_dagster.plan.semijoin import ONE_ROW
 from mz_dagster.scalars.record import field as record_field
 from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar, children, walk
-from mz_dagster.scalars.types import Kind
+from mz_dagster.scalars.types import TEXT, Kind, array_of
 from mz_dagster.sql.binding import argument_type, name_of, only
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.collected_calls import SetCalls
@@ -62,7 +62,8 @@ def bind_set_item(binder: ExpressionBinder, node: exp.Anonymous) -> Scalar:
         raise UnsupportedForm(
             "a set-returning function as an argument of another is not supported", hint=_HINT, position=position
         )
-    return sets.column(array, name, node)
+    column = sets.column(array, name, node)
+    return _groups(column) if name == "regexp_matches" else column
 
 
 def apply_sets(
@@ -114,12 +115,28 @@ def bind_rows_from(binder: ExpressionBinder, calls: Sequence[exp.Expr], *, ordin
         names += [SET_COLUMNS.get(name, name)] * len(found)
         named += [name in SET_COLUMNS] * len(found)
     relation: Relation = FlatMap(Map(ONE_ROW, tuple(arrays), tuple(names)), len(arrays), ordinality)
+    if "regexp_matches" in names:
+        relation = _with_groups(relation, names)
     records = any(column.type.kind is Kind.RECORD for column in relation.relation_type.columns)
     scalar = len(arrays) == 1 and not named[0] and not records
     if records:
         relation, names = _with_fields(relation, names)
     is_value = len(arrays) == 1 and not records and not ordinality
     return RowsFrom(relation, (*names, *(("ordinality",) if ordinality else ())), scalar, is_value)
+
+
+def _groups(match: Scalar) -> Scalar:
+    """Returns what the groups of a match hold, of a row of `regexp_matches`."""
+    return Call("regexp_groups_text", (match,), array_of(TEXT), match.nullable)
+
+
+def _with_groups(relation: Relation, names: Sequence[str]) -> Relation:
+    """Returns `relation` with arrays in the places of the rows of `regexp_matches`."""
+    arity = relation.relation_type.arity
+    places = [place for place, name in enumerate(names) if name == "regexp_matches"]
+    made = tuple(_groups(reference(relation.relation_type, place)) for place in places)
+    positions = [arity + places.index(place) if place in places else place for place in range(arity)]
+    return projected_to(Map(relation, made, tuple(names[place] for place in places)), positions)
 
 
 def _with_fields(relation: Relation, names: Sequence[str]) -> tuple[Relation, list[str]]:

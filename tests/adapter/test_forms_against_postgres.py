@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from mz_dagster.adapter import Connection
 from mz_dagster.errors import Error
 from tests.postgres_server import Postgres
@@ -38,12 +40,36 @@ EXPRESSIONS = (
     "'a'\n'b' || 'c'\n  'd'",
     "'a'\n'b' 'c'",
     "E'\\t'\n'b'",
+    "concat(VARIADIC ARRAY['a', NULL, 'b'])",
+    "concat(VARIADIC NULL::text[])",
+    "concat_ws(', ', VARIADIC ARRAY[1, NULL, 3])",
+    "concat_ws(NULL, VARIADIC ARRAY[1, 3])",
+    "format('%s and %s', VARIADIC ARRAY['a', 'b'])",
+    "format('%s', VARIADIC ARRAY[timestamp '2020-01-01'])",
+    "format('none', VARIADIC NULL::text[])",
+    "jsonb_build_array(VARIADIC ARRAY[1, NULL, 3])",
     "'a'\n'b' || 'c'\n  -- and\n  'd'",
 )
 QUERIES = (
     "SELECT x FROM generate_series(1, 3) AS g(x) WHERE EXISTS (SELECT FROM generate_series(2, 3) AS h(y) WHERE x = y)",
     "SELECT x FROM generate_series(1, 3) AS g(x) WHERE NOT EXISTS (SELECT FROM (VALUES (2), (2)) AS h(y) "
     "WHERE x >= y GROUP BY y HAVING count(*) > 1)",
+    "SELECT x / 3 FROM generate_series(1, 9) AS g(x) ORDER BY 1 FETCH FIRST 2 ROWS WITH TIES",
+    "SELECT x / 3 FROM generate_series(1, 9) AS g(x) ORDER BY 1 DESC OFFSET 1 FETCH FIRST ROW WITH TIES",
+    "SELECT x / 3, x FROM generate_series(1, 9) AS g(x) ORDER BY 1, 2 FETCH NEXT 4 ROWS WITH TIES",
+    "SELECT sum(y), count(*) FROM (SELECT x / 4 FROM generate_series(1, 9) AS g(x) ORDER BY 1"
+    " FETCH FIRST 5 ROWS WITH TIES) AS h(y)",
+    "SELECT x FROM (VALUES (1), (NULL), (3)) AS v(x) ORDER BY x USING >",
+    "SELECT x, y FROM (VALUES (1, 'a'), (NULL, 'b'), (3, 'c')) AS v(x, y) ORDER BY x USING < NULLS FIRST, y",
+    "SELECT regexp_matches('foobarbequebazilbarfbonk', '(b[^b]+)(b[^b]+)', 'g')",
+    "SELECT regexp_matches('foobarbequebaz', 'ba.')",
+    "SELECT regexp_matches('foo', 'ba.'), 1",
+    "SELECT x, regexp_matches(x, '(a)?(b)', 'gi') FROM (VALUES ('AB b'), (NULL), ('ab\"c'), ('')) AS v(x)"
+    " ORDER BY 1, 2",
+    "SELECT m, m[1], n FROM regexp_matches('foobarbaz', 'b(.)(.)', 'g') WITH ORDINALITY AS r(m, n) ORDER BY n",
+    "SELECT x, m FROM (VALUES ('a1b2'), ('c')) AS v(x), regexp_matches(x, '[0-9]', 'g') AS m ORDER BY 1, 2",
+    "SELECT (regexp_matches('a=1', '(.)=(.)'))[2]",
+    "SELECT count(*) FROM regexp_matches('abc', '', 'g')",
     "SELECT x FROM generate_series(1, 9) AS g(x) ORDER BY x LIMIT 1 + 1 OFFSET 2 * 2",
     "SELECT x FROM generate_series(1, 9) AS g(x) ORDER BY x LIMIT length('abc')",
     "SELECT x FROM generate_series(1, 9) AS g(x) ORDER BY x LIMIT CASE WHEN 1 > 2 THEN 1 END OFFSET 7",
@@ -64,7 +90,37 @@ def test_forms_have_the_values_that_they_have_in_postgres(postgres: Postgres, ev
     assert not different, "\n".join(different)
 
 
-def test_limits_may_be_expressions(postgres: Postgres, evaluated: Connection) -> None:
+def test_forms_of_queries_have_the_rows_that_they_have_in_postgres(postgres: Postgres, evaluated: Connection) -> None:
     with postgres.connect() as theirs:
         for query in QUERIES:
             assert evaluated.execute(query).fetchall() == theirs.execute(query).fetchall(), query
+
+
+def test_forms_that_others_have(evaluated: Connection) -> None:
+    rows = "(VALUES (1, 'a', NULL), (1, 'a', 3), (2, 'b', 4)) AS v(x, y, z)"
+    for query, same in (
+        ("SELECT y, sum(x), x + 1 FROM {} GROUP BY ALL", "SELECT y, sum(x), x + 1 FROM {} GROUP BY y, x + 1"),
+        ("SELECT count(*), max(x) FROM {} GROUP BY ALL", "SELECT count(*), max(x) FROM {} GROUP BY ()"),
+        (
+            "SELECT x, first_value(z IGNORE NULLS) OVER (ORDER BY x, z NULLS FIRST) FROM {}",
+            "SELECT x, first_value(z) IGNORE NULLS OVER (ORDER BY x, z NULLS FIRST) FROM {}",
+        ),
+        ("SELECT lag(z, 1 IGNORE NULLS) OVER (ORDER BY x, z) FROM {}",
+         "SELECT lag(z, 1) IGNORE NULLS OVER (ORDER BY x, z) FROM {}"),
+    ):  # fmt: skip
+        found, wanted = (sorted(map(repr, evaluated.execute(one.format(rows)).fetchall())) for one in (query, same))
+        assert found == wanted, query
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SELECT 1 FETCH FIRST 2 ROWS WITH TIES", "without ORDER BY"),
+        ("SELECT least(VARIADIC ARRAY[1, 2])", "VARIADIC in least"),
+        ("SELECT concat(VARIADIC 1)", "must be an array"),
+        ("SELECT concat(VARIADIC ARRAY['a'], 'b')", "VARIADIC in concat"),
+    ],
+)
+def test_forms_that_are_refused(evaluated: Connection, query: str, message: str) -> None:
+    with pytest.raises(Error, match=message):
+        evaluated.execute(query)

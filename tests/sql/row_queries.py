@@ -316,5 +316,4 @@ REFUSED = (
      "grouping or joining by values of type interval[] is not supported"),
     ("SELECT v FROM v ORDER BY v LIMIT 1", 1, "ordering by values of type record is not supported"),
     ("SELECT ROW()", 8, "a row without values is not supported"),
-    ("SELECT * FROM regexp_matches('a', 'b')", 15, "regexp_matches() is not supported"),
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace as with_fields
 
 from mz_dagster.functions.regexps.regexp_match import Pattern, Span, compiled
@@ -68,6 +69,27 @@ def match(text: str, pattern: str, flags: str = "") -> list[str | None] | None:
     if found is None:
         return None
     return [_cut(text, span) for span in (found[1:] or found)]
+
+
+@pure("regexp_all_matches_text", "regexp_all_matches_text_flags")
+def all_matches(text: str, pattern: str, flags: str = "") -> list[str]:
+    """Returns what `match` returns of the first match, or with the flag g of each, as texts for `groups`.
+
+    Example:
+        >>> all_matches("foobarbaz", "(b)(a.)", "g"), all_matches("foo", "x")
+        (['["b", "ar"]', '["b", "az"]'], [])
+    """
+    options = options_of(flags)
+    each = compiled(pattern, options).each(text, 0)
+    found = [json.dumps([_cut(text, span) for span in (one[1:] or one)], ensure_ascii=False) for one in each]
+    return found if options.is_global else found[:1]
+
+
+@pure("regexp_groups_text")
+def groups(found: str) -> list[str | None]:
+    """Returns what the groups of a match hold, of one of the texts of `all_matches`."""
+    parsed: list[str | None] = json.loads(found)
+    return parsed
 
 
 @pure("substring_text_regexp")

@@ -22,6 +22,10 @@ _FUNCTIONS: tuple[tuple[str, str, tuple[Kind, ...], Kind], ...] = (
     ("regexp_like", "regexp_like_text_flags", (_T, _T, _T), _B),
     ("regexp_match", "regexp_match_text", (_T, _T), _A),
     ("regexp_match", "regexp_match_text_flags", (_T, _T, _T), _A),
+    # What `regexp_matches` is made of, which returns rows; no other name leads to them.
+    ("regexp_all_matches", "regexp_all_matches_text", (_T, _T), _A),
+    ("regexp_all_matches", "regexp_all_matches_text_flags", (_T, _T, _T), _A),
+    ("regexp_groups", "regexp_groups_text", (_T,), _A),
     ("substring", "substring_text_regexp", (_T, _T), _T),
     ("substring", "substring_text_similar", (_T, _T, _T), _T),
     ("regexp_count", "regexp_count_text", (_T, _T), _I4),

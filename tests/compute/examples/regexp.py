@@ -35,6 +35,10 @@ def examples() -> Iterator[Example]:
     for name in ("regexp_like", "regexp_match", "regexp_split_to_array"):
         yield function(name, "subject", "regexp")
         yield function(name, "subject", "regexp", "flags")
+    for flags in ((), ("flags",)):
+        all_ = f"regexp_matches({{0}}, {{1}}{', {2}' if flags else ''})"
+        found = f"ARRAY(SELECT array_to_json(m)::jsonb::text FROM {all_} AS r(m))"
+        yield function("regexp_all_matches", "subject", "regexp", *flags, sql=found)
     yield function("substring", "subject", "regexp", sql="substring({0} from {1})")
     yield function("substring", "subject", "marked", "escape", sql="substring({0} from {1} for {2})")
     yield function("regexp_count", "subject", "regexp")

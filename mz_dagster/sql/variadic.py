@@ -1,0 +1,76 @@
+"""Calls whose last argument is `VARIADIC array`: of functions that take any number of arguments.
+
+Each is another function of the array as a whole, so how many elements it has need not be known when it is bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from mz_dagster.functions import CastContext, Failure, cast, resolve_function
+from mz_dagster.functions.as_jsonb import as_jsonb
+from mz_dagster.scalars.scalar import Call, If, Literal, Scalar
+from mz_dagster.scalars.types import BOOL, TEXT, Kind, array_of
+from mz_dagster.sql.binding import argument_type
+from mz_dagster.sql.errors import DatatypeMismatch, UnsupportedForm, error_of
+from mz_dagster.sql.expression_binder import ExpressionBinder
+
+_KNOWN = ("concat", "concat_ws", "format", "jsonb_build_array")
+
+
+def is_variadic(nodes: Sequence[exp.Expr]) -> bool:
+    """Returns whether one of the arguments is marked so."""
+    return any(isinstance(one, exp.Variadic) for one in nodes)
+
+
+def bind_variadic(binder: ExpressionBinder, name: str, nodes: Sequence[exp.Expr], position: int) -> Scalar:
+    """Returns the call of a function whose last argument is an array of arguments.
+
+    Raises:
+        UnsupportedForm: The function takes no such argument here.
+        DatatypeMismatch: The argument is no array.
+    """
+    *before, last = nodes
+    wanted = {"concat": 0, "jsonb_build_array": 0, "concat_ws": 1, "format": 1}.get(name)
+    if not isinstance(last, exp.Variadic) or wanted != len(before):
+        raise UnsupportedForm(
+            f"VARIADIC in {name}() is not supported",
+            detail="How many arguments a function has must be known when it is bound.",
+            hint=f"Write them one by one; {', '.join(_KNOWN)} take VARIADIC, as the argument behind their own.",
+            position=position,
+        )
+    array = binder.bind(last.this)
+    type_ = argument_type(array)
+    array_position = binder.body.position(last.this)
+    if not isinstance(array, Scalar) or array.type.kind is not Kind.ARRAY:
+        raise DatatypeMismatch("VARIADIC argument must be an array", position=array_position)
+    match name:
+        case "jsonb_build_array":
+            found = as_jsonb(array)
+            if isinstance(found, Failure):
+                raise error_of(found, array_position)
+            return found
+        case "format":
+            return _format(binder, before[0], array, array_position)
+        case _:
+            separator = Literal("", TEXT) if name == "concat" else binder.bind(before[0])
+            types = [type_, argument_type(separator)]
+            return binder.applied(resolve_function("array_to_string", types), [array, separator], position)
+
+
+def _format(binder: ExpressionBinder, template_node: exp.Expr, array: Scalar, position: int) -> Scalar:
+    template = binder.as_type(binder.bind(template_node), TEXT, template_node)
+    element = array.type.element
+    found = cast(array.type, array_of(TEXT), CastContext.EXPLICIT)
+    if isinstance(found, Failure) or element is None or element.kind in (Kind.BOOL, Kind.CHAR):
+        raise UnsupportedForm(
+            "VARIADIC in format() is not supported for arrays of this type",
+            hint="Cast the elements to text.",
+            position=position,
+        )
+    texts = found.apply(array)
+    if texts.nullable:  # NULL is no arguments
+        texts = If(Call("is_null", (texts,), BOOL, False), Literal((), texts.type), texts)
+    return Call("format_text", (template, texts), TEXT, template.nullable)
