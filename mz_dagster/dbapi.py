@@ -23,6 +23,7 @@ from mz_dagster.errors import (
     OperationalError,
     ProgrammingError,
 )
+from mz_dagster.scalars.infinity import INFINITY, NEGATIVE_INFINITY
 
 #: The version of the interface.
 apilevel = "2.0"
@@ -91,6 +92,8 @@ def TimestampFromTicks(ticks: float) -> datetime.datetime:
 __all__ = [
     "BINARY",
     "DATETIME",
+    "INFINITY",
+    "NEGATIVE_INFINITY",
     "NUMBER",
     "ROWID",
     "STRING",

@@ -145,10 +145,11 @@ def instr(
 
 
 def _group_of(pattern: Pattern, text: str, start: int, number: int, group: int) -> Span | None:
-    if group > pattern.groups:
+    # Of a pattern without groups the first is the whole match.
+    if group > max(1, pattern.groups):
         return None
     found = _nth(pattern, text, start, number)
-    return None if found is None else found[group]
+    return None if found is None else found[group if pattern.groups else 0]
 
 
 @pure("regexp_substr_text", "regexp_substr_text_2", "regexp_substr_text_3", "regexp_substr_text_4")

@@ -22,10 +22,6 @@ _FUNCTIONS: tuple[tuple[str, str, tuple[Kind, ...], Kind], ...] = (
     ("regexp_like", "regexp_like_text_flags", (_T, _T, _T), _B),
     ("regexp_match", "regexp_match_text", (_T, _T), _A),
     ("regexp_match", "regexp_match_text_flags", (_T, _T, _T), _A),
-    # What `regexp_matches` is made of, which returns rows; no other name leads to them.
-    ("regexp_all_matches", "regexp_all_matches_text", (_T, _T), _A),
-    ("regexp_all_matches", "regexp_all_matches_text_flags", (_T, _T, _T), _A),
-    ("regexp_groups", "regexp_groups_text", (_T,), _A),
     ("substring", "substring_text_regexp", (_T, _T), _T),
     ("substring", "substring_text_similar", (_T, _T, _T), _T),
     ("regexp_count", "regexp_count_text", (_T, _T), _I4),
@@ -53,12 +49,19 @@ _FUNCTIONS: tuple[tuple[str, str, tuple[Kind, ...], Kind], ...] = (
     ("similar_to_escape", "similar_to_escape_text", (_T,), _T),
     ("similar_to_escape", "similar_to_escape_text_text", (_T, _T), _T),
 )
+#: What `regexp_matches`, which returns rows, is made of.
+_OF_MATCHES = (
+    Function("regexp_all_matches_text", (_T, _T), _A, fallible=True),
+    Function("regexp_all_matches_text_flags", (_T, _T, _T), _A, fallible=True),
+    Function("regexp_groups_text", (_T,), _A),
+)
 #: Those that may find nothing.
 _NULLABLE = ("regexp_match_", "substring_", "regexp_substr_")
 
 
 def functions() -> Iterator[Function]:
     """Yields the implementations of this area."""
+    yield from _OF_MATCHES
     for implementation in _MATCHES.values():
         yield Function(implementation, (_T, _T), _B, fallible=True)
     for _, implementation, arguments, result in _FUNCTIONS:

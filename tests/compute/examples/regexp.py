@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mz_dagster.functions import resolve_function, resolve_operator
-from mz_dagster.scalars.types import TEXT
+from mz_dagster.functions import resolve_function, resolve_operator, resolve_table_function
+from mz_dagster.scalars.scalar import Call
+from mz_dagster.scalars.types import TEXT, array_of
 from tests.compute.examples.example import POOLS, Example, applied, columns_of, function, operator
 
 POOLS |= {
@@ -19,6 +20,7 @@ POOLS |= {
         # What is no pattern.
         "(", ")", "[", "*", "a**", "a{2,1}", "a{300}", r"\q", r"\9", "[z-a]", "[[:nope:]]", "(?z)a", "^*", "a{1", "\\",
     ]),
+    "groups": (TEXT, ["[]", '["a", null]', '["\\"b\\"", "é,"]']),
     "replacement": (TEXT, ["", "<\\&>", "\\1", "[\\2-\\1]", "\\\\", "\\", "\\x", "é"]),
     "flags": (TEXT, ["", "i", "n", "x", "q", "ic", "g", "gi", "z", "w", "p", "s"]),
     "similar": (TEXT, ["%", "a_c", "(a|foo)%", "%bar%", "[a-c]+", "a.b.c", "a{3}", "100\\%", "", "%(", "_", "A%",
@@ -36,9 +38,17 @@ def examples() -> Iterator[Example]:
         yield function(name, "subject", "regexp")
         yield function(name, "subject", "regexp", "flags")
     for flags in ((), ("flags",)):
-        all_ = f"regexp_matches({{0}}, {{1}}{', {2}' if flags else ''})"
-        found = f"ARRAY(SELECT array_to_json(m)::jsonb::text FROM {all_} AS r(m))"
-        yield function("regexp_all_matches", "subject", "regexp", *flags, sql=found)
+        called = f"regexp_matches({{0}}, {{1}}{', {2}' if flags else ''})"
+        pools = ("subject", "regexp", *flags)
+        resolved = resolve_table_function("regexp_matches", [TEXT] * len(pools), [None] * len(pools))
+        found = (
+            f"CASE WHEN {' AND '.join(f'{{{i}}} IS NOT NULL' for i in range(len(pools)))} THEN"
+            f" ARRAY(SELECT array_to_json(m)::jsonb::text FROM {called} AS r(m)) END"
+        )
+        yield Example(found, applied(resolved, columns_of(pools)), pools)
+    groups = Call("regexp_groups_text", tuple(columns_of(["groups"])), array_of(TEXT))
+    sql = "CASE WHEN {0} IS NOT NULL THEN ARRAY(SELECT jsonb_array_elements_text({0}::jsonb)) END"
+    yield Example(sql, groups, ("groups",))
     yield function("substring", "subject", "regexp", sql="substring({0} from {1})")
     yield function("substring", "subject", "marked", "escape", sql="substring({0} from {1} for {2})")
     yield function("regexp_count", "subject", "regexp")
