@@ -25,8 +25,8 @@ are infinite themselves are errors, and a time is before 24:00; where an interva
 of range; time zones have IANA names, by the machine's database, or are intervals, not abbreviations; an interval has no
 calendar in `to_char`; a quotient of numerics has at most 17 digits before the point and its divisor at most 37 digits
 in all; `repeat`, `lpad` and `rpad` make at most 16 MB of text. What is beyond is an error with PostgreSQL's code for
-the like. `char(n)`s of different lengths have no common type; `regexps/regexp_syntax.py` and `numbers/number_templates.py`
-say which patterns and templates are refused.
+the like. `char(n)`s of different lengths have no common type; `regexps/regexp_syntax.py` and
+`numbers/number_templates.py` say which patterns and templates are refused.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from mz_dagster.functions import CastContext, Failure, cast, resolve_function
-from mz_dagster.functions.as_jsonb import as_jsonb
+from mz_dagster.functions.jsonb.as_jsonb import as_jsonb
 from mz_dagster.scalars.scalar import Call, If, Literal, Scalar
 from mz_dagster.scalars.types import BOOL, TEXT, Kind, array_of
 from mz_dagster.sql.binding import argument_type

@@ -17,6 +17,7 @@ from mz_dagster.functions.moments.moment_text import (
 )
 from mz_dagster.functions.moments.templates import interval_text, timestamp_text, timestamptz_text
 from mz_dagster.functions.moments.zones import moment_of, reading
+from mz_dagster.functions.references import PURE
 from mz_dagster.functions.registry import SqlFailure
 from tests.postgres_server import Postgres
 

@@ -69,6 +69,11 @@ DESCRIPTIONS: Mapping[str, Description] = {
     "jsonb_object_keys": Description(
         "The keys of an object.", '(SELECT max(k) FROM jsonb_object_keys(\'{"a": 1, "b": 2}\'::jsonb) AS o(k))', "b"
     ),
+    "regexp_matches": Description(
+        "What the groups of the first match hold, or with `g` those of each, a row a match.",
+        "(SELECT max(m) FROM (SELECT array_to_string(regexp_matches('foobarbaz', 'b(.)(.)', 'g'), '')) AS r(m))",
+        "az",
+    ),
     "regexp_split_to_table": Description(
         "The parts of a text between matches.",
         "(SELECT min(w) FROM regexp_split_to_table('hello world', '\\s+') AS r(w))",
