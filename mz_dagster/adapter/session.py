@@ -7,7 +7,7 @@ transaction of its own; when `execute` returns, it is acknowledged and durable.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NoReturn
 
@@ -168,7 +168,7 @@ class Session:
             for parameters in many:
                 _check_count(statement, parameters)
             with engine_of(self._variables.engine):
-                return self._writes.insert(statement, many, self._clock())
+                return self._bound_anew_while_lost(lambda: self._writes.insert(statement, many, self._clock()))
         total = sum(self.sequence(statement, parameters).rowcount for parameters in many)
         return Result(f"{statement.text.split(maxsplit=1)[0].upper()} {total}", rowcount=total)
 
@@ -177,14 +177,25 @@ class Session:
         """Executes one parsed statement; see `execute`."""
         _check_count(statement, parameters)
         with engine_of(self._variables.engine):
+            return self._bound_anew_while_lost(lambda: self._sequenced(statement, parameters))
+
+    def _bound_anew_while_lost(self, carry_out: Callable[[], Result]) -> Result:
+        """Carries out a statement, again as long as what its names stood for has gone meanwhile: nothing was written.
+
+        Somebody may replace a table again and again; the same loss twice is none that binding anew can help.
+        """
+        lost: MadeAnew | UnknownObject | None = None
+        while True:
             try:
-                return self._sequenced(statement, parameters)
-            except (MadeAnew, UnknownObject) as lost:
-                # Nothing was written: it is bound again, to what the names stand for now.
-                try:
-                    return self._sequenced(statement, parameters)
-                except UndefinedTable:
-                    raise lost from None  # the name has gone with what it stood for
+                return carry_out()
+            except (MadeAnew, UnknownObject) as error:
+                if lost is not None and str(error) == str(lost):
+                    raise
+                lost = error
+            except UndefinedTable:
+                if lost is None:
+                    raise
+                raise lost from None  # the name has gone with what it stood for
 
     def _sequenced(self, statement: Statement, parameters: Sequence[object]) -> Result:
         match statement:
