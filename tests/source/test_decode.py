@@ -188,7 +188,7 @@ def test_every_text_decodes_to_a_value_or_to_postgresqls_words(spark: SparkSessi
         value = decode(F.col("text"), type_)
         error = F.when(F.col("text").isNotNull() & value.isNull(), why_not(F.col("text"), type_))
         if type_ in (DATE, TIMESTAMP, TIMESTAMPTZ):  # of infinite ones Python has none
-            value = F.when(F.lower("text") != "infinity", value)
+            value = F.when(~F.lower(F.trim("text")).endswith("infinity"), value)
         if type_ == TIMESTAMPTZ:  # collected as UTC, whatever this machine's zone
             value = value.cast("timestamp_ntz")
         columns += [value.alias(f"v{n}"), error.alias(f"e{n}")]
