@@ -426,7 +426,7 @@ def _parse(text: SqlText, sql: str) -> Body:
     sql, hints = cut_hints(sql, tokens_of(sql), text.offset)
     tokens = tokens_of(sql)
     try:
-        theirs = _DIALECT.tokenize(_without_constants(sql, tokens))
+        theirs = _DIALECT.tokenize(_with_short_constants(sql, tokens))
     except TokenError:
         raise InvalidSyntax("syntax error: the text cannot be split into tokens", position=text.offset + 1) from None
     _check_tokens(text, sql, tokens, theirs)
@@ -458,12 +458,20 @@ def _parse(text: SqlText, sql: str) -> Body:
     return Body(tree, SqlText(sql, text.offset, text.parameters_before), tokens, hints)
 
 
-def _without_constants(sql: str, tokens: tuple[Token, ...]) -> str:
-    """Returns the text with one number in the place of each list of constants; nothing else moves."""
+def _is_cut_short(token: Token) -> bool:
+    """Returns whether sqlglot's lexer does not see a token: a list of constants, or a number with an exponent.
+
+    In `1e4+1` it takes the sign for one of the exponent's.
+    """
+    return token.kind is TokenKind.CONSTANTS or (token.kind is TokenKind.NUMBER and "e" in token.value.lower())
+
+
+def _with_short_constants(sql: str, tokens: tuple[Token, ...]) -> str:
+    """Returns the text with a digit in the place of each constant that `_is_cut_short`; nothing else moves."""
     pieces: list[str] = []
     at = 0
     for token in tokens:
-        if token.kind is TokenKind.CONSTANTS:
+        if _is_cut_short(token):
             pieces += [sql[at : token.start], "0".ljust(token.end - token.start)]
             at = token.end
     return "".join([*pieces, sql[at:]])
@@ -514,15 +522,19 @@ def _check_tokens(text: SqlText, sql: str, ours: tuple[Token, ...], theirs: Iter
 def _with_operators(ours: tuple[Token, ...], theirs: list[TheirToken]) -> list[TheirToken]:
     """Returns sqlglot's tokens with every operator that has no place of its own in the grammar as one token.
 
-    So are lists of constants, which become a node that only `IN` knows (`sql/constant_lists.py`).
+    So are what was cut short, of which lists become a node that only `IN` knows (`sql/constant_lists.py`).
     """
     operators = {
         token.start: (_OTHER_OPERATOR, token)
         for token in ours
         if token.kind is TokenKind.SYMBOL and token.value not in _ORDINARY and set(token.value) <= _OPERATOR_CHARACTERS
     }
-    lists = {token.start: (_CONSTANTS, token) for token in ours if token.kind is TokenKind.CONSTANTS}
-    single = operators | lists
+    constants = {
+        token.start: (_CONSTANTS if token.kind is TokenKind.CONSTANTS else TokenType.NUMBER, token)
+        for token in ours
+        if _is_cut_short(token)
+    }
+    single = operators | constants
     found: list[TheirToken] = []
     behind = -1
     for token in theirs:
@@ -548,7 +560,7 @@ def _check_lists(text: SqlText, sql: str, tokens: tuple[Token, ...]) -> None:
             raise _syntax_error(text, sql, tokens, None if token.kind is TokenKind.END else token.start)
         if before.is_word("distinct") and token.is_word("on") and not behind.is_symbol("("):
             raise _syntax_error(text, sql, tokens, None if behind.kind is TokenKind.END else behind.start)
-        if before.is_symbol(".") and token.kind is TokenKind.NUMBER:
+        if token.kind is TokenKind.NUMBER and (before.is_symbol(".") or before.kind is TokenKind.NUMBER):
             raise _syntax_error(text, sql, tokens, token.start)
         dangling = before.is_symbol(",") and (
             token.kind is TokenKind.END or token.is_symbol(",", ")") or token.is_word(*_CLAUSE_WORDS)

@@ -40,7 +40,6 @@ from mz_dagster.scalars.types import (
     UNCONSTRAINED,
     ScalarType,
     array_of,
-    numeric,
 )
 from mz_dagster.scalars.types import UUID as UUID_TYPE
 from mz_dagster.scalars.values import Interval
@@ -103,13 +102,12 @@ def negated_literal(literal: Literal) -> Literal:
     if literal.type == UNCONSTRAINED:
         return Literal(unconstrained_functions.negate(str(value)), literal.type)
     assert isinstance(value, int | Decimal)
-    if isinstance(value, int) or literal.type.scale == 0:
-        whole = -int(value)
-        if -(2**31) <= whole < 2**31 and literal.type != numeric(0):
-            return Literal(whole, INT4)
-        if -(2**63) <= whole < 2**63:
-            return Literal(whole, INT8)
-    return Literal(-Decimal(value), literal.type)
+    if isinstance(value, int):
+        return Literal(-value, INT4 if -value >= -(2**31) else INT8)
+    # Of numbers without a point or an exponent this is the one that is no integer, while its negative is.
+    if value == 2**63 and literal.type.scale == 0:
+        return Literal(-int(value), INT8)
+    return Literal(-value, literal.type)
 
 
 def _integer(value: int, position: int) -> Literal:
