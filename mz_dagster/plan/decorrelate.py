@@ -85,7 +85,7 @@ from mz_dagster.plan.rewriting import (
     shifted,
     with_inputs,
 )
-from mz_dagster.plan.row_count import at_least_one_row, at_most_one_row
+from mz_dagster.plan.row_count import at_least_one_row, at_most_one_row, is_one_row
 from mz_dagster.plan.semijoin import (
     ONE_ROW,
     LocalId,
@@ -545,6 +545,7 @@ class _Decorrelation:
                 Failures(sharing, len(asked.places)) if one in guarded and subquery_may_fail(one, self._lets) else None
             )
             said, errors = self._said_with_errors(one.kind, asked, sharing, failures)
+            is_there = one.kind is SubqueryKind.SCALAR and _is_never_null(asked.relation)
             answered.append((asked.places, said))
             own = range(len(asked.places), said.relation_type.arity)
             columns = [
@@ -554,6 +555,8 @@ class _Decorrelation:
             answer = columns[0] if len(columns) == 1 else _one_value(*columns)
             for error in texts:
                 answer = raising(answer, error)
+            if texts and is_there and answer.nullable:  # it is NULL only where it is wrong
+                answer = Call("coalesce", (answer, Call("error", (texts[0],), answer.type, False)), answer.type, False)
             for argument in filter(can_fail, one.arguments):
                 answer = If(_is_null(argument), answer, answer)  # which fails where the argument does
             answers[one] = answer
@@ -689,6 +692,11 @@ class _Decorrelation:
             said = projected_to(answered, (*range(by), by + 1))
         false = _answer(minus(asked.domain, found), Literal(False, BOOL))
         return Union((said, false), frozenset({frozenset(range(by))}))
+
+
+def _is_never_null(relation: Relation) -> bool:
+    """Returns whether the value of a scalar subquery cannot be NULL."""
+    return is_one_row(relation) and not relation.relation_type.columns[-1].nullable
 
 
 def _is_of_one_row(relation: Relation) -> bool:
