@@ -39,7 +39,7 @@ def an_expression(draw: random.Random) -> str:
 def found(cursor: mz_dagster.Cursor | psycopg.Cursor[tuple[object, ...]], query: str) -> list[object] | str:
     """Returns the cells of a row and whether each is a whole number's; or that there is an error."""
     try:
-        cursor.execute(query)  # type: ignore[arg-type]
+        cursor.execute(query)
         (row,) = cursor.fetchall()
     except (mz_dagster.Error, psycopg.Error):
         return "error"
