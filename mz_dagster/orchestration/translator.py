@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from datetime import timedelta
+from hashlib import sha256
 
 import dagster as dg
 
@@ -64,7 +65,7 @@ class MzDagsterTranslator:
             metadata["mz/plan"] = code_block("text", explain_physical(definition.plan))
         formats = set() if definition.files is None else {definition.files.format}
         return dg.AssetSpec(
-            key=dg.AssetKey(obj.name),
+            key=asset_key(obj.name),
             description=description,
             group_name=annotations.group,
             owners=annotations.owners,
@@ -75,6 +76,21 @@ class MzDagsterTranslator:
             freshness_policy=None if annotations.freshness is None else _freshness_policy(annotations.freshness),
             metadata=metadata,
         )
+
+
+def asset_key(name: str) -> dg.AssetKey:
+    """Returns the key of the asset that stands for an object of SQL.
+
+    Dagster makes names of ops' outputs of it, which have letters of ASCII, digits, and what becomes `_`; in other names
+    `_` takes the place of the rest, and a hash tells them apart.
+
+    Example:
+        >>> asset_key("sales_by_city").to_user_string(), asset_key("it's one").to_user_string()
+        ('sales_by_city', 'it_s_one_bf37ca')
+    """
+    if re.fullmatch(r"[A-Za-z0-9_.-]+", name):
+        return dg.AssetKey(name)
+    return dg.AssetKey(f"{re.sub('[^A-Za-z0-9]', '_', name)}_{sha256(name.encode()).hexdigest()[:6]}")
 
 
 def _column_schema(obj: ProjectObject) -> dg.TableSchema:

@@ -247,6 +247,23 @@ def test_a_timeline_may_have_a_name_that_no_op_may_have(tmp_path: Path) -> None:
     dg.Definitions.validate_loadable(dg.Definitions(assets=[feed], resources={"mz": MzResource(project_dir=".")}))
 
 
+def test_an_object_may_have_a_name_that_no_op_may_have(tmp_path: Path) -> None:
+    (tmp_path / "assets").mkdir()
+    names = ["it's one", "it_s one", "größe", "a/b", "order count"]
+    views = [f'CREATE MATERIALIZED VIEW "{name}" AS SELECT note FROM notes;' for name in names]
+    (tmp_path / "assets" / "all.sql").write_text("CREATE TABLE notes (note text);" + "\n".join(views))
+
+    @mz_assets(project=Project.load(tmp_path))
+    def stepped() -> Iterator[StepResult]:
+        yield from ()
+
+    told = {str(spec.metadata["mz/name"]): spec.key.to_user_string() for spec in stepped.specs}
+    assert told.keys() == {"notes", *names}
+    assert len(set(told.values())) == 6
+    assert told["notes"] == "notes"
+    assert told["order count"].startswith("order_count_")
+
+
 def test_an_unknown_timeline_is_refused_with_those_that_are_there(project: Project) -> None:
     with pytest.raises(ProgrammingError, match='no timeline "fed"') as caught:
         build_mz_asset_specs(project, timeline="fed")
