@@ -36,7 +36,8 @@ def table(columns: tuple[Column, ...], updates: Iterable[Told]) -> pa.Table:
 def told(found: pa.Table) -> Counter[Told]:
     updates: Counter[Any] = Counter()
     for *cells, time, diff, error in zip(*(column.to_pylist() for column in found.columns), strict=True):
-        updates[tuple(cells) if error is None else ("error", error), time] += diff
+        data = tuple(tuple(cell) if isinstance(cell, list) else cell for cell in cells)
+        updates[data if error is None else ("error", error), time] += diff
     return Counter({Update(data, time, diff): 1 for (data, time), diff in updates.items() if diff})
 
 

@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from mz_dagster.compute.local import spared_buckets
@@ -106,7 +107,11 @@ class Life:
         self.state: list[Update] = []
 
     def step(self, changes: list[Update]) -> None:
-        found = told(self._advanced(table(INPUT.columns, updates_of(changes)), self._node, self.lookup))
+        given = table(self._node.input.relation_type.columns, updates_of(changes))
+        updates = self._advanced(given, self._node, self.lookup)
+        found = told(updates)
+        good = updates.filter(pc.is_null(updates.column("mz_error")))
+        assert len(good) == sum(not is_error(one.data) for one in found), "each row once, and none that cancel"
         self.state += [(one.data, one.time, one.diff) for one in found]
 
     def lookup(self, keys: object) -> pa.Table:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from mz_dagster.compute.algebra.frame import DIFF
 from mz_dagster.compute.local.accumulate import accumulate_updates
+from mz_dagster.compute.local.gathered import gathered_updates
 from mz_dagster.compute.local.linear_operators import (
     evaluated,
     is_simple,
@@ -34,6 +35,7 @@ from mz_dagster.plan.physical import (
     Accumulate,
     ConstantRows,
     DeltaJoin,
+    Gathered,
     Linear,
     NegateAll,
     Physical,
@@ -132,7 +134,13 @@ class LocalOperators(ABC):
 
     def tournament(self, node: Staged, changes: pa.Table, known: pa.Table | None = None) -> pa.Table:
         """Returns the updates of a tournament, or of a window's groups."""
-        advanced = windowed_updates if isinstance(node.function, Windowed) else staged_updates
+        match node.function:
+            case Windowed():
+                advanced = windowed_updates
+            case Gathered():
+                advanced = gathered_updates
+            case _:
+                advanced = staged_updates
         return advanced(changes, node, partial(self._held, node))
 
     def temporal(self, node: TemporalState, changes: pa.Table | None) -> pa.Table:

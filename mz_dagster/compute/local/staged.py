@@ -96,8 +96,8 @@ class _Tournament:
         self._group: Callable[[Row], Hashable] = itemgetter(*node.group) if node.group else lambda _: ()
         self._versioned = 0
         self._orders: dict[Row, tuple[int, ...]] = {}
-        #: The state's updates: level, bucket, row, time, diff.
-        self._found: list[tuple[int, int, Row, int, int]] = []
+        #: The state's updates: by level, bucket, row and time the diff. Buckets of a stage may share one of the next.
+        self._found: defaultdict[tuple[int, int, Row, int], int] = defaultdict(int)
 
     def updates(self, changes: pa.Table, lookup: Callable[[Mapping[int, pa.ChunkedArray]], pa.Table]) -> pa.Table:
         good = self._consolidated(changes.filter(pc.is_null(changes.column(ERROR))))
@@ -224,7 +224,7 @@ class _Tournament:
             bucket = hash_ % self._buckets[0]
             flow.add((bucket, self._group(row)), time, row, diff)
             if self._has_all:
-                self._found.append((0, bucket, row, time, diff))
+                self._found[0, bucket, row, time] += diff
         return flow
 
     def _held(self, rows: list[Row], state: pa.Table) -> Mapping[tuple[int, _Place], _Content]:
@@ -251,7 +251,7 @@ class _Tournament:
                     diff = after.get(row, 0) - before.get(row, 0)
                     if diff:
                         if is_last or self._has_all:
-                            self._found.append((level, bucket, row, time, diff))
+                            self._found[level, bucket, row, time] += diff
                         above.add((bucket, group), time, row, diff)
                 before = after
         return above
@@ -313,7 +313,8 @@ class _Tournament:
         return {tuple(found): 1}
 
     def _table(self, codes: CodedRows) -> pa.Table:
-        levels, buckets, rows, times, diffs = zip(*self._found, strict=True) if self._found else ((),) * 5
+        found = [(*place, diff) for place, diff in self._found.items() if diff]
+        levels, buckets, rows, times, diffs = zip(*found, strict=True) if found else ((),) * 5
         arrays = [
             pa.array(levels, pa.int32()), pa.array(buckets, pa.int64()),
             *codes.values(rows),

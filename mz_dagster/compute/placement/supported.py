@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from mz_dagster.compute.algebra.evaluable import is_exact_in_python
 from mz_dagster.compute.local.accumulate import can_accumulate
+from mz_dagster.compute.local.gathered import can_gather
 from mz_dagster.compute.local.join import can_join
 from mz_dagster.compute.local.staged import can_stage
 from mz_dagster.compute.local.temporal import can_filter
@@ -28,7 +29,6 @@ from mz_dagster.plan.physical import (
     TemporalState,
     UnionAll,
     Unnest,
-    Windowed,
     physical_inputs,
 )
 
@@ -48,7 +48,7 @@ def _is_supported(node: Physical) -> bool:
         case Accumulate():
             return can_accumulate(node)
         case Staged():
-            return can_window(node) if isinstance(node.function, Windowed) else can_stage(node)
+            return can_window(node) or can_gather(node) or can_stage(node)
         case TemporalState():
             return can_filter(node)
         case ReadCollection() | ConstantRows() | Linear() | NegateAll() | Repeat() | Unnest() | UnionAll():

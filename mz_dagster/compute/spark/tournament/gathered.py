@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mz_dagster.compute.algebra.frame import DIFF, ERROR, spark_type
+from mz_dagster.compute.algebra.gathering import MOST_BYTES, MOST_ELEMENTS
 from mz_dagster.compute.spark.tournament.extremes import grouped_with_bystanders
 from mz_dagster.compute.spark.tournament.top_rows import ordered
 from mz_dagster.compute.spark.tournament.versions import Shape, sign
@@ -26,9 +27,6 @@ from mz_dagster.storage.late_pyspark import functions as sf
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-#: The most elements of an array and bytes of a text, as in PostgreSQL.
-MOST_ELEMENTS = 134_217_727
-MOST_BYTES = 1_073_741_823
 TOO_MANY_ELEMENTS = f"54000 array size exceeds the maximum allowed ({MOST_ELEMENTS})"
 TOO_MANY_BYTES = f"54000 string_agg result exceeds the maximum allowed ({MOST_BYTES} bytes)"
 

@@ -1,0 +1,132 @@
+"""The versions of groups that change: the rows of each before an interval and at each time that touches it.
+
+All versions of all groups are one table of rows as codes, so that what is computed of groups is computed of all
+versions of all of them at once; what a version's result and the one before differ in are the updates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from mz_dagster.budget import budget
+from mz_dagster.compute.algebra.frame import DIFF, ERROR, TIME, positional
+from mz_dagster.compute.local.coded_rows import CodedRows
+from mz_dagster.compute.local.declined import Declined
+from mz_dagster.compute.local.expressions.numbers import integers
+from mz_dagster.compute.local.keys import compact, firsts, numbered, sums, whole
+from mz_dagster.plan.physical import Staged
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """The rows of all versions of the partitions that change, each as often as it is there.
+
+    Attributes:
+        version: Of each row: the number of its version.
+        row: Which of the coded rows it is.
+        retracted: Of each version: the number of the touch, a partition's next time, at which its result goes; -1 for
+            a partition's last.
+        asserted: At which it comes; -1 for its first, which is there before.
+        times: Of each touch: its time.
+    """
+
+    version: Integers
+    row: Integers
+    retracted: Integers
+    asserted: Integers
+    times: Integers
+
+    @classmethod
+    def of(cls, rows: CodedRows, group: tuple[int, ...], times: Integers, diffs: Integers) -> Versions:
+        """Returns the versions that changes make, which are the first rows, of what is held, the others.
+
+        Raises:
+            Declined: A multiplicity is negative, or there are very many rows.
+        """
+        count = len(times)
+        partitions, _ = compact(numbered([pa.array(rows.columns[position]) for position in group], rows.size)[0])
+        kept = np.flatnonzero(np.append(np.full(count, True), np.isin(partitions[count:], partitions[:count])))
+        partitions, partition_count = compact(partitions[kept])
+        diffs, row = diffs[kept], _whole_rows(rows)[kept]
+        # A touch is a partition and a time at which it changes.
+        order = np.lexsort((times, partitions[:count]))
+        by_partition, by_time = partitions[:count][order], times[order]
+        is_next = np.append(True, (by_partition[1:] != by_partition[:-1]) | (by_time[1:] != by_time[:-1]))
+        touch = np.empty(count, np.int64)
+        touch[order] = np.cumsum(is_next) - 1
+        touched = by_partition[is_next]
+        touches = np.bincount(touched, minlength=partition_count)
+        first_touch = np.cumsum(touches) - touches
+        # Each partition has a version more than touches: that from before.
+        first_version = first_touch + np.arange(partition_count)
+        begins = np.append(touch + touched[touch] + 1, first_version[partitions[count:]])
+        ends = first_version[partitions] + touches[partitions] + 1
+        spans = ends - begins
+        if int(spans.sum()) > budget().versioned_rows:
+            raise Declined("there are many rows in the versions of what is touched")
+        version = np.repeat(begins - (np.cumsum(spans) - spans), spans) + np.arange(int(spans.sum()))
+        numbers = version * rows.size + np.repeat(row, spans)
+        distinct, place = np.unique(numbers, return_inverse=True)
+        copies = sums(place, np.repeat(diffs, spans))
+        if copies.min(initial=0) < 0:
+            raise Declined("a multiplicity is negative, which is Spark's to tell")
+        if copies.max(initial=0) > budget().versioned_rows or int(copies.sum()) > budget().versioned_rows:
+            raise Declined("there are many rows in the versions of what is touched")
+        each = np.repeat(distinct, copies)
+        is_first, last = np.zeros(len(touched) + partition_count, np.bool_), first_version + touches
+        is_first[first_version] = True
+        after = np.arange(len(is_first)) - np.cumsum(is_first)
+        retracted = after + 1
+        retracted[last] = -1
+        return cls(each // rows.size, each % rows.size, retracted, np.where(is_first, -1, after), by_time[is_next])
+
+
+def _whole_rows(rows: CodedRows) -> Integers:
+    """Returns for each row the first that is equal to it."""
+    numbers, _ = compact(numbered([pa.array(one) for one in rows.columns], rows.size)[0])
+    return firsts(numbers)[numbers]
+
+
+def versions_of(
+    good: pa.Table, node: Staged, lookup: Callable[[Mapping[int, pa.ChunkedArray]], pa.Table]
+) -> tuple[CodedRows, Versions]:
+    """Returns the rows of the groups that change, coded, and the versions that they are in.
+
+    Args:
+        good: Changes of the input's data part, at least one: columns `c0`, `c1`, ..., then time, diff and error.
+        node: The operator, whose state has one level below the last, in one bucket.
+        lookup: Returns updates of the state before the interval, and perhaps others: told values of its columns, by
+            their positions.
+
+    Raises:
+        Declined: A multiplicity is negative, or there are very many rows.
+    """
+    names = list(positional(node.input.relation_type.arity))
+    keys = pa.table({"level": pa.array([0] * len(good), pa.int32()), "bucket": pa.array([0] * len(good), pa.int64())})
+    asked = {0: keys.column(0), 1: keys.column(1), **{2 + k: good.column(f"c{k}") for k in node.group}}
+    state = lookup(asked)
+    state = state.filter(pc.and_(pc.is_null(state.column(ERROR)), pc.equal(state.column("c0"), 0)))
+    held = state.select([f"c{2 + place}" for place in range(len(names))]).rename_columns(names)
+    rows = CodedRows(pa.concat_tables([good.select(names), held]), len(good) + len(held))
+    diffs = np.concatenate([integers(whole(one.column(DIFF))) for one in (good, state)])
+    return rows, Versions.of(rows, node.group, integers(whole(good.column(TIME))), diffs)
+
+
+def first_level(changes: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Returns the input's changes (data, time, diff) as those of the state's first level, consolidated."""
+    *names, _, _ = changes.column_names
+    summed = changes.group_by([*names, TIME], use_threads=False).aggregate([(DIFF, "sum")])
+    summed = summed.filter(pc.not_equal(summed.column(f"{DIFF}_sum"), 0))
+    count = len(summed)
+    place = [pa.array(np.zeros(count, np.int32)), pa.array(np.zeros(count, np.int64))]
+    results = [pa.nulls(count, field.type) for field in list(schema)[2 + len(names) : -3]]
+    meta = [summed.column(TIME), summed.column(f"{DIFF}_sum"), pa.nulls(count, pa.string())]
+    return pa.Table.from_arrays([*place, *(summed.column(name) for name in names), *results, *meta], schema=schema)
