@@ -73,7 +73,9 @@ class Peeks:
             if not timelines and not by_clock:
                 return self._run(lower_to_snapshot_plan(optimized), 0, rows)
             (timeline,) = timelines or {self.engine.project.timeline}
-            read_ts = self._read_ts(timeline, rows, by_clock or as_of is not None)
+            read_ts = self._read_ts(timeline, rows, by_clock)
+            if as_of is not None and as_of.time > read_ts:  # it may have passed without a write
+                read_ts = self._read_ts(timeline, rows, True)
             time = select_timestamp(rows, read_ts, self.isolation, as_of, closable=self._closable())
             behind = [row for row in rows if row.upper.less_equal(time)]  # uppers never go back
             if behind:
