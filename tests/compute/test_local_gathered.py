@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import replace
 from itertools import pairwise
@@ -14,7 +15,7 @@ from mz_dagster.compute.local.gathered import can_gather, gathered_updates
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import Gathered, ReadCollection, Staged, TopRows
 from mz_dagster.plan.relation import Aggregate, AggregateFunction, ColumnOrder
-from mz_dagster.scalars.types import BYTEA, FLOAT8, INT4, INT8, TEXT, Column, RelationType, array_of
+from mz_dagster.scalars.types import BYTEA, FLOAT8, INT4, INT8, JSONB, TEXT, Column, RelationType, array_of
 from tests.budgets import SetBudget
 from tests.compute.reference import at, is_error
 from tests.compute.staged_reference import result
@@ -82,6 +83,31 @@ def test_bytes_are_gathered_as_texts_are() -> None:
     ]
 
 
+def test_floats_are_gathered_in_their_order_and_both_zeros_are_kept() -> None:
+    input_ = RelationType((Column("g", INT4), Column("x", FLOAT8), Column("n", INT4)))
+    one = Aggregate(AggregateFunction.ARRAY_AGG, (1,), array_of(FLOAT8), order=(ColumnOrder(1, True, False),))
+    other = Aggregate(AggregateFunction.ARRAY_AGG, (2,), array_of(INT4), order=(ColumnOrder(1, False, False),))
+    columns = (
+        *(Column("level", INT4, False), Column("bucket", INT8, False), *input_.columns),
+        *(Column("r", one.type), Column("s", other.type)),
+    )
+    node = Staged(
+        ReadCollection(GlobalId("in"), input_), (0,), Gathered((one, other)), (1,), False, RelationType(columns)
+    )
+    life = Life(node, random.Random(1), gathered_updates)
+    values = [0.0, -0.0, math.nan, None, math.inf, -1.5, -math.inf]
+    life.step([((1, value, number), 3, 1) for number, value in enumerate(values)])
+    # The zeros are equal: the row's next column decides.
+    assert [str(row[5:]) for row, _, _ in life.state if row[0] == 1] == [
+        "((nan, inf, 0.0, -0.0, -1.5, -inf, None), (6, 5, 0, 1, 4, 2, 3))"
+    ]
+    life.step([((1, -0.0, 1), 4, -1)])
+    assert {str(row[5]): diff for row, time, diff in life.state if row[0] == 1 and time == 4} == {
+        "(nan, inf, 0.0, -1.5, -inf, None)": 1,
+        "(nan, inf, 0.0, -0.0, -1.5, -inf, None)": -1,
+    }
+
+
 def test_what_runs_once_has_the_result_only() -> None:
     life = Life(node_of((0,), *AGGREGATES, once=True), random.Random(2), gathered_updates)
     life.step([(row, 0, diff) for row, _, diff in random_history(random.Random(2), 20, grows=True)])
@@ -111,7 +137,7 @@ def test_what_is_wrong_in_the_data_is_left_to_spark(monkeypatch: pytest.MonkeyPa
 
 def test_others_are_not_gathered_here() -> None:
     node = node_of((0,), array_agg(1))
-    floats = ReadCollection(GlobalId("in"), RelationType((Column("g", INT4), Column("x", FLOAT8))))
-    assert not can_gather(replace(node, input=floats))
+    for columns in ((Column("g", FLOAT8), Column("x", INT4)), (Column("g", INT4), Column("j", JSONB))):
+        assert not can_gather(replace(node, input=ReadCollection(GlobalId("in"), RelationType(columns))))
     assert not can_gather(replace(node, monotonic=True))
     assert not can_gather(replace(node, function=TopRows((), 1)))

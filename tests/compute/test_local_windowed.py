@@ -5,7 +5,6 @@ The random functions, frames and rows are those of `test_windowed`, of which tho
 
 from __future__ import annotations
 
-import math
 import random
 from collections import Counter
 from collections.abc import Sequence
@@ -40,7 +39,6 @@ from tests.compute.test_windowed import (
     in_postgres,
     load,
     normal,
-    position,
     random_aggregate,
     random_frame,
     random_move,
@@ -50,11 +48,9 @@ from tests.compute.test_windowed import (
 )
 from tests.postgres_server import Postgres
 
-_FLOATS = frozenset({position("f"), position("r")})
-
 
 def is_here(case: Case) -> bool:
-    return is_computed_here(case.function) and not _FLOATS & case.function.positions
+    return is_computed_here(case.function, [Column(name, type_) for name, type_ in COLUMNS.items()])
 
 
 def in_process(
@@ -63,17 +59,11 @@ def in_process(
     """Returns id and results of every row."""
     single = [row for row, diff in rows for _ in range(diff)]
     types = list(COLUMNS.values())
-    # Floats are no columns of an input here, but decide ties in PostgreSQL: they are numbers of the same order.
-    columns = [
-        pa.array([_of_order(row[i]) for row in single], pa.int64())
-        if i in _FLOATS
-        else pa.array([row[i] for row in single], arrow_type(types[i]))
-        for i in range(len(NAMES))
-    ]
+    columns = [pa.array([row[i] for row in single], arrow_type(types[i])) for i in range(len(NAMES))]
     table = pa.table(dict(zip(NAMES, columns, strict=True)))
     coded = CodedRows(table, len(single))
     every = np.arange(len(single))
-    partitions = Partitions.of(coded.columns[0], coded.columns, order)
+    partitions = Partitions.of(coded.columns[0], coded.sorted_by, order)
     found = [partitions.values(one.function, coded, every).to_pylist() for one in cases]
     ids = [single[place][-1] for place in partitions.order]
     given = [INT4, *(one.function.type for one in cases)]
@@ -81,14 +71,6 @@ def in_process(
         tuple(normal(value, type_) for value, type_ in zip(row, given, strict=True))
         for row in zip(ids, *found, strict=True)
     )
-
-
-def _of_order(value: object) -> int | None:
-    """Returns a number that has the order of the float."""
-    if not isinstance(value, float):
-        return None
-    bits = int(np.float64(value + 0.0).view(np.int64))
-    return 2**62 - 1 if math.isnan(value) else (bits if bits >= 0 else -(bits & (2**63 - 1))) // 4
 
 
 def check(postgres: Postgres, rows: Sequence[tuple[Row, int]], cases: Sequence[Case], order: Sequence[ColumnOrder],
@@ -103,7 +85,7 @@ def check(postgres: Postgres, rows: Sequence[tuple[Row, int]], cases: Sequence[C
 
 
 def exact_order(rng: random.Random, count: int) -> list[ColumnOrder]:
-    return random_order(rng, rng.sample([one for one in ORDERABLE if position(one) not in _FLOATS], count))
+    return random_order(rng, rng.sample(ORDERABLE, count))
 
 
 @pytest.mark.parametrize("seed", range(4))

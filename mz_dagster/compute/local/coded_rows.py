@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mz_dagster.compute.local.expressions.numbers import integers
+from mz_dagster.compute.local.keys import whole
 
 #: The code of NULL: after all values.
 NULL = 2**62
@@ -30,7 +31,8 @@ class CodedRows:
     Attributes:
         table: They.
         size: How many rows there are.
-        columns: For each column, the codes of its values.
+        columns: For each column, the codes of its values; -0.0 is before 0.0, and NaN after all numbers.
+        compared: The same, but that equal values have one code: those that a query orders by.
     """
 
     def __init__(self, table: pa.Table, size: int) -> None:
@@ -38,12 +40,39 @@ class CodedRows:
         self.size = size
         self._sorted: list[pa.Array] = []
         self.columns: list[NDArray[np.int64]] = []
+        self.compared: list[NDArray[np.int64]] = []
         for column in table.columns:
+            if pa.types.is_floating(column.type):
+                self._add_floats(whole(column))
+                continue
             encoded = column.combine_chunks().dictionary_encode()
             order = pc.array_sort_indices(encoded.dictionary)
             self._sorted.append(encoded.dictionary.take(order))
             codes = pc.array_sort_indices(order).take(encoded.indices).cast(pa.int64())
             self.columns.append(integers(pc.fill_null(codes, NULL)))
+            self.compared.append(self.columns[-1])
+
+    def _add_floats(self, column: pa.Array) -> None:
+        is_known = column.is_valid().to_numpy(zero_copy_only=False)
+        values = column.fill_null(0.0).to_numpy(zero_copy_only=False)
+        values = np.where(np.isnan(values), values.dtype.type(np.nan), values)
+        bits = values.view(f"i{values.itemsize}")
+        # The bits of negative numbers have the opposite order.
+        ordered = np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
+        distinct, first, codes = np.unique(ordered[is_known], return_index=True, return_inverse=True)
+        found = np.full(len(values), NULL, np.int64)
+        found[is_known] = codes
+        self.columns.append(found)
+        self._sorted.append(pa.array(values[is_known][first]))
+        both_zeros = np.searchsorted(distinct, [-1, 0])
+        has_both = np.isin([-1, 0], distinct).all()
+        self.compared.append(np.where(found == both_zeros[0], both_zeros[1], found) if has_both else found)
+
+    @property
+    def sorted_by(self) -> list[NDArray[np.int64]]:
+        """The codes by which rows are in their one order: what all columns compare by, then what tells zeros apart."""
+        pairs = zip(self.columns, self.compared, strict=True)
+        return [*self.compared, *(codes for codes, compared in pairs if codes is not compared)]
 
     @cached_property
     def rows(self) -> list[Row]:

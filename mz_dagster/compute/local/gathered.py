@@ -20,15 +20,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mz_dagster.compute.algebra.frame import DIFF, ERROR, TIME, by_position, positional
+from mz_dagster.compute.algebra.frame import ERROR, by_position
 from mz_dagster.compute.algebra.gathering import MOST_BYTES, MOST_ELEMENTS
 from mz_dagster.compute.local.coded_rows import CodedRows
 from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.join import failed
 from mz_dagster.compute.local.keys import compact, firsts, sums, whole
-from mz_dagster.compute.local.versions import Integers, Versions, first_level, versions_of
+from mz_dagster.compute.local.versions import Integers, Versions, first_level, has_keys_or_floats, versions_of
 from mz_dagster.compute.local.window_functions import Partitions
-from mz_dagster.compute.lookups.lookup_keys import is_key
 from mz_dagster.plan.physical import Gathered, Staged
 from mz_dagster.plan.relation import Aggregate, AggregateFunction
 from mz_dagster.scalars.types import Kind
@@ -37,11 +36,7 @@ from mz_dagster.storage.arrow_schema import arrow_type, update_schema
 
 def can_gather(node: Staged) -> bool:
     """Returns whether ordered aggregates are ones whose state `gathered_updates` advances."""
-    return (
-        isinstance(node.function, Gathered)
-        and not node.monotonic
-        and all(map(is_key, node.input.relation_type.columns))
-    )
+    return isinstance(node.function, Gathered) and not node.monotonic and has_keys_or_floats(node)
 
 
 def gathered_updates(
@@ -64,13 +59,12 @@ def gathered_updates(
     """
     assert isinstance(node.function, Gathered)
     schema = update_schema(by_position(node.relation_type))
-    names = list(positional(node.input.relation_type.arity))
     good = changes.filter(pc.is_null(changes.column(ERROR)))
     if not good.num_rows:
         return failed(changes, schema)
     rows, versions = versions_of(good, node, lookup)
     results = [_Gathering.of(one, rows, versions).result() for one in node.function.aggregates]
-    parts = [] if node.once else [first_level(good.select([*names, TIME, DIFF]), schema)]
+    parts = [] if node.once else [first_level(good, schema)]
     parts.append(_differences(node, rows, versions, results, schema))
     return pa.concat_tables([*parts, failed(changes, schema)])
 
@@ -106,7 +100,7 @@ class _Gathering:
 
     @classmethod
     def of(cls, aggregate: Aggregate, rows: CodedRows, versions: Versions) -> _Gathering:
-        cells = [one[versions.row] for one in rows.columns]
+        cells = [one[versions.row] for one in rows.sorted_by]
         order = Partitions.of(versions.version, cells, aggregate.order).order
         row = versions.row[order]
         counts = np.full(len(row), True)

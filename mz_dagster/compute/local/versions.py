@@ -20,7 +20,10 @@ from mz_dagster.compute.local.coded_rows import CodedRows
 from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.expressions.numbers import integers
 from mz_dagster.compute.local.keys import compact, firsts, numbered, sums, whole
+from mz_dagster.compute.lookups.lookup_keys import is_key
 from mz_dagster.plan.physical import Staged
+from mz_dagster.scalars.types import Kind
+from mz_dagster.storage.consolidation import summed
 
 Integers = NDArray[np.int64]
 
@@ -95,6 +98,15 @@ def _whole_rows(rows: CodedRows) -> Integers:
     return firsts(numbers)[numbers]
 
 
+def has_keys_or_floats(node: Staged) -> bool:
+    """Returns whether groups can be looked up, and their rows be compared, here."""
+    columns = node.input.relation_type.columns
+    return all(
+        is_key(column) or (column.type.kind in (Kind.FLOAT4, Kind.FLOAT8) and position not in node.group)
+        for position, column in enumerate(columns)
+    )
+
+
 def versions_of(
     good: pa.Table, node: Staged, lookup: Callable[[Mapping[int, pa.ChunkedArray]], pa.Table]
 ) -> tuple[CodedRows, Versions]:
@@ -121,12 +133,10 @@ def versions_of(
 
 
 def first_level(changes: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Returns the input's changes (data, time, diff) as those of the state's first level, consolidated."""
-    *names, _, _ = changes.column_names
-    summed = changes.group_by([*names, TIME], use_threads=False).aggregate([(DIFF, "sum")])
-    summed = summed.filter(pc.not_equal(summed.column(f"{DIFF}_sum"), 0))
-    count = len(summed)
+    """Returns the input's changes in its data part as those of the state's first level, consolidated."""
+    found = summed(changes)
+    count, names = len(found), changes.column_names[:-3]
     place = [pa.array(np.zeros(count, np.int32)), pa.array(np.zeros(count, np.int64))]
     results = [pa.nulls(count, field.type) for field in list(schema)[2 + len(names) : -3]]
-    meta = [summed.column(TIME), summed.column(f"{DIFF}_sum"), pa.nulls(count, pa.string())]
-    return pa.Table.from_arrays([*place, *(summed.column(name) for name in names), *results, *meta], schema=schema)
+    data = [found.column(name) for name in changes.column_names]
+    return pa.Table.from_arrays([*place, *data[: len(names)], *results, *data[len(names) :]], schema=schema)

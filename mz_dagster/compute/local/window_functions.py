@@ -5,8 +5,8 @@ and sums are differences of running ones, exact as Python's integers where 64 bi
 of a span come from those of runs whose lengths are powers of two, two of which cover it. So a row costs the same
 however wide its frame is.
 
-Not computed are distances between values (RANGE), what makes lists or texts of frames, and sums of floats; what makes a
-row an error is `Declined`, which tells it.
+Not computed are distances between values (RANGE), what makes lists or texts of frames, and sums and extremes of floats;
+what makes a row an error is `Declined`, which tells it.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.expressions.numbers import halves, integers, nulls
 from mz_dagster.compute.local.keys import whole
 from mz_dagster.plan.relation import ColumnOrder, FrameBound, FrameExclusion, FrameUnit, WindowFrame, WindowFunction
+from mz_dagster.scalars.types import Column, Kind
 from mz_dagster.storage.arrow_schema import arrow_type
 
 Integers: TypeAlias = NDArray[np.int64]
@@ -36,13 +37,16 @@ Span: TypeAlias = tuple[Integers, Integers]
 _RANKS = frozenset({"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"})
 _FRAMED = frozenset({"count", "sum", "min", "max", "bit_and", "bit_or", "bit_xor"})
 _VALUES = frozenset({"first_value", "last_value", "nth_value"})
+_FLOATS = (Kind.FLOAT4, Kind.FLOAT8)
 #: Farther than any place.
 _FAR = 2**31
 
 
-def is_computed_here(function: WindowFunction) -> bool:
-    """Returns whether `Partitions.values` knows a function over its frame."""
+def is_computed_here(function: WindowFunction, columns: Sequence[Column]) -> bool:
+    """Returns whether `Partitions.values` knows a function of some columns over its frame."""
     is_known = function.name in _RANKS | _FRAMED | _VALUES | {"lag", "lead"}
+    if function.name in ("sum", "min", "max") and any(columns[one].type.kind in _FLOATS for one in function.arguments):
+        return False
     frame = function.frame
     return is_known and (frame is None or not _has_distance(frame))
 

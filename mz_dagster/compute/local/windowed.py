@@ -16,13 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mz_dagster.compute.algebra.frame import DIFF, ERROR, TIME, by_position, positional
+from mz_dagster.compute.algebra.frame import ERROR, by_position
 from mz_dagster.compute.local.coded_rows import CodedRows
 from mz_dagster.compute.local.join import failed
 from mz_dagster.compute.local.keys import compact, firsts, numbered, sums
-from mz_dagster.compute.local.versions import Versions, first_level, versions_of
+from mz_dagster.compute.local.versions import Versions, first_level, has_keys_or_floats, versions_of
 from mz_dagster.compute.local.window_functions import Partitions, is_computed_here
-from mz_dagster.compute.lookups.lookup_keys import is_key
 from mz_dagster.plan.physical import Staged, Windowed
 from mz_dagster.storage.arrow_schema import update_schema
 
@@ -33,7 +32,8 @@ def can_window(node: Staged) -> bool:
     """Returns whether window functions are ones whose state `windowed_updates` advances."""
     if not isinstance(node.function, Windowed) or node.monotonic:
         return False
-    return all(map(is_key, node.input.relation_type.columns)) and all(map(is_computed_here, node.function.functions))
+    columns = node.input.relation_type.columns
+    return has_keys_or_floats(node) and all(is_computed_here(one, columns) for one in node.function.functions)
 
 
 def windowed_updates(
@@ -56,20 +56,19 @@ def windowed_updates(
     """
     assert isinstance(node.function, Windowed)
     schema = update_schema(by_position(node.relation_type))
-    names = list(positional(node.input.relation_type.arity))
     good = changes.filter(pc.is_null(changes.column(ERROR)))
     if not good.num_rows:
         return failed(changes, schema)
     rows, found = versions_of(good, node, lookup)
     results = _results(found, rows, node.function)
-    parts = [] if node.once else [first_level(good.select([*names, TIME, DIFF]), schema)]
+    parts = [] if node.once else [first_level(good, schema)]
     parts.append(_differences(found, rows, results, schema))
     return pa.concat_tables([*parts, failed(changes, schema)])
 
 
 def _results(versions: Versions, rows: CodedRows, function: Windowed) -> list[pa.Array]:
     """Returns the functions' values for each row of the versions, in their order."""
-    cells = [one[versions.row] for one in rows.columns]
+    cells = [one[versions.row] for one in rows.sorted_by]
     partitions = Partitions.of(versions.version, cells, function.order)
     back = np.empty(len(versions.row), np.int64)
     back[partitions.order] = np.arange(len(versions.row))
