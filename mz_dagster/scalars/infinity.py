@@ -33,12 +33,14 @@ class Infinity:
     __slots__ = ("_sign",)
     _sign: int
 
-    def __new__(cls, sign: int) -> Infinity:
-        """Returns one of the two."""
-        return _KNOWN.setdefault(sign, object.__new__(cls))
-
     def __init__(self, sign: int) -> None:
         self._sign = sign
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Infinity) and self._sign == other._sign
+
+    def __hash__(self) -> int:
+        return hash((Infinity, self._sign))
 
     def __reduce__(self) -> tuple[type[Infinity], tuple[int]]:
         return Infinity, (self._sign,)
@@ -55,14 +57,14 @@ class Infinity:
         return self._compared(other, self._sign > 0)
 
     def __le__(self, other: object) -> bool:
-        return self is other or self < other
+        return self == other or self < other
 
     def __ge__(self, other: object) -> bool:
-        return self is other or self > other
+        return self == other or self > other
 
     def _compared(self, other: object, found: bool) -> bool:
         if isinstance(other, Infinity):
-            return found and self is not other
+            return found and self != other
         return found if isinstance(other, date) else NotImplemented
 
     def __str__(self) -> str:
@@ -72,7 +74,6 @@ class Infinity:
         return "INFINITY" if self._sign > 0 else "NEGATIVE_INFINITY"
 
 
-_KNOWN: dict[int, Infinity] = {}
 INFINITY, NEGATIVE_INFINITY = Infinity(1), Infinity(-1)
 
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from pyspark import cloudpickle
 
 from mz_dagster.compute.algebra.frame import ensure_exact
@@ -19,6 +20,7 @@ from mz_dagster.functions.references import PURE
 from mz_dagster.scalars.scalar import Call, ColumnRef, Literal
 from mz_dagster.scalars.types import FLOAT8, INT4, TEXT
 from mz_dagster.storage.late_pyspark import functions as sf
+from mz_dagster.storage.late_pyspark import types
 from mz_dagster.storage.spark import call_with_deadline
 from tests.compute.examples import AREAS
 
@@ -43,6 +45,12 @@ def sent(functions: dict[str, Any]) -> bytes:
     assert sf.udf is not None, "who asks for it has what workers run of ours sent by value"
     code: bytes = cloudpickle.dumps(functions)  # type: ignore[no-untyped-call]
     return code
+
+
+@pytest.fixture(autouse=True)
+def rendering() -> None:
+    """What renders plans has been used, so that what workers run is sent by value."""
+    assert types.LongType() is not None
 
 
 def test_a_worker_needs_nothing_of_ours() -> None:
