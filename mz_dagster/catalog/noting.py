@@ -1,4 +1,8 @@
-"""Triggers by which the database notes which objects and collections changed, and in which order (`following`)."""
+"""Triggers by which the database notes which objects and collections changed, and in which order (`following`).
+
+Both a new catalog and migration 0011 make them of this text, which databases of released versions have: another text
+needs a migration of its own, and this one a copy there.
+"""
 
 from __future__ import annotations
 
