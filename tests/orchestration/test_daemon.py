@@ -239,13 +239,14 @@ def test_the_daemon_drives_ticks_and_a_killed_worker_loses_and_repeats_nothing(
             dropper.join(10)
 
             def is_recorded() -> bool:
-                if instance.get_runs_count(dg.RunsFilter(statuses=LIVE)):
+                # In this order: a tick is minted with what it binds, its events come before its partition and, all of
+                # them, before its run is over.
+                if set(watch.bound) != set(dropper.at):
                     return False
                 keys = {partition_key(tick) for tick in watch.ticks}
                 shown = [instance.get_materialized_partitions(dg.AssetKey(name)) for name in ASSETS]
-                # Of what a sensor tells, the daemon records the events before the partitions.
                 shown.append(set(instance.get_dynamic_partitions("mz_ticks_default")))
-                return set(watch.bound) == set(dropper.at) and all(keys <= one for one in shown)
+                return all(keys <= one for one in shown) and not instance.get_runs_count(dg.RunsFilter(statuses=LIVE))
 
             watch.until(is_recorded, 180, log)
         waits = sorted(watch.waits.values())
