@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, TypeAlias
 
@@ -174,22 +174,24 @@ def _connective(call: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
     """Returns `and` and `or`: what decides does so whatever fails in the others."""
     decides = call.function == "or"
 
-    def evaluate(row: Mapping[int, Any] | Sequence[Any]) -> Any:
-        failure, is_unknown = None, False
-        for one in arguments:
-            try:
-                value = one(row)
-            except SqlFailure as error:
-                failure = failure or error
-                continue
-            if value is decides:
-                return decides
-            is_unknown = is_unknown or value is None
-        if failure is not None:
-            raise failure
-        return None if is_unknown else not decides
+    return lambda row: _decided(((one, row) for one in arguments), decides)
 
-    return evaluate
+
+def _decided(tests: Iterable[tuple[Evaluate, Any]], decides: bool) -> bool | None:
+    """Returns what tests of rows are together, the first error if none is the value that decides."""
+    failed, is_unknown = None, False
+    for test, row in tests:
+        try:
+            found: bool | None = test(row)
+        except SqlFailure as error:
+            failed = failed or error
+            continue
+        if found is decides:
+            return decides
+        is_unknown = is_unknown or found is None
+    if failed is not None:
+        raise failed
+    return None if is_unknown else not decides
 
 
 def _coalesce(_: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
@@ -206,8 +208,7 @@ def _error(_: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
         text = says(row)
         if text is None:
             return None
-        sqlstate, _, message = text.partition(" ")
-        raise SqlFailure(sqlstate, message)
+        raise failure(text)
 
     return evaluate
 
@@ -284,21 +285,7 @@ def _quantified(call: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
 
     def evaluate(row: Mapping[int, Any] | Sequence[Any]) -> Any:
         own, elements = value(row), array(row)
-        if elements is None:
-            return None
-        failed, is_unknown = None, False
-        for one in elements:
-            try:
-                found = test((own, one))
-            except SqlFailure as error:
-                failed = failed or error
-                continue
-            if found is decides:
-                return decides
-            is_unknown = is_unknown or found is None
-        if failed is not None:
-            raise failed
-        return None if is_unknown else not decides
+        return None if elements is None else _decided(((test, (own, one)) for one in elements), decides)
 
     return evaluate
 

@@ -20,18 +20,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mz_dagster.compute.algebra.frame import ERROR, by_position
 from mz_dagster.compute.algebra.gathering import MOST_BYTES, MOST_ELEMENTS
 from mz_dagster.compute.local.coded_rows import CodedRows
 from mz_dagster.compute.local.declined import Declined
-from mz_dagster.compute.local.join import failed
 from mz_dagster.compute.local.keys import compact, firsts, sums, whole
-from mz_dagster.compute.local.versions import Integers, Versions, first_level, has_keys_or_floats, versions_of
+from mz_dagster.compute.local.versions import Integers, Versions, has_keys_or_floats, versioned_updates
 from mz_dagster.compute.local.window_functions import Partitions
 from mz_dagster.plan.physical import Gathered, Staged
 from mz_dagster.plan.relation import Aggregate, AggregateFunction
 from mz_dagster.scalars.types import Kind
-from mz_dagster.storage.arrow_schema import arrow_type, update_schema
+from mz_dagster.storage.arrow_schema import arrow_type
 
 
 def can_gather(node: Staged) -> bool:
@@ -57,16 +55,14 @@ def gathered_updates(
         Declined: A multiplicity is negative, a result is too large, or the versions have more than
             `Budget.versioned_rows` rows.
     """
-    assert isinstance(node.function, Gathered)
-    schema = update_schema(by_position(node.relation_type))
-    good = changes.filter(pc.is_null(changes.column(ERROR)))
-    if not good.num_rows:
-        return failed(changes, schema)
-    rows, versions = versions_of(good, node, lookup)
-    results = [_Gathering.of(one, rows, versions).result() for one in node.function.aggregates]
-    parts = [] if node.once else [first_level(good, schema)]
-    parts.append(_differences(node, rows, versions, results, schema))
-    return pa.concat_tables([*parts, failed(changes, schema)])
+    function = node.function
+    assert isinstance(function, Gathered)
+
+    def results(rows: CodedRows, versions: Versions, schema: pa.Schema) -> pa.Table:
+        found = [_Gathering.of(one, rows, versions).result() for one in function.aggregates]
+        return _differences(node, rows, versions, found, schema)
+
+    return versioned_updates(changes, node, lookup, results)
 
 
 @dataclass(frozen=True, slots=True)

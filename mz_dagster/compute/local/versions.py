@@ -15,14 +15,16 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mz_dagster.budget import budget
-from mz_dagster.compute.algebra.frame import DIFF, ERROR, TIME, positional
+from mz_dagster.compute.algebra.frame import DIFF, ERROR, TIME, by_position, positional
 from mz_dagster.compute.local.coded_rows import CodedRows
 from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.expressions.numbers import integers
+from mz_dagster.compute.local.join import failed
 from mz_dagster.compute.local.keys import compact, firsts, numbered, sums, whole
 from mz_dagster.compute.lookups.lookup_keys import is_key
 from mz_dagster.plan.physical import Staged
 from mz_dagster.scalars.types import Kind
+from mz_dagster.storage.arrow_schema import update_schema
 from mz_dagster.storage.consolidation import summed
 
 Integers = NDArray[np.int64]
@@ -107,7 +109,33 @@ def has_keys_or_floats(node: Staged) -> bool:
     )
 
 
-def versions_of(
+def versioned_updates(
+    changes: pa.Table,
+    node: Staged,
+    lookup: Callable[[Mapping[int, pa.ChunkedArray]], pa.Table],
+    results: Callable[[CodedRows, Versions, pa.Schema], pa.Table],
+) -> pa.Table:
+    """Returns the updates of a state of which each version of a group is computed whole: of both its levels.
+
+    Args:
+        changes: Of the input: columns `c0`, `c1`, ..., then time, diff and error.
+        node: The operator, whose state has one level below the last, in one bucket.
+        lookup: As of `_versions_of`.
+        results: Returns the updates of the last level, of the state's schema.
+
+    Raises:
+        Declined: A multiplicity is negative, there are very many rows, or `results` says so.
+    """
+    schema = update_schema(by_position(node.relation_type))
+    good = changes.filter(pc.is_null(changes.column(ERROR)))
+    if not good.num_rows:
+        return failed(changes, schema)
+    rows, versions = _versions_of(good, node, lookup)
+    parts = [] if node.once else [_first_level(good, schema)]
+    return pa.concat_tables([*parts, results(rows, versions, schema), failed(changes, schema)])
+
+
+def _versions_of(
     good: pa.Table, node: Staged, lookup: Callable[[Mapping[int, pa.ChunkedArray]], pa.Table]
 ) -> tuple[CodedRows, Versions]:
     """Returns the rows of the groups that change, coded, and the versions that they are in.
@@ -132,7 +160,7 @@ def versions_of(
     return rows, Versions.of(rows, node.group, integers(whole(good.column(TIME))), diffs)
 
 
-def first_level(changes: pa.Table, schema: pa.Schema) -> pa.Table:
+def _first_level(changes: pa.Table, schema: pa.Schema) -> pa.Table:
     """Returns the input's changes in its data part as those of the state's first level, consolidated."""
     found = summed(changes)
     count, names = len(found), changes.column_names[:-3]

@@ -13,17 +13,13 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mz_dagster.compute.algebra.frame import ERROR, by_position
 from mz_dagster.compute.local.coded_rows import CodedRows
-from mz_dagster.compute.local.join import failed
 from mz_dagster.compute.local.keys import compact, firsts, numbered, sums
-from mz_dagster.compute.local.versions import Versions, first_level, has_keys_or_floats, versions_of
+from mz_dagster.compute.local.versions import Versions, has_keys_or_floats, versioned_updates
 from mz_dagster.compute.local.window_functions import Partitions, is_computed_here
 from mz_dagster.plan.physical import Staged, Windowed
-from mz_dagster.storage.arrow_schema import update_schema
 
 Integers = NDArray[np.int64]
 
@@ -54,16 +50,13 @@ def windowed_updates(
         Declined: A multiplicity is negative, a function fails, or the versions have more than `Budget.versioned_rows`
             rows.
     """
-    assert isinstance(node.function, Windowed)
-    schema = update_schema(by_position(node.relation_type))
-    good = changes.filter(pc.is_null(changes.column(ERROR)))
-    if not good.num_rows:
-        return failed(changes, schema)
-    rows, found = versions_of(good, node, lookup)
-    results = _results(found, rows, node.function)
-    parts = [] if node.once else [first_level(good, schema)]
-    parts.append(_differences(found, rows, results, schema))
-    return pa.concat_tables([*parts, failed(changes, schema)])
+    function = node.function
+    assert isinstance(function, Windowed)
+
+    def results(rows: CodedRows, versions: Versions, schema: pa.Schema) -> pa.Table:
+        return _differences(versions, rows, _results(versions, rows, function), schema)
+
+    return versioned_updates(changes, node, lookup, results)
 
 
 def _results(versions: Versions, rows: CodedRows, function: Windowed) -> list[pa.Array]:

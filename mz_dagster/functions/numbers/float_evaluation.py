@@ -15,6 +15,7 @@ from typing import Any
 
 from mz_dagster.functions.aggregates.sums import BITS, exact_sum, nearest_float8
 from mz_dagster.functions.errors import DIVISION_BY_ZERO, FLOAT_OVERFLOW, FLOAT_UNDERFLOW, failure, out_of_range
+from mz_dagster.functions.literals import INTEGER_RANGES
 from mz_dagster.functions.value_order import order_key
 from mz_dagster.scalars.scalar import Call
 from mz_dagster.scalars.types import FLOAT8, Kind
@@ -24,7 +25,6 @@ Builder = Callable[[Call], Callable[..., Any]]
 
 _KINDS = ("float4", "float8")
 _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
-_INTEGER_BITS = {Kind.INT2: 15, Kind.INT4: 31, Kind.INT8: 63}
 #: From here on every double is whole.
 _WHOLE = 2.0**52
 #: Of a double: the bits of its mantissa, and the exponent of its least unit.
@@ -91,13 +91,13 @@ def _narrowed(value: float) -> float:
 
 
 def _to_integer(call: Call) -> Callable[..., int]:
-    bound, error = 2.0 ** _INTEGER_BITS[call.type.kind], out_of_range(call.type.kind)
+    (least, most), error = INTEGER_RANGES[call.type.kind], out_of_range(call.type.kind)
 
     def computed(value: float) -> int:
         # A NaN is in no range. What is half-way goes to the even one.
-        if not (math.isfinite(value) and -bound <= (found := float(round(value))) < bound):
+        if not (math.isfinite(value) and least <= (found := round(value)) <= most):
             raise failure(error)
-        return int(found)
+        return found
 
     return computed
 

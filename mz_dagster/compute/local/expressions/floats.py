@@ -17,6 +17,7 @@ from mz_dagster.compute.local.expressions.integers import KINDS as INTEGERS
 from mz_dagster.compute.local.expressions.numbers import integers
 from mz_dagster.compute.local.expressions.registry import Computed, Mask, Operand, strict
 from mz_dagster.functions.aggregates.sums import BITS
+from mz_dagster.functions.literals import INTEGER_RANGES
 from mz_dagster.functions.numbers.float_evaluation import (
     EXPONENT_OF_ZERO,
     INFINITY,
@@ -26,7 +27,6 @@ from mz_dagster.functions.numbers.float_evaluation import (
     NEGATIVE_INFINITY,
 )
 from mz_dagster.scalars.scalar import Call, Literal
-from mz_dagster.scalars.types import Kind
 from mz_dagster.storage.arrow_schema import arrow_type
 
 #: Floating-point numbers, or one for all rows.
@@ -34,7 +34,6 @@ Floats: TypeAlias = NDArray[Any]
 
 _KINDS = ("float4", "float8")
 _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
-_BITS_OF = {Kind.INT2: 15, Kind.INT4: 31, Kind.INT8: 63}
 
 
 def floats(values: Operand) -> Floats:
@@ -149,8 +148,8 @@ def _of_integer(call: Call, operands: Sequence[Operand]) -> Computed:
 
 @strict(*(f"cast_{one}_to_{other}" for one in _KINDS for other in INTEGERS))
 def _to_integer(call: Call, operands: Sequence[Operand]) -> Computed:
-    found, bound = np.rint(floats(operands[0]).astype(np.float64)), 2.0 ** _BITS_OF[call.type.kind]
-    is_in_range = (found >= -bound) & (found < bound)
+    found, (least, most) = np.rint(floats(operands[0]).astype(np.float64)), INTEGER_RANGES[call.type.kind]
+    is_in_range = (found >= least) & (found < float(most + 1))  # the greatest bigint is no double
     own = np.where(is_in_range, found, 0).astype(arrow_type(call.type).to_pandas_dtype())
     return Computed(pa.array(own), ~is_in_range)
 

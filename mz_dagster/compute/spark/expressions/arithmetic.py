@@ -20,7 +20,13 @@ from mz_dagster.compute.spark.expressions.emitted import (
     strict,
     try_cast,
 )
-from mz_dagster.functions.errors import DATE_OUT_OF_RANGE, DIVISION_BY_ZERO, out_of_range
+from mz_dagster.functions.errors import (
+    DATE_OUT_OF_RANGE,
+    DIVISION_BY_ZERO,
+    FLOAT_OVERFLOW,
+    FLOAT_UNDERFLOW,
+    out_of_range,
+)
 from mz_dagster.functions.moments.calendar import FIRST_DAY, LAST_DAY
 from mz_dagster.scalars.types import Kind
 from mz_dagster.storage.late_pyspark import functions as sf
@@ -28,8 +34,6 @@ from mz_dagster.storage.late_pyspark import functions as sf
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-OVERFLOW = "22003 value out of range: overflow"
-UNDERFLOW = "22003 value out of range: underflow"
 _TRIED = ("add", "subtract", "multiply")
 
 
@@ -106,9 +110,9 @@ def _float(invocation: Invocation) -> Outcome:
             finite = ~is_infinite(left)
             underflow = (left != 0) & ~is_infinite(right)
     overflow = is_infinite(value) & finite
-    error = sf.when(overflow, sf.lit(OVERFLOW))
+    error = sf.when(overflow, sf.lit(FLOAT_OVERFLOW))
     if underflow is not None:
-        error = error.when((value == 0) & underflow, sf.lit(UNDERFLOW))
+        error = error.when((value == 0) & underflow, sf.lit(FLOAT_UNDERFLOW))
     if name == "divide":
         error = sf.when((right == 0) & ~sf.isnan(left) & left.isNotNull(), sf.lit(DIVISION_BY_ZERO)).otherwise(error)
     return sf.when(error.isNull(), value), error
@@ -197,8 +201,8 @@ def _days_between(invocation: Invocation) -> Outcome:
 def _narrowed(invocation: Invocation) -> Outcome:
     (value,) = invocation.values
     narrow = value.cast("float")
-    error = sf.when(is_infinite(narrow) & ~is_infinite(value), sf.lit(OVERFLOW)).when(
-        (narrow == 0) & (value != 0), sf.lit(UNDERFLOW)
+    error = sf.when(is_infinite(narrow) & ~is_infinite(value), sf.lit(FLOAT_OVERFLOW)).when(
+        (narrow == 0) & (value != 0), sf.lit(FLOAT_UNDERFLOW)
     )
     return sf.when(error.isNull(), narrow), error
 

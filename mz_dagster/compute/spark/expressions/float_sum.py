@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mz_dagster.compute.spark.expressions.arithmetic import OVERFLOW
 from mz_dagster.compute.spark.expressions.emitted import Invocation, Outcome, call, number, strict, try_cast
 from mz_dagster.errors import InternalError
+from mz_dagster.functions.errors import FLOAT_OVERFLOW
 from mz_dagster.scalars.scalar import Literal
 from mz_dagster.storage.late_pyspark import functions as sf
 
@@ -127,7 +127,7 @@ def _whole(invocation: Invocation) -> Outcome:
     is_zero = highest < 0
     total = sf.when(is_zero, 0.0).when(fits, sf.when(negative, -scaled).otherwise(scaled))
     overflow = has_value & special.isNull() & ~is_zero & ~fits
-    return sf.when(has_value, sf.coalesce(special, total)), sf.when(overflow, sf.lit(OVERFLOW))
+    return sf.when(has_value, sf.coalesce(special, total)), sf.when(overflow, sf.lit(FLOAT_OVERFLOW))
 
 
 def _at(maps: list[Column], place: Column) -> Column:
