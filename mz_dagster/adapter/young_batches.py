@@ -57,13 +57,12 @@ class YoungBatches:
         Cost: one query of the catalog if nothing is due.
         """
         try:
-            state = self._catalog.state()
+            found = self._catalog.contents([id for id in collections if id not in self._failed])
         except Exception:
             logger.warning("could not count batches", exc_info=True)
             return
-        for id in collections:
-            contents = state.contents(id)
-            if contents is not None and contents.batches >= budget().young_parts and id not in self._failed:
+        for id, contents in found.items():
+            if contents.batches >= budget().young_parts:
                 try:
                     self._merge(id)
                 except Exception:

@@ -34,11 +34,11 @@ from mz_dagster.catalog.codec import frontier_of
 from mz_dagster.catalog.contents import Contents
 from mz_dagster.catalog.database import Database, Transactions
 from mz_dagster.catalog.errors import ChangesLost, OracleBehind
-from mz_dagster.catalog.frontiers import collection_of, collections_query, row_lattice
+from mz_dagster.catalog.frontiers import collection_of, collections_query, row_lattice, summed_frontiers
 from mz_dagster.catalog.objects import dependencies_of, object_of, objects_query
 from mz_dagster.catalog.rows import CollectionRow, ObjectRow
 from mz_dagster.catalog.schema import CHANGED, COLLECTION, OBJECT
-from mz_dagster.catalog.timelines import timeline_row
+from mz_dagster.catalog.timelines import lattice_of, timeline_row
 from mz_dagster.formalism import Antichain, GlobalId
 
 #: More rows than these are not asked for one by one: a statement names so many ids at most.
@@ -53,6 +53,12 @@ _CHANGES = select(CHANGED.c.object, CHANGED.c.part, CHANGED.c.number).where(
 _LAST = select(select(CHANGED.c.part).where(CHANGED.c.number == _MARK).scalar_subquery(), func.max(CHANGED.c.number))
 _THERE = select(OBJECT.c.id).where(OBJECT.c.dropped.is_(False))
 _OBJECTS = objects_query().where(OBJECT.c.dropped.is_(False))
+_UPPERS = (
+    select(COLLECTION.c.upper)
+    .join(OBJECT, OBJECT.c.id == COLLECTION.c.id)
+    .where(COLLECTION.c.timeline == bindparam("timeline"), OBJECT.c.dropped.is_(False), OBJECT.c.kind != "collection")
+    .distinct()
+)
 _COLLECTIONS = collections_query().where(OBJECT.c.dropped.is_(False))
 
 
@@ -62,26 +68,31 @@ class _Known:
     Its collection's row may be of an upper before the collection's.
     """
 
-    __slots__ = ("_collection", "_object", "collection_row", "dependencies", "object_row")
+    __slots__ = ("_collection", "_object", "_upper", "collection_row", "dependencies", "object_row")
 
-    def __init__(self, object_row: Any, dependencies: Mapping[str, GlobalId], collection_row: Any) -> None:
+    def __init__(
+        self,
+        object_row: Any,
+        dependencies: Mapping[str, GlobalId],
+        collection_row: Any,
+        upper: Antichain[int] | None = None,
+    ) -> None:
         self.object_row = object_row
         self.dependencies = dependencies
         self.collection_row = collection_row
+        self._upper = upper  # the collection's, where it is not its row's
         self._object: ObjectRow | None = None
         self._collection: CollectionRow | None = None
 
-    def with_collection(self, row: Any) -> _Known:
+    def with_collection(self, row: Any, upper: Antichain[int] | None = None) -> _Known:
         """Returns the same object with another state of its collection."""
-        other = _Known(self.object_row, self.dependencies, row)
+        other = _Known(self.object_row, self.dependencies, row, upper)
         other._object = self._object
         return other
 
     def at(self, upper: Antichain[int]) -> _Known:
         """Returns the same object with its collection at another upper."""
-        other = self.with_collection(self.collection_row)
-        other._collection = replace(self.collection, upper=upper)
-        return other
+        return self.with_collection(self.collection_row, upper)
 
     @property
     def object(self) -> ObjectRow:
@@ -92,8 +103,35 @@ class _Known:
     @property
     def collection(self) -> CollectionRow:
         if self._collection is None:
-            self._collection = collection_of(self.collection_row)
+            found = collection_of(self.collection_row)
+            self._collection = found if self._upper is None else replace(found, upper=self._upper)
         return self._collection
+
+
+class _Links:
+    """Is what follows from how objects are defined alone, and not from how far they are known."""
+
+    def __init__(self, known: Mapping[GlobalId, _Known]) -> None:
+        self._known = known
+
+    @cached_property
+    def ids(self) -> Mapping[str, GlobalId]:
+        return {one.object_row.name: id for id, one in self._known.items() if one.object_row.name is not None}
+
+    @cached_property
+    def owned(self) -> Mapping[GlobalId, tuple[GlobalId, ...]]:
+        return _grouped((owner, id) for id, one in self._known.items() if (owner := one.object_row.owner) is not None)
+
+    @cached_property
+    def dependants(self) -> Mapping[GlobalId, tuple[GlobalId, ...]]:
+        return self._depending(self._known)
+
+    @cached_property
+    def indexes(self) -> Mapping[GlobalId, tuple[GlobalId, ...]]:
+        return self._depending(id for id, one in self._known.items() if one.object_row.kind == "index")
+
+    def _depending(self, ids: Iterable[GlobalId]) -> Mapping[GlobalId, tuple[GlobalId, ...]]:
+        return _grouped((on, id) for id in ids for on in dict.fromkeys(self._known[id].dependencies.values()))
 
 
 class State:
@@ -113,6 +151,7 @@ class State:
         definitions: int,
         known: Mapping[GlobalId, _Known],
         closed: Mapping[str, int] | None = None,
+        links: _Links | None = None,
     ) -> None:
         self.mark = mark
         self.number = number
@@ -120,6 +159,7 @@ class State:
         self._known = known  # in order of creation
         #: By timeline, the greatest time that was readable in any of its collections, as far as that is known.
         self._closed = closed
+        self._links = _Links(known) if links is None else links
 
     def object(self, id: GlobalId) -> ObjectRow | None:
         """Returns an object, None if there is none."""
@@ -155,28 +195,30 @@ class State:
             self._closed = _greatest({}, self._known.values())
         return self._closed.get(timeline, -1)
 
-    @cached_property
+    @property
     def ids(self) -> Mapping[str, GlobalId]:
         """What each name stands for."""
-        return {one.object_row.name: id for id, one in self._known.items() if one.object_row.name is not None}
+        return self._links.ids
 
-    @cached_property
+    @property
     def owned(self) -> Mapping[GlobalId, tuple[GlobalId, ...]]:
         """What serves an object, by the object, in order of creation."""
-        return _grouped((owner, id) for id, one in self._known.items() if (owner := one.object_row.owner) is not None)
+        return self._links.owned
 
-    @cached_property
+    @property
     def dependants(self) -> Mapping[GlobalId, tuple[GlobalId, ...]]:
         """What depends on an object directly, by the object, in order of creation."""
-        return self._depending(self._known)
+        return self._links.dependants
 
-    @cached_property
+    @property
     def indexes(self) -> Mapping[GlobalId, tuple[GlobalId, ...]]:
         """Which indexes depend on an object directly, by the object, in order of creation."""
-        return self._depending(id for id, one in self._known.items() if one.object_row.kind == "index")
+        return self._links.indexes
 
-    def _depending(self, ids: Iterable[GlobalId]) -> Mapping[GlobalId, tuple[GlobalId, ...]]:
-        return _grouped((on, id) for id in ids for on in dict.fromkeys(self._known[id].dependencies.values()))
+    def count(self, timeline: str) -> int:
+        """Returns how many collections a timeline has."""
+        rows = (one.collection_row for one in self._known.values())
+        return sum(row is not None and row.timeline == timeline for row in rows)
 
     def advanced(self, timeline: str, upper: Antichain[int], number: int) -> State:
         """Returns the state that differs from this one in the upper of all collections of a timeline."""
@@ -184,7 +226,8 @@ class State:
             id: one if (row := one.collection_row) is None or row.timeline != timeline else one.at(upper)
             for id, one in self._known.items()
         }
-        return State(self.mark, number, self.definitions, known)
+        closed = None if self._closed is None else {**self._closed, timeline: max((at - 1 for at in upper), default=-1)}
+        return State(self.mark, number, self.definitions, known, closed, self._links)
 
     def after(self, connection: Connection, changes: Iterable[Any]) -> State:
         """Returns the state of a transaction, in which these rows of `CHANGED`, some, are newer than this one."""
@@ -216,7 +259,8 @@ class State:
             known[id] = known[id].with_collection(row)
         told = [known[id] for id in {*whole, *rest} & known.keys()]
         closed = None if self._closed is None else _greatest(self._closed, told)
-        return State(self.mark, number, definitions, known, closed)
+        links = self._links if definitions == self.definitions else None
+        return State(self.mark, number, definitions, known, closed, links)
 
     @classmethod
     def read(cls, connection: Connection) -> State:
@@ -251,14 +295,25 @@ class Following(Transactions):
     def read_ts(self, timeline: str) -> int:
         """Returns the time at which a read observes every write applied so far; 0 on a fresh timeline.
 
+        Cost: as of `state`; but of a process that has not asked for that, a query over the frontiers alone, a quarter
+        of a microsecond for each.
+
         Raises:
             OracleBehind: It is not as late as what is readable, as which it was when that was closed.
         """
+        if self._state is None:  # who only reads needs to know of no other objects
+            with self._database.read() as connection:
+                return _checked_read_ts(connection, timeline, _closed(connection, timeline))
         with self._followed() as (connection, state):
-            read_ts = int(timeline_row(connection, timeline).read_ts)
-            if read_ts < state.closed(timeline):
-                raise OracleBehind(timeline, read_ts, state.closed(timeline))
-            return read_ts
+            return _checked_read_ts(connection, timeline, state.closed(timeline))
+
+    def contents(self, collections: Sequence[GlobalId]) -> Mapping[GlobalId, Contents]:
+        """Returns what the live batches of those of the collections that exist sum up to."""
+        if self._state is None:
+            with self._database.read() as connection:
+                return {id: sums for id, (_, _, sums) in summed_frontiers(connection, collections).items()}
+        state = self.state()
+        return {id: sums for id in collections if (sums := state.contents(id)) is not None}
 
     def mark_changes(self) -> None:
         """Begins to number changes anew; whoever follows them reads everything again."""
@@ -308,6 +363,20 @@ def _mark_in(changes: Iterable[Any]) -> str:
     return mark
 
 
+def _checked_read_ts(connection: Connection, timeline: str, closed: int) -> int:
+    read_ts = int(timeline_row(connection, timeline).read_ts)
+    if read_ts < closed:
+        raise OracleBehind(timeline, read_ts, closed)
+    return read_ts
+
+
+def _closed(connection: Connection, timeline: str) -> int:
+    """Returns what `State.closed` does of the state of a transaction."""
+    lattice = lattice_of(connection, timeline)
+    uppers = connection.execute(_UPPERS, {"timeline": timeline}).scalars()
+    return max((upper - 1 for text in uppers for upper in frontier_of(lattice, text)), default=-1)
+
+
 def _greatest(before: Mapping[str, int], known: Iterable[_Known]) -> dict[str, int]:
     """Returns, by timeline, the greatest time closed in some collections, or in others before.
 
@@ -332,14 +401,14 @@ def _read(connection: Connection, ids: Sequence[GlobalId] | None) -> dict[Global
     """Returns what is there of some objects, or of all, in order of creation."""
     dependencies, collections = dependencies_of(connection, ids), _collections(connection, ids)
     query = _OBJECTS if ids is None else _OBJECTS.where(OBJECT.c.id.in_(ids))
-    rows = connection.execute(query.order_by(OBJECT.c.sequence))
+    rows = connection.execute(query.order_by(OBJECT.c.sequence)).all()  # at once: rows one by one cost twice as much
     return {row.id: _Known(row, dependencies.get(row.id, {}), collections.get(row.id)) for row in rows}
 
 
 def _collections(connection: Connection, ids: Sequence[GlobalId] | None) -> dict[GlobalId, Any]:
     """Returns the rows of the collections of some objects, or of all."""
     query = _COLLECTIONS if ids is None else _COLLECTIONS.where(COLLECTION.c.id.in_(ids))
-    return {row.id: row for row in connection.execute(query)}
+    return {row.id: row for row in connection.execute(query).all()}
 
 
 def _grouped(pairs: Iterable[tuple[GlobalId, GlobalId]]) -> dict[GlobalId, tuple[GlobalId, ...]]:

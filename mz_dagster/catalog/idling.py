@@ -58,7 +58,7 @@ class Idling(Following):
                 )
                 .values(upper=frontier_text(upper))
             )
-            assert moved.rowcount == len(state.collections(timeline)), "a collection changed without a number"
+            assert moved.rowcount == state.count(timeline), "a collection changed without a number"
             _, number = last_change(connection)
             fail_point("seal.in_transaction")
         fail_point("seal.sealed")

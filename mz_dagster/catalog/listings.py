@@ -34,6 +34,7 @@ class Listings(Following):
     def __init__(self, database: Database) -> None:
         super().__init__(database)
         self._lists: dict[GlobalId, tuple[Contents, tuple[Batch, ...]]] = {}
+        self._kept_of = 0  # the state of definitions in which there was all that lists are kept of
 
     def live_batches(self, collections: Sequence[GlobalId]) -> Mapping[GlobalId, tuple[Batch, ...]]:
         """Returns the live batches of each collection, by lower; none of one that does not exist.
@@ -41,6 +42,10 @@ class Listings(Following):
         Raises:
             ListDamaged: A list that this process does not know yet is not the one that was written.
         """
+        if self._state is None:
+            with self._database.read() as connection:
+                listed = live_lists(connection, summed_frontiers(connection, collections))
+            return {id: listed.get(id, ()) for id in collections}
         with self._followed() as (connection, state):
             known = self._lists
             said = {id: state.contents(id) for id in collections}
@@ -51,7 +56,9 @@ class Listings(Following):
                 if contents is not None:
                     known[id] = contents, listed[id]
             found = {id: listed.get(id, ()) if id in listed or said[id] is None else known[id][1] for id in collections}
-            self._lists = {id: one for id, one in known.items() if state.contents(id) is not None}
+            if self._kept_of != state.definitions:
+                self._kept_of = state.definitions
+                self._lists = {id: one for id, one in known.items() if state.contents(id) is not None}
         return found
 
     def newest_bindings(self, sources: Sequence[GlobalId], upper: int) -> Mapping[GlobalId, int]:

@@ -18,13 +18,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import Connection, Table, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, Table, bindparam, delete, insert, select, true, update
 
 from mz_dagster.catalog.codec import columns_of, columns_text, frontier_text, json_text, keys_of, keys_text
-from mz_dagster.catalog.database import Transactions, next_ids
+from mz_dagster.catalog.database import Transactions, in_portions, next_ids
 from mz_dagster.catalog.errors import NameTaken, SinceBehindInput, StillNeeded, UnknownObject, WrongDefinition
 from mz_dagster.catalog.frontiers import check_absent, frontiers, let_go
 from mz_dagster.catalog.naming import check_names, give_name, take_names
@@ -111,7 +112,7 @@ class Objects(Transactions):
                 elif row.id in needed(entries, doomed):
                     raise StillNeeded(row.name or row.id, _blockers(entries, row.id, doomed))
             take_names(connection, doomed)
-            entries = _entries(connection, self._now_ms())
+            entries |= {id: replace(entries[id], name=None) for id in doomed}
             gone = entries.keys() - needed(entries, doomed)
             drop_rows(connection, gone, self._now_ms())
             return tuple(sorted(gone))
@@ -320,8 +321,15 @@ def create_rows(
 
 def _hold_inputs(connection: Connection, ids: Sequence[GlobalId], new: Sequence[NewObject]) -> None:
     """Records which collections the new ones are computed from, and checks constraint R."""
-    depends = dependencies_of(connection)
-    stored = set(connection.execute(select(COLLECTION.c.id)).scalars())
+    depends: dict[GlobalId, dict[str, GlobalId]] = {}
+    stored: set[GlobalId] = set()
+    looked_at, waiting = set(ids), set(ids)
+    while waiting:
+        depends |= dependencies_of(connection, waiting)
+        stored |= _stored(connection, waiting)
+        beyond = {id for id in waiting if id in ids or id not in stored}
+        waiting = {one for id in beyond for one in depends.get(id, {}).values()} - looked_at
+        looked_at |= waiting
 
     def inputs(id: GlobalId) -> set[GlobalId]:
         found: set[GlobalId] = set()
@@ -355,6 +363,13 @@ def _hold_inputs(connection: Connection, ids: Sequence[GlobalId], new: Sequence[
                 hint="Start it at a time at which all of its inputs are readable, and hold them there meanwhile.",
             )
     connection.execute(insert(HOLD), [{"output": output, "input": input} for output, input in sorted(edges)])
+
+
+def _stored(connection: Connection, ids: Collection[GlobalId]) -> set[GlobalId]:
+    """Returns which of some objects have collections."""
+    portions = in_portions(sorted(ids))
+    query = select(COLLECTION.c.id)
+    return {id for one in portions for id in connection.execute(query.where(COLLECTION.c.id.in_(one))).scalars()}
 
 
 def drop_rows(connection: Connection, ids: Iterable[GlobalId], now: int) -> None:
@@ -396,7 +411,12 @@ def _entries(connection: Connection, now: int) -> dict[GlobalId, Entry]:
     keepers = set(connection.execute(select(WRITER.c.id).where(WRITER.c.until_ms > now)).scalars())
     dependencies = dependencies_of(connection)
     used = {one for each in dependencies.values() for one in each.values()}
-    query = objects_query().where(OBJECT.c.dropped.is_(False)).order_by(OBJECT.c.sequence)
+    query = (
+        select(OBJECT.c.id, OBJECT.c.kind, NAME.c.name, OBJECT.c.created_as, OBJECT.c.owner, OBJECT.c.options)
+        .outerjoin(NAME, NAME.c.object == OBJECT.c.id)
+        .where(OBJECT.c.dropped.is_(False))
+        .order_by(OBJECT.c.sequence)
+    )
     return {
         GlobalId(row.id): Entry(
             GlobalId(row.id),
@@ -406,9 +426,9 @@ def _entries(connection: Connection, now: int) -> dict[GlobalId, Entry]:
             None if row.owner is None else GlobalId(row.owner),
             frozenset(dependencies.get(row.id, {}).values()),
             row.id in used,
-            json.loads(row.options).get(KEEPER) in keepers,
+            KEEPER in row.options and json.loads(row.options).get(KEEPER) in keepers,
         )
-        for row in connection.execute(query)
+        for row in connection.execute(query).all()
     }
 
 
@@ -460,13 +480,13 @@ def dependencies_of(
     connection: Connection, ids: Iterable[GlobalId] | None = None
 ) -> dict[GlobalId, dict[str, GlobalId]]:
     """Returns what some objects, or all, depend on directly, by the names used; nothing of one that depends on none."""
-    query = select(DEPENDENCY)
-    if ids is not None:
-        query = query.where(DEPENDENCY.c.dependant.in_(list(ids)))
+    query = select(DEPENDENCY.c.dependant, DEPENDENCY.c.name, DEPENDENCY.c.dependency)
+    wanted = [true()] if ids is None else [DEPENDENCY.c.dependant.in_(one) for one in in_portions(sorted(ids))]
     found: dict[GlobalId, dict[str, GlobalId]] = {}
+    rows = [tuple(row) for one in wanted for row in connection.execute(query.where(one)).all()]
     # Sorted here, because databases differ in how they order text.
-    for row in sorted(connection.execute(query), key=lambda row: (row.dependant, row.name)):
-        found.setdefault(GlobalId(row.dependant), {})[row.name] = GlobalId(row.dependency)
+    for dependant, name, dependency in sorted(rows):
+        found.setdefault(GlobalId(dependant), {})[name] = GlobalId(dependency)
     return found
 
 

@@ -80,6 +80,7 @@ def work(engine: Engine, patch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
             (catalog_definitions, "define"),
             (following, "object_of"),
             (following, "collection_of"),
+            (following, "_read"),
         ):
             patched.setattr(module, name, counting(name, getattr(module, name)))
         patched.setattr(stepper, "StepRun", run_of)
@@ -130,6 +131,8 @@ def test_statements_cost_the_same_in_projects_of_all_sizes(
     for what, counts in found[MANY].items():
         assert_same(counts, found[FEW][what])
     assert 0 < found[MANY]["first select"]["define"] <= 5
+    for what in ("first select", "first insert"):  # the process does not come to know of other objects
+        assert found[MANY][what]["_read"] == 0
     assert not any(found[MANY][what]["define"] for what in ("insert", "step", "select"))
 
 
