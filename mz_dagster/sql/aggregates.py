@@ -21,7 +21,8 @@ from mz_dagster.sql.aggregate_expansion import Expansion, Sink
 from mz_dagster.sql.binding import only
 from mz_dagster.sql.call_syntax import CallSyntax, no_function
 from mz_dagster.sql.coercions import implicit
-from mz_dagster.sql.collected_calls import Core, Grouping, SortKey
+from mz_dagster.sql.collected_calls import AggregateCalls, Core, Grouping, SortKey
+from mz_dagster.sql.enclosing import Enclosing, inwards, level_of, outside
 from mz_dagster.sql.errors import (
     GroupingError,
     InvalidSyntax,
@@ -67,12 +68,11 @@ def bind_aggregate(binder: ExpressionBinder, call: CallSyntax) -> Scalar:
     Raises:
         GroupingError: No aggregate may stand here.
     """
-    calls = binder.aggregates
     if binder.clause == "aggregate":
         raise GroupingError("aggregate function calls cannot be nested", position=call.position)
-    if calls is None:
-        place = _PLACES.get(binder.clause, binder.clause)
-        raise GroupingError(f"aggregate functions are not allowed in {place}", position=call.position)
+    stack = binder.binding.enclosing
+    if binder.aggregates is None and not stack:
+        raise _not_allowed(binder, call)
     if call.ignore_nulls:
         raise UnsupportedForm(
             f"IGNORE NULLS of {call.name}() is not supported",
@@ -81,7 +81,9 @@ def bind_aggregate(binder: ExpressionBinder, call: CallSyntax) -> Scalar:
             position=call.position,
         )
     inner = replace(binder, clause="aggregate", aggregates=None, windows=None, sets=None)
+    calls = AggregateCalls() if binder.aggregates is None else binder.aggregates
     cores: list[Core] = []
+    collected, taken = len(calls.calls), [len(one.arguments) for one in stack]
 
     def sink(core: Core) -> ColumnRef:
         cores.append(core)
@@ -90,15 +92,37 @@ def bind_aggregate(binder: ExpressionBinder, call: CallSyntax) -> Scalar:
         return calls.column(core)
 
     result = expand(inner, call, sink)
-    parts = [part for core in cores for argument in core.arguments for part in walk(argument)]
-    if any(isinstance(one, OuterColumn) for one in parts) and not any(isinstance(one, ColumnRef) for one in parts):
-        raise UnsupportedForm(
-            f"{call.name}() over columns of an enclosing query only is not supported",
-            detail="It would belong to that query.",
-            hint="Compute it there, or in a derived table.",
-            position=call.position,
-        )
+    parts = [part for core in cores for scalar in core.scalars for part in walk(scalar)]
+    outers = [one for one in parts if isinstance(one, OuterColumn)]
+    if outers and not any(isinstance(one, ColumnRef) for one in parts):
+        level = level_of(outers, stack)
+        del calls.calls[collected:]
+        for one, count in zip(stack, taken, strict=True):
+            del one.arguments[count:]
+        return _of_enclosing(stack, call, level)
+    if binder.aggregates is None:
+        raise _not_allowed(binder, call)
     return result
+
+
+def _of_enclosing(stack: list[Enclosing], call: CallSyntax, level: int) -> Scalar:
+    """Returns what stands for an aggregate of the query around, to which it belongs as all it is over are its columns.
+
+    Raises:
+        GroupingError: No aggregate may stand where the subquery does.
+    """
+    bind = stack[level].aggregate
+    if bind is None:
+        message = "aggregate functions are not allowed in FROM clause of their own query level"
+        raise GroupingError(message, position=call.position)
+    with outside(stack, level):
+        result = bind(call)
+    return inwards(result, stack, level)
+
+
+def _not_allowed(binder: ExpressionBinder, call: CallSyntax) -> GroupingError:
+    place = _PLACES.get(binder.clause, binder.clause)
+    return GroupingError(f"aggregate functions are not allowed in {place}", position=call.position)
 
 
 def bind_grouping(binder: ExpressionBinder, arguments: Sequence[exp.Expr], position: int) -> Scalar:

@@ -50,7 +50,7 @@ from mz_dagster.sql.moment_calls import (
     bind_make_interval,
 )
 from mz_dagster.sql.refusals import refusal_of, refusal_of_function
-from mz_dagster.sql.set_functions import bind_set_item, is_set_function
+from mz_dagster.sql.set_functions import bind_set_item, check_unconditional, is_set_function
 from mz_dagster.sql.text_calls import TEXT_CALLS, bind_text_call
 from mz_dagster.sql.variadic import bind_variadic, is_variadic
 from mz_dagster.sql.windows import WINDOW_FUNCTIONS, bind_window, requires_over
@@ -230,6 +230,7 @@ def _coalesce(binder: ExpressionBinder, nodes: Sequence[exp.Expr], position: int
     if not nodes:
         raise UndefinedFunction("function coalesce() does not exist", position=position)
     bounds = [binder.bind(one) for one in nodes]
+    check_unconditional(binder, bounds, "COALESCE")
     values = binder.common(nodes, bounds, "COALESCE")
     if len(values) == 1:
         return values[0]

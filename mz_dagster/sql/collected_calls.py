@@ -6,6 +6,7 @@ an expression gets for one is its placeholder (see `placeholders.py`), until the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -13,7 +14,7 @@ from sqlglot import exp
 from mz_dagster.plan.relation import AggregateFunction, FrameBound, FrameUnit, WindowFrame
 from mz_dagster.scalars.scalar import ColumnRef, Literal, Scalar
 from mz_dagster.scalars.types import INT4, INT8, ScalarType
-from mz_dagster.sql.placeholders import AGGREGATE_BASE, SET_BASE, WINDOW_BASE
+from mz_dagster.sql.placeholders import AGGREGATE_BASE, SET_BASE, WINDOW_BASE, sets_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,12 @@ class Core:
     distinct: bool = False
     filter: Scalar | None = None
     order: tuple[SortKey, ...] = ()
+
+    @property
+    def scalars(self) -> tuple[Scalar, ...]:
+        """Everything that it is computed of."""
+        condition = () if self.filter is None else (self.filter,)
+        return (*self.arguments, *condition, *(key.scalar for key in self.order))
 
     @property
     def nullable(self) -> bool:
@@ -147,7 +154,8 @@ class SetCalls:
     """Collects the functions that return rows in the items of one SELECT.
 
     Attributes:
-        arrays: Each once; the placeholder of the i-th one's element is at `SET_BASE + i`.
+        arrays: Each once; the placeholder of the i-th one's element is at `SET_BASE + i`. One may hold placeholders of
+            those before it.
         names: Of the functions.
         syntax: Where they stand, for errors.
     """
@@ -164,3 +172,22 @@ class SetCalls:
             self.syntax.append(node)
         assert array.type.element is not None
         return ColumnRef(SET_BASE + self.arrays.index(array), array.type.element, True, name)
+
+    def levels(self, scalars: Sequence[Scalar]) -> list[list[int]]:
+        """Returns the functions whose rows `scalars` are made of, in the steps in which they advance together.
+
+        Those whose arguments hold none come first, then those whose arguments hold only these, as in PostgreSQL.
+        """
+        depths: dict[int, int] = {}
+
+        def depth(one: int) -> int:
+            if one not in depths:
+                depths[one] = 1 + max(map(depth, sets_in([self.arrays[one]])), default=-1)
+            return depths[one]
+
+        for one in sorted(sets_in(scalars)):
+            depth(one)
+        found: list[list[int]] = [[] for _ in range(max(depths.values(), default=-1) + 1)]
+        for one in sorted(depths):
+            found[depths[one]].append(one)
+        return found

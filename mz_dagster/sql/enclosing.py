@@ -7,13 +7,13 @@ own FROM, then outwards; what is found becomes an argument of every subquery on 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from mz_dagster.plan.dependence import is_dependent, with_free_columns
 from mz_dagster.plan.relation import Relation
-from mz_dagster.scalars.scalar import ColumnRef, OuterColumn, Scalar
+from mz_dagster.scalars.scalar import ColumnRef, OuterColumn, Scalar, walk
 from mz_dagster.sql.errors import InvalidColumnReference, UndefinedColumn, UndefinedTable
 from mz_dagster.sql.scope import Scope
 
@@ -27,12 +27,14 @@ class Enclosing:
         arguments: What the subquery takes from it, each once.
         visible: Whether it may be named now: what stands to the left in FROM may only be in a LATERAL relation.
         outer_joined: Whether the relation to the right is preserved, and so must not depend on it.
+        aggregate: Binds a call as an aggregate of the query that the subquery stands in; None if it stands in FROM.
     """
 
     scope: Scope
     arguments: list[Scalar] = field(default_factory=list)
     visible: bool = True
     outer_joined: bool = False
+    aggregate: Callable[..., Scalar] | None = None
 
     def column(self, scalar: Scalar) -> OuterColumn:
         """Returns what stands for `scalar`, over the row, within the subquery."""
@@ -124,6 +126,34 @@ def _inwards(found: ColumnRef | OuterColumn, stack: Sequence[Enclosing], level: 
     for one in stack[level:]:
         found = one.column(found)
     return found
+
+
+def level_of(outers: Sequence[OuterColumn], stack: Sequence[Enclosing]) -> int:
+    """Returns which row of the stack is the innermost that any of `outers`, of which there is one at least, is of."""
+    level, pending = len(stack) - 1, list[Scalar](outers)
+    while all(isinstance(one, OuterColumn) for one in pending):
+        pending = [stack[level].arguments[one.number] for one in pending if isinstance(one, OuterColumn)]
+        pending = [part for one in pending for part in walk(one) if isinstance(part, ColumnRef | OuterColumn)]
+        level -= 1
+    return level + 1
+
+
+@contextmanager
+def outside(stack: list[Enclosing], level: int) -> Iterator[None]:
+    """Leaves only the rows around the one at `level` on the stack, for the duration of the block."""
+    inner = stack[level:]
+    del stack[level:]
+    try:
+        yield
+    finally:
+        stack += inner
+
+
+def inwards(scalar: Scalar, stack: Sequence[Enclosing], level: int) -> Scalar:
+    """Returns what stands within all rows of the stack for a scalar over the row at `level`."""
+    for one in stack[level:]:
+        scalar = one.column(scalar)
+    return scalar
 
 
 def carried(relation: Relation, stack: Sequence[Enclosing], level: int) -> Relation:

@@ -46,6 +46,7 @@ from mz_dagster.sql.refusals import refusal_of
 from mz_dagster.sql.row_comparison import null_test
 from mz_dagster.sql.row_predicates import bind_compared_rows, bind_row_between, bind_row_in, rows_distinct
 from mz_dagster.sql.row_values import bind_field, bind_record, row_nodes, whole_row
+from mz_dagster.sql.set_functions import check_unconditional
 from mz_dagster.sql.subqueries import (
     bind_array_query,
     bind_exists,
@@ -309,6 +310,7 @@ class Expressions(ExpressionBinder):
         # The default decides first which type is preferred.
         nodes = [default if default is not None else node, *results]
         bounds = [self.bind(default) if default is not None else Unknown(None), *map(self.bind, results)]
+        check_unconditional(self, [*conditions, *bounds], "CASE")
         otherwise, *thens = self.common(nodes, bounds, "CASE")
         for condition, then in zip(reversed(conditions), reversed(thens), strict=True):
             otherwise = If(condition, then, otherwise)

@@ -10,7 +10,7 @@ it does not group by; their union is the result. So each is maintained as any re
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -48,11 +48,11 @@ from mz_dagster.sql.output_columns import OutputColumns, bare_name, ordinal_of
 from mz_dagster.sql.placeholders import (
     AGGREGATE_BASE,
     has_aggregate,
-    has_set,
     has_window,
     is_aggregate,
     is_set,
     is_window,
+    replaced,
 )
 from mz_dagster.sql.scope import Scope
 
@@ -129,12 +129,6 @@ def _output(binder: ExpressionBinder, outputs: OutputColumns, place: int) -> Sca
     if has_window([scalar]):
         position = binder.body.position(_first_call(node, windows=True) or node)
         raise WindowingError("window functions are not allowed in GROUP BY", position=position)
-    if has_set([scalar]):
-        raise UnsupportedForm(
-            "set-returning functions are not supported in GROUP BY",
-            hint="Move the set-returning function into a LATERAL FROM item.",
-            position=binder.body.position(node),
-        )
     return scalar
 
 
@@ -176,11 +170,13 @@ class Grouped:
             raise self._error(ungrouped, node) from None
 
     def _rewritten(self, scalar: Scalar) -> Scalar:
-        if isinstance(scalar, Literal | OuterColumn) or is_window(scalar) or is_set(scalar):
+        if isinstance(scalar, Literal | OuterColumn) or is_window(scalar):
             return scalar
         if scalar in self.keys:
             column = self.relation.relation_type.columns[self.keys.index(scalar)]
             return ColumnRef(self.keys.index(scalar), scalar.type, column.nullable, column.name)
+        if is_set(scalar):
+            return scalar
         match scalar:
             case ColumnRef():
                 if not is_aggregate(scalar):
@@ -254,8 +250,9 @@ def grouped(
     group: GroupBy,
     calls: Sequence[Core | Grouping],
     group_size: int | None,
+    columns: Mapping[int, ColumnRef],
 ) -> Grouped:
-    """Returns the groups of `relation`.
+    """Returns the groups of `relation`, in whose columns the rows of functions are that keys hold placeholders of.
 
     Grouping by no key makes one group, and one row even over nothing: where the reduce has no row a default stands in.
 
@@ -265,7 +262,7 @@ def grouped(
     keys = group.keys
     masks = {call: _places(call, keys) for call in calls if isinstance(call, Grouping)}
     cores = [call for call in calls if isinstance(call, Core)]
-    needed = list(keys)
+    needed = [replaced(key, columns) for key in keys]
     for core in cores:
         needed += [*core.arguments, *([] if core.filter is None else [core.filter]), *(k.scalar for k in core.order)]
     below, positions = with_scalars(relation, needed, "computed")

@@ -10,23 +10,22 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from mz_dagster.functions import Unknown
+from mz_dagster.functions import CastContext, Failure, Unknown, cast, type_name
 from mz_dagster.plan.relation import Constant, Map
 from mz_dagster.plan.semijoin import ONE_ROW
 from mz_dagster.plan.transform import fold_constants
-from mz_dagster.scalars.scalar import Literal, Scalar
-from mz_dagster.scalars.types import INT8
-from mz_dagster.sql.binding import Binding, only
+from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar, walk
+from mz_dagster.scalars.types import INT8, TEXT
+from mz_dagster.sql.binding import only
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.errors import (
     DatatypeMismatch,
+    InvalidColumnReference,
     InvalidRowCount,
     InvalidRowOffset,
     InvalidSyntax,
-    UnsupportedForm,
 )
-from mz_dagster.sql.expressions import Expressions
-from mz_dagster.sql.scope import Scope
+from mz_dagster.sql.expression_binder import ExpressionBinder
 
 TAIL = ("order", "limit", "offset")
 
@@ -60,19 +59,24 @@ class Tail:
         return Tail(parts["order"], parts["limit"], parts["offset"])
 
 
-def limit_of(binding: Binding, body: Body, node: exp.Expr | None) -> int | None:
+#: How many rows a clause counts: a number, or a scalar over no columns of the query, for each row around it.
+RowCount = int | Scalar
+
+
+def limit_of(binder: ExpressionBinder, node: exp.Expr | None) -> RowCount | None:
     """Returns how many rows LIMIT or FETCH lets through; None is all."""
+    body = binder.body
     if isinstance(node, exp.Fetch):
         options = node.args.get("limit_options")
         if options is not None:
             only(body, options, "rows", "with_ties", what="this form of FETCH")
         only(body, node, "direction", "count", "limit_options", what="this form of FETCH")
         count = node.args.get("count")
-        return 1 if count is None else _value(binding, body, count, "LIMIT")
+        return 1 if count is None else _value(binder, count, "LIMIT")
     if node is None or _is_all(body, node):
         return None
     only(body, node, "expression", what="this form of LIMIT")
-    return _value(binding, body, node.expression, "LIMIT")
+    return _value(binder, node.expression, "LIMIT")
 
 
 def has_ties(body: Body, tail: Tail) -> bool:
@@ -91,12 +95,12 @@ def has_ties(body: Body, tail: Tail) -> bool:
     return True
 
 
-def offset_of(binding: Binding, body: Body, node: exp.Expr | None) -> int:
+def offset_of(binder: ExpressionBinder, node: exp.Expr | None) -> RowCount:
     """Returns how many rows OFFSET leaves out."""
     if node is None:
         return 0
-    only(body, node, "expression", what="this form of OFFSET")
-    return _value(binding, body, node.expression, "OFFSET") or 0
+    only(binder.body, node, "expression", what="this form of OFFSET")
+    return _value(binder, node.expression, "OFFSET") or 0
 
 
 def _first(clause: exp.Expr) -> exp.Expr:
@@ -118,24 +122,28 @@ def _folded(scalar: Scalar) -> Scalar:
     return relation.rows[0][0] if isinstance(relation, Constant) and relation.rows else scalar
 
 
-def _value(binding: Binding, body: Body, node: exp.Expr, what: str) -> int | None:
-    position = body.position(node)
-    bound = Expressions(binding, body, Scope(), what).bind(node)
+def _value(binder: ExpressionBinder, node: exp.Expr, what: str) -> RowCount | None:
+    position = binder.body.position(node)
+    bound = binder.bind(node)
     if isinstance(bound, Unknown):
         if bound.text is None:
             return None
-        bound = Expressions(binding, body, Scope(), what).literal(bound, INT8, node)
-    if not isinstance(bound, Literal):
-        bound = _folded(bound)
-    if not isinstance(bound, Literal):
-        raise UnsupportedForm(
-            f"{what} of an expression is not supported", hint="Write a number or a parameter.", position=position
-        )
-    if bound.value is None:
+        bound = binder.literal(bound, INT8, node)
+    if any(isinstance(one, ColumnRef) for one in walk(bound)):
+        raise InvalidColumnReference(f"argument of {what} must not contain variables", position=position)
+    found = cast(bound.type, INT8, CastContext.ASSIGNMENT)
+    if isinstance(found, Failure):
+        shown = type_name(bound.type)
+        raise DatatypeMismatch(f"argument of {what} must be type bigint, not type {shown}", position=position)
+    value = _folded(found.apply(bound))
+    kind = InvalidRowCount if what == "LIMIT" else InvalidRowOffset
+    message = f"{what} must not be negative"
+    if not isinstance(value, Literal):
+        failed = Call("error", (Literal(f"{kind.sqlstate} {message}", TEXT),), INT8)
+        return If(binder.operator("<", [value, Literal(0, INT8)], position), failed, value)
+    if value.value is None:
         return None
-    if not isinstance(bound.value, int) or isinstance(bound.value, bool):
-        raise DatatypeMismatch(f"argument of {what} must be type bigint", position=position)
-    if bound.value < 0:
-        kind = InvalidRowCount if what == "LIMIT" else InvalidRowOffset
-        raise kind(f"{what} must not be negative", position=position)
-    return bound.value
+    assert isinstance(value.value, int)
+    if value.value < 0:
+        raise kind(message, position=position)
+    return value.value

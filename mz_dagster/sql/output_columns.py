@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from mz_dagster.functions import Unknown
 from mz_dagster.functions.numbers.numerics import whole_number
 from mz_dagster.plan.relation import ColumnOrder
 from mz_dagster.scalars.scalar import ColumnRef, Scalar
@@ -48,6 +49,11 @@ class OutputColumns:
 
     def __post_init__(self) -> None:
         self.shown = len(self.names)
+
+    @property
+    def typed_items(self) -> list[Scalar]:
+        """The items that are no bare literals."""
+        return [one for one in self.items if not isinstance(one, Unknown)]
 
     def order(self, node: exp.Expr | None) -> tuple[ColumnOrder, ...]:
         """Returns the keys of ORDER BY; what a key needs is appended."""

@@ -7,7 +7,7 @@ order with a limit becomes part of the plan.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -17,6 +17,7 @@ from mz_dagster.plan.relation import (
     ColumnOrder,
     Constant,
     Filter,
+    Join,
     Map,
     Project,
     Relation,
@@ -25,12 +26,14 @@ from mz_dagster.plan.relation import (
     Window,
     WindowFunction,
 )
+from mz_dagster.plan.rewriting import reference
 from mz_dagster.plan.semijoin import ONE_ROW
 from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar
 from mz_dagster.scalars.types import BOOL, INT8, Column, RelationType, ScalarType
 from mz_dagster.sql.binding import Bound, argument_type
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.errors import DatatypeMismatch, error_of
+from mz_dagster.sql.scope import Scope
 
 
 @dataclass(slots=True)
@@ -48,6 +51,7 @@ class Pending:
         offset: How many rows are left out first.
         limit_size: How many rows are expected in front of a limit.
         ordered_distinct: Whether the order has had its effect, in DISTINCT ON.
+        scope: What the query reads, which a limit must not.
     """
 
     body: Body
@@ -60,6 +64,7 @@ class Pending:
     offset: int = 0
     limit_size: int | None = None
     ordered_distinct: bool = False
+    scope: Scope = field(default_factory=Scope)
 
     def __post_init__(self) -> None:
         if self.shown < 0:
@@ -99,17 +104,45 @@ class Pending:
         limited = replace(settled, rows=[(top, items)], limit=None, offset=0, limit_size=None)
         return limited.trimmed()
 
-    def with_ties(self) -> Pending:
-        """Returns the query with its limit as a rank: rows equal to the last one are among those it lets through."""
-        if self.limit is None or not self.limit:
-            return self
+    def cut(self, limit: int | Scalar | None, offset: int | Scalar, *, ties: bool) -> Pending:
+        """Returns the query with a limit and an offset; with `ties` rows equal to the last one are let through, too.
+
+        Numbers are left to whoever finishes the query. Scalars, and a limit with ties, are compared with the rows'
+        numbers and ranks within the plan.
+        """
+        if not isinstance(offset, int) or not (limit is None or isinstance(limit, int)):
+            return self._cut_by(limit, offset, ties=ties)
+        if not ties or not limit:
+            return replace(self, limit=limit, offset=offset)
         settled = self.settled(keep_open=True)
         relation, items = settled.rows[0]
         arity = relation.relation_type.arity
         ranked = Window(relation, (), self.order, (WindowFunction("rank", (), INT8, False),), ("rank",))
-        last = Literal(min(self.offset + self.limit, 2**63 - 1), INT8)
+        last = Literal(min(offset + limit, 2**63 - 1), INT8)
         let_through = Filter(ranked, (Call("le_int8", (ColumnRef(arity, INT8, False), last), BOOL, False),))
-        return replace(settled, rows=[(Project(let_through, tuple(range(arity))), items)], limit=None)
+        return replace(settled, rows=[(Project(let_through, tuple(range(arity))), items)], offset=offset)
+
+    def _cut_by(self, limit: int | Scalar | None, offset: int | Scalar, *, ties: bool) -> Pending:
+        """Returns the query with bounds that the plan computes: in a row of their own, which fails whatever is read."""
+        settled = self.settled(keep_open=True)
+        relation, items = settled.rows[0]
+        arity = relation.relation_type.arity
+        names = ("row_number", "rank")
+        functions = tuple(WindowFunction(name, (), INT8, False) for name in names)
+        numbered = Window(relation, (), self.order, functions, names)
+        bounds = tuple(one if isinstance(one, Scalar) else Literal(one, INT8) for one in (limit, offset))
+        joined = Join((numbered, Map(ONE_ROW, bounds, ("limit", "offset"))), ())
+        number, rank, most, skipped = (reference(joined.relation_type, arity + i) for i in range(4))
+        first = Call("coalesce", (skipped, Literal(0, INT8)), INT8, False)
+        within = Call("subtract_int8", (rank if ties else number, first), INT8, False)
+        tests = [
+            Call("gt_int8", (number, first), BOOL, False),
+            Call("or", (Call("is_null", (most,), BOOL, False), Call("le_int8", (within, most), BOOL)), BOOL),
+        ]
+        if ties:
+            tests.append(Call("is_distinct_from", (most, Literal(0, INT8)), BOOL, False))
+        let_through = Project(Filter(joined, tuple(tests)), tuple(range(arity)))
+        return replace(settled, rows=[(let_through, items)])
 
     def types(self) -> list[list[ArgumentType]]:
         """Returns, for each column, the types it has in the rows."""

@@ -48,6 +48,12 @@ def has_set(scalars: Iterable[Scalar]) -> bool:
     return any(is_set(part) for scalar in scalars for part in walk(scalar))
 
 
+def sets_in(scalars: Iterable[Scalar]) -> set[int]:
+    """Returns which functions that return rows `scalars` depend on, by their numbers."""
+    parts = (part for scalar in scalars for part in walk(scalar))
+    return {part.position - SET_BASE for part in parts if isinstance(part, ColumnRef) and is_set(part)}
+
+
 def replaced(scalar: Scalar, columns: Mapping[int, ColumnRef]) -> Scalar:
     """Returns `scalar` with the references at the positions in `columns` replaced."""
     return rewrite(scalar, lambda reference: columns.get(reference.position, reference))

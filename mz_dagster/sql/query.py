@@ -6,7 +6,7 @@ OFFSET) becomes part of its plan, except for the outermost query of a one-off SE
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -78,11 +78,13 @@ class Queries:
                     pending = self._values(node, tail.order)
             case _:
                 raise UnsupportedForm("this form of query is not supported", position=self.body.position(node))
-        pending.limit = limit_of(self.binding, self.body, tail.limit)
-        pending.offset = offset_of(self.binding, self.body, tail.offset)
-        cut = pending.limit is not None or pending.offset > 0
-        if has_ties(self.body, tail):
-            pending = pending.with_ties()
+        counted = Expressions(self.binding, self.body, pending.scope, "LIMIT")
+        around = FromBinder(self.binding, self.body, inner, self.derived)
+        with self.binding.binding_by(lambda one: self.derived(one, around)[0], lambda one: self.ordered(one, around)):
+            limit = limit_of(counted, tail.limit)
+            offset = offset_of(replace(counted, clause="OFFSET"), tail.offset)
+        cut = limit is not None or offset != 0
+        pending = pending.cut(limit, offset, ties=has_ties(self.body, tail))
         by_order = cut or pending.ordered_distinct
         if by_order and tail.order is None:
             self.binding.order_reader = "LIMIT" if cut else "DISTINCT ON"

@@ -28,7 +28,7 @@ from mz_dagster.sql.ordering import TAIL
 from mz_dagster.sql.output_columns import OutputColumns
 from mz_dagster.sql.output_names import output_name
 from mz_dagster.sql.pending import Pending
-from mz_dagster.sql.placeholders import replaced
+from mz_dagster.sql.placeholders import has_set, replaced, sets_in
 from mz_dagster.sql.row_values import bind_all_fields
 from mz_dagster.sql.scope import Scope
 from mz_dagster.sql.set_functions import apply_sets
@@ -75,13 +75,16 @@ class SelectBinder:
         if group is not None and not group.expressions:
             groupings = all_items(binder, outputs)
         elif group is not None:
-            in_group = self._expressions("GROUP BY")
+            in_group = replace(self._expressions("GROUP BY"), sets=sets)
             taken: dict[int, Scalar] = {}
             groupings = group_by(self.body, group, lambda one: group_key(in_group, one, outputs, taken))
             check_told_apart(self.body, groupings, taken, outputs)
         calls = windows.calls
         if group is not None or having is not None or aggregates.calls:
-            found = grouped(self.binding, self.body, self.scope, relation, groupings, aggregates.calls, sizes.aggregate)
+            relation, columns = apply_sets(relation, sets, groupings.keys)
+            found = grouped(
+                self.binding, self.body, self.scope, relation, groupings, aggregates.calls, sizes.aggregate, columns
+            )
             relation = found.relation
             outputs.items = [
                 item if isinstance(item, Unknown) else found.rewritten(item, syntax)
@@ -93,7 +96,8 @@ class SelectBinder:
                 relation = Filter(relation, (condition,))
             if qualify is not None:
                 qualify = found.rewritten(qualify, node.args["qualify"].this)
-            sets.arrays = [found.rewritten(one, syntax) for one, syntax in zip(sets.arrays, sets.syntax, strict=True)]
+            for one in (one for level in sets.levels(outputs.typed_items) for one in level):
+                sets.arrays[one] = found.rewritten(sets.arrays[one], sets.syntax[one])
         if calls:
             relation, columns = apply_windows(relation, calls)
             qualify = None if qualify is None else replaced(qualify, columns)
@@ -101,14 +105,16 @@ class SelectBinder:
             sets.arrays = [replaced(one, columns) for one in sets.arrays]
         if qualify is not None:
             relation = Filter(relation, (qualify,))
-        if sets.arrays:
-            if on is not None and distinct is not None:
+        if sets_in(outputs.typed_items):
+            sorts = (outputs.items[one] for one in (*(on or ()), *(key.position for key in keys)))
+            before = has_set(one for one in sorts if not isinstance(one, Unknown))
+            if on is not None and distinct is not None and not before:
                 raise UnsupportedForm(
                     "a set-returning function in SELECT DISTINCT ON is not supported",
                     hint="Move it into a LATERAL FROM item.",
                     position=self.body.position(distinct),
                 )
-            relation, columns = apply_sets(self.body, relation, sets, outputs)
+            relation, columns = apply_sets(relation, sets, outputs.typed_items)
             outputs.items = [one if isinstance(one, Unknown) else replaced(one, columns) for one in outputs.items]
         pending = Pending(
             self.body,
@@ -118,6 +124,7 @@ class SelectBinder:
             outputs.shown,
             keys,
             limit_size=sizes.limit,
+            scope=self.scope,
         )
         if on is not None and distinct is not None:
             self._check_distinct_on(distinct, on, keys)

@@ -3,7 +3,8 @@
 Owns PostgreSQL's rules for both. In FROM such a function may depend on what stands to its left, several may stand side
 by side in ROWS FROM, and WITH ORDINALITY numbers the rows. In the items of a SELECT all of them advance together, after
 groups and windows; where one has no rows any more it is NULL. Each is bound as a scalar that returns an array, and the
-plan is a `FlatMap` over these arrays.
+plan is a `FlatMap` over these arrays; where one is an argument of another, a `FlatMap` over that of the argument, with
+all that are as deep.
 """
 
 from __future__ import annotations
@@ -18,15 +19,13 @@ from mz_dagster.plan.relation import FlatMap, Map, Relation
 from mz_dagster.plan.rewriting import projected_to, reference
 from mz_dagster.plan.semijoin import ONE_ROW
 from mz_dagster.scalars.record import field as record_field
-from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar, children, walk
+from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar
 from mz_dagster.scalars.types import TEXT, Kind, array_of
-from mz_dagster.sql.binding import argument_type, name_of, only
-from mz_dagster.sql.body_parser import Body
+from mz_dagster.sql.binding import Bound, argument_type, name_of, only
 from mz_dagster.sql.collected_calls import SetCalls
 from mz_dagster.sql.errors import AmbiguousFunction, UndefinedFunction, UnsupportedForm
 from mz_dagster.sql.expression_binder import ExpressionBinder
-from mz_dagster.sql.output_columns import OutputColumns
-from mz_dagster.sql.placeholders import SET_BASE, has_set
+from mz_dagster.sql.placeholders import SET_BASE, replaced, sets_in
 from mz_dagster.sql.refusals import refusal_of_function
 
 _HINT = "Move the set-returning function into a LATERAL FROM item."
@@ -57,33 +56,32 @@ def bind_set_item(binder: ExpressionBinder, node: exp.Anonymous) -> Scalar:
             hint="Write it into FROM.",
             position=position,
         )
-    array = arrays[0]
-    if has_set([array]):
-        raise UnsupportedForm(
-            "a set-returning function as an argument of another is not supported", hint=_HINT, position=position
-        )
-    column = sets.column(array, name, node)
+    column = sets.column(arrays[0], name, node)
     return _groups(column) if name == "regexp_matches" else column
 
 
-def apply_sets(
-    body: Body, relation: Relation, sets: SetCalls, outputs: OutputColumns
-) -> tuple[Relation, dict[int, ColumnRef]]:
-    """Returns `relation` with the functions' rows beside its own, and the columns that replace the placeholders.
+def check_unconditional(binder: ExpressionBinder, parts: Sequence[Bound], clause: str) -> None:
+    """Refuses a function that returns rows where whether it is evaluated depends on the data: in CASE, COALESCE.
 
     Raises:
-        UnsupportedForm: A function stands where whether it is evaluated depends on the data.
+        UnsupportedForm: One stands there.
     """
-    for item, node in zip(outputs.items, outputs.nodes, strict=True):
-        for one in () if isinstance(item, Unknown) else walk(item):
-            conditional = isinstance(one, If) or (isinstance(one, Call) and one.function == "coalesce")
-            if conditional and has_set(children(one)):
-                word = "CASE" if isinstance(one, If) else "COALESCE"
-                message = f"set-returning functions are not allowed in {word}"
-                raise UnsupportedForm(message, hint=_HINT, position=body.position(node))
-    arity = relation.relation_type.arity
-    flat = FlatMap(Map(relation, tuple(sets.arrays), tuple(sets.names)), len(sets.arrays))
-    return flat, {SET_BASE + i: reference(flat.relation_type, arity + i) for i in range(len(sets.arrays))}
+    if binder.sets is None or not binder.sets.arrays:
+        return
+    for one in sorted(sets_in(one for one in parts if not isinstance(one, Unknown))):
+        message = f"set-returning functions are not allowed in {clause}"
+        raise UnsupportedForm(message, hint=_HINT, position=binder.body.position(binder.sets.syntax[one]))
+
+
+def apply_sets(relation: Relation, sets: SetCalls, scalars: Sequence[Scalar]) -> tuple[Relation, dict[int, ColumnRef]]:
+    """Returns `relation` beside the rows of the functions in `scalars`, and what replaces their placeholders."""
+    columns: dict[int, ColumnRef] = {}
+    for level in sets.levels(scalars):
+        arity = relation.relation_type.arity
+        arrays = tuple(replaced(sets.arrays[one], columns) for one in level)
+        relation = FlatMap(Map(relation, arrays, tuple(sets.names[one] for one in level)), len(level))
+        columns |= {SET_BASE + one: reference(relation.relation_type, arity + i) for i, one in enumerate(level)}
+    return relation, columns
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ SQL's third truth value. `x IN q` is `x = ANY q`, `NOT IN` its negation, and `x 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from sqlglot import exp
 
@@ -16,6 +17,7 @@ from mz_dagster.plan.rewriting import reference
 from mz_dagster.scalars.record import field, record
 from mz_dagster.scalars.scalar import Call, Literal, Scalar, Subquery, SubqueryKind
 from mz_dagster.scalars.types import array_of
+from mz_dagster.sql.aggregates import bind_aggregate
 from mz_dagster.sql.array_forms import bind_quantified_array
 from mz_dagster.sql.binding import Bound, name_of
 from mz_dagster.sql.body_parser import Body
@@ -75,7 +77,7 @@ def bind_array_query(binder: ExpressionBinder, node: exp.Expr) -> Scalar:
     (query,) = node.expressions
     if binding.bind_ordered is None:
         raise refusal_of(binder.body, query)
-    row = Enclosing(binder.scope)
+    row = Enclosing(binder.scope, aggregate=partial(bind_aggregate, binder))
     with enclosed(binding.enclosing, row):
         ordered = binding.bind_ordered(query)
     if ordered.shown != 1:
@@ -171,7 +173,7 @@ def _query(binder: ExpressionBinder, node: exp.Expr) -> _Query:
     binding = binder.binding
     if binding.bind_query is None:
         raise refusal_of(binder.body, node)
-    row = Enclosing(binder.scope)
+    row = Enclosing(binder.scope, aggregate=partial(bind_aggregate, binder))
     with enclosed(binding.enclosing, row):
         relation = binding.bind_query(node)
     return _Query(relation, row)

@@ -191,3 +191,24 @@ SELECT -2147483648 AS a, -(2147483648) AS b, - -2147483648 AS c, -((2147483648))
 SELECT -9223372036854775808 AS a, -(9223372036854775808) AS b, -9223372036854775809 AS c, - -9223372036854775808 AS d
 SELECT -(2147483648) - id FROM t
 SELECT '-1e-38'::numeric AS a, '1e-39'::numeric(10, 2) AS b, '0e-50'::numeric AS c, '{-1e-38, 2e-38}'::numeric[] AS d
+SELECT generate_series(1, a) AS g, count(*), sum(b) FROM t GROUP BY 1
+SELECT generate_series(1, a) + 1 AS g, generate_series(1, 2) AS h, count(*) FROM t GROUP BY 1
+SELECT generate_series(1, 2), generate_series(1, 3) AS h, max(a) FROM t GROUP BY GROUPING SETS (1, h)
+SELECT id, generate_series(1, generate_series(1, a)), generate_series(1, 4) FROM t
+SELECT generate_series(1, generate_series(1, generate_series(1, 3))), generate_series(1, 4), generate_series(1, generate_series(5, 6))
+SELECT nullif(generate_series(1, 3), 2), unnest(ARRAY[a, b]) FROM t
+SELECT DISTINCT ON (generate_series(1, 2)) generate_series(1, 2), id FROM t ORDER BY generate_series(1, 2), id
+SELECT a FROM t GROUP BY a, generate_series(1, a) HAVING count(*) > 1
+SELECT id FROM t ORDER BY id LIMIT (SELECT count(*) / 2 FROM t) OFFSET (SELECT 1)
+SELECT id FROM (SELECT id FROM t ORDER BY id OFFSET (SELECT 2.5) LIMIT (SELECT NULL::int)) AS s
+SELECT a, b, id FROM t ORDER BY a, b OFFSET (SELECT 1) FETCH FIRST (SELECT 3) ROWS WITH TIES
+SELECT id, x FROM t, LATERAL (SELECT k AS x FROM v ORDER BY k LIMIT abs(t.a) OFFSET abs(t.b)) AS s
+SELECT id, (SELECT array_agg(x ORDER BY x) FROM (SELECT k AS x FROM v ORDER BY k LIMIT abs(t.a)) AS s) FROM t
+(SELECT id FROM t ORDER BY id LIMIT (SELECT 1)) UNION ALL SELECT 9
+SELECT DISTINCT a FROM t ORDER BY a LIMIT (SELECT 2)
+SELECT (SELECT sum(t.a) FROM (VALUES (1)) AS i (x)) FROM t
+SELECT b, (SELECT sum(t.a) + count(*) FROM v) FROM t GROUP BY b
+SELECT b FROM t GROUP BY b HAVING EXISTS (SELECT 1 FROM v WHERE sum(t.a) > v.k)
+SELECT b, (SELECT (SELECT max(t.a + v.k)) FROM v LIMIT 1), (SELECT count(*) FILTER (WHERE t.a > 1)) FROM t GROUP BY b
+SELECT c, (SELECT string_agg(t.c, ',' ORDER BY t.id)) FROM t GROUP BY c ORDER BY (SELECT sum(t.a)), 1
+SELECT a IN (SELECT sum(t.b) FROM v) FROM t GROUP BY a
