@@ -204,7 +204,9 @@ def _all_faults(files: ProjectFiles, existing: Mapping[str, ObjectRow]) -> dict[
         cause = next((faults[name] for name in one.depends if name in faults), None)
         if cause is not None:
             faults[one.name] = cause.of_reader(one.name, one.path, one.line)
-        elif held is not None and (error := _irreplaceable(one, held)) is not None:
+        elif (held is not None and (error := _irreplaceable(one, held)) is not None) or (
+            (error := one.uncreatable) is not None and (held is None or not _is_same(one, held))
+        ):
             faults[one.name] = Fault(one.name, error, one.path, one.line)
     return faults
 
@@ -224,9 +226,7 @@ def _inputs(ids: Collection[GlobalId], rows: Mapping[GlobalId, ObjectRow]) -> se
 def _difference(one: ProjectObject, row: ObjectRow, kept: Mapping[str, GlobalId], fresh: Collection[str]) -> str | None:
     """Returns how a definition differs from what the catalog holds, as a clause; None if it does not."""
     definition = one.definition
-    same_text = row.sql == definition.text or same_tokens(row.sql, definition.text)
-    same_text = same_text or (definition.kind == row.kind == "table" and same_table(row.sql, definition.text))
-    if row.kind != definition.kind or not same_text:
+    if row.kind != definition.kind or not _is_same(one, row):
         return "its definition changed"
     if row.timeline != definition.timeline:
         return f"its timeline was {row.timeline} and is {definition.timeline}"
@@ -236,6 +236,17 @@ def _difference(one: ProjectObject, row: ObjectRow, kept: Mapping[str, GlobalId]
         if id in fresh or row.dependencies.get(name) != kept.get(id, id)
     )
     return f"it reads {', '.join(changed)}" if changed else None
+
+
+def _is_same(one: ProjectObject, row: ObjectRow) -> bool:
+    """Returns whether the catalog's text of an object says what the file's does."""
+    definition = one.definition
+    is_table = definition.kind == row.kind == "table"
+    return (
+        row.sql == definition.text
+        or same_tokens(row.sql, definition.text)
+        or (is_table and same_table(row.sql, definition.text))
+    )
 
 
 def _readers_outside(id: GlobalId, rows: Sequence[ObjectRow], inside: Collection[str]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from mz_dagster.adapter.definition import Definable, define, name_of
 from mz_dagster.adapter.engine import Engine, MadeAnew, NotReached
 from mz_dagster.adapter.names import Names
+from mz_dagster.adapter.plan_limit import ensure_within_limit
 from mz_dagster.catalog import NameTaken, ObjectRow, StillNeeded, UnknownObject
 from mz_dagster.compute import Progress, quiet
 from mz_dagster.errors import ProgrammingError
@@ -50,6 +51,7 @@ def create(names: Names, statement: Definable, progress: Progress = quiet) -> st
     Raises:
         NameTaken: The name denotes something already, and IF NOT EXISTS was not said.
         NotReached: It was not hydrated by the deadline, and nothing is left of it.
+        PlanTooLarge: Spark would have too much to plan for it.
         UnsupportedForm: It is a materialized view for all over what is one session's own.
     """
     engine = names.engine
@@ -74,6 +76,7 @@ def create(names: Names, statement: Definable, progress: Progress = quiet) -> st
             )
         temporary = True
         names.check_free(Name((name,), qualified.offset), temporary=True)
+    ensure_within_limit(definition, engine.project)
     if definition.timeline is not None:
         engine.catalog.declare_timeline(definition.timeline)
     new = engine.definitions.new_objects(definition)

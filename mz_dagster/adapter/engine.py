@@ -791,6 +791,7 @@ def spark_config(project: Project) -> SparkConfig:
         remote=project.spark.remote,
         master=project.spark.master,
         conf=project.spark.conf,
+        plan_bytes=project.spark.plan_bytes,
         probe_dir=project.state,
         idle_seconds=None if project.spark.idle_ms is None else project.spark.idle_ms / 1000,
     )

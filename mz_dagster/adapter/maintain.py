@@ -18,6 +18,7 @@ from dataclasses import replace
 
 from mz_dagster.adapter.definition import define
 from mz_dagster.adapter.engine import Engine
+from mz_dagster.adapter.plan_limit import ensure_within_limit
 from mz_dagster.catalog import FrontierNotHeld, NewObject, ReadCapability, WriteCapability
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.sql import CreateMaterializedView, parse
@@ -55,6 +56,7 @@ def maintain_view(
         WrongDefinition: A collection to be written holds updates, or is of other columns or another timeline.
         ProgrammingError: A statement is none that creates a materialized view, does not bind, or its name is taken.
         NotSupportedError: A view uses what cannot be maintained.
+        PlanTooLarge: Spark would have too much to plan for a view.
     """
     if not reads or any(one.frontier.is_empty for one in reads):
         raise FrontierNotHeld("a view needs capabilities to read what it is computed from", hint="Acquire them first.")
@@ -72,6 +74,7 @@ def maintain_view(
         if not isinstance(statement, CreateMaterializedView):
             raise ProgrammingError("only a materialized view is maintained", hint="Use CREATE MATERIALIZED VIEW.")
         definition = define(statement, engine.definitions, default_timeline=engine.project.timeline)
+        ensure_within_limit(definition, engine.project)
         new += engine.definitions.new_objects(definition, new)
     placed = [replace(one, since=as_of, upper=as_of) for one in new]
     return engine.catalog.maintain(

@@ -28,7 +28,7 @@ from mz_dagster.catalog.url import BadCatalogUrl, CatalogUrl
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.storage.append import LEASE_MS
 from mz_dagster.storage.inlined import Inlining
-from mz_dagster.storage.spark.config import IDLE_SECONDS
+from mz_dagster.storage.spark.config import IDLE_SECONDS, PLAN_BYTES
 
 SETTINGS_FILE = "mz.toml"
 #: A variable of the environment that overrides the setting `engine` of the file.
@@ -60,6 +60,9 @@ SHORTEST_LEASE_MS = 3_000
 
 LONGEST_LEASE_MS = 3_600_000
 """Nobody shall wait longer than this for a machine that is gone, in milliseconds."""
+
+PLAN_OPERATORS = 10_000
+"""How many operators Spark may have to plan at once for a step where `mz.toml` does not say; it takes minutes then."""
 
 WRITE_DEADLINE_MS = 30_000
 """For how long a write that loses races tries again where `mz.toml` does not say, in milliseconds."""
@@ -108,6 +111,8 @@ class SparkSettings:
         folder: Where the local server keeps its files; projects that name the same one share a server. None: the
             project's own.
         idle_ms: After how long without use the local server ends, in milliseconds; None: never.
+        plan_operators: Nothing is created of which a step would have Spark plan more operators at once.
+        plan_bytes: A larger plan is not sent to Spark.
     """
 
     remote: str | None = field(default=None, repr=False)
@@ -115,6 +120,8 @@ class SparkSettings:
     conf: Mapping[str, str] = field(default_factory=dict, repr=False)
     folder: Path | None = None
     idle_ms: int | None = _IDLE_MS
+    plan_operators: int = PLAN_OPERATORS
+    plan_bytes: int = PLAN_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +280,8 @@ class Project:
                 hint="Keep one of them; without either a local Spark Connect server is started on demand.",
             )
         folder = spark.text("folder")
+        plan_operators = spark.number("plan_operators", otherwise=PLAN_OPERATORS)
+        plan_bytes = spark.number("plan_bytes", otherwise=PLAN_BYTES)
         idle_ms = spark.duration_ms("idle", otherwise=_IDLE_MS, forever=NEVER)
         if idle_ms is not None and idle_ms < SHORTEST_IDLE_MS:
             raise BadSettings(
@@ -314,7 +323,13 @@ class Project:
             timelines,
             url,
             SparkSettings(
-                remote, master, conf, None if folder is None else root / Path(folder).expanduser(), idle_ms=idle_ms
+                remote,
+                master,
+                conf,
+                None if folder is None else root / Path(folder).expanduser(),
+                idle_ms=idle_ms,
+                plan_operators=plan_operators,
+                plan_bytes=plan_bytes,
             ),
             keep,
             source_folders=folders,

@@ -28,10 +28,12 @@ from mz_dagster.adapter import introspection
 from mz_dagster.adapter.annotations import Annotations, BadAnnotation, parse_annotations
 from mz_dagster.adapter.definition import Definable, Definition, define, name_of
 from mz_dagster.adapter.kept_definitions import KeptDefinitions
+from mz_dagster.adapter.plan_limit import ensure_within_limit
 from mz_dagster.adapter.project import Project
 from mz_dagster.catalog import UnknownTimeline
 from mz_dagster.errors import Error, ProgrammingError
 from mz_dagster.formalism import GlobalId
+from mz_dagster.plan.plan_size import PlanTooLarge
 from mz_dagster.plan.resolver import Item
 from mz_dagster.sql import Comment, CreateIndex, CreateSource, CreateTable, CreateTableAs, Statement, parse, split
 from mz_dagster.sql.errors import suggestion
@@ -93,6 +95,7 @@ class ProjectObject:
             those of what it is on.
         views: The plain views in its query, which are part of it, nested ones included.
         fault: Why this is not what the files say, but what was applied last; None if it is what they say.
+        uncreatable: Why it is not created, if it is not there yet; None if nothing forbids it.
     """
 
     definition: Definition
@@ -103,6 +106,7 @@ class ProjectObject:
     column_comments: Mapping[str, str] = field(default_factory=dict)
     views: tuple[ProjectObject, ...] = ()
     fault: BadProjectFile | None = None
+    uncreatable: BadProjectFile | None = None
 
     @property
     def name(self) -> str:
@@ -340,7 +344,15 @@ class _Loader:
             annotations,
             self._column_comments(definition, found),
             self._views(definition),
+            uncreatable=self._uncreatable(definition, found),
         )
+
+    def _uncreatable(self, definition: Definition, found: _Found[Definable]) -> BadProjectFile | None:
+        try:
+            ensure_within_limit(definition, self._project)
+        except PlanTooLarge as error:
+            return _placed(error, found.path, found.text, definition.name)
+        return None
 
     def _cycle(self, names: Sequence[str], found: _Found[Definable]) -> BadProjectFile:
         """Returns the fault of a cycle, noted of each of its objects."""

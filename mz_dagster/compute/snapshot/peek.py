@@ -25,6 +25,7 @@ from mz_dagster.errors import DataError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.operators import operators
 from mz_dagster.plan.physical import SnapshotPlan
+from mz_dagster.plan.plan_size import PlanTooLarge
 from mz_dagster.scalars.scalar import Value
 from mz_dagster.scalars.types import Column
 from mz_dagster.scalars.values import from_stored
@@ -87,10 +88,10 @@ def peek(session: SparkSession, read: Read, plan: SnapshotPlan, as_of: int) -> l
 
 @contextmanager
 def _naming(plan: SnapshotPlan) -> Iterator[None]:
-    """Says of what Spark has too little memory for which operators that was."""
+    """Says of what was too much for Spark which operators that was."""
     try:
         yield
-    except HeapFull as error:
+    except (HeapFull, PlanTooLarge) as error:
         raise error.of(f"{operators(plan.output)} of a query") from error
 
 

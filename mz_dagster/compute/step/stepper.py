@@ -70,6 +70,7 @@ from mz_dagster.fail_point import fail_point
 from mz_dagster.formalism import GlobalId
 from mz_dagster.leaving import STEP_THREADS
 from mz_dagster.plan.lowering import LookupOrders
+from mz_dagster.plan.plan_size import PlanTooLarge
 from mz_dagster.storage.append import BatchWriter
 from mz_dagster.storage.foreign import only_our_errors
 from mz_dagster.storage.local_shards import LocalShards
@@ -440,7 +441,9 @@ class Stepper:
         except DatabaseError as error:
             run.check_wanted()
             logger.info('"%s" failed', node.name, exc_info=error)
-            failure = error.of(f'{node.operators} of "{node.name}"') if isinstance(error, HeapFull) else error
+            failure = error
+            if isinstance(error, HeapFull | PlanTooLarge):
+                failure = error.of(f'{node.operators} of "{node.name}"')
         else:
             spark_ms = self._clock.monotonic_ms() - start
             done_by = f" by Spark: {'; '.join(spark.because)}" if spark.because else ""

@@ -1,8 +1,9 @@
 """The gRPC channel of a session: its token, its deadlines and when it gives up.
 
 Owns what pyspark leaves open: by default its client retries a dead server for ten minutes and waits forever
-for one that is silent. Invariant: every RPC has a deadline, and an RPC to a local server whose process has
-ended is not retried at all. Imports pyspark, so only `connecting.py` imports it, when a session is wanted.
+for one that is silent. Invariant: every RPC has a deadline, an RPC to a local server whose process has
+ended is not retried at all, and no plan is sent that is larger than the settings allow: the server would refuse it, or
+spend its heap on it. Imports pyspark, so only `connecting.py` imports it, when a session is wanted.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import grpc
 from pyspark.sql.connect.client import DefaultChannelBuilder
 from pyspark.sql.connect.client.retries import DefaultPolicy, RetryPolicyState
 
+from mz_dagster.plan.plan_size import PlanTooLarge
+from mz_dagster.storage.spark.config import PLAN_BYTES
 from mz_dagster.storage.spark.ending import WatchedServer
 
 #: A single unary RPC: settings, analysis of a plan. The analysis of a cold Delta table takes seconds.
@@ -54,10 +57,18 @@ class _Calls(
     already. gRPC 1.85 crashes the whole process where a call begins on a closed channel.
     """
 
-    def __init__(self, unary: float, stream: float, on_call: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        unary: float,
+        stream: float,
+        on_call: Callable[[], None] = lambda: None,
+        *,
+        plan_bytes: int = PLAN_BYTES,
+    ) -> None:
         self._unary = unary
         self._stream = stream
         self._on_call = on_call
+        self._plan_bytes = plan_bytes
         self.is_closed = False
 
     def close(self) -> None:
@@ -67,13 +78,26 @@ class _Calls(
     def intercept_unary_unary(self, continuation: Any, client_call_details: Any, request: Any) -> Any:
         is_release = client_call_details.method in (_EXECUTE, _EXECUTE.encode())
         seconds = min(self._unary, _RELEASE_SECONDS) if is_release else self._unary
+        self._measure(request)
         return continuation(self._bounded(client_call_details, seconds), request)
 
     def intercept_unary_stream(self, continuation: Any, client_call_details: Any, request: Any) -> Any:
+        self._measure(request)
         return continuation(self._bounded(client_call_details, self._stream), request)
 
     def intercept_stream_unary(self, continuation: Any, client_call_details: Any, request_iterator: Any) -> Any:
         return continuation(self._bounded(client_call_details, self._stream), request_iterator)
+
+    def _measure(self, request: Any) -> None:
+        """Refuses a request that is larger than a plan may be; to count its bytes takes a fraction of making it."""
+        size = request.ByteSize()
+        if size > self._plan_bytes:
+            raise PlanTooLarge(
+                "the plan is too large for Spark",
+                detail=f"It has {size} bytes, and the limit is {self._plan_bytes}. Nothing was sent.",
+                hint="Create materialized views of parts of it and read those. Or raise "
+                '"spark.plan_bytes" in mz.toml, or have this process compute everything: engine = "local".',
+            )
 
     def _bounded(self, details: Any, seconds: float) -> _Details:
         if self.is_closed:
@@ -93,11 +117,12 @@ class BoundedChannelBuilder(DefaultChannelBuilder):
         stream_seconds: float,
         unary_seconds: float,
         on_call: Callable[[], None] = lambda: None,
+        plan_bytes: int = PLAN_BYTES,
     ) -> None:
         super().__init__(url)
         if token is not None:
             self.set(self.PARAM_TOKEN, token)
-        self._calls = _Calls(unary_seconds, stream_seconds, on_call)
+        self._calls = _Calls(unary_seconds, stream_seconds, on_call, plan_bytes=plan_bytes)
         self.add_interceptor(self._calls)
 
     def refuse_calls(self) -> None:

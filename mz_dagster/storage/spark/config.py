@@ -26,6 +26,10 @@ DELTA_CONF: Mapping[str, str] = {
 #: After how long without use an embedded server ends by itself, by default.
 IDLE_SECONDS = 900.0
 
+#: How many bytes a plan has at most that is sent to Spark, by default. A Connect server takes 128 MB; of a tenth, its
+#: planner spends minutes.
+PLAN_BYTES = 33_554_432
+
 #: Up to so many constants that a column may have, Spark looks for in the statistics of pages.
 MOST_IN = 256
 
@@ -118,6 +122,7 @@ class SparkConfig:
         start_seconds: The deadline for starting a Spark, the first download of Delta's jars (87 MB) included.
         first_call_seconds: The deadline for the first answer of a session.
         idle_seconds: After how long without use an embedded server ends by itself; None: never.
+        plan_bytes: A larger plan is not sent to a Spark Connect server.
         probe_dir: A folder of the project's that executors must have, too, where `remote` or a cluster is named: see
             `probe`. None: nothing is probed.
 
@@ -138,6 +143,7 @@ class SparkConfig:
     start_seconds: float = 300.0
     first_call_seconds: float = 60.0
     idle_seconds: float | None = IDLE_SECONDS
+    plan_bytes: int = PLAN_BYTES
     probe_dir: Path | None = None
 
     def __post_init__(self) -> None:

@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 
 from mz_dagster.errors import OperationalError
 from mz_dagster.finalizers import Later
+from mz_dagster.storage.spark.config import PLAN_BYTES
 from mz_dagster.storage.spark.deadline import call_with_deadline
 from mz_dagster.storage.spark.orphans import forget_session
 
@@ -72,10 +73,13 @@ def check_answer(server: Server, *, seconds: float) -> None:
         stop(session)
 
 
-def connect(url: str, token: str | None, server: Server | None, *, own: bool) -> SparkSession:
+def connect(
+    url: str, token: str | None, server: Server | None, *, own: bool, plan_bytes: int = PLAN_BYTES
+) -> SparkSession:
     """Returns a new session on the Spark Connect server at `url`; makes no call yet.
 
-    With `own`, it becomes the process's default session if there is none: parsing a schema needs one.
+    With `own`, it becomes the process's default session if there is none: parsing a schema needs one. A plan of
+    more than `plan_bytes` is not sent.
     """
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
@@ -94,6 +98,7 @@ def connect(url: str, token: str | None, server: Server | None, *, own: bool) ->
         stream_seconds=stream,
         unary_seconds=UNARY_SECONDS,
         on_call=(lambda: None) if server is None else server.note_use,
+        plan_bytes=plan_bytes,
     )
     session = ConnectSession.builder.channelBuilder(channel).create() if own else ConnectSession(connection=channel)
     _builders[cast("SparkSession", session)] = channel

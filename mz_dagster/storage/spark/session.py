@@ -43,6 +43,7 @@ class _Key(NamedTuple):
     address: str
     server: ProcessIdentity | None
     conf: tuple[tuple[str, str], ...]
+    plan_bytes: int = 0
 
 
 _lock = threading.RLock()
@@ -183,13 +184,13 @@ def _open_connect(config: SparkConfig, url: str, token: str | None, *, server: S
         if other.server is not None and not other.server.is_alive:
             del _sessions[other]
             stop(session)
-    key = _Key(url, None if server is None else server.process, tuple(sorted(config.conf.items())))
+    key = _Key(url, None if server is None else server.process, tuple(sorted(config.conf.items())), config.plan_bytes)
     address = _address(url)
     if (held := _answering(key)) is not None:
         release_orphans(config.state_dir, address, held)
         return held
     os.environ[_CONNECT_VARIABLE] = "1"
-    session = connect(url, token, server, own=True)
+    session = connect(url, token, server, own=True, plan_bytes=config.plan_bytes)
     try:
         note_session(config.state_dir, address, session)
         release_orphans(config.state_dir, address, session)
