@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
 from mz_dagster.adapter.catalog_definitions import called
@@ -27,6 +26,7 @@ from mz_dagster.plan.semijoin import ONE_ROW
 from mz_dagster.scalars.scalar import Value
 from mz_dagster.sql import AlterTable, CreateTable, parse
 from mz_dagster.sql.altering import Altered
+from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.constraints import bind_default
 from mz_dagster.sql.errors import UndefinedTable
 from mz_dagster.sql.table_text import table_text
@@ -47,7 +47,7 @@ class TableRead(ProgrammingError):
         )
 
 
-def alter_table(peeks: Peeks, names: Names, statement: AlterTable, clock: datetime) -> None:
+def alter_table(peeks: Peeks, names: Names, statement: AlterTable, circumstances: Circumstances) -> None:
     """Changes a table.
 
     Raises:
@@ -67,7 +67,7 @@ def alter_table(peeks: Peeks, names: Names, statement: AlterTable, clock: dateti
     assert isinstance(current, CreateTable)
     altered = Altered.of(str(row.name), current, statement.actions)
     if altered.definition != Altered.of(str(row.name), current, ()).definition:
-        _Alteration(peeks, names, row, altered, clock).carry_out(current.timeline)
+        _Alteration(peeks, names, row, altered, circumstances).carry_out(current.timeline)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class _Alteration:
     names: Names
     row: ObjectRow
     altered: Altered
-    clock: datetime
+    circumstances: Circumstances
 
     def carry_out(self, timeline: str | None) -> None:
         """Makes the table that takes the place, and fills it."""
@@ -117,7 +117,7 @@ class _Alteration:
         """Seals the rows that the table has from here on, and with them all else."""
         engine, peeks, old = self.names.engine, self.peeks, self.row
         plan = peeks.planned(Get(old.id, old.relation_type, str(old.name)))
-        enforcement = Enforcement.of(table, TargetFirst(self.names, table, engine), self.clock)
+        enforcement = Enforcement.of(table, TargetFirst(self.names, table, engine), self.circumstances)
         generate = GeneratedValues.of(engine, enforcement)
         places, given, generated = self._sources(table, generate.columns)
 
@@ -150,6 +150,6 @@ class _Alteration:
                 if column.name in generating:
                     generated.append(i)
                 elif one.default is not None:
-                    value = Map(ONE_ROW, (bind_default(column, one.default, self.clock),), (column.name,))
+                    value = Map(ONE_ROW, (bind_default(column, one.default, self.circumstances),), (column.name,))
                     ((given[i],),) = self.peeks.peek_at(self.peeks.planned(value), 0)
         return places, given, generated

@@ -48,7 +48,8 @@ class Conflicts:
         clause = statement.conflict
         assert clause is not None
         generating = [one for one in clause.assignments if one.value is None]
-        generating = [one for one in generating if one.column in enforcement.constraints.identities]
+        constraints = enforcement.constraints
+        generating = [one for one in generating if one.column in {*constraints.identities, *constraints.by_chance}]
         if generating:
             raise UnsupportedForm(
                 f'DEFAULT of column "{generating[0].column}" in ON CONFLICT DO UPDATE is not supported',
@@ -137,7 +138,7 @@ class Conflicts:
             self.enforcement.columns,
             written,
             params=self.parameters,
-            clock=self.enforcement.clock,
+            circumstances=self.enforcement.circumstances,
             defaults=self.enforcement.constraints.defaults,
             identities=self.enforcement.constraints.identities,
         )

@@ -58,7 +58,7 @@ class Connection:
         self._engine: Engine | None = engine
         self._isolation = isolation
         self._names = Names(engine)
-        self._variables = Variables(engine.project.engine)
+        self._variables = Variables(engine.project)
 
     @property
     def engine(self) -> Engine:

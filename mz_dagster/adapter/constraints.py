@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
@@ -22,6 +21,7 @@ from mz_dagster.plan.resolver import Resolver
 from mz_dagster.scalars.types import RelationType
 from mz_dagster.scalars.values import Interval
 from mz_dagster.sql import CreateTable, TableConstraints, parse
+from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.constraints import bind_check, bind_equal, bind_present, violations
 from mz_dagster.sql.errors import CheckViolation, UniqueViolation
 from mz_dagster.sql.statements import UniqueKey
@@ -47,18 +47,18 @@ class Enforcement:
         table: The table.
         constraints: What it demands.
         resolver: Answers names.
-        clock: The statement's own time.
+        circumstances: When and by whom it is executed.
     """
 
     table: ObjectRow
     constraints: TableConstraints
     resolver: Resolver
-    clock: datetime
+    circumstances: Circumstances
 
     @classmethod
-    def of(cls, table: ObjectRow, resolver: Resolver, clock: datetime) -> Enforcement:
+    def of(cls, table: ObjectRow, resolver: Resolver, circumstances: Circumstances) -> Enforcement:
         """Returns that of a table."""
-        return cls(table, constraints_of(table.sql), resolver, clock)
+        return cls(table, constraints_of(table.sql), resolver, circumstances)
 
     @property
     def columns(self) -> RelationType:
@@ -104,7 +104,7 @@ class Enforcement:
         """
         name = str(self.table.name)
         for check in self.constraints.checks if rows else ():
-            predicate = bind_check(name, self.columns, check, self.clock)
+            predicate = bind_check(name, self.columns, check, self.circumstances)
             for row in read(violations(predicate, self.columns, rows)):
                 raise CheckViolation(
                     f'new row for relation "{name}" violates check constraint "{check.name}"',

@@ -9,34 +9,45 @@ from typing import Any
 from mz_dagster.adapter.constraints import Enforcement
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.catalog import ObjectRow
-from mz_dagster.sql.statements import Identity
+from mz_dagster.plan.transform.fold_constants import fold_scalar
+from mz_dagster.scalars.scalar import Literal, Value
+from mz_dagster.scalars.types import Column
+from mz_dagster.sql.circumstances import Circumstances
+from mz_dagster.sql.constraints import bind_defaults
+from mz_dagster.sql.errors import UnsupportedForm
+from mz_dagster.sql.statements import Identity, SqlText
 
 Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class GeneratedValues:
-    """Claims the values that columns of a table generate; what is claimed and not written is a gap.
+    """Makes the values that columns of a table generate; what is claimed of a sequence and not written is a gap.
 
     Attributes:
         engine: The project.
         table: The table.
         identities: How its columns generate their values.
+        by_chance: The defaults that are another value for each row, by column.
+        circumstances: When and by whom the statement is executed.
     """
 
     engine: Engine
     table: ObjectRow
     identities: Mapping[str, Identity]
+    by_chance: Mapping[str, SqlText]
+    circumstances: Circumstances
 
     @classmethod
     def of(cls, engine: Engine, enforcement: Enforcement) -> GeneratedValues:
         """Returns those of the table that a statement writes."""
-        return cls(engine, enforcement.table, enforcement.constraints.identities)
+        constraints = enforcement.constraints
+        return cls(engine, enforcement.table, constraints.identities, constraints.by_chance, enforcement.circumstances)
 
     @property
     def columns(self) -> frozenset[str]:
         """The columns that generate their values."""
-        return frozenset(self.identities)
+        return frozenset(self.identities) | frozenset(self.by_chance)
 
     def claim(self, column: str, count: int) -> Sequence[int]:
         """Returns so many values of a column, which nobody else gets.
@@ -52,6 +63,26 @@ class GeneratedValues:
         """Returns rows of the table with values of their own in the columns at some places."""
         found = list(rows)
         for place in places if rows else ():
-            values = self.claim(self.table.relation_type.names[place], len(rows))
+            values = self._values(self.table.relation_type.columns[place], len(rows))
             found = [(*row[:place], value, *row[place + 1 :]) for row, value in zip(found, values, strict=True)]
+        return found
+
+    def _values(self, column: Column, count: int) -> Sequence[Value]:
+        """Returns so many values of a column.
+
+        Raises:
+            UnsupportedForm: One of chance is made of it by what this process does not compute.
+        """
+        if column.name in self.identities:
+            return self.claim(column.name, count)
+        found: list[Value] = []
+        for one in bind_defaults(column, self.by_chance[column.name], self.circumstances, count):
+            folded = fold_scalar(one)
+            if not isinstance(folded, Literal):
+                raise UnsupportedForm(
+                    f'the DEFAULT of column "{column.name}" is not supported',
+                    detail="What it makes of a value of chance fails, or is not computed in this process.",
+                    hint="Give the column a value.",
+                )
+            found.append(folded.value)
         return found

@@ -8,7 +8,6 @@ transaction of its own; when `execute` returns, it is acknowledged and durable.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
 from typing import NoReturn
 
 from mz_dagster.adapter import ddl
@@ -17,7 +16,6 @@ from mz_dagster.adapter.definition import define
 from mz_dagster.adapter.engine import Engine, MadeAnew
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.peeks import Peeks
-from mz_dagster.adapter.project import engine_setting_of
 from mz_dagster.adapter.result import Result, handed_out
 from mz_dagster.adapter.shows import show
 from mz_dagster.adapter.table_as import create_table_as
@@ -55,6 +53,7 @@ from mz_dagster.sql import (
     Select,
     SetSetting,
     Show,
+    ShowSetting,
     SqlText,
     Statement,
     Truncate,
@@ -64,6 +63,7 @@ from mz_dagster.sql import (
     parse_statement,
     split,
 )
+from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.errors import UndefinedParameter, UndefinedTable
 from mz_dagster.sql.finishing import ordered_rows
 from mz_dagster.sql.lexer import Fragment
@@ -92,7 +92,7 @@ class Session:
     ) -> None:
         self._progress = progress
         self._engine = engine
-        self._variables = variables or Variables(engine.project.engine)
+        self._variables = variables or Variables(engine.project)
         self._peeks = Peeks(engine, isolation)
         self._names = names or Names(engine)
         self._writes = Writes(engine, self._peeks, self._names)
@@ -168,7 +168,7 @@ class Session:
             for parameters in many:
                 _check_count(statement, parameters)
             with engine_of(self._variables.engine):
-                return self._bound_anew_while_lost(lambda: self._writes.insert(statement, many, self._clock()))
+                return self._bound_anew_while_lost(lambda: self._writes.insert(statement, many, self._circumstances()))
         total = sum(self.sequence(statement, parameters).rowcount for parameters in many)
         return Result(f"{statement.text.split(maxsplit=1)[0].upper()} {total}", rowcount=total)
 
@@ -202,28 +202,28 @@ class Session:
             case Select():
                 return self._select(statement, parameters)
             case Insert():
-                return self._writes.insert(statement, [parameters], self._clock())
+                return self._writes.insert(statement, [parameters], self._circumstances())
             case Delete():
-                return self._writes.delete(statement, parameters, self._clock())
+                return self._writes.delete(statement, parameters, self._circumstances())
             case Update():
-                return self._writes.update(statement, parameters, self._clock())
+                return self._writes.update(statement, parameters, self._circumstances())
             case Copy():
-                return self._writes.copy(statement, self._clock())
+                return self._writes.copy(statement, self._circumstances())
             case Truncate():
-                return self._writes.truncate(statement, self._clock())
+                return self._writes.truncate(statement, self._circumstances())
             case Refresh():
                 self._names.object(statement.name, "materialized view")
                 return Result("REFRESH MATERIALIZED VIEW")  # it is what its query says at every time
             case CreateSource() | CreateTable() | CreateView() | CreateMaterializedView() | CreateIndex():
                 return Result(ddl.create(self._names, statement, self._progress))
             case CreateTableAs():
-                return create_table_as(self._peeks, self._names, statement, parameters, self._clock())
+                return create_table_as(self._peeks, self._names, statement, parameters, self._circumstances())
             case Drop():
                 return Result(ddl.drop(self._names, statement))
             case AlterRename():
                 return Result(ddl.rename(self._names, statement))
             case AlterTable():
-                alter_table(self._peeks, self._names, statement, self._clock())
+                alter_table(self._peeks, self._names, statement, self._circumstances())
                 return Result("ALTER TABLE")
             case AlterRetainHistory():
                 return Result(ddl.alter_retain_history(self._names, statement))
@@ -231,30 +231,28 @@ class Session:
                 return Result(ddl.comment(self._names, statement))
             case Explain():
                 return self._explain(statement, parameters)
-            case SetSetting(name="search_path"):
-                return Result("SET")  # to what it is
             case SetSetting():
-                default = self._engine.project.engine
-                self._variables.engine = default if statement.value is None else engine_setting_of(statement.value)
-                return Result("SET")
-            case Show(what="search_path"):
-                return Result("SHOW", (Column("search_path", TEXT, False),), (("public",),), 1)
-            case Show(what="engine"):
-                return Result("SHOW", (Column("engine", TEXT, False),), ((self._variables.engine.value,),), 1)
+                self._variables.set(statement.name, statement.value)
+                return Result(statement.text.split(maxsplit=1)[0].upper())
+            case ShowSetting(name=None):
+                every = tuple(sorted(self._variables.settings().items()))
+                return Result("SHOW", (Column("name", TEXT, False), Column("setting", TEXT, False)), every, len(every))
+            case ShowSetting(name=str(name)):
+                return Result("SHOW", (Column(name, TEXT, False),), ((self._variables.get(name),),), 1)
             case Show():
                 columns, rows = show(self._peeks, self._names, statement, parameters)
                 return Result("SHOW", columns, rows, len(rows))
             case _:
                 _refuse(statement)
 
-    def _clock(self) -> datetime:
-        """Returns the time of a statement that begins now, which is what `now()` says throughout it."""
-        return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=self._engine.clock.now_ms())
+    def _circumstances(self) -> Circumstances:
+        """Returns what a statement that begins now is to know of the clock and the session."""
+        return self._variables.circumstances(self._engine.clock.now_ms())
 
     # ---- reads
 
     def _select(self, statement: Select, parameters: Sequence[object]) -> Result:
-        bound = bind_query(statement.query, self._names, params=parameters, clock=self._clock())
+        bound = bind_query(statement.query, self._names, params=parameters, circumstances=self._circumstances())
         as_of = None
         if statement.as_of is not None:
             as_of = AsOfTime(bind_as_of(statement.as_of, params=parameters), statement.as_of.at_least)
@@ -282,7 +280,7 @@ class Session:
         """Returns the optimized query that is to be explained, and how it is, or would be, maintained."""
         definitions, target = self._engine.definitions, statement.target
         if isinstance(target, SqlText):
-            bound = bind_query(target, self._names, params=parameters, clock=self._clock())
+            bound = bind_query(target, self._names, params=parameters, circumstances=self._circumstances())
             relation = optimize(bound.relation)
             shown = bound.relation_type.names
             return relation, lower_to_maintained_plan(relation, shown + relation.relation_type.names[len(shown) :])

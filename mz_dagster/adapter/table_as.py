@@ -8,7 +8,6 @@ dropped by the next sweep, once the lease of who was making it has run out.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from mz_dagster.adapter.definition import Definition
 from mz_dagster.adapter.dml import Decided, read_and_append
@@ -20,11 +19,12 @@ from mz_dagster.catalog import CollectionRow, NameTaken, NewObject
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.relation import Relation
 from mz_dagster.sql import BoundQuery, ColumnDefinition, CreateTableAs, bind_rows
+from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.table_text import table_text
 
 
 def create_table_as(
-    peeks: Peeks, names: Names, statement: CreateTableAs, parameters: Sequence[object], clock: datetime
+    peeks: Peeks, names: Names, statement: CreateTableAs, parameters: Sequence[object], circumstances: Circumstances
 ) -> Result:
     """Creates a table of the rows of a query, all at one time.
 
@@ -40,7 +40,7 @@ def create_table_as(
         if statement.if_not_exists:
             return Result("CREATE TABLE AS")
         raise
-    bound = bind_rows(statement.query, statement.columns, names, params=parameters, clock=clock)
+    bound = bind_rows(statement.query, statement.columns, names, params=parameters, circumstances=circumstances)
     definition = _definition(statement, bound, engine.project.timeline)
     engine.catalog.declare_timeline(str(definition.timeline))
     (table,) = engine.definitions.new_objects(definition)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -45,6 +44,7 @@ from mz_dagster.sql import (
     bind_update,
     ordered_rows,
 )
+from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.constraints import bind_default
 from mz_dagster.sql.errors import DuplicateColumn, UndefinedColumn, suggestion
 from mz_dagster.storage.copy_csv import read_csv
@@ -75,14 +75,14 @@ class Writes:
     peeks: Peeks
     names: Names
 
-    def insert(self, statement: Insert, many: Sequence[Parameters], clock: datetime) -> Result:
+    def insert(self, statement: Insert, many: Sequence[Parameters], circumstances: Circumstances) -> Result:
         """Inserts the rows that the statement says with each of the sets of parameters, as one batch.
 
         Rows that a set makes the statement read are those before any of the sets wrote.
         """
         row, table = self._table(statement)
         name = statement.table.last
-        enforcement = Enforcement.of(row, TargetFirst(self.names, row, self.engine), clock)
+        enforcement = Enforcement.of(row, TargetFirst(self.names, row, self.engine), circumstances)
         conflict = None if statement.conflict is None else Conflicts.of(statement, enforcement, many)
         constraints, generate = enforcement.constraints, GeneratedValues.of(self.engine, enforcement)
         generated: tuple[int, ...] = ()
@@ -92,7 +92,7 @@ class Writes:
             row.relation_type,
             self.names,
             many,
-            clock=clock,
+            circumstances=circumstances,
             defaults=constraints.defaults,
             identities=constraints.identities,
             claim=generate.claim if constraints.identities else None,
@@ -117,14 +117,16 @@ class Writes:
             check_not_null(now, name, written)
             return updates, written
 
-        returned = partial(self._returned, statement, statement.alias or name, row, many[0] if many else (), clock)
+        returned = partial(
+            self._returned, statement, statement.alias or name, row, many[0] if many else (), circumstances
+        )
         reading += [] if conflict is None else conflict.reads()
         return self._changed("INSERT 0", table, reading, decide, returned, enforcement)
 
-    def delete(self, statement: Delete, parameters: Parameters, clock: datetime) -> Result:
+    def delete(self, statement: Delete, parameters: Parameters, circumstances: Circumstances) -> Result:
         """Deletes the rows that the statement says."""
         row, table = self._table(statement)
-        bound = bind_delete(statement, row.relation_type, self.names, params=parameters, clock=clock)
+        bound = bind_delete(statement, row.relation_type, self.names, params=parameters, circumstances=circumstances)
         plans = [bound.old] if bound.matches is None else [bound.matches, bound.old]
         reading = [self.peeks.planned(one) for one in plans]
 
@@ -133,15 +135,15 @@ class Writes:
             written = _with_joined(gone, matches[0], len(now.columns)) if matches else gone
             return [(one, -1) for one in gone], written
 
-        returned = partial(self._returned, statement, _called(statement), row, parameters, clock)
+        returned = partial(self._returned, statement, _called(statement), row, parameters, circumstances)
         return self._changed("DELETE", table, reading, decide, returned)
 
-    def truncate(self, statement: Truncate, clock: datetime) -> Result:
+    def truncate(self, statement: Truncate, circumstances: Circumstances) -> Result:
         """Deletes all rows, and lets the table's sequences begin anew if that is said."""
         row, table = self._table(statement)
         common = statement.text, statement.offset, statement.parameters
         everything = Delete(*common, statement.table, statement.target, alias=None, using=None, predicate=None)
-        bound = bind_delete(everything, row.relation_type, self.names, clock=clock)
+        bound = bind_delete(everything, row.relation_type, self.names, circumstances=circumstances)
         plan = self.peeks.planned(bound.old)
 
         def decide(now: CollectionRow, time: int) -> tuple[list[RowUpdate], list[Row]]:
@@ -151,16 +153,16 @@ class Writes:
         self._changed("TRUNCATE", table, [plan], decide, lambda _: None, restarts=statement.restarts)
         return Result("TRUNCATE TABLE")
 
-    def update(self, statement: Update, parameters: Parameters, clock: datetime) -> Result:
+    def update(self, statement: Update, parameters: Parameters, circumstances: Circumstances) -> Result:
         """Updates the rows that the statement says."""
         row, table = self._table(statement)
-        enforcement = Enforcement.of(row, TargetFirst(self.names, row, self.engine), clock)
+        enforcement = Enforcement.of(row, TargetFirst(self.names, row, self.engine), circumstances)
         bound = bind_update(
             statement,
             row.relation_type,
             self.names,
             params=parameters,
-            clock=clock,
+            circumstances=circumstances,
             defaults=enforcement.constraints.defaults,
             identities=enforcement.constraints.identities,
         )
@@ -178,10 +180,10 @@ class Writes:
             check_not_null(now, statement.table.last, new)
             return [(one, -1) for one, _ in pairs] + [(one, 1) for one in new], written
 
-        returned = partial(self._returned, statement, _called(statement), row, parameters, clock)
+        returned = partial(self._returned, statement, _called(statement), row, parameters, circumstances)
         return self._changed("UPDATE", table, reading, decide, returned, enforcement)
 
-    def copy(self, statement: Copy, clock: datetime) -> Result:
+    def copy(self, statement: Copy, circumstances: Circumstances) -> Result:
         """Appends the rows of a file, as one batch."""
         row, table = self._table(statement)
         names = statement.columns or row.relation_type.names
@@ -195,7 +197,7 @@ class Writes:
         count = len(found[0]) if found else 0
         constraints = constraints_of(row.sql)
         if constraints or any(name not in names for name in (*constraints.defaults, *constraints.identities)):
-            return self._copy_rows(row, table, statement, dict(zip(names, found, strict=True)), count, clock)
+            return self._copy_rows(row, table, statement, dict(zip(names, found, strict=True)), count, circumstances)
         append_columns(self.engine, table, statement.table.last, dict(zip(names, found, strict=True)), count)
         return Result(f"COPY {count}", rowcount=count)
 
@@ -206,17 +208,17 @@ class Writes:
         statement: Copy,
         found: Mapping[str, pa.Array],
         count: int,
-        clock: datetime,
+        circumstances: Circumstances,
     ) -> Result:
         """Appends the rows of a file to a table that demands more of them than types."""
-        enforcement = Enforcement.of(row, TargetFirst(self.names, row, self.engine), clock)
+        enforcement = Enforcement.of(row, TargetFirst(self.names, row, self.engine), circumstances)
         given = {
             one.name: [from_stored(cell, one.type) for cell in moments_as_numbers(found[one.name]).to_pylist()]
             for one in row.relation_type.columns
             if one.name in found
         }
         rest = [one for one in row.relation_type.columns if one.name not in given]
-        omitted = self._defaults(rest, enforcement.constraints, clock)
+        omitted = self._defaults(rest, enforcement.constraints, circumstances)
         columns = [given[name] if name in given else [omitted[name]] * count for name in row.relation_type.names]
         generate = GeneratedValues.of(self.engine, enforcement)
         generated = [i for i, name in enumerate(row.relation_type.names) if name in generate.columns - given.keys()]
@@ -228,10 +230,12 @@ class Writes:
 
         return self._changed("COPY", table, [], decide, lambda _: None, enforcement)
 
-    def _defaults(self, columns: Sequence[Column], constraints: TableConstraints, clock: datetime) -> dict[str, Any]:
+    def _defaults(
+        self, columns: Sequence[Column], constraints: TableConstraints, circumstances: Circumstances
+    ) -> dict[str, Any]:
         """Returns what each of some columns is that a row does not say."""
         scalars = tuple(
-            bind_default(one, constraints.defaults[one.name], clock)
+            bind_default(one, constraints.defaults[one.name], circumstances)
             if one.name in constraints.defaults
             else Literal(None, one.type)
             for one in columns
@@ -295,7 +299,7 @@ class Writes:
         called: str,
         row: ObjectRow,
         parameters: Parameters,
-        clock: datetime,
+        circumstances: Circumstances,
         rows: Sequence[Row],
     ) -> BoundQuery | None:
         """Returns the query that RETURNING is over rows that are written; None if it was not said."""
@@ -304,7 +308,7 @@ class Writes:
         using = None if isinstance(statement, Insert) else statement.using
         target = row.relation_type
         return bind_returning(
-            statement.returning, called, using, target, rows, self.names, params=parameters, clock=clock
+            statement.returning, called, using, target, rows, self.names, params=parameters, circumstances=circumstances
         )
 
     def _table(self, statement: Insert | Update | Delete | Copy | Truncate) -> tuple[ObjectRow, CollectionRow]:

@@ -34,6 +34,7 @@ from mz_dagster.functions.moments import (  # noqa: F401
     zones,
 )
 from mz_dagster.functions.numbers import (  # noqa: F401
+    chance,
     decimals,
     degrees,
     floats,

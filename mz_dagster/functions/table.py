@@ -223,6 +223,9 @@ _INTERNAL = (
     Function("limb_float8", (_F8,), _I4),
     Function("digit_float8", (_F8, _I4), _I8),
     Function("whole_float8", (_ARRAY,) * 5, _F8, fallible=True),
+    # What random() and gen_random_uuid() are in a row, by a statement's seed and the row's number.
+    Function("random_of_row", (_T, _I8), _F8),
+    Function("uuid_of_row", (_T, _I8), Kind.UUID),
     *moments.INTERNAL,
     *jsonb.INTERNAL,
     *unconstrained.INTERNAL,

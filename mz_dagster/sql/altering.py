@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from itertools import pairwise
 
 from mz_dagster.scalars.types import Column, RelationType
+from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.column_definitions import Columns, parse_column, parse_constraint
 from mz_dagster.sql.constraints import bind_check
 from mz_dagster.sql.cursor import Cursor, quoted
@@ -243,7 +243,7 @@ def _cursor(action: AlterAction) -> Cursor:
 
 def _binds(table: str, columns: RelationType, check: Check) -> bool:
     try:
-        bind_check(table, columns, check, datetime(2000, 1, 1, tzinfo=UTC))
+        bind_check(table, columns, check, Circumstances())
     except UndefinedColumn:
         return False
     return True

@@ -20,6 +20,7 @@ from mz_dagster.scalars.scalar import Literal, Scalar
 from mz_dagster.scalars.types import MZ_TIMESTAMP, TIMESTAMPTZ, Kind, RelationType
 from mz_dagster.sql.binding import Binding
 from mz_dagster.sql.body_parser import Body, parse_body, parse_scalar
+from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.comparability import check_order
 from mz_dagster.sql.errors import (
     DatatypeMismatch,
@@ -78,7 +79,7 @@ class BoundQuery:
 
 
 def bind_query(
-    query: SqlText, resolver: Resolver, *, params: Sequence[object] = (), clock: datetime | None = None
+    query: SqlText, resolver: Resolver, *, params: Sequence[object] = (), circumstances: Circumstances | None = None
 ) -> BoundQuery:
     """Returns the plan of a one-off query.
 
@@ -86,14 +87,14 @@ def bind_query(
         query: Its text.
         resolver: Answers names.
         params: The values of all `?` of the statement, in order.
-        clock: The statement's own time, aware, for `now()`; without it that is refused.
+        circumstances: When and by whom it is executed; without them `now()` and its like are refused.
 
     Raises:
         ProgrammingError: A name or type is wrong; with position and SQLSTATE.
         NotSupportedError: A form is legal but refused; with position and reason.
     """
     body = parse_body(query)
-    binding = Binding(resolver, params, clock)
+    binding = Binding(resolver, params, circumstances)
     return finished(binding, Queries(binding, body).bind(body.root, {}, finishing=True))
 
 
@@ -128,7 +129,7 @@ def bind_rows(
     resolver: Resolver,
     *,
     params: Sequence[object] = (),
-    clock: datetime | None = None,
+    circumstances: Circumstances | None = None,
 ) -> BoundQuery:
     """Returns the plan of a query whose rows a table is made of, and whose first columns are renamed by `columns`.
 
@@ -139,7 +140,9 @@ def bind_rows(
         ProgrammingError: As for `bind_definition`.
         NotSupportedError: As for `bind_query`.
     """
-    bound = _bind_named(query, columns, Binding(resolver, params, clock), "too many column names were specified")
+    bound = _bind_named(
+        query, columns, Binding(resolver, params, circumstances), "too many column names were specified"
+    )
     for one in bound.relation_type.columns:
         if one.type.kind is Kind.RECORD or one.type.holds((Kind.RECORD,)):
             raise InvalidTableDefinition(
@@ -190,11 +193,11 @@ def bind_predicate(
     *,
     table: str | None = None,
     params: Sequence[object] = (),
-    clock: datetime | None = None,
+    circumstances: Circumstances | None = None,
 ) -> Scalar:
     """Returns the boolean scalar that `text` is over the columns of one relation."""
     body = parse_scalar(text)
-    return _scalars(columns, body, table, params, clock).boolean(body.root, "WHERE")
+    return _scalars(columns, body, table, params, circumstances).boolean(body.root, "WHERE")
 
 
 def bind_time(text: SqlText, *, params: Sequence[object] = ()) -> int:
@@ -292,6 +295,10 @@ def bound_query(
 
 
 def _scalars(
-    columns: RelationType, body: Body, table: str | None, params: Sequence[object], clock: datetime | None = None
+    columns: RelationType,
+    body: Body,
+    table: str | None,
+    params: Sequence[object],
+    circumstances: Circumstances | None = None,
 ) -> Expressions:
-    return Expressions(Binding(NO_NAMES, params, clock), body, Scope.of(table, columns), "WHERE")
+    return Expressions(Binding(NO_NAMES, params, circumstances), body, Scope.of(table, columns), "WHERE")

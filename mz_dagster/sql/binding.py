@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from sqlglot import exp
 
@@ -16,6 +15,7 @@ from mz_dagster.plan.relation import ColumnOrder, Get, Relation
 from mz_dagster.plan.resolver import Item, Resolver
 from mz_dagster.scalars.scalar import Scalar
 from mz_dagster.sql.body_parser import Body
+from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.enclosing import Enclosing
 from mz_dagster.sql.errors import (
     TimelinesDiffer,
@@ -70,7 +70,7 @@ class Binding:
     Attributes:
         resolver: Answers names.
         parameters: The values of `?`, in order.
-        clock: The statement's own time, for `now()`; None where what it says must not depend on that.
+        circumstances: When and by whom it is executed; None for a definition, which must not depend on that.
         depends: The ids of all items used, in order of use.
         names: The names as used, and what they stood for.
         uses: Where in the text each name stands, as its position.
@@ -86,7 +86,7 @@ class Binding:
 
     resolver: Resolver
     parameters: Sequence[object] = ()
-    clock: datetime | None = None
+    circumstances: Circumstances | None = None
     depends: dict[GlobalId, None] = field(default_factory=dict)
     names: dict[str, GlobalId] = field(default_factory=dict)
     uses: list[tuple[int, str]] = field(default_factory=list)
@@ -207,7 +207,12 @@ def only(body: Body, node: exp.Expr, *expected: str, what: str = "this clause", 
         if name in _KEYWORDS:
             position = body.keyword_position(_KEYWORDS[name], node)
         label, why = _CLAUSES.get(name, (what, reason))
-        raise UnsupportedForm(f"{label} is not supported", detail=why or "It has no exact plan yet.", position=position)
+        raise UnsupportedForm(
+            f"{label} is not supported",
+            detail=why or "It has no exact plan yet.",
+            hint=_HINTS.get(name),
+            position=position,
+        )
 
 
 #: Clauses whose syntax tree does not say where they stand, by the word that opens them.
@@ -229,10 +234,17 @@ _CLAUSES: dict[str, tuple[str, str | None]] = {
     "sample": ("TABLESAMPLE", "A sample is not a function of the collection."),
     "into": ("INTO", "A SELECT creates nothing."),
     "pivots": ("PIVOT", None),
-    "recursive": ("WITH RECURSIVE", "Recursion is not maintained yet."),
+    "recursive": (
+        "WITH RECURSIVE",
+        "Its rounds would have to be kept as times of their own. That is planned, as WITH MUTUALLY RECURSIVE, and not "
+        "there yet.",
+    ),
     "ordinality": ("WITH ORDINALITY", None),
     "only": ("ONLY", "Tables do not inherit."),
     "with_": ("WITH here", None),
     "hint": ("a hint", None),
     "match": ("MATCH_RECOGNIZE", None),
+}
+_HINTS = {
+    "recursive": "Write out as many rounds as there can be: CTEs, each a join with the one before, and their UNION.",
 }

@@ -50,6 +50,7 @@ from mz_dagster.sql.moment_calls import (
     bind_make_interval,
 )
 from mz_dagster.sql.refusals import refusal_of, refusal_of_function
+from mz_dagster.sql.session_values import SESSION_VALUES, WORDS, bind_session_value
 from mz_dagster.sql.set_functions import bind_set_item, check_unconditional, is_set_function
 from mz_dagster.sql.text_calls import TEXT_CALLS, bind_text_call
 from mz_dagster.sql.variadic import bind_variadic, is_variadic
@@ -58,8 +59,6 @@ from mz_dagster.sql.windows import WINDOW_FUNCTIONS, bind_window, requires_over
 _SPECIAL = ("coalesce", "greatest", "least", "nullif", "concat", "concat_ws", "extract", "date_part", "date_trunc")
 #: The time of the reader, by its name and by its older one.
 _READING_TIME = ("mz_now", "mz_logical_timestamp")
-#: The time of the statement.
-_CLOCK = ("now", "transaction_timestamp", "statement_timestamp")
 
 
 def bind_call(binder: ExpressionBinder, node: exp.Expr) -> Bound:
@@ -84,9 +83,9 @@ def bind_call(binder: ExpressionBinder, node: exp.Expr) -> Bound:
             only(body, node, "this", "expression", "from_", "for_", what="this form of OVERLAY")
             parts = [node.this, node.expression, node.args["from_"], node.args.get("for_")]
             return _call(binder, "overlay", [one for one in parts if one is not None], position)
-        case exp.CurrentTimestamp():
-            only(body, node, what="this form of CURRENT_TIMESTAMP")
-            return _clock(binder, node)
+        case _ if type(node) in WORDS:
+            only(body, node, what="this form of call")
+            return bind_session_value(binder, WORDS[type(node)], (), node)
         case exp.Window():
             return bind_window(binder, node)
         case exp.Filter() | exp.WithinGroup() | exp.IgnoreNulls() | exp.RespectNulls():
@@ -117,8 +116,10 @@ def _modified(binder: ExpressionBinder, node: exp.Expr, position: int) -> Bound:
 def _named(binder: ExpressionBinder, node: exp.Anonymous, position: int) -> Bound:
     name = name_of(node.this)
     only(binder.body, node, "this", "expressions", "name", what="this form of call")
+    if name in SESSION_VALUES:
+        return bind_session_value(binder, name, node.expressions, node)
     refused = refusal_of_function(binder.body, node, name)
-    if refused is not None and name not in _CLOCK:
+    if refused is not None:
         raise refused
     if is_set_function(name):
         return bind_set_item(binder, node)
@@ -133,8 +134,6 @@ def _named(binder: ExpressionBinder, node: exp.Anonymous, position: int) -> Boun
         return bind_variadic(binder, name, arguments, position)
     if name in _READING_TIME and not arguments:
         return now(position)
-    if name in _CLOCK and not arguments:
-        return _clock(binder, node)
     if name == "timezone" and len(arguments) == 2:
         return bind_at_time_zone(binder, arguments[0], arguments[1], position)
     if name == "make_interval":
@@ -171,14 +170,6 @@ def _named(binder: ExpressionBinder, node: exp.Anonymous, position: int) -> Boun
             return bind_jsonb_call(binder, name, arguments, position)
         case _:
             return _call(binder, name, arguments, position)
-
-
-def _clock(binder: ExpressionBinder, node: exp.Expr) -> Bound:
-    """Returns the statement's own time, which a definition does not have."""
-    if binder.binding.clock is not None:
-        return Literal(binder.binding.clock, TIMESTAMPTZ)
-    refused = refusal_of_function(binder.body, node, name_of(node.this)) if isinstance(node, exp.Anonymous) else None
-    raise refused or refusal_of(binder.body, node)
 
 
 def _call(binder: ExpressionBinder, name: str, nodes: Sequence[exp.Expr], position: int) -> Scalar:

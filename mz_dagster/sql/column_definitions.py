@@ -18,12 +18,17 @@ from mz_dagster.sql.type_names import column_type
 #: Names that shards need for themselves.
 _RESERVED = ("mz_timestamp", "mz_diff", "mz_error", "mz_batch")
 _CONSTRAINTS = "constraint|not|null|unique|primary|check|references|default|generated|collate"
+_REFERENCES = (
+    "A statement writes one table: a row of the other one could go while this one gets a row that refers to it.",
+    "Leave it out, and keep a view of the rows that refer to none: CREATE MATERIALIZED VIEW lost AS SELECT * FROM t "
+    "WHERE NOT EXISTS (SELECT FROM other WHERE other.id = t.other).",
+)
 _REFUSED = {
-    "references": "A row of another table could go without this one being looked at.",
-    "foreign": "A row of another table could go without this one being looked at.",
-    "exclude": "Only equality of keys is enforced.",
-    "like": "Columns are written out.",
-    "collate": "Texts are ordered by their code points.",
+    "references": _REFERENCES,
+    "foreign": _REFERENCES,
+    "exclude": ("Only equality of keys is enforced.", None),
+    "like": ("Columns are written out.", None),
+    "collate": ("Texts are ordered by their code points.", None),
 }
 
 
@@ -140,7 +145,7 @@ def parse_constraint(cursor: Cursor, found: Columns, *, only_keys: bool = False)
     elif cursor.accepts("check"):
         found.add_check(cursor.parenthesized(), column=None, offset=token.start, name=name)
     elif token.value in _REFUSED and token.kind is TokenKind.WORD:
-        raise cursor.refuse(f"{token.value.upper()} in a definition", _REFUSED[token.value])
+        raise cursor.refuse(f"{token.value.upper()} in a definition", *_REFUSED[token.value])
     else:
         raise cursor.unexpected("PRIMARY KEY, UNIQUE or CHECK")
 
@@ -198,7 +203,7 @@ def parse_column(cursor: Cursor, found: Columns, *, only_keys: bool = False) -> 
                 )
             column = replace(column, nullable=False, identity=identity)
         elif token.value in _REFUSED and token.kind is TokenKind.WORD:
-            raise cursor.refuse(f"{token.value.upper()} in a definition", _REFUSED[token.value])
+            raise cursor.refuse(f"{token.value.upper()} in a definition", *_REFUSED[token.value])
         elif called is not None:
             raise cursor.unexpected("a constraint")
         else:

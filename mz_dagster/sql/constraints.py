@@ -5,9 +5,9 @@ Keys are looked up by `=`, as PostgreSQL does: a row with a NULL in a key equals
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from itertools import pairwise
 
 from sqlglot import exp
 
@@ -20,11 +20,14 @@ from mz_dagster.scalars.types import BOOL, INT8, Column, RelationType
 from mz_dagster.sql.binder import NO_NAMES, BoundQuery, bind_query
 from mz_dagster.sql.binding import Binding
 from mz_dagster.sql.body_parser import Body, parse_scalar
+from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.errors import DatatypeMismatch, UnsupportedForm
 from mz_dagster.sql.expression_binder import ExpressionBinder
 from mz_dagster.sql.expressions import Expressions
+from mz_dagster.sql.lexer import tokens_of
 from mz_dagster.sql.scope import Scope
+from mz_dagster.sql.session_values import CHANCE
 from mz_dagster.sql.statements import Check, CreateTable, Identity, SqlText, UniqueKey
 
 #: What the number of a written row among all that are written is called; nobody can write it by chance.
@@ -56,6 +59,11 @@ class TableConstraints:
 
     def __bool__(self) -> bool:
         return bool(self.keys or self.checks)
+
+    @property
+    def by_chance(self) -> Mapping[str, SqlText]:
+        """The defaults that are another value for each row, by column."""
+        return {name: text for name, text in self.defaults.items() if is_by_chance(text)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,26 +107,39 @@ def check_definition(statement: CreateTable) -> None:
         ProgrammingError: One does not bind, or is of another type.
         UnsupportedForm: One has a subquery.
     """
-    some_time = datetime(2000, 1, 1, tzinfo=UTC)
     columns = RelationType(tuple(Column(one.name, one.type, one.nullable) for one in statement.columns))
     for column, one in zip(columns.columns, statement.columns, strict=True):
         if one.default is not None:
-            bind_default(column, one.default, some_time)
+            bind_default(column, one.default, Circumstances())
     for check in statement.checks:
-        bind_check(statement.name.last, columns, check, some_time)
+        bind_check(statement.name.last, columns, check, Circumstances())
 
 
-def bind_default(column: Column, default: SqlText, clock: datetime | None) -> Scalar:
-    """Returns the value of a column's DEFAULT, cast as an assignment casts it."""
+def is_by_chance(default: SqlText) -> bool:
+    """Returns whether a DEFAULT is another value for each row: whether it calls `random()` or `gen_random_uuid()`."""
+    tokens = tokens_of(default.text)
+    return any(one.is_word(*CHANCE) and behind.is_symbol("(") for one, behind in pairwise(tokens))
+
+
+def bind_defaults(
+    column: Column, default: SqlText, circumstances: Circumstances | None, count: int
+) -> Iterator[Scalar]:
+    """Yields the value of a column's DEFAULT for each of so many rows."""
     body = _parsed(default, "DEFAULT expression")
-    return assigned(Expressions(Binding(NO_NAMES, (), clock), body, Scope(), "DEFAULT"), body.root, column)
+    for _ in range(count):
+        yield assigned(Expressions(Binding(NO_NAMES, (), circumstances), body, Scope(), "DEFAULT"), body.root, column)
 
 
-def bind_check(table: str, columns: RelationType, check: Check, clock: datetime | None) -> Scalar:
+def bind_default(column: Column, default: SqlText, circumstances: Circumstances | None) -> Scalar:
+    """Returns the value of a column's DEFAULT, cast as an assignment casts it."""
+    return next(bind_defaults(column, default, circumstances, 1))
+
+
+def bind_check(table: str, columns: RelationType, check: Check, circumstances: Circumstances | None) -> Scalar:
     """Returns a CHECK's condition over the columns of its table."""
     body = _parsed(check.predicate, "check constraint")
     scope = Scope.of(table, columns)
-    return Expressions(Binding(NO_NAMES, (), clock), body, scope, "CHECK").boolean(body.root, "CHECK")
+    return Expressions(Binding(NO_NAMES, (), circumstances), body, scope, "CHECK").boolean(body.root, "CHECK")
 
 
 def _parsed(text: SqlText, what: str) -> Body:

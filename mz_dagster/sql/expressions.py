@@ -27,7 +27,6 @@ from mz_dagster.scalars.scalar import If, Literal, Scalar
 from mz_dagster.scalars.types import BOOL, FLOAT8, UNCONSTRAINED, Kind, ScalarType, array_of, numeric
 from mz_dagster.sql.array_forms import bind_array, bind_bracket
 from mz_dagster.sql.binding import Bound, argument_type, name_of, only, unwrapped
-from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.calls import bind_call
 from mz_dagster.sql.constant_lists import bind_among, constant_nodes
 from mz_dagster.sql.enclosing import named
@@ -46,6 +45,7 @@ from mz_dagster.sql.refusals import refusal_of
 from mz_dagster.sql.row_comparison import null_test
 from mz_dagster.sql.row_predicates import bind_compared_rows, bind_row_between, bind_row_in, rows_distinct
 from mz_dagster.sql.row_values import bind_field, bind_record, row_nodes, whole_row
+from mz_dagster.sql.session_values import BARE_WORDS, WORDS, bind_session_value
 from mz_dagster.sql.set_functions import check_unconditional
 from mz_dagster.sql.subqueries import (
     bind_array_query,
@@ -121,9 +121,8 @@ class Expressions(ExpressionBinder):
         position = self.body.position(node)
         if isinstance(node.this, exp.Star):
             raise InvalidSyntax('"*" is not allowed here', position=position)
-        refused = _refusal_of_bare_name(self.body, node)
-        if refused is not None:
-            raise refused
+        if _is_bare_word(node):
+            return bind_session_value(self, name_of(node.this), (), node)
         if node.args.get("db") is not None or node.args.get("catalog") is not None:
             raise UnsupportedForm(
                 "a column qualified by a schema is not supported",
@@ -436,18 +435,11 @@ class Expressions(ExpressionBinder):
         return bind_call(self, node)
 
 
-def _refusal_of_bare_name(body: Body, node: exp.Column) -> UnsupportedForm | None:
-    """Returns the error for words that PostgreSQL reads as functions without parentheses, or None."""
+def _is_bare_word(node: exp.Column) -> bool:
+    """Returns whether a name is one that PostgreSQL reads as a function without parentheses."""
     if node.args.get("table") is not None or not isinstance(node.this, exp.Identifier) or node.this.args.get("quoted"):
-        return None
-    word = name_of(node.this)
-    if word in ("localtime", "session_user", "current_role", "current_catalog", "user", "current_schema"):
-        return UnsupportedForm(
-            f"{word} is not supported",
-            detail="Its value is not a function of the collections.",
-            position=body.position(node),
-        )
-    return None
+        return False
+    return name_of(node.this) in BARE_WORDS
 
 
 def _number(node: exp.Expr) -> str | None:
@@ -491,7 +483,7 @@ _RULES: tuple[tuple[type[exp.Expr] | tuple[type[exp.Expr], ...], Callable[..., B
     (exp.Concat, Expressions._concat),
     ((exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls), Expressions._call),
     (
-        (exp.Anonymous, exp.CurrentTimestamp, exp.Extract, exp.Substring, exp.Trim, exp.StrPosition, exp.Overlay),
+        (exp.Anonymous, *WORDS, exp.Extract, exp.Substring, exp.Trim, exp.StrPosition, exp.Overlay),
         Expressions._call,
     ),
 )

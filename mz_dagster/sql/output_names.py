@@ -8,6 +8,7 @@ from mz_dagster.functions.casts import short_name
 from mz_dagster.sql.binding import name_of
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.calls import trim_name
+from mz_dagster.sql.session_values import WORDS
 from mz_dagster.sql.type_names import type_name_of
 
 
@@ -37,6 +38,8 @@ def _figure(body: Body, node: exp.Expr | None) -> tuple[str | None, int]:
     match node:
         case exp.Paren():
             return _figure(body, node.this)
+        case exp.Expr() if type(node) in WORDS:
+            return WORDS[type(node)], 2
         case exp.Column():
             return name_of(node.this), 2
         case exp.Anonymous():

@@ -16,6 +16,7 @@ from mz_dagster.sql.errors import InvalidSyntax, InvalidTableDefinition, Unsuppo
 from mz_dagster.sql.lexer import Fragment, TokenKind, split
 from mz_dagster.sql.options import Common, parse_as_of, parse_retention, parse_with_options
 from mz_dagster.sql.query_clauses import into_clause, query_and_as_of, query_text, with_data
+from mz_dagster.sql.setting_statement import parse_reset, parse_set, parse_show_setting
 from mz_dagster.sql.source_statement import parse_create_source
 from mz_dagster.sql.statements import (
     AlterRename,
@@ -34,8 +35,8 @@ from mz_dagster.sql.statements import (
     Refresh,
     Rollback,
     Select,
-    SetSetting,
     Show,
+    ShowSetting,
     SqlText,
     Statement,
     Subscribe,
@@ -328,7 +329,7 @@ def _explain(cursor: Cursor, common: Common) -> Explain:
     return Explain(*common, stage, cursor.name())
 
 
-def _show(cursor: Cursor, common: Common) -> Show:
+def _show(cursor: Cursor, common: Common) -> Show | ShowSetting:
     cursor.expects("show")
     name: Name | None = None
     if cursor.accepts("create"):
@@ -338,19 +339,17 @@ def _show(cursor: Cursor, common: Common) -> Show:
         what, name = "columns", cursor.name()
     elif cursor.accepts("materialized", "views"):
         what = "materialized views"
-    elif cursor.accepts(SEARCH_PATH):
-        return Show(*common, SEARCH_PATH, name=None, kind=None, pattern=None)
-    elif cursor.accepts(ENGINE):
-        return Show(*common, ENGINE, name=None, kind=None, pattern=None)
     elif cursor.sees("|".join(_PLURALS)):
         what = cursor.advance().value
         if what == "indexes" and cursor.accepts("on|from"):
             name = cursor.name()
+    elif cursor.current.kind in (TokenKind.WORD, TokenKind.QUOTED):
+        return parse_show_setting(cursor, common)
     else:
         error = cursor.unexpected("what to show")
         error.hint = (
-            "Show OBJECTS, SOURCES, TABLES, VIEWS, MATERIALIZED VIEWS, INDEXES, COLUMNS FROM name, CREATE kind name "
-            "or ENGINE."
+            "Show OBJECTS, SOURCES, TABLES, VIEWS, MATERIALIZED VIEWS, INDEXES, COLUMNS FROM name, CREATE kind name, "
+            "a setting or ALL."
         )
         raise error
     pattern = cursor.string("a pattern") if cursor.accepts("like") else None
@@ -366,40 +365,6 @@ def _refresh(cursor: Cursor, common: Common) -> Refresh:
         raise cursor.refuse("WITH NO DATA", "A view that is maintained has its data at every time.")
     cursor.accepts("with", "data")
     return Refresh(*common, name)
-
-
-def _set(cursor: Cursor, common: Common) -> SetSetting:
-    first = cursor.current
-    cursor.expects("set")
-    cursor.accepts("session")
-    if cursor.accepts(SEARCH_PATH):
-        return _set_search_path(cursor, common)
-    if not cursor.accepts(ENGINE):
-        hint = f"A session's own setting is {ENGINE.upper()}: SET {ENGINE} = auto, spark or local."
-        raise cursor.refuse("SET", "Settings are those of the connection.", hint, token=first)
-    if not cursor.accepts_symbol("="):
-        cursor.expects("to")
-    if cursor.accepts("default"):
-        return SetSetting(*common, ENGINE, None)
-    quoted = cursor.current.kind is TokenKind.STRING
-    return SetSetting(*common, ENGINE, cursor.string("an engine") if quoted else cursor.identifier("an engine"))
-
-
-def _set_search_path(cursor: Cursor, common: Common) -> SetSetting:
-    """Moves past a list of schemas, which can only be what it is: there is one in which objects are created."""
-    if not cursor.accepts_symbol("="):
-        cursor.expects("to")
-    if cursor.accepts("default"):
-        return SetSetting(*common, SEARCH_PATH, None)
-    first, named = cursor.current, []
-    while True:
-        is_text = cursor.current.kind is TokenKind.STRING
-        named.append(cursor.string("a schema") if is_text else cursor.identifier("a schema"))
-        if not cursor.accepts_symbol(","):
-            break
-    if "public" not in named or not {*named} <= {"public", "pg_catalog", "pg_temp", "$user"}:
-        raise cursor.refuse("this search_path", _ONE_SCHEMA, "Set it to public.", first)
-    return SetSetting(*common, SEARCH_PATH, ", ".join(named))
 
 
 def _begin(cursor: Cursor, common: Common) -> Begin:
@@ -436,8 +401,6 @@ def _rollback(cursor: Cursor, common: Common) -> Rollback:
     return Rollback(*common)
 
 
-#: The settings of a session.
-ENGINE, SEARCH_PATH = "engine", "search_path"
 _ONE_SCHEMA = 'There is one schema, "public", beside pg_temp, a session\'s own.'
 
 _RULES: dict[str, Callable[[Cursor, Common], Statement]] = {
@@ -453,7 +416,8 @@ _RULES: dict[str, Callable[[Cursor, Common], Statement]] = {
     "refresh": _refresh,
     "subscribe": _subscribe,
     "explain": _explain,
-    "set": _set,
+    "set": parse_set,
+    "reset": parse_reset,
     "show": _show,
     "begin": _begin,
     "start": _begin,
@@ -463,7 +427,6 @@ _RULES: dict[str, Callable[[Cursor, Common], Statement]] = {
     "abort": _rollback,
 }
 _REFUSED = {
-    "reset": "Settings are those of the connection.",
     "discard": "A session has nothing to discard.",
     "savepoint": "There are no savepoints.",
     "release": "There are no savepoints.",

@@ -506,7 +506,7 @@ class Explain(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Show(Statement):
-    """`SHOW`; `what` is `objects`, `tables`, ..., `columns`, `indexes`, `create` or `engine`.
+    """`SHOW`; `what` is `objects`, `tables`, ..., `columns`, `indexes` or `create`.
 
     Attributes:
         what: As above.
@@ -529,6 +529,13 @@ class SetSetting(Statement):
 
     name: str
     value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ShowSetting(Statement):
+    """`SHOW name` of a setting of the session; None is ALL."""
+
+    name: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import TypeVar
 
 from sqlglot import exp
@@ -26,8 +25,9 @@ from mz_dagster.scalars.types import Column, RelationType
 from mz_dagster.sql.binder import BoundQuery, bound_query, finished
 from mz_dagster.sql.binding import Binding, only
 from mz_dagster.sql.body_parser import Body, parse_body
+from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.composed import Composed
-from mz_dagster.sql.constraints import WrittenRows, assigned, bind_default, literal_rows
+from mz_dagster.sql.constraints import WrittenRows, assigned, bind_default, is_by_chance, literal_rows
 from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.errors import (
     DuplicateColumn,
@@ -76,7 +76,7 @@ class _Context:
     target: RelationType
     resolver: Resolver
     parameters: Sequence[object]
-    clock: datetime | None
+    circumstances: Circumstances | None
     defaults: Mapping[str, SqlText] = field(default_factory=dict)
     identities: Mapping[str, Identity] = field(default_factory=dict)
 
@@ -87,7 +87,7 @@ def bind_insert(
     resolver: Resolver,
     *,
     params: Sequence[object] = (),
-    clock: datetime | None = None,
+    circumstances: Circumstances | None = None,
 ) -> BoundQuery:
     """Returns the plan of the rows to insert: exactly `target`'s columns, cast as an assignment casts them.
 
@@ -97,7 +97,7 @@ def bind_insert(
     Raises:
         NullNotAllowed: A NOT NULL column is not listed, or is given a constant NULL.
     """
-    ((bound, _),) = bind_insert_many(statement, target, resolver, [params], clock=clock)
+    ((bound, _),) = bind_insert_many(statement, target, resolver, [params], circumstances=circumstances)
     return bound
 
 
@@ -107,7 +107,7 @@ def bind_insert_many(
     resolver: Resolver,
     many: Iterable[Sequence[object]],
     *,
-    clock: datetime | None = None,
+    circumstances: Circumstances | None = None,
     defaults: Mapping[str, SqlText] | None = None,
     identities: Mapping[str, Identity] | None = None,
     claim: Claim | None = None,
@@ -115,7 +115,8 @@ def bind_insert_many(
     """Yields for each set of parameters what `bind_insert` returns, and the columns that every row is to generate.
 
     The statement is parsed once. Columns of which it says nothing, and DEFAULT, are what `defaults` says of them, by
-    name; NULL if it says nothing, or if every row is to generate them. DEFAULT of the other `identities` is claimed.
+    name; NULL if it says nothing, or if every row is to generate them, as those by chance. DEFAULT of the other
+    `identities` is claimed.
 
     Raises:
         GeneratedAlways: A column that always generates its values is given one.
@@ -132,7 +133,7 @@ def bind_insert_many(
             with nullcontext() if composed is None else composed.blamed():
                 body = parse_body(statement.query if composed is None else composed.text)
             _write_defaults(body)
-        binding = Binding(resolver, params, clock)
+        binding = Binding(resolver, params, circumstances)
         relation: Relation = ONE_ROW
         if body is not None:
             with nullcontext() if composed is None else composed.blamed():
@@ -147,11 +148,11 @@ def bind_insert_many(
             types, names = [one.type for one in columns], [one.name for one in columns]
             relation = pending.finish(types, "INSERT", CastContext.ASSIGNMENT, names)
         _check_generated(statement, target, places, identities)
-        generated = _generated(statement, target, places, identities)
+        generated = _generated(statement, target, places, identities, defaults)
         omitted: dict[int, Scalar] = {
-            i: bind_default(one, defaults[one.name], clock)
+            i: bind_default(one, defaults[one.name], circumstances)
             for i, one in enumerate(target.columns)
-            if i not in places and one.name in defaults
+            if i not in places and i not in generated and one.name in defaults
         }
         omitted |= {i: Literal(None, target.columns[i].type) for i in generated}
         scalars = _whole_row(relation.relation_type, places, target, omitted, position)
@@ -182,14 +183,18 @@ def _whole_row(
 
 
 def _generated(
-    statement: Insert, target: RelationType, places: Sequence[int], identities: Mapping[str, Identity]
+    statement: Insert,
+    target: RelationType,
+    places: Sequence[int],
+    identities: Mapping[str, Identity],
+    defaults: Mapping[str, SqlText],
 ) -> tuple[int, ...]:
     """Returns the columns of which an INSERT says nothing that counts, so that every row gets a generated value."""
     return tuple(
         i
         for i, name in enumerate(target.names)
-        if name in identities
-        and (i not in places or (statement.overriding == "user" and identities[name].generated != "serial"))
+        if (i not in places and (name in identities or (name in defaults and is_by_chance(defaults[name]))))
+        or (name in identities and statement.overriding == "user" and identities[name].generated != "serial")
     )
 
 
@@ -285,10 +290,10 @@ def bind_delete(
     resolver: Resolver,
     *,
     params: Sequence[object] = (),
-    clock: datetime | None = None,
+    circumstances: Circumstances | None = None,
 ) -> BoundChange:
     """Returns the plans of the rows to delete."""
-    context = _Context(target, resolver, params, clock)
+    context = _Context(target, resolver, params, circumstances)
     joins = statement.using is not None
     matches = _joined_rows(statement, context) if joins and statement.returning is not None else None
     return BoundChange(_old_rows(statement, context), matches, joins)
@@ -300,7 +305,7 @@ def bind_update(
     resolver: Resolver,
     *,
     params: Sequence[object] = (),
-    clock: datetime | None = None,
+    circumstances: Circumstances | None = None,
     defaults: Mapping[str, SqlText] | None = None,
     identities: Mapping[str, Identity] | None = None,
 ) -> BoundChange:
@@ -312,7 +317,7 @@ def bind_update(
         GeneratedAlways: A column that always generates its values is set to one.
         NullNotAllowed: A NOT NULL column is set to a constant NULL.
     """
-    context = _Context(target, resolver, params, clock, defaults or {}, identities or {})
+    context = _Context(target, resolver, params, circumstances, defaults or {}, identities or {})
     return BoundChange(_old_rows(statement, context), _new_rows(statement, context), statement.using is not None)
 
 
@@ -325,7 +330,7 @@ def bind_returning(
     resolver: Resolver,
     *,
     params: Sequence[object] = (),
-    clock: datetime | None = None,
+    circumstances: Circumstances | None = None,
 ) -> BoundQuery:
     """Returns the plan of what a RETURNING clause makes of the rows that a statement writes.
 
@@ -337,12 +342,12 @@ def bind_returning(
         rows: The rows, each followed by all columns of what is joined.
         resolver: Answers names, in subqueries.
         params: The values of all `?` of the statement, in order.
-        clock: The statement's own time.
+        circumstances: When and by whom it is executed.
     """
     written = WrittenRows.of(resolver, target)
     others = () if using is None else (", ", using)
     named = Composed.of(f"SELECT 1 FROM {quoted(written.name)} AS {quoted(called)}", *others)
-    source = _Join.bound(named, _Context(RelationType(target.columns), written, params, clock)).source
+    source = _Join.bound(named, _Context(RelationType(target.columns), written, params, circumstances)).source
     columns = source.relation.relation_type.columns
     literals = literal_rows(rows, columns)
     composed = Composed.of("SELECT ", returning)
@@ -352,7 +357,7 @@ def bind_returning(
         given = {one for one, value in select.args.items() if value}
         if not isinstance(select, exp.Select) or given != {"expressions"}:
             raise InvalidSyntax("syntax error: RETURNING takes a list of expressions", position=body.text.offset + 8)
-        binding = Binding(resolver, params, clock)
+        binding = Binding(resolver, params, circumstances)
         binder = FromBinder(binding, body, {}, Queries(binding, body).derived)
         expressions = Expressions(binding, body, source.scope, "RETURNING")
         with binding.binding_by(lambda one: binder.bind_query(one, binder)[0]):
@@ -432,7 +437,7 @@ def _new_rows(statement: Update, context: _Context) -> Relation:
         if one.value is not None:
             value = join.assigned(next(nodes), column)
         elif one.column in context.defaults:
-            value = bind_default(column, context.defaults[one.column], context.clock)
+            value = bind_default(column, context.defaults[one.column], context.circumstances)
         else:
             value = Literal(None, column.type)
         generates = one.value is None and identity is not None
@@ -486,7 +491,7 @@ class _Join:
             if not isinstance(select, exp.Select):
                 raise InvalidSyntax("syntax error: this is no condition", position=body.text.offset + 1)
             only(body, select, "expressions", "from_", "joins", "where")
-            binding = Binding(context.resolver, context.parameters, context.clock)
+            binding = Binding(context.resolver, context.parameters, context.circumstances)
             binder = FromBinder(binding, body, {}, Queries(binding, body).derived)
             with binding.binding_by(lambda one: binder.bind_query(one, binder)[0]):
                 source = binder.bind(select.args["from_"].this, list(select.args.get("joins") or []))

@@ -122,8 +122,6 @@ def test_a_session_says_who_computes(engine: Engine) -> None:
         assert budget() == Budget(), "a session's choice is its own"
     with pytest.raises(BadSettings, match=r'invalid value for setting "engine": "duckdb"'):
         session.execute("SET engine = duckdb")
-    with pytest.raises(NotSupportedError):
-        session.execute("SET timezone = 'UTC'")
 
 
 def test_what_is_set_holds_for_all_cursors_of_a_connection_and_no_other(engine: Engine) -> None:

@@ -15,6 +15,7 @@ from mz_dagster.plan.relation import Constant, Filter, Relation, TemporalFilter,
 from mz_dagster.scalars.scalar import ColumnRef, Scalar
 from mz_dagster.scalars.types import MZ_TIMESTAMP
 from mz_dagster.sql import CreateIndex, CreateMaterializedView, CreateView, Select, bind_query, parse
+from mz_dagster.sql.circumstances import Circumstances
 from tests.sql.project import Project, bind
 
 
@@ -189,7 +190,7 @@ def test_the_clock_is_read_by_a_statement_and_refused_in_a_definition() -> None:
     noon = datetime(2021, 7, 27, 12, 0, 0, 5000, UTC)
     (select,) = parse("SELECT now(), CURRENT_TIMESTAMP, mz_now() = 1")
     assert isinstance(select, Select)
-    relation = optimize(bind_query(select.query, Project(), clock=noon).relation)
+    relation = optimize(bind_query(select.query, Project(), circumstances=Circumstances(noon)).relation)
     assert [scalar for scalar in _literals(relation) if scalar == noon] == [noon, noon]
     for form in ("now()", "CURRENT_TIMESTAMP"):
         text = f"CREATE VIEW v2 AS SELECT a, {form} AS x FROM t"

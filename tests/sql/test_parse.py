@@ -194,11 +194,12 @@ def test_statements_of_a_file_keep_their_offsets() -> None:
         ("EXPLAIN DELETE FROM t", 9, "0A000", "EXPLAIN DELETE"),
         ("SAVEPOINT s", 1, "0A000", "SAVEPOINT"),
         ("DISCARD ALL", 1, "0A000", "DISCARD"),
-        ("SET x = 1", 1, "0A000", "SET"),
+        ("SET LOCAL x = 1", 1, "0A000", "SET of a transaction"),
+        ("SET x", 6, "42601", "end of input"),
         ("COMMIT; SELECT 1 +; BOGUS", 21, "42601", 'near "BOGUS"'),
         ("DROP TABLE", 11, "42601", "end of input"),
         ("EXPLAIN ANALYZE SELECT 1", 9, "0A000", "EXPLAIN ANALYZE"),
-        ("SHOW NONSENSE", 6, "42601", "what to show"),
+        ("SHOW 1", 6, "42601", "what to show"),
     ],
 )
 def test_refused_statements_say_where_and_why(text: str, position: int, sqlstate: str, part: str) -> None:

@@ -1,0 +1,38 @@
+"""When, by whom and with which settings a statement is executed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from types import MappingProxyType
+from zoneinfo import ZoneInfo
+
+from mz_dagster.version import __version__
+
+#: The settings that values of a session are made of, as they are in one that has changed none.
+DEFAULTS: Mapping[str, str] = MappingProxyType(
+    {"timezone": "UTC", "search_path": "public", "server_version": f"15.0 (mz_dagster {__version__})"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What clock and session functions say in one statement; a definition has none, as it holds in all.
+
+    Attributes:
+        clock: The time at which the statement began, aware: what `now()` says throughout it.
+        user: The name of who executes it.
+        database: The project's name.
+        settings: The values of the session's settings by their names, all in lower case.
+    """
+
+    clock: datetime = datetime(2000, 1, 1, tzinfo=UTC)
+    user: str = ""
+    database: str = ""
+    settings: Mapping[str, str] = field(default_factory=lambda: DEFAULTS)
+
+    @property
+    def zone(self) -> ZoneInfo:
+        """The session's time zone."""
+        return ZoneInfo(self.settings["timezone"])

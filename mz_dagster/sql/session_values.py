@@ -1,0 +1,161 @@
+"""Values of the clock, of the session and of chance: the same in all rows of a statement, or another in each.
+
+A statement that is executed once has them as literals, for what executes it then is known (`circumstances.py`). What is
+maintained is a function of its inputs alone, so a definition that names one is refused with what to write instead.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from uuid import uuid4
+
+from sqlglot import exp
+
+from mz_dagster.functions import Unknown, type_name
+from mz_dagster.plan.rewriting import can_fail
+from mz_dagster.scalars.scalar import Call, If, Literal, Scalar
+from mz_dagster.scalars.types import DATE, FLOAT8, INT8, TEXT, TIME, TIMESTAMP, TIMESTAMPTZ, UUID
+from mz_dagster.sql.binding import Bound
+from mz_dagster.sql.circumstances import Circumstances
+from mz_dagster.sql.collected_calls import WindowCall, WindowSpec
+from mz_dagster.sql.errors import UndefinedFunction, UndefinedObject, UnsupportedForm
+from mz_dagster.sql.expression_binder import ExpressionBinder
+
+#: Words that are calls without parentheses, as sqlglot reads them.
+WORDS: dict[type[exp.Expr], str] = {
+    exp.CurrentDate: "current_date",
+    exp.CurrentTime: "current_time",
+    exp.CurrentTimestamp: "current_timestamp",
+    exp.Localtime: "localtime",
+    exp.Localtimestamp: "localtimestamp",
+    exp.CurrentUser: "current_user",
+    exp.SessionUser: "session_user",
+    exp.CurrentSchema: "current_schema",
+    exp.CurrentCatalog: "current_catalog",
+}
+#: Words without a class of their own there.
+BARE_WORDS = ("user", "current_role")
+
+#: What a definition may say instead, by what it asks for.
+_OF_CLOCK = "Keep the time in a column, or compare one with mz_now()."
+_OF_SESSION = "Keep the value in a column, which a DEFAULT may fill."
+_OFCHANCE = "Let a column of a table have it as its DEFAULT."
+#: Functions without arguments of the clock, of the session and of chance.
+_CLOCK = (
+    "now", "transaction_timestamp", "statement_timestamp", "current_timestamp", "current_date", "localtime",
+    "localtimestamp",
+)  # fmt: skip
+_SESSION = (
+    "current_user", "session_user", "user", "current_role", "current_schema", "current_catalog", "current_database",
+    "version",
+)  # fmt: skip
+#: What is another value each time it is evaluated, not one for the statement.
+CHANCE = ("random", "gen_random_uuid")
+SESSION_VALUES = frozenset((*_CLOCK, *_SESSION, *CHANCE, "current_time", "current_setting", "pg_typeof"))
+
+
+def bind_session_value(binder: ExpressionBinder, name: str, nodes: Sequence[exp.Expr], node: exp.Expr) -> Bound:
+    """Returns what one of `SESSION_VALUES` says.
+
+    Raises:
+        UnsupportedForm: In a definition; or a value of chance for each row where no window function may stand.
+        UndefinedFunction: It does not take these arguments.
+    """
+    position = binder.body.position(node)
+    if name == "pg_typeof" and len(nodes) == 1:
+        return _type_of(binder, binder.bind(nodes[0]), position)
+    if name == "current_time":
+        raise UnsupportedForm(
+            "current_time is not supported",
+            detail="It is a time with a zone, which no type here holds.",
+            hint="Use localtime.",
+            position=position,
+        )
+    circumstances = binder.binding.circumstances
+    if circumstances is None:
+        raise _no_function_of_inputs(name, position, called=isinstance(node, exp.Anonymous))
+    if name == "current_setting" and len(nodes) in (1, 2):
+        return _setting(binder, circumstances, nodes, position)
+    if nodes or name in ("current_setting", "pg_typeof"):
+        shown = ", ".join(type_name(one if isinstance(one, Unknown) else one.type) for one in map(binder.bind, nodes))
+        raise UndefinedFunction(f"function {name}({shown}) does not exist", position=position)
+    if name in _SESSION:
+        return Literal(_of_session(name, circumstances), TEXT)
+    return _of_chance(binder, name, node) if name in CHANCE else _of_clock(name, circumstances)
+
+
+def _no_function_of_inputs(name: str, position: int, *, called: bool) -> UnsupportedForm:
+    hint = _OF_CLOCK if name in _CLOCK else _OFCHANCE if name in CHANCE else _OF_SESSION
+    return UnsupportedForm(
+        f"{name}{'()' if called else ''} is not supported in a definition",
+        detail="Its value is not a function of the collections, so a view of it could not be maintained.",
+        hint=hint,
+        position=position,
+    )
+
+
+def _of_clock(name: str, circumstances: Circumstances) -> Literal:
+    now = circumstances.clock
+    local = now.astimezone(circumstances.zone).replace(tzinfo=None)
+    match name:
+        case "current_date":
+            return Literal(local.date(), DATE)
+        case "localtime":
+            return Literal(local.time(), TIME)
+        case "localtimestamp":
+            return Literal(local, TIMESTAMP)
+        case _:
+            return Literal(now, TIMESTAMPTZ)
+
+
+def _of_session(name: str, circumstances: Circumstances) -> str:
+    match name:
+        case "current_schema":
+            return circumstances.settings["search_path"].split(",")[0]
+        case "current_catalog" | "current_database":
+            return circumstances.database
+        case "version":
+            return f"PostgreSQL {circumstances.settings['server_version']}"
+        case _:
+            return circumstances.user
+
+
+def _setting(binder: ExpressionBinder, circumstances: Circumstances, nodes: Sequence[exp.Expr], position: int) -> Bound:
+    """Returns `current_setting(name [, missing ok])` of names that are written out."""
+    name, *others = map(binder.bind, nodes)
+    text = name.text if isinstance(name, Unknown) else name.value if isinstance(name, Literal) else None
+    missing_ok = bool(others) and isinstance(others[0], Literal) and others[0].value is True
+    if not isinstance(text, str) or not all(isinstance(one, Literal) for one in others):
+        raise UnsupportedForm("a setting's name that is not a literal is not supported", position=position)
+    found = circumstances.settings.get(text.lower())
+    if found is None and not missing_ok:
+        raise UndefinedObject(f'unrecognized configuration parameter "{text}"', hint="See SHOW ALL.", position=position)
+    return Literal(found, TEXT)
+
+
+def _type_of(binder: ExpressionBinder, bound: Bound, position: int) -> Scalar:
+    """Returns the name of a type, which is an error where the value is one."""
+    named = Literal(type_name(bound if isinstance(bound, Unknown) else bound.type), TEXT)
+    if isinstance(bound, Unknown) or not can_fail(bound):
+        return named
+    return If(binder.operator("is null", [bound], position), named, named)
+
+
+def _of_chance(binder: ExpressionBinder, name: str, node: exp.Expr) -> Bound:
+    """Returns a value that nobody can foretell: where there are rows, another for each, by its number among them."""
+    if not binder.scope.tables:
+        return Literal(uuid4(), UUID) if name == "gen_random_uuid" else Literal(secrets.randbits(53) / 2**53, FLOAT8)
+    position = binder.body.position(node)
+    if binder.windows is None:
+        raise UnsupportedForm(
+            f"{name}() is not supported in {binder.clause} over rows",
+            detail="Each row has a value of its own, as an item of SELECT.",
+            hint="Let it be the column's DEFAULT, and set the column to that."
+            if binder.clause == "UPDATE"
+            else "Select it in a derived table, and use its column here.",
+            position=position,
+        )
+    number = binder.windows.column(WindowCall(WindowSpec(), "row_number", (), INT8, False), node)
+    function, type_ = ("uuid_of_row", UUID) if name == "gen_random_uuid" else ("random_of_row", FLOAT8)
+    return Call(function, (Literal(str(uuid4()), TEXT), number), type_, False)

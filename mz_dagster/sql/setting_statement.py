@@ -1,0 +1,78 @@
+"""SET, RESET and SHOW of a session's settings."""
+
+from __future__ import annotations
+
+from mz_dagster.sql.cursor import Cursor
+from mz_dagster.sql.lexer import TokenKind
+from mz_dagster.sql.statements import SetSetting, ShowSetting
+
+Common = tuple[str, int, int]
+_ONE_SCHEMA = 'There is one schema, "public", beside pg_temp, a session\'s own.'
+_OF_TRANSACTIONS = "Each statement is a transaction of its own."
+
+
+def parse_set(cursor: Cursor, common: Common) -> SetSetting:
+    """Moves past `SET [SESSION] name {= | TO} {value | DEFAULT}` or `SET TIME ZONE {zone | LOCAL | DEFAULT}`.
+
+    Raises:
+        UnsupportedForm: It is of a transaction or of another user.
+    """
+    first = cursor.current
+    cursor.expects("set")
+    if cursor.sees("local") or cursor.sees("transaction") or cursor.sees("session", "characteristics"):
+        raise cursor.refuse("SET of a transaction", _OF_TRANSACTIONS, "Write SET without LOCAL.", first)
+    if cursor.sees("role") or cursor.sees("session", "authorization"):
+        raise cursor.refuse("SET of a user", "Access is the folder's and the catalog's.", token=first)
+    cursor.accepts("session")
+    if cursor.accepts("time", "zone"):
+        return SetSetting(*common, "timezone", None if cursor.accepts("local") else _value(cursor))
+    first = cursor.current
+    name = _name(cursor)
+    if not cursor.accepts_symbol("="):
+        cursor.expects("to")
+    return SetSetting(*common, name, _schemas(cursor) if name == "search_path" else _value(cursor))
+
+
+def parse_reset(cursor: Cursor, common: Common) -> SetSetting:
+    """Moves past `RESET name`."""
+    cursor.expects("reset")
+    if cursor.accepts("time", "zone"):
+        return SetSetting(*common, "timezone", None)
+    return SetSetting(*common, _name(cursor), None)
+
+
+def parse_show_setting(cursor: Cursor, common: Common) -> ShowSetting:
+    """Moves past `name`, `TIME ZONE`, `TRANSACTION ISOLATION LEVEL` or `ALL`, behind SHOW."""
+    if cursor.accepts("all"):
+        return ShowSetting(*common, None)
+    if cursor.accepts("time", "zone"):
+        return ShowSetting(*common, "timezone")
+    if cursor.accepts("transaction", "isolation", "level"):
+        return ShowSetting(*common, "transaction_isolation")
+    return ShowSetting(*common, _name(cursor))
+
+
+def _name(cursor: Cursor) -> str:
+    return cursor.identifier("the name of a setting").lower()
+
+
+def _value(cursor: Cursor) -> str | None:
+    if cursor.accepts("default"):
+        return None
+    values: list[str] = []
+    while True:
+        token = cursor.current
+        if token.kind not in (TokenKind.STRING, TokenKind.NUMBER, TokenKind.WORD, TokenKind.QUOTED):
+            raise cursor.unexpected("a value")
+        values.append(cursor.advance().value)
+        if not cursor.accepts_symbol(","):
+            return ", ".join(values)
+
+
+def _schemas(cursor: Cursor) -> str | None:
+    """Moves past a list of schemas, which can only be what it is: there is one in which objects are created."""
+    first, text = cursor.current, _value(cursor)
+    named = [] if text is None else text.split(", ")
+    if text is not None and ("public" not in named or not {*named} <= {"public", "pg_catalog", "pg_temp", "$user"}):
+        raise cursor.refuse("this search_path", _ONE_SCHEMA, "Set it to public.", first)
+    return None
