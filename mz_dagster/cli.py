@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.errors import Error, InternalError, ProgrammingError
 from mz_dagster.leaving import leave
+from mz_dagster.progress import Bars, Lines, Reporter, reported_to
 from mz_dagster.version import __version__
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     command: Callable[[argparse.Namespace], int] = options.command
     try:
-        with _terminable():
+        with _terminable(), reported_to(_reporter()):
             return command(options)
     except Error as error:
         print(error.shown(), file=sys.stderr)
@@ -76,6 +77,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted; what was acknowledged is durable", file=sys.stderr)
         return leave(128 + signal.SIGINT)
+
+
+def _reporter() -> Reporter:
+    """Returns what shows how far long work is: bars to who looks, else lines."""
+    if not sys.stderr.isatty():
+        return Lines(_print_aside)
+    # While a run is on, Dagster captures what goes to the standard streams.
+    return Bars(os.fdopen(os.dup(sys.stderr.fileno()), "w", encoding="utf-8"))
 
 
 class Terminated(KeyboardInterrupt):
@@ -350,6 +359,10 @@ _SLOW_MS = 2000
 
 def _print_line(line: str) -> None:
     print(line, flush=True)
+
+
+def _print_aside(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def _print_run(run: RunDone) -> None:

@@ -33,6 +33,7 @@ from typing import Any, Self, TypeVar
 from mz_dagster.adapter.apply import NotAllApplied, apply_objects
 from mz_dagster.adapter.catalog_definitions import CatalogDefinitions, PlannedDifferently
 from mz_dagster.adapter.change_plan import ChangePlan, plan_changes
+from mz_dagster.adapter.compaction import compact_all
 from mz_dagster.adapter.forgetting import Forgetting
 from mz_dagster.adapter.graphs import Graphs
 from mz_dagster.adapter.health import reasons
@@ -43,7 +44,6 @@ from mz_dagster.adapter.replanning import replan
 from mz_dagster.adapter.young_batches import YoungBatches
 from mz_dagster.budget import budget, engine_of
 from mz_dagster.catalog import (
-    NO_ROWS,
     BoundFile,
     Catalog,
     CatalogUnavailable,
@@ -74,12 +74,11 @@ from mz_dagster.disk import make_private_folder, sync_files
 from mz_dagster.errors import Error, OperationalError, ProgrammingError, one_line
 from mz_dagster.formalism import Antichain, GlobalId
 from mz_dagster.sql.errors import UndefinedTable
-from mz_dagster.storage.compact import Merge, compact
 from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.ownership import check_place, claim_shards, owner_of
 from mz_dagster.storage.renewal import Renewal
+from mz_dagster.storage.shards import Shards
 from mz_dagster.storage.spark import SparkConfig
-from mz_dagster.storage.sweep import sweep
 
 logger = logging.getLogger("mz_dagster.engine")
 
@@ -682,52 +681,25 @@ class Engine:
         for timeline in self.catalog.timelines():
             if moved := self.forget(timeline.name):
                 yield f"timeline {timeline.name}: since of {len(moved)} collections moved"
-        failures: dict[str, Error] = {}
-        rows_read = 0
-        until = None if max_seconds is None else self.clock.monotonic_ms() + max_seconds * 1000
-        names = self.names()
-        counts = self.catalog.live_batch_counts()
-        rows = [row for row in self.catalog.collections() if only is None or row.id in only]
-        while rows:
-            if (max_rows is not None and rows_read >= max_rows) or (
-                until is not None and self.clock.monotonic_ms() >= until
-            ):
-                yield f"stopped at the limit, after merges of {rows_read} updates; the rest waits for the next run"
-                break
-            row = rows[0]
-            name = names.get(row.id, row.id)
-            _, stats = counts.get(row.id, (0, NO_ROWS))
-            try:
-                with engine_of(self.project.engine, unless_chosen=True):
-                    shards = self.shards if stats.rows <= budget().small_rows else self.spark.open()[1]
-                merge = compact(
-                    self.catalog,
-                    shards,
-                    row,
-                    holder=self.holder,
-                    key=self.definitions.sort_key(row),
-                    ttl_ms=self.project.lease_ms,
-                )
-            except Error as failure:
-                failures[name] = failure
-                yield f'"{name}" could not be merged: {failure.message}'
-                merge = None
-            if isinstance(merge, Merge):
-                rows_read += merge.rows_read
-                told = f"{merge.rows_read} updates became {merge.rows_written}"
-                yield f'"{name}": merged {len(merge.parts)} batches, {told}'
-            else:
-                del rows[0]
-        swept = sweep(self.catalog, self.shards, thorough=thorough)
-        batches = sum(len(ids) for ids in (*swept.batches.values(), *swept.strays.values()))
-        yield f"swept {batches} batches"
-        if failures:
-            name, first = next(iter(failures.items()))
-            raise OperationalError(
-                f"{len(failures)} collections could not be merged",
-                detail=f'First of them "{name}": {first}.',
-                hint="They are as readable as before; compact again once the cause is gone.",
-            ) from first
+
+        def shards_for(rows: int) -> LocalShards | Shards[Any]:
+            with engine_of(self.project.engine, unless_chosen=True):
+                return self.shards if rows <= budget().small_rows else self.spark.open()[1]
+
+        yield from compact_all(
+            self.catalog,
+            self.shards,
+            shards_for,
+            self.names(),
+            self.definitions.sort_key,
+            holder=self.holder,
+            ttl_ms=self.project.lease_ms,
+            clock=self.clock,
+            only=only,
+            max_seconds=max_seconds,
+            max_rows=max_rows,
+            thorough=thorough,
+        )
 
     def names(self) -> dict[GlobalId, str]:
         """Returns what to call each object when speaking to people: its name, or whose arrangement it is."""

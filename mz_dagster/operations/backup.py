@@ -60,14 +60,13 @@ from mz_dagster.operations.manifest import (
     write_manifest,
 )
 from mz_dagster.operations.quarantine import quarantine_of
+from mz_dagster.progress import task
 from mz_dagster.storage.local_shards import LocalShards, set_aside
 from mz_dagster.storage.ownership import FOLDER, check_place, claim_shards
 from mz_dagster.storage.read import LeaseLost
 from mz_dagster.storage.renewal import Renewal
 from mz_dagster.storage.shard_copy import CopiedFile, copy_file, copy_shard
 from mz_dagster.version import __version__
-
-_TELL_EVERY_MS = 2000
 
 
 class FolderInTheWay(ProgrammingError):
@@ -129,7 +128,6 @@ def backup(project: Project, target: Path, *, progress: Progress = quiet, clock:
     catalog = Catalog.open_made(project.catalog_url, clock=clock)
     if catalog is None:
         raise NothingToBackUp("the project has no catalog yet", hint="There is nothing but its files; copy those.")
-    told = _Told(progress, clock)
     with catalog, _writing(target):
         make_private_folder(target)
         made_at_ms = clock.now_ms()
@@ -138,13 +136,13 @@ def backup(project: Project, target: Path, *, progress: Progress = quiet, clock:
         try:
             with Renewal(lambda: catalog.renew_lease(lease, ttl_ms), every_ms=ttl_ms // 3):
                 progress("copied the catalog")
-                files = [*_copy_shards(project, target, clock, told)]
+                files = [*_copy_shards(project, target, clock)]
         except BaseException:
             catalog.release_lease(lease)
             raise
         if not catalog.release_lease(lease):
             raise LeaseLost(lease)
-        copied, left_out = _copy_project(project, target, told)
+        copied, left_out = _copy_project(project, target)
         files += [*copied, describe(target, CATALOG)]
         manifest = Manifest(
             __version__, made_at_ms, project.name, left_out, tuple(sorted(files, key=lambda one: one.path))
@@ -188,13 +186,12 @@ def restore(
             hint="Go to another folder and name this one: it is replaced by one that is complete.",
         )
     manifest = read_manifest(source)
-    told = _Told(progress, clock)
     progress(f"checking {len(manifest.files)} files, {manifest.bytes} bytes")
-    verify(source, manifest, lambda size: told.bytes("checked", size, manifest.bytes))
+    verify(source, manifest)
     with _writing(root):
         make_folder(root.parent)
         with _staging(root) as staging:
-            _make_project(source, manifest, root, staging, catalog_url, told, clock)
+            _make_project(source, manifest, root, staging, catalog_url, clock)
             staging.chmod(0o755)
             sync_files(staging, (path.relative_to(staging).as_posix() for path in staging.rglob("*") if path.is_file()))
             staging.rename(root)  # an empty folder gives way
@@ -235,14 +232,13 @@ def recover(
             if present.timelines() or present.objects(dropped=True):  # else one that was killed has made it
                 raise CatalogPresent
     manifest = read_manifest(source)
-    told = _Told(progress, clock)
     progress(f"checking {len(manifest.files)} files, {manifest.bytes} bytes")
-    verify(source, manifest, lambda size: told.bytes("checked", size, manifest.bytes))
+    verify(source, manifest)
     with _writing(project.state):
         make_private_folder(project.state)
         with _staging(project.state / FOLDER) as staging:
             copy = staging / f".{CATALOG}"
-            _copy_files(source, manifest, {CATALOG: copy, STATE: staging}, told)
+            _copy_files(source, manifest, {CATALOG: copy, STATE: staging})
             with Catalog.open(CatalogUrl.of_file(copy), clock=clock) as copied:
                 _check_shards(copied)
             new = staging / FOLDER
@@ -321,7 +317,7 @@ def _locked(folder: Path, how: int) -> int:
 
 
 def _make_project(
-    source: Path, manifest: Manifest, root: Path, staging: Path, catalog_url: str | None, told: _Told, clock: Clock
+    source: Path, manifest: Manifest, root: Path, staging: Path, catalog_url: str | None, clock: Clock
 ) -> None:
     """Makes in `staging` the project that is to be in `root`."""
     state = staging / STATE_FOLDER
@@ -330,7 +326,7 @@ def _make_project(
         url = CatalogUrl.of_file(staging / url.file.relative_to(root))
     state.mkdir(mode=0o700)
     copy = staging / f".{CATALOG}"
-    _copy_files(source, manifest, {CATALOG: copy, STATE: state, PROJECT: staging}, told)
+    _copy_files(source, manifest, {CATALOG: copy, STATE: state, PROJECT: staging})
     with Catalog.open(url, clock=clock) as catalog:
         catalog.fill_from(copy)
         _check_shards(catalog)
@@ -344,17 +340,16 @@ def _make_project(
         settings.write_text(with_catalog(text, catalog_url), encoding="utf-8")
 
 
-def _copy_files(source: Path, manifest: Manifest, places: Mapping[str, Path], told: _Told) -> None:
+def _copy_files(source: Path, manifest: Manifest, places: Mapping[str, Path]) -> None:
     """Copies the files of a backup, each kind below its place; the kinds without one are left out."""
-    for one in manifest.files:
-        kind, _, rest = one.path.partition("/")
-        if kind not in places:
-            continue
-        path = places[kind] / rest if rest else places[kind]
-        if copy_file(source / one.path, path) != (one.size, one.sha256):
-            raise BackupUnusable(f'"{source / one.path}" changed while it was read', hint="Restore again.")
-        shutil.copystat(source / one.path, path)
-        told.bytes("copied", one.size, manifest.bytes)
+    files = [(one, *one.path.partition("/")) for one in manifest.files]
+    wanted = [(one, kind, rest) for one, kind, _, rest in files if kind in places]
+    with task("copying", sum(one.size for one, _, _ in wanted), "bytes"):
+        for one, kind, rest in wanted:
+            path = places[kind] / rest if rest else places[kind]
+            if copy_file(source / one.path, path) != (one.size, one.sha256):
+                raise BackupUnusable(f'"{source / one.path}" changed while it was read', hint="Restore again.")
+            shutil.copystat(source / one.path, path)
 
 
 def _check_shards(catalog: Catalog) -> None:
@@ -368,46 +363,48 @@ def _check_shards(catalog: Catalog) -> None:
             )
 
 
-def _copy_shards(project: Project, target: Path, clock: Clock, told: _Told) -> Iterator[CopiedFile]:
+def _copy_shards(project: Project, target: Path, clock: Clock) -> Iterator[CopiedFile]:
     """Copies the live batches of the copied catalog; they are leased."""
     with Catalog.open(CatalogUrl.of_file(target / CATALOG), clock=clock) as copy:
         shards, copies = LocalShards(project.state, copy), LocalShards(target / STATE)
         rows = copy.collections(dropped=True)
         live = copy.live_batches([row.id for row in rows])
         total = sum(batch.stats.bytes for batches in live.values() for batch in batches)
-        for row in rows:
-            for one in copy_shard(shards, row, live[row.id], copies):
-                told.bytes("copied", one.size, total)
-                yield CopiedFile(f"{STATE}/{one.path}", one.size, one.sha256)
-            if (log := copies.path(row) / "_delta_log").exists():
-                for entry in sorted(log.iterdir()):
-                    yield describe(target, entry.relative_to(target).as_posix())
+        with task("copying the state", total, "bytes"):
+            for row in rows:
+                for one in copy_shard(shards, row, live[row.id], copies):
+                    yield CopiedFile(f"{STATE}/{one.path}", one.size, one.sha256)
+                if (log := copies.path(row) / "_delta_log").exists():
+                    for entry in sorted(log.iterdir()):
+                        yield describe(target, entry.relative_to(target).as_posix())
 
 
-def _copy_project(project: Project, target: Path, told: _Told) -> tuple[list[CopiedFile], tuple[str, ...]]:
+def _copy_project(project: Project, target: Path) -> tuple[list[CopiedFile], tuple[str, ...]]:
     """Copies the project's files, and returns them with the names of the settings that were left out."""
     files, left_out = [], tuple[str, ...]()
-    for path in _project_files(project):
-        relative = path.relative_to(project.root).as_posix()
-        copy = target / PROJECT / relative
-        if relative == SETTINGS_FILE:
-            text, left_out = without_secrets(path.read_text(encoding="utf-8"))
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_text(text, encoding="utf-8")
-            files.append(describe(target, f"{PROJECT}/{relative}"))
-            continue
-        try:
-            size, sha256 = copy_file(path, copy)
-            shutil.copystat(path, copy)
-        except FileNotFoundError:
-            copy.unlink(missing_ok=True)
-            continue  # it was removed or renamed meanwhile
-        files.append(CopiedFile(f"{PROJECT}/{relative}", size, sha256))
-        told.bytes("copied", size, None)
+    paths = dict(_project_files(project))
+    with task("copying the project's files", sum(paths.values()), "bytes"):
+        for path in paths:
+            relative = path.relative_to(project.root).as_posix()
+            copy = target / PROJECT / relative
+            if relative == SETTINGS_FILE:
+                text, left_out = without_secrets(path.read_text(encoding="utf-8"))
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                copy.write_text(text, encoding="utf-8")
+                files.append(describe(target, f"{PROJECT}/{relative}"))
+                continue
+            try:
+                size, sha256 = copy_file(path, copy)
+                shutil.copystat(path, copy)
+            except FileNotFoundError:
+                copy.unlink(missing_ok=True)
+                continue  # it was removed or renamed meanwhile
+            files.append(CopiedFile(f"{PROJECT}/{relative}", size, sha256))
     return files, left_out
 
 
-def _project_files(project: Project) -> Iterator[Path]:
+def _project_files(project: Project) -> Iterator[tuple[Path, int]]:
+    """Yields the project's own files with their sizes."""
     catalog = project.catalog_url.file
     own = set() if catalog is None else {f"{catalog.resolve()}{end}" for end in ("", "-wal", "-shm", "-journal")}
     for folder, folders, names in os.walk(project.root):
@@ -418,23 +415,8 @@ def _project_files(project: Project) -> Iterator[Path]:
         for name in sorted(names):
             path = Path(folder, name)
             if not name.startswith(".") and path.is_file() and str(path) not in own:
-                yield path
-
-
-class _Told:
-    """Tells how far it is, every so often."""
-
-    def __init__(self, progress: Progress, clock: Clock) -> None:
-        self._progress = progress
-        self._clock = clock
-        self._next_ms = clock.monotonic_ms() + _TELL_EVERY_MS
-        self._done: dict[str, int] = {}
-
-    def bytes(self, verb: str, size: int, total: int | None) -> None:
-        done = self._done[verb] = self._done.get(verb, 0) + size
-        if self._clock.monotonic_ms() >= self._next_ms:
-            self._next_ms = self._clock.monotonic_ms() + _TELL_EVERY_MS
-            self._progress(f"{verb} {done} bytes" + ("" if total is None else f" of {total}"))
+                with suppress(FileNotFoundError):  # it was removed or renamed meanwhile
+                    yield path, path.stat().st_size
 
 
 def _check_empty(folder: Path) -> None:

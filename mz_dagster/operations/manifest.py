@@ -10,13 +10,13 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from mz_dagster.disk import make_private_file, sync, sync_files
 from mz_dagster.errors import OperationalError
+from mz_dagster.progress import task
 from mz_dagster.storage.shard_copy import CopiedFile
 
 MANIFEST = "manifest.json"
@@ -136,27 +136,28 @@ def _check_paths(root: Path, manifest: Manifest) -> None:
         seen.add(one.path)
 
 
-def verify(root: Path, manifest: Manifest, on_bytes: Callable[[int], None]) -> None:
-    """Checks size and hash of every file of a backup; `on_bytes` hears of the bytes read.
+def verify(root: Path, manifest: Manifest) -> None:
+    """Checks size and hash of every file of a backup.
 
     Raises:
         BackupUnusable: A file is missing or differs; the error names the first, and how many there are.
     """
     broken = []
     place = root.resolve()
-    for one in manifest.files:
-        path = place / one.path
-        try:
-            if path.resolve() != path or not stat.S_ISREG(path.lstat().st_mode):
-                broken.append(f"{one.path}: not a file of its own, but a link or a device")
-                continue
-            found = describe(root, one.path)
-        except OSError as error:
-            broken.append(f"{one.path}: {error.strerror}")
-        else:
-            if found != one:
-                broken.append(f"{one.path}: not what was written")
-        on_bytes(one.size)
+    with task("checking the backup", manifest.bytes, "bytes") as checking:
+        for one in manifest.files:
+            path = place / one.path
+            try:
+                if path.resolve() != path or not stat.S_ISREG(path.lstat().st_mode):
+                    broken.append(f"{one.path}: not a file of its own, but a link or a device")
+                    continue
+                found = describe(root, one.path)
+            except OSError as error:
+                broken.append(f"{one.path}: {error.strerror}")
+            else:
+                if found != one:
+                    broken.append(f"{one.path}: not what was written")
+            checking.advance(one.size)
     if broken:
         raise BackupUnusable(
             f'{len(broken)} files of the backup in "{root}" are missing or damaged',

@@ -19,6 +19,7 @@ from mz_dagster.orchestration.recording import asset_rows
 from mz_dagster.orchestration.resource import MzResource
 from mz_dagster.orchestration.runs import holder_of
 from mz_dagster.orchestration.translator import MzDagsterTranslator
+from mz_dagster.progress import Lines, reported_to
 
 COMPACTION_CRON = "17 * * * *"
 
@@ -95,10 +96,11 @@ def _compact(
 ) -> Iterator[_Event]:
     only = _selected(engine, config.collections)
     before = engine.catalog.live_batch_counts()
-    for line in engine.compact(
-        only=only, max_seconds=config.max_seconds, max_rows=config.max_rows, thorough=config.thorough
-    ):
-        context.log.info(line)
+    with reported_to(Lines(context.log.info)):
+        for line in engine.compact(
+            only=only, max_seconds=config.max_seconds, max_rows=config.max_rows, thorough=config.thorough
+        ):
+            context.log.info(line)
     after = engine.catalog.live_batch_counts()
     timelines = {one.definition.timeline or engine.project.timeline for one in standing_objects(engine.project)}
     specs = [

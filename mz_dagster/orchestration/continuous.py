@@ -14,7 +14,7 @@ whenever there is a new tick.
 # Annotations of ops are Dagster's to read: no `from __future__ import annotations` here.
 import threading
 from collections.abc import Callable, Iterator, Sequence, Set
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 import dagster as dg
@@ -47,6 +47,7 @@ from mz_dagster.orchestration.resource import MzResource, summary
 from mz_dagster.orchestration.runs import TIMELINE_TAG, holder_of, wait_s
 from mz_dagster.orchestration.ticks import named, partition_key, partitions_of
 from mz_dagster.orchestration.translator import MzDagsterTranslator
+from mz_dagster.progress import Lines, Reporter, reported_to
 
 Event = dg.AssetMaterialization | dg.AssetCheckEvaluation
 
@@ -72,6 +73,7 @@ class Continuous:
             seconds.
         for_s: After how long to end, in seconds, if it leads after one look at least; None for never.
         stop: Ends the loop once set, after the step at work.
+        reporter: Shows how far steps are, beside who does anyway.
         sample_rows: How many of the updates just written an event shows.
         ticks: How many ticks were closed so far.
     """
@@ -84,6 +86,7 @@ class Continuous:
     interval_s: float = 1.0
     for_s: float | None = None
     stop: threading.Event = field(default_factory=threading.Event)
+    reporter: Reporter | None = None
     sample_rows: int = 5
     ticks: int = 0
     _told: dict[str, str] = field(default_factory=dict)
@@ -165,7 +168,8 @@ class Continuous:
                 return None
             tries += 1
         self._failed = (tick, tries, self._now_s() + wait_s(tries))
-        report = self.engine.step(self.timeline, tick, leadership=lead)
+        with nullcontext() if self.reporter is None else reported_to(self.reporter):
+            report = self.engine.step(self.timeline, tick, leadership=lead)
         self.tell(f"{partition_key(tick)}: {summary(report)}")
         if report.failures:
             why = "; ".join(f'"{one.name}": {one.error}' for one in report.failures)
@@ -276,6 +280,7 @@ def build_continuous_job(
                 context.log.info,
                 interval_s=config.interval_s,
                 for_s=config.for_s,
+                reporter=Lines(context.log.info),
                 sample_rows=mz.sample_rows,
             )
             yield from loop.run()

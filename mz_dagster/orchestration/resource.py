@@ -21,6 +21,7 @@ from mz_dagster.orchestration.events import NAME_KEY, TIMELINE_KEY, asset_ids, a
 from mz_dagster.orchestration.frontier_checks import GOES_ON, FrontierChecks, Frontiers, last_frontiers
 from mz_dagster.orchestration.runs import holder_of
 from mz_dagster.orchestration.ticks import partition_key, tick_of
+from mz_dagster.progress import Lines, reported_to
 from mz_dagster.version import __version__
 
 logger = logging.getLogger("mz_dagster.dagster")
@@ -130,7 +131,8 @@ class MzResource(dg.ConfigurableResource):  # type: ignore[type-arg]
                 # With them what is no asset of its own: their arrangements, and what sessions put in between.
                 selected = frozenset(ids.values())
                 only = selected | (engine.graph(timeline).upstream(selected) - frozenset(assets.values()))
-            report = engine.step(timeline, ticks[-1], only=only, progress=context.log.info)
+            with reported_to(Lines(context.log.info)):
+                report = engine.step(timeline, ticks[-1], only=only, progress=context.log.info)
             context.log.info(summary(report))
             rows = {row.id: row for row in engine.catalog.collections(timeline)}
             _warn_of_errors(context, engine, rows, report)

@@ -29,7 +29,7 @@ as they are, other collections are merged, and both heal once copies are deleted
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
@@ -48,6 +48,7 @@ from mz_dagster.catalog import (
     interval_of,
 )
 from mz_dagster.fail_point import fail_point
+from mz_dagster.formalism import GlobalId
 from mz_dagster.scalars.types import smallest_key
 from mz_dagster.storage.append import LEASE_MS, BatchWriter
 from mz_dagster.storage.clustering import bucket_count
@@ -100,6 +101,16 @@ def choose_merge(sizes: Sequence[int], least_parts: int | None = None, most_rows
         if is_little and size <= younger:
             return position
     return None
+
+
+def rows_to_merge(catalog: Catalog, collections: Collection[GlobalId]) -> dict[GlobalId, int]:
+    """Returns how many updates the next merge of each collection reads, as far as the sizes of batches tell."""
+    found = {}
+    for id, batches in catalog.live_batches(tuple(collections)).items():
+        sizes = [batch.stats.rows for batch in batches]
+        start = choose_merge(sizes)
+        found[id] = 0 if start is None else sum(sizes[start:])
+    return found
 
 
 def sort_key(collection: CollectionRow) -> tuple[str, ...]:

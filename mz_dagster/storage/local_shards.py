@@ -42,6 +42,7 @@ from mz_dagster.budget import budget
 from mz_dagster.catalog import NO_ROWS, Batch, BatchId, BatchStats, CollectionRow
 from mz_dagster.disk import make_folder, sync
 from mz_dagster.errors import DamageError
+from mz_dagster.progress import advance
 from mz_dagster.scalars.scalar import Scalar
 from mz_dagster.scalars.types import Column
 from mz_dagster.storage.arrow_schema import UPDATE_FIELDS, update_schema
@@ -437,6 +438,7 @@ class LocalShards:
         self, collection: CollectionRow, parts: Sequence[Batch], since: int, sort_key: Sequence[str]
     ) -> pa.Table:
         merged = consolidated(self.read(collection, parts), since, only_before=True)
+        advance(sum(part.stats.rows for part in parts), "rows")
         order = [*dict.fromkeys([*sort_key, *merged.schema.names[:-3], TIME, ERROR])]
         order = [name for name in order if not pa.types.is_nested(merged.schema.field(name).type)]
         return merged.sort_by([(name, "ascending") for name in order])

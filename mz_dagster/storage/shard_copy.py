@@ -22,6 +22,7 @@ from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
 from mz_dagster.catalog import Batch, CollectionRow
+from mz_dagster.progress import advance
 from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.shards import BATCH, BUCKET, DIFF, ERROR, TIME, FileDamaged, ShardUnavailable
 
@@ -181,4 +182,5 @@ def copy_file(source: Path, target: Path) -> tuple[int, str]:
             digest.update(block)
             size += len(block)
             writer.write(block)
+            advance(len(block), "bytes")
     return size, digest.hexdigest()

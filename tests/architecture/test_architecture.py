@@ -32,7 +32,19 @@ LAYERS = (
     "cli",
 )
 #: Top-level modules below all layers.
-GROUND = {"budget", "errors", "clock", "disk", "fail_point", "finalizers", "leaving", "liveness", "process", "version"}
+GROUND = {
+    "budget",
+    "errors",
+    "clock",
+    "disk",
+    "fail_point",
+    "finalizers",
+    "leaving",
+    "liveness",
+    "process",
+    "progress",
+    "version",
+}
 
 #: Each foreign package enters by these doors only.
 DOORS = {

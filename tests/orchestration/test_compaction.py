@@ -121,7 +121,7 @@ def test_one_that_cannot_be_merged_stops_no_other_and_is_named(
             raise OperationalError("the disk is full")
         return merge(catalog, shards, row, **rest)
 
-    monkeypatch.setattr("mz_dagster.adapter.engine.compact", broken)
+    monkeypatch.setattr("mz_dagster.adapter.compaction.compact", broken)
     result = compact()
     assert not result.success
     (failure,) = [event for event in result.all_node_events if event.is_step_failure]

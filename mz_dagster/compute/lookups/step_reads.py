@@ -30,6 +30,7 @@ from mz_dagster.compute.lookups.lookup_keys import LookupKeys, fetched, is_key
 from mz_dagster.errors import InternalError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import ReadCollection
+from mz_dagster.progress import advance
 from mz_dagster.scalars.scalar import Scalar
 from mz_dagster.scalars.types import Column
 from mz_dagster.storage.arrow_schema import update_schema
@@ -206,8 +207,11 @@ class StepReads:
         are stored.
         """
         row, batches = self._rows[id], self._listed(id, lower, upper)
-        self.rows_read += sum(batch.stats.rows for batch in batches)
-        return stored_table(self._here, row, batches, lower, upper, used, where, condition, over)
+        rows = sum(batch.stats.rows for batch in batches)
+        self.rows_read += rows
+        found = stored_table(self._here, row, batches, lower, upper, used, where, condition, over)
+        advance(rows, "rows")
+        return found
 
     def find_table(
         self,
@@ -233,6 +237,7 @@ class StepReads:
         condition = keys.condition(row.columns)
         over = list(keys.columns.values())
         found = self._here.read_files(row, batches, chosen, upper=upper, columns=names, condition=condition, over=over)
+        advance(rows, "rows")
         return _widened(found, row)
 
     def common_table(self, path: Path, lower: int, upper: int) -> pa.Table | None:

@@ -44,6 +44,7 @@ from mz_dagster.errors import InternalError
 from mz_dagster.formalism import Antichain, GlobalId
 from mz_dagster.plan.lowering import LookupOrders
 from mz_dagster.plan.physical import ReadCollection, is_linear
+from mz_dagster.progress import advance, task
 from mz_dagster.scalars.types import RelationType
 from mz_dagster.storage.append import BatchWriter
 from mz_dagster.storage.consolidation import summed
@@ -91,6 +92,16 @@ class Advance:
 
         Returns what was written, and how many rows were read.
         """
+        name = self.node.name
+        if isinstance(self.node, SourceNode):
+            bindings = self.catalog.bindings(self.node.id, self.lower, self.upper)
+            with task(f'reading "{name}"', _bytes(bindings), "bytes"):
+                return self._write(bindings, sends=sends)
+        doing = "maintaining" if self.row.is_hydrated else "hydrating"
+        with task(f'{doing} "{name}"', self.run.rows_in(self.node, self.lower, self.upper), "rows"):
+            return self._write((), sends=sends)
+
+    def _write(self, bindings: Sequence[Binding], *, sends: bool) -> tuple[BatchStats, int]:
         if isinstance(self.node, MaintainedNode):
             self.progress(f"{self._interval}: maintaining {_reading(self.run, self.node, self.lower, self.upper)}")
             since = self.lower - 1 if self.row.is_hydrated else self.lower
@@ -113,13 +124,12 @@ class Advance:
         ) as reads:
             match self.node:
                 case SourceNode():
-                    bindings = self.catalog.bindings(self.node.id, self.lower, self.upper)
                     self.progress(f"{self._interval}: reading {_files(bindings)}")
                     has_prior = not self.run.is_empty(self.node.id, 0, self.lower)
                     with ingested(
                         self.row, self.node.source, bindings, reads, self.spark, has_prior=has_prior
                     ) as updates:
-                        few = sum(file.size for one in bindings for file in one.files) <= budget().small_file_bytes
+                        few = _bytes(bindings) <= budget().small_file_bytes
                         stats = self._append(updates, is_little=few)
                 case MaintainedNode():
                     maintained = self._maintained(self.node, reads, sends=sends)
@@ -187,7 +197,9 @@ class Advance:
 
         def read(one: ReadCollection, used: Collection[int]) -> pa.Table:
             batches = self.run.overlapping(one.id, None, self.upper)
-            return stored_table(self.local, self.run.rows[one.id], batches, None, self.upper, used, one.where)
+            found = stored_table(self.local, self.run.rows[one.id], batches, None, self.upper, used, one.where)
+            advance(rows(one.id), "rows")
+            return found
 
         contents = LocalContents(self.spark, rows, read, self.lower, self.upper)
         found = contents.updates(self.orders.ordered(node.id, node.plan, rows))
@@ -264,8 +276,12 @@ def _reading(run: StepRun, node: MaintainedNode, lower: int, upper: int) -> str:
 
 
 def _files(bindings: Sequence[Binding]) -> str:
-    files = [file for one in bindings for file in one.files]
-    return f"{len(files)} file{'' if len(files) == 1 else 's'}, {sum(file.size for file in files)} bytes"
+    count = sum(len(one.files) for one in bindings)
+    return f"{count} file{'' if count == 1 else 's'}, {_bytes(bindings)} bytes"
+
+
+def _bytes(bindings: Sequence[Binding]) -> int:
+    return sum(file.size for one in bindings for file in one.files)
 
 
 def _check_since(input: CollectionRow, needed: int, node: Node) -> None:

@@ -71,6 +71,7 @@ from mz_dagster.formalism import GlobalId
 from mz_dagster.leaving import STEP_THREADS
 from mz_dagster.plan.lowering import LookupOrders
 from mz_dagster.plan.plan_size import PlanTooLarge
+from mz_dagster.progress import task
 from mz_dagster.storage.append import BatchWriter
 from mz_dagster.storage.foreign import only_our_errors
 from mz_dagster.storage.local_shards import LocalShards
@@ -340,10 +341,12 @@ class Stepper:
             if leadership is not None and not self._catalog.is_leading(leadership):
                 raise _lost(run, f"the lead of epoch {leadership.epoch} is over")
             run.done[node.id] = self._advance(run, node, writer, tell)
+            progressing.advance(1)
 
         running: dict[Future[None], GlobalId] = {}
         sealed_at = self._clock.monotonic_ms()
         with (
+            task(f"step to {run.tick}", len(working), "collections") as progressing,
             CommonTime(self._catalog, holder=self._holder, ttl_ms=self._lease_ms) as common,
             self._workers(run, running) as pool,
         ):

@@ -14,6 +14,7 @@ from mz_dagster.errors import Error
 from mz_dagster.operations.doctor.finding import Finding, listing
 from mz_dagster.operations.doctor.patient import Patient
 from mz_dagster.operations.quarantine import quarantine_of
+from mz_dagster.progress import advance
 from mz_dagster.storage.shards import DIFF, BatchIncomplete
 
 
@@ -31,6 +32,8 @@ def check_payloads(
             yield Finding(check, where, told.rstrip("."), None, batch.id)
             continue
         frames.append(frame)
+        if deep:
+            advance(batch.stats.rows, "rows")
         if deep and pc.any(pc.equal(frame.column(DIFF), 0)).as_py():
             yield Finding("diff-zero", where, "it holds an update with diff 0", None, batch.id)
 

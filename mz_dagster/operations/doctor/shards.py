@@ -23,6 +23,7 @@ from mz_dagster.formalism import GlobalId
 from mz_dagster.operations.doctor.finding import Finding, Repair, Severity, listing
 from mz_dagster.operations.doctor.patient import Patient
 from mz_dagster.operations.doctor.payloads import check_payloads, stray_payloads
+from mz_dagster.progress import advance, task
 from mz_dagster.storage.arrow_schema import update_schema
 from mz_dagster.storage.batch_stats import stored_files
 from mz_dagster.storage.file_hashes import hash_file
@@ -39,20 +40,22 @@ _MULTISETS = ("source", "table", "materialized view", "collection")
 
 def check_shards(patient: Patient, *, deep: bool, progress: Progress) -> Iterator[Finding]:
     """Yields what is wrong on disk; `deep` hashes every file, and reads every row of every live batch."""
-    for row in patient.readable():
-        if row.id in patient.unlisted:
-            continue  # what it consists of is not known
-        live = patient.live(row.id)
-        if not live:
-            continue
-        progress(f"looking at {patient.called(row.id)}: {len(live)} batches")
-        found = list(_check_shard(patient, row, live, deep))
-        if found:
-            alive = {batch.id for batch in patient.catalog.batches(row.id, BatchState.LIVE)}
-            for one in found:
-                if one.batch is None or one.batch in alive:
-                    is_break = one.severity is Severity.BREAK
-                    yield replace(one, way_back=patient.way_back(row.id)) if is_break else one
+    # What a damaged list consists of is not known.
+    lists = [(row, patient.live(row.id)) for row in patient.readable() if row.id not in patient.unlisted]
+    with task("looking at shards", sum(batch.stats.rows for _, live in lists for batch in live), "rows"):
+        for row, live in lists:
+            if not live:
+                continue
+            progress(f"looking at {patient.called(row.id)}: {len(live)} batches")
+            found = list(_check_shard(patient, row, live, deep))
+            if not deep:
+                advance(sum(batch.stats.rows for batch in live), "rows")
+            if found:
+                alive = {batch.id for batch in patient.catalog.batches(row.id, BatchState.LIVE)}
+                for one in found:
+                    if one.batch is None or one.batch in alive:
+                        is_break = one.severity is Severity.BREAK
+                        yield replace(one, way_back=patient.way_back(row.id)) if is_break else one
     yield from _strays(patient)
     yield from stray_payloads(patient)
 
@@ -176,6 +179,7 @@ def _check_rows(
                 yield Finding("file-content", where, f"file {one.path} cannot be read: {error}", None, batch.id)
                 continue
             frames.append(frame)
+            advance(one.rows, "rows")
             if what := _miscounted(frame, one):
                 yield Finding("file-content", where, f"file {one.path} {what}", None, batch.id)
             if pc.any(pc.equal(frame.column(DIFF), 0)).as_py():

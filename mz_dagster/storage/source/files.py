@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from mz_dagster.catalog import Binding, BoundFile, shard_names
+from mz_dagster.progress import advance
 from mz_dagster.scalars.types import Column
 from mz_dagster.storage.source.csv_header import read_header
 from mz_dagster.storage.source.errors import BoundFileChanged
@@ -232,7 +233,7 @@ class FileSource:
 
         ordered = sorted(bindings, key=lambda one: one.tick)
         files = [(one.tick, file) for one in ordered for file in sorted(one.files, key=lambda file: file.path)]
-        return record_table(self, ((tick, file.path, self._content(file)) for tick, file in files))
+        return record_table(self, self._contents(files))
 
     def counted_rows(self, bindings: Sequence[Binding]) -> int:
         """Returns how many rows the bound files say that they have; of a format that does not say so none."""
@@ -240,6 +241,11 @@ class FileSource:
             return 0
         paths = [self.folder / file.path for one in bindings for file in one.files]
         return sum(row_count(path) for path in paths)
+
+    def _contents(self, files: Sequence[tuple[int, BoundFile]]) -> Iterator[tuple[int, str, bytes]]:
+        for tick, file in files:
+            yield tick, file.path, self._content(file)
+            advance(file.size, "bytes")  # whoever took it has decoded it
 
     def _content(self, bound: BoundFile) -> bytes:
         """Returns the bytes of a bound file, which are those that were bound."""

@@ -29,9 +29,11 @@ from mz_dagster.storage.spark.launch import TOKEN_VARIABLE, check_java
 from mz_dagster.storage.spark.orphans import note_session, release_orphans
 from mz_dagster.storage.spark.probe import probe
 from mz_dagster.storage.spark.server import ServerInfo, ensure_server
+from mz_dagster.storage.spark.task_progress import tell_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.connect.shell.progress import ProgressHandler
 
 # pyspark's functions look at it to tell whether they make Connect's columns or Classic's.
 _CONNECT_VARIABLE = "SPARK_CONNECT_MODE_ENABLED"
@@ -90,6 +92,8 @@ def lent_session(session: SparkSession, config: SparkConfig) -> SparkSession:
         if session not in _lent:
             call_with_deadline(session, lambda: _check_delta(session), config.first_call_seconds)
             call_with_deadline(session, lambda: _settle(session, config), config.first_call_seconds)
+            if is_connect(session):
+                session.registerProgressHandler(cast("ProgressHandler", tell_tasks))
             _lent.add(session)
         return session
 
@@ -191,6 +195,7 @@ def _open_connect(config: SparkConfig, url: str, token: str | None, *, server: S
         return held
     os.environ[_CONNECT_VARIABLE] = "1"
     session = connect(url, token, server, own=True, plan_bytes=config.plan_bytes)
+    session.registerProgressHandler(cast("ProgressHandler", tell_tasks))
     try:
         note_session(config.state_dir, address, session)
         release_orphans(config.state_dir, address, session)
