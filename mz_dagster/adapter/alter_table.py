@@ -1,57 +1,54 @@
-"""ALTER TABLE: another table takes the place of one, with its rows, name and sequences, in one transaction.
+"""ALTER TABLE, in one transaction, with rows, name and sequences.
 
-The rows are read at one time, become what the actions make of them, are held against the constraints, and are sealed
-under a new id; what was read has not changed by then. So a process that is killed leaves the table as it was or as it
-is to be, and whoever writes meanwhile is before it or after it. The table has no history before that time. It may have
-no readers yet, since they follow the old id.
+A table that nothing reads gets another in its place, which knows of its rows all that its definition says. One that is
+read is altered under its readers (`alter_in_place`). Either way the rows are read at one time, become what the actions
+make of them, are held against the constraints, and are sealed with the new definition; what was read has not changed by
+then. So a process that is killed leaves the table as it was or as it is to be, and whoever writes meanwhile is before
+it or after it. One that took another's place has no history before that time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
+from mz_dagster.adapter.alter_in_place import ColumnRead, Readers, Reshaped, alteration_of, readers_of, rewritten
 from mz_dagster.adapter.catalog_definitions import called
-from mz_dagster.adapter.constraints import Enforcement
+from mz_dagster.adapter.constraints import Enforcement, constraints_of
 from mz_dagster.adapter.dml import Decided, check_not_null, read_and_append
 from mz_dagster.adapter.generated_values import GeneratedValues
 from mz_dagster.adapter.hidden_tables import definition_of, hidden_table
 from mz_dagster.adapter.names import Names, TargetFirst
 from mz_dagster.adapter.peeks import Peeks
-from mz_dagster.catalog import COMMENTS, CollectionRow, NewObject, ObjectRow, StillNeeded, Takeover
-from mz_dagster.errors import ProgrammingError
-from mz_dagster.plan.relation import Get, Map
+from mz_dagster.catalog import (
+    COMMENTS,
+    Alteration,
+    CollectionRow,
+    NewObject,
+    ObjectRow,
+    StillNeeded,
+    TableAltered,
+    Takeover,
+)
+from mz_dagster.plan.relation import Map
 from mz_dagster.plan.semijoin import ONE_ROW
 from mz_dagster.scalars.scalar import Value
 from mz_dagster.sql import AlterTable, CreateTable, parse
 from mz_dagster.sql.altering import Altered
 from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.constraints import bind_default
-from mz_dagster.sql.errors import UndefinedTable
+from mz_dagster.sql.errors import UndefinedTable, UnsupportedForm
 from mz_dagster.sql.table_text import table_text
 
 Row = tuple[Any, ...]
-
-
-class TableRead(ProgrammingError):
-    """Reports a table that is not changed, because something reads it; nothing was done."""
-
-    sqlstate = "2BP01"
-
-    def __init__(self, name: str, readers: Sequence[str]) -> None:
-        super().__init__(
-            f'cannot alter table "{name}" because other objects depend on it',
-            detail=f"Dependants: {', '.join(sorted(readers))}.",
-            hint="Drop them first, and create them again: they read the table as it was when they were created.",
-        )
 
 
 def alter_table(peeks: Peeks, names: Names, statement: AlterTable, circumstances: Circumstances) -> None:
     """Changes a table.
 
     Raises:
-        TableRead: Something reads it.
+        ColumnRead: Something goes by what is taken from it, and CASCADE was not said.
         NullNotAllowed: A row has a NULL where none may be from here on.
         CheckViolation: A row makes a condition false.
         UniqueViolation: Two rows are equal in a key.
@@ -66,8 +63,13 @@ def alter_table(peeks: Peeks, names: Names, statement: AlterTable, circumstances
     (current,) = parse(row.sql)
     assert isinstance(current, CreateTable)
     altered = Altered.of(str(row.name), current, statement.actions)
-    if altered.definition != Altered.of(str(row.name), current, ()).definition:
-        _Alteration(peeks, names, row, altered, circumstances).carry_out(current.timeline)
+    if altered.definition == Altered.of(str(row.name), current, ()).definition:
+        return
+    alteration = _Alteration(peeks, names, row, altered, circumstances)
+    if readers_of(names.engine, row.id):
+        alteration.carry_out_in_place(statement, current)
+    else:
+        alteration.carry_out(current.timeline)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +83,6 @@ class _Alteration:
     def carry_out(self, timeline: str | None) -> None:
         """Makes the table that takes the place, and fills it."""
         engine, row = self.names.engine, self.row
-        readers = [called(one) for one in engine.catalog.objects() if row.id in one.dependencies.values()]
-        if readers:
-            raise TableRead(str(row.name), readers)
         new = self._new(timeline)
         is_temporary = self.names.is_temporary(row.id)
         if is_temporary:
@@ -91,22 +90,26 @@ class _Alteration:
         try:
             with hidden_table(engine, new) as table:
                 self._fill(replace(table, name=row.name), None if is_temporary else row.name)
-        except StillNeeded as error:  # somebody has just created it
-            raise TableRead(str(row.name), error.dependants) from None
+        except StillNeeded:  # somebody has just created it
+            raise TableAltered(row.id, row.version) from None
         if is_temporary:
             self.names.adopt(str(row.name), table.id)
 
-    def _new(self, timeline: str | None) -> NewObject:
-        engine, definition = self.names.engine, self.altered.definition
-        collection = engine.catalog.collection(self.row.id)
-        text = table_text(
+    def _text(self, timeline: str | None, retain_history_ms: int | None) -> str:
+        """Returns the table's definition from here on."""
+        definition = self.altered.definition
+        return table_text(
             str(self.row.name),
             definition.columns,
             keys=definition.keys,
             checks=definition.checks,
             timeline=timeline,
-            retain_history_ms=collection.retention_ms,
+            retain_history_ms=retain_history_ms,
         )
+
+    def _new(self, timeline: str | None) -> NewObject:
+        engine = self.names.engine
+        text = self._text(timeline, engine.catalog.collection(self.row.id).retention_ms)
         (new,) = engine.definitions.new_objects(definition_of(text, str(self.row.timeline)))
         kept = {"": "", **self.altered.renamed}
         comments = {kept[column]: text for column, text in self.row.comments.items() if column in kept}
@@ -116,7 +119,7 @@ class _Alteration:
     def _fill(self, table: ObjectRow, name: str | None) -> None:
         """Seals the rows that the table has from here on, and with them all else."""
         engine, peeks, old = self.names.engine, self.peeks, self.row
-        plan = peeks.planned(Get(old.id, old.relation_type, str(old.name)))
+        plan = peeks.planned(engine.definitions.item(old.id, old.version).relation())
         enforcement = Enforcement.of(table, TargetFirst(self.names, table, engine), self.circumstances)
         generate = GeneratedValues.of(engine, enforcement)
         places, given, generated = self._sources(table, generate.columns)
@@ -129,12 +132,88 @@ class _Alteration:
                 tuple(given[i] if place is None else one[place] for i, place in enumerate(places)) for one in found
             ]
             rows = generate.filled(rows, generated)
-            check_not_null(now, str(old.name), rows)
+            check_not_null(now.shown, str(old.name), rows)
             enforcement.enforce_among(rows, lambda one: peeks.peek_at(peeks.planned(one), reads.time))
             updates = [(one, 1) for one in rows]
             return Decided(updates, reads, write_at, name=name, takeover=Takeover(old.id, self.altered.renamed))
 
         read_and_append(engine, table.id, decide)
+
+    def carry_out_in_place(self, statement: AlterTable, current: CreateTable) -> None:
+        """Gives the table another shape under what reads it.
+
+        Raises:
+            ColumnRead: Something goes by what is taken away, and CASCADE was not said.
+            UnsupportedForm: A column would get another type.
+        """
+        engine, row = self.names.engine, self.row
+        _check_types(row, self.altered, statement)
+        text = self._text(current.timeline, engine.catalog.collection(row.id).retention_ms)
+        (made,) = engine.definitions.new_objects(definition := definition_of(text, str(row.timeline)))
+        reshaped = Reshaped.of(row, self.altered)
+        readers = Readers.of(engine, row, reshaped)
+        gone = readers.going_by()
+        named = [one for one in gone if one.kind != "index"]  # they go with what they are on
+        if named and not statement.cascade:
+            raise ColumnRead(_deed(statement), {called(one): one.kind for one in named})
+        dropped = readers.with_all_readers(gone)
+        alteration = alteration_of(row, text, definition, self.altered, reshaped, readers, dropped, made.sequences)
+        table = replace(row, sql=text, columns=alteration.columns, keys=alteration.keys)
+        read_and_append(engine, row.id, self._in_place(alteration, table, reshaped))
+
+    def _in_place(
+        self, alteration: Alteration, table: ObjectRow, reshaped: Reshaped
+    ) -> Callable[[CollectionRow], Decided]:
+        """Returns what decides which rows are written with an alteration."""
+        engine, peeks, old = self.names.engine, self.peeks, self.row
+        if not self._asks_rows(reshaped):
+            return lambda _: Decided((), takeover=alteration)
+        plan = peeks.planned(engine.definitions.item(old.id, old.version).contents())
+        seen = old.shapes.places if old.shapes is not None else range(len(old.columns))
+        enforcement = Enforcement.of(table, TargetFirst(self.names, table, engine), self.circumstances)
+        identities = enforcement.constraints.identities
+        places, given, generated = self._sources(table, identities)
+
+        def decide(now: CollectionRow) -> Decided:
+            reads, write_at = peeks.reads_for(now, [plan])
+            assert reads is not None, "the table is read"
+            claimed: dict[str, int] = {}
+            found = peeks.peek_at(plan, reads.time)
+            shown = [tuple(one[place] for place in seen) for one in found]
+            rows: list[Row] = [
+                tuple(given[i] if place is None else one[place] for i, place in enumerate(places)) for one in shown
+            ]
+            for place in generated if rows else ():
+                column = table.columns[place].name
+                name = f"{old.created_as}_{column}_seq"
+                numbers = identities[column].sequence.following(None, len(rows), name)
+                claimed[column] = numbers[-1]
+                rows = [(*one[:place], n, *one[place + 1 :]) for one, n in zip(rows, numbers, strict=True)]
+            check_not_null(table.columns, str(old.name), rows)
+            enforcement.enforce_among(rows, lambda one: peeks.peek_at(peeks.planned(one), reads.time))
+            updates = []
+            for one, row in zip(found, rows, strict=True):
+                before, after = rewritten(one, reshaped, places, row)
+                if before != after:
+                    updates += [(before, -1), (after, 1)]
+            return Decided(updates, reads, write_at, takeover=replace(alteration, claimed=claimed))
+
+        return decide
+
+    def _asks_rows(self, reshaped: Reshaped) -> bool:
+        """Returns whether the rows there are have to become others, or to be held against what is new."""
+        before = {one.name: one for one in self.row.columns}
+        of_rows = any(
+            (one.default is not None or one.identity is not None or not one.nullable)
+            if source is None
+            else before[source].nullable and not one.nullable
+            for one, source in zip(self.altered.definition.columns, self.altered.sources, strict=True)
+        )
+        known = constraints_of(self.row.sql)
+        now = self.altered.definition
+        new_keys = {one.name for one in now.keys} - {one.name for one in known.keys}
+        new_checks = {one.name for one in now.checks} - {one.name for one in known.checks}
+        return of_rows or bool(reshaped.dropped or new_keys or new_checks)
 
     def _sources(
         self, table: ObjectRow, generating: Collection[str]
@@ -153,3 +232,24 @@ class _Alteration:
                     value = Map(ONE_ROW, (bind_default(column, one.default, self.circumstances),), (column.name,))
                     ((given[i],),) = self.peeks.peek_at(self.peeks.planned(value), 0)
         return places, given, generated
+
+
+def _check_types(row: ObjectRow, altered: Altered, statement: AlterTable) -> None:
+    """Refuses another type for a column that is read."""
+    types = {one.name: one.type for one in row.columns}
+    for one, source in zip(altered.definition.columns, altered.sources, strict=True):
+        if source is not None and one.type != types[source]:
+            raise UnsupportedForm(
+                f'cannot alter type of column "{source}", because "{row.name}" is read',
+                detail="What reads it has a type by that of the column.",
+                hint="Drop the views and indexes over it, alter it, and create them again.",
+                position=statement.name.offset + 1,
+            )
+
+
+def _deed(statement: AlterTable) -> str:
+    """Returns what a statement does, as an error says it."""
+    (first, *others) = statement.actions
+    if first.kind == "drop column" and not others:
+        return f'drop column "{first.column}" of table "{statement.name}"'
+    return f'alter table "{statement.name}"'

@@ -29,8 +29,9 @@ from mz_dagster.compute.snapshot.discrepancy import local_discrepancy, rows_here
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan import gets_of, lower_to_snapshot_plan, optimize
+from mz_dagster.plan.lowering import snapshot_over_stored
 from mz_dagster.plan.reading_time import at_time
-from mz_dagster.plan.relation import Get, Relation
+from mz_dagster.plan.relation import Relation
 from mz_dagster.scalars.scalar import Scalar
 from mz_dagster.scalars.types import RelationType
 from mz_dagster.storage.consolidation import consolidated
@@ -101,7 +102,8 @@ def audit(engine: Engine, id: GlobalId, *, tick: int | None = None, share: float
     relation = optimize(_query(engine, id))
     ids = frozenset(get.id for get in gets_of(relation)) | {id}
     with engine_of(engine.project.engine, unless_chosen=True), _contents(engine, ids, tick) as contents:
-        plan = lower_to_snapshot_plan(at_time(relation, contents.time))
+        altered = {row.id: row.columns for row in contents.rows.values() if row.version}
+        plan = snapshot_over_stored(lower_to_snapshot_plan(at_time(relation, contents.time)), altered)
         spark = SparkUse(engine.spark.open)
         found: Discrepancy | str = f"a share of {share} of {contents.count(id)} updates is compared"
         if share == 1 and contents.count(id) <= budget().small_rows:
@@ -180,8 +182,7 @@ def _query(engine: Engine, id: GlobalId) -> Relation:
     if definition.relation is not None:
         return definition.relation
     if definition.on is not None:
-        on = definition.on
-        return on.expansion or Get(on.id, on.relation_type, on.name)
+        return definition.on.contents()
     raise NothingToRecompute(
         f'{definition.kind} "{definition.name}" is not computed from anything',
         hint="Audit the views that read it; its own rows can only be checked for negative multiplicities.",

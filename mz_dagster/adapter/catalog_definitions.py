@@ -23,7 +23,18 @@ from mz_dagster.adapter import introspection
 from mz_dagster.adapter.definition import Definition, define
 from mz_dagster.adapter.kept_definitions import KeptDefinitions
 from mz_dagster.adapter.project import Project
-from mz_dagster.catalog import Catalog, CatalogDamaged, CollectionRow, NewObject, ObjectRow, Ref, State, UnknownObject
+from mz_dagster.catalog import (
+    BOUND_SHAPES,
+    Catalog,
+    CatalogDamaged,
+    CollectionRow,
+    NewObject,
+    ObjectRow,
+    Ref,
+    State,
+    UnknownObject,
+    bound_shapes,
+)
 from mz_dagster.compute import MaintainedNode, Node, SourceNode, TableNode
 from mz_dagster.errors import Error, InternalError, OperationalError, ProgrammingError, one_line
 from mz_dagster.formalism import GlobalId
@@ -37,7 +48,9 @@ from mz_dagster.plan.physical import (
     without_names,
 )
 from mz_dagster.plan.resolver import Item, Resolver
+from mz_dagster.scalars.types import RelationType
 from mz_dagster.sql import CreateTable, TableConstraints, parse
+from mz_dagster.sql.binder import NO_NAMES
 from mz_dagster.sql.errors import UndefinedTable
 from mz_dagster.storage.source import FileSource
 from mz_dagster.version import __version__, is_later
@@ -70,10 +83,11 @@ class _Frozen:
 
     definitions: CatalogDefinitions
     ids: Mapping[str, GlobalId]
+    shapes: Mapping[GlobalId, int]
 
     def resolve(self, name: tuple[str, ...]) -> Item | None:
         id = self.ids.get(".".join(name))
-        return None if id is None else self.definitions.item(id)
+        return None if id is None else self.definitions.item(id, self.shapes.get(id, 0))
 
     def names(self) -> tuple[str, ...]:
         return tuple(self.ids)
@@ -90,7 +104,8 @@ class CatalogDefinitions:
         self._project = project
         self._kept = KeptDefinitions(project.state)
         self._definitions: dict[GlobalId, Definition] = {}
-        self._items: dict[GlobalId, Item] = {}
+        self._tables: dict[tuple[GlobalId, int], Definition] = {}
+        self._items: dict[tuple[GlobalId, int], Item] = {}
         self._digests: dict[GlobalId, str] = {}
         self._sources: dict[GlobalId, FileSource] = {}
         self._temporal: dict[GlobalId, bool] = {}
@@ -103,24 +118,27 @@ class CatalogDefinitions:
         if relation is not None:
             return relation.item()
         id = self._catalog.id_of(name[-1]) if len(name) == 1 or name[0] == "public" else None
-        return None if id is None else replace(self.item(id), name=name[-1])
+        return None if id is None else replace(self.item(id, self._catalog.version_of(id)), name=name[-1])
 
     def names(self) -> tuple[str, ...]:
         """Returns all names in use."""
         return tuple(self._catalog.state().ids)
 
-    def item(self, id: GlobalId) -> Item:
-        """Returns what an id stands for."""
+    def item(self, id: GlobalId, version: int = 0) -> Item:
+        """Returns what an id stands for, or stood for before it was altered again."""
         relation = introspection.by_id(id)
         if relation is not None:
             return relation.item()
-        if id not in self._items:
+        if (id, version) not in self._items:
             row = self._catalog.object(id)
-            if row.kind in _OF_CONTENTS:
-                self._items[id] = Item(id, called(row), row.kind, row.relation_type, row.timeline)
+            if row.shapes is not None:
+                found = shaped(row, version)
+            elif row.kind in _OF_CONTENTS:
+                found = Item(id, called(row), row.kind, row.relation_type, row.timeline)
             else:
-                self._items[id] = self.definition_of(row).item(id)
-        return self._items[id]
+                found = self.definition_of(row).item(id)
+            self._items[id, version] = found
+        return self._items[id, version]
 
     # ---- definitions
 
@@ -130,15 +148,23 @@ class CatalogDefinitions:
         Raises:
             InternalError: What was bound once does not bind any more.
         """
-        return self._definitions[id] if id in self._definitions else self.definition_of(self._catalog.object(id))
+        known = self._definitions.get(id)
+        return self.definition_of(self._catalog.object(id)) if known is None or known.kind == "table" else known
 
     def definition_of(self, row: ObjectRow) -> Definition:
-        """Returns the definition of an object as `definition` does."""
+        """Returns the definition of an object as `definition` does; of a table that was altered, that of the row."""
+        if row.version:
+            if (row.id, row.version) not in self._tables:
+                (table,) = parse(row.sql)
+                assert isinstance(table, CreateTable)
+                made = define(table, NO_NAMES, default_timeline=str(row.timeline), name=row.created_as)
+                self._tables[row.id, row.version] = made
+            return self._tables[row.id, row.version]
         if row.id not in self._definitions:
             timeline = row.timeline or self._project.timeline
             indexed = bool(row.options.get("copy", False))
 
-            def made(resolver: Resolver) -> Definition:
+            def define_it(resolver: Resolver) -> Definition:
                 (statement,) = parse(row.sql)
                 return define(
                     statement,  # type: ignore[arg-type]  # only definitions are ever stored
@@ -148,9 +174,18 @@ class CatalogDefinitions:
                     indexed=indexed,
                 )
 
-            parts = ("catalog", row.sql, timeline, row.created_as, indexed, sorted(row.dependencies.items()))
+            parts: tuple[object, ...] = (
+                "catalog",
+                row.sql,
+                timeline,
+                row.created_as,
+                indexed,
+                sorted(row.dependencies.items()),
+            )
+            if row.options.get(BOUND_SHAPES):
+                parts = (*parts, sorted(bound_shapes(row.options).items()))
             try:
-                self._definitions[row.id] = self._kept.get(parts, self.as_created(row), made)
+                self._definitions[row.id] = self._kept.get(parts, self.as_created(row), define_it)
             except UndefinedTable as error:
                 raise CatalogDamaged(
                     f'the catalog has lost what "{row.created_as}" reads', detail=one_line(error)
@@ -161,7 +196,7 @@ class CatalogDefinitions:
 
     def as_created(self, row: ObjectRow) -> Resolver:
         """Returns what resolves an object's names to what they stood for when it was created."""
-        return _Frozen(self, row.dependencies)
+        return _Frozen(self, row.dependencies, bound_shapes(row.options))
 
     def is_temporal(self, id: GlobalId) -> bool:
         """Returns whether a collection changes as time goes on: it, or what it is computed from, filters by time."""
@@ -304,7 +339,10 @@ class CatalogDefinitions:
         since, upper = self._initial_frontiers(definition, before, reads)
         plan = definition.plan
         dependencies = {name: reads.get(id, id) for name, id in definition.dependencies.items()}
-        options: dict[str, object] = {"key": list(definition.key)}
+        bound: dict[str, object] = {}
+        if definition.shapes:
+            bound[BOUND_SHAPES] = {str(reads.get(id, id)): version for id, version in definition.shapes.items()}
+        options: dict[str, object] = {"key": list(definition.key), **bound}
         created: list[NewObject] = []
         if plan is not None:
             options |= {"arrangements": plan_digest(plan), "copy": definition.kind == "index", "release": __version__}
@@ -321,7 +359,7 @@ class CatalogDefinitions:
                         columns=one.relation_type.columns,
                         dependencies=inputs,
                         owner=owner,
-                        options={"position": n, "key": list(one.key)},
+                        options={"position": n, "key": list(one.key), **bound},
                         since=since,
                         upper=upper,
                     )
@@ -404,6 +442,15 @@ def _generating(definition: Definition) -> frozenset[str]:
     (statement,) = parse(definition.text)
     assert isinstance(statement, CreateTable)
     return frozenset(TableConstraints.of(statement).identities)
+
+
+def shaped(row: ObjectRow, version: int) -> Item:
+    """Returns what the name of a table that was altered in place stood for at one of its shapes."""
+    assert row.shapes is not None
+    shape = row.shapes.versions[version]
+    type_ = RelationType(shape.columns, shape.keys)
+    stored = None if shape.is_plain else row.shapes.stored_type(version)
+    return Item(row.id, called(row), "table", type_, row.timeline, None, stored, shape.places, version)
 
 
 def called(row: ObjectRow) -> str:

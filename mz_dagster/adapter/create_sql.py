@@ -3,14 +3,28 @@
 An object keeps the text that created it, and is bound to ids. Where it, or what it reads, has another name by now,
 that name is written in the old one's place, and everything else is left as it was: a relation keeps its old name as an
 alias.
+
+Of a table that was altered since, a query means the columns that it had. Where the text alone does not say so any more,
+new names are written in the place of old ones, an output keeps its old name; if even that means something else, because
+of `*` or USING perhaps, a subquery that has the old columns stands in the table's place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
+from mz_dagster.adapter.catalog_definitions import called
+from mz_dagster.adapter.definition import define
 from mz_dagster.adapter.engine import Engine
-from mz_dagster.catalog import ObjectRow
+from mz_dagster.catalog import ObjectRow, bound_shapes
+from mz_dagster.errors import Error
+from mz_dagster.formalism import GlobalId
+from mz_dagster.plan import lower_to_snapshot_plan, optimize
+from mz_dagster.plan.lowering import snapshot_over_stored
+from mz_dagster.plan.physical import identity
+from mz_dagster.plan.resolver import Item
 from mz_dagster.sql import (
     CreateIndex,
     CreateMaterializedView,
@@ -29,13 +43,134 @@ _Edit = tuple[int, int, str]
 
 def create_sql(engine: Engine, row: ObjectRow) -> str:
     """Returns the statement that would create an object anew."""
-    text = row.sql
-    for start, end, written in sorted(_edits(engine, row), reverse=True):
+    edits = [*_edits(engine, row)]
+    text = _edited(row.sql, edits)
+    renamed = _renamed_columns(engine, row)
+    if not renamed:
+        return text
+    (statement,) = parse(row.sql)
+    if isinstance(statement, CreateIndex):
+        (names,) = renamed.values()
+        return _edited(row.sql, [*edits, *_key_edits(row.sql, statement, names)])
+    assert isinstance(statement, CreateView | CreateMaterializedView)
+    if _means_the_same(engine, row, text):
+        return text
+    written = _edited(row.sql, [*edits, *_column_edits(row.sql, statement, renamed)])
+    if _means_the_same(engine, row, written):
+        return written
+    return _edited(row.sql, _edits(engine, row, renamed))
+
+
+def _edited(text: str, edits: Iterable[_Edit]) -> str:
+    for start, end, written in sorted(edits, reverse=True):
         text = text[:start] + written + text[end:]
     return text
 
 
-def _edits(engine: Engine, row: ObjectRow) -> Iterator[_Edit]:
+def _renamed_columns(engine: Engine, row: ObjectRow) -> dict[GlobalId, dict[str, str]]:
+    """Returns by each table that was altered since an object was bound to it: its columns of then, as they are now."""
+    found: dict[GlobalId, dict[str, str]] = {}
+    bound = bound_shapes(row.options)
+    for id in {*row.dependencies.values()}:
+        shapes = engine.catalog.object(id).shapes
+        if shapes is not None and bound.get(id, 0) != shapes.version:
+            then, now = shapes.versions[bound.get(id, 0)], shapes.versions[-1]
+            called = dict(zip(now.places, (one.name for one in now.columns), strict=True))
+            pairs = zip(then.places, then.columns, strict=True)
+            found[id] = {one.name: called[place] for place, one in pairs if place in called}
+    return found
+
+
+def _means_the_same(engine: Engine, row: ObjectRow, text: str) -> bool:
+    """Returns whether a text, bound to what there is now, computes what an object does, under the same names."""
+    objects = {called(one): one for one in map(engine.catalog.object, row.dependencies.values())}
+    now = _Now(engine, objects)
+    try:
+        (statement,) = parse(text)
+        definition = define(
+            statement,  # type: ignore[arg-type]  # it defines what the old one did
+            now,
+            default_timeline=row.timeline or engine.project.timeline,
+        )
+    except Error:
+        return False
+    before = engine.definitions.definition_of(row)
+    if definition.relation_type.names != before.relation_type.names:
+        return False
+    assert definition.relation is not None
+    assert before.relation is not None
+    stored = {one.id: engine.catalog.collection(one.id).columns for one in objects.values() if one.version}
+    one, other = (
+        snapshot_over_stored(lower_to_snapshot_plan(optimize(each)), stored)
+        for each in (definition.relation, before.relation)
+    )
+    plans = [[*(shared.plan for shared in each.shared), each.output] for each in (one, other)]
+    return len(plans[0]) == len(plans[1]) and all(
+        identity(here) == identity(there) for here, there in zip(*plans, strict=True)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Now:
+    """Resolves names to what bears them now, of some objects."""
+
+    engine: Engine
+    objects: Mapping[str, ObjectRow]
+
+    def resolve(self, name: tuple[str, ...]) -> Item | None:
+        row = self.objects.get(name[-1])
+        return None if row is None else replace(self.engine.definitions.item(row.id, row.version), name=name[-1])
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.objects)
+
+
+def _key_edits(text: str, statement: CreateIndex, names: Mapping[str, str]) -> Iterator[_Edit]:
+    """Yields what writes the columns of an index under their names of today."""
+    tokens = tokens_of(text)
+    _, end = _span(tokens, statement.on.offset)
+    for token in tokens:
+        if token.start >= end and _is_name(token) and token.value in statement.columns:
+            yield token.start, token.end, quoted(names[token.value])
+
+
+def _column_edits(
+    text: str, statement: CreateView | CreateMaterializedView, renamed: Mapping[GlobalId, Mapping[str, str]]
+) -> Iterator[_Edit]:
+    """Yields what writes columns under their names of today, wherever an old one stands; whether that is right is seen.
+
+    A column that is an item of a list of columns keeps its old name for those who read it.
+    """
+    names = {old: new for one in renamed.values() for old, new in one.items() if old != new}
+    tokens = [one for one in tokens_of(text) if one.start >= statement.query.offset]
+    for i, token in enumerate(tokens):
+        behind = tokens[i + 1] if i + 1 < len(tokens) else token
+        if not _is_name(token) or token.value not in names or behind.is_symbol("(", "."):
+            continue
+        first = i - 2 if i >= 2 and tokens[i - 1].is_symbol(".") else i
+        before = tokens[first - 1]
+        if before.is_word("as"):
+            continue
+        is_item = before.is_word("select", "distinct") or before.is_symbol(",")
+        is_last = behind.is_symbol(",") or behind.is_word("from")
+        alias = f" AS {quoted(token.value)}" if is_item and is_last else ""
+        yield token.start, token.end, quoted(names[token.value]) + alias
+
+
+def _is_name(token: Token) -> bool:
+    return token.kind in (TokenKind.WORD, TokenKind.QUOTED)
+
+
+def _edits(
+    engine: Engine, row: ObjectRow, renamed: Mapping[GlobalId, Mapping[str, str]] = MappingProxyType({})
+) -> Iterator[_Edit]:
+    """Yields what writes an object, and what it reads, under their names of today.
+
+    Args:
+        engine: The project.
+        row: The object.
+        renamed: For tables in whose place a subquery is to stand: their columns of then, as they are called now.
+    """
     (statement,) = parse(row.sql)
     tokens = tokens_of(row.sql)
     assert isinstance(statement, CreateSource | CreateTable | CreateView | CreateMaterializedView | CreateIndex)
@@ -48,6 +183,15 @@ def _edits(engine: Engine, row: ObjectRow) -> Iterator[_Edit]:
             now = engine.catalog.object(row.dependencies[name]).name
             start, end = _span(tokens, position - 1)
             last = name.rpartition(".")[2]
+            if row.dependencies[name] in renamed:
+                columns = renamed[row.dependencies[name]]
+                listed = ", ".join(
+                    quoted(column) if column == then else f"{quoted(column)} AS {quoted(then)}"
+                    for then, column in columns.items()
+                )
+                alias = "" if _has_alias(tokens, end) else f" AS {quoted(last)}"
+                yield start, end, f"(SELECT {listed} FROM {quoted(now or last)}){alias}"
+                continue
             if now is not None and now != last:
                 yield start, end, quoted(now) if _has_alias(tokens, end) else f"{quoted(now)} AS {quoted(last)}"
     if isinstance(statement, CreateIndex):

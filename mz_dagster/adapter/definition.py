@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from mz_dagster.adapter import introspection
 from mz_dagster.errors import NotSupportedError
@@ -63,6 +63,7 @@ class Definition:
         on: For an index: what it is on.
         key: A source's key columns, or an index's columns, as positions.
         retain_history_ms: History kept, or None for the project's default.
+        shapes: Which of their shapes the tables had that it was bound to, if not the first.
     """
 
     kind: str
@@ -78,6 +79,7 @@ class Definition:
     on: Item | None = None
     key: tuple[int, ...] = ()
     retain_history_ms: int | None = None
+    shapes: Mapping[GlobalId, int] = field(default_factory=dict)
 
     @property
     def is_temporal(self) -> bool:
@@ -121,10 +123,28 @@ def define(
         NotSupportedError: It uses what is not supported, with position and reason.
     """
     called = name or name_of(statement)
-    definition = _defined(statement, resolver, called, default_timeline, indexed)
+    noting = _Noting(resolver)
+    definition = _defined(statement, noting, called, default_timeline, indexed)
     _check_names(definition)
     _check_dependencies(definition, statement.offset + 1)
-    return definition
+    return replace(definition, shapes=noting.shapes) if noting.shapes else definition
+
+
+class _Noting:
+    """Is a resolver that notes which shapes of tables it answers with, if not the first."""
+
+    def __init__(self, resolver: Resolver) -> None:
+        self._resolver = resolver
+        self.shapes: dict[GlobalId, int] = {}
+
+    def resolve(self, name: tuple[str, ...]) -> Item | None:
+        item = self._resolver.resolve(name)
+        if item is not None and item.version:
+            self.shapes[item.id] = item.version
+        return item
+
+    def names(self) -> tuple[str, ...]:
+        return self._resolver.names()
 
 
 def _defined(statement: Definable, resolver: Resolver, called: str, default_timeline: str, indexed: bool) -> Definition:
@@ -239,17 +259,18 @@ def _index(statement: CreateIndex, resolver: Resolver, name: str, indexed: bool)
             position=statement.on.offset + 1,
         )
     key = _index_key(statement, on)
+    indexes = on.collection_type
     plan: MaintainedPlan | None = None
     if on.expansion is not None:
         relation = with_position(on.expansion, statement.on.offset + 1)
         plan = lower_to_maintained_plan(_maintainable(relation), on.relation_type.names)
     elif indexed:
-        plan = MaintainedPlan((), ReadCollection(on.id, on.relation_type, on.name), on.relation_type)
+        plan = MaintainedPlan((), ReadCollection(on.id, indexes, on.name), indexes)
     return Definition(
         "index",
         name,
         statement.text,
-        on.relation_type,
+        indexes,
         on.timeline,
         {str(statement.on): on.id},
         plan=plan,
@@ -283,9 +304,9 @@ def _index_key(statement: CreateIndex, on: Item) -> tuple[int, ...]:
         if column not in names:
             raise UndefinedColumn(f'column "{column}" of "{on.name}" does not exist', hint=suggestion(column, names))
     if statement.columns:
-        return tuple(names.index(column) for column in statement.columns)
+        return tuple(on.place(names.index(column)) for column in statement.columns)
     keys = sorted((len(key), sorted(key)) for key in on.relation_type.keys if key)
-    return tuple(keys[0][1]) if keys else tuple(range(on.relation_type.arity))
+    return tuple(map(on.place, keys[0][1] if keys else range(on.relation_type.arity)))
 
 
 def name_of(statement: Definable) -> str:

@@ -14,11 +14,13 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from mz_dagster.adapter.bound_tables import check_as_bound
 from mz_dagster.adapter.engine import Engine
-from mz_dagster.catalog import CollectionRow, Reads, Sealed, Takeover, UnknownObject
+from mz_dagster.catalog import Alteration, CollectionRow, Reads, Sealed, Takeover, UnknownObject, in_shard
 from mz_dagster.errors import OperationalError
 from mz_dagster.formalism import Antichain, GlobalId
 from mz_dagster.scalars.scalar import Value
+from mz_dagster.scalars.types import Column
 from mz_dagster.sql.errors import NullNotAllowed
 from mz_dagster.storage.append import compare_and_append
 from mz_dagster.storage.arrow_schema import update_schema, update_table
@@ -46,7 +48,7 @@ class Decided:
         write_at: A timestamp that the oracle has handed out for them; None for any.
         name: A name that the table gets by it.
         restarts: Whether its sequences begin anew.
-        takeover: Whose place it takes.
+        takeover: Whose place it takes, or how it is altered; then the updates are of rows as they are stored.
     """
 
     updates: Sequence[RowUpdate]
@@ -54,7 +56,7 @@ class Decided:
     write_at: int | None = None
     name: str | None = None
     restarts: bool = False
-    takeover: Takeover | None = None
+    takeover: Takeover | Alteration | None = None
 
 
 def append(engine: Engine, table: GlobalId, updates: Sequence[RowUpdate]) -> int:
@@ -86,8 +88,11 @@ def read_and_append(engine: Engine, table: GlobalId, decide: Callable[[Collectio
         one = decide(row)
         if not one.updates and one.name is None and not one.restarts and one.takeover is None:
             return None
-        columns = row.columns
-        return _Frame(lambda time: update_table(columns, [(data, time, diff) for data, diff in one.updates]), one)
+        if isinstance(one.takeover, Alteration):  # of rows as they are stored from then on
+            columns, updates = in_shard(one.takeover.shapes.stored), list(one.updates)
+        else:
+            columns, updates = row.columns, [(row.stored(data), diff) for data, diff in one.updates]
+        return _Frame(lambda time: update_table(columns, [(data, time, diff) for data, diff in updates]), one)
 
     return _append(engine, table, decided)
 
@@ -130,6 +135,7 @@ def _append(engine: Engine, table: GlobalId, decide: Callable[[CollectionRow], _
     decided: _Frame | None = None
     for _ in _attempts(engine):
         row = _open(engine, table)
+        check_as_bound(row)
         if decided is None:
             try:
                 decided = decide(row)
@@ -139,16 +145,21 @@ def _append(engine: Engine, table: GlobalId, decide: Callable[[CollectionRow], _
                 return None
             if decided.of.reads is not None:
                 row = _open(engine, table)  # to read it may have closed it
+                check_as_bound(row)
         assert row.timeline is not None
         time = decided.of.write_at
         if time is None:
             time = catalog.write_ts(row.timeline, engine.now(row.timeline))
+        takeover = decided.of.takeover
+        written = row
+        if isinstance(takeover, Alteration):
+            written = replace(row, columns=in_shard(takeover.shapes.stored))
         outcome = None
         if row.upper.less_equal(time):
             outcome = compare_and_append(
                 catalog,
                 engine.shards,
-                row,
+                written,
                 row.upper,
                 Antichain.of(row.upper.lattice, time + 1),
                 decided.at(time),
@@ -158,7 +169,7 @@ def _append(engine: Engine, table: GlobalId, decide: Callable[[CollectionRow], _
                 ttl_ms=engine.project.lease_ms,
                 name=decided.of.name,
                 restarts=decided.of.restarts,
-                takeover=decided.of.takeover,
+                takeover=takeover,
             )
         if isinstance(outcome, Sealed):
             engine.wrote(table)
@@ -200,15 +211,15 @@ def _open(engine: Engine, table: GlobalId) -> CollectionRow:
     return row
 
 
-def check_not_null(row: CollectionRow, name: str, rows: Sequence[Row]) -> None:
+def check_not_null(columns: Sequence[Column], name: str, rows: Sequence[Row]) -> None:
     """Refuses a NULL in a column that was declared NOT NULL.
 
     Raises:
         NullNotAllowed: There is one.
     """
-    for position, column in enumerate(row.columns):
+    for position, column in enumerate(columns):
         if not column.nullable and any(one[position] is None for one in rows):
-            raise _null_in(row.names[position], name)
+            raise _null_in(column.name, name)
 
 
 def _null_in(column: str, name: str) -> NullNotAllowed:

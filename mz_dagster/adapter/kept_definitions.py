@@ -106,7 +106,9 @@ class KeptDefinitions:
             if id(item.expansion) not in self._views:
                 return None
             view = self._views[id(item.expansion)][1]
-        return _digest((item.id, item.name, item.kind, type_.columns, keys, type_.monotonic, item.timeline, view))
+        return _digest(
+            (item.id, item.name, item.kind, type_.columns, keys, type_.monotonic, item.timeline, item.version, view)
+        )
 
     # ---- files
 

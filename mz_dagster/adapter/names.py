@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from mz_dagster.adapter.bound_tables import note_table
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.catalog import KEEPER, NameTaken, NewObject, ObjectRow, UnknownObject
 from mz_dagster.formalism import GlobalId
@@ -51,8 +52,12 @@ class Names:
         """Returns what a name stands for now, or None."""
         row = self._temporary_row(name)
         if row is not None:
-            return replace(self.engine.definitions.item(row.id), name=name[-1])
-        return None if name[:-1] == (_TEMPORARY,) else self.engine.definitions.resolve(name)
+            found: Item | None = replace(self.engine.definitions.item(row.id, row.version), name=name[-1])
+        else:
+            found = None if name[:-1] == (_TEMPORARY,) else self.engine.definitions.resolve(name)
+        if found is not None and found.kind == "table":
+            note_table(found.id, found.version)
+        return found
 
     def names(self) -> tuple[str, ...]:
         """Returns all names in use."""
@@ -83,6 +88,8 @@ class Names:
             raise UndefinedTable.named(str(name), self.names(), position, kind=kind or "relation")
         if kind is not None and row.kind != kind:
             raise WrongObjectKind(f'"{name}" is not a {kind}', hint=f"It is a {row.kind}.", position=position)
+        if row.kind == "table":
+            note_table(row.id, row.version)
         return row
 
     def table(self, name: Name) -> ObjectRow:
@@ -204,7 +211,7 @@ class TargetFirst:
     def resolve(self, name: tuple[str, ...]) -> Item | None:
         """Returns what a name stands for."""
         if name == (self.table.name,):
-            return replace(self.engine.definitions.item(self.table.id), name=name[0])
+            return replace(self.engine.definitions.item(self.table.id, self.table.version), name=name[0])
         return self.resolver.resolve(name)
 
     def names(self) -> tuple[str, ...]:

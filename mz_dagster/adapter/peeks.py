@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mz_dagster.adapter import introspection
+from mz_dagster.adapter.bound_tables import check_unaltered
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.simple_plan import SimplePlan
 from mz_dagster.adapter.timestamps import AsOfTime, Isolation, select_timestamp
@@ -21,7 +22,7 @@ from mz_dagster.compute import SparkUse, peek, peek_locally
 from mz_dagster.errors import OperationalError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan import lower_to_snapshot_plan, optimize
-from mz_dagster.plan.lowering import snapshot_ordered_by_size
+from mz_dagster.plan.lowering import snapshot_ordered_by_size, snapshot_over_stored
 from mz_dagster.plan.physical import SnapshotPlan
 from mz_dagster.plan.reading_time import at_time, depends_on_time
 from mz_dagster.plan.relation import Get, Relation
@@ -71,7 +72,7 @@ class Peeks:
             rows = self._collections(optimized)
             timelines = {row.timeline for row in rows if row.timeline is not None}
             if not timelines and not by_clock:
-                return self._run(lower_to_snapshot_plan(optimized), 0, rows)
+                return self._read(lower_to_snapshot_plan(optimized), 0, rows)
             (timeline,) = timelines or {self.engine.project.timeline}
             read_ts = self._read_ts(timeline, rows, by_clock)
             if as_of is not None and as_of.time > read_ts:  # it may have passed without a write
@@ -84,7 +85,7 @@ class Peeks:
             if not rows and not self.engine.catalog.is_read_only:
                 self.engine.catalog.apply_write(timeline, time)  # what is written from here on is later
             try:
-                return self._run(lower_to_snapshot_plan(at_time(optimized, time)), time, rows)
+                return self._read(lower_to_snapshot_plan(at_time(optimized, time)), time, rows)
             except ReadBeforeSince:
                 # A since passed the time before the lease was taken: a later time is as good, unless one was asked for.
                 if attempt == _TRIES or (as_of is not None and not as_of.at_least):
@@ -164,7 +165,7 @@ class Peeks:
             ReadBeforeSince: That time is forgotten, so somebody has written meanwhile.
             DataError: Its content is an error.
         """
-        return self._run(lower_to_snapshot_plan(at_time(plan, time)), time, self._collections(plan))
+        return self._read(lower_to_snapshot_plan(at_time(plan, time)), time, self._collections(plan))
 
     def _check_writable(self, row: CollectionRow, time: int) -> None:
         if self.engine.catalog.is_read_only:
@@ -202,7 +203,19 @@ class Peeks:
         ids = sorted({get.id for get in gets_of(relation) if introspection.by_id(get.id) is None})
         return [self.engine.catalog.collection(id) for id in ids]
 
+    def _read(self, plan: SnapshotPlan, time: int, rows: list[CollectionRow]) -> list[Row]:
+        """Returns what a plan reads at a time, if what it was bound to is still so.
+
+        Raises:
+            TableAltered: A table was altered meanwhile.
+        """
+        found = self._run(plan, time, rows)
+        if rows:
+            check_unaltered(self.engine.catalog)
+        return found
+
     def _run(self, plan: SnapshotPlan, time: int, rows: list[CollectionRow]) -> list[Row]:
+        plan = snapshot_over_stored(plan, {row.id: row.columns for row in rows if row.version})
         simple = SimplePlan.of(plan, rows)
         constant = None if simple is None else simple.constant_rows()
         if constant is not None:

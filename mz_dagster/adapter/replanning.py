@@ -97,7 +97,7 @@ def make_anew(
         made = definitions.new_objects(definitions.definition(row.id), fresh, reads)
         made = [replace(each, tags=row.tags) for each in made]
         kept = retentions.get(row.id, made[-1].retention_ms)  # else as defined: its row may be lost
-        made[-1] = replace(made[-1], name=row.name, created_as=row.created_as, retention_ms=kept)
+        made[-1] = replace(made[-1], name=row.name, created_as=row.created_as, retention_ms=kept, is_bound_before=True)
         fresh.extend(made)
         reads[row.id] = Ref(len(fresh) - 1)
     if not objects:

@@ -12,6 +12,7 @@ from typing import NoReturn
 
 from mz_dagster.adapter import ddl
 from mz_dagster.adapter.alter_table import alter_table
+from mz_dagster.adapter.bound_tables import noting_tables
 from mz_dagster.adapter.definition import define
 from mz_dagster.adapter.engine import Engine, MadeAnew
 from mz_dagster.adapter.names import Names
@@ -30,7 +31,7 @@ from mz_dagster.errors import Error, NotSupportedError, ProgrammingError
 from mz_dagster.plan import explain_logical, explain_physical, lower_to_maintained_plan, optimize
 from mz_dagster.plan.lowering import estimated_state
 from mz_dagster.plan.physical import MaintainedPlan
-from mz_dagster.plan.relation import Get, Relation
+from mz_dagster.plan.relation import Relation
 from mz_dagster.scalars.types import TEXT, Column
 from mz_dagster.sql import (
     AlterRename,
@@ -187,7 +188,8 @@ class Session:
         lost: MadeAnew | UnknownObject | None = None
         while True:
             try:
-                return carry_out()
+                with noting_tables():
+                    return carry_out()
             except (MadeAnew, UnknownObject) as error:
                 if lost is not None and str(error) == str(lost):
                     raise
@@ -290,7 +292,7 @@ class Session:
             definition = define(target, self._names, default_timeline=self._engine.project.timeline)
         read = definition.relation
         if definition.on is not None:
-            read = definition.on.expansion or Get(definition.on.id, definition.relation_type, definition.on.name)
+            read = definition.on.contents()
         if read is None:
             raise ProgrammingError(
                 f'"{target}" is no view',

@@ -79,7 +79,9 @@ def _indexed(names: Names, row: ObjectRow) -> ObjectRow:
 
 
 def _index(row: ObjectRow, on: ObjectRow) -> Row:
-    names = row.relation_type.names
+    names = dict(enumerate(row.relation_type.names))
+    if on.shapes is not None:
+        names = dict(zip(on.shapes.places, on.relation_type.names, strict=True))
     return (row.name, on.name, ", ".join(names[position] for position in row.options["key"]))
 
 

@@ -109,12 +109,12 @@ class Writes:
             for one in parts:
                 rows += self.peeks.peek_at(one, time) if isinstance(one, Relation) else one
             rows = generate.filled(rows, generated)
-            check_not_null(now, name, rows)
+            check_not_null(now.shown, name, rows)
             if conflict is None:
                 return [(one, 1) for one in rows], rows
             updates = conflict.resolved(rows, self._reader(time))
             written = [one for one, diff in updates if diff > 0]
-            check_not_null(now, name, written)
+            check_not_null(now.shown, name, written)
             return updates, written
 
         returned = partial(
@@ -132,7 +132,7 @@ class Writes:
 
         def decide(now: CollectionRow, time: int) -> tuple[list[RowUpdate], list[Row]]:
             *matches, gone = (self.peeks.peek_at(one, time) for one in reading)
-            written = _with_joined(gone, matches[0], len(now.columns)) if matches else gone
+            written = _with_joined(gone, matches[0], len(now.shown)) if matches else gone
             return [(one, -1) for one in gone], written
 
         returned = partial(self._returned, statement, _called(statement), row, parameters, circumstances)
@@ -173,11 +173,11 @@ class Writes:
         reading = [self.peeks.planned(one) for one in ((bound.matches, bound.old) if bound.joins else (bound.matches,))]
 
         def decide(now: CollectionRow, time: int) -> tuple[list[RowUpdate], list[Row]]:
-            arity = len(now.columns)
+            arity = len(now.shown)
             pairs = _pairs([self.peeks.peek_at(one, time) for one in reading], arity)
             written = generate.filled([one for _, one in pairs], generated)
             new = [one[:arity] for one in written]
-            check_not_null(now, statement.table.last, new)
+            check_not_null(now.shown, statement.table.last, new)
             return [(one, -1) for one, _ in pairs] + [(one, 1) for one in new], written
 
         returned = partial(self._returned, statement, _called(statement), row, parameters, circumstances)
@@ -225,7 +225,7 @@ class Writes:
         rows = generate.filled([*zip(*columns, strict=True)], generated)
 
         def decide(now: CollectionRow, time: int) -> tuple[list[RowUpdate], list[Row]]:
-            check_not_null(now, statement.table.last, rows)
+            check_not_null(now.shown, statement.table.last, rows)
             return [(one, 1) for one in rows], rows
 
         return self._changed("COPY", table, [], decide, lambda _: None, enforcement)

@@ -43,11 +43,12 @@ from mz_dagster.catalog.frontiers import (
     summed_frontiers,
 )
 from mz_dagster.catalog.naming import give_name
-from mz_dagster.catalog.objects import take_over
+from mz_dagster.catalog.objects import alter_in_place, take_over
 from mz_dagster.catalog.payloads import Payloads, insert_payloads
 from mz_dagster.catalog.reads import closings, first_changed, with_inputs
 from mz_dagster.catalog.rows import (
     NO_ROWS,
+    Alteration,
     Batch,
     BatchId,
     BatchNotWriting,
@@ -211,7 +212,7 @@ class Batches(Payloads):
         lease: int | None = None,
         names: Mapping[GlobalId, str] = MappingProxyType({}),
         restarts: Collection[GlobalId] = (),
-        takeovers: Mapping[GlobalId, Takeover] = MappingProxyType({}),
+        takeovers: Mapping[GlobalId, Takeover | Alteration] = MappingProxyType({}),
     ) -> Sealed | UpperMismatch | BatchNotWriting | LeadershipLost | ReadChanged:
         """Moves uppers and makes batches live: all of them in one transaction, or none.
 
@@ -224,7 +225,8 @@ class Batches(Payloads):
             reads: What the updates were made of, if it must be the same at the timestamp of `apply`. Tables that
                 were read are closed there, too, and so are those that views that were read are computed from.
             lease: A lease to read that from here on lists the batches, too, for who goes on to read them.
-            takeovers: Tables that take others' places, at the timestamp of `apply`, before which they have no history.
+            takeovers: Tables that take others' places, at the timestamp of `apply`, before which they have no history;
+                or that are altered in place.
             restarts: Tables whose sequences begin anew in the same transaction.
             names: Names that objects get in the same transaction, which makes them visible as what they are sealed to.
 
@@ -238,6 +240,7 @@ class Batches(Payloads):
             UnknownObject: There is no such collection.
             NameTaken: A name denotes something already.
             StillNeeded: Something depends on a table whose place is taken.
+            TableAltered: A table was altered since its alteration was made up, or what reads it has changed.
         """
         _check(seals)
         try:
@@ -256,7 +259,10 @@ class Batches(Payloads):
                     advance_oracle(connection, *apply)
                 for id, takeover in takeovers.items():
                     assert apply is not None, "it has a time"
-                    take_over(connection, id, takeover, apply[1], self._now_ms())
+                    if isinstance(takeover, Takeover):
+                        take_over(connection, id, takeover, apply[1], self._now_ms())
+                    else:
+                        alter_in_place(connection, id, takeover, self._now_ms())
                 for id, name in names.items():
                     give_name(connection, name, id)
                 for id in restarts:

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from mz_dagster.catalog.rows import BatchFile, Keys
+from mz_dagster.catalog.shapes import Shape, Shapes
 from mz_dagster.errors import DamageError
 from mz_dagster.formalism import EPOCH_MS, NATURAL, Antichain, IntegerTimes
 from mz_dagster.scalars.types import Column, Kind, ScalarType, array_of, record_of
@@ -129,3 +130,33 @@ def keys_of(text: str) -> Keys:
         True
     """
     return frozenset(frozenset(key) for key in json.loads(text))
+
+
+def shapes_text(shapes: Shapes) -> str:
+    """Returns the text of shapes."""
+    versions = [
+        [json.loads(columns_text(one.columns)), list(one.places), json.loads(keys_text(one.keys)), one.arity]
+        for one in shapes.versions
+    ]
+    return json_text({"stored": json.loads(columns_text(shapes.stored)), "versions": versions})
+
+
+@lru_cache(maxsize=1024)
+def shapes_of(text: str | None) -> Shapes | None:
+    """Returns the shapes of a text, None if there is none: the table has the one that it was created with.
+
+    Example:
+        >>> from mz_dagster.catalog.shapes import first_shape
+        >>> from mz_dagster.scalars.types import INT4
+        >>> shapes = first_shape((Column("a", INT4),), frozenset({frozenset({0})}))
+        >>> shapes_of(shapes_text(shapes)) == shapes
+        True
+    """
+    if text is None:
+        return None
+    found: dict[str, Any] = json.loads(text)
+    versions = (
+        Shape(columns_of(json_text(columns)), tuple(places), keys_of(json_text(keys)), arity)
+        for columns, places, keys, arity in found["versions"]
+    )
+    return Shapes(columns_of(json_text(found["stored"])), tuple(versions))

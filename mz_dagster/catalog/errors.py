@@ -33,6 +33,17 @@ class UnknownObject(ProgrammingError):
         )
 
 
+class TableAltered(UnknownObject):
+    """Reports that a table is not any more what something was bound to; nothing was done."""
+
+    sqlstate = "40001"
+
+    def __init__(self, id: str, version: int) -> None:
+        ProgrammingError.__init__(
+            self, f'table "{id}" has just been altered, for the {version}. time', hint="Bind its name again."
+        )
+
+
 class StillNeeded(ProgrammingError):
     """Reports that an object cannot be dropped because others depend on it."""
 

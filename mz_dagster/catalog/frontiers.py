@@ -17,13 +17,14 @@ capabilities decide, and without any its since stays.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import reduce
 from graphlib import TopologicalSorter
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, bindparam, delete, or_, select, update
 
-from mz_dagster.catalog.codec import LATTICES, columns_of, frontier_of, frontier_text, keys_of
+from mz_dagster.catalog.codec import LATTICES, columns_of, frontier_of, frontier_text, keys_of, shapes_of
 from mz_dagster.catalog.contents import Contents
 from mz_dagster.catalog.database import Transactions
 from mz_dagster.catalog.errors import CatalogDamaged, UnknownObject, UpperBeyondInput
@@ -38,7 +39,7 @@ from mz_dagster.formalism import EPOCH_MS, Antichain, GlobalId, IntegerTimes
 def collections_query() -> Any:
     """Returns the query for everything that `collection_of` needs, of collections that are not dropped or are."""
     return (
-        select(COLLECTION, OBJECT.c.column_types, OBJECT.c.unique_keys, TIMELINE.c.lattice)
+        select(COLLECTION, OBJECT.c.column_types, OBJECT.c.unique_keys, OBJECT.c.shapes, TIMELINE.c.lattice)
         .join(OBJECT, OBJECT.c.id == COLLECTION.c.id)
         .outerjoin(TIMELINE, TIMELINE.c.name == COLLECTION.c.timeline)
     )
@@ -64,20 +65,29 @@ _BURIED = (
 def collection_of(row: Any) -> CollectionRow:
     """Returns the collection in a row of `collections_query`."""
     lattice = row_lattice(row)
-    columns = columns_of(row.column_types)
+    columns, keys, shapes = columns_of(row.column_types), keys_of(row.unique_keys), shapes_of(row.shapes)
+    stored = in_shard(columns if shapes is None else shapes.stored)
+    places: tuple[int, ...] = ()
+    if shapes is not None:
+        places, shown = shapes.places, dict(zip(shapes.places, columns, strict=True))
+        keys = frozenset(frozenset(places[i] for i in key) for key in keys)
+        stored = tuple(replace(one, nullable=i not in shown or shown[i].nullable) for i, one in enumerate(stored))
+        columns = tuple(shown.get(i, replace(one, name="")) for i, one in enumerate(stored))
     return CollectionRow(
         GlobalId(row.id),
         row.timeline,
         frontier_of(lattice, row.since),
         frontier_of(lattice, row.upper),
-        in_shard(columns),
-        keys_of(row.unique_keys),
+        stored,
+        keys,
         row.shard,
         row.failure,
         row.retention_ms,
         row.next_due,
         row.poll_failure,
         tuple(one.name for one in columns),
+        places,
+        0 if shapes is None else shapes.version,
     )
 
 

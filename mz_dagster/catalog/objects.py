@@ -24,21 +24,39 @@ from typing import Any
 
 from sqlalchemy import Connection, Table, bindparam, delete, insert, select, true, update
 
-from mz_dagster.catalog.codec import columns_of, columns_text, frontier_text, json_text, keys_of, keys_text
+from mz_dagster.catalog.codec import (
+    columns_of,
+    columns_text,
+    frontier_text,
+    json_text,
+    keys_of,
+    keys_text,
+    shapes_of,
+    shapes_text,
+)
 from mz_dagster.catalog.database import Transactions, in_portions, next_ids
-from mz_dagster.catalog.errors import NameTaken, SinceBehindInput, StillNeeded, UnknownObject, WrongDefinition
+from mz_dagster.catalog.errors import (
+    NameTaken,
+    SinceBehindInput,
+    StillNeeded,
+    TableAltered,
+    UnknownObject,
+    WrongDefinition,
+)
 from mz_dagster.catalog.frontiers import check_absent, frontiers, let_go
 from mz_dagster.catalog.naming import check_names, give_name, take_names
 from mz_dagster.catalog.reachability import Entry, needed
-from mz_dagster.catalog.rows import COMMENTS, KEEPER, KINDS, NewObject, ObjectRow, Ref, Takeover
+from mz_dagster.catalog.rows import COMMENTS, KEEPER, KINDS, Alteration, NewObject, ObjectRow, Ref, Takeover
 from mz_dagster.catalog.schema import COLLECTION, DEPENDENCY, HOLD, NAME, OBJECT, WRITER
-from mz_dagster.catalog.sequences import create_sequences, hand_over_sequences
+from mz_dagster.catalog.sequences import alter_sequences, create_sequences, hand_over_sequences
+from mz_dagster.catalog.shapes import bound_shapes
 from mz_dagster.catalog.timelines import lattice_of
 from mz_dagster.catalog.tombstones import bury, is_buried
 from mz_dagster.formalism import Antichain, GlobalId
 
 #: Built once: a statement names what it reads, and building this takes as long as running it.
 _ID_OF = select(NAME.c.object).where(NAME.c.name == bindparam("called"))
+_VERSION_OF = select(OBJECT.c.shapes).where(OBJECT.c.id == bindparam("wanted"))
 
 
 class Objects(Transactions):
@@ -177,6 +195,12 @@ class Objects(Transactions):
         with self._database.read() as connection:
             return _id_of(connection, name)
 
+    def version_of(self, id: GlobalId) -> int:
+        """Returns how often a table was altered in place; 0 of anything else, and of what is not there."""
+        with self._database.read() as connection:
+            shapes = shapes_of(connection.execute(_VERSION_OF, {"wanted": id}).scalar_one_or_none())
+        return 0 if shapes is None else shapes.version
+
     def object(self, id: GlobalId) -> ObjectRow:
         """Returns an object, dropped or not.
 
@@ -296,7 +320,9 @@ def create_rows(
             give_name(connection, one.name, id)
         dependencies = {name: resolve(dependency) for name, dependency in one.dependencies.items()}
         for dependency in set(dependencies.values()):
-            _undropped(connection, dependency)
+            read = _undropped(connection, dependency)
+            if not one.is_bound_before and bound_shapes(one.options).get(dependency, 0) != read.version:
+                raise TableAltered(dependency, read.version)
         for name, dependency in sorted(dependencies.items()):
             connection.execute(insert(DEPENDENCY).values(dependant=id, name=name, dependency=dependency))
         if one.has_collection:
@@ -407,6 +433,37 @@ def take_over(connection: Connection, new: GlobalId, takeover: Takeover, time: i
     drop_rows(connection, [row.id], now)
 
 
+def alter_in_place(connection: Connection, id: GlobalId, alteration: Alteration, now: int) -> None:
+    """Alters a table that others may read.
+
+    Raises:
+        TableAltered: It has been altered since the alteration was made up, or what reads it has changed.
+        UnknownObject: It does not exist, or was dropped.
+    """
+    row = _undropped(connection, id)
+    entries = _entries(connection, now)
+    if row.version + 1 != alteration.shapes.version or _dependants(entries, id) != alteration.readers:
+        raise TableAltered(id, row.version)
+    if alteration.dropped:
+        take_names(connection, alteration.dropped)
+        entries = _entries(connection, now)
+        drop_rows(connection, entries.keys() - needed(entries, alteration.dropped), now)
+    options = {name: value for name, value in row.options.items() if name != COMMENTS}
+    options |= {COMMENTS: dict(alteration.comments)} if alteration.comments else {}
+    connection.execute(
+        update(OBJECT)
+        .where(OBJECT.c.id == id)
+        .values(
+            sql=alteration.sql,
+            column_types=columns_text(alteration.columns),
+            unique_keys=keys_text(alteration.keys),
+            shapes=shapes_text(alteration.shapes),
+            options=json_text(options),
+        )
+    )
+    alter_sequences(connection, id, alteration.renamed, alteration.sequences, alteration.claimed)
+
+
 def _entries(connection: Connection, now: int) -> dict[GlobalId, Entry]:
     keepers = set(connection.execute(select(WRITER.c.id).where(WRITER.c.until_ms > now)).scalars())
     dependencies = dependencies_of(connection)
@@ -508,4 +565,5 @@ def object_of(row: Any, dependencies: Mapping[str, GlobalId]) -> ObjectRow:
         tuple(json.loads(row.tags)),
         row.has_collection,
         row.dropped,
+        shapes_of(row.shapes),
     )

@@ -8,11 +8,12 @@ rule is an exception. Nothing here reads or writes.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, NewType, TypeAlias
 
+from mz_dagster.catalog.shapes import Shapes
 from mz_dagster.formalism import Antichain, GlobalId
 from mz_dagster.scalars.types import Column, RelationType
 
@@ -133,6 +134,8 @@ class NewObject:
         retention_ms: How much history its collection keeps readable behind its upper; None for the project's default.
         created_as: The name that it had when it was first made; None for `name`.
         sequences: The columns that generate their values.
+        is_bound_before: Whether it is bound as an older object was, so that a table that it reads may have been altered
+            since.
     """
 
     name: str | None
@@ -152,6 +155,7 @@ class NewObject:
     retention_ms: int | None = None
     created_as: str | None = None
     sequences: frozenset[str] = frozenset()
+    is_bound_before: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +172,39 @@ class Takeover:
 
 
 @dataclass(frozen=True, slots=True)
+class Alteration:
+    """Says that a table is altered in place, from the time of a batch of its own on.
+
+    Attributes:
+        sql: Its definition from then on.
+        columns: Its columns.
+        keys: Its keys.
+        shapes: Its shapes; the last one is new.
+        renamed: The columns that it keeps, by what they were called.
+        sequences: The columns that generate their values.
+        claimed: The last number that rows of before have got in a column that is new.
+        comments: What is said of it, and of its columns.
+        readers: All that depended on it, directly or not, when that was looked at.
+        dropped: What of it goes with the alteration.
+    """
+
+    sql: str
+    columns: tuple[Column, ...]
+    keys: Keys
+    shapes: Shapes
+    renamed: Mapping[str, str]
+    sequences: frozenset[str]
+    comments: Mapping[str, str]
+    readers: frozenset[GlobalId]
+    dropped: frozenset[GlobalId] = frozenset()
+    claimed: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class ObjectRow:
     """Is a created object; only `name`, `dropped` and comments change, and what it is if a collection becomes a view.
+
+    Of a table that is altered in place all changes that an alteration says.
 
     Attributes:
         id: Its GlobalId, never reused.
@@ -187,6 +222,7 @@ class ObjectRow:
         tags: As created.
         has_collection: Whether it has contents of its own.
         dropped: Whether it is gone; its id and row remain.
+        shapes: Of a table that was altered in place: the shapes that it had; else None.
     """
 
     id: GlobalId
@@ -204,6 +240,12 @@ class ObjectRow:
     tags: tuple[str, ...]
     has_collection: bool
     dropped: bool
+    shapes: Shapes | None = None
+
+    @property
+    def version(self) -> int:
+        """How often a table was altered in place."""
+        return 0 if self.shapes is None else self.shapes.version
 
     @property
     def comments(self) -> Mapping[str, str]:
@@ -236,6 +278,9 @@ class CollectionRow:
         next_due: The least time, not before its upper, at which it may change although no input does: a row of a
             temporal filter becomes valid or ceases to be. None if there is none.
         called: What SQL calls the columns; empty if that is as in the shard.
+        places: Of a table that was altered in place: which of the columns are its own by now, in their order; the
+            others were dropped. Empty for all.
+        version: How often a table was altered in place.
     """
 
     id: GlobalId
@@ -250,6 +295,23 @@ class CollectionRow:
     next_due: int | None = None
     poll_failure: str | None = None
     called: tuple[str, ...] = ()
+    places: tuple[int, ...] = ()
+    version: int = 0
+
+    @property
+    def shown(self) -> tuple[Column, ...]:
+        """The columns that SQL sees, under its names."""
+        places = self.places or range(len(self.columns))
+        return tuple(replace(self.columns[i], name=self.names[i]) for i in places)
+
+    def stored(self, row: Sequence[Any]) -> tuple[Any, ...]:
+        """Returns a row of the columns that SQL sees as the collection has it."""
+        if not self.places:
+            return tuple(row)
+        cells: list[Any] = [None] * len(self.columns)
+        for place, cell in zip(self.places, row, strict=True):
+            cells[place] = cell
+        return tuple(cells)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -87,9 +87,13 @@ OBJECT = Table(
     Column("tags", Text, nullable=False),
     Column("has_collection", Boolean, nullable=False),
     Column("dropped", Boolean, nullable=False),
+    Column("shapes", Text),
     Index("ix_object_owner", "owner"),
 )
-"""Objects, with dropped ones of which something is left: an id never denotes anything else."""
+"""Objects, with dropped ones of which something is left: an id never denotes anything else.
+
+`column_types` and `unique_keys` are those of today; `shapes` has those of before, of a table that was altered in place.
+"""
 
 TOMBSTONE = Table(
     "tombstone",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, delete, insert, select, update
 
 from mz_dagster.catalog.database import Transactions
 from mz_dagster.catalog.errors import CatalogDamaged, UnknownObject
@@ -65,6 +65,25 @@ def hand_over_sequences(connection: Connection, old: GlobalId, new: GlobalId, co
         if row.column in columns:
             own = (SEQUENCE.c.object == new) & (SEQUENCE.c.column == columns[row.column])
             connection.execute(update(SEQUENCE).where(own).values(last=row.last))
+
+
+def alter_sequences(
+    connection: Connection,
+    table: GlobalId,
+    renamed: Mapping[str, str],
+    columns: Collection[str],
+    claimed: Mapping[str, int],
+) -> None:
+    """Lets the sequences of a table be those of some columns.
+
+    One whose column was kept, under a new name, goes on; another goes on behind the last number that was claimed.
+    """
+    query = select(SEQUENCE.c.column, SEQUENCE.c.last).where(SEQUENCE.c.object == table)
+    last = {renamed[row.column]: row.last for row in connection.execute(query) if row.column in renamed}
+    connection.execute(delete(SEQUENCE).where(SEQUENCE.c.object == table))
+    if columns:
+        rows = [{"object": table, "column": one, "last": last.get(one, claimed.get(one))} for one in sorted(columns)]
+        connection.execute(insert(SEQUENCE), rows)
 
 
 def restart_sequences(connection: Connection, table: GlobalId) -> None:

@@ -18,7 +18,6 @@ from mz_dagster.orchestration.events import NAME_KEY, TIMELINE_KEY
 from mz_dagster.orchestration.frontier_checks import frontier_check_specs
 from mz_dagster.orchestration.ticks import partitions_of
 from mz_dagster.orchestration.translator import MzDagsterTranslator, code_block
-from mz_dagster.plan import Get
 from mz_dagster.plan.lineage import column_lineage
 
 #: Dagster's own key, of which the open source UI shows nothing; so the same to read.
@@ -142,8 +141,7 @@ def _column_lineage(
     definition = one.definition
     relation = definition.relation
     if definition.on is not None:
-        on = definition.on
-        relation = on.expansion or Get(on.id, on.relation_type, on.name)
+        relation = definition.on.contents()
     if relation is None:
         return None
     names = definition.relation_type.names

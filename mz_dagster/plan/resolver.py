@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from mz_dagster.formalism import GlobalId
-from mz_dagster.plan.relation import Relation
+from mz_dagster.plan.relation import Get, Project, Relation
 from mz_dagster.scalars.types import RelationType
 
 
@@ -26,6 +26,9 @@ class Item:
         relation_type: Columns, keys, monotonicity.
         timeline: The timeline of its times; None for a view over constants only.
         expansion: For a plain view, the bound plan that stands in its place; else None.
+        stored: Of a table that was altered: the columns of its collection, if they are not its own.
+        places: The places of its columns among those.
+        version: How often it had been altered in place.
     """
 
     id: GlobalId
@@ -34,6 +37,30 @@ class Item:
     relation_type: RelationType
     timeline: str | None
     expansion: Relation | None = None
+    stored: RelationType | None = None
+    places: tuple[int, ...] = ()
+    version: int = 0
+
+    def relation(self) -> Relation:
+        """Returns the plan that reads it; a plain view is its own plan."""
+        if self.expansion is not None:
+            return self.expansion
+        if self.stored is not None:
+            return Project(Get(self.id, self.stored, self.name), self.places)
+        return Get(self.id, self.relation_type, self.name)
+
+    def contents(self) -> Relation:
+        """Returns the plan that reads what is stored of it: a table's with columns that were dropped, NULL by now."""
+        return self.expansion or Get(self.id, self.collection_type, self.name)
+
+    @property
+    def collection_type(self) -> RelationType:
+        """The columns of its collection."""
+        return self.relation_type if self.stored is None else self.stored
+
+    def place(self, column: int) -> int:
+        """Returns the place of a column in its collection."""
+        return column if self.stored is None else self.places[column]
 
 
 class Resolver(Protocol):

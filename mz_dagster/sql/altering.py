@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from mz_dagster.scalars.types import Column, RelationType
+from mz_dagster.scalars.types import Column, Kind, RelationType, ScalarType
 from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.column_definitions import Columns, parse_column, parse_constraint
 from mz_dagster.sql.constraints import bind_check
@@ -27,6 +27,7 @@ from mz_dagster.sql.errors import (
 from mz_dagster.sql.lexer import TokenKind, tokens_of
 from mz_dagster.sql.options import Common
 from mz_dagster.sql.statements import AlterAction, AlterTable, Check, CreateTable, Name, SqlText, UniqueKey
+from mz_dagster.sql.type_names import column_type
 
 _CONSTRAINTS = "constraint|primary|unique|check|foreign|exclude"
 
@@ -53,8 +54,9 @@ def _action(cursor: Cursor) -> AlterAction:
         cursor.accepts("column")
         there = cursor.accepts("if", "exists")
         named = cursor.identifier("a constraint" if kind == "drop constraint" else "a column")
-        cursor.accepts("cascade|restrict")
-        return AlterAction(kind, named, offset, there)  # type: ignore[arg-type]  # one of two literals
+        cascade = cursor.accepts("cascade")
+        cursor.accepts("restrict")
+        return AlterAction(kind, named, offset, there, cascade=cascade)  # type: ignore[arg-type]  # one of two literals
     if cursor.accepts("rename"):
         if cursor.sees("constraint"):
             raise cursor.refuse("RENAME CONSTRAINT", "A constraint keeps its name.", "Drop it, and add it again.")
@@ -73,9 +75,18 @@ def _action(cursor: Cursor) -> AlterAction:
             return AlterAction("drop default", column, offset)
         if cursor.accepts("set", "default"):
             return AlterAction("set default", column, offset, text=cursor.text_until(_end(cursor)))
+        if cursor.accepts("type") or cursor.accepts("set", "data", "type"):
+            type_ = column_type(cursor)
+            if cursor.sees("using"):
+                raise cursor.refuse(
+                    "ALTER COLUMN ... TYPE ... USING",
+                    "Values only become those of a wider type.",
+                    "Add another column, UPDATE it from this one, drop this one and rename the other.",
+                )
+            return AlterAction("set type", column, offset, type=type_)
         raise cursor.refuse(
             "this form of ALTER COLUMN",
-            "A column keeps its type, and how it generates its values.",
+            "A column keeps how it generates its values.",
             "Add another column, UPDATE it from this one, drop this one and rename the other.",
         )
     raise cursor.refuse(
@@ -156,6 +167,18 @@ class Altered:
             case "set default" | "drop default":
                 place = self._place_of_no_identity(action)
                 columns[place] = replace(columns[place], default=action.text, identity=None)
+            case "set type":
+                assert action.type is not None
+                place = self._place_of_no_identity(action)
+                if not _is_wider(action.type, columns[place].type):
+                    raise UnsupportedForm(
+                        f"this change of a type, from {columns[place].type} to {action.type}, is not supported",
+                        detail="Values only become those of a wider type: an integer or a float of more bytes, or a "
+                        "longer varchar or text.",
+                        hint="Add another column, UPDATE it from this one, drop this one and rename the other.",
+                        position=action.offset + 1,
+                    )
+                columns[place] = replace(columns[place], type=action.type)
             case "set not null":
                 place = self._place(action)
                 columns[place] = replace(columns[place], nullable=False)
@@ -231,6 +254,21 @@ class Altered:
                 position=action.offset + 1,
             )
         return place
+
+
+_WIDER = {
+    Kind.INT2: {Kind.INT4, Kind.INT8},
+    Kind.INT4: {Kind.INT8},
+    Kind.FLOAT4: {Kind.FLOAT8},
+    Kind.VARCHAR: {Kind.TEXT},
+}
+
+
+def _is_wider(new: ScalarType, old: ScalarType) -> bool:
+    """Returns whether each value of a type is the same one of another."""
+    if new.kind is old.kind is Kind.VARCHAR:
+        return not new.length or (bool(old.length) and new.length >= old.length)
+    return new == old or new.kind in _WIDER.get(old.kind, ())
 
 
 def _cursor(action: AlterAction) -> Cursor:

@@ -11,7 +11,7 @@ from sqlglot import exp
 from mz_dagster.formalism import GlobalId
 from mz_dagster.functions import ArgumentType, Unknown
 from mz_dagster.plan.reading_time import with_position
-from mz_dagster.plan.relation import ColumnOrder, Get, Relation
+from mz_dagster.plan.relation import ColumnOrder, Relation
 from mz_dagster.plan.resolver import Item, Resolver
 from mz_dagster.scalars.scalar import Scalar
 from mz_dagster.sql.body_parser import Body
@@ -151,7 +151,7 @@ class Binding:
         """Returns the plan that reads what a name stands for, and its columns' names; a plain view is its own plan."""
         item = self.item(parts, position)
         if item.expansion is None:
-            return Get(item.id, item.relation_type, item.name), item.relation_type.names
+            return item.relation(), item.relation_type.names
         # What is wrong with its mz_now() is wrong where it is named: its own text is another one.
         return with_position(item.expansion, position), item.relation_type.names
 

@@ -286,17 +286,21 @@ class AlterAction:
         if_exists: Whether nothing is to be done about what is missing, or of what is added, there.
         text: What is added, or the default that is set.
         new_name: What a column is called from here on.
+        cascade: Whether what depends on what is dropped goes with it.
+        type: The type that a column gets.
     """
 
     kind: Literal[
         "add column", "drop column", "rename column", "set default", "drop default", "set not null", "drop not null",
-        "add constraint", "drop constraint",
+        "set type", "add constraint", "drop constraint",
     ]  # fmt: skip
     column: str
     offset: int
     if_exists: bool = False
     text: SqlText | None = None
     new_name: str | None = None
+    cascade: bool = False
+    type: ScalarType | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,6 +310,11 @@ class AlterTable(Statement):
     name: Name
     actions: tuple[AlterAction, ...]
     if_exists: bool
+
+    @property
+    def cascade(self) -> bool:
+        """Whether what depends on what is dropped goes with it."""
+        return any(one.cascade for one in self.actions)
 
 
 @dataclass(frozen=True, slots=True)

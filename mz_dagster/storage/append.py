@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from mz_dagster.catalog import (
+    Alteration,
     BatchId,
     BatchNotWriting,
     BatchStats,
@@ -156,7 +157,7 @@ def compare_and_append(
     ttl_ms: int = LEASE_MS,
     name: str | None = None,
     restarts: bool = False,
-    takeover: Takeover | None = None,
+    takeover: Takeover | Alteration | None = None,
 ) -> Sealed | UpperMismatch | BatchNotWriting | LeadershipLost | ReadChanged:
     """Appends the updates of `[lower, upper)` to a collection, if its upper is `lower`; all of them or none.
 
@@ -173,7 +174,7 @@ def compare_and_append(
         ttl_ms: How long the writer's lease outlives it if it vanishes, in milliseconds.
         name: A name that the collection gets with the seal.
         restarts: Whether its sequences begin anew with the seal.
-        takeover: Whose place it takes with the seal.
+        takeover: Whose place it takes with the seal, or how it is altered by it.
 
     Returns:
         `Sealed`; or what was not as expected, and then no reader will ever see any of the updates.

@@ -243,7 +243,8 @@ class LocalShards:
         )
         parts = []
         if inlined:
-            found = pa.concat_tables(self._inlined.of([one.inlined for one in inlined if one.inlined is not None]))
+            payloads = self._inlined.of([one.inlined for one in inlined if one.inlined is not None])
+            found = pa.concat_tables(_filled(one, collection) for one in payloads)
             # Most are read whole: to ask each row costs more than all else.
             is_whole = condition is None and all(_is_within(one, lower, upper) for one in inlined)
             parts.append((found if is_whole or asked is None else found.filter(asked)).select(stored))
@@ -268,7 +269,7 @@ class LocalShards:
         What is in memory is not read; `looked_at` are the columns of the collection that tell what is asked beside
         times and errors, None if that is not known.
         """
-        schema = pa.schema([*update_schema(collection.columns), *short_fields(collection.columns)])
+        schema = _stored_schema(collection)
         path = self.path(collection)
 
         def decoded(some: Sequence[StoredFile], only: pc.Expression | None, columns: Sequence[str]) -> pa.Table:
@@ -331,7 +332,7 @@ class LocalShards:
                 self._check(collection, [one])
                 with pq.ParquetFile(path, coerce_int96_timestamp_unit="us", page_checksum_verification=True) as file:
                     for read in file.iter_batches(rows, columns=names):
-                        frame = whole(pa.Table.from_batches([read]), collection.columns)
+                        frame = whole(_filled(pa.Table.from_batches([read]), collection), collection.columns)
                         found.append(frame.select(wanted.names).cast(wanted))
                         if sum(len(part) for part in found) >= rows:
                             return pa.concat_tables(found).slice(0, rows)
@@ -625,6 +626,21 @@ def _stored(frame: pa.Table, collection: CollectionRow) -> pa.Table:
     data = frame.select([*UPDATE_COLUMNS, *(column.name for column in collection.columns)])
     data = data.cast(pa.schema([*UPDATE_FIELDS, *list(update_schema(collection.columns))[:-3]]))
     return shortened(data, collection.columns)
+
+
+def _stored_schema(collection: CollectionRow) -> pa.Schema:
+    """Returns the schema of the stored form of a collection's updates."""
+    return pa.schema([*update_schema(collection.columns), *short_fields(collection.columns)])
+
+
+def _filled(stored: pa.Table, collection: CollectionRow) -> pa.Table:
+    """Returns updates in stored form with all columns; those that the collection gained later are NULL."""
+    schema = _stored_schema(collection)
+    present = set(stored.column_names)
+    for field in schema:
+        if field.name not in present:
+            stored = stored.append_column(field, pa.nulls(len(stored), field.type))
+    return stored if stored.column_names == schema.names else stored.select(schema.names)
 
 
 def _is_within(file: StoredFile, lower: int | None, upper: int | None) -> bool:

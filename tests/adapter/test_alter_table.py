@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from mz_dagster.adapter import Connection
-from mz_dagster.adapter.alter_table import TableRead
 from mz_dagster.errors import Error, NotSupportedError
 from mz_dagster.fail_point import VARIABLE
 from tests.forks import forks
@@ -89,17 +88,6 @@ def test_a_time_before_an_alteration_is_refused_and_never_answered_empty(sparkle
         sparkless.execute(f"SELECT b FROM t AS OF {before}")
 
 
-def test_what_reads_a_table_is_named_and_keeps_it_as_it_is(sparkless: Connection) -> None:
-    sparkless.execute("CREATE TABLE t (a integer, b integer)")
-    sparkless.execute("CREATE VIEW v AS SELECT a FROM t")
-    sparkless.execute("CREATE INDEX i ON t (a)")
-    for action in ("DROP COLUMN b", "ADD COLUMN c integer", "RENAME b TO c", "ALTER b SET NOT NULL"):
-        with pytest.raises(TableRead, match='cannot alter table "t"') as caught:
-            sparkless.execute(f"ALTER TABLE t {action}")
-        assert caught.value.detail == "Dependants: i, v."
-    sparkless.execute("ALTER TABLE t ADD COLUMN IF NOT EXISTS a integer")
-
-
 def test_a_file_that_says_what_a_table_was_altered_to_is_its_definition(tmp_path: Path) -> None:
     (tmp_path / "assets").mkdir()
     file = tmp_path / "assets" / "t.sql"
@@ -121,7 +109,7 @@ def test_a_file_that_says_what_a_table_was_altered_to_is_its_definition(tmp_path
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
-        ("ALTER TABLE t ALTER COLUMN a TYPE bigint", "this form of ALTER COLUMN is not supported"),
+        ("ALTER TABLE t ALTER COLUMN a TYPE text", "this change of a type, from integer to text, is not supported"),
         ("ALTER TABLE t RENAME CONSTRAINT x TO y", "RENAME CONSTRAINT is not supported"),
         ("ALTER TABLE t DROP COLUMN a", "a table without columns is not supported"),
         ("ALTER TABLE t ADD FOREIGN KEY (a) REFERENCES t (a)", "FOREIGN in a definition is not supported"),

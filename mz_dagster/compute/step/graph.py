@@ -10,11 +10,12 @@ the others, with the reason in it: a graph is never refused for one of its colle
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from mz_dagster.errors import DatabaseError, InternalError
 from mz_dagster.formalism import GlobalId
+from mz_dagster.plan.lowering.stored_columns import Stored, over_stored
 from mz_dagster.plan.operators import operators
 from mz_dagster.plan.physical import ConstantRows, Physical, TemporalState, collections_read, physical_inputs
 from mz_dagster.storage.source import FileSource
@@ -148,6 +149,18 @@ class Graph:
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self.nodes)
+
+    def over_stored(self, stored: Stored) -> Graph:
+        """Returns the graph of the same collections, of which some have these columns by now (`over_stored`)."""
+        return Graph(
+            self.timeline,
+            tuple(
+                replace(one, plan=over_stored(one.plan, stored))
+                if isinstance(one, MaintainedNode) and one.reads & stored.keys()
+                else one
+                for one in self.nodes
+            ),
+        )
 
     @cached_property
     def by_id(self) -> dict[GlobalId, Node]:

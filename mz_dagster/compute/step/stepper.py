@@ -232,6 +232,8 @@ class Stepper:
                     raise UnknownObject(node.id)
                 raise StepLost(f'"{node.name}" was dropped under the step to {tick}', hint="Run again.")
             rows[node.id] = row
+        altered = {id: row.columns for id, row in rows.items() if row.version}
+        graph = graph.over_stored(altered) if altered else graph
         listed = self._catalog.live_batches(tuple(node.id for node in graph))
         batches = {id: list(of_one) for id, of_one in listed.items()}
         sources = [node.id for node in graph if isinstance(node, SourceNode)]

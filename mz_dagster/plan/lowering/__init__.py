@@ -26,6 +26,7 @@ from mz_dagster.plan.lowering.lookup_order import (
     snapshot_ordered_by_size,
 )
 from mz_dagster.plan.lowering.lowering import lower_to_maintained_plan, lower_to_snapshot_plan
+from mz_dagster.plan.lowering.stored_columns import snapshot_over_stored
 
 __all__ = [
     "LookupOrders",
@@ -36,4 +37,5 @@ __all__ = [
     "lower_to_snapshot_plan",
     "ordered_by_size",
     "snapshot_ordered_by_size",
+    "snapshot_over_stored",
 ]
