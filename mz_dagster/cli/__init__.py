@@ -429,8 +429,8 @@ def _sql(options: argparse.Namespace) -> int:
     with Engine(project) as engine:
         progress = _Progress()
         with closing(Session(engine, isolation, progress=progress)) as session:
-            if options.statements is None and sys.stdin.isatty():
-                _shell(session, progress)
+            if options.statements is None and sys.stdin.isatty() and sys.stdout.isatty():
+                _shell(session, engine, progress)
             else:
                 for text in options.statements or [sys.stdin.read()]:
                     _execute(session, text, progress)
@@ -463,32 +463,29 @@ def _execute(session: Session, text: str, progress: _Progress) -> None:
             print(result.tag)
 
 
-def _shell(session: Session, progress: _Progress) -> None:
-    """Reads statements from a terminal, each up to its semicolon, until the input ends."""
-    import readline  # noqa: F401  # gives `input` a history and keys to edit with
+def _shell(session: Session, engine: Engine, progress: _Progress) -> None:
+    """Executes what is entered at a terminal, until the input ends."""
+    from mz_dagster.cli.shell import read_statements
+    from mz_dagster.functions.descriptions import DESCRIPTIONS
 
-    print("Statements end with a semicolon; Ctrl-D leaves.")
-    text = ""
-    while True:
+    def names() -> Iterator[str]:
+        yield from (name for name in DESCRIPTIONS if name.isidentifier())
+        for row in engine.catalog.objects():
+            if row.name is not None:
+                yield row.name
+        for collection in engine.catalog.collections():
+            yield from (column.name for column in collection.columns)
+
+    print("Statements end with a semicolon; Tab completes, Ctrl-D leaves.")
+    for text in read_statements(engine.project.state / "shell-history", names):
         try:
-            text += input("mz> " if not text else "  > ") + "\n"
-        except EOFError:
-            print()
-            return
-        except Terminated:
-            raise
-        except KeyboardInterrupt:
-            print()
-            text = ""
-            continue
-        if text.rstrip().endswith(";"):
-            try:
-                _execute(session, text, progress)
-            except Error as error:
-                print(error.shown())
-            except KeyboardInterrupt:
-                print("interrupted; nothing is left of the statement")
-            text = ""
+            _execute(session, text, progress)
+        except Error as error:
+            print(error.shown())
+        except KeyboardInterrupt as interrupt:
+            if isinstance(interrupt, Terminated):
+                raise
+            print("interrupted; nothing is left of the statement")
 
 
 def _frontiers(options: argparse.Namespace) -> int:
@@ -792,7 +789,3 @@ def _element(cell: object) -> str:
 
 def _is_number(cell: object) -> bool:
     return cell is None or (isinstance(cell, int | float) and not isinstance(cell, bool))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
