@@ -29,21 +29,23 @@ Beside these there are forms with a syntax of their own: `AND`, `OR`, `NOT`, `IS
 DISTINCT FROM`, `BETWEEN`, `IN`, `ANY`, `ALL`, `EXISTS`, `CASE`, `CAST`, `coalesce`, `nullif`, `greatest`, `least`,
 `concat`, `concat_ws`, `format`, `extract`, `date_part`, `date_trunc` and `make_timestamptz`, both also with a zone,
 `AT TIME ZONE`, `OVERLAPS`, `ROW`, `ARRAY`, subscripts and slices, `jsonb_build_array`, `jsonb_build_object`,
-`to_jsonb`, and `mz_now()`. Types are functions, too: `float8(x)`. `round(x::numeric, 2)` rounds a double, as in
-PostgreSQL.
+`to_jsonb`, the same of `json`, `row_to_json`, `array_to_json`, and `mz_now()`. Types are functions, too: `float8(x)`.
+`round(x::numeric, 2)` rounds a double, as in PostgreSQL.
 
 Aggregates: `count`, `sum`, `avg`, `min`, `max`, `bool_and`, `every`, `bool_or`, `bit_and`, `bit_or`, `bit_xor`,
 `variance`, `var_pop`, `var_samp`, `stddev`, `stddev_pop`, `stddev_samp`, `corr`, `covar_pop`, `covar_samp`, `regr_*`,
-`array_agg`, `string_agg`, `jsonb_agg`, `jsonb_object_agg`; `WITHIN GROUP`: `percentile_cont`, `percentile_disc`,
-`mode`, `rank`, `dense_rank`, `percent_rank`, `cume_dist`. As window functions besides: `row_number`, `rank`,
-`dense_rank`, `percent_rank`, `cume_dist`, `ntile`, `lag`, `lead`, `first_value`, `last_value`, `nth_value`.
+`array_agg`, `string_agg`, `jsonb_agg`, `jsonb_object_agg`, `json_agg`, `json_object_agg`; `WITHIN GROUP`:
+`percentile_cont`, `percentile_disc`, `mode`, `rank`, `dense_rank`, `percent_rank`, `cume_dist`. As window functions
+besides: `row_number`, `rank`, `dense_rank`, `percent_rank`, `cume_dist`, `ntile`, `lag`, `lead`, `first_value`,
+`last_value`, `nth_value`.
 
 `exp`, `ln`, `power` and the trigonometric functions of floats are the C library's, as PostgreSQL's are: their last
 digit is the same wherever the library is.
 """
 _ROWS = """\
 In `FROM`, also after `LATERAL`, in `ROWS FROM` and `WITH ORDINALITY`, and in the list of a `SELECT`; besides these
-`unnest` of one or several arrays, `generate_subscripts`, `jsonb_to_record` and `jsonb_to_recordset`.
+`unnest` of one or several arrays, `generate_subscripts`, `jsonb_to_record` and `jsonb_to_recordset`,
+`json_to_record` and `json_to_recordset`.
 """
 
 

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from mz_dagster.functions.arrays import arrays
 from mz_dagster.functions.failure import Failure
-from mz_dagster.functions.jsonb import jsonb
+from mz_dagster.functions.jsonb import json_text, jsonb
 from mz_dagster.functions.moments.interval_text import interval_of
 from mz_dagster.functions.moments.moment_text import (
     date_of_text,
@@ -87,6 +87,8 @@ def literal_of(
             return _pure(lambda: Literal(strings.bytea_of(text), type_))
         case Kind.INTERVAL:
             return _pure(lambda: Literal(Interval(*interval_of(text)), type_))
+        case Kind.JSON:
+            return _pure(lambda: Literal(json_text.parsed(text), type_))
         case Kind.JSONB:
             return _pure(lambda: Literal(jsonb.parsed(text), type_))
         case Kind.UNCONSTRAINED:

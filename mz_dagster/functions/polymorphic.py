@@ -67,7 +67,7 @@ POLYMORPHIC: dict[str, tuple[tuple[str, tuple[_Type, ...], _Type], ...]] = {
 _EXACT = frozenset(("=", "<>", "<", "<=", ">", ">=", "@>", "<@", "&&"))
 _COMPARING = _EXACT | {"array_position", "array_positions", "array_remove", "array_replace"}
 #: Kinds whose equal values may be stored differently, or in another order than they compare.
-_INCOMPARABLE = (Kind.INTERVAL, Kind.JSONB, Kind.UNCONSTRAINED, Kind.RECORD)
+_INCOMPARABLE = (Kind.INTERVAL, Kind.JSON, Kind.JSONB, Kind.UNCONSTRAINED, Kind.RECORD)
 
 
 def has_order(type_: ScalarType) -> bool:

@@ -12,6 +12,7 @@ Spark's workers get the code by value and may have nothing else. `evaluation` ca
 1970-01-01 UTC |
 | interval | tuple (months, days, microseconds) |
 | uuid, jsonb, numeric without a scale | str: the canonical text |
+| json | str: the text as written |
 | array; record | list; tuple |
 """
 
@@ -20,7 +21,7 @@ from __future__ import annotations
 # Each registers its functions.
 from mz_dagster.functions.aggregates import ordered_sets, statistics, sums  # noqa: F401
 from mz_dagster.functions.arrays import arrays  # noqa: F401
-from mz_dagster.functions.jsonb import jsonb, jsonb_functions, jsonb_operators  # noqa: F401
+from mz_dagster.functions.jsonb import json_text, jsonb, jsonb_functions, jsonb_operators  # noqa: F401
 from mz_dagster.functions.moments import (  # noqa: F401
     fields,
     infinite,

@@ -120,6 +120,8 @@ def resolve_function(
         type_ = common_type(arguments, sql_name.upper())
         if isinstance(type_, Failure):
             return type_
+        if type_.kind is Kind.JSON and sql_name != "coalesce":
+            return Failure("42883", "could not identify a comparison function for type json")
         if type_.kind is Kind.JSONB and sql_name != "coalesce":
             return Failure("0A000", f"{sql_name} of jsonb is not supported", "Write CASE WHEN a < b THEN a ELSE b END.")
         if not has_order(type_) and sql_name != "coalesce":

@@ -31,6 +31,7 @@ class Kind(Enum):
     INTERVAL = "interval"
     UUID = "uuid"
     BYTEA = "bytea"
+    JSON = "json"
     JSONB = "jsonb"
     VARCHAR = "character varying"
     CHAR = "character"
@@ -114,6 +115,7 @@ TIME = ScalarType(Kind.TIME)
 INTERVAL = ScalarType(Kind.INTERVAL)
 UUID = ScalarType(Kind.UUID)
 BYTEA = ScalarType(Kind.BYTEA)
+JSON = ScalarType(Kind.JSON)
 JSONB = ScalarType(Kind.JSONB)
 #: A numeric without a scale: see `functions/numbers/unconstrained.py`.
 UNCONSTRAINED = ScalarType(Kind.UNCONSTRAINED)

@@ -44,7 +44,7 @@ _FLOATS = (Kind.FLOAT4, Kind.FLOAT8)
 _NUMBERS = (*_INTEGERS, Kind.NUMERIC, Kind.UNCONSTRAINED, *_FLOATS)
 _CONJUNCTIONS = ("bool_and", "every")
 #: Kinds of which PostgreSQL 15 has no min and max.
-_WITHOUT_EXTREMES = (Kind.BOOL, Kind.UUID, Kind.BYTEA, Kind.JSONB, Kind.RECORD)
+_WITHOUT_EXTREMES = (Kind.BOOL, Kind.UUID, Kind.BYTEA, Kind.JSON, Kind.JSONB, Kind.RECORD)
 _BITWISE = ("bit_and", "bit_or", "bit_xor")
 #: The aggregates there are.
 AGGREGATES = frozenset(
@@ -54,7 +54,7 @@ AGGREGATES = frozenset(
     )
 )
 #: Those of two arguments.
-_OF_TWO = ("string_agg", "jsonb_object_agg", *REGRESSIONS)
+_OF_TWO = ("string_agg", "json_object_agg", "jsonb_object_agg", *REGRESSIONS)
 #: How many keys one GROUPING may ask for: the bits of an integer without its sign.
 _MOST_GROUPED = 31
 

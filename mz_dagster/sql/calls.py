@@ -29,6 +29,7 @@ from mz_dagster.scalars.types import (
     INT2,
     INT4,
     INT8,
+    JSON,
     JSONB,
     TEXT,
     TIMESTAMPTZ,
@@ -202,7 +203,7 @@ def _round(binder: ExpressionBinder, nodes: Sequence[exp.Expr], position: int) -
 #: Types whose names are called as functions.
 _CAST_CALLS = {
     "bool": BOOL, "int2": INT2, "int4": INT4, "int8": INT8, "float4": FLOAT4, "float8": FLOAT8, "text": TEXT,
-    "date": DATE, "timestamptz": TIMESTAMPTZ, "jsonb": JSONB, "uuid": UUID,
+    "date": DATE, "timestamptz": TIMESTAMPTZ, "json": JSON, "jsonb": JSONB, "uuid": UUID,
 }  # fmt: skip
 
 

@@ -8,8 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from mz_dagster.scalars.types import Kind
 from mz_dagster.sql.cursor import Cursor
-from mz_dagster.sql.errors import DuplicateObject, InvalidSyntax, InvalidTableDefinition, UndefinedColumn, suggestion
+from mz_dagster.sql.errors import (
+    DuplicateObject,
+    InvalidSyntax,
+    InvalidTableDefinition,
+    UndefinedColumn,
+    UndefinedObject,
+    suggestion,
+)
 from mz_dagster.sql.identity import parse_identity, serial, serial_type
 from mz_dagster.sql.lexer import Token, TokenKind
 from mz_dagster.sql.statements import Check, ColumnDefinition, SqlText, UniqueKey
@@ -89,6 +97,13 @@ class Columns:
                     raise UndefinedColumn(
                         f'column "{name}" named in key does not exist',
                         hint=suggestion(name, names),
+                        position=key.offset + 1,
+                    )
+                if self.columns[names.index(name)].type.kind is Kind.JSON:
+                    raise UndefinedObject(
+                        'data type json has no default operator class for access method "btree"',
+                        detail="A key needs comparisons, which it does not have.",
+                        hint="Let the column be a jsonb.",
                         position=key.offset + 1,
                     )
             if len(set(key.columns)) != len(key.columns):

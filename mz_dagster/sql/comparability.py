@@ -1,7 +1,8 @@
 """Refuses to group, join or order by arrays and records whose equal values may look different.
 
 An interval or a jsonb alone is compared by a value that stands for all equal ones; within an array or a record it is
-not. Nor is there an order of records. Checked over the bound plan, subqueries included, before anything is added to it.
+not. Nor is there an order of records; a json has no comparisons at all. Checked over the bound plan, subqueries
+included, before anything is added to it.
 """
 
 from __future__ import annotations
@@ -14,13 +15,21 @@ from mz_dagster.plan.representations import REPRESENTATIONS
 from mz_dagster.plan.rewriting import scalars_of
 from mz_dagster.scalars.scalar import Subquery, walk
 from mz_dagster.scalars.types import Kind, ScalarType
-from mz_dagster.sql.errors import UnsupportedForm
+from mz_dagster.sql.errors import UndefinedFunction, UnsupportedForm
 
 
 def check_comparable(relation: Relation, position: int | None) -> None:
-    """Raises UnsupportedForm, at `position`, if the plan compares values that it cannot compare exactly."""
+    """Checks what the plan compares for equality and order.
+
+    Raises:
+        UnsupportedForm: It compares values that it cannot compare exactly.
+        UndefinedFunction: They have no comparisons.
+    """
     for one in _nodes(relation):
         for type_ in _grouped(one):
+            if type_.kind is Kind.JSON or type_.holds((Kind.JSON,)):
+                message = f"could not identify an equality operator for type {type_name(type_)}"
+                raise UndefinedFunction(message, hint="Cast it to jsonb or text.", position=position)
             if type_.holds(REPRESENTATIONS):
                 raise _refusal("grouping or joining", type_, position)
         check_order(_ordered(one), position)
@@ -29,6 +38,9 @@ def check_comparable(relation: Relation, position: int | None) -> None:
 def check_order(types: Iterable[ScalarType], position: int | None) -> None:
     """Raises UnsupportedForm, at `position`, if rows are ordered by values of a type that has no exact order here."""
     for type_ in types:
+        if type_.kind is Kind.JSON or type_.holds((Kind.JSON,)):
+            message = f"could not identify an ordering operator for type {type_name(type_)}"
+            raise UndefinedFunction(message, hint="Cast it to jsonb or text.", position=position)
         if type_.kind is Kind.RECORD or type_.holds(REPRESENTATIONS):
             raise _refusal("ordering", type_, position)
 

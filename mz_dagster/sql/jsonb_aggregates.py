@@ -1,21 +1,28 @@
-"""The aggregates of jsonb: an array of jsonb, from which a scalar makes the whole."""
+"""The aggregates of jsonb and json: an array of members, from which a scalar makes the whole."""
 
 from __future__ import annotations
 
 from mz_dagster.functions import Failure
+from mz_dagster.functions.jsonb.as_json import SPACED, as_json, as_json_or_null
 from mz_dagster.functions.jsonb.as_jsonb import as_jsonb, as_jsonb_or_null, as_key
 from mz_dagster.scalars.scalar import Call, Scalar
-from mz_dagster.scalars.types import JSONB
+from mz_dagster.scalars.types import JSON, JSONB, TEXT, Kind
 from mz_dagster.sql.aggregate_expansion import Expansion
 from mz_dagster.sql.errors import UnsupportedForm, error_of
 
-JSONB_AGGREGATES = ("jsonb_agg", "jsonb_object_agg")
+JSONB_AGGREGATES = ("json_agg", "json_object_agg", "jsonb_agg", "jsonb_object_agg")
 _NO_KEY = "22023 field name must not be null"
 
 
 def jsonb_aggregate(expansion: Expansion) -> Scalar:
     """Returns what a call of one of `JSONB_AGGREGATES` means."""
-    return _array(expansion) if expansion.call.name == "jsonb_agg" else _object(expansion)
+    match expansion.call.name:
+        case "json_agg":
+            return _json_array(expansion)
+        case "jsonb_agg":
+            return _array(expansion)
+        case _:
+            return _object(expansion)
 
 
 def _array(expansion: Expansion) -> Scalar:
@@ -27,15 +34,29 @@ def _array(expansion: Expansion) -> Scalar:
     return _made(expansion, as_jsonb(members), 0)
 
 
+def _json_array(expansion: Expansion) -> Scalar:
+    value = expansion.typed(0)
+    if expansion.call.distinct:
+        return _made(expansion, as_json(expansion.ordered_array(value), SPACED), 0)
+    # What has members itself stands on a line of its own.
+    separator = ", \n " if value.type.kind in (Kind.ARRAY, Kind.RECORD) else SPACED
+    members = expansion.ordered_array(_made(expansion, as_json_or_null(value), 0))
+    return _made(expansion, as_json(members, separator), 0)
+
+
 def _object(expansion: Expansion) -> Scalar:
+    name = expansion.call.name
     if expansion.call.distinct:
         raise UnsupportedForm(
-            "DISTINCT in jsonb_object_agg() is not supported",
+            f"DISTINCT in {name}() is not supported",
             detail="An object has each of its keys once.",
             hint="Say by ORDER BY which of several values of a key is the last.",
             position=expansion.call.position,
         )
     key = _made(expansion, as_key(expansion.typed(0), _NO_KEY), 0)
+    if name == "json_object_agg":
+        value = _made(expansion, as_json_or_null(expansion.typed(1)), 1)
+        return Call("json_of_members", (expansion.ordered_array(Call("json_member", (key, value), TEXT, False)),), JSON)
     value = _made(expansion, as_jsonb_or_null(expansion.typed(1)), 1)
     pair = Call("jsonb_build_array", (Call("to_jsonb_text", (key,), JSONB, False), value), JSONB, False)
     return Call("jsonb_object_of_pairs", (expansion.ordered_array(pair),), JSONB)

@@ -1,4 +1,4 @@
-"""Binds functions that make records of jsonb, whose columns are defined where they are called: `... AS t (a int)`."""
+"""Binds functions that make records of jsonb or json: their columns are defined where they are called."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mz_dagster.plan.relation import FlatMap, Map, Relation
 from mz_dagster.plan.rewriting import projected_to, reference
 from mz_dagster.plan.semijoin import ONE_ROW
 from mz_dagster.scalars.scalar import Call, Literal, Scalar
-from mz_dagster.scalars.types import JSONB, TEXT, Kind, ScalarType, array_of
+from mz_dagster.scalars.types import JSON, JSONB, TEXT, Kind, ScalarType, array_of
 from mz_dagster.sql.binding import name_of, only
 from mz_dagster.sql.cursor import Cursor
 from mz_dagster.sql.errors import DuplicateColumn, UndefinedFunction, error_of
@@ -19,7 +19,7 @@ from mz_dagster.sql.expression_binder import ExpressionBinder
 from mz_dagster.sql.lexer import TokenKind, tokens_of
 from mz_dagster.sql.type_names import column_type
 
-RECORD_FUNCTIONS = frozenset(("jsonb_to_record", "jsonb_to_recordset"))
+RECORD_FUNCTIONS = frozenset(("json_to_record", "json_to_recordset", "jsonb_to_record", "jsonb_to_recordset"))
 
 
 def bind_records(
@@ -35,14 +35,15 @@ def bind_records(
         raise UndefinedFunction(
             f"function {name}() of {len(nodes)} arguments does not exist", position=body.position(call)
         )
-    value = binder.as_type(binder.bind(nodes[0]), JSONB, nodes[0], f"argument 1 of {name}()")
+    source = JSONB if "jsonb" in name else JSON
+    value = binder.as_type(binder.bind(nodes[0]), source, nodes[0], f"argument 1 of {name}()")
     relation: Relation
-    if name == "jsonb_to_record":
+    if name.endswith("record"):
         # Of NULL it is a row, too.
-        whole = Call("coalesce", (Call(name, (value,), JSONB), Literal("{}", JSONB)), JSONB, False)
+        whole = Call("coalesce", (Call(name, (value,), source), Literal("{}", source)), source, False)
         relation = Map(ONE_ROW, (whole,), (name,))
     else:
-        relation = FlatMap(Map(ONE_ROW, (Call(name, (value,), array_of(JSONB)),), (name,)), 1)
+        relation = FlatMap(Map(ONE_ROW, (Call(name, (value,), array_of(source)),), (name,)), 1)
     element = reference(relation.relation_type, 0)
     names: list[str] = []
     members: list[Scalar] = []
@@ -60,9 +61,13 @@ def bind_records(
 
 def _member(binder: ExpressionBinder, element: Scalar, name: str, definition: exp.ColumnDef) -> Scalar:
     key, type_ = Literal(name, TEXT), _type(binder, definition)
+    if element.type == JSON and type_ in (JSON, JSONB):
+        found_json = cast(JSON, type_, CastContext.EXPLICIT)
+        assert not isinstance(found_json, Failure)
+        return found_json.apply(Call("member_json", (element, key), JSON))
     if type_ == JSONB:
         return Call("member_jsonb", (element, key), JSONB)
-    text = Call("get_text_jsonb_text", (element, key), TEXT)
+    text = Call(f"get_text_{element.type.kind.value}_text", (element, key), TEXT)
     # Unlike a cast, it does not cut off what is too long.
     strings = (Kind.VARCHAR, Kind.CHAR)
     found = cast(TEXT, type_, CastContext.ASSIGNMENT if type_.kind in strings else CastContext.EXPLICIT)

@@ -20,8 +20,7 @@ _AGGREGATES = frozenset((
 _TABLES = frozenset((
     "regexp_matches", "regexp_split_to_table", "string_to_table", "generate_subscripts",
 ))  # fmt: skip
-_POPULATING = ("jsonb_populate_record", "jsonb_populate_recordset")
-_TO_JSON = ("to_json", "row_to_json", "array_to_json")
+_POPULATING = ("jsonb_populate_record", "jsonb_populate_recordset", "json_populate_record", "json_populate_recordset")
 _LATER_AGGREGATE = "It is not among the aggregates that are maintained."
 _NO_QUERY = "It has a plan within the clauses of a query only: not in UPDATE, DELETE, LIMIT or a time."
 
@@ -72,9 +71,6 @@ def refusal_of_function(body: Body, node: exp.Expr, name: str) -> NotSupportedEr
     elif name in _POPULATING:
         reason = "Relations are no types here."
         hint = f"Write {name.replace('populate', 'to', 1)}(...) AS t (a integer, b text)."
-    elif name.startswith("json_") or name in _TO_JSON:
-        reason = "There is no type json: it keeps its text as written, and has no equality."
-        hint = f"Use {'to_jsonb' if name in _TO_JSON else name.replace('json', 'jsonb', 1)}()."
     elif name in ("map", "list"):
         reason = "There are no composite types yet."
     else:

@@ -25,6 +25,7 @@ _KINDS = {
     "numeric": Kind.NUMERIC, "decimal": Kind.NUMERIC, "dec": Kind.NUMERIC,
     "text": Kind.TEXT, "string": Kind.TEXT, "varchar": Kind.TEXT,
     "char": Kind.CHAR, "character": Kind.CHAR, "bpchar": Kind.CHAR, "uuid": Kind.UUID, "bytea": Kind.BYTEA,
+    "json": Kind.JSON,
     "jsonb": Kind.JSONB,
     "date": Kind.DATE, "time": Kind.TIME, "interval": Kind.INTERVAL,
     "timestamp": Kind.TIMESTAMP, "timestamptz": Kind.TIMESTAMPTZ,
@@ -112,8 +113,6 @@ def parse_type_name(cursor: Cursor) -> TypeName:
         name, arguments = TypeName(Kind.FLOAT4 if arguments and arguments[0] <= 24 else Kind.FLOAT8), ()
     elif word in _KINDS:
         name = TypeName(_KINDS[word])
-    elif word == "json":
-        raise cursor.refuse("type json", "A json keeps its text as written, and has no equality.", "Use jsonb.", token)
     elif word in _LATER:
         raise cursor.refuse(
             f"type {word}",

@@ -31,6 +31,7 @@ _TYPES: dict[Kind, pa.DataType] = {
     Kind.INTERVAL: pa.struct([("months", pa.int32()), ("days", pa.int32()), ("microseconds", pa.int64())]),
     Kind.UUID: pa.string(),
     Kind.BYTEA: pa.binary(),
+    Kind.JSON: pa.string(),
     Kind.JSONB: pa.string(),
     Kind.UNCONSTRAINED: pa.string(),
     Kind.VARCHAR: pa.string(),

@@ -22,7 +22,7 @@ from mz_dagster.scalars.values import to_stored
 from mz_dagster.storage.arrow_schema import arrow_type
 from mz_dagster.storage.copy_errors import BadCopyFormat, BadCopyValue, FileUnreadable
 
-_FROM_TEXT = {Kind.JSONB, Kind.UUID, Kind.INTERVAL, Kind.VARCHAR, Kind.CHAR, Kind.UNCONSTRAINED}
+_FROM_TEXT = {Kind.JSON, Kind.JSONB, Kind.UUID, Kind.INTERVAL, Kind.VARCHAR, Kind.CHAR, Kind.UNCONSTRAINED}
 _LATEST = {Kind.DATE: date.max, Kind.TIMESTAMP: datetime.max, Kind.TIMESTAMPTZ: datetime.max}
 _EARLIEST = {Kind.DATE: date.min, Kind.TIMESTAMP: datetime.min, Kind.TIMESTAMPTZ: datetime.min}
 

@@ -26,7 +26,7 @@ from mz_dagster.scalars.infinity import INFINITY, NEGATIVE_INFINITY, Infinity
 from mz_dagster.scalars.values import Interval
 from tests.adapter.stories import Story
 from tests.adapter.stories.groups import GROUPS
-from tests.adapter.stories.jsonb import JSONB
+from tests.adapter.stories.jsonb import JSON, JSONB
 from tests.adapter.stories.representations import REPRESENTATIONS
 from tests.adapter.stories.statistics import ALL_STATISTICS, STATISTICS
 from tests.adapter.stories.strings import STRINGS
@@ -35,7 +35,7 @@ from tests.adapter.stories.unconstrained import UNCONSTRAINED
 from tests.budgets import SetBudget
 from tests.postgres_server import Postgres
 
-STORIES = (GROUPS, JSONB, REPRESENTATIONS, STATISTICS, STRINGS, TIMES, VALIDITY)
+STORIES = (GROUPS, JSON, JSONB, REPRESENTATIONS, STATISTICS, STRINGS, TIMES, VALIDITY)
 
 Row = tuple[Any, ...]
 
@@ -73,7 +73,7 @@ def referee(postgres: Postgres) -> Iterator[psycopg.Connection[Row]]:
 @pytest.mark.parametrize(
     ("stories", "before", "budget"),
     [
-        pytest.param((JSONB, TIMES, VALIDITY), 0, Budget(), id="some"),
+        pytest.param((JSON, JSONB, TIMES, VALIDITY), 0, Budget(), id="some"),
         pytest.param((REPRESENTATIONS,), 0, Budget.here_alone(), id="representations here"),
         pytest.param(STORIES, 0, Budget(), id="all", marks=pytest.mark.deep),
         pytest.param(STORIES, 1, Budget(), id="hydrated", marks=pytest.mark.deep),

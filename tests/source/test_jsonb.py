@@ -1,4 +1,4 @@
-"""A column of jsonb takes any JSON exactly: in CSV and Parquet its text, in JSON lines the value itself."""
+"""A column of jsonb or json takes any JSON exactly: in CSV and Parquet its text, in JSON lines the value itself."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mz_dagster.compute.algebra.frame import ensure_exact
-from mz_dagster.scalars.types import INT4, JSONB, Column
+from mz_dagster.scalars.types import INT4, JSON, JSONB, Column
 from mz_dagster.storage.source import FileSource
 from tests.source.landing import bind, drop, records
 
@@ -69,3 +69,20 @@ def test_csv_and_parquet_hold_the_text_of_jsonb(spark: SparkSession, tmp_path: P
     table = pa.table({"k": pa.array(range(len(VALUES)), pa.int32()), "j": [text for text, _ in VALUES]})
     pq.write_table(table, tmp_path / "f")
     assert read(spark, tmp_path, "parquet") == expected("row")
+
+
+def test_a_json_is_the_text_that_a_file_holds(spark: SparkSession, tmp_path: Path) -> None:
+    ensure_exact(spark)
+    texts = ['{"b":  1e2,"a":[1.50 ], "b" : 3}', '"\\u0000"', '["\\ud83d"]', "true"]
+    drop(tmp_path, "f", "\n".join([*(f'{{"j": {text} , "k": {i}}}' for i, text in enumerate(texts)), '{"k": 9}']))
+    columns = (Column("k", INT4, nullable=False), Column("j", JSON))
+    bound = bind({1: [drop(tmp_path, "f", (tmp_path / "f").read_bytes())]})
+    found = records(spark, FileSource(tmp_path, "f", "json", columns), bound)
+    assert [row[-2:] for row in found] == [*enumerate(texts), (9, None)]
+    lines = ['{},"{}"'.format(i, text.replace('"', '""')) for i, text in enumerate([*texts, "{a}"])]
+    bound = bind({1: [drop(tmp_path, "f", "\n".join(["k,j", *lines]))]})
+    found = records(spark, FileSource(tmp_path, "f", "csv", columns), bound)
+    assert [row[-2:] for row in found if row[4] is None] == [*enumerate(texts)]
+    assert [row[4] for row in found if row[4] is not None] == [
+        '22P02 invalid input syntax for type json (file "f", line 6, column "j")'
+    ]

@@ -23,4 +23,6 @@ STRICT: dict[str, Callable[..., Any]] = {
     **{f"to_jsonb_{kind}": _number for kind in ("bool", "int2", "int4", "int8", "numeric")},
     **{f"to_jsonb_{kind}": _moment for kind in ("date", "timestamp", "timestamptz")},
     "cast_jsonb_to_text": lambda call, value: value,
+    "cast_json_to_text": lambda call, value: value,
+    "cast_jsonb_to_json": lambda call, value: value,
 }

@@ -113,8 +113,65 @@ QUERIES = [
     "SELECT CASE WHEN a = 1 THEN j ELSE 1 END FROM " + _D,
 ]  # fmt: skip
 
+#: A document for each row of a table, with blanks and a key that is there twice.
+_E = (
+    '(SELECT id, a, (\'{"a": 0, "tags":  [\' || id || \', null,"é"], "a" :\''
+    " || coalesce(a, 7) || '}')::json AS j FROM t) AS m"
+)
 
-def test_queries_over_jsonb_say_what_postgres_says(postgres: Postgres) -> None:
+JSON_QUERIES = [
+    "SELECT j::text, (j -> 'a')::text, j ->> 'tags', j #>> '{tags,2}', (j #> '{tags,-1}')::text,"
+    " j['a'] IS NULL FROM " + _E,
+    "SELECT j::text, (j -> 'a')::text, j ->> 'tags', j -> 'tags' ->> 2, (j #> '{tags,-1}')::text FROM " + _E,
+    "SELECT json_typeof(j -> 'a'), json_array_length(j -> 'tags'), json_strip_nulls(j)::text,"
+    " j::jsonb::text FROM " + _E,
+    "SELECT id, n, x::text FROM " + _E + ", json_array_elements(j -> 'tags') WITH ORDINALITY AS e (x, n)",
+    "SELECT id, key, value::text FROM " + _E + ", LATERAL json_each(j)",
+    "SELECT e.key, count(*), max(e.value) FROM " + _E + " CROSS JOIN json_each_text(j) AS e GROUP BY e.key",
+    "SELECT k, count(*) FROM " + _E + ", json_object_keys(j) AS k GROUP BY k",
+    "SELECT id, json_array_elements_text(j -> 'tags') FROM " + _E,
+    "SELECT id, r.a, x::text FROM " + _E + ", json_to_record(j) AS r (a int, no int,"
+    " tags json) CROSS JOIN (SELECT 1) AS s (x)",
+    "SELECT a, b, c::text, d::text FROM json_to_recordset('[{\"a\": 1.005, \"b\": \"x\", \"c\": [1,  2]},"
+    " {\"b\": null, \"d\": {\"z\":1,\"y\":2}, \"a\":2}]') AS r (b text, a numeric(38,2), c json, d jsonb)",
+    "SELECT to_json(t)::text, row_to_json(t, true)::text, row_to_json(ROW(a, c))::text FROM t",
+    "SELECT json_build_object('r', ROW(a, c), 'list', ARRAY[a, b], coalesce(c, '-'), d, id, e)::text FROM t",
+    "SELECT json_build_array(a, c, d, f, e, NULL, j, to_jsonb(c))::text FROM t JOIN " + _E + " USING (id, a)",
+    "SELECT array_to_json(ARRAY[a, b])::text, array_to_json(ARRAY[c, NULL], true)::text, to_json(d)::text FROM t",
+    "SELECT json_object(ARRAY['a', c])::text, json_object(ARRAY['a', 'a'], ARRAY[c, NULL])::text FROM t",
+    "SELECT json_extract_path(j, 'tags', '0')::text, json_extract_path_text(j, 'a') FROM " + _E,
+    "SELECT json_agg(j ORDER BY id)::text, json_agg(id ORDER BY id DESC)::text,"
+    " json_agg(a) FILTER (WHERE a > 90) IS NULL FROM " + _E,
+    "SELECT f, json_agg(c ORDER BY id)::text, json_agg(DISTINCT b)::text FROM t GROUP BY f",
+    "SELECT json_agg(x ORDER BY x.a, x.k, x.c)::text, json_agg(ARRAY[x.a, x.k] ORDER BY x.a, x.k)::text FROM v AS x",
+    "SELECT json_object_agg(id, c ORDER BY id)::text, json_object_agg(id, d ORDER BY id)::text FROM t",
+    "SELECT json_object_agg(c, id) FROM t",
+    "SELECT j || 'x', concat(j, 1), format('%s', j), coalesce(j, '1')::text, ARRAY[j]::text, ROW(j)::text FROM " + _E,
+    "SELECT to_jsonb(j)::text, jsonb_build_array(j)::text FROM " + _E,
+    "SELECT x::text FROM (SELECT '1 '::json UNION ALL SELECT '[1,  2]'::jsonb::json) AS d (x)",
+    # What there is not.
+    "SELECT '{a'::json",
+    "SELECT '{\"a\":1}' -> 'a'",
+    "SELECT DISTINCT j FROM " + _E,
+    "SELECT count(*) FROM " + _E + " GROUP BY j",
+    "SELECT id FROM " + _E + " ORDER BY j",
+    "SELECT count(DISTINCT j) FROM " + _E,
+    "SELECT j FROM " + _E + " UNION SELECT '1'",
+    "SELECT row_number() OVER (PARTITION BY j) FROM " + _E,
+    "SELECT j = j FROM " + _E,
+    "SELECT j IS DISTINCT FROM j FROM " + _E,
+    "SELECT greatest(j, j) FROM " + _E,
+    "SELECT max(j) FROM " + _E,
+    "SELECT j::int FROM " + _E,
+    "SELECT length(j) FROM " + _E,
+    "SELECT json_array_length(j) FROM " + _E,
+    "SELECT json_build_object('a') FROM t",
+    "SELECT json_build_object(c, 1)::text FROM t",
+    "SELECT to_json('a')",
+]  # fmt: skip
+
+
+def test_queries_over_json_and_jsonb_say_what_postgres_says(postgres: Postgres) -> None:
     data = tables(3)
     postgres.run(script(data))
-    assert not (found := differences(postgres, data, QUERIES)), "\n".join(found)
+    assert not (found := differences(postgres, data, [*QUERIES, *JSON_QUERIES])), "\n".join(found)

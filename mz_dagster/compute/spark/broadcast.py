@@ -31,7 +31,16 @@ if TYPE_CHECKING:
 _TOO_MANY = "mz: too many rows to be sent to all tasks"
 _NO_COLUMNS: Mapping[str, ScalarType] = MappingProxyType({})
 #: The kinds of which no value takes more than a few bytes.
-_SMALL = frozenset(Kind) - {Kind.TEXT, Kind.VARCHAR, Kind.CHAR, Kind.BYTEA, Kind.JSONB, Kind.ARRAY, Kind.RECORD}
+_SMALL = frozenset(Kind) - {
+    Kind.TEXT,
+    Kind.VARCHAR,
+    Kind.CHAR,
+    Kind.BYTEA,
+    Kind.JSON,
+    Kind.JSONB,
+    Kind.ARRAY,
+    Kind.RECORD,
+}
 #: The bits in which Spark numbers the rows of a partition.
 _OF_PARTITION = 2**33 - 1
 

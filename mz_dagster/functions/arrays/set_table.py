@@ -30,7 +30,9 @@ ZERO_STEP = "22023 step size cannot equal zero"
 TOO_MANY = f"54000 generate_series makes more than {SERIES_ROWS} rows"
 
 #: The one column's name of functions that give it a name; it is called as the function, or its alias, otherwise.
-SET_COLUMNS = {"jsonb_array_elements": "value", "jsonb_array_elements_text": "value"}
+SET_COLUMNS = dict.fromkeys(
+    ("json_array_elements", "json_array_elements_text", "jsonb_array_elements", "jsonb_array_elements_text"), "value"
+)
 
 
 def rows_of(element: ScalarType) -> TypeRule:

@@ -21,7 +21,7 @@ _DIRECT = frozenset((
     Kind.TIMESTAMPTZ, Kind.UNCONSTRAINED,
 ))  # fmt: skip
 #: Kinds whose values are numbers, or booleans, by their text.
-_NUMBERS = frozenset((
+NUMBERS = frozenset((
     Kind.BOOL, Kind.INT2, Kind.INT4, Kind.INT8, Kind.FLOAT4, Kind.FLOAT8, Kind.NUMERIC,
 ))  # fmt: skip
 
@@ -38,6 +38,8 @@ def as_jsonb(value: Scalar) -> Scalar | Failure:
     kind = value.type.kind
     if kind is Kind.JSONB:
         return value
+    if kind is Kind.JSON:
+        return _call("cast_json_to_jsonb", value)
     if kind in _DIRECT:
         return _call(f"to_jsonb_{short_name(kind)}", value)
     if kind is Kind.ARRAY:
@@ -63,7 +65,7 @@ def as_jsonb_or_null(value: Scalar) -> Scalar | Failure:
 def as_key(value: Scalar, missing: str) -> Scalar | Failure:
     """Returns `value` as the key of an object: a text; NULL is the error `missing`, a SQLSTATE with its message."""
     kind = value.type.kind
-    if kind in (Kind.JSONB, Kind.ARRAY, Kind.RECORD):
+    if kind in (Kind.JSON, Kind.JSONB, Kind.ARRAY, Kind.RECORD):
         return Failure("22023", "key value must be scalar, not array, composite, or json")
     if kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
         quoted = _call(f"to_jsonb_{short_name(kind)}", value)
@@ -92,12 +94,14 @@ def _text(value: Scalar) -> Scalar | Failure:
 def _of_array(value: Scalar) -> Scalar | Failure:
     element = value.type.element
     assert element is not None
-    if element.kind is Kind.JSONB:
-        return _call("to_jsonb_array_jsonb", value)
+    if element.kind in (Kind.JSON, Kind.JSONB):
+        jsonbs = cast(value.type, array_of(JSONB))
+        assert not isinstance(jsonbs, Failure)
+        return _call("to_jsonb_array_jsonb", jsonbs.apply(value))
     texts = cast(value.type, array_of(TEXT))
     if isinstance(texts, Failure) or element.kind in (Kind.CHAR, Kind.RECORD):
         return Failure("0A000", f"to_jsonb({type_name(value.type)}) is not supported", "Cast its elements to text.")
-    if element.kind in _NUMBERS:
+    if element.kind in NUMBERS:
         function = "to_jsonb_array_number"
     elif element.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
         function = "to_jsonb_array_timestamp"

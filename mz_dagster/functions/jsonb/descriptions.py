@@ -78,6 +78,49 @@ DESCRIPTIONS: Mapping[str, Description] = {
     "jsonb_typeof": Description(
         "What a value is: object, array, string, number, boolean or null.", "jsonb_typeof('-123.4'::jsonb)", "number"
     ),
+    "json_array_element": Description(
+        "The same as `->` with a number, of a json.", "json_array_element('[1, {\"a\":  2}]'::json, 1)", '{"a":  2}'
+    ),
+    "json_array_element_text": Description(
+        "The same as `->>` with a number, of a json.", "json_array_element_text('[\"a\"]'::json, 0)", "a"
+    ),
+    "json_object_field": Description(
+        "The same as `->` with a text, of a json.", "json_object_field('{\"a\": [1,2]}'::json, 'a')", "[1,2]"
+    ),
+    "json_object_field_text": Description(
+        "The same as `->>` with a text, of a json.", "json_object_field_text('{\"a\": \"x\"}'::json, 'a')", "x"
+    ),
+    "json_array_length": Description("How many elements an array has.", "json_array_length('[1, 2, [3]]'::json)", "3"),
+    "json_object": Description(
+        "The object of keys and values that an array has, or two arrays.",
+        "json_object('{a,1,a,2}'::text[])",
+        '{"a" : "1", "a" : "2"}',
+    ),
+    "json_strip_nulls": Description(
+        "The value without the keys whose value is null, and without white space.",
+        'json_strip_nulls(\'{"a": 1, "b": null}\'::json)',
+        '{"a":1}',
+    ),
+    "json_typeof": Description(
+        "What a value is: object, array, string, number, boolean or null.", "json_typeof('-123.4'::json)", "number"
+    ),
+    "json_array_elements": Description(
+        "The elements of an array.", "(SELECT min(value::text) FROM json_array_elements('[[1,2]]'::json))", "[1,2]"
+    ),
+    "json_array_elements_text": Description(
+        "Likewise, as texts.", '(SELECT min(value) FROM json_array_elements_text(\'["b", "a"]\'::json))', "a"
+    ),
+    "json_each": Description(
+        "The keys of an object with their values, also those that are there twice.",
+        '(SELECT count(*) FROM json_each(\'{"a": 1, "a": 2}\'::json))',
+        "2",
+    ),
+    "json_each_text": Description(
+        "Likewise, as texts.", '(SELECT value FROM json_each_text(\'{"a": "foo"}\'::json))', "foo"
+    ),
+    "json_object_keys": Description(
+        "The keys of an object.", '(SELECT count(*) FROM json_object_keys(\'{"a": 1, "b": 2}\'::json))', "2"
+    ),
     "@?": Description("Refused: whether a path finds something.", "", ""),
     "@@": Description("Refused: whether a path's predicate holds.", "", ""),
 }

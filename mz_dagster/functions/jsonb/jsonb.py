@@ -143,7 +143,7 @@ def text_of(node: Node) -> str | None:
     return None if node is None else node if type(node) is str else write(node)
 
 
-@pure("cast_text_to_jsonb")
+@pure("cast_text_to_jsonb", "cast_json_to_jsonb")
 def parsed(text: str) -> str:
     """Returns the canonical text of what any JSON text says.
 
@@ -161,11 +161,11 @@ def node_of(text: str) -> Node:
     except json.JSONDecodeError as error:
         # A string without an end is blamed at its beginning.
         unended = error.msg.startswith(("Unterminated", "Invalid \\uXXXX"))
-        _check_escapes(text if unended else text[: error.pos])
+        check_escapes(text if unended else text[: error.pos])
         raise _invalid() from None
     except RecursionError:
         raise _too_deep() from None
-    _check_escapes(text)
+    check_escapes(text)
     return _canonical(node, _DEPTH)
 
 
@@ -196,17 +196,51 @@ def members_of(text: str) -> dict[str, str]:
         >>> members_of('{"a": 1, "b" : [1e2,  "x"], "a": {} }')
         {'a': '{}', 'b': '[1e2,  "x"]'}
     """
-    found = {}
+    return dict(member_texts(text))
+
+
+def member_texts(text: str) -> list[tuple[str, str]]:
+    """Returns the members of an object, which `text` is known to spell, with the texts of their values."""
+    found: list[tuple[str, str]] = []
     position = _blanks(text, text.index("{") + 1)
     while text[position] != "}":
         name, position = _RAW.raw_decode(text, position)
-        start = _blanks(text, _blanks(text, position) + 1)
-        _, end = _RAW.raw_decode(text, start)
-        found[name] = text[start:end]
-        position = _blanks(text, end)
-        if text[position] == ",":
-            position = _blanks(text, position + 1)
+        value, position = _piece(text, _blanks(text, _blanks(text, position) + 1))
+        found.append((name, value))
     return found
+
+
+def element_texts(text: str) -> list[str]:
+    """Returns the texts of the elements of an array, which `text` is known to spell.
+
+    Example:
+        >>> element_texts('[1e2 , {"a":  null},[]]')
+        ['1e2', '{"a":  null}', '[]']
+    """
+    found: list[str] = []
+    position = _blanks(text, text.index("[") + 1)
+    while text[position] != "]":
+        value, position = _piece(text, position)
+        found.append(value)
+    return found
+
+
+def _piece(text: str, start: int) -> tuple[str, int]:
+    """Returns the text of the value that begins at `start`, and where what follows the comma behind it begins."""
+    _, end = _RAW.raw_decode(text, start)
+    behind = _blanks(text, end)
+    return text[start:end], _blanks(text, behind + 1) if text[behind] == "," else behind
+
+
+def string_of(text: str) -> str:
+    """Returns the string that a value, which is one, spells."""
+    found: str = _RAW.raw_decode(text)[0]
+    return found
+
+
+def without_blanks(text: str) -> str:
+    """Returns a value without what JSON may have around it."""
+    return text.strip(" \t\n\r")
 
 
 def _blanks(text: str, position: int) -> int:
@@ -245,7 +279,7 @@ def composed(text: str) -> str:
     return text
 
 
-def _check_escapes(text: str) -> None:
+def check_escapes(text: str) -> None:
     """Refuses escapes of U+0000 and of halves of surrogate pairs, which Python lets pass; the first one counts."""
     if "\\u" not in text:
         return

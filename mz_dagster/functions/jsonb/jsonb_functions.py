@@ -105,16 +105,21 @@ def object_of_texts(parts: Sequence[str | None]) -> str:
 @pure("jsonb_object_lists")
 def object_of_strings(keys: Sequence[str | None], values: Sequence[str | None]) -> str:
     """Returns `jsonb_object(keys, values)`, of strings."""
+    return write(in_order(dict(pairs_of_texts(keys, values))))
+
+
+def pairs_of_texts(keys: Sequence[str | None], values: Sequence[str | None]) -> list[tuple[str, str | None]]:
+    """Returns the keys, none of which may be NULL, with their values."""
     if bool(keys) != bool(values):
         raise SqlFailure("2202E", "wrong number of array subscripts")
     if len(keys) != len(values):
         raise SqlFailure("2202E", "mismatched array dimensions")
-    pairs: dict[str, Node] = {}
+    pairs: list[tuple[str, str | None]] = []
     for key, value in zip(keys, values, strict=True):
         if key is None:
             raise SqlFailure("22004", "null value not allowed for object key")
-        pairs[key] = value
-    return write(in_order(pairs))
+        pairs.append((key, value))
+    return pairs
 
 
 @pure("jsonb_typeof")

@@ -85,14 +85,14 @@ def _followed(text: str, path: Sequence[str | None]) -> Node:
         if type(node) is dict:
             node = node.get(step, _ABSENT)
         elif type(node) is list:
-            index = _index(step)
+            index = index_of_step(step)
             node = _ABSENT if index is None or not -len(node) <= index < len(node) else node[index]
         else:
             return _ABSENT
     return node
 
 
-def _index(step: str | None) -> int | None:
+def index_of_step(step: str | None) -> int | None:
     """Returns the integer that a step of a path spells, as C's strtol reads it, or None."""
     match = _INTEGER.fullmatch(step or "")
     index = int(match[1]) if match and len(match[1]) < 20 else None
@@ -285,7 +285,7 @@ def _place(node: Node, path: Sequence[str | None]) -> tuple[Node, Any]:
             raise SqlFailure("22004", f"path element at position {position} is null")
         key = step
         if type(node) is list:
-            index = _index(step)
+            index = index_of_step(step)
             if index is None:
                 raise SqlFailure("22P02", f'path element at position {position} is not an integer: "{step}"')
             key = min(index, len(node)) if index >= 0 else max(index + len(node), -1)

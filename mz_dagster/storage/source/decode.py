@@ -58,7 +58,7 @@ def decode(text: SparkColumn, type_: ScalarType) -> SparkColumn:
             return _decode_uuid(text)
         case Kind.BYTEA:
             return _decode_bytea(text)
-        case Kind.JSONB | Kind.UNCONSTRAINED | Kind.TIME | Kind.INTERVAL:
+        case Kind.JSON | Kind.JSONB | Kind.UNCONSTRAINED | Kind.TIME | Kind.INTERVAL:
             return in_python.read(text, type_.kind)
         case Kind.BOOL:
             lowered = F.lower(trimmed)
@@ -96,7 +96,7 @@ def why_not(text: SparkColumn, type_: ScalarType) -> SparkColumn:
             return _invalid_syntax(text, name)
         case Kind.BYTEA:
             return F.lit("22P02 invalid input syntax for type bytea")
-        case Kind.JSONB | Kind.UNCONSTRAINED | Kind.TIME | Kind.INTERVAL:
+        case Kind.JSON | Kind.JSONB | Kind.UNCONSTRAINED | Kind.TIME | Kind.INTERVAL:
             return in_python.why_unread(text, kind)
         case Kind.VARCHAR | Kind.CHAR:
             return F.lit(f"22001 value too long for type {type_}")

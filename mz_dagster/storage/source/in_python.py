@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 #: Kinds read in Python, with their input functions and what these return.
 _READERS: dict[Kind, tuple[str, ScalarType]] = {
+    Kind.JSON: ("cast_text_to_json", TEXT),
     Kind.JSONB: ("cast_text_to_jsonb", TEXT),
     Kind.UNCONSTRAINED: ("cast_text_to_unconstrained", TEXT),
     Kind.TIME: ("cast_text_to_time", TIME),

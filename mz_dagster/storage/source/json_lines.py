@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def cells_of_json(lines: DataFrame, columns: Sequence[Column], key: Sequence[str] | None) -> DataFrame:
     """Returns the cells of lines that are rows, or with `key`, a key with its value."""
     names = [column.name for column in columns]
-    keep_json = [column.type.kind is Kind.JSONB for column in columns]
+    keep_json = [column.type.kind in (Kind.JSON, Kind.JSONB) for column in columns]
     reader = json_record.reader(names, keep_json, key)
     kept = lines.where(F.col("mz_bad_bytes") | (F.btrim("mz_line", F.lit(" \t\r")) != ""))
     # Told apart from bad bytes in Spark: a worker is sent the text alone.

@@ -65,6 +65,7 @@ def _types() -> dict[Kind, types.DataType]:
         ),
         Kind.UUID: types.StringType(),
         Kind.BYTEA: types.BinaryType(),
+        Kind.JSON: types.StringType(),
         Kind.JSONB: types.StringType(),
         Kind.UNCONSTRAINED: types.StringType(),
         Kind.VARCHAR: types.StringType(),

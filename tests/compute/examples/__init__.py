@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from tests.compute.examples import (
     arrays,
     interval,
+    json_text,
     jsonb,
     logic,
     moment,
@@ -31,6 +32,7 @@ AREAS: dict[str, Callable[[], Iterator[Example]]] = {
     "logic": logic.examples,
     "arrays": arrays.examples,
     "jsonb": jsonb.examples,
+    "json": json_text.examples,
     "unconstrained": unconstrained.examples,
 }
 

@@ -45,7 +45,14 @@ def _text(_: Call, operands: Sequence[Operand]) -> Computed:
     return Computed(operands[0].cast(pa.string()))
 
 
-@strict("cast_uuid_to_text", "cast_jsonb_to_text", "cast_varchar_to_text", "cast_bpchar_to_text")
+@strict(
+    "cast_uuid_to_text",
+    "cast_jsonb_to_text",
+    "cast_json_to_text",
+    "cast_jsonb_to_json",
+    "cast_varchar_to_text",
+    "cast_bpchar_to_text",
+)
 def _same_text(_: Call, operands: Sequence[Operand]) -> Computed:
     return Computed(operands[0])
 

@@ -1,4 +1,7 @@
-"""What becomes a jsonb, and what a jsonb becomes, without Python: a jsonb is stored as its canonical text."""
+"""What becomes a jsonb, and what a jsonb becomes, without Python: it is stored as its canonical text.
+
+So is a json, as the text that was written.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from mz_dagster.compute.spark.expressions.emitted import Invocation, Outcome, st
 from mz_dagster.storage.late_pyspark import functions as sf
 
 
-@strict("cast_jsonb_to_text")
+@strict("cast_jsonb_to_text", "cast_json_to_text", "cast_jsonb_to_json")
 def _to_text(invocation: Invocation) -> Outcome:
     return invocation.values[0], None
 

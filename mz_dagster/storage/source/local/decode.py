@@ -46,6 +46,7 @@ _ESCAPED_BYTES = re.compile(rf"({_ESCAPED_PART.pattern})*")
 
 #: The input functions that Spark's workers call, too.
 _IN_PYTHON = {
+    Kind.JSON: "cast_text_to_json",
     Kind.JSONB: "cast_text_to_jsonb",
     Kind.UNCONSTRAINED: "cast_text_to_unconstrained",
     Kind.TIME: "cast_text_to_time",
@@ -129,7 +130,7 @@ def read_text(text: str, type_: ScalarType) -> Any:
             return _uuid(text)
         case Kind.BYTEA:
             return _bytea(text)
-        case Kind.JSONB | Kind.UNCONSTRAINED | Kind.TIME | Kind.INTERVAL:
+        case Kind.JSON | Kind.JSONB | Kind.UNCONSTRAINED | Kind.TIME | Kind.INTERVAL:
             return PURE[_IN_PYTHON[kind]](text)
         case Kind.BOOL:
             word = trimmed.lower()

@@ -50,7 +50,7 @@ def columns_of_json(
     content = "\n".join(lines)
     if (
         len(lines) < _FEWEST
-        or any(column.type.kind is Kind.JSONB for column in columns)
+        or any(column.type.kind in (Kind.JSON, Kind.JSONB) for column in columns)
         or any(one in content for one in _STRANGE)
         or max(map(len, lines)) > _LONGEST
         or not all(line[0] == "{" and line[-1] == "}" for line in lines)

@@ -23,7 +23,7 @@ _BLANKS = " \t\r"
 
 def cells_of_json(content: bytes, columns: Sequence[Column], key: Sequence[str] | None) -> Iterator[Cells]:
     """Yields the cells of lines that are rows, or with `key`, a key with its value."""
-    keep_json = [column.type.kind is Kind.JSONB for column in columns]
+    keep_json = [column.type.kind in (Kind.JSON, Kind.JSONB) for column in columns]
     read = json_record.reader([column.name for column in columns], keep_json, key)
     lines = ((number, line) for number, line in text_lines(content) if line is None or line.strip(_BLANKS))
     while portion := list(islice(lines, PORTION_ROWS)):

@@ -1,0 +1,344 @@
+"""The functions of json: a text that is kept as it was written, with its white space, repeated keys and their order.
+
+What is taken out of one is a piece of its text. An escape of U+0000 or of half a surrogate pair may stand in a json;
+functions that decode strings refuse it wherever it stands, as PostgreSQL's do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from json.encoder import encode_basestring
+
+from mz_dagster.functions.jsonb.jsonb import (
+    check_escapes,
+    document_of,
+    element_texts,
+    member_texts,
+    string_of,
+    without_blanks,
+)
+from mz_dagster.functions.jsonb.jsonb_functions import pairs_of_texts
+from mz_dagster.functions.jsonb.jsonb_operators import index_of_step
+from mz_dagster.functions.registry import SqlFailure, pure
+
+_KINDS = {"{": "object", "[": "array", '"': "string", "t": "boolean", "f": "boolean", "n": "null"}
+
+
+@pure("cast_text_to_json")
+def parsed(text: str) -> str:
+    """Returns a text that is JSON, as it is.
+
+    Example:
+        >>> parsed(' {"b":1e2, "a": 1, "b":[ ]}')
+        ' {"b":1e2, "a": 1, "b":[ ]}'
+    """
+    document_of(text)
+    return text
+
+
+@pure("cast_json_to_text", "cast_jsonb_to_json")
+def same(text: str) -> str:
+    """Returns the text that a value is."""
+    return text
+
+
+def _decoded(text: str) -> str:
+    """Returns a value without white space around it, whose strings can all be decoded."""
+    check_escapes(text)
+    return without_blanks(text)
+
+
+def _shown(text: str | None) -> str | None:
+    """Returns a piece as text: a string without its quotes, NULL for null."""
+    if text is None or text == "null":
+        return None
+    return string_of(text) if text[0] == '"' else text
+
+
+def _field(text: str, key: str) -> str | None:
+    text = _decoded(text)
+    found = [value for name, value in member_texts(text) if name == key] if text[0] == "{" else []
+    return found[-1] if found else None
+
+
+def _element(text: str, index: int) -> str | None:
+    text = _decoded(text)
+    found = element_texts(text) if text[0] == "[" else []
+    return found[index] if -len(found) <= index < len(found) else None
+
+
+def _followed(text: str, path: Sequence[str | None]) -> str | None:
+    return None if None in path else _at(_decoded(text), path)
+
+
+def _at(text: str, path: Sequence[str | None]) -> str | None:
+    """Returns the last piece that a path leads to: by any of equal keys."""
+    if not path:
+        return text
+    step, rest = path[0], path[1:]
+    if text[0] == "{":
+        ends = [_at(value, rest) for name, value in member_texts(text) if name == step]
+        return next((one for one in reversed(ends) if one is not None), None)
+    index = index_of_step(step)
+    if text[0] != "[" or index is None:
+        return None
+    found = element_texts(text)
+    return _at(found[index], rest) if -len(found) <= index < len(found) else None
+
+
+@pure("get_json_text")
+def field(text: str, key: str) -> str | None:
+    """Returns `value -> key`: of equal keys the last one's.
+
+    Example:
+        >>> field('{"a": 1, "a" :  [1,  2] }', "a")
+        '[1,  2]'
+    """
+    return _field(text, key)
+
+
+@pure("get_json_int4")
+def element(text: str, index: int) -> str | None:
+    """Returns `value -> index`, counted from 0, or from the end if it is negative."""
+    return _element(text, index)
+
+
+@pure("get_text_json_text")
+def field_text(text: str, key: str) -> str | None:
+    """Returns `value ->> key`."""
+    return _shown(_field(text, key))
+
+
+@pure("get_text_json_int4")
+def element_text(text: str, index: int) -> str | None:
+    """Returns `value ->> index`."""
+    return _shown(_element(text, index))
+
+
+@pure("get_json_path")
+def at_path(text: str, path: Sequence[str | None]) -> str | None:
+    """Returns `value #> path`."""
+    return _followed(text, path)
+
+
+@pure("get_text_json_path")
+def at_path_text(text: str, path: Sequence[str | None]) -> str | None:
+    """Returns `value #>> path`."""
+    return _shown(_followed(text, path))
+
+
+@pure("extract_path_json")
+def at_steps(text: str, *steps: str) -> str | None:
+    """Returns `json_extract_path(value, step, ...)`."""
+    return _followed(text, steps)
+
+
+@pure("extract_path_text_json")
+def at_steps_text(text: str, *steps: str) -> str | None:
+    """Returns `json_extract_path_text(value, step, ...)`."""
+    return _shown(_followed(text, steps))
+
+
+@pure("json_typeof")
+def type_name(text: str) -> str:
+    """Returns the name of a value's type."""
+    return _kind(without_blanks(text))
+
+
+def _kind(text: str) -> str:
+    return _KINDS.get(text[0], "number")
+
+
+def _invalid(message: str) -> SqlFailure:
+    return SqlFailure("22023", message)
+
+
+@pure("json_array_length")
+def array_length(text: str) -> int:
+    """Returns how many elements an array has."""
+    text = without_blanks(text)
+    if text[0] != "[":
+        raise _invalid(f"cannot get array length of a {'non-array' if text[0] == '{' else 'scalar'}")
+    return len(element_texts(text))
+
+
+@pure("json_array_elements")
+def elements(text: str) -> list[str]:
+    """Returns the elements of an array."""
+    return _elements(without_blanks(text), "json_array_elements")
+
+
+@pure("json_array_elements_text")
+def elements_text(text: str) -> list[str | None]:
+    """Returns the elements of an array as texts."""
+    found = _elements(without_blanks(text), "json_array_elements_text")
+    check_escapes(text)
+    return [_shown(one) for one in found]
+
+
+def _elements(text: str, name: str) -> list[str]:
+    if text[0] != "[":
+        raise _invalid(f"cannot call {name} on a {'non-array' if text[0] == '{' else 'scalar'}")
+    return element_texts(text)
+
+
+@pure("json_object_keys")
+def keys(text: str) -> list[str]:
+    """Returns the keys of an object, equal ones as often as they are there."""
+    return [key for key, _ in member_texts(_object(text, "json_object_keys"))]
+
+
+@pure("json_each")
+def members(text: str) -> list[tuple[str, str]]:
+    """Returns the keys of an object with their values."""
+    return _members(text)
+
+
+@pure("json_each_text")
+def members_text(text: str) -> list[tuple[str, str | None]]:
+    """Returns the keys of an object with their values as texts."""
+    return [(key, _shown(one)) for key, one in _members(text)]
+
+
+def _members(text: str) -> list[tuple[str, str]]:
+    text = _decoded(text)
+    if text[0] != "{":
+        raise _invalid(f"cannot deconstruct {'an array as an object' if text[0] == '[' else 'a scalar'}")
+    return member_texts(text)
+
+
+def _object(text: str, name: str) -> str:
+    text = _decoded(text)
+    if text[0] != "{":
+        raise _invalid(f"cannot call {name} on {'an array' if text[0] == '[' else 'a scalar'}")
+    return text
+
+
+@pure("json_to_record")
+def record(text: str) -> str:
+    """Returns an object as it is."""
+    return _object(text, "populate_composite")
+
+
+@pure("json_to_recordset")
+def records(text: str) -> list[str]:
+    """Returns the elements of an array of objects."""
+    text = without_blanks(text)
+    if text[0] != "[":
+        raise _invalid(f"cannot call json_to_recordset on {'an object' if text[0] == '{' else 'a scalar'}")
+    check_escapes(text)
+    found = element_texts(text)
+    if any(one[0] != "{" for one in found):
+        raise _invalid("argument of json_to_recordset must be an array of objects")
+    return found
+
+
+@pure("member_json")
+def member_of(text: str, key: str) -> str | None:
+    """Returns a member of an object; NULL if it is null or not there."""
+    found = _field(text, key)
+    return None if found == "null" else found
+
+
+@pure("json_strip_nulls")
+def without_nulls(text: str) -> str:
+    """Returns a value without the members of objects, at any depth, that are null, and without white space."""
+    return _stripped(_decoded(text))
+
+
+def _stripped(text: str) -> str:
+    match text[0]:
+        case "{":
+            kept = [(key, one) for key, one in member_texts(text) if one != "null"]
+            return "{" + ",".join([f"{encode_basestring(key)}:{_stripped(one)}" for key, one in kept]) + "}"
+        case "[":
+            return "[" + ",".join(map(_stripped, element_texts(text))) + "]"
+        case '"':
+            return encode_basestring(string_of(text))
+        case _:
+            return text
+
+
+@pure("to_json_number")
+def number(text: str) -> str:
+    """Returns the number of a number's text as it stands, and a string for NaN and the infinities."""
+    return text if text[-1].isdigit() else encode_basestring(text)
+
+
+@pure("json_of_list")
+def array_of(values: Sequence[str | None], separator: str) -> str:
+    """Returns the array of values; NULL is null.
+
+    Example:
+        >>> array_of(["1", None], ", ")
+        '[1, null]'
+    """
+    return "[" + separator.join(["null" if one is None else one for one in values]) + "]"
+
+
+@pure("json_of_texts")
+def array_of_strings(texts: Sequence[str | None], separator: str) -> str:
+    """Returns the array of strings."""
+    return array_of([None if one is None else encode_basestring(one) for one in texts], separator)
+
+
+@pure("json_of_numbers")
+def array_of_numbers(texts: Sequence[str | None], separator: str) -> str:
+    """Returns the array of numbers, or booleans, by their texts."""
+    booleans = ("true", "false")
+    return array_of([one if one is None or one in booleans else number(one) for one in texts], separator)
+
+
+@pure("json_of_timestamps")
+def array_of_moments(texts: Sequence[str | None], separator: str) -> str:
+    """Returns the array of timestamps in ISO 8601's form, by their texts; with a zone, which is UTC, if they have."""
+    isos = [None if one is None else one.replace(" ", "T").replace("+00", "+00:00") for one in texts]
+    return array_of_strings(isos, separator)
+
+
+@pure("json_member")
+def member(key: str, value: str) -> str:
+    """Returns a member of an object: a key and its value, as `json_build_object` spaces them."""
+    return f"{encode_basestring(key)} : {value}"
+
+
+@pure("json_of_members")
+def object_of(members: Sequence[str]) -> str:
+    """Returns the object that `json_object_agg` makes of members."""
+    return "{ " + ", ".join(members) + " }"
+
+
+@pure("json_build_array")
+def built_array(*values: str) -> str:
+    """Returns the array of values."""
+    return array_of(values, ", ")
+
+
+@pure("json_build_object")
+def built_object(*parts: str) -> str:
+    """Returns the object of keys and values in turn."""
+    pairs = zip(parts[::2], parts[1::2], strict=True)
+    return "{" + ", ".join([member(key, value) for key, value in pairs]) + "}"
+
+
+@pure("json_of_fields")
+def row_object(separator: str, *parts: str) -> str:
+    """Returns the object that a record is, of its fields' names and values in turn."""
+    pairs = zip(parts[::2], parts[1::2], strict=True)
+    return "{" + separator.join([f"{encode_basestring(key)}:{value}" for key, value in pairs]) + "}"
+
+
+@pure("json_object_list")
+def object_of_texts(parts: Sequence[str | None]) -> str:
+    """Returns `json_object(keys and values in turn)`, of strings."""
+    if len(parts) % 2:
+        raise SqlFailure("2202E", "array must have even number of elements")
+    return object_of_strings(parts[::2], parts[1::2])
+
+
+@pure("json_object_lists")
+def object_of_strings(keys: Sequence[str | None], values: Sequence[str | None]) -> str:
+    """Returns `json_object(keys, values)`, of strings."""
+    pairs = pairs_of_texts(keys, values)
+    shown = [member(key, "null" if value is None else encode_basestring(value)) for key, value in pairs]
+    return "{" + ", ".join(shown) + "}"
