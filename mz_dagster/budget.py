@@ -27,7 +27,7 @@ _NEVER_REACHED = 2**31 - 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """Is how much of what is little; see each attribute's comment for what happens beyond.
+    """How much of what is little; see each attribute's comment for what happens beyond.
 
     Attributes:
         evaluated_updates: Of more updates of its inputs a plan is left to Spark. On columns 200,000 are filtered,
@@ -215,7 +215,7 @@ _HERE = (
 
 
 class EngineSetting(Enum):
-    """Is who computes: the setting `engine`.
+    """Who computes: the setting `engine`.
 
     Attributes:
         AUTO: This process what is little, Spark the rest, by the budget.

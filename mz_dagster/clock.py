@@ -27,7 +27,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """Is the machine's own clock."""
+    """The machine's own clock."""
 
     def now_ms(self) -> int:
         """Returns milliseconds since the epoch."""
@@ -43,7 +43,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """Is a clock for tests that moves only when told to, or slept on.
+    """A clock for tests that moves only when told to, or slept on.
 
     Example:
         >>> clock = ManualClock(1000)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 
 class Error(Exception):
-    """Is the base of all errors this package raises on purpose.
+    """The base of all errors this package raises on purpose.
 
     Attributes:
         message: What is wrong, in PostgreSQL's grammar.
@@ -87,41 +87,41 @@ _SHOWN_AROUND = 60
 
 
 class InterfaceError(Error):
-    """Reports a misuse of the Python interface itself, such as a closed connection."""
+    """A misuse of the Python interface itself, such as a closed connection."""
 
     sqlstate = "08003"
 
 
 class DatabaseError(Error):
-    """Is PEP 249's base of everything that is about the database."""
+    """PEP 249's base of everything that is about the database."""
 
 
 class ProgrammingError(DatabaseError):
-    """Reports that the caller broke a documented rule; repeating the call cannot help."""
+    """The caller broke a documented rule; repeating the call cannot help."""
 
     sqlstate = "42000"
 
 
 class NotSupportedError(DatabaseError):
-    """Reports a form that is legal SQL but is refused, with the reason."""
+    """A form that is legal SQL but is refused, with the reason."""
 
     sqlstate = "0A000"
 
 
 class DataError(DatabaseError):
-    """Reports an error that is part of the data: reading the collection cannot succeed until it heals."""
+    """An error that is part of the data: reading the collection cannot succeed until it heals."""
 
     sqlstate = "22000"
 
 
 class IntegrityError(DatabaseError):
-    """Reports a write that would break a declared constraint."""
+    """A write that would break a declared constraint."""
 
     sqlstate = "23000"
 
 
 class OperationalError(DatabaseError):
-    """Reports that the outside world failed.
+    """The outside world failed.
 
     Attributes:
         may_have_taken_effect: True if the failed attempt may nevertheless have been carried out; only
@@ -144,7 +144,7 @@ class OperationalError(DatabaseError):
 
 
 class DamageError(OperationalError):
-    """Reports durable state that is not what was written: a file, a log or a row of the catalog.
+    """Durable state that is not what was written: a file, a log or a row of the catalog.
 
     Nothing is answered from it. Every such error says what is damaged, and has a way back.
     """
@@ -160,7 +160,7 @@ class DamageError(OperationalError):
 
 
 class InternalError(DatabaseError):
-    """Reports that we broke an invariant of our own; always a bug."""
+    """We broke an invariant of our own; always a bug."""
 
     sqlstate = "XX000"
 

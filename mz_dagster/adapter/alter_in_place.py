@@ -39,7 +39,7 @@ from mz_dagster.sql.altering import Altered
 
 
 class ColumnRead(ProgrammingError):
-    """Reports that others depend on what would be taken from a table; nothing was done."""
+    """Others depend on what would be taken from a table; nothing was done."""
 
     sqlstate = "2BP01"
 
@@ -54,7 +54,7 @@ class ColumnRead(ProgrammingError):
 
 @dataclass(frozen=True, slots=True)
 class Reshaped:
-    """Is a table's next shape, and what of the last one it lacks.
+    """A table's next shape, and what of the last one it lacks.
 
     Attributes:
         shapes: With the next one.
@@ -110,7 +110,7 @@ class Reshaped:
 
 @dataclass(frozen=True, slots=True)
 class Readers:
-    """Is what reads a table, and what of it goes by what the table is about to lose.
+    """What reads a table, and what of it goes by what the table is about to lose.
 
     Attributes:
         engine: The project.
@@ -262,7 +262,7 @@ def _used(plan: Physical, table: GlobalId) -> frozenset[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Instead:
-    """Is a resolver that answers for some ids itself."""
+    """A resolver that answers for some ids itself."""
 
     resolver: Resolver
     items: Mapping[GlobalId, Item]

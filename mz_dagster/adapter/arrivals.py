@@ -20,7 +20,7 @@ _State = tuple[int, int] | None
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """Is how a timeline's folders and its feed's clock looked, which `of` has seen.
+    """How a timeline's folders and its feed's clock looked, which `of` has seen.
 
     Taken before a poll, it leaves no moment at which something may arrive unseen.
     """

@@ -40,14 +40,14 @@ from mz_dagster.storage.shards import DIFF
 
 
 class NothingToRecompute(ProgrammingError):
-    """Reports an audit of a collection that is not computed from others: a source or a table."""
+    """An audit of a collection that is not computed from others: a source or a table."""
 
     sqlstate = "42809"
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """Is what an audit found.
+    """What an audit found.
 
     Attributes:
         tick: The time that was compared.
@@ -69,7 +69,7 @@ class Audit:
 
 @dataclass(frozen=True, slots=True)
 class NegativeRows:
-    """Is what was found of rows of which there are fewer than none.
+    """What was found of rows of which there are fewer than none.
 
     Attributes:
         tick: The time that was looked at.
@@ -140,7 +140,7 @@ def negative_rows(
 
 @dataclass(frozen=True, slots=True)
 class _Contents:
-    """Is what is read, under a lease, at a time at which all of it is complete."""
+    """What is read, under a lease, at a time at which all of it is complete."""
 
     engine: Engine
     time: int

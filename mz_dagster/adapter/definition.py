@@ -48,7 +48,7 @@ _UNTEXTUAL = re.compile("[\0\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """Is one object's definition.
+    """One object's definition.
 
     Attributes:
         kind: `source`, `table`, `view`, `materialized view` or `index`.
@@ -131,7 +131,7 @@ def define(
 
 
 class _Noting:
-    """Is a resolver that notes which shapes of tables it answers with, if not the first."""
+    """A resolver that notes which shapes of tables it answers with, if not the first."""
 
     def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver

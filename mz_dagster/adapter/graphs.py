@@ -26,11 +26,11 @@ logger = logging.getLogger("mz_dagster.definitions")
 
 
 class SourceNotPolled(OperationalError):
-    """Reports that nobody knows what a source contains by now, since its last poll failed."""
+    """Nobody knows what a source contains by now, since its last poll failed."""
 
 
 class CollectionLost(InternalError):
-    """Reports that the catalog does not say any more how far a collection is known."""
+    """The catalog does not say any more how far a collection is known."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
@@ -42,7 +42,7 @@ class CollectionLost(InternalError):
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """Is the nodes of an object, and what they were made of."""
+    """The nodes of an object, and what they were made of."""
 
     row: ObjectRow
     owned: tuple[ObjectRow, ...]

@@ -52,7 +52,7 @@ class IdleTimelines:
 
 @dataclass(frozen=True, slots=True)
 class IdleTimeline:
-    """Is a timeline in which all collections have the same upper.
+    """A timeline in which all collections have the same upper.
 
     Attributes:
         graph: Of all its collections.

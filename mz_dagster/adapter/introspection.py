@@ -22,7 +22,7 @@ Row = tuple[Value, ...]
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """Is one introspection relation."""
+    """One introspection relation."""
 
     schema: str
     name: str

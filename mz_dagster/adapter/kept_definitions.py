@@ -157,7 +157,7 @@ class KeptDefinitions:
 
 
 class _Asking:
-    """Is a resolver that notes what it is asked."""
+    """A resolver that notes what it is asked."""
 
     def __init__(self, resolver: Resolver, asked: dict[tuple[str, ...], Item | None]) -> None:
         self._resolver = resolver

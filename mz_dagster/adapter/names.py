@@ -23,7 +23,7 @@ _TEMPORARY, _PUBLIC = "pg_temp", "public"
 
 
 class Names:
-    """Is what names denote in a session; a `Resolver` for its statements.
+    """What names denote in a session; a `Resolver` for its statements.
 
     May be used by several threads, as the cursors of one connection are.
 

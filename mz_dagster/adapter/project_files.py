@@ -48,12 +48,12 @@ _BEFORE_NAME = ("or", "replace", "source", "table", "view", "materialized", "def
 
 
 class BadProjectFile(ProgrammingError):
-    """Reports a definition in a project's files that cannot be used, with its file and line."""
+    """A definition in a project's files that cannot be used, with its file and line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Is why something in a project's files cannot be used.
+    """Why something in a project's files cannot be used.
 
     Attributes:
         name: The object that is not defined thereby; None if it is none, or nobody can tell which.
@@ -83,7 +83,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class ProjectObject:
-    """Is one object that a project's files define.
+    """One object that a project's files define.
 
     Attributes:
         definition: The bound definition; its GlobalIds are the objects' names, since nothing is created yet.
@@ -127,7 +127,7 @@ class ProjectObject:
 
 @dataclass(frozen=True, slots=True)
 class ProjectFiles:
-    """Is what a project's files define.
+    """What a project's files define.
 
     Attributes:
         objects: What can be used, each after those it reads.

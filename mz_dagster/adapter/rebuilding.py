@@ -34,7 +34,7 @@ _INSTEAD = {
 
 
 class NotRebuilt(ProgrammingError):
-    """Reports an object that is computed from nothing that could be read again."""
+    """An object that is computed from nothing that could be read again."""
 
     sqlstate = "42809"
 

@@ -20,7 +20,7 @@ from mz_dagster.formalism import GlobalId
 
 @dataclass(frozen=True, slots=True)
 class Replanned:
-    """Is an object that is made anew, although its definition is as it was.
+    """An object that is made anew, although its definition is as it was.
 
     Attributes:
         row: What it is in the catalog now.

@@ -14,7 +14,7 @@ Rows = tuple[tuple[Any, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Is what a statement returned.
+    """What a statement returned.
 
     Attributes:
         tag: The command tag, as PostgreSQL's: `SELECT 3`, `INSERT 0 1`, `CREATE TABLE`.

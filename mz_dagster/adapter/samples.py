@@ -25,7 +25,7 @@ CELL = 200
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Is a few rows to look at.
+    """A few rows to look at.
 
     Attributes:
         columns: Their names.
@@ -40,7 +40,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class ErrorPart:
-    """Is a collection's error part at a time, or a batch's.
+    """A collection's error part at a time, or a batch's.
 
     Attributes:
         total: How many errors there are, each as often as its multiplicity says.

@@ -31,7 +31,7 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class SimplePlan:
-    """Is what a simple plan does.
+    """What a simple plan does.
 
     Attributes:
         leaf: What it reads.

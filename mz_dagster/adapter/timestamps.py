@@ -32,14 +32,14 @@ class Isolation(Enum):
 
 
 class NoValidTimestamp(ProgrammingError):
-    """Reports that the inputs cannot be read at the time asked for."""
+    """The inputs cannot be read at the time asked for."""
 
     sqlstate = "22023"
 
 
 @dataclass(frozen=True, slots=True)
 class AsOfTime:
-    """Is the time of an AS OF clause, in milliseconds; `at_least` makes it a lower bound."""
+    """The time of an AS OF clause, in milliseconds; `at_least` makes it a lower bound."""
 
     time: int
     at_least: bool = False

@@ -41,7 +41,7 @@ from mz_dagster.scalars.types import Column
 
 
 class Appends(Capabilities):
-    """Is the part of the catalog through which holders of write capabilities make updates durable."""
+    """The part of the catalog through which holders of write capabilities make updates durable."""
 
     def reserve_id(self) -> GlobalId:
         """Returns a GlobalId that was never handed out before and never will be again."""

@@ -130,7 +130,7 @@ def interval_of(batches: Sequence[Batch]) -> tuple[Antichain[int], Antichain[int
 
 
 class Batches(Payloads):
-    """Is the part of the catalog through which updates become durable."""
+    """The part of the catalog through which updates become durable."""
 
     def register_writer(self, holder: str, ttl_ms: int) -> WriterId:
         """Returns a lease to write batches, good for `ttl_ms` milliseconds unless renewed."""
@@ -499,7 +499,7 @@ def _writing(connection: Connection, batch: BatchId) -> Any:
 
 
 class _Written(NamedTuple):
-    """Is a row of the table `batch` as it will be, as far as it has a digest."""
+    """A row of the table `batch` as it will be, as far as it has a digest."""
 
     id: BatchId
     collection: GlobalId

@@ -44,7 +44,7 @@ class Catalog(
     Repairs,
     Sequences,
 ):
-    """Is a project's durable state and its only point of consensus.
+    """A project's durable state and its only point of consensus.
 
     Every method is one transaction and durable when it returns; leases alone, and times that were handed out, may end
     with the power. One instance may be shared by threads, one database

@@ -27,7 +27,7 @@ _MASK = 2**63 - 1
 
 
 class ListDamaged(DamageError):
-    """Reports that the catalog's list of a collection's live batches is not the one that was written.
+    """The catalog's list of a collection's live batches is not the one that was written.
 
     Attributes:
         collection: The collection's id.
@@ -44,7 +44,7 @@ class ListDamaged(DamageError):
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """Is what a collection's row says of its live batches.
+    """What a collection's row says of its live batches.
 
     Attributes:
         batches: How many there are.

@@ -73,7 +73,7 @@ _WHAT_TO_DO = {
 
 
 class Database:
-    """Is a pool of connections to the catalog's database, safe to share between threads.
+    """A pool of connections to the catalog's database, safe to share between threads.
 
     Attributes:
         engine: SQLAlchemy's engine.
@@ -195,7 +195,7 @@ class Database:
 
 
 class Transactions:
-    """Is what each part of the catalog builds on: a database, and methods of one transaction each."""
+    """What each part of the catalog builds on: a database, and methods of one transaction each."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -10,7 +10,7 @@ from mz_dagster.version import __version__, is_later
 
 
 class NameTaken(ProgrammingError):
-    """Reports that a name denotes another object already."""
+    """A name denotes another object already."""
 
     sqlstate = "42P07"
 
@@ -22,7 +22,7 @@ class NameTaken(ProgrammingError):
 
 
 class UnknownObject(ProgrammingError):
-    """Reports a GlobalId that denotes nothing, or nothing any more."""
+    """A GlobalId that denotes nothing, or nothing any more."""
 
     sqlstate = "42704"
 
@@ -34,7 +34,7 @@ class UnknownObject(ProgrammingError):
 
 
 class TableAltered(UnknownObject):
-    """Reports that a table is not any more what something was bound to; nothing was done."""
+    """A table is not any more what something was bound to; nothing was done."""
 
     sqlstate = "40001"
 
@@ -45,7 +45,7 @@ class TableAltered(UnknownObject):
 
 
 class StillNeeded(ProgrammingError):
-    """Reports that an object cannot be dropped because others depend on it."""
+    """An object cannot be dropped because others depend on it."""
 
     sqlstate = "2BP01"
 
@@ -59,19 +59,19 @@ class StillNeeded(ProgrammingError):
 
 
 class WrongDefinition(ProgrammingError):
-    """Reports an object that cannot be created as described."""
+    """An object that cannot be created as described."""
 
     sqlstate = "42P16"
 
 
 class SinceBehindInput(ProgrammingError):
-    """Reports that an object would be readable at times at which one of its inputs is not."""
+    """An object would be readable at times at which one of its inputs is not."""
 
     sqlstate = "55000"
 
 
 class UnknownTimeline(ProgrammingError):
-    """Reports a timeline that was never declared."""
+    """A timeline that was never declared."""
 
     sqlstate = "42704"
 
@@ -84,41 +84,41 @@ class UnknownTimeline(ProgrammingError):
 
 
 class TimelineDiffers(ProgrammingError):
-    """Reports that a timeline was declared with another lattice before."""
+    """A timeline was declared with another lattice before."""
 
     sqlstate = "42710"
 
 
 class FileAlreadyBound(ProgrammingError):
-    """Reports that a binding names a file that an earlier binding of the source names."""
+    """A binding names a file that an earlier binding of the source names."""
 
     sqlstate = "23505"
 
 
 class WrongSeal(ProgrammingError):
-    """Reports a seal that no state of the catalog could accept."""
+    """A seal that no state of the catalog could accept."""
 
     sqlstate = "22023"
 
 
 class UpperBeyondInput(InternalError):
-    """Reports that a seal would move an output's upper past an input's (constraint W)."""
+    """A seal would move an output's upper past an input's (constraint W)."""
 
 
 class UnknownWriter(ProgrammingError):
-    """Reports a writer that was never registered, or is retired."""
+    """A writer that was never registered, or is retired."""
 
     sqlstate = "55000"
 
 
 class UnknownLease(ProgrammingError):
-    """Reports a lease that was released, or expired and was swept."""
+    """A lease that was released, or expired and was swept."""
 
     sqlstate = "55000"
 
 
 class UnknownCapability(ProgrammingError):
-    """Reports a token that denotes no capability: it was dropped, or never handed out."""
+    """A token that denotes no capability: it was dropped, or never handed out."""
 
     sqlstate = "28000"
 
@@ -132,7 +132,7 @@ class UnknownCapability(ProgrammingError):
 
 
 class WrongRight(ProgrammingError):
-    """Reports a capability that grants reading where one that grants writing is needed, or the other way round."""
+    """A capability that grants reading where one that grants writing is needed, or the other way round."""
 
     sqlstate = "28000"
 
@@ -141,7 +141,7 @@ class WrongRight(ProgrammingError):
 
 
 class CapabilityExpired(ProgrammingError):
-    """Reports a capability whose lease ran out; it holds nothing back any more."""
+    """A capability whose lease ran out; it holds nothing back any more."""
 
     sqlstate = "28000"
 
@@ -154,13 +154,13 @@ class CapabilityExpired(ProgrammingError):
 
 
 class FrontierNotHeld(ProgrammingError):
-    """Reports a frontier that a capability cannot be acquired at or downgraded to, or at which a view cannot begin."""
+    """A frontier that a capability cannot be acquired at or downgraded to, or at which a view cannot begin."""
 
     sqlstate = "22023"
 
 
 class InputNotHeld(ProgrammingError):
-    """Reports a view that reads a collection on which no read capability was presented."""
+    """A view that reads a collection on which no read capability was presented."""
 
     sqlstate = "28000"
 
@@ -172,13 +172,13 @@ class InputNotHeld(ProgrammingError):
 
 
 class CatalogUnavailable(OperationalError):
-    """Reports that the catalog's database cannot be reached, read or written."""
+    """The catalog's database cannot be reached, read or written."""
 
     sqlstate = "58030"
 
 
 class CatalogReadOnly(CatalogUnavailable):
-    """Reports a change of a project whose catalog's file, or the folder that it is in, cannot be written."""
+    """A change of a project whose catalog's file, or the folder that it is in, cannot be written."""
 
     sqlstate = "25006"
 
@@ -190,7 +190,7 @@ class CatalogReadOnly(CatalogUnavailable):
 
 
 class OtherCatalog(OperationalError):
-    """Reports that the catalog of a project's shards is not where its settings say; nothing was made there."""
+    """The catalog of a project's shards is not where its settings say; nothing was made there."""
 
     sqlstate = "58030"
 
@@ -204,13 +204,13 @@ class OtherCatalog(OperationalError):
 
 
 class CatalogBusy(OperationalError):
-    """Reports that another process held the catalog's write lock for too long; nothing happened."""
+    """Another process held the catalog's write lock for too long; nothing happened."""
 
     sqlstate = "55P03"
 
 
 class CatalogTaken(ProgrammingError):
-    """Reports that a backup cannot be restored into a catalog, because that holds something already."""
+    """A backup cannot be restored into a catalog, because that holds something already."""
 
     sqlstate = "55000"
 
@@ -223,11 +223,11 @@ class CatalogTaken(ProgrammingError):
 
 
 class CatalogDamaged(DamageError):
-    """Reports that rows or tables of the catalog are gone that must be there by what else there is."""
+    """Rows or tables of the catalog are gone that must be there by what else there is."""
 
 
 class ChangesLost(CatalogDamaged):
-    """Reports that the table by which processes know what changed was emptied."""
+    """The table by which processes know what changed was emptied."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -237,7 +237,7 @@ class ChangesLost(CatalogDamaged):
 
 
 class OracleBehind(CatalogDamaged):
-    """Reports that a timeline's oracle was set back, so that a read at it would miss acknowledged writes."""
+    """A timeline's oracle was set back, so that a read at it would miss acknowledged writes."""
 
     def __init__(self, timeline: str, read_ts: int, closed: int) -> None:
         super().__init__(
@@ -248,7 +248,7 @@ class OracleBehind(CatalogDamaged):
 
 
 class CatalogTooOld(ProgrammingError):
-    """Reports a catalog that must be migrated before this version of the code can read it."""
+    """A catalog that must be migrated before this version of the code can read it."""
 
     sqlstate = "0A000"
 
@@ -261,7 +261,7 @@ class CatalogTooOld(ProgrammingError):
 
 
 class StateTooNew(ProgrammingError):
-    """Reports that a newer release of the code writes this project's state in a format of its own."""
+    """A newer release of the code writes this project's state in a format of its own."""
 
     sqlstate = "0A000"
 
@@ -275,7 +275,7 @@ class StateTooNew(ProgrammingError):
 
 
 class StateTooOld(ProgrammingError):
-    """Reports that no migration leads from the format of a project's state to that of this release."""
+    """No migration leads from the format of a project's state to that of this release."""
 
     sqlstate = "0A000"
 
@@ -293,7 +293,7 @@ def _release(found: str | None, otherwise: str) -> str:
 
 
 class CatalogTooNew(ProgrammingError):
-    """Reports that a newer version of the code has migrated the catalog."""
+    """A newer version of the code has migrated the catalog."""
 
     sqlstate = "0A000"
 

@@ -63,7 +63,7 @@ _COLLECTIONS = collections_query().where(OBJECT.c.dropped.is_(False))
 
 
 class _Known:
-    """Is what is known of one object: its rows, and the values that were made of them.
+    """What is known of one object: its rows, and the values that were made of them.
 
     Its collection's row may be of an upper before the collection's.
     """
@@ -109,7 +109,7 @@ class _Known:
 
 
 class _Links:
-    """Is what follows from how objects are defined alone, and not from how far they are known."""
+    """What follows from how objects are defined alone, and not from how far they are known."""
 
     def __init__(self, known: Mapping[GlobalId, _Known]) -> None:
         self._known = known
@@ -135,7 +135,7 @@ class _Links:
 
 
 class State:
-    """Is one committed state of all objects that are not dropped, and of their collections.
+    """One committed state of all objects that are not dropped, and of their collections.
 
     Attributes:
         mark: Of the table that numbers the changes.
@@ -274,7 +274,7 @@ class State:
 
 
 class Following(Transactions):
-    """Is the part of the catalog that a process keeps."""
+    """The part of the catalog that a process keeps."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)

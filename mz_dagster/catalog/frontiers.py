@@ -137,7 +137,7 @@ def check_absent(connection: Connection, id: GlobalId) -> None:
 
 
 class Frontiers(Transactions):
-    """Is the part of the catalog that maps GlobalIds to what is known of their collections."""
+    """The part of the catalog that maps GlobalIds to what is known of their collections."""
 
     def collection(self, id: GlobalId) -> CollectionRow:
         """Returns a collection, dropped or not; one of which nothing is left has no columns any more.

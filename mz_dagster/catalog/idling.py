@@ -20,7 +20,7 @@ from mz_dagster.formalism import Antichain
 
 
 class Idling(Following):
-    """Is the part of the catalog that lets time go by."""
+    """The part of the catalog that lets time go by."""
 
     def pass_over(self, timeline: str, state: State, lower: int, time: int, leadership: Leadership) -> State | None:
         """Makes a time readable in all collections of a timeline, at none of which anything has happened.

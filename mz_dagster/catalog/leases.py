@@ -30,7 +30,7 @@ _LIVE = select(BATCH).where(
 
 
 class Leases(Transactions):
-    """Is the part of the catalog that lets reads be exact while shards are compacted and swept."""
+    """The part of the catalog that lets reads be exact while shards are compacted and swept."""
 
     def lease(
         self, collections: Sequence[GlobalId], holder: str, ttl_ms: int, *, capability: str | None = None

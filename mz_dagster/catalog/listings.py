@@ -29,7 +29,7 @@ _NEWEST = (
 
 
 class Listings(Following):
-    """Is the part of the catalog that answers for whole graphs."""
+    """The part of the catalog that answers for whole graphs."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)

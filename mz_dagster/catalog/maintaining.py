@@ -43,7 +43,7 @@ from mz_dagster.formalism import Antichain
 
 
 class Maintaining(Capabilities):
-    """Is the part of the catalog that lets collections be computed from others."""
+    """The part of the catalog that lets collections be computed from others."""
 
     def maintain(
         self,

@@ -26,7 +26,7 @@ _PAYLOADS = select(INLINED_BATCH).where(INLINED_BATCH.c.batch.in_(bindparam("wan
 
 
 class Payloads(Transactions):
-    """Is the part of the catalog that holds updates."""
+    """The part of the catalog that holds updates."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)

@@ -21,7 +21,7 @@ from mz_dagster.formalism import GlobalId
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Is what decides whether an object is needed.
+    """What decides whether an object is needed.
 
     Attributes:
         id: Its id.

@@ -45,7 +45,7 @@ Record = Mapping[str, Any]
 
 
 class Records(Transactions):
-    """Is the part of the catalog that shows and copies its rows, whatever they mean."""
+    """The part of the catalog that shows and copies its rows, whatever they mean."""
 
     def records(self) -> Mapping[str, tuple[Record, ...]]:
         """Returns every row of every table, as it is, in one transaction; by table, in order of the primary key.

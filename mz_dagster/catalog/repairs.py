@@ -35,7 +35,7 @@ from mz_dagster.formalism import GlobalId
 
 
 class Repairs(Transactions):
-    """Is the part of the catalog that mends what a broken clock, disk or hand left in it."""
+    """The part of the catalog that mends what a broken clock, disk or hand left in it."""
 
     def end_leases_beyond(self, leaders_ms: int, others_ms: int) -> int:
         """Ends leases that run beyond a moment, and returns how many; one moment for leaders, one for all others.

@@ -18,7 +18,7 @@ from mz_dagster.plan.sequence import SequenceDefinition
 
 
 class Sequences(Transactions):
-    """Is the part of the catalog that hands out numbers."""
+    """The part of the catalog that hands out numbers."""
 
     def claim_numbers(
         self, table: GlobalId, column: str, definition: SequenceDefinition, count: int, name: str

@@ -26,7 +26,7 @@ BOUND_SHAPES = "shapes"
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Is what SQL sees of a table's collection.
+    """What SQL sees of a table's collection.
 
     Attributes:
         columns: The table's columns; nullable unless no row ever had a NULL there.
@@ -48,7 +48,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Shapes:
-    """Is a collection's columns, and the shapes that a table had over them.
+    """A collection's columns, and the shapes that a table had over them.
 
     Attributes:
         stored: The collection's columns; their names are its own.

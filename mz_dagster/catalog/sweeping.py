@@ -45,7 +45,7 @@ LONGEST_MS = 86_400_000
 
 
 class Sweeping(Transactions):
-    """Is the part of the catalog that lets garbage go."""
+    """The part of the catalog that lets garbage go."""
 
     def sweepable(self, now: int | None = None) -> tuple[Batch, ...]:
         """Returns the batches that may be swept at `now` (epoch milliseconds, by default the clock's), by id."""

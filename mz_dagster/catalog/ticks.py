@@ -31,7 +31,7 @@ from mz_dagster.formalism import GlobalId
 
 
 class Ticks(Transactions):
-    """Is the part of the catalog that closes times and binds external data to them."""
+    """The part of the catalog that closes times and binds external data to them."""
 
     def mint_tick(
         self,

@@ -77,7 +77,7 @@ def _shortened(connection: Connection, row: Any, until_ms: int) -> Led:
 
 
 class Timelines(Transactions):
-    """Is the part of the catalog that tells and orders time."""
+    """The part of the catalog that tells and orders time."""
 
     def declare_timeline(self, name: str, *, lattice: str = "epoch_ms") -> None:
         """Makes a timeline, unless it is there already.

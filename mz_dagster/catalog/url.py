@@ -25,14 +25,14 @@ _LARGEST_PORT = 65_535
 
 
 class BadCatalogUrl(ProgrammingError):
-    """Reports a text that is no URL of a database in which a catalog can live."""
+    """A text that is no URL of a database in which a catalog can live."""
 
     sqlstate = "08001"
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogUrl:
-    """Is the URL of a catalog's database.
+    """The URL of a catalog's database.
 
     Example:
         >>> CatalogUrl.of_file(Path("/what?/c.sqlite"))

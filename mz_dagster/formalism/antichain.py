@@ -42,7 +42,7 @@ from mz_dagster.formalism.timeline import check_same_timeline
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Antichain(Generic[T]):
-    """Is a finite set of times of which no two compare.
+    """A finite set of times of which no two compare.
 
     Two antichains are equal when their lattices and their sets of elements are. Those of different
     timelines are unequal, and any other comparison of them raises `TimelinesDiffer`.

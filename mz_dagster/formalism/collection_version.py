@@ -27,7 +27,7 @@ from mz_dagster.formalism.update import D, D_co, Update
 
 @dataclass(frozen=True, slots=True)
 class CollectionVersion(Generic[D_co]):
-    """Is a multiset, possibly with negative multiplicities; its pieces of data are of one type.
+    """A multiset, possibly with negative multiplicities; its pieces of data are of one type.
 
     Attributes:
         multiplicities: Each piece of data with its multiplicity, none of which is 0. The constructor

@@ -13,7 +13,7 @@ from mz_dagster.errors import DataError, ProgrammingError
 
 
 class NotATime(ProgrammingError):
-    """Reports a value that is not a time of the lattice it was used with."""
+    """A value that is not a time of the lattice it was used with."""
 
     sqlstate = "22023"
 
@@ -28,7 +28,7 @@ class NotATime(ProgrammingError):
 
 
 class NotAFrontier(ProgrammingError):
-    """Reports a value that does not denote an antichain in its canonical form."""
+    """A value that does not denote an antichain in its canonical form."""
 
     sqlstate = "22023"
 
@@ -43,7 +43,7 @@ class NotAFrontier(ProgrammingError):
 
 
 class FrontierNotSingle(ProgrammingError):
-    """Reports a frontier with no element, or several, where exactly one was asked for."""
+    """A frontier with no element, or several, where exactly one was asked for."""
 
     def __init__(self, frontier: object) -> None:
         """Names the frontier."""
@@ -55,7 +55,7 @@ class FrontierNotSingle(ProgrammingError):
 
 
 class TimelinesDiffer(ProgrammingError):
-    """Reports that times or frontiers of two timelines met: they never compare."""
+    """Times or frontiers of two timelines met: they never compare."""
 
     def __init__(self, left: object, right: object) -> None:
         """Names the two timelines, or bare lattices, that met."""
@@ -68,7 +68,7 @@ class TimelinesDiffer(ProgrammingError):
 
 
 class TimeNotBeyondSince(ProgrammingError):
-    """Reports a read at a time whose history is forgotten: not `since <= time`."""
+    """A read at a time whose history is forgotten: not `since <= time`."""
 
     def __init__(self, time: object, since: object) -> None:
         """Names the time and the read frontier that it is not beyond."""
@@ -82,7 +82,7 @@ class TimeNotBeyondSince(ProgrammingError):
 
 
 class TimeBeyondUpper(ProgrammingError):
-    """Reports a read at a time that may still be written: `upper <= time`."""
+    """A read at a time that may still be written: `upper <= time`."""
 
     def __init__(self, time: object, upper: object) -> None:
         """Names the time and the write frontier that it is beyond."""
@@ -96,7 +96,7 @@ class TimeBeyondUpper(ProgrammingError):
 
 
 class UpdateNotBeyondLower(ProgrammingError):
-    """Reports an update for a time that is already sealed: not `lower <= update.time`."""
+    """An update for a time that is already sealed: not `lower <= update.time`."""
 
     def __init__(self, update: object, lower: object) -> None:
         """Names the update and the lower frontier of the append."""
@@ -110,7 +110,7 @@ class UpdateNotBeyondLower(ProgrammingError):
 
 
 class UpdateBeyondUpper(ProgrammingError):
-    """Reports an update for a time that its append leaves open: `upper <= update.time`."""
+    """An update for a time that its append leaves open: `upper <= update.time`."""
 
     def __init__(self, update: object, upper: object) -> None:
         """Names the update and the new upper of the append."""
@@ -124,7 +124,7 @@ class UpdateBeyondUpper(ProgrammingError):
 
 
 class SinceWentBack(ProgrammingError):
-    """Reports an attempt to move a since to a frontier that is not beyond it."""
+    """An attempt to move a since to a frontier that is not beyond it."""
 
     def __init__(self, current: object, proposed: object) -> None:
         """Names the present since and the one that was asked for."""
@@ -137,7 +137,7 @@ class SinceWentBack(ProgrammingError):
 
 
 class UpperWentBack(ProgrammingError):
-    """Reports an attempt to move an upper to a frontier that is not beyond it."""
+    """An attempt to move an upper to a frontier that is not beyond it."""
 
     def __init__(self, current: object, proposed: object) -> None:
         """Names the present upper and the one that was asked for."""
@@ -150,7 +150,7 @@ class UpperWentBack(ProgrammingError):
 
 
 class BindingWentBack(ProgrammingError):
-    """Reports a binding that is not beyond the one before it, so that it would rewrite history."""
+    """A binding that is not beyond the one before it, so that it would rewrite history."""
 
     def __init__(self, current: object, proposed: object) -> None:
         """Names the latest binding and the one that was asked for."""
@@ -163,7 +163,7 @@ class BindingWentBack(ProgrammingError):
 
 
 class NegativeMultiplicity(DataError):
-    """Reports a piece of data that occurs fewer than zero times where only a multiset has meaning."""
+    """A piece of data that occurs fewer than zero times where only a multiset has meaning."""
 
     def __init__(self, data: object, multiplicity: int) -> None:
         """Names the piece of data and its multiplicity."""
@@ -177,7 +177,7 @@ class NegativeMultiplicity(DataError):
 
 
 class IdAlreadyBound(ProgrammingError):
-    """Reports an attempt to bind a `GlobalId` a second time, which also dropping it never allows."""
+    """An attempt to bind a `GlobalId` a second time, which also dropping it never allows."""
 
     sqlstate = "42710"
 
@@ -191,7 +191,7 @@ class IdAlreadyBound(ProgrammingError):
 
 
 class IdUnbound(ProgrammingError):
-    """Reports a `GlobalId` that was never bound."""
+    """A `GlobalId` that was never bound."""
 
     sqlstate = "42704"
 

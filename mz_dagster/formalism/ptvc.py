@@ -58,7 +58,7 @@ class UpperMismatch(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Ptvc(Generic[D, T]):
-    """Is a set of updates that can be trusted at the times between since and upper.
+    """A set of updates that can be trusted at the times between since and upper.
 
     Attributes:
         timeline: The timeline of the collection.

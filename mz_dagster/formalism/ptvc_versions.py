@@ -30,7 +30,7 @@ from mz_dagster.formalism.update import D
 
 @dataclass(frozen=True, slots=True)
 class PtvcVersions(Generic[D, T]):
-    """Is a collection version for each time between since and upper, and for no other.
+    """A collection version for each time between since and upper, and for no other.
 
     Attributes:
         timeline: The timeline of the collection.

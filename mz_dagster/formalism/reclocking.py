@@ -55,7 +55,7 @@ class Binding(Generic[E, T]):
 
 @dataclass(frozen=True, slots=True)
 class Reclocking(Generic[E, T]):
-    """Is a function of external times to times of a timeline, known as far as bindings go.
+    """A function of external times to times of a timeline, known as far as bindings go.
 
     Attributes:
         external: The lattice, or timeline, of the external times.

@@ -24,7 +24,7 @@ from mz_dagster.formalism.timeline import Timeline, check_same_timeline
 
 @dataclass(frozen=True, slots=True)
 class StatefulTimeline(Generic[T]):
-    """Is a timeline with the frontier of the latest times at which something is complete.
+    """A timeline with the frontier of the latest times at which something is complete.
 
     Attributes:
         timeline: The timeline.

@@ -36,7 +36,7 @@ from mz_dagster.formalism.update import D, Update, consolidate
 
 @dataclass(frozen=True, slots=True)
 class Tvc(Generic[D, T]):
-    """Is a collection version for each time of a timeline.
+    """A collection version for each time of a timeline.
 
     Attributes:
         timeline: Which times there are, and how they relate.

@@ -37,7 +37,7 @@ GlobalId = NewType("GlobalId", str)
 
 
 class Stage(IntEnum):
-    """Is how far an id has come in its life; a greater stage is a later one."""
+    """How far an id has come in its life; a greater stage is a later one."""
 
     UNBOUND = 0
     BOUND = 1

@@ -17,7 +17,7 @@ from mz_dagster.scalars.types import BOOL, INT4, TEXT, Kind, ScalarType, array_o
 
 
 class Pseudo(Enum):
-    """Is a type that depends on the arguments."""
+    """A type that depends on the arguments."""
 
     ARRAY = "anycompatiblearray"
     ELEMENT = "anycompatible"

@@ -12,7 +12,7 @@ PURE: dict[str, Callable[..., Any]] = {}
 
 
 class SqlFailure(Exception):
-    """Is an error of the data, with PostgreSQL's SQLSTATE and message."""
+    """An error of the data, with PostgreSQL's SQLSTATE and message."""
 
     def __init__(self, sqlstate: str, message: str) -> None:
         super().__init__(f"{sqlstate} {message}")

@@ -70,19 +70,19 @@ from mz_dagster.version import __version__
 
 
 class FolderInTheWay(ProgrammingError):
-    """Reports a folder that cannot become a backup or a restored project, because of what or where it is."""
+    """A folder that cannot become a backup or a restored project, because of what or where it is."""
 
     sqlstate = "58P02"
 
 
 class NothingToBackUp(ProgrammingError):
-    """Reports a project that nothing was ever applied to or written in."""
+    """A project that nothing was ever applied to or written in."""
 
     sqlstate = "55000"
 
 
 class CatalogPresent(ProgrammingError):
-    """Reports that a project's catalog is not lost, so that none is put in its place."""
+    """A project's catalog is not lost, so that none is put in its place."""
 
     sqlstate = "55000"
 
@@ -96,7 +96,7 @@ class CatalogPresent(ProgrammingError):
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """Is a project that was made from a backup.
+    """A project that was made from a backup.
 
     Attributes:
         root: Its folder.

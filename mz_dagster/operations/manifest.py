@@ -29,14 +29,14 @@ PROJECT = "project"
 
 
 class BackupUnusable(OperationalError):
-    """Reports a folder that is no backup, or one that is incomplete or damaged; nothing was made of it."""
+    """A folder that is no backup, or one that is incomplete or damaged; nothing was made of it."""
 
     sqlstate = "58030"
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Is what a backup says of itself.
+    """What a backup says of itself.
 
     Attributes:
         made_by: The version of the code.

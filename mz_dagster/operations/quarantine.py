@@ -16,7 +16,7 @@ from mz_dagster.adapter.project import Project
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Is a file in the quarantine: its path there, and its size."""
+    """A file in the quarantine: its path there, and its size."""
 
     path: str
     bytes: int

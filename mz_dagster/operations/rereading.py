@@ -36,13 +36,13 @@ _MOST_NAMED = 10
 
 
 class NoSource(ProgrammingError):
-    """Reports an object that reads no files."""
+    """An object that reads no files."""
 
     sqlstate = "42809"
 
 
 class FilesLost(OperationalError):
-    """Reports that a source cannot be read again, since files that it read are gone or changed.
+    """A source cannot be read again, since files that it read are gone or changed.
 
     Attributes:
         files: What became of each, by path, a sentence.
@@ -64,7 +64,7 @@ class FilesLost(OperationalError):
 
 @dataclass(frozen=True, slots=True)
 class Reread:
-    """Is what it took to read a source again: files, and the updates that they made."""
+    """What it took to read a source again: files, and the updates that they made."""
 
     files: int
     updates: int

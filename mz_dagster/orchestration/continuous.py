@@ -61,7 +61,7 @@ _TAKE_OVER_S = 0.1
 
 @dataclass(slots=True)
 class Continuous:
-    """Is the loop over one timeline.
+    """The loop over one timeline.
 
     Attributes:
         engine: The project.

@@ -64,7 +64,7 @@ _CONSOLE_LEVEL = "CRITICAL"
 
 @dataclass(frozen=True, slots=True)
 class AssetCost:
-    """Is what a run did for one asset, from its materialization's metadata."""
+    """What a run did for one asset, from its materialization's metadata."""
 
     name: str
     rows: int
@@ -77,7 +77,7 @@ class AssetCost:
 
 @dataclass(frozen=True, slots=True)
 class RunDone:
-    """Is a run that succeeded: its partition or range of them, its wall time, and each asset's cost."""
+    """A run that succeeded: its partition or range of them, its wall time, and each asset's cost."""
 
     partition: str
     seconds: float
@@ -85,7 +85,7 @@ class RunDone:
 
 
 class RunFailed(OperationalError):
-    """Reports Dagster runs that did not succeed, or sensors that could not be evaluated; what they finished is kept."""
+    """Dagster runs that did not succeed, or sensors that could not be evaluated; what they finished is kept."""
 
 
 def dagster_home(project: Project) -> Path:

@@ -45,7 +45,7 @@ _TEXTS = 3
 
 @dataclass(frozen=True, slots=True)
 class Frontiers:
-    """Is where a collection stood when an event was made."""
+    """Where a collection stood when an event was made."""
 
     id: str
     since: int

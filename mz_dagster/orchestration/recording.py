@@ -97,7 +97,7 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Readable:
-    """Is a tick that can be read in an asset and that Dagster's record lacks."""
+    """A tick that can be read in an asset and that Dagster's record lacks."""
 
     key: dg.AssetKey
     row: CollectionRow

@@ -21,7 +21,7 @@ _STANDALONE = (".py", "workspace.yaml", "pyproject.toml", "README.md")
 
 
 class FilesInTheWay(ProgrammingError):
-    """Reports that a project cannot be scaffolded, because files of it are there already."""
+    """A project cannot be scaffolded, because files of it are there already."""
 
     sqlstate = "58P02"
 

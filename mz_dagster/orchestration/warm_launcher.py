@@ -167,7 +167,7 @@ class WarmRunLauncher(RunLauncher[DagsterInstance], ConfigurableClass):
 
 
 class _WarmProcess:
-    """Is a warm process, as its launcher sees it.
+    """A warm process, as its launcher sees it.
 
     Args:
         executable: The Python that it runs.

@@ -16,7 +16,7 @@ from mz_dagster.scalars.scalar import ColumnRef, Literal, OuterColumn, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Is a dependent plan with the domain for which it is asked.
+    """A dependent plan with the domain for which it is asked.
 
     Attributes:
         relation: The plan; its `OuterColumn`s are the domain's columns.

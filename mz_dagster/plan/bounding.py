@@ -33,7 +33,7 @@ _NUMBERED = BOUNDED_KINDS - _STRINGS - {Kind.UUID}
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Is `column operation constant`, the operation being `eq`, `lt`, `le`, `gt` or `ge`."""
+    """`column operation constant`, the operation being `eq`, `lt`, `le`, `gt` or `ge`."""
 
     column: int
     operation: str
@@ -88,7 +88,7 @@ def bounds_columns(predicate: Scalar) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Is `column operation other`, of a row: its column with what others come to, as in `Bound`."""
+    """`column operation other`, of a row: its column with what others come to, as in `Bound`."""
 
     column: ColumnRef
     operation: str

@@ -17,7 +17,7 @@ from mz_dagster.plan.physical import DeltaJoin, MaintainedPlan, Physical, physic
 
 
 class PlanTooLarge(NotSupportedError):
-    """Reports a plan that is larger than what Spark is given to plan."""
+    """A plan that is larger than what Spark is given to plan."""
 
     sqlstate = "54001"
 

@@ -17,7 +17,7 @@ from mz_dagster.scalars.types import RelationType
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """Is what a name stands for.
+    """What a name stands for.
 
     Attributes:
         id: Its GlobalId.

@@ -12,14 +12,14 @@ from mz_dagster.errors import DataError
 
 
 class SequenceExhausted(DataError):
-    """Reports that a sequence has no further number."""
+    """A sequence has no further number."""
 
     sqlstate = "2200H"
 
 
 @dataclass(frozen=True, slots=True)
 class SequenceDefinition:
-    """Is which numbers a sequence has.
+    """Which numbers a sequence has.
 
     Attributes:
         start: The first.

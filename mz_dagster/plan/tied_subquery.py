@@ -18,7 +18,7 @@ from mz_dagster.scalars.scalar import Call, Scalar, Subquery, columns_of, walk
 
 @dataclass(frozen=True, slots=True)
 class TiedSubquery:
-    """Is whether some row of a closed plan has these values.
+    """Whether some row of a closed plan has these values.
 
     Attributes:
         relation: The plan.
@@ -31,7 +31,7 @@ class TiedSubquery:
 
 @dataclass(frozen=True, slots=True)
 class _Untied:
-    """Is a dependent plan without its ties.
+    """A dependent plan without its ties.
 
     Attributes:
         relation: Closed.

@@ -68,7 +68,7 @@ def without_group_errors(relation: Reduce | Window, sharing: Sharing) -> tuple[R
 
 @dataclass(slots=True)
 class _Parts:
-    """Is what is computed below an operator, each column once.
+    """What is computed below an operator, each column once.
 
     Attributes:
         below: The operator's input.

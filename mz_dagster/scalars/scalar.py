@@ -44,7 +44,7 @@ Value = (
 
 @dataclass(frozen=True, slots=True)
 class ColumnRef:
-    """Is the value of the input row's column at `position`, counted from 0; `name` is for EXPLAIN only."""
+    """The value of the input row's column at `position`, counted from 0; `name` is for EXPLAIN only."""
 
     position: int
     type: ScalarType
@@ -54,7 +54,7 @@ class ColumnRef:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """Is a constant; `None` is NULL of that type."""
+    """A constant; `None` is NULL of that type."""
 
     value: Value
     type: ScalarType
@@ -67,7 +67,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Is the application of a function of the table in `functions/table.py`.
+    """The application of a function of the table in `functions/table.py`.
 
     Attributes:
         function: The unique name of one implementation, `add_int4` for example, not the SQL name.
@@ -84,7 +84,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class If:
-    """Is `then` where `condition` is true, `otherwise` where it is false or NULL; evaluates only that branch."""
+    """`then` where `condition` is true, `otherwise` where it is false or NULL; evaluates only that branch."""
 
     condition: Scalar
     then: Scalar
@@ -109,7 +109,7 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class OuterColumn:
-    """Is the value of the argument `number` of the innermost `Subquery` or `DependentJoin` around it.
+    """The value of the argument `number` of the innermost `Subquery` or `DependentJoin` around it.
 
     So a dependent plan refers to nothing but its arguments: what it needs of a query further out is an argument of each
     subquery on the way. Only the binder makes it, and `decorrelate` leaves none.
@@ -130,7 +130,7 @@ class SubqueryKind(Enum):
 
 
 class Query(Protocol):
-    """Is a relational expression, of which a scalar one need know no more; `relation.query_of` gives it back."""
+    """A relational expression, of which a scalar one need know no more; `relation.query_of` gives it back."""
 
     @property
     def relation_type(self) -> RelationType:
@@ -140,7 +140,7 @@ class Query(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Subquery:
-    """Is what a query says for one row: its one value, whether it has rows, or whether a test is true for any of them.
+    """What a query says for one row: its one value, whether it has rows, or whether a test is true for any of them.
 
     Only the binder makes it, and `decorrelate` leaves none. `ALL` is `not any not`, `NOT IN` is `not any`.
 

@@ -33,7 +33,7 @@ _EPOCHS = {Kind.TIMESTAMP: datetime(1970, 1, 1), Kind.TIMESTAMPTZ: datetime(1970
 
 
 class Interval(NamedTuple):
-    """Is a span of time of PostgreSQL: three numbers that do not turn into each other by themselves."""
+    """A span of time of PostgreSQL: three numbers that do not turn into each other by themselves."""
 
     months: int = 0
     days: int = 0

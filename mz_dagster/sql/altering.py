@@ -108,7 +108,7 @@ def _end(cursor: Cursor) -> int:
 
 @dataclass(slots=True)
 class Altered:
-    """Is what becomes of a table's definition.
+    """What becomes of a table's definition.
 
     Attributes:
         definition: Its columns, keys and checks.

@@ -57,7 +57,7 @@ NO_NAMES: Resolver = _NoNames()
 
 @dataclass(frozen=True, slots=True)
 class BoundQuery:
-    """Is a query that has become a plan.
+    """A query that has become a plan.
 
     Attributes:
         relation: The plan. It has the columns that are handed out, then those only `finishing` needs.

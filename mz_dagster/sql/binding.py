@@ -33,7 +33,7 @@ Bound = Scalar | Unknown
 
 @dataclass(frozen=True, slots=True)
 class CommonTable:
-    """Is a CTE in scope.
+    """A CTE in scope.
 
     Attributes:
         id: A local id.
@@ -50,7 +50,7 @@ class CommonTable:
 
 @dataclass(frozen=True, slots=True)
 class OrderedRows:
-    """Is a query whose order is not part of its plan.
+    """A query whose order is not part of its plan.
 
     Attributes:
         relation: The plan: the query's columns, then those only the order needs.

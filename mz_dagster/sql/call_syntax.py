@@ -16,7 +16,7 @@ from mz_dagster.sql.errors import InvalidSyntax, UnsupportedForm, error_of
 
 @dataclass(frozen=True, slots=True)
 class CallSyntax:
-    """Is a call as written.
+    """A call as written.
 
     Attributes:
         name: Folded.

@@ -19,7 +19,7 @@ from mz_dagster.sql.placeholders import AGGREGATE_BASE, SET_BASE, WINDOW_BASE, s
 
 @dataclass(frozen=True, slots=True)
 class SortKey:
-    """Is one key of an order, as a scalar over the rows."""
+    """One key of an order, as a scalar over the rows."""
 
     scalar: Scalar
     descending: bool
@@ -32,7 +32,7 @@ class SortKey:
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """Is an aggregate of the algebra over scalars; see `plan.relation.Aggregate`."""
+    """An aggregate of the algebra over scalars; see `plan.relation.Aggregate`."""
 
     function: AggregateFunction
     arguments: tuple[Scalar, ...]
@@ -61,7 +61,7 @@ class Core:
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """Is GROUPING of some keys: a bit for each, the last one lowest, 1 where a row's grouping is not by it.
+    """GROUPING of some keys: a bit for each, the last one lowest, 1 where a row's grouping is not by it.
 
     Attributes:
         positions: Where the arguments stand in the text.
@@ -93,7 +93,7 @@ class AggregateCalls:
 
 @dataclass(frozen=True, slots=True)
 class WindowSpec:
-    """Is what OVER says.
+    """What OVER says.
 
     Attributes:
         partition: Scalars over the rows.
@@ -115,7 +115,7 @@ class WindowSpec:
 
 @dataclass(frozen=True, slots=True)
 class WindowCall:
-    """Is a function over a window; see `plan.relation.WindowFunction`."""
+    """A function over a window; see `plan.relation.WindowFunction`."""
 
     spec: WindowSpec
     name: str

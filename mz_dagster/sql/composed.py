@@ -16,7 +16,7 @@ from mz_dagster.sql.statements import SqlText
 
 @dataclass(frozen=True, slots=True)
 class Composed:
-    """Is the text of a query and where its parts come from.
+    """The text of a query and where its parts come from.
 
     Attributes:
         text: The query.

@@ -36,7 +36,7 @@ ORDINAL = "number of the row"
 
 @dataclass(frozen=True, slots=True)
 class TableConstraints:
-    """Is what a table's definition demands of its rows, beside types and NOT NULL.
+    """What a table's definition demands of its rows, beside types and NOT NULL.
 
     Attributes:
         defaults: By column.

@@ -20,7 +20,7 @@ from mz_dagster.sql.scope import Scope
 
 @dataclass(slots=True)
 class Enclosing:
-    """Is a row that a subquery is asked for.
+    """A row that a subquery is asked for.
 
     Attributes:
         scope: What can be named of it.

@@ -11,13 +11,13 @@ from mz_dagster.functions import Failure
 
 
 class InvalidSyntax(ProgrammingError):
-    """Reports text that is not a statement."""
+    """Text that is not a statement."""
 
     sqlstate = "42601"
 
 
 class UndefinedTable(ProgrammingError):
-    """Reports a name of a relation that nothing bears."""
+    """A name of a relation that nothing bears."""
 
     sqlstate = "42P01"
 
@@ -29,253 +29,253 @@ class UndefinedTable(ProgrammingError):
 
 
 class UndefinedColumn(ProgrammingError):
-    """Reports a name of a column that is not in scope."""
+    """A name of a column that is not in scope."""
 
     sqlstate = "42703"
 
 
 class BadCharacter(DataError):
-    """Reports a character that no text can hold."""
+    """A character that no text can hold."""
 
     sqlstate = "22021"
 
 
 class UndefinedFunction(ProgrammingError):
-    """Reports that no function or operator fits the name and the argument types."""
+    """No function or operator fits the name and the argument types."""
 
     sqlstate = "42883"
 
 
 class UndefinedType(ProgrammingError):
-    """Reports a type name that is not known."""
+    """A type name that is not known."""
 
     sqlstate = "42704"
 
 
 class UndefinedParameter(ProgrammingError):
-    """Reports a `?` for which no value was given, or a value without its `?`."""
+    """A `?` for which no value was given, or a value without its `?`."""
 
     sqlstate = "42P02"
 
 
 class AmbiguousColumn(ProgrammingError):
-    """Reports a column name that several relations in scope offer."""
+    """A column name that several relations in scope offer."""
 
     sqlstate = "42702"
 
 
 class AmbiguousFunction(ProgrammingError):
-    """Reports that several functions fit equally well."""
+    """Several functions fit equally well."""
 
     sqlstate = "42725"
 
 
 class DuplicateAlias(ProgrammingError):
-    """Reports two relations of one name in one FROM clause."""
+    """Two relations of one name in one FROM clause."""
 
     sqlstate = "42712"
 
 
 class DuplicateColumn(ProgrammingError):
-    """Reports a column that is named twice where each may be named once."""
+    """A column that is named twice where each may be named once."""
 
     sqlstate = "42701"
 
 
 class DatatypeMismatch(ProgrammingError):
-    """Reports an expression of a type that its place does not take."""
+    """An expression of a type that its place does not take."""
 
     sqlstate = "42804"
 
 
 class CannotCoerce(ProgrammingError):
-    """Reports a cast that does not exist."""
+    """A cast that does not exist."""
 
     sqlstate = "42846"
 
 
 class IndeterminateDatatype(ProgrammingError):
-    """Reports an expression whose type cannot be told."""
+    """An expression whose type cannot be told."""
 
     sqlstate = "42P18"
 
 
 class InvalidColumnReference(ProgrammingError):
-    """Reports a reference to a column that is there but may not be used so."""
+    """A reference to a column that is there but may not be used so."""
 
     sqlstate = "42P10"
 
 
 class InvalidTableDefinition(ProgrammingError):
-    """Reports a definition of a collection that contradicts itself."""
+    """A definition of a collection that contradicts itself."""
 
     sqlstate = "42P16"
 
 
 class WrongObjectKind(ProgrammingError):
-    """Reports an object of another kind than the statement is about."""
+    """An object of another kind than the statement is about."""
 
     sqlstate = "42809"
 
 
 class GroupingError(ProgrammingError):
-    """Reports an aggregate where none may stand, or a column that a grouped query does not have."""
+    """An aggregate where none may stand, or a column that a grouped query does not have."""
 
     sqlstate = "42803"
 
 
 class StatementTooComplex(ProgrammingError):
-    """Reports a statement that means more than can be planned."""
+    """A statement that means more than can be planned."""
 
     sqlstate = "54001"
 
 
 class TooMany(ProgrammingError):
-    """Reports a list that is longer than it may be."""
+    """A list that is longer than it may be."""
 
     sqlstate = "54011"
 
 
 class WindowingError(ProgrammingError):
-    """Reports a window function where none may stand, or a window that contradicts itself."""
+    """A window function where none may stand, or a window that contradicts itself."""
 
     sqlstate = "42P20"
 
 
 class UndefinedWindow(ProgrammingError):
-    """Reports a name of a window that no WINDOW clause defines."""
+    """A name of a window that no WINDOW clause defines."""
 
     sqlstate = "42704"
 
 
 class TimelinesDiffer(ProgrammingError):
-    """Reports a query over collections of two timelines, whose times never compare."""
+    """A query over collections of two timelines, whose times never compare."""
 
     sqlstate = "42P00"
 
 
 class InvalidLiteral(DataError):
-    """Reports a literal that is not a value of its type."""
+    """A literal that is not a value of its type."""
 
     sqlstate = "22P02"
 
 
 class ValueOutOfRange(DataError):
-    """Reports a literal that is too large for its type."""
+    """A literal that is too large for its type."""
 
     sqlstate = "22003"
 
 
 class InvalidDatetimeFormat(DataError):
-    """Reports a literal that is not a date or time."""
+    """A literal that is not a date or time."""
 
     sqlstate = "22007"
 
 
 class DatetimeOutOfRange(DataError):
-    """Reports a literal that is a date or time that does not exist."""
+    """A literal that is a date or time that does not exist."""
 
     sqlstate = "22008"
 
 
 class TimeZoneOutOfRange(DataError):
-    """Reports a literal with an offset that no time zone can have."""
+    """A literal with an offset that no time zone can have."""
 
     sqlstate = "22009"
 
 
 class UntranslatableCharacter(DataError):
-    """Reports a literal with an escaped character that no text can have."""
+    """A literal with an escaped character that no text can have."""
 
     sqlstate = "22P05"
 
 
 class IntervalOutOfRange(DataError):
-    """Reports a literal with a field that no interval can have."""
+    """A literal with a field that no interval can have."""
 
     sqlstate = "22015"
 
 
 class InvalidRowCount(DataError):
-    """Reports a negative LIMIT."""
+    """A negative LIMIT."""
 
     sqlstate = "2201W"
 
 
 class InvalidRowOffset(DataError):
-    """Reports a negative OFFSET."""
+    """A negative OFFSET."""
 
     sqlstate = "2201X"
 
 
 class InvalidFrameOffset(DataError):
-    """Reports the end of a window's frame at a negative distance."""
+    """The end of a window's frame at a negative distance."""
 
     sqlstate = "22013"
 
 
 class NullFrameOffset(DataError):
-    """Reports the end of a window's frame at a distance that is NULL."""
+    """The end of a window's frame at a distance that is NULL."""
 
     sqlstate = "22004"
 
 
 class InvalidParameterValue(DataError):
-    """Reports an argument outside what a function takes."""
+    """An argument outside what a function takes."""
 
     sqlstate = "22023"
 
 
 class DuplicateObject(ProgrammingError):
-    """Reports a name of a constraint that another of its table bears."""
+    """A name of a constraint that another of its table bears."""
 
     sqlstate = "42710"
 
 
 class UndefinedObject(ProgrammingError):
-    """Reports a name of a constraint that its table does not have."""
+    """A name of a constraint that its table does not have."""
 
     sqlstate = "42704"
 
 
 class UniqueViolation(IntegrityError):
-    """Reports a row that is equal to another in a key."""
+    """A row that is equal to another in a key."""
 
     sqlstate = "23505"
 
 
 class CheckViolation(IntegrityError):
-    """Reports a row that makes a condition of its table false."""
+    """A row that makes a condition of its table false."""
 
     sqlstate = "23514"
 
 
 class CardinalityViolation(ProgrammingError):
-    """Reports a row that one statement would change twice."""
+    """A row that one statement would change twice."""
 
     sqlstate = "21000"
 
 
 class InvalidSchemaName(ProgrammingError):
-    """Reports a schema that does not exist."""
+    """A schema that does not exist."""
 
     sqlstate = "3F000"
 
 
 class GeneratedAlways(ProgrammingError):
-    """Reports a value for a column that generates its own."""
+    """A value for a column that generates its own."""
 
     sqlstate = "428C9"
 
 
 class NullNotAllowed(IntegrityError):
-    """Reports a NULL for a column that is NOT NULL."""
+    """A NULL for a column that is NOT NULL."""
 
     sqlstate = "23502"
 
 
 class UnsupportedForm(NotSupportedError):
-    """Reports legal SQL that is refused, with the reason."""
+    """Legal SQL that is refused, with the reason."""
 
 
 _BY_SQLSTATE: dict[str, type[DataError] | type[ProgrammingError] | type[NotSupportedError]] = {

@@ -20,7 +20,7 @@ from mz_dagster.scalars.values import Interval, to_stored
 
 @dataclass(frozen=True, slots=True)
 class RowSetFinishing:
-    """Is what is done to a row set before it is handed out.
+    """What is done to a row set before it is handed out.
 
     Attributes:
         order: Keys, most significant first.

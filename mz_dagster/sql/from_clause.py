@@ -40,7 +40,7 @@ BindQuery = Callable[[exp.Expr, "FromBinder"], "tuple[Relation, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Is a bound part of FROM: a plan and what can be named in it."""
+    """A bound part of FROM: a plan and what can be named in it."""
 
     relation: Relation
     scope: Scope
@@ -48,7 +48,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class _Merged:
-    """Is a column that stands for one of each side: that they are equal, and its value over both sides' columns."""
+    """A column that stands for one of each side: that they are equal, and its value over both sides' columns."""
 
     name: str
     predicate: Scalar

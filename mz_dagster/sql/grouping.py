@@ -142,7 +142,7 @@ def _first_call(node: exp.Expr, *, windows: bool) -> exp.Expr | None:
 
 @dataclass(frozen=True, slots=True)
 class Grouped:
-    """Is a grouped query: one row per group.
+    """A grouped query: one row per group.
 
     Attributes:
         relation: Keys, then aggregates.

@@ -26,7 +26,7 @@ _Set = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class GroupBy:
-    """Is a GROUP BY clause.
+    """A GROUP BY clause.
 
     Attributes:
         keys: All its keys, each once, over what the query reads.

@@ -21,7 +21,7 @@ _EXPECTED = ("expected", "group", "size")
 
 @dataclass(frozen=True, slots=True)
 class GroupSizes:
-    """Is what a SELECT's hints say; None where nothing is said.
+    """What a SELECT's hints say; None where nothing is said.
 
     Attributes:
         aggregate: Rows per group of GROUP BY.
@@ -36,7 +36,7 @@ class GroupSizes:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """Is one OPTIONS clause.
+    """One OPTIONS clause.
 
     Attributes:
         select: The offset of the word SELECT that it belongs to.

@@ -32,7 +32,7 @@ class TokenKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """Is one token.
+    """One token.
 
     Attributes:
         kind: What it is.
@@ -58,7 +58,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """Is the text of one statement within a longer text: `text[start:end]`, without its semicolon."""
+    """The text of one statement within a longer text: `text[start:end]`, without its semicolon."""
 
     start: int
     end: int

@@ -26,7 +26,7 @@ LEAST_RETENTION_MS = 1000
 
 
 class Common(NamedTuple):
-    """Is what every statement starts with: text, offset, number of parameters."""
+    """What every statement starts with: text, offset, number of parameters."""
 
     text: str
     offset: int

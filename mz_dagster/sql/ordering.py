@@ -32,7 +32,7 @@ TAIL = ("order", "limit", "offset")
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """Is what follows a query, as syntax."""
+    """What follows a query, as syntax."""
 
     order: exp.Expr | None = None
     limit: exp.Expr | None = None

@@ -28,7 +28,7 @@ from mz_dagster.sql.errors import (
 
 @dataclass(slots=True)
 class OutputColumns:
-    """Is a growing list of output columns: those that are handed out, then those only an order needs.
+    """A growing list of output columns: those that are handed out, then those only an order needs.
 
     Attributes:
         body: The text.

@@ -38,7 +38,7 @@ from mz_dagster.sql.scope import Scope
 
 @dataclass(slots=True)
 class Pending:
-    """Is a bound query whose bare literals have no type yet.
+    """A bound query whose bare literals have no type yet.
 
     Attributes:
         body: The text, for positions.

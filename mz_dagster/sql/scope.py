@@ -16,7 +16,7 @@ from mz_dagster.sql.errors import AmbiguousColumn, DuplicateAlias, UndefinedColu
 
 @dataclass(frozen=True, slots=True)
 class ScopeColumn:
-    """Is a column that can be named, and its position in the relation below."""
+    """A column that can be named, and its position in the relation below."""
 
     name: str
     position: int
@@ -35,7 +35,7 @@ class ScopeColumn:
 
 @dataclass(frozen=True, slots=True)
 class ScopeTable:
-    """Is a relation in FROM under the name by which its columns can be qualified; None if it has none.
+    """A relation in FROM under the name by which its columns can be qualified; None if it has none.
 
     Attributes:
         name: Or None.
@@ -56,7 +56,7 @@ class ScopeTable:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Is what can be named.
+    """What can be named.
 
     Attributes:
         tables: For qualified names.

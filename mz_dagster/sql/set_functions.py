@@ -86,7 +86,7 @@ def apply_sets(relation: Relation, sets: SetCalls, scalars: Sequence[Scalar]) ->
 
 @dataclass(frozen=True, slots=True)
 class RowsFrom:
-    """Is the rows of functions in FROM.
+    """The rows of functions in FROM.
 
     Attributes:
         relation: Its plan.

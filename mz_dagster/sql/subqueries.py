@@ -33,7 +33,7 @@ _INVERSE = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 @dataclass(frozen=True, slots=True)
 class _Query:
-    """Is a bound subquery and the row it is asked for, to which arguments may still be added."""
+    """A bound subquery and the row it is asked for, to which arguments may still be added."""
 
     relation: Relation
     row: Enclosing

@@ -54,7 +54,7 @@ Claim = Callable[[str, int], Sequence[int]]
 
 @dataclass(frozen=True, slots=True)
 class BoundChange:
-    """Is an UPDATE or DELETE as plans.
+    """An UPDATE or DELETE as plans.
 
     Attributes:
         old: The table's rows that change or go, each as often as the table has it.
@@ -71,7 +71,7 @@ class BoundChange:
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """Is what the names and parameters of one statement stand for."""
+    """What the names and parameters of one statement stand for."""
 
     target: RelationType
     resolver: Resolver
@@ -220,7 +220,7 @@ def _check_generated(
 
 @dataclass(frozen=True, slots=True)
 class _Values:
-    """Is the form of a VALUES list.
+    """The form of a VALUES list.
 
     Attributes:
         rows: How many it has; 0 if the query is another.
@@ -465,7 +465,7 @@ def _check_rows(statement: Update, using: Sequence[str | SqlText], context: _Con
 
 @dataclass(frozen=True, slots=True)
 class _Join:
-    """Is the bound FROM and WHERE of a composed query, whose first columns are the target's.
+    """The bound FROM and WHERE of a composed query, whose first columns are the target's.
 
     Attributes:
         composed: The query.

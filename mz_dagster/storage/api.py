@@ -71,7 +71,7 @@ Rows = Sequence[tuple[Sequence[Any], int, int] | tuple[Sequence[Any], int, int, 
 
 
 class AppendLost(OperationalError):
-    """Reports an append whose writer was paused for so long that its batch was swept; nothing was written."""
+    """An append whose writer was paused for so long that its batch was swept; nothing was written."""
 
     sqlstate = "40001"
 
@@ -97,7 +97,7 @@ class Description:
 
 @dataclass(frozen=True, slots=True)
 class CollectionStatus:
-    """Is where a collection stands, and what holds it there.
+    """Where a collection stands, and what holds it there.
 
     Attributes:
         since: Where it starts to be readable; `{}` once dropped.
@@ -112,7 +112,7 @@ class CollectionStatus:
 
 
 class Storage:
-    """Is the storage API of a project, for one holder.
+    """The storage API of a project, for one holder.
 
     Args:
         catalog: The catalog.

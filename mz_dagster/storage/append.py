@@ -52,7 +52,7 @@ LEASE_MS = 60_000
 
 
 class BatchWriter:
-    """Is a writer, registered once it has to reserve anything; its lease is renewed for the length of a block.
+    """A writer, registered once it has to reserve anything; its lease is renewed for the length of a block.
 
     May be used by several threads. One that comes late, after the block, is refused and writes nothing.
 

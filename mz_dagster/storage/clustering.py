@@ -35,7 +35,7 @@ NO_LAYOUT = "all"
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """Is one bucket of a layout: the rows whose hash of `key` is `number` modulo `count`.
+    """One bucket of a layout: the rows whose hash of `key` is `number` modulo `count`.
 
     Attributes:
         key: Positions of the key's columns in the collection, ascending.
@@ -50,7 +50,7 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """Is which hashes some keys have, modulo a power of two.
+    """Which hashes some keys have, modulo a power of two.
 
     Attributes:
         key: Positions of the key's columns in the collection, ascending.
@@ -80,7 +80,7 @@ class Touched:
 
 
 class Laid(Protocol):
-    """Is something that has a bucket: a file."""
+    """Something that has a bucket: a file."""
 
     @property
     def rows(self) -> int:

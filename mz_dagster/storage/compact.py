@@ -60,7 +60,7 @@ Frame = TypeVar("Frame")
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """Is a merge that took place.
+    """A merge that took place.
 
     Attributes:
         collection: The collection.

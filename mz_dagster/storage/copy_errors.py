@@ -8,19 +8,19 @@ from mz_dagster.scalars.types import Column
 
 
 class FileUnreadable(OperationalError):
-    """Reports a file that cannot be opened or is not of the format it was said to have; nothing was written."""
+    """A file that cannot be opened or is not of the format it was said to have; nothing was written."""
 
     sqlstate = "58P01"
 
 
 class BadCopyFormat(DataError):
-    """Reports a line or column of a file that does not fit the table; nothing was written."""
+    """A line or column of a file that does not fit the table; nothing was written."""
 
     sqlstate = "22P04"
 
 
 class BadCopyValue(DataError):
-    """Reports a value in a file that is none of its column's type, with its SQLSTATE; nothing was written."""
+    """A value in a file that is none of its column's type, with its SQLSTATE; nothing was written."""
 
     def __init__(self, message: str, *, sqlstate: str, detail: str, hint: str | None = None) -> None:
         super().__init__(message, detail=detail, hint=hint or "Correct the file; nothing was written.")

@@ -43,7 +43,7 @@ def hash_file(path: Path) -> str:
 
 
 class _Identity(NamedTuple):
-    """Is what changes with a file's bytes, as long as the disk is sound."""
+    """What changes with a file's bytes, as long as the disk is sound."""
 
     device: int
     inode: int

@@ -48,7 +48,7 @@ NOTHING = BatchStats(0, 0, 0, 0, (), payload=b"")
 
 
 class PayloadDamaged(DamageError):
-    """Reports an inlined batch whose payload is not the one that was written.
+    """An inlined batch whose payload is not the one that was written.
 
     Attributes:
         collection: The collection's id.

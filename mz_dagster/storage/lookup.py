@@ -61,7 +61,7 @@ _Values = Mapping[int, frozenset[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """Is what rows of a collection are asked for.
+    """What rows of a collection are asked for.
 
     Attributes:
         predicates: What is true of them.

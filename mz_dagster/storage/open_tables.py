@@ -61,7 +61,7 @@ def up_to_date(path: Path, table: DeltaTable) -> DeltaTable | None:
 
 
 class _Idle(NamedTuple):
-    """Is a table that nobody uses, and what tells its log's folder from another under the same name."""
+    """A table that nobody uses, and what tells its log's folder from another under the same name."""
 
     table: DeltaTable
     log: tuple[int, int]

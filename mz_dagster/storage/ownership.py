@@ -32,13 +32,13 @@ _TOGETHER = re.compile(r".*:.*[*?{}]|.*[*?{}].*:", re.DOTALL)
 
 
 class PlaceUnusable(ProgrammingError):
-    """Reports a folder in which no project can be, because of its name or of one above it."""
+    """A folder in which no project can be, because of its name or of one above it."""
 
     sqlstate = "58P02"
 
 
 class ShardsElsewhere(OperationalError):
-    """Reports a folder that lacks the shards whose batches a catalog lists."""
+    """A folder that lacks the shards whose batches a catalog lists."""
 
     sqlstate = "58030"
 

@@ -28,7 +28,7 @@ _TRIES = 5
 
 
 class ReadBeforeSince(ProgrammingError):
-    """Reports a read at a time whose history is forgotten, or of a dropped collection.
+    """A read at a time whose history is forgotten, or of a dropped collection.
 
     Attributes:
         collection: The collection's id.
@@ -51,7 +51,7 @@ class ReadBeforeSince(ProgrammingError):
 
 
 class ReadBeyondUpper(OperationalError):
-    """Reports a read at a time that is not complete yet.
+    """A read at a time that is not complete yet.
 
     Attributes:
         collection: The collection's id.
@@ -71,7 +71,7 @@ class ReadBeyondUpper(OperationalError):
 
 
 class LeaseLost(OperationalError):
-    """Reports that batches were swept while they were read, because their reader was paused for too long.
+    """Batches were swept while they were read, because their reader was paused for too long.
 
     Whatever was read under the lease may lack rows and must not be used.
     """

@@ -31,7 +31,7 @@ _BLOCK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """Is what a data file says of itself.
+    """What a data file says of itself.
 
     Attributes:
         rows: How many updates it holds.
@@ -50,7 +50,7 @@ class Footer:
 
 @dataclass(frozen=True, slots=True)
 class CopiedFile:
-    """Is a file that was copied.
+    """A file that was copied.
 
     Attributes:
         path: Relative to the root of the copy, with `/` between parts.

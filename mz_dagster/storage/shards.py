@@ -40,7 +40,7 @@ Interval = tuple[Antichain[int], Antichain[int]]
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """Is a data file of a batch, as the catalog lists it or the table's log has it.
+    """A data file of a batch, as the catalog lists it or the table's log has it.
 
     Attributes:
         path: Relative to the table.
@@ -239,7 +239,7 @@ class Shards(Protocol[Frame]):
 
 
 class BatchIncomplete(OperationalError):
-    """Reports that a shard lacks rows of a listed batch: it was swept, or the shard is damaged.
+    """A shard lacks rows of a listed batch: it was swept, or the shard is damaged.
 
     A read under an expired lease may see this, and is right when it is repeated with a fresh list.
 
@@ -263,7 +263,7 @@ class BatchIncomplete(OperationalError):
 
 
 class FileDamaged(DamageError):
-    """Reports a data file that cannot be read, or is not the one that was written.
+    """A data file that cannot be read, or is not the one that was written.
 
     Attributes:
         path: The file.
@@ -278,7 +278,7 @@ class FileDamaged(DamageError):
 
 
 class LogDamaged(DamageError):
-    """Reports a shard whose log does not name the files that the catalog lists.
+    """A shard whose log does not name the files that the catalog lists.
 
     Attributes:
         collection: The collection's id.
@@ -295,19 +295,19 @@ class LogDamaged(DamageError):
 
 
 class ShardUnavailable(OperationalError):
-    """Reports that a shard's table cannot be read or written."""
+    """A shard's table cannot be read or written."""
 
     sqlstate = "58030"
 
 
 class MultiplicityOverflow(DataError):
-    """Reports a row of which there are more than can be counted."""
+    """A row of which there are more than can be counted."""
 
     sqlstate = "22003"
 
 
 class StatsMissing(InternalError):
-    """Reports that a commit lacks the statistics from which a batch's row counts are taken."""
+    """A commit lacks the statistics from which a batch's row counts are taken."""
 
 
 TABLE_PROPERTIES = {

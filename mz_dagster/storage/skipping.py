@@ -30,7 +30,7 @@ _EPOCH_DAY = date(1970, 1, 1).toordinal()
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Is what a file's statistics say of one column, in numbers that compare: days, microseconds; or texts.
+    """What a file's statistics say of one column, in numbers that compare: days, microseconds; or texts.
 
     Attributes:
         least: Not greater than any value but for what is rounded; None if nothing is known.

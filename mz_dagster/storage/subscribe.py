@@ -39,7 +39,7 @@ _TRIES = 5
 
 @dataclass(frozen=True, slots=True)
 class Updates:
-    """Is some updates, consolidated.
+    """Some updates, consolidated.
 
     Attributes:
         frame: An update frame: the columns asked for, `mz_timestamp`, `mz_diff` and `mz_error`.
@@ -59,13 +59,13 @@ Message = Updates | Upper
 
 
 class SubscribeDeadline(OperationalError):
-    """Reports that nothing new came within the deadline; the subscription goes on where it was."""
+    """Nothing new came within the deadline; the subscription goes on where it was."""
 
     sqlstate = "57014"
 
 
 class Subscription:
-    """Is an iterator over a collection's messages; a context manager that closes it at the end.
+    """An iterator over a collection's messages; a context manager that closes it at the end.
 
     It ends once the consumer closes it, `up_to` is reached, or the collection is complete. One thread may iterate while
     another closes it.

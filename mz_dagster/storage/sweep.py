@@ -31,7 +31,7 @@ Frame = TypeVar("Frame")
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """Is what a sweep did.
+    """What a sweep did.
 
     Attributes:
         batches: Batches declared dead, deleted and forgotten, by collection.

@@ -44,7 +44,7 @@ Row = tuple[Value, ...]
 
 
 class CollectionHasErrors(DataError):
-    """Reports an error that is part of what was read; its SQLSTATE is that of the error in the data."""
+    """An error that is part of what was read; its SQLSTATE is that of the error in the data."""
 
     def __init__(self, text: str, others: int) -> None:
         code, _, message = text.partition(" ")
@@ -58,7 +58,7 @@ class CollectionHasErrors(DataError):
 
 
 class NegativeMultiplicity(DataError):
-    """Reports a row of which there are fewer than none: a retraction of what was never there."""
+    """A row of which there are fewer than none: a retraction of what was never there."""
 
     sqlstate = "XX001"
 

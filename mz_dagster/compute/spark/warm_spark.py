@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class LeftToSpark(NotSupportedError):
-    """Reports what this process does not compute, where the setting `engine` says that Spark is not to be started."""
+    """What this process does not compute, where the setting `engine` says that Spark is not to be started."""
 
     sqlstate = "0A000"
 

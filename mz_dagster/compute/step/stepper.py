@@ -91,13 +91,13 @@ SEAL_AFTER_S = 30.0
 
 
 class StepOverdue(OperationalError):
-    """Reports that a step was given up at its deadline; what it had sealed stays sealed."""
+    """A step was given up at its deadline; what it had sealed stays sealed."""
 
     sqlstate = "57014"
 
 
 class StepLost(OperationalError):
-    """Reports that another moved or dropped a collection, or took the lead, while this step ran; nothing was sealed."""
+    """Another moved or dropped a collection, or took the lead, while this step ran; nothing was sealed."""
 
     sqlstate = "40001"
 

@@ -31,7 +31,7 @@ _TRAILING_ZEROS = re.compile(r'("(?:[^"\\]|\\.)*")|(\.[0-9]*[1-9])0+(?![0-9])|\.
 
 
 class Number(str):
-    """Is a number: the text of a numeric, without an exponent."""
+    """A number: the text of a numeric, without an exponent."""
 
     __slots__ = ()
 
@@ -41,7 +41,7 @@ Node = Any
 
 
 class _Decoder(json.JSONDecoder):
-    """Is Python's decoder; one that is sent to a worker is made anew there."""
+    """Python's decoder; one that is sent to a worker is made anew there."""
 
     def __init__(self, number: Any) -> None:
         super().__init__(parse_int=number, parse_float=number, parse_constant=_no_constant)

@@ -156,7 +156,7 @@ def clock_text(microseconds: int) -> str:
 
 
 class _Parts:
-    """Is what has been read of an interval; what is added to it must fit."""
+    """What has been read of an interval; what is added to it must fit."""
 
     def __init__(self) -> None:
         self.years = self.months = self.days = self.microseconds = 0

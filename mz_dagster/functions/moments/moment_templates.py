@@ -69,7 +69,7 @@ _NO_DIGITS = frozenset((*_WORDS, "TZH", "TZ", "OF", "FX"))
 
 
 class _Node(NamedTuple):
-    """Is a part of a template.
+    """A part of a template.
 
     Attributes:
         kind: `pattern`, or of one character: `text`, `space`, `separator`.
@@ -137,7 +137,7 @@ def _nodes_of(template: str) -> list[_Node]:
 
 
 class _Reading:
-    """Is what a text says by a template: fields by name, nothing being 0.
+    """What a text says by a template: fields by name, nothing being 0.
 
     Attributes:
         fraction_digits: The digits that `FF` says a second's fraction has; 0 if there is none.

@@ -256,7 +256,7 @@ def _fields_of(text: str, size: int) -> list[tuple[str, str]]:
 
 
 class _Moment:
-    """Is what the fields of a text say.
+    """What the fields of a text say.
 
     Attributes:
         offset: Seconds east of UTC.

@@ -37,7 +37,7 @@ TOKEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Clock:
-    """Is what a template may show; of an interval there is no calendar.
+    """What a template may show; of an interval there is no calendar.
 
     Attributes:
         year: Likewise month, day: of the calendar, or of the interval.

@@ -23,7 +23,7 @@ _PATTERNS = (
 
 @dataclass(slots=True)
 class Template:
-    """Is a template as read.
+    """A template as read.
 
     Attributes:
         items: Patterns, in upper case but for `th`, and plain text; the second says which.

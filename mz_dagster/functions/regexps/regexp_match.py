@@ -47,7 +47,7 @@ Ends = Callable[[int], frozenset[int]]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Is a part of a pattern that a match is divided into.
+    """A part of a pattern that a match is divided into.
 
     Attributes:
         kind: `leaf`: what it holds is not divided. `join`: one part after another. `choice`: one of several. `loop`:
@@ -176,7 +176,7 @@ def _joined(
 
 
 class Pattern:
-    """Is a compiled pattern.
+    """A compiled pattern.
 
     Attributes:
         groups: How many groups it has.

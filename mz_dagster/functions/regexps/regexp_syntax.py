@@ -48,7 +48,7 @@ _MAX_REPEAT = 255
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Is what flags say: letters' case, expanded and literal syntax, and where newlines are special.
+    """What flags say: letters' case, expanded and literal syntax, and where newlines are special.
 
     Attributes:
         ignore_case: Case of ASCII letters does not count.
@@ -83,7 +83,7 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Is a lookahead or lookbehind constraint."""
+    """A lookahead or lookbehind constraint."""
 
     body: Alternation
     ahead: bool
@@ -92,7 +92,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Is a parenthesis; `number` is 0 if it does not capture."""
+    """A parenthesis; `number` is 0 if it does not capture."""
 
     body: Alternation
     number: int
@@ -107,7 +107,7 @@ class Backreference:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """Is an atom with a quantifier.
+    """An atom with a quantifier.
 
     Attributes:
         atom: What is repeated.
@@ -124,7 +124,7 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class Alternation:
-    """Is branches, each a sequence."""
+    """Branches, each a sequence."""
 
     branches: tuple[tuple[Item, ...], ...]
 

@@ -50,7 +50,7 @@ __all__ = ["CHECKS", "Check", "Diagnosis", "Finding", "Severity", "examine"]
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Is what the doctor found, and did.
+    """What the doctor found, and did.
 
     Attributes:
         findings: What is not as it should be, after the repairs; breaks first.

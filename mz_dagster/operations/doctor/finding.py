@@ -13,7 +13,7 @@ Repair = Callable[[], str]
 
 
 class Severity(Enum):
-    """Is how bad a finding is; only a break makes the doctor fail."""
+    """How bad a finding is; only a break makes the doctor fail."""
 
     BREAK = "broken"
     LEFTOVER = "leftover"
@@ -22,7 +22,7 @@ class Severity(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Is one thing that the doctor looks at.
+    """One thing that the doctor looks at.
 
     Attributes:
         severity: How bad a finding is.
@@ -176,7 +176,7 @@ CHECKS = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Is one thing that is not as it should be.
+    """One thing that is not as it should be.
 
     Attributes:
         check: The name of the check, one of `CHECKS`.

@@ -23,7 +23,7 @@ Value = TypeVar("Value")
 
 @dataclass(slots=True)
 class Patient:
-    """Is a project under examination.
+    """A project under examination.
 
     Attributes:
         project: The project.

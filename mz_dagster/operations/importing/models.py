@@ -16,7 +16,7 @@ MANIFEST = "manifest.json"
 
 
 class NothingToImport(ProgrammingError):
-    """Reports a path at which there is nothing that can be imported."""
+    """A path at which there is nothing that can be imported."""
 
     sqlstate = "58P01"
 

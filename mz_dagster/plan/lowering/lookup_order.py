@@ -230,7 +230,7 @@ def _passes(predicate: Scalar) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Joined:
-    """Is how the inputs of a join are connected: what its plan says, whatever the sizes. Sets of inputs are bit masks.
+    """How the inputs of a join are connected: what its plan says, whatever the sizes. Sets of inputs are bit masks.
 
     Attributes:
         sides: For each class of equivalences, the inputs that each of its scalars is computed from.

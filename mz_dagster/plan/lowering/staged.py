@@ -17,7 +17,7 @@ BUCKET_ROWS = 1024
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """Is how a tournament is held: the buckets of its stages, and whether losers are forgotten."""
+    """How a tournament is held: the buckets of its stages, and whether losers are forgotten."""
 
     buckets: tuple[int, ...]
     monotonic: bool = False

@@ -166,7 +166,7 @@ def _reduced(relation: Reduce) -> Relation:
 
 
 class _Columns:
-    """Is a relation with columns added to it."""
+    """A relation with columns added to it."""
 
     def __init__(self, below: Relation) -> None:
         self._below = below

@@ -17,7 +17,7 @@ from mz_dagster.scalars.scalar import Scalar, columns_of
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """Is a relation taken apart: columns of `leaves`, then of the mapped scalars, then `positions` of them.
+    """A relation taken apart: columns of `leaves`, then of the mapped scalars, then `positions` of them.
 
     Attributes:
         leaves: What is joined.

@@ -53,7 +53,7 @@ def _is_chain(relation: Relation) -> bool:
 
 @dataclass(slots=True)
 class _Subplans:
-    """Is the distinct nodes of a plan.
+    """The distinct nodes of a plan.
 
     Attributes:
         let_ids: The ids that `Let`s in the plan bind.

@@ -18,7 +18,7 @@ _HIVE = frozenset(("hive", "spark2", "spark", "databricks"))
 
 
 class UnknownDialect(ProgrammingError):
-    """Reports a dialect that nobody can translate."""
+    """A dialect that nobody can translate."""
 
     sqlstate = "22023"
 

@@ -18,7 +18,7 @@ _MADE = {"VIEW": "view", "TABLE": "materialized view"}
 
 
 class Untranslatable(NotSupportedError):
-    """Reports what is not translated, and why; nothing of it is."""
+    """What is not translated, and why; nothing of it is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from mz_dagster.scalars.types import Column
 
 
 class Described(Protocol):
-    """Is what of a source says how its files are read; see `files.FileSource`."""
+    """What of a source says how its files are read; see `files.FileSource`."""
 
     @property
     def folder(self) -> Path:

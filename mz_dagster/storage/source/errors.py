@@ -6,13 +6,13 @@ from mz_dagster.errors import OperationalError
 
 
 class SourceUnreadable(OperationalError):
-    """Reports that a source's folder or one of its files cannot be read; nothing is lost, ask again when it can."""
+    """A source's folder or one of its files cannot be read; nothing is lost, ask again when it can."""
 
     sqlstate = "58030"
 
 
 class BoundFileChanged(OperationalError):
-    """Reports that a file which is bound to a tick is gone or has another content.
+    """A file which is bound to a tick is gone or has another content.
 
     A binding is definite: until the tick is sealed, the collection's content at it is computed from that file, and
     from then on what lies under its path must be what the content was computed from.

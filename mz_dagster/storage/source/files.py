@@ -40,7 +40,7 @@ RECORD_COLUMNS = frozenset(("mz_path", "mz_block", "mz_row", "mz_deleted"))
 
 @dataclass(frozen=True)
 class FileSource:
-    """Is a folder of files of one format.
+    """A folder of files of one format.
 
     Attributes:
         folder: Absolute. It must be the same folder for this process and for Spark.

@@ -36,7 +36,7 @@ _EXECUTE = "/spark.connect.SparkConnectService/ExecutePlan"
 
 
 class _Details(NamedTuple):
-    """Is what gRPC wants to know of a call, with the deadline set."""
+    """What gRPC wants to know of a call, with the deadline set."""
 
     method: str
     timeout: float | None

@@ -31,7 +31,7 @@ _releases_lock = threading.Lock()
 
 
 class Server(Protocol):
-    """Is a server that this machine runs; see `server.ServerInfo`."""
+    """A server that this machine runs; see `server.ServerInfo`."""
 
     @property
     def url(self) -> str:

@@ -54,7 +54,7 @@ _LOST_TYPES = frozenset({"Py4JNetworkError", "ConnectionRefusedError", "Connecti
 
 
 class HeapFull(OperationalError):
-    """Reports that Spark needed more memory than it has, for what it was to compute."""
+    """Spark needed more memory than it has, for what it was to compute."""
 
     sqlstate = "53200"
 
@@ -69,7 +69,7 @@ class HeapFull(OperationalError):
 
 
 class NoAnswer(OperationalError):
-    """Reports a Spark that has not answered within a deadline; it may yet."""
+    """A Spark that has not answered within a deadline; it may yet."""
 
     sqlstate = "57014"
 

@@ -16,7 +16,7 @@ _NO_MEMORY = ("OutOfMemoryError", "insufficient memory", "Cannot allocate memory
 
 
 class WhyEnded(NamedTuple):
-    """Is why a server ended and what to do, a sentence each, and whether it was for its heap."""
+    """Why a server ended and what to do, a sentence each, and whether it was for its heap."""
 
     cause: str
     hint: str
@@ -24,7 +24,7 @@ class WhyEnded(NamedTuple):
 
 
 class WatchedServer(NamedTuple):
-    """Is what must be known of a server to tell how it ended.
+    """What must be known of a server to tell how it ended.
 
     Attributes:
         process: Its process.

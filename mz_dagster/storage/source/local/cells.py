@@ -19,7 +19,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cells:
-    """Is some rows of one file, in their order.
+    """Some rows of one file, in their order.
 
     Attributes:
         numbers: Of the lines or rows in the file, from 1.

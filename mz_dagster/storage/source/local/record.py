@@ -108,7 +108,7 @@ def _typed(source: Described, cells: Cells, i: int) -> tuple[pa.Array, Mapping[i
 
 
 class _Fault(NamedTuple):
-    """Is what is wrong with a record, and the column where it is, None if it is the whole."""
+    """What is wrong with a record, and the column where it is, None if it is the whole."""
 
     message: str
     column: int | None = None
