@@ -16,7 +16,7 @@ from typing import Any
 from mz_dagster.adapter.alter_in_place import ColumnRead, Readers, Reshaped, alteration_of, readers_of, rewritten
 from mz_dagster.adapter.catalog_definitions import called
 from mz_dagster.adapter.constraints import Enforcement, constraints_of
-from mz_dagster.adapter.dml import Decided, check_not_null, read_and_append
+from mz_dagster.adapter.dml import Autocommit, Decided, check_not_null, read_and_append
 from mz_dagster.adapter.generated_values import GeneratedValues
 from mz_dagster.adapter.hidden_tables import definition_of, hidden_table
 from mz_dagster.adapter.names import Names, TargetFirst
@@ -137,7 +137,7 @@ class _Alteration:
             updates = [(one, 1) for one in rows]
             return Decided(updates, reads, write_at, name=name, takeover=Takeover(old.id, self.altered.renamed))
 
-        read_and_append(engine, table.id, decide)
+        read_and_append(Autocommit(engine), table.id, decide)
 
     def carry_out_in_place(self, statement: AlterTable, current: CreateTable) -> None:
         """Gives the table another shape under what reads it.
@@ -159,7 +159,7 @@ class _Alteration:
         dropped = readers.with_all_readers(gone)
         alteration = alteration_of(row, text, definition, self.altered, reshaped, readers, dropped, made.sequences)
         table = replace(row, sql=text, columns=alteration.columns, keys=alteration.keys)
-        read_and_append(engine, row.id, self._in_place(alteration, table, reshaped))
+        read_and_append(Autocommit(engine), row.id, self._in_place(alteration, table, reshaped))
 
     def _in_place(
         self, alteration: Alteration, table: ObjectRow, reshaped: Reshaped

@@ -47,6 +47,7 @@ from mz_dagster.plan.physical import (
     rename_collections,
     without_names,
 )
+from mz_dagster.plan.relation import Get, Relation
 from mz_dagster.plan.resolver import Item, Resolver
 from mz_dagster.scalars.types import RelationType
 from mz_dagster.sql import CreateTable, TableConstraints, parse
@@ -109,6 +110,7 @@ class CatalogDefinitions:
         self._digests: dict[GlobalId, str] = {}
         self._sources: dict[GlobalId, FileSource] = {}
         self._temporal: dict[GlobalId, bool] = {}
+        self._inputs: dict[GlobalId, frozenset[GlobalId]] = {}
 
     # ---- a resolver
 
@@ -204,6 +206,22 @@ class CatalogDefinitions:
             definition = self.definition(id)
             self._temporal[id] = definition.is_temporal or any(map(self.is_temporal, definition.reads))
         return self._temporal[id]
+
+    def inputs_of(self, id: GlobalId) -> frozenset[GlobalId]:
+        """Returns a collection and all that it is computed from, but for its own arrangements."""
+        if id not in self._inputs:
+            reads = self.definition(id).reads
+            self._inputs[id] = frozenset({id}).union(*map(self.inputs_of, reads))
+        return self._inputs[id]
+
+    def query_of(self, id: GlobalId) -> Relation:
+        """Returns the bound query that says what a materialized view or an index contains."""
+        definition = self.definition(id)
+        if definition.on is not None:
+            on = definition.on
+            return on.expansion or Get(on.id, definition.relation_type, on.name)
+        assert definition.relation is not None, "it is computed"
+        return definition.relation
 
     def collection_of(self, row: ObjectRow) -> GlobalId:
         """Returns the id of the collection that holds an object's contents.

@@ -1,13 +1,15 @@
 """PEP 249: connections and cursors over a session.
 
-Each statement is a transaction of its own, acknowledged when `execute` returns; `commit` and
-`rollback` have nothing left to do. Parameters are written `?`.
+A connection that commits by itself, which is the default, as duckdb's, executes each statement as a transaction of its
+own, acknowledged when `execute` returns, unless BEGIN was said. With `autocommit=False` the first statement begins a
+transaction, which `commit` or `rollback` end. Parameters are written `?`.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -18,6 +20,7 @@ from mz_dagster.adapter.project import Project
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.session import Session
 from mz_dagster.adapter.timestamps import Isolation
+from mz_dagster.adapter.transaction import ActiveTransaction, TransactionAborted
 from mz_dagster.adapter.variables import Variables
 from mz_dagster.errors import InterfaceError
 from mz_dagster.storage.foreign import only_our_errors
@@ -27,13 +30,16 @@ ColumnDescription = tuple[str, str, None, None, int | None, int | None, bool]
 
 
 @only_our_errors()
-def connect(path: str | Path, *, isolation: Isolation | str = Isolation.STRICT_SERIALIZABLE) -> Connection:
+def connect(
+    path: str | Path, *, isolation: Isolation | str = Isolation.STRICT_SERIALIZABLE, autocommit: bool = True
+) -> Connection:
     """Returns a connection to the project in a folder; a missing or empty folder becomes an embedded project.
 
     Args:
         path: The folder.
         isolation: `strict serializable`, where a read sees every acknowledged write and may have to drive a step for
             it, or `serializable`, where it takes the latest time that is complete.
+        autocommit: Whether each statement is a transaction of its own unless BEGIN was said; else the first begins one.
 
     Raises:
         ProgrammingError: The path is a file, or the project's settings are wrong.
@@ -48,17 +54,17 @@ def connect(path: str | Path, *, isolation: Isolation | str = Isolation.STRICT_S
         ...     cursor.execute("SELECT a FROM t").fetchall()
         [(1,)]
     """
-    return Connection(Engine(Project.load(Path(path))), Isolation(isolation))
+    return Connection(Engine(Project.load(Path(path))), Isolation(isolation), autocommit=autocommit)
 
 
 class Connection:
-    """Is a PEP 249 connection; also a context manager that closes itself."""
+    """A PEP 249 connection; also a context manager that commits, or after an error rolls back, and closes itself."""
 
-    def __init__(self, engine: Engine, isolation: Isolation) -> None:
+    def __init__(self, engine: Engine, isolation: Isolation, *, autocommit: bool = True) -> None:
         self._engine: Engine | None = engine
-        self._isolation = isolation
         self._names = Names(engine)
-        self._variables = Variables(engine.project)
+        self._variables = Variables(engine.project, isolation, autocommit=autocommit)
+        self._depth = 0
 
     @property
     def engine(self) -> Engine:
@@ -73,7 +79,7 @@ class Connection:
 
     def cursor(self) -> Cursor:
         """Returns a new cursor."""
-        return Cursor(self, Session(self.engine, self._isolation, names=self._names, variables=self._variables))
+        return Cursor(self, Session(self.engine, names=self._names, variables=self._variables))
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> Cursor:
         """Executes one statement on a new cursor and returns it, as sqlite3 does."""
@@ -81,25 +87,82 @@ class Connection:
 
     @property
     def autocommit(self) -> bool:
-        """True: each statement is a transaction of its own, acknowledged and durable when `execute` returns."""
-        return True
+        """Whether each statement is a transaction of its own unless BEGIN was said; can be set between transactions."""
+        return self._variables.autocommit
+
+    @autocommit.setter
+    def autocommit(self, on: bool) -> None:
+        if self._variables.transaction is not None:
+            raise ActiveTransaction("autocommit cannot change inside a transaction", hint="Commit or roll back first.")
+        self._variables.autocommit = on
 
     def commit(self) -> None:
-        """Does nothing: what was executed is durable already."""
+        """Commits the transaction that is open; without one there is nothing to do.
+
+        Raises:
+            TransactionAborted: A statement of it has failed; it is rolled back.
+            SerializationFailure: Others wrote what it has read; nothing was written.
+        """
         _ = self.engine
+        block = self._variables.transaction
+        if block is None:
+            return
+        if self.execute("COMMIT").tag != "COMMIT":
+            raise TransactionAborted(
+                "the transaction was rolled back",
+                detail="One of its statements has failed.",
+                hint="Execute it again, or set savepoints before what may fail.",
+            )
 
     def rollback(self) -> None:
-        """Does nothing, as wherever each statement is committed by itself: nothing is pending that could be undone.
+        """Undoes what the transaction that is open has written; without one there is nothing to do.
 
         So what expects it of a connection after an error, as pandas does, goes on to tell that error.
         """
         _ = self.engine
+        self._variables.roll_back()
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """Executes the statements of a block as one transaction, which is rolled back if the block raises.
+
+        In a transaction that is open it is a savepoint: what the inner block wrote is undone if that raises.
+
+        Example:
+            >>> import tempfile
+            >>> with tempfile.TemporaryDirectory() as folder, connect(folder) as connection:
+            ...     for table in "ab":
+            ...         _ = connection.execute(f"CREATE TABLE {table} (x integer)")
+            ...     with connection.transaction():
+            ...         _ = connection.execute("INSERT INTO a VALUES (1)")
+            ...         _ = connection.execute("INSERT INTO b VALUES (1)")
+            ...     connection.execute("SELECT a.x FROM a JOIN b ON a.x = b.x").fetchall()
+            [(1,)]
+        """
+        inner = self._variables.transaction is not None
+        begin, undo, end = ("SAVEPOINT", "ROLLBACK TO", "RELEASE") if inner else ("BEGIN", "ROLLBACK", "COMMIT")
+        self._depth += 1
+        name = f" mz_{self._depth}" if inner else ""
+        try:
+            self.execute(f"{begin}{name}")
+            try:
+                yield self
+            except BaseException:
+                self.execute(f"{undo}{name}")
+                raise
+            if inner:
+                self.execute(f"{end}{name}")
+            else:
+                self.commit()
+        finally:
+            self._depth -= 1
 
     def close(self) -> None:
-        """Closes it, and drops its temporary objects; a second time does nothing."""
+        """Closes it, rolls back what is open, and drops its temporary objects; a second time does nothing."""
         if self._engine is not None:
             engine, self._engine = self._engine, None
             try:
+                self._variables.roll_back()
                 self._names.close()
             finally:
                 engine.close()
@@ -110,7 +173,11 @@ class Connection:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        try:
+            if error is None and self._engine is not None:
+                self.commit()
+        finally:
+            self.close()
 
 
 class Cursor:
@@ -126,8 +193,8 @@ class Cursor:
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> Self:
         """Executes a statement; or several, one by one, whose results `nextset` moves along.
 
-        Each statement is a transaction of its own: when one fails, those before it are done, and those behind it are
-        not begun.
+        Outside of a transaction each statement is one of its own: when one fails, those before it are done, and those
+        behind it are not begun.
 
         Args:
             sql: The statement, or statements separated by semicolons.

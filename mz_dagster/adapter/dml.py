@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -59,22 +60,27 @@ class Decided:
     takeover: Takeover | Alteration | None = None
 
 
-def append(engine: Engine, table: GlobalId, updates: Sequence[RowUpdate]) -> int:
-    """Appends updates that do not depend on anything that is stored; returns their timestamp.
+@dataclass(frozen=True, slots=True)
+class PendingWrite:
+    """A `Decided` write whose updates are an update frame, once their time is known."""
 
-    Raises:
-        WriteContended: Others were faster, until the deadline; nothing was written.
-    """
-    time = read_and_append(engine, table, lambda _: Decided(updates))
-    assert time is not None, "there are updates"
-    return time
+    at: Callable[[int], pa.Table]
+    of: Decided
 
 
-def read_and_append(engine: Engine, table: GlobalId, decide: Callable[[CollectionRow], Decided]) -> int | None:
-    """Appends what `decide` makes of what it reads; returns the timestamp, or None if there was nothing to append.
+class Appender(Protocol):
+    """Takes what statements decide to append: at once, or at the end of a transaction block."""
+
+    def append(self, table: GlobalId, decide: Callable[[CollectionRow], PendingWrite | None]) -> int | None:
+        """Appends what `decide` makes of what it reads, given the table's row; see `read_and_append`."""
+        ...
+
+
+def read_and_append(appender: Appender, table: GlobalId, decide: Callable[[CollectionRow], Decided]) -> int | None:
+    """Appends what `decide` makes of what it reads; returns the timestamp, or None if there is none (yet).
 
     Args:
-        engine: The project.
+        appender: Takes it.
         table: The table.
         decide: Given the table's row, returns what to append. Called again whenever what it has read has changed.
 
@@ -84,7 +90,7 @@ def read_and_append(engine: Engine, table: GlobalId, decide: Callable[[Collectio
         NameTaken: The name denotes something already.
     """
 
-    def decided(row: CollectionRow) -> _Frame | None:
+    def decided(row: CollectionRow) -> PendingWrite | None:
         one = decide(row)
         if not one.updates and one.name is None and not one.restarts and one.takeover is None:
             return None
@@ -92,12 +98,14 @@ def read_and_append(engine: Engine, table: GlobalId, decide: Callable[[Collectio
             columns, updates = in_shard(one.takeover.shapes.stored), list(one.updates)
         else:
             columns, updates = row.columns, [(row.stored(data), diff) for data, diff in one.updates]
-        return _Frame(lambda time: update_table(columns, [(data, time, diff) for data, diff in updates]), one)
+        return PendingWrite(lambda time: update_table(columns, [(data, time, diff) for data, diff in updates]), one)
 
-    return _append(engine, table, decided)
+    return appender.append(table, decided)
 
 
-def append_columns(engine: Engine, table: CollectionRow, name: str, found: Mapping[str, pa.Array], count: int) -> None:
+def append_columns(
+    appender: Appender, table: CollectionRow, name: str, found: Mapping[str, pa.Array], count: int
+) -> None:
     """Appends rows that are given as stored columns; a column that is not given is NULL.
 
     Raises:
@@ -119,69 +127,83 @@ def append_columns(engine: Engine, table: CollectionRow, name: str, found: Mappi
         times, ones = (pa.repeat(pa.scalar(one, pa.int64()), count) for one in (time, 1))
         return pa.Table.from_arrays([*columns, times, ones, pa.nulls(count, pa.string())], schema=schema)
 
-    _append(engine, table.id, lambda _: _Frame(frame, Decided(())))
+    appender.append(table.id, lambda _: PendingWrite(frame, Decided(())))
 
 
 @dataclass(frozen=True, slots=True)
-class _Frame:
-    """Is a `Decided` write whose updates are an update frame, once their time is known."""
+class Autocommit:
+    """Appends each write at once, as a transaction of its own.
 
-    at: Callable[[int], pa.Table]
-    of: Decided
+    Attributes:
+        engine: The project.
+    """
 
+    engine: Engine
 
-def _append(engine: Engine, table: GlobalId, decide: Callable[[CollectionRow], _Frame | None]) -> int | None:
-    catalog = engine.catalog
-    decided: _Frame | None = None
-    for _ in _attempts(engine):
-        row = _open(engine, table)
-        check_as_bound(row)
-        if decided is None:
-            try:
-                decided = decide(row)
-            except ReadBeforeSince:
-                continue  # what it builds on is forgotten, so somebody else has written
+    def append(self, table: GlobalId, decide: Callable[[CollectionRow], PendingWrite | None]) -> int | None:
+        """Appends what `decide` makes of what it reads; returns the timestamp, or None if there was nothing to append.
+
+        Args:
+            table: The table.
+            decide: Given the table's row, returns what to append. Called again whenever what it has read has changed.
+
+        Raises:
+            WriteContended: Others were faster, until the deadline; nothing was written.
+            UnknownObject: The table was dropped.
+            NameTaken: The name denotes something already.
+            TableAltered: The table is no longer what it was bound to.
+        """
+        engine, catalog = self.engine, self.engine.catalog
+        decided: PendingWrite | None = None
+        for _ in attempts(engine):
+            row = open_table(engine, table)
+            check_as_bound(row)
             if decided is None:
-                return None
-            if decided.of.reads is not None:
-                row = _open(engine, table)  # to read it may have closed it
-                check_as_bound(row)
-        assert row.timeline is not None
-        time = decided.of.write_at
-        if time is None:
-            time = catalog.write_ts(row.timeline, engine.now(row.timeline))
-        takeover = decided.of.takeover
-        written = row
-        if isinstance(takeover, Alteration):
-            written = replace(row, columns=in_shard(takeover.shapes.stored))
-        outcome = None
-        if row.upper.less_equal(time):
-            outcome = compare_and_append(
-                catalog,
-                engine.shards,
-                written,
-                row.upper,
-                Antichain.of(row.upper.lattice, time + 1),
-                decided.at(time),
-                holder=engine.holder,
-                apply=(row.timeline, time),
-                reads=decided.of.reads,
-                ttl_ms=engine.project.lease_ms,
-                name=decided.of.name,
-                restarts=decided.of.restarts,
-                takeover=takeover,
-            )
-        if isinstance(outcome, Sealed):
-            engine.wrote(table)
-            return time
-        # Only the time was taken, perhaps, by a step or a reader: then what was read is still right.
-        reads = decided.of.reads
-        is_stale = reads is not None and catalog.read_changed(reads, time) is not None
-        decided = None if is_stale else replace(decided, of=replace(decided.of, write_at=None))
-    raise AssertionError("attempts end with a return or an error")
+                try:
+                    decided = decide(row)
+                except ReadBeforeSince:
+                    continue  # what it builds on is forgotten, so somebody else has written
+                if decided is None:
+                    return None
+                if decided.of.reads is not None:
+                    row = open_table(engine, table)  # to read it may have closed it
+                    check_as_bound(row)
+            assert row.timeline is not None
+            time = decided.of.write_at
+            if time is None:
+                time = catalog.write_ts(row.timeline, engine.now(row.timeline))
+            takeover = decided.of.takeover
+            written = row
+            if isinstance(takeover, Alteration):
+                written = replace(row, columns=in_shard(takeover.shapes.stored))
+            outcome = None
+            if row.upper.less_equal(time):
+                outcome = compare_and_append(
+                    catalog,
+                    engine.shards,
+                    written,
+                    row.upper,
+                    Antichain.of(row.upper.lattice, time + 1),
+                    decided.at(time),
+                    holder=engine.holder,
+                    apply=(row.timeline, time),
+                    reads=decided.of.reads,
+                    ttl_ms=engine.project.lease_ms,
+                    name=decided.of.name,
+                    restarts=decided.of.restarts,
+                    takeover=takeover,
+                )
+            if isinstance(outcome, Sealed):
+                engine.wrote(table)
+                return time
+            # Only the time was taken, perhaps, by a step or a reader: then what was read is still right.
+            reads = decided.of.reads
+            is_stale = reads is not None and catalog.read_changed(reads, time) is not None
+            decided = None if is_stale else replace(decided, of=replace(decided.of, write_at=None))
+        raise AssertionError("attempts end with a return or an error")
 
 
-def _attempts(engine: Engine) -> Iterator[None]:
+def attempts(engine: Engine) -> Iterator[None]:
     """Yields for each attempt to be made, the first at once.
 
     Raises:
@@ -199,7 +221,7 @@ def _attempts(engine: Engine) -> Iterator[None]:
     )
 
 
-def _open(engine: Engine, table: GlobalId) -> CollectionRow:
+def open_table(engine: Engine, table: GlobalId) -> CollectionRow:
     """Returns a table's row.
 
     Raises:

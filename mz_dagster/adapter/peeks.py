@@ -8,7 +8,7 @@ under one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,8 @@ from mz_dagster.adapter.bound_tables import check_unaltered
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.simple_plan import SimplePlan
 from mz_dagster.adapter.timestamps import AsOfTime, Isolation, select_timestamp
-from mz_dagster.catalog import CollectionRow, Reads
+from mz_dagster.adapter.transaction import Transaction
+from mz_dagster.catalog import CollectionRow, ListedBatches, Reads
 from mz_dagster.compute import SparkUse, peek, peek_locally
 from mz_dagster.errors import OperationalError
 from mz_dagster.formalism import GlobalId
@@ -25,8 +26,8 @@ from mz_dagster.plan import lower_to_snapshot_plan, optimize
 from mz_dagster.plan.lowering import snapshot_ordered_by_size, snapshot_over_stored
 from mz_dagster.plan.physical import SnapshotPlan
 from mz_dagster.plan.reading_time import at_time, depends_on_time
-from mz_dagster.plan.relation import Get, Relation
-from mz_dagster.plan.rewriting import bottom_up, gets_of
+from mz_dagster.plan.relation import Get, Let, Relation
+from mz_dagster.plan.rewriting import bottom_up, gets_of, nodes_of
 from mz_dagster.scalars.scalar import Scalar
 from mz_dagster.sql.errors import TimelinesDiffer
 from mz_dagster.storage.read import ReadBeforeSince, check_readable, leased, overlapping
@@ -52,10 +53,12 @@ class Peeks:
     Attributes:
         engine: The project.
         isolation: What reads may miss.
+        transaction: The transaction block of which the statement is; None if it is one of its own.
     """
 
     engine: Engine
     isolation: Isolation
+    transaction: Transaction | None = None
 
     def peek(self, relation: Relation, as_of: AsOfTime | None) -> list[Row]:
         """Returns the rows of a bound query, in no order.
@@ -66,6 +69,10 @@ class Peeks:
         """
         optimized = self.planned(relation)
         by_clock = depends_on_time(optimized)
+        if self.transaction is not None:
+            if as_of is not None:
+                self.transaction.check_as_of(as_of)
+            as_of = self.transaction.as_of or as_of
         if as_of is not None:
             self._await(optimized, as_of, by_clock)
         for attempt in range(1, _TRIES + 1):
@@ -74,10 +81,18 @@ class Peeks:
             if not timelines and not by_clock:
                 return self._read(lower_to_snapshot_plan(optimized), 0, rows)
             (timeline,) = timelines or {self.engine.project.timeline}
+            if self.transaction is not None:
+                self.transaction.check_timeline(timeline)
             read_ts = self._read_ts(timeline, rows, by_clock)
             if as_of is not None and as_of.time > read_ts:  # it may have passed without a write
                 read_ts = self._read_ts(timeline, rows, True)
             time = select_timestamp(rows, read_ts, self.isolation, as_of, closable=self._closable())
+            try:
+                self._note_read(timeline, time, rows)
+            except ReadBeforeSince:
+                if attempt == _TRIES or (as_of is not None and not as_of.at_least):
+                    raise
+                continue
             behind = [row for row in rows if row.upper.less_equal(time)]  # uppers never go back
             if behind:
                 self._check_writable(behind[0], time)
@@ -91,6 +106,12 @@ class Peeks:
                 if attempt == _TRIES or (as_of is not None and not as_of.at_least):
                     raise
         raise AssertionError("the last attempt returns or raises")
+
+    def _note_read(self, timeline: str, time: int, rows: Sequence[CollectionRow]) -> None:
+        """Has the transaction block, if there is one, read at that time, and remember what was read."""
+        if self.transaction is not None:
+            self.transaction.read_at(timeline, time, rows)
+            self.transaction.note_read(row.id for row in rows)
 
     def _await(self, relation: Relation, as_of: AsOfTime, by_clock: bool) -> None:
         """Returns once the time asked for has come, or nobody can say that it does before the deadline."""
@@ -118,7 +139,24 @@ class Peeks:
             found = introspection.by_id(one.id) if isinstance(one, Get) else None
             return one if found is None else found.constant(catalog)
 
-        return optimize(bottom_up(relation, with_rows))
+        return optimize(bottom_up(self._of_own_writes(relation), with_rows))
+
+    def _of_own_writes(self, relation: Relation) -> Relation:
+        """Returns a plan that computes itself what is computed from a table that the transaction block has written."""
+        written = frozenset[GlobalId]() if self.transaction is None else self.transaction.written
+        if not written:
+            return relation
+        definitions = self.engine.definitions
+        bound = {one.id for one in nodes_of(relation) if isinstance(one, Let)}
+
+        def computed(one: Relation) -> Relation:
+            if not isinstance(one, Get) or one.id in bound or introspection.by_id(one.id) is not None:
+                return one
+            if one.id in written or definitions.inputs_of(one.id).isdisjoint(written):
+                return one
+            return self._of_own_writes(definitions.query_of(one.id))
+
+        return bottom_up(relation, computed)
 
     def reads_for(self, table: CollectionRow, relations: Sequence[Relation]) -> tuple[Reads | None, int | None]:
         """Returns what a write to a table reads, all of it readable at one time, and when the write may take effect.
@@ -149,9 +187,14 @@ class Peeks:
         by_clock = any(map(depends_on_time, relations)) or any(engine.definitions.is_temporal(id) for id in read)
         if not rows and not by_clock:
             return None, None
-        if not by_clock and read == {table.id} and table.upper.only > 0:
+        if self.transaction is None and not by_clock and read == {table.id} and table.upper.only > 0:
             return Reads(table.upper.only - 1, read), None
         read_ts = engine.reading_time(table.timeline) if by_clock else engine.catalog.read_ts(table.timeline)
+        if self.transaction is not None:
+            time = select_timestamp(rows, read_ts, self.isolation, self.transaction.as_of)
+            self._note_read(table.timeline, time, rows)
+            engine.reach(table.timeline, time, read)
+            return Reads(time, read), None
         time = select_timestamp(rows, read_ts, Isolation.STRICT_SERIALIZABLE)
         write_at = engine.catalog.write_ts(table.timeline, time + 1) if by_clock else None
         engine.catalog.apply_write(table.timeline, time)  # what is written from here on is later
@@ -203,6 +246,9 @@ class Peeks:
         ids = sorted({get.id for get in gets_of(relation) if introspection.by_id(get.id) is None})
         return [self.engine.catalog.collection(id) for id in ids]
 
+    def _listed(self, listed: Mapping[GlobalId, ListedBatches]) -> Mapping[GlobalId, ListedBatches]:
+        return listed if self.transaction is None else self.transaction.with_own_writes(listed)
+
     def _read(self, plan: SnapshotPlan, time: int, rows: list[CollectionRow]) -> list[Row]:
         """Returns what a plan reads at a time, if what it was bound to is still so.
 
@@ -225,20 +271,21 @@ class Peeks:
         if simple is not None:
             try:
                 (row,) = rows
-                found = simple.read(engine.shards, row, engine.catalog.listed([row.id])[row.id], time)
+                found = simple.read(engine.shards, row, self._listed(engine.catalog.listed([row.id]))[row.id], time)
                 if found is not None:
                     return found
                 simple = None
             except BatchIncomplete:
                 pass  # swept meanwhile, which a lease keeps from happening again
         with leased(engine.catalog, tuple(by_id), holder=engine.holder, ttl_ms=engine.project.lease_ms) as lease:
-            for id, snapshot in lease.snapshots.items():
+            snapshots = self._listed(lease.snapshots)
+            for id, snapshot in snapshots.items():
                 check_readable(id, snapshot, time)  # since may have moved after the time was chosen
             if simple is not None:
-                found = simple.read(engine.shards, row, lease.snapshots[row.id], time)
+                found = simple.read(engine.shards, row, snapshots[row.id], time)
                 if found is not None:
                     return found
-            listed = {id: snapshot.batches for id, snapshot in lease.snapshots.items()}
+            listed = {id: snapshot.batches for id, snapshot in snapshots.items()}
             spark = SparkUse(engine.spark.open)
             computed = peek_locally(spark, engine.shards, by_id, listed, plan, time)
             if not isinstance(computed, str):

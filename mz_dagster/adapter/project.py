@@ -67,6 +67,9 @@ PLAN_OPERATORS = 10_000
 WRITE_DEADLINE_MS = 30_000
 """For how long a write that loses races tries again where `mz.toml` does not say, in milliseconds."""
 
+IDLE_TRANSACTION_MS = 600_000
+"""How long a transaction block may do nothing where `mz.toml` does not say, in milliseconds."""
+
 
 class BadSettings(ProgrammingError):
     """Reports that `mz.toml` cannot be read or says something that is not understood."""
@@ -143,6 +146,7 @@ class Project:
         hydration_deadline_ms: After how long CREATE in a session gives up what it hydrates, in milliseconds.
         as_of_deadline_ms: For how long AS OF waits for a time that is not known yet, in milliseconds.
         write_deadline_ms: For how long a write that loses races against others tries again, in milliseconds.
+        idle_transaction_ms: How long a transaction block may do nothing, in milliseconds; None: for ever.
         engine: Who computes, where a session does not say otherwise.
         inlining: Which batches are stored in the catalog; None for those that the budget says.
         hot_bytes: How many bytes of what is read again and again a process keeps in memory; None for what the budget
@@ -160,6 +164,7 @@ class Project:
     hydration_deadline_ms: int = HYDRATION_DEADLINE_MS
     as_of_deadline_ms: int = AS_OF_DEADLINE_MS
     write_deadline_ms: int = WRITE_DEADLINE_MS
+    idle_transaction_ms: int | None = IDLE_TRANSACTION_MS
     engine: EngineSetting = EngineSetting.AUTO
     source_folders: tuple[Path, ...] = ()
     expect_files_ms: int = 0
@@ -261,6 +266,7 @@ class Project:
         reads = settings.table("reads")
         sources = settings.table("sources")
         hydration = settings.table("hydration")
+        transactions = settings.table("transactions")
         declared = settings.table("timelines")
         name = project.text("name") or root.name
         timeline = project.text("timeline") or DEFAULT_TIMELINE
@@ -302,6 +308,7 @@ class Project:
         inlining = None if is_usual else Inlining(inline_rows, inline_bytes)
         hot_bytes = reads.number("hot_bytes", otherwise=usual.hot_bytes)
         as_of_deadline_ms = reads.duration_ms("as_of_deadline", otherwise=AS_OF_DEADLINE_MS)
+        idle_transaction_ms = transactions.duration_ms("idle_timeout", otherwise=IDLE_TRANSACTION_MS, forever=NEVER)
         deadline_ms = writes.duration_ms("deadline", otherwise=WRITE_DEADLINE_MS)
         hydration_deadline_ms = hydration.duration_ms("deadline", otherwise=HYDRATION_DEADLINE_MS)
         expect_files_ms = sources.duration_ms("expect_files", otherwise=0)
@@ -313,7 +320,20 @@ class Project:
                 detail="A shorter one runs out while its holder works; a longer one keeps others waiting.",
                 hint="Use a duration from '3 s' to '1 h'; the default is '60 s'.",
             )
-        tables = (project, catalog, spark, retention, leases, writes, reads, sources, hydration, declared, settings)
+        tables = (
+            project,
+            catalog,
+            spark,
+            retention,
+            leases,
+            writes,
+            reads,
+            sources,
+            hydration,
+            transactions,
+            declared,
+            settings,
+        )
         for table in tables:
             table.refuse_rest()
         return cls(
@@ -338,6 +358,7 @@ class Project:
             hydration_deadline_ms=hydration_deadline_ms,
             as_of_deadline_ms=as_of_deadline_ms,
             write_deadline_ms=deadline_ms,
+            idle_transaction_ms=idle_transaction_ms,
             engine=engine,
             inlining=inlining,
             hot_bytes=None if hot_bytes == usual.hot_bytes else hot_bytes,

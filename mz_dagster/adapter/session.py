@@ -1,19 +1,21 @@
 """A session: statements in, results out, one after the other.
 
 Sequences each statement into commands to the engine: what a statement says is bound here, at which time it reads is
-decided by `timestamps`, and what it does is done by `peeks`, `writes`, `ddl` and the engine. Each statement is a
-transaction of its own; when `execute` returns, it is acknowledged and durable.
+decided by `timestamps`, and what it does is done by `peeks`, `writes`, `ddl` and the engine. Outside of a transaction
+block each statement is a transaction of its own: when `execute` returns, it is acknowledged and durable.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NoReturn
 
 from mz_dagster.adapter import ddl
 from mz_dagster.adapter.alter_table import alter_table
 from mz_dagster.adapter.bound_tables import noting_tables
 from mz_dagster.adapter.definition import define
+from mz_dagster.adapter.dml import Autocommit
 from mz_dagster.adapter.engine import Engine, MadeAnew
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.peeks import Peeks
@@ -21,6 +23,12 @@ from mz_dagster.adapter.result import Result, handed_out
 from mz_dagster.adapter.shows import show
 from mz_dagster.adapter.table_as import create_table_as
 from mz_dagster.adapter.timestamps import AsOfTime, Isolation
+from mz_dagster.adapter.transaction import (
+    ActiveTransaction,
+    NoActiveTransaction,
+    ReadOnlyTransaction,
+    Transaction,
+)
 from mz_dagster.adapter.variables import Variables
 from mz_dagster.adapter.writes import Writes
 from mz_dagster.budget import engine_of
@@ -37,7 +45,9 @@ from mz_dagster.sql import (
     AlterRename,
     AlterRetainHistory,
     AlterTable,
+    Begin,
     Comment,
+    Commit,
     Copy,
     CreateIndex,
     CreateMaterializedView,
@@ -51,12 +61,18 @@ from mz_dagster.sql import (
     Insert,
     Name,
     Refresh,
+    ReleaseSavepoint,
+    Rollback,
+    RollbackTo,
+    Savepoint,
     Select,
     SetSetting,
+    SetTransaction,
     Show,
     ShowSetting,
     SqlText,
     Statement,
+    TransactionModes,
     Truncate,
     Update,
     bind_as_of,
@@ -69,6 +85,24 @@ from mz_dagster.sql.errors import UndefinedParameter, UndefinedTable
 from mz_dagster.sql.finishing import ordered_rows
 from mz_dagster.sql.lexer import Fragment
 from mz_dagster.storage.foreign import only_our_errors
+
+#: Statements that define what others see at once.
+_DEFINING = (
+    CreateSource
+    | CreateTable
+    | CreateView
+    | CreateMaterializedView
+    | CreateIndex
+    | CreateTableAs
+    | Drop
+    | AlterRename
+    | AlterTable
+    | AlterRetainHistory
+    | Comment
+)
+_WRITING = Insert | Delete | Update | Copy | Truncate
+#: Statements about the session itself, which neither read nor write.
+_OF_SESSION = SetSetting | SetTransaction | Savepoint | ReleaseSavepoint | Show | Explain
 
 
 class Session:
@@ -93,14 +127,23 @@ class Session:
     ) -> None:
         self._progress = progress
         self._engine = engine
-        self._variables = variables or Variables(engine.project)
-        self._peeks = Peeks(engine, isolation)
+        self._variables = variables or Variables(engine.project, isolation)
         self._names = names or Names(engine)
-        self._writes = Writes(engine, self._peeks, self._names)
 
     def close(self) -> None:
-        """Drops the session's temporary objects."""
+        """Rolls back the transaction block that is open, and drops the session's temporary objects."""
+        self._variables.roll_back()
         self._names.close()
+
+    @property
+    def _peeks(self) -> Peeks:
+        block = self._variables.transaction
+        return Peeks(self._engine, self._variables.isolation if block is None else block.isolation, block)
+
+    @property
+    def _writes(self) -> Writes:
+        appender = self._variables.transaction or Autocommit(self._engine)
+        return Writes(self._engine, self._peeks, self._names, appender)
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> Result:
         """Executes one statement.
@@ -146,7 +189,22 @@ class Session:
 
     @only_our_errors(writing=True)
     def _execute(self, sql: str, fragment: Fragment, parameters: Sequence[object]) -> Result:
-        return self.sequence(parse_statement(sql, fragment), parameters)
+        with self._failing():
+            statement = parse_statement(sql, fragment)
+        return self.sequence(statement, parameters)
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Has the transaction block that is open fail if what is done in it fails."""
+        try:
+            yield
+        except BaseException:
+            if self._variables.transaction is not None:
+                self._variables.transaction.fail()
+            raise
+        finally:
+            if self._variables.transaction is not None:
+                self._variables.transaction.end_statement()
 
     @only_our_errors(writing=True)
     def execute_many(self, sql: str, many: Sequence[Sequence[object]]) -> Result:
@@ -158,27 +216,126 @@ class Session:
         Raises:
             ProgrammingError: The statement returns rows; else as `execute`.
         """
-        (fragment,) = _only(_fragments(sql))
-        statement = parse_statement(sql, fragment)
-        if not isinstance(statement, Insert | Delete | Update) or statement.returning is not None:
-            raise ProgrammingError(
-                "executemany() takes statements that write and return no rows",
-                hint="Use execute() for this one.",
-            )
+        with self._failing():
+            (fragment,) = _only(_fragments(sql))
+            statement = parse_statement(sql, fragment)
+            if not isinstance(statement, Insert | Delete | Update) or statement.returning is not None:
+                raise ProgrammingError(
+                    "executemany() takes statements that write and return no rows",
+                    hint="Use execute() for this one.",
+                )
         if isinstance(statement, Insert):
             for parameters in many:
                 _check_count(statement, parameters)
-            with engine_of(self._variables.engine):
-                return self._bound_anew_while_lost(lambda: self._writes.insert(statement, many, self._circumstances()))
+            return self._carried_out(statement, lambda: self._writes.insert(statement, many, self._circumstances()))
         total = sum(self.sequence(statement, parameters).rowcount for parameters in many)
         return Result(f"{statement.text.split(maxsplit=1)[0].upper()} {total}", rowcount=total)
 
     @only_our_errors(writing=True)
     def sequence(self, statement: Statement, parameters: Sequence[object] = ()) -> Result:
         """Executes one parsed statement; see `execute`."""
-        _check_count(statement, parameters)
-        with engine_of(self._variables.engine):
-            return self._bound_anew_while_lost(lambda: self._sequenced(statement, parameters))
+        if isinstance(statement, Begin | Commit | Rollback | RollbackTo):
+            return self._bounded(statement)
+        return self._carried_out(statement, lambda: self._sequenced(statement, parameters), parameters)
+
+    def _carried_out(
+        self, statement: Statement, carry_out: Callable[[], Result], parameters: Sequence[object] | None = None
+    ) -> Result:
+        """Returns what carrying out a statement returns, which may be part of a transaction block."""
+        with self._failing():
+            self._begin_statement(statement)
+            if parameters is not None:
+                _check_count(statement, parameters)
+            with engine_of(self._variables.engine):
+                return self._bound_anew_while_lost(carry_out)
+
+    # ---- transaction blocks
+
+    def _begin_statement(self, statement: Statement) -> None:
+        """Returns if a statement may be executed now; opens a block for it if it needs one.
+
+        Raises:
+            ReadOnlyTransaction: It writes, and may not.
+            ActiveTransaction: It is no part of a block.
+            TransactionAborted: Its block has failed.
+            TransactionTimedOut: Its block has ended.
+        """
+        variables = self._variables
+        defines, writes = isinstance(statement, _DEFINING), isinstance(statement, _WRITING)
+        begins = not variables.autocommit and not defines and not isinstance(statement, _OF_SESSION)
+        if variables.transaction is None and begins:
+            self._begin(TransactionModes(None, None))
+        block = variables.transaction
+        if block is not None:
+            block.begin_statement(queries=not isinstance(statement, _OF_SESSION))
+        command = _command(statement)
+        if (writes or defines) and (variables.read_only if block is None else block.read_only):
+            raise ReadOnlyTransaction(
+                f"cannot execute {command} in a read-only transaction", hint="Begin it with READ WRITE."
+            )
+        if defines and block is not None:
+            raise ActiveTransaction(
+                f"{command} cannot run inside a transaction block",
+                detail="Others would see what it defines before the transaction commits.",
+                hint="Execute it before BEGIN, or commit first.",
+            )
+
+    def _begin(self, modes: TransactionModes) -> None:
+        variables, engine = self._variables, self._engine
+        variables.begin(
+            Transaction(
+                engine,
+                variables.isolation if modes.isolation is None else Isolation(modes.isolation),
+                read_only=variables.read_only if modes.read_only is None else modes.read_only,
+                began_ms=engine.clock.now_ms(),
+                idle_timeout_ms=engine.project.idle_transaction_ms,
+            )
+        )
+
+    def _bounded(self, statement: Begin | Commit | Rollback | RollbackTo) -> Result:
+        """Begins or ends a transaction block; where there is none to end, nothing is done, as in PostgreSQL."""
+        variables, block = self._variables, self._variables.transaction
+        if isinstance(statement, Begin):
+            if block is None:
+                self._begin(statement.modes)
+            else:
+                with self._failing():
+                    block.begin_statement(queries=False)
+            return Result(_command(statement))
+        if isinstance(statement, RollbackTo):
+            self._block(statement).roll_back_to(statement.name)
+            return Result("ROLLBACK")
+        if block is None:
+            if statement.chain:
+                self._block(statement)
+            return Result("COMMIT" if isinstance(statement, Commit) else "ROLLBACK")
+        commits = isinstance(statement, Commit) and not block.is_failed
+        if commits:
+            with self._failing():
+                block.begin_statement(queries=False)
+            variables.commit()
+        else:
+            variables.roll_back()
+        if statement.chain:
+            self._begin(TransactionModes(block.isolation.value, block.read_only))
+        return Result("COMMIT" if commits else "ROLLBACK")
+
+    def _block(self, statement: Statement) -> Transaction:
+        """Returns the block that is open.
+
+        Raises:
+            NoActiveTransaction: There is none.
+        """
+        block = self._variables.transaction
+        if block is None:
+            raise NoActiveTransaction(f"{_command(statement)} can only be used in transaction blocks", hint="BEGIN.")
+        return block
+
+    def _set_transaction(self, statement: SetTransaction) -> Result:
+        if not statement.of_session:
+            self._block(statement)
+        self._variables.set_modes(statement.modes, of_session=statement.of_session)
+        return Result("SET")
 
     def _bound_anew_while_lost(self, carry_out: Callable[[], Result]) -> Result:
         """Carries out a statement, again as long as what its names stood for has gone meanwhile: nothing was written.
@@ -233,6 +390,14 @@ class Session:
                 return Result(ddl.comment(self._names, statement))
             case Explain():
                 return self._explain(statement, parameters)
+            case Savepoint():
+                self._block(statement).save(statement.name)
+                return Result("SAVEPOINT")
+            case ReleaseSavepoint():
+                self._block(statement).release(statement.name)
+                return Result("RELEASE")
+            case SetTransaction():
+                return self._set_transaction(statement)
             case SetSetting():
                 self._variables.set(statement.name, statement.value)
                 return Result(statement.text.split(maxsplit=1)[0].upper())
@@ -248,8 +413,12 @@ class Session:
                 _refuse(statement)
 
     def _circumstances(self) -> Circumstances:
-        """Returns what a statement that begins now is to know of the clock and the session."""
-        return self._variables.circumstances(self._engine.clock.now_ms())
+        """Returns what a statement that begins now is to know of the clock and the session.
+
+        In a transaction block the clock stands where it was when that began.
+        """
+        block = self._variables.transaction
+        return self._variables.circumstances(self._engine.clock.now_ms() if block is None else block.began_ms)
 
     # ---- reads
 
@@ -333,11 +502,16 @@ def _check_count(statement: Statement, parameters: Sequence[object]) -> None:
         )
 
 
+def _command(statement: Statement) -> str:
+    """Returns what a statement is called in messages: its leading words."""
+    words = statement.text.upper().split()
+    count = 2 if words[0] in ("CREATE", "ALTER", "DROP", "COMMENT", "START", "ROLLBACK", "SET", "TRUNCATE") else 1
+    return " ".join(words[:count]).rstrip(";")
+
+
 def _refuse(statement: Statement) -> NoReturn:
-    words = statement.text.split()
     raise NotSupportedError(
-        f"{words[0].upper()} is not supported yet",
-        detail="Each statement is a transaction of its own." if words[0].upper() in ("BEGIN", "COMMIT") else None,
+        f"{_command(statement)} is not supported yet",
         hint="See docs/sql.md for the statements that are.",
         position=1,
     )

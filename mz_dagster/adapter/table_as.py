@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mz_dagster.adapter.definition import Definition
-from mz_dagster.adapter.dml import Decided, read_and_append
+from mz_dagster.adapter.dml import Autocommit, Decided, read_and_append
 from mz_dagster.adapter.hidden_tables import definition_of, hidden_table
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.peeks import Peeks
@@ -72,7 +72,7 @@ def _made(peeks: Peeks, table: NewObject, plan: Relation | None) -> tuple[Global
         return Decided([(row, 1) for row in rows], reads, write_at, name=name)
 
     with hidden_table(engine, table) as made:
-        read_and_append(engine, made.id, decide)
+        read_and_append(Autocommit(engine), made.id, decide)
     return made.id, count
 
 

@@ -1,4 +1,4 @@
-"""What SET changes in a session, for all that share it: the cursors of a connection are one session."""
+"""What SET and BEGIN change in a session, for all that share it: the cursors of a connection are one session."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from mz_dagster.adapter.project import Project, engine_setting_of
+from mz_dagster.adapter.timestamps import Isolation
+from mz_dagster.adapter.transaction import ActiveTransaction, Transaction
 from mz_dagster.budget import EngineSetting
 from mz_dagster.errors import NotSupportedError
+from mz_dagster.sql import ISOLATION_LEVELS, TransactionModes
 from mz_dagster.sql.circumstances import DEFAULTS, Circumstances
-from mz_dagster.sql.errors import UndefinedObject
+from mz_dagster.sql.errors import InvalidParameterValue, UndefinedObject
 
 #: Settings of PostgreSQL that are as they are here: SET takes the value that they have, SHOW tells it.
 _FIXED: Mapping[str, str] = {
@@ -24,8 +27,14 @@ _FIXED: Mapping[str, str] = {
     "max_identifier_length": "63",
     "server_encoding": "UTF8",
     "standard_conforming_strings": "on",
-    "transaction_isolation": "serializable",
 }
+
+_TRUTH = {"on": True, "true": True, "yes": True, "1": True, "off": False, "false": False, "no": False, "0": False}
+_Set = tuple[EngineSetting, Isolation, bool, dict[str, str]]
+
+
+def _shown(on: bool) -> str:
+    return "on" if on else "off"
 
 
 @dataclass(slots=True)
@@ -34,20 +43,71 @@ class Variables:
 
     Attributes:
         project: The project.
+        isolation: What reads may miss.
+        read_only: Whether nothing may be written.
+        autocommit: Whether each statement is a transaction of its own unless BEGIN was said; else the first of them
+            begins one.
         engine: Who computes.
         changed: The other settings that were set, by their names.
+        transaction: The transaction block that is open, or None.
     """
 
     project: Project
+    isolation: Isolation = Isolation.STRICT_SERIALIZABLE
+    read_only: bool = False
+    autocommit: bool = True
     engine: EngineSetting = field(init=False)
     changed: dict[str, str] = field(default_factory=dict)
+    transaction: Transaction | None = None
+    _before: _Set | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         self.engine = self.project.engine
 
+    # ---- transaction blocks
+
+    def begin(self, transaction: Transaction) -> None:
+        """Opens a transaction block."""
+        self.transaction = transaction
+        self._before = self.engine, self.isolation, self.read_only, dict(self.changed)
+
+    def commit(self) -> None:
+        """Commits the block that is open and ends it; if that raises, what was set in it is undone, too."""
+        transaction, self.transaction = self.transaction, None
+        assert transaction is not None, "it is open"
+        try:
+            transaction.commit()
+        except BaseException:
+            self._restore()
+            raise
+
+    def roll_back(self) -> None:
+        """Ends the block that is open, if there is one, and undoes all that was written and set in it."""
+        transaction, self.transaction = self.transaction, None
+        if transaction is not None:
+            transaction.end()
+            self._restore()
+
+    def _restore(self) -> None:
+        if self._before is not None:
+            self.engine, self.isolation, self.read_only, self.changed = self._before
+
+    # ---- settings
+
     def settings(self) -> Mapping[str, str]:
         """Returns all settings by their names, in lower case."""
-        return {**_FIXED, **DEFAULTS, **self.changed, "engine": self.engine.value}
+        block = self.transaction
+        now = (self.isolation, self.read_only) if block is None else (block.isolation, block.read_only)
+        return {
+            **_FIXED,
+            **DEFAULTS,
+            **self.changed,
+            "engine": self.engine.value,
+            "default_transaction_isolation": self.isolation.value,
+            "default_transaction_read_only": _shown(self.read_only),
+            "transaction_isolation": now[0].value,
+            "transaction_read_only": _shown(now[1]),
+        }
 
     def get(self, name: str) -> str:
         """Returns the value of a setting.
@@ -73,9 +133,50 @@ class Variables:
         if name == "engine":
             self.engine = self.project.engine if value is None else engine_setting_of(value)
             return
+        if name in ("transaction_isolation", "default_transaction_isolation"):
+            self._set_isolation(name, value)
+            return
+        if name in ("transaction_read_only", "default_transaction_read_only"):
+            self._set_read_only(name, value)
+            return
         fixed = self.get(name)
         if value is not None and value.lower().replace("-", "") != fixed.lower().replace("-", ""):
             raise NotSupportedError(f'the setting "{name}" is always {fixed}')
+
+    def _set_isolation(self, name: str, value: str | None) -> None:
+        level = ISOLATION_LEVELS.get(" ".join((value or Isolation.STRICT_SERIALIZABLE.value).lower().split()))
+        if level is None:
+            raise InvalidParameterValue(
+                f'invalid value for parameter "{name}": "{value}"', hint=f"Use one of {', '.join(ISOLATION_LEVELS)}."
+            )
+        self.set_modes(TransactionModes(level, None), of_session=self._is_of_session(name))
+
+    def _set_read_only(self, name: str, value: str | None) -> None:
+        found = _TRUTH.get((value or "off").lower())
+        if found is None:
+            raise InvalidParameterValue(f'parameter "{name}" requires a Boolean value', hint="Use on or off.")
+        self.set_modes(TransactionModes(None, found), of_session=self._is_of_session(name))
+
+    def _is_of_session(self, name: str) -> bool:
+        return self.transaction is None or name.startswith("default_")
+
+    def set_modes(self, modes: TransactionModes, *, of_session: bool) -> None:
+        """Sets the modes of the session, or of the block that is open.
+
+        Raises:
+            ActiveTransaction: It has read or written something already.
+        """
+        target: Variables | Transaction = self
+        if not of_session:
+            assert self.transaction is not None, "it is open"
+            target = self.transaction
+            if target.has_queried and (modes.isolation is not None or modes.read_only is False):
+                what = "ISOLATION LEVEL" if modes.isolation is not None else "READ WRITE"
+                raise ActiveTransaction(f"SET TRANSACTION {what} must be called before any query")
+        if modes.isolation is not None:
+            target.isolation = Isolation(modes.isolation)
+        if modes.read_only is not None:
+            target.read_only = modes.read_only
 
     def circumstances(self, now_ms: int) -> Circumstances:
         """Returns what a statement that begins now is to know of the session."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from mz_dagster.adapter.conflicts import Conflicts
 from mz_dagster.adapter.constraints import Enforcement, constraints_of, shown
-from mz_dagster.adapter.dml import Decided, RowUpdate, append_columns, check_not_null, read_and_append
+from mz_dagster.adapter.dml import Appender, Decided, RowUpdate, append_columns, check_not_null, read_and_append
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.generated_values import GeneratedValues
 from mz_dagster.adapter.names import Names, TargetFirst
@@ -69,11 +69,13 @@ class Writes:
         engine: The project.
         peeks: What reads for it.
         names: What names denote in it.
+        appender: Takes what is written.
     """
 
     engine: Engine
     peeks: Peeks
     names: Names
+    appender: Appender
 
     def insert(self, statement: Insert, many: Sequence[Parameters], circumstances: Circumstances) -> Result:
         """Inserts the rows that the statement says with each of the sets of parameters, as one batch.
@@ -198,7 +200,7 @@ class Writes:
         constraints = constraints_of(row.sql)
         if constraints or any(name not in names for name in (*constraints.defaults, *constraints.identities)):
             return self._copy_rows(row, table, statement, dict(zip(names, found, strict=True)), count, circumstances)
-        append_columns(self.engine, table, statement.table.last, dict(zip(names, found, strict=True)), count)
+        append_columns(self.appender, table, statement.table.last, dict(zip(names, found, strict=True)), count)
         return Result(f"COPY {count}", rowcount=count)
 
     def _copy_rows(
@@ -286,7 +288,7 @@ class Writes:
                 result = replace(result, columns=bound.relation_type.columns, rows=tuple(shown))
             return Decided(updates, reads, write_at, restarts=restarts)
 
-        read_and_append(self.engine, table.id, decided)
+        read_and_append(self.appender, table.id, decided)
         return result
 
     def _reader(self, time: int) -> Callable[[Relation], Sequence[Row]]:

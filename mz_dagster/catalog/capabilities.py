@@ -31,7 +31,7 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, and_, delete, insert, select, update
 
 from mz_dagster.catalog.codec import frontier_of, frontier_text
 from mz_dagster.catalog.database import Transactions, next_ids
@@ -56,10 +56,12 @@ from mz_dagster.catalog.rows import (
     Capability,
     CapabilityRow,
     ReadCapability,
+    TimelineHold,
     WriteCapability,
     capability_label,
 )
 from mz_dagster.catalog.schema import CAPABILITY, COLLECTION, HOLD, OBJECT, TIMELINE
+from mz_dagster.catalog.timelines import lattice_of
 from mz_dagster.formalism import Antichain, GlobalId
 
 
@@ -124,6 +126,54 @@ class Capabilities(Transactions):
             if not upper.is_empty and is_written_by_capability(connection, collection):
                 write = self._write(connection, collection, upper, holder, ttl_ms)
             return read, write
+
+    def hold_timeline(self, timeline: str, time: int, *, holder: str, ttl_ms: int) -> TimelineHold:
+        """Holds the since of everything on a timeline that can be read at a time, so that it stays so.
+
+        Args:
+            timeline: The timeline.
+            time: The time.
+            holder: Who asks, in words that help to find it.
+            ttl_ms: How long the hold lasts unless renewed, in milliseconds.
+        """
+        on_timeline = COLLECTION.c.timeline == timeline, OBJECT.c.dropped.is_(False)
+        query = select(COLLECTION.c.id, COLLECTION.c.since).join(OBJECT, OBJECT.c.id == COLLECTION.c.id)
+        with self._database.write() as connection:
+            lattice = lattice_of(connection, timeline)
+            found = connection.execute(query.where(*on_timeline)).all()
+            readable = [GlobalId(one.id) for one in found if frontier_of(lattice, one.since).less_equal(time)]
+            secret, until = secrets.token_urlsafe(32), self._now_ms() + ttl_ms
+            ids = next_ids(connection, "capability", len(readable))
+            frontier = frontier_text(Antichain.of(lattice, time))
+            common = {"token_hash": _hash(secret), "writes": False, "frontier": frontier, "holder": holder}
+            if readable:
+                rows = [
+                    {"id": id, "collection": collection, "until_ms": until, **common}
+                    for id, collection in zip(ids, readable, strict=True)
+                ]
+                connection.execute(insert(CAPABILITY), rows)
+            return TimelineHold(timeline, time, frozenset(readable), min(ids, default=0), max(ids, default=-1), secret)
+
+    def renew_timeline_hold(self, hold: TimelineHold, ttl_ms: int) -> None:
+        """Extends a hold that is live.
+
+        Raises:
+            CapabilityExpired: Its lease ran out: sinces may have moved meanwhile.
+        """
+        now = self._now_ms()
+        with self._database.write() as connection:
+            live = update(CAPABILITY).where(_of_hold(hold), CAPABILITY.c.until_ms > now)
+            if connection.execute(live.values(until_ms=now + ttl_ms)).rowcount < len(hold.collections):
+                raise CapabilityExpired(f"r{hold.first}")
+
+    def drop_timeline_hold(self, hold: TimelineHold) -> None:
+        """Gives a hold back, also one that has expired."""
+        with self._database.write() as connection:
+            on_dropped = select(OBJECT.c.id).join(CAPABILITY, CAPABILITY.c.collection == OBJECT.c.id)
+            dropped = connection.execute(on_dropped.where(_of_hold(hold), OBJECT.c.dropped.is_(True))).scalars().all()
+            connection.execute(delete(CAPABILITY).where(_of_hold(hold)))
+            for id in dropped:
+                let_go(connection, GlobalId(id), self._now_ms())
 
     def downgrade(self, token: str, frontier: Antichain[int]) -> Capability:
         """Moves a capability to a later frontier, and lets since or upper follow; at `{}` it is over.
@@ -373,6 +423,12 @@ def _end_if_unread(connection: Connection, collection: GlobalId, now: int) -> No
 
 def _is(token: str) -> ColumnElement[bool]:
     return CAPABILITY.c.id == int(token.partition(".")[0][1:])
+
+
+def _of_hold(hold: TimelineHold) -> ColumnElement[bool]:
+    """Returns the condition that a capability is part of a hold."""
+    of_it = CAPABILITY.c.id.between(hold.first, hold.last), CAPABILITY.c.token_hash == _hash(hold.secret)
+    return and_(*of_it)
 
 
 def _found(connection: Connection, token: str) -> Any:

@@ -456,6 +456,27 @@ class Sealed:
 
 
 @dataclass(frozen=True, slots=True)
+class TimelineHold:
+    """The right to read everything on a timeline that could be read at a time, at that time.
+
+    Attributes:
+        timeline: The timeline.
+        time: The time.
+        collections: What could be read then.
+        first: The least number of its capabilities, one for each collection.
+        last: The greatest.
+        secret: What its holder shows.
+    """
+
+    timeline: str
+    time: int
+    collections: frozenset[GlobalId]
+    first: int
+    last: int
+    secret: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Reads:
     """Is what a write has read: some collections, all at one time.
 

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 from mz_dagster.sql.cursor import Cursor
 from mz_dagster.sql.lexer import TokenKind
-from mz_dagster.sql.statements import SetSetting, ShowSetting
+from mz_dagster.sql.options import Common
+from mz_dagster.sql.statements import SetSetting, SetTransaction, ShowSetting
+from mz_dagster.sql.transaction_statements import parse_set_transaction
 
-Common = tuple[str, int, int]
 _ONE_SCHEMA = 'There is one schema, "public", beside pg_temp, a session\'s own.'
-_OF_TRANSACTIONS = "Each statement is a transaction of its own."
 
 
-def parse_set(cursor: Cursor, common: Common) -> SetSetting:
+def parse_set(cursor: Cursor, common: Common) -> SetSetting | SetTransaction:
     """Moves past `SET [SESSION] name {= | TO} {value | DEFAULT}` or `SET TIME ZONE {zone | LOCAL | DEFAULT}`.
 
+    Also past SET TRANSACTION and SET SESSION CHARACTERISTICS (`transaction_statements`).
+
     Raises:
-        UnsupportedForm: It is of a transaction or of another user.
+        UnsupportedForm: It is of another user, or for a transaction only.
     """
     first = cursor.current
     cursor.expects("set")
-    if cursor.sees("local") or cursor.sees("transaction") or cursor.sees("session", "characteristics"):
-        raise cursor.refuse("SET of a transaction", _OF_TRANSACTIONS, "Write SET without LOCAL.", first)
+    found = parse_set_transaction(cursor, common)
+    if found is not None:
+        return found
+    if cursor.sees("local"):
+        why = "A setting that is set in a transaction holds on if that commits."
+        raise cursor.refuse("SET LOCAL", why, "Write SET, and reset it before COMMIT.", first)
     if cursor.sees("role") or cursor.sees("session", "authorization"):
         raise cursor.refuse("SET of a user", "Access is the folder's and the catalog's.", token=first)
     cursor.accepts("session")

@@ -22,9 +22,7 @@ from mz_dagster.sql.statements import (
     AlterRename,
     AlterRetainHistory,
     AlterTable,
-    Begin,
     Comment,
-    Commit,
     CreateIndex,
     CreateMaterializedView,
     CreateTableAs,
@@ -33,7 +31,6 @@ from mz_dagster.sql.statements import (
     Explain,
     Name,
     Refresh,
-    Rollback,
     Select,
     Show,
     ShowSetting,
@@ -42,6 +39,13 @@ from mz_dagster.sql.statements import (
     Subscribe,
 )
 from mz_dagster.sql.table_statement import parse_create_table
+from mz_dagster.sql.transaction_statements import (
+    parse_begin,
+    parse_commit,
+    parse_release,
+    parse_rollback,
+    parse_savepoint,
+)
 from mz_dagster.sql.write_statements import parse_copy, parse_delete, parse_insert, parse_truncate, parse_update
 
 _KINDS = "source|table|view|materialized|index"
@@ -367,40 +371,6 @@ def _refresh(cursor: Cursor, common: Common) -> Refresh:
     return Refresh(*common, name)
 
 
-def _begin(cursor: Cursor, common: Common) -> Begin:
-    if cursor.accepts("start"):
-        cursor.expects("transaction")
-    else:
-        cursor.expects("begin")
-        cursor.accepts("work|transaction")
-    read_only: bool | None = None
-    while cursor.current.kind is not TokenKind.END:
-        if cursor.accepts("read", "only"):
-            read_only = True
-        elif cursor.accepts("read", "write"):
-            read_only = False
-        elif cursor.sees("isolation", "level"):
-            raise cursor.refuse("ISOLATION LEVEL in a transaction", "Isolation is a setting of the session.")
-        else:
-            raise cursor.unexpected("READ ONLY or READ WRITE")
-        cursor.accepts_symbol(",")
-    return Begin(*common, read_only)
-
-
-def _commit(cursor: Cursor, common: Common) -> Commit:
-    cursor.advance()
-    cursor.accepts("work|transaction")
-    return Commit(*common)
-
-
-def _rollback(cursor: Cursor, common: Common) -> Rollback:
-    cursor.advance()
-    cursor.accepts("work|transaction")
-    if cursor.sees("to"):
-        raise cursor.refuse("ROLLBACK TO", "There are no savepoints.")
-    return Rollback(*common)
-
-
 _ONE_SCHEMA = 'There is one schema, "public", beside pg_temp, a session\'s own.'
 
 _RULES: dict[str, Callable[[Cursor, Common], Statement]] = {
@@ -419,17 +389,17 @@ _RULES: dict[str, Callable[[Cursor, Common], Statement]] = {
     "set": parse_set,
     "reset": parse_reset,
     "show": _show,
-    "begin": _begin,
-    "start": _begin,
-    "commit": _commit,
-    "end": _commit,
-    "rollback": _rollback,
-    "abort": _rollback,
+    "begin": parse_begin,
+    "start": parse_begin,
+    "commit": parse_commit,
+    "end": parse_commit,
+    "rollback": parse_rollback,
+    "abort": parse_rollback,
+    "savepoint": parse_savepoint,
+    "release": parse_release,
 }
 _REFUSED = {
     "discard": "A session has nothing to discard.",
-    "savepoint": "There are no savepoints.",
-    "release": "There are no savepoints.",
     "prepare": "Parameters are given with each statement.",
     "execute": "Parameters are given with each statement.",
     "deallocate": "Parameters are given with each statement.",

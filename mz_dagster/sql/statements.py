@@ -548,17 +548,63 @@ class ShowSetting(Statement):
 
 
 @dataclass(frozen=True, slots=True)
-class Begin(Statement):
-    """`BEGIN` or `START TRANSACTION`; `read_only` is None when not said."""
+class TransactionModes:
+    """What a statement says of transactions; None where it says nothing.
 
+    Attributes:
+        isolation: The isolation level, `serializable` or `strict serializable`.
+        read_only: Whether nothing may be written.
+    """
+
+    isolation: str | None
     read_only: bool | None
 
 
 @dataclass(frozen=True, slots=True)
+class Begin(Statement):
+    """`BEGIN` or `START TRANSACTION`."""
+
+    modes: TransactionModes
+
+
+@dataclass(frozen=True, slots=True)
+class SetTransaction(Statement):
+    """`SET TRANSACTION`, or `SET SESSION CHARACTERISTICS AS TRANSACTION`, which is for those that follow."""
+
+    modes: TransactionModes
+    of_session: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Commit(Statement):
-    """`COMMIT` or `END`."""
+    """`COMMIT` or `END`; with `chain` the next transaction begins at once."""
+
+    chain: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Rollback(Statement):
-    """`ROLLBACK` or `ABORT`."""
+    """`ROLLBACK` or `ABORT`; with `chain` the next transaction begins at once."""
+
+    chain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Savepoint(Statement):
+    """`SAVEPOINT`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseSavepoint(Statement):
+    """`RELEASE SAVEPOINT`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackTo(Statement):
+    """`ROLLBACK TO SAVEPOINT`."""
+
+    name: str

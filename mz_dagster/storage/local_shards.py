@@ -186,11 +186,16 @@ class LocalShards:
         limit = self._limit()
         if frame.num_rows > limit.rows or frame.nbytes > limit.bytes:
             return None
+        stats = self.in_memory(collection, frame, interval)
+        return None if stats.bytes > limit.bytes else stats
+
+    def in_memory(self, collection: CollectionRow, frame: pa.Table, interval: Interval | None = None) -> BatchStats:
+        """Returns the stats of a batch that brings its updates along, however many they are.
+
+        A `Batch` of them is read as any other, by this process and by Spark, as long as somebody has it.
+        """
         stored = _stored(frame, collection)
-        payload = payload_of(stored)
-        if len(payload) > limit.bytes:
-            return None
-        stats = inlined_stats(stored, payload, interval)
+        stats = inlined_stats(stored, payload_of(stored), interval)
         self._inlined.keep(collection.id, stats, stored)
         return stats
 

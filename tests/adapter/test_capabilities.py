@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from mz_dagster.adapter import Connection, Engine, maintain_view
-from mz_dagster.adapter.dml import append
+from mz_dagster.adapter.dml import Autocommit, Decided, read_and_append
 from mz_dagster.catalog import (
     FrontierNotHeld,
     InputNotHeld,
@@ -203,7 +203,9 @@ def test_a_collection_has_the_contents_of_the_view_that_is_written_to_it(connect
         rows = contents[max(contents)].copy()
         for row, diff in updates:
             rows[row] += diff
-        contents[append(engine, t.collection, updates)] = +rows
+        time = read_and_append(Autocommit(engine), t.collection, lambda _: Decided(updates))
+        assert time is not None
+        contents[time] = +rows
 
     def check() -> None:
         row = engine.catalog.collection(read.collection)

@@ -1,0 +1,415 @@
+"""Transaction blocks: what several statements read is of one time, and what they write takes effect at one, or not.
+
+A block reads at one time `r`, chosen by its first statement that reads, and writes at one later time `w`, when it
+commits (items 114 to 123):
+
+    reads     all at r, of any collections of r's timeline. All of them are held readable at r until the block ends
+    writes    kept in this process as update frames; nothing of them is in the catalog or a shard before the commit
+    its own   a block reads its own writes: each table that it wrote has one more batch, at r, which is only in memory;
+              what a view that is computed from such a table contains is computed from its query
+    commit    one seal of a batch for each table at w, which expects that nothing of what was read, by any statement of
+              the block, has changed in (r, w]: so the block is as if it had happened at w alone
+
+So there are no anomalies but that a commit may fail, with 40001, because somebody else wrote what the block has read.
+What only writes, without looking, never does. A block that has done nothing for longer than its session allows
+lets go of what it holds, and fails (25P03); so does one whose process is gone, once its lease runs out.
+
+A statement that fails makes the block fail: it refuses all but ROLLBACK (25P02), or goes on from a savepoint, which
+remembers how much was written. What is defined (CREATE, ALTER, DROP) is no part of a block: others would have it before
+the commit.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from mz_dagster.adapter.bound_tables import check_as_bound
+from mz_dagster.adapter.dml import PendingWrite, attempts, open_table
+from mz_dagster.adapter.engine import Engine
+from mz_dagster.adapter.timestamps import AsOfTime, Isolation, NoValidTimestamp
+from mz_dagster.catalog import (
+    Batch,
+    BatchId,
+    BatchState,
+    CollectionRow,
+    ListedBatches,
+    ReadChanged,
+    Reads,
+    Seal,
+    Sealed,
+    TimelineHold,
+    UnknownObject,
+)
+from mz_dagster.errors import OperationalError, ProgrammingError
+from mz_dagster.formalism import Antichain, GlobalId
+from mz_dagster.sql.errors import TimelinesDiffer
+from mz_dagster.storage.append import BatchWriter
+from mz_dagster.storage.read import ReadBeforeSince
+from mz_dagster.storage.renewal import Renewal
+
+logger = logging.getLogger("mz_dagster.lease")
+
+_NO_BATCH = BatchId(0)
+"""The id of a batch that is only in memory, which no batch of the catalog has."""
+
+
+class SerializationFailure(OperationalError):
+    """Reports a block that could not commit, since others wrote what it has read; nothing was written."""
+
+    sqlstate = "40001"
+
+
+class ActiveTransaction(ProgrammingError):
+    """Reports a statement that is no part of a transaction block."""
+
+    sqlstate = "25001"
+
+
+class ReadOnlyTransaction(ProgrammingError):
+    """Reports a write in a block that only reads."""
+
+    sqlstate = "25006"
+
+
+class NoActiveTransaction(ProgrammingError):
+    """Reports a statement that has its meaning in a transaction block only."""
+
+    sqlstate = "25P01"
+
+
+class TransactionAborted(ProgrammingError):
+    """Reports a statement in a block in which one has failed."""
+
+    sqlstate = "25P02"
+
+
+class TransactionTimedOut(OperationalError):
+    """Reports a block that had nothing to do for too long, and has ended; nothing was written."""
+
+    sqlstate = "25P03"
+
+
+class UnknownSavepoint(ProgrammingError):
+    """Reports the name of a savepoint that the block does not have."""
+
+    sqlstate = "3B001"
+
+
+@dataclass(slots=True)
+class _Written:
+    """What a block will write to a table: update frames, in order, and whether the table's sequences begin anew."""
+
+    row: CollectionRow
+    writes: list[PendingWrite] = field(default_factory=list)
+
+    def frame(self, time: int) -> pa.Table:
+        """Returns all updates, at a time."""
+        return pa.concat_tables([one.at(time) for one in self.writes])
+
+    @property
+    def restarts(self) -> bool:
+        return any(one.of.restarts for one in self.writes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Savepoint:
+    name: str
+    written: Mapping[GlobalId, int]
+
+
+class Transaction:
+    """A transaction block of a session.
+
+    Args:
+        engine: The project.
+        isolation: What its time may miss.
+        read_only: Whether it may not write.
+        began_ms: When it began, which is what `now()` says in it, in milliseconds since 1970.
+        idle_timeout_ms: After how long without a statement it ends, in milliseconds; None for never.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        isolation: Isolation,
+        *,
+        read_only: bool = False,
+        began_ms: int,
+        idle_timeout_ms: int | None,
+    ) -> None:
+        self.engine = engine
+        self.isolation = isolation
+        self.read_only = read_only
+        self.began_ms = began_ms
+        self.is_failed = False
+        self.has_queried = False
+        self._timeline: str | None = None
+        self._time: int | None = None
+        self._read: set[GlobalId] = set()
+        self._written: dict[GlobalId, _Written] = {}
+        self._savepoints: list[_Savepoint] = []
+        self._idle_timeout_ms = idle_timeout_ms
+        self._used_ms = engine.clock.monotonic_ms()
+        self._held = ExitStack()
+        self._in_memory: dict[GlobalId, tuple[int, Batch]] = {}
+
+    # ---- its statements
+
+    def begin_statement(self, *, queries: bool = True) -> None:
+        """Returns if the block can execute a statement other than ROLLBACK.
+
+        Args:
+            queries: Whether it reads or writes.
+
+        Raises:
+            TransactionAborted: One has failed.
+            TransactionTimedOut: It had nothing to do for too long.
+        """
+        if not self.is_failed and self._is_overdue():
+            self.fail()
+            timeout = (self._idle_timeout_ms or 0) / 1000
+            raise TransactionTimedOut(
+                "terminating transaction due to idle-in-transaction timeout",
+                detail=f"It had nothing to do for more than {timeout:g} s, and held history readable.",
+                hint="Nothing was written. ROLLBACK, and begin again; or give it longer: idle_timeout in "
+                "[transactions] of mz.toml.",
+            )
+        if self.is_failed:
+            raise TransactionAborted(
+                "current transaction is aborted, commands ignored until end of transaction block",
+                hint="ROLLBACK, or ROLLBACK TO a savepoint.",
+            )
+        self.has_queried = self.has_queried or queries
+
+    def end_statement(self) -> None:
+        """Notes that a statement has ended, from when on the block is idle."""
+        self._used_ms = self.engine.clock.monotonic_ms()
+
+    def fail(self) -> None:
+        """Has the block refuse all that follows until it is rolled back, at least to a savepoint."""
+        self.is_failed = True
+
+    def _is_overdue(self) -> bool:
+        idle_ms = self.engine.clock.monotonic_ms() - self._used_ms
+        return self._idle_timeout_ms is not None and idle_ms > self._idle_timeout_ms
+
+    # ---- reading
+
+    @property
+    def as_of(self) -> AsOfTime | None:
+        """The time at which it reads; None before it has read."""
+        return None if self._time is None else AsOfTime(self._time)
+
+    def check_as_of(self, asked: AsOfTime) -> None:
+        """Returns if the block reads at a time that a statement asks for, or can still choose it.
+
+        Raises:
+            NoValidTimestamp: It reads at another.
+        """
+        if self._time is None or asked.time == self._time or (asked.at_least and asked.time < self._time):
+            return
+        raise NoValidTimestamp(
+            f"the transaction reads at {self._time}, and not at {asked.time}",
+            detail="All statements of a transaction read at one time, which the first of them chose.",
+            hint="Read it in a transaction of its own.",
+        )
+
+    def check_timeline(self, timeline: str) -> None:
+        """Returns if the block reads and writes on a timeline, or has not chosen one.
+
+        Raises:
+            TimelinesDiffer: It has chosen another.
+        """
+        if self._timeline not in (None, timeline):
+            raise TimelinesDiffer(
+                f'the transaction is on timeline "{self._timeline}", and not on "{timeline}"',
+                detail="All that it reads and writes is of one time, and times of different timelines never compare.",
+                hint="Use a transaction for each timeline.",
+            )
+
+    def read_at(self, timeline: str, time: int, rows: Iterable[CollectionRow]) -> None:
+        """Chooses the time at which it reads, and holds everything on the timeline readable there.
+
+        Raises:
+            ReadBeforeSince: Some of what is to be read is not readable at that time any more; nothing was chosen.
+        """
+        if self._time is not None:
+            return
+        engine, ttl_ms = self.engine, self.engine.project.lease_ms
+        if not engine.catalog.is_read_only:
+            hold = engine.catalog.hold_timeline(timeline, time, holder=f"transaction of {engine.holder}", ttl_ms=ttl_ms)
+            held = ExitStack()
+            held.callback(engine.catalog.drop_timeline_hold, hold)
+            for row in rows:
+                if row.timeline is not None and row.id not in hold.collections:
+                    held.close()
+                    now = engine.catalog.collection(row.id)
+                    raise ReadBeforeSince(row.id, time, now.since, now.upper)
+            held.enter_context(Renewal(lambda: self._renew(hold, ttl_ms), every_ms=ttl_ms // 3))
+            self._held.push(held)
+        self._timeline, self._time = timeline, time
+
+    def _renew(self, hold: TimelineHold, ttl_ms: int) -> None:
+        if self._is_overdue():
+            self.engine.catalog.drop_timeline_hold(hold)
+            raise TransactionTimedOut("a transaction had nothing to do for too long, and holds nothing any more")
+        self.engine.catalog.renew_timeline_hold(hold, ttl_ms)
+
+    def note_read(self, collections: Iterable[GlobalId]) -> None:
+        """Notes what a statement has read, which the commit will expect unchanged."""
+        self._read.update(collections)
+
+    @property
+    def written(self) -> frozenset[GlobalId]:
+        """The tables to which it will write updates."""
+        return frozenset(id for id, one in self._written.items() if one.writes)
+
+    def with_own_writes(self, listed: Mapping[GlobalId, ListedBatches]) -> Mapping[GlobalId, ListedBatches]:
+        """Returns lists of batches with those that the block has made of its own writes."""
+        own: dict[GlobalId, Batch] = {}
+        for id in self.written & listed.keys():
+            self._check_unaltered(self.engine.catalog.collection(id))
+            own[id] = self._batch(id)
+        return {id: replace(one, batches=(*one.batches, own[id])) if id in own else one for id, one in listed.items()}
+
+    def _batch(self, id: GlobalId) -> Batch:
+        """Returns a batch in memory, at the time at which the block reads, of what it will write to a table."""
+        assert self._time is not None, "it reads"
+        written = self._written[id]
+        count = len(written.writes)
+        if id in self._in_memory and self._in_memory[id][0] == count:
+            return self._in_memory[id][1]
+        lattice = written.row.upper.lattice
+        interval = Antichain.of(lattice, self._time), Antichain.of(lattice, self._time + 1)
+        stats = self.engine.shards.in_memory(written.row, written.frame(self._time), interval)
+        batch = Batch(_NO_BATCH, id, *interval, BatchState.LIVE, stats)
+        self._in_memory[id] = count, batch
+        return batch
+
+    # ---- writing
+
+    def append(self, table: GlobalId, decide: Callable[[CollectionRow], PendingWrite | None]) -> int | None:
+        """Keeps what a statement decides to append to a table until the commit; see `dml.Appender`.
+
+        Raises:
+            ReadOnlyTransaction: The block only reads.
+            SerializationFailure: Somebody has written what it is based on.
+        """
+        row = open_table(self.engine, table)
+        check_as_bound(row)
+        self._check_unaltered(row)
+        assert row.timeline is not None
+        self.check_timeline(row.timeline)
+        try:
+            found = decide(row)
+        except ReadBeforeSince as error:
+            raise self._changed(table) from error
+        self._timeline = row.timeline
+        if found is None:
+            return None
+        written = self._written.setdefault(table, _Written(row))
+        written.writes.append(found)
+        return self._time
+
+    def _check_unaltered(self, row: CollectionRow) -> None:
+        """Returns if a table still has the columns that it had when the block wrote it first.
+
+        Raises:
+            SerializationFailure: It was altered since.
+        """
+        written = self._written.get(row.id)
+        if written is not None and written.row.version != row.version:
+            raise self._changed(row.id)
+
+    def _changed(self, collection: GlobalId) -> SerializationFailure:
+        name = self.engine.names().get(collection, collection)
+        return SerializationFailure(
+            "could not serialize access due to concurrent update",
+            detail=f'"{name}" was written since the transaction read it.',
+            hint="Nothing was written. Execute the transaction again.",
+        )
+
+    def commit(self) -> None:
+        """Seals all writes at one time, and ends the block.
+
+        Raises:
+            SerializationFailure: Something that it has read was written since; nothing was written.
+            WriteContended: Others were faster, until the deadline; nothing was written.
+        """
+        try:
+            tables = {id: one for id, one in self._written.items() if one.writes}
+            if tables:
+                self._seal(tables)
+        except UnknownObject as error:
+            raise self._changed(min(self._written)) from error
+        finally:
+            self.end()
+
+    def _seal(self, tables: Mapping[GlobalId, _Written]) -> None:
+        engine, timeline = self.engine, self._timeline
+        assert timeline is not None
+        catalog, ttl_ms = engine.catalog, engine.project.lease_ms
+        reads = None if self._time is None or not self._read else Reads(self._time, frozenset(self._read))
+        restarts = [id for id, one in tables.items() if one.restarts]
+        for _ in attempts(engine):
+            rows = {id: open_table(engine, id) for id in tables}
+            for row in rows.values():
+                self._check_unaltered(row)
+            time = catalog.write_ts(timeline, engine.now(timeline))
+            if all(row.upper.less_equal(time) for row in rows.values()):
+                with BatchWriter(catalog, holder=engine.holder, ttl_ms=ttl_ms) as writer:
+                    seals = []
+                    for id, row in rows.items():
+                        upper = Antichain.of(row.upper.lattice, time + 1)
+                        written = writer.write(engine.shards, row, row.upper, upper, tables[id].frame(time))
+                        seals.append(Seal(id, row.upper, upper, *written))
+                    outcome = catalog.seal(seals, apply=(timeline, time), reads=reads, restarts=restarts)
+                if isinstance(outcome, Sealed):
+                    for id in tables:
+                        engine.wrote(id)
+                    return
+                if isinstance(outcome, ReadChanged):
+                    raise self._changed(outcome.collection)
+            changed = None if reads is None else catalog.read_changed(reads, time)
+            if changed is not None:
+                raise self._changed(changed.collection)
+
+    # ---- savepoints and the end
+
+    def save(self, name: str) -> None:
+        """Sets a savepoint; one of the same name that is there already is hidden by it."""
+        self._savepoints.append(_Savepoint(name, {id: len(one.writes) for id, one in self._written.items()}))
+
+    def release(self, name: str) -> None:
+        """Forgets a savepoint and those after it; raises `UnknownSavepoint` if there is none."""
+        del self._savepoints[self._place(name) :]
+
+    def roll_back_to(self, name: str) -> None:
+        """Undoes what was written since a savepoint, which stays; raises `UnknownSavepoint` if there is none."""
+        place = self._place(name)
+        saved = self._savepoints[place]
+        del self._savepoints[place + 1 :]
+        for id, one in self._written.items():
+            del one.writes[saved.written.get(id, 0) :]
+            self._in_memory.pop(id, None)
+        self.is_failed = False
+
+    def _place(self, name: str) -> int:
+        for place in reversed(range(len(self._savepoints))):
+            if self._savepoints[place].name == name:
+                return place
+        raise UnknownSavepoint(f'savepoint "{name}" does not exist')
+
+    def end(self) -> None:
+        """Lets go of all that the block holds; what it has not committed is forgotten."""
+        self._written.clear()
+        self._in_memory.clear()
+        try:
+            self._held.close()
+        except OperationalError as failure:
+            logger.warning("could not let go of what a transaction held, until its lease runs out: %s", failure)
