@@ -202,9 +202,6 @@ class Session:
             if self._variables.transaction is not None:
                 self._variables.transaction.fail()
             raise
-        finally:
-            if self._variables.transaction is not None:
-                self._variables.transaction.end_statement()
 
     @only_our_errors(writing=True)
     def execute_many(self, sql: str, many: Sequence[Sequence[object]]) -> Result:
@@ -247,7 +244,10 @@ class Session:
             if parameters is not None:
                 _check_count(statement, parameters)
             with engine_of(self._variables.engine):
-                return self._bound_anew_while_lost(carry_out)
+                result = self._bound_anew_while_lost(carry_out)
+            if self._variables.transaction is not None:
+                self._variables.transaction.end_statement()
+            return result
 
     # ---- transaction blocks
 

@@ -88,7 +88,7 @@ class TransactionAborted(ProgrammingError):
     sqlstate = "25P02"
 
 
-class TransactionTimedOut(OperationalError):
+class TransactionTimedOut(ProgrammingError):
     """Reports a block that had nothing to do for too long, and has ended; nothing was written."""
 
     sqlstate = "25P03"

@@ -192,7 +192,6 @@ def test_statements_of_a_file_keep_their_offsets() -> None:
         ("ALTER VIEW t RENAME COLUMN a TO b", 14, "0A000", "RENAME of a part"),
         ("EXPLAIN CREATE TABLE t (a int)", 1, "0A000", "EXPLAIN of this statement"),
         ("EXPLAIN DELETE FROM t", 9, "0A000", "EXPLAIN DELETE"),
-        ("SAVEPOINT s", 1, "0A000", "SAVEPOINT"),
         ("DISCARD ALL", 1, "0A000", "DISCARD"),
         ("SET LOCAL x = 1", 1, "0A000", "SET of a transaction"),
         ("SET x", 6, "42601", "end of input"),
