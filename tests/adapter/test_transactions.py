@@ -134,6 +134,18 @@ def test_a_block_that_was_overtaken_fails_and_writes_nothing(shop: Connection) -
         assert shop.execute("COMMIT").tag == "COMMIT"
 
 
+def test_a_table_that_was_altered_under_a_block_that_wrote_it_fails_the_block(shop: Connection) -> None:
+    with other(shop) as beside:
+        for commits in (False, True):
+            shop.execute("BEGIN")
+            shop.execute("INSERT INTO customers VALUES ('dan', 'Rome')")
+            beside.execute(f"ALTER TABLE customers ADD COLUMN x{commits} integer")
+            with pytest.raises(SerializationFailure):
+                shop.execute("COMMIT" if commits else "SELECT * FROM customers")
+            shop.rollback()
+        assert rows(shop, "SELECT count(*) FROM customers") == [(2,)]
+
+
 def test_a_block_that_only_writes_is_never_overtaken(shop: Connection) -> None:
     with other(shop) as beside:
         shop.execute("BEGIN")
@@ -233,6 +245,21 @@ def test_modes_and_isolation_are_those_of_the_block_or_of_the_session(shop: Conn
     shop.execute("SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE")
     shop.execute("ROLLBACK")  # and what was set in it
     assert shop._variables.read_only
+
+
+def test_settings_tell_the_modes_and_set_them(shop: Connection) -> None:
+    assert rows(shop, "SHOW transaction_isolation") == [("strict serializable",)]
+    shop.execute("SET default_transaction_isolation = 'read committed'")
+    assert rows(shop, "SHOW default_transaction_isolation") == [("strict serializable",)]
+    shop.execute("SET default_transaction_isolation TO serializable")
+    shop.execute("BEGIN")
+    assert rows(shop, "SHOW TRANSACTION ISOLATION LEVEL") == [("serializable",)]
+    shop.execute("SET transaction_read_only = on")
+    assert rows(shop, "SELECT current_setting('transaction_read_only')") == [("on",)]
+    with pytest.raises(Error):
+        shop.execute("SET transaction_isolation = chaos")
+    shop.execute("ROLLBACK")
+    assert rows(shop, "SHOW transaction_read_only") == [("off",)]
 
 
 def test_now_is_the_time_at_which_the_block_began(shop: Connection) -> None:

@@ -193,7 +193,7 @@ def test_statements_of_a_file_keep_their_offsets() -> None:
         ("EXPLAIN CREATE TABLE t (a int)", 1, "0A000", "EXPLAIN of this statement"),
         ("EXPLAIN DELETE FROM t", 9, "0A000", "EXPLAIN DELETE"),
         ("DISCARD ALL", 1, "0A000", "DISCARD"),
-        ("SET LOCAL x = 1", 1, "0A000", "SET of a transaction"),
+        ("SET LOCAL x = 1", 1, "0A000", "SET LOCAL"),
         ("SET x", 6, "42601", "end of input"),
         ("COMMIT; SELECT 1 +; BOGUS", 21, "42601", 'near "BOGUS"'),
         ("DROP TABLE", 11, "42601", "end of input"),
