@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from mz_dagster.functions import ArgumentType, type_name
+from mz_dagster.functions import ArgumentType, Unknown, type_name
 from mz_dagster.plan.relation import AggregateFunction
 from mz_dagster.plan.representations import REPRESENTATIONS
 from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar
@@ -51,6 +51,12 @@ class Expansion:
     def types(self) -> list[ArgumentType]:
         """The arguments' types."""
         return [argument_type(one) for one in self.arguments]
+
+    @property
+    def scalars(self) -> list[Scalar]:
+        """Everything that the call is over, but for bare literals."""
+        arguments = [one for one in self.arguments if not isinstance(one, Unknown)]
+        return [*arguments, *(key.scalar for key in self.order), *(() if self.condition is None else (self.condition,))]
 
     def typed(self, i: int, target: ScalarType | None = None) -> Scalar:
         """Returns the i-th argument, cast to `target` if there is one."""

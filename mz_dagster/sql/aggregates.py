@@ -82,17 +82,16 @@ def bind_aggregate(binder: ExpressionBinder, call: CallSyntax) -> Scalar:
         )
     inner = replace(binder, clause="aggregate", aggregates=None, windows=None, sets=None)
     calls = AggregateCalls() if binder.aggregates is None else binder.aggregates
-    cores: list[Core] = []
     collected, taken = len(calls.calls), [len(one.arguments) for one in stack]
 
     def sink(core: Core) -> ColumnRef:
-        cores.append(core)
         if core.is_unordered:
             binder.binding.order_reader = f"{call.name}()"
         return calls.column(core)
 
-    result = expand(inner, call, sink)
-    parts = [part for core in cores for scalar in core.scalars for part in walk(scalar)]
+    expansion = _expansion(inner, call, sink)
+    result = _meaning(expansion)
+    parts = [part for scalar in expansion.scalars for part in walk(scalar)]
     outers = [one for one in parts if isinstance(one, OuterColumn)]
     if outers and not any(isinstance(one, ColumnRef) for one in parts):
         level = level_of(outers, stack)
@@ -171,6 +170,10 @@ def expand(binder: ExpressionBinder, call: CallSyntax, sink: Sink) -> Scalar:
         call: The call, of one of `AGGREGATES`.
         sink: Where the cores go.
     """
+    return _meaning(_expansion(binder, call, sink))
+
+
+def _expansion(binder: ExpressionBinder, call: CallSyntax, sink: Sink) -> Expansion:
     if call.star and call.name != "count":
         raise no_function(call, ())
     if not call.star and not call.arguments and not call.within:
@@ -184,7 +187,7 @@ def expand(binder: ExpressionBinder, call: CallSyntax, sink: Sink) -> Scalar:
     if call.filter is not None:
         outside = replace(binder, clause="FILTER", aggregates=None, windows=None, sets=None)
         condition = outside.boolean(call.filter, "FILTER")
-    return _meaning(Expansion(binder, call, arguments, order, condition, sink))
+    return Expansion(binder, call, arguments, order, condition, sink)
 
 
 def _meaning(expansion: Expansion) -> Scalar:

@@ -42,12 +42,6 @@ class Core:
     order: tuple[SortKey, ...] = ()
 
     @property
-    def scalars(self) -> tuple[Scalar, ...]:
-        """Everything that it is computed of."""
-        condition = () if self.filter is None else (self.filter,)
-        return (*self.arguments, *condition, *(key.scalar for key in self.order))
-
-    @property
     def nullable(self) -> bool:
         """False for a count only."""
         return self.function is not AggregateFunction.COUNT

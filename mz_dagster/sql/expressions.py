@@ -44,7 +44,7 @@ from mz_dagster.sql.parameters import negated_literal
 from mz_dagster.sql.refusals import refusal_of
 from mz_dagster.sql.row_comparison import null_test
 from mz_dagster.sql.row_predicates import bind_compared_rows, bind_row_between, bind_row_in, rows_distinct
-from mz_dagster.sql.row_values import bind_field, bind_record, row_nodes, whole_row
+from mz_dagster.sql.row_values import bind_field, bind_record, row_nodes, row_of, whole_row
 from mz_dagster.sql.session_values import BARE_WORDS, WORDS, bind_session_value
 from mz_dagster.sql.set_functions import check_unconditional
 from mz_dagster.sql.subqueries import (
@@ -120,7 +120,9 @@ class Expressions(ExpressionBinder):
     def _column(self, node: exp.Column) -> Bound:
         position = self.body.position(node)
         if isinstance(node.this, exp.Star):
-            raise InvalidSyntax('"*" is not allowed here', position=position)
+            only(self.body, node, "this", "table", what="this form of *")
+            only(self.body, node.this, what="this form of *")
+            return row_of(self, name_of(node.args["table"]), position)
         if _is_bare_word(node):
             return bind_session_value(self, name_of(node.this), (), node)
         if node.args.get("db") is not None or node.args.get("catalog") is not None:

@@ -61,12 +61,10 @@ def bind_records(
 
 def _member(binder: ExpressionBinder, element: Scalar, name: str, definition: exp.ColumnDef) -> Scalar:
     key, type_ = Literal(name, TEXT), _type(binder, definition)
-    if element.type == JSON and type_ in (JSON, JSONB):
-        found_json = cast(JSON, type_, CastContext.EXPLICIT)
-        assert not isinstance(found_json, Failure)
-        return found_json.apply(Call("member_json", (element, key), JSON))
-    if type_ == JSONB:
-        return Call("member_jsonb", (element, key), JSONB)
+    if type_ in (JSON, JSONB):
+        as_document = cast(element.type, type_, CastContext.EXPLICIT)
+        assert not isinstance(as_document, Failure)
+        return as_document.apply(Call(f"member_{element.type.kind.value}", (element, key), element.type))
     text = Call(f"get_text_{element.type.kind.value}_text", (element, key), TEXT)
     # Unlike a cast, it does not cut off what is too long.
     strings = (Kind.VARCHAR, Kind.CHAR)

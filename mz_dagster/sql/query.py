@@ -17,7 +17,13 @@ from mz_dagster.plan.semijoin import ONE_ROW
 from mz_dagster.sql.binding import Binding, Bound, CommonTable, OrderedRows, name_of, only
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.comparability import check_comparable
-from mz_dagster.sql.errors import DuplicateAlias, InvalidColumnReference, InvalidSyntax, UnsupportedForm
+from mz_dagster.sql.errors import (
+    DuplicateAlias,
+    InvalidColumnReference,
+    InvalidRowCount,
+    InvalidSyntax,
+    UnsupportedForm,
+)
 from mz_dagster.sql.expressions import Expressions
 from mz_dagster.sql.from_clause import FromBinder
 from mz_dagster.sql.ordering import TAIL, Tail, has_ties, limit_of, offset_of
@@ -84,7 +90,11 @@ class Queries:
             limit = limit_of(counted, tail.limit)
             offset = offset_of(replace(counted, clause="OFFSET"), tail.offset)
         cut = limit is not None or offset != 0
-        pending = pending.cut(limit, offset, ties=has_ties(self.body, tail))
+        ties = has_ties(self.body, tail)
+        if ties and limit is None:
+            message = "row count cannot be null in FETCH FIRST ... WITH TIES clause"
+            raise InvalidRowCount(message, position=self.body.position(node))
+        pending = pending.cut(limit, offset, ties=ties)
         by_order = cut or pending.ordered_distinct
         if by_order and tail.order is None:
             self.binding.order_reader = "LIMIT" if cut else "DISTINCT ON"

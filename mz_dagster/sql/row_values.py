@@ -82,18 +82,26 @@ def whole_row(binder: ExpressionBinder, node: exp.Column) -> Scalar | None:
     scopes = [binder.scope, *(one.scope for one in reversed(binder.binding.enclosing) if one.visible)]
     if any(scope.offers(None, name) for scope in scopes):
         return None
-    nearest = next((scope for scope in scopes if scope.offers(name, "")), None)
-    if nearest is None:
-        return None
-    table = nearest.table(name, position)
+    return row_of(binder, name, position) if any(scope.offers(name, "") for scope in scopes) else None
+
+
+def row_of(binder: ExpressionBinder, name: str, position: int) -> Scalar:
+    """Returns the row of the relation called `name`, which `name.*` is as a value, too.
+
+    Raises:
+        UndefinedTable: There is none.
+        UnsupportedForm: It may be missing behind an outer join.
+    """
+    columns = all_named(binder.scope, binder.binding.enclosing, name, position)
+    scopes = [binder.scope, *(one.scope for one in reversed(binder.binding.enclosing) if one.visible)]
+    table = next(scope for scope in scopes if scope.offers(name, "")).table(name, position)
     if table.maybe_missing:
         raise UnsupportedForm(
             f'the whole row of "{name}" is not supported here',
             detail="Behind an outer join it may be NULL, which is not a row of NULLs.",
-            hint=f'Name its columns, or write "{name}.*".',
+            hint="Name its columns.",
             position=position,
         )
-    columns = all_named(binder.scope, binder.binding.enclosing, name, position)
     if table.is_value:
         return columns[0]
     return record(columns, [column.name for column in table.columns])

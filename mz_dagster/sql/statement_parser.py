@@ -172,13 +172,13 @@ def _create_index(cursor: Cursor, common: Common) -> CreateIndex:
         raise cursor.refuse("IN CLUSTER", "There are no clusters: Spark is configured by the project.")
     cursor.expects("on")
     on = cursor.name()
-    if cursor.sees("using"):
-        raise cursor.refuse("USING", "There is one kind of index.")
+    if cursor.accepts("using") and not cursor.accepts("btree|hash"):
+        raise cursor.refuse(f"USING {cursor.current.value}", "There is one kind of index.")
     if not cursor.current.is_symbol("("):
         return CreateIndex(*common, name, on, (), if_not_exists)
     opening = cursor.at
     try:
-        columns = cursor.names_in_parentheses()
+        columns = _index_columns(cursor)
     except InvalidSyntax as error:
         cursor.at = opening
         cursor.skip_balanced()
@@ -191,6 +191,19 @@ def _create_index(cursor: Cursor, common: Common) -> CreateIndex:
     if cursor.sees("with"):
         raise cursor.refuse("WITH on an index", "An index is kept as long as its collection.")
     return CreateIndex(*common, name, on, columns, if_not_exists)
+
+
+def _index_columns(cursor: Cursor) -> tuple[str, ...]:
+    """Moves past `(name [ASC | DESC] [NULLS FIRST | LAST], ...)`; an index is looked up in, whatever its order."""
+    cursor.expects_symbol("(")
+    names: list[str] = []
+    while not names or cursor.accepts_symbol(","):
+        names.append(cursor.identifier("a column"))
+        cursor.accepts("asc|desc")
+        if cursor.accepts("nulls"):
+            cursor.expects("first|last")
+    cursor.expects_symbol(")")
+    return tuple(names)
 
 
 def _optional_names(cursor: Cursor) -> tuple[str, ...]:

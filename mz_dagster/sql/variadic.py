@@ -10,14 +10,23 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from mz_dagster.functions import CastContext, Failure, cast, resolve_function
+from mz_dagster.functions.jsonb.as_json import SPACED, as_json
 from mz_dagster.functions.jsonb.as_jsonb import as_jsonb
 from mz_dagster.scalars.scalar import Call, If, Literal, Scalar
-from mz_dagster.scalars.types import BOOL, TEXT, Kind, array_of
+from mz_dagster.scalars.types import BOOL, JSON, JSONB, TEXT, Kind, array_of
 from mz_dagster.sql.binding import argument_type
 from mz_dagster.sql.errors import DatatypeMismatch, UnsupportedForm, error_of
 from mz_dagster.sql.expression_binder import ExpressionBinder
 
-_KNOWN = ("concat", "concat_ws", "format", "jsonb_build_array")
+#: How many arguments stand before it.
+_BEFORE = {"concat": 0, "json_build_array": 0, "jsonb_build_array": 0, "concat_ws": 1, "format": 1}
+#: Functions of a document and the steps of a path, by the operator of a whole path.
+_PATHS = {
+    "json_extract_path": (JSON, "#>"),
+    "json_extract_path_text": (JSON, "#>>"),
+    "jsonb_extract_path": (JSONB, "#>"),
+    "jsonb_extract_path_text": (JSONB, "#>>"),
+}
 
 
 def is_variadic(nodes: Sequence[exp.Expr]) -> bool:
@@ -33,12 +42,13 @@ def bind_variadic(binder: ExpressionBinder, name: str, nodes: Sequence[exp.Expr]
         DatatypeMismatch: The argument is no array.
     """
     *before, last = nodes
-    wanted = {"concat": 0, "jsonb_build_array": 0, "concat_ws": 1, "format": 1}.get(name)
+    wanted = 1 if name in _PATHS else _BEFORE.get(name)
     if not isinstance(last, exp.Variadic) or wanted != len(before):
+        known = ", ".join((*_BEFORE, *_PATHS))
         raise UnsupportedForm(
             f"VARIADIC in {name}() is not supported",
             detail="How many arguments a function has must be known when it is bound.",
-            hint=f"Write them one by one; {', '.join(_KNOWN)} take VARIADIC, as the argument behind their own.",
+            hint=f"Write them one by one; {known} take VARIADIC, as the argument behind their own.",
             position=position,
         )
     array = binder.bind(last.this)
@@ -47,11 +57,15 @@ def bind_variadic(binder: ExpressionBinder, name: str, nodes: Sequence[exp.Expr]
     if not isinstance(array, Scalar) or array.type.kind is not Kind.ARRAY:
         raise DatatypeMismatch("VARIADIC argument must be an array", position=array_position)
     match name:
-        case "jsonb_build_array":
-            found = as_jsonb(array)
+        case "json_build_array" | "jsonb_build_array":
+            found = as_jsonb(array) if name == "jsonb_build_array" else as_json(array, SPACED)
             if isinstance(found, Failure):
                 raise error_of(found, array_position)
             return found
+        case _ if name in _PATHS:
+            document_type, symbol = _PATHS[name]
+            document = binder.as_type(binder.bind(before[0]), document_type, before[0], f"argument 1 of {name}()")
+            return binder.operator(symbol, [document, array], position)
         case "format":
             return _format(binder, before[0], array, array_position)
         case _:

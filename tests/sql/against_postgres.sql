@@ -212,3 +212,8 @@ SELECT b FROM t GROUP BY b HAVING EXISTS (SELECT 1 FROM v WHERE sum(t.a) > v.k)
 SELECT b, (SELECT (SELECT max(t.a + v.k)) FROM v LIMIT 1), (SELECT count(*) FILTER (WHERE t.a > 1)) FROM t GROUP BY b
 SELECT c, (SELECT string_agg(t.c, ',' ORDER BY t.id)) FROM t GROUP BY c ORDER BY (SELECT sum(t.a)), 1
 SELECT a IN (SELECT sum(t.b) FROM v) FROM t GROUP BY a
+SELECT (SELECT count(t.id)), (SELECT count(t.id) + count(v.k) FROM v) FROM t
+SELECT a, (SELECT count(t.id) FILTER (WHERE v.k > 1) FROM v) FROM t GROUP BY a, id
+SELECT count(t.*), (SELECT count(t.*)), count(DISTINCT t.*) FROM t
+SELECT (t.*)::text, t.* = t.*, t.* IS NOT NULL, coalesce(v.*, NULL)::text FROM t JOIN v ON t.a = v.k
+SELECT x.* IN (SELECT y.* FROM v AS y) FROM v AS x

@@ -149,6 +149,15 @@ JSON_QUERIES = [
     "SELECT j || 'x', concat(j, 1), format('%s', j), coalesce(j, '1')::text, ARRAY[j]::text, ROW(j)::text FROM " + _E,
     "SELECT to_jsonb(j)::text, jsonb_build_array(j)::text FROM " + _E,
     "SELECT x::text FROM (SELECT '1 '::json UNION ALL SELECT '[1,  2]'::jsonb::json) AS d (x)",
+    "SELECT o::text, p::text, q::text FROM jsonb_to_record('{\"o\": \"{}\", \"p\": [1,2],"
+    " \"q\": null}') AS r (o json, p json, q json)",
+    "SELECT o::text, p::text, q::text FROM json_to_record('{\"o\": \"{}\", \"p\": [1,2],"
+    " \"q\": null}') AS r (o jsonb, p json, q json)",
+    "SELECT json_extract_path(j, VARIADIC ARRAY['tags', '1'])::text,"
+    " json_build_array(VARIADIC ARRAY[a, NULL])::text FROM " + _E,
+    "SELECT jsonb_extract_path_text(j::jsonb, VARIADIC ARRAY['tags', '2']),"
+    " json_build_array(VARIADIC NULL::text[]) IS NULL FROM " + _E,
+    "SELECT row_to_json(v.*)::text, to_jsonb(v.*)::text FROM v",
     # What there is not.
     "SELECT '{a'::json",
     "SELECT '{\"a\":1}' -> 'a'",
