@@ -67,6 +67,10 @@ PIPELINE: tuple[Pass, ...] = (
     # What has become equal, now that it is narrow, is computed once, with the columns that one of its uses needs.
     Pass(transform.share_subplans, frozenset({"temporal_filters"})),
     Pass(transform.demand, frozenset({"share_subplans"})),
+    # Only now can one see what is computed of one and the same.
+    Pass(transform.merge_totals, frozenset({"share_subplans", "demand"})),
+    Pass(transform.share_subplans, frozenset({"merge_totals"})),
+    Pass(transform.demand, frozenset({"share_subplans"})),
     Pass(transform.fuse_projects, frozenset({"demand"})),
     Pass(transform.fuse_maps, frozenset({"demand"})),
 )

@@ -16,6 +16,10 @@ QUERIES = {
     "join_equivalences": "SELECT t.a FROM t, u, v WHERE t.a = u.a AND u.a = v.k AND t.b = v.a AND v.k > 0",
     "join_equivalences_fallible": "SELECT t.a FROM t, v WHERE t.a + 1 = v.k",
     "split_disjunctions": "SELECT t.a FROM t, v WHERE (t.a = v.k AND t.b = 1 AND v.a > 2) OR (t.a = v.k AND t.b = 2)",
+    "merge_totals": "SELECT (SELECT count(*) FROM t WHERE b = 1) AS x, (SELECT sum(a) FROM t WHERE b > 1 AND f) AS y, "
+    "v.k FROM v",
+    "distinct_where": "SELECT p.x, q.y FROM (SELECT count(DISTINCT a) AS x FROM t WHERE b = 1) p, "
+    "(SELECT count(DISTINCT a) AS y FROM t) q",
     "null_rejection": "SELECT t.a, u.x FROM t LEFT JOIN v ON t.b = v.a JOIN u ON u.a = v.k",
     "numeric_key": "SELECT t.a, v.k FROM t LEFT JOIN v ON t.d = v.k",
     "demand": "SELECT u.x FROM t JOIN u USING (a) WHERE t.b > 0",

@@ -26,7 +26,8 @@ def lookups(plan: MaintainedPlan) -> int:
 
 
 def counts(n: int) -> str:
-    return ", ".join(f"(SELECT count(*) FROM t WHERE b = {i}) AS c{i}" for i in range(n))
+    """Returns subqueries that stay apart: lists are not merged (`merge_totals`)."""
+    return ", ".join(f"(SELECT array_agg(a) FROM t WHERE b = {i}) AS c{i}" for i in range(n))
 
 
 def test_lookups_of_scalar_subqueries_grow_by_as_many_with_each() -> None:

@@ -2,7 +2,8 @@
 
 - *accumulable*: `count`, `sum`: an `Accumulate` whose contributions are computed below it, and from whose sums the
   results are computed above;
-- *distinct*: `count`, `sum` of distinct values: an `Accumulate` over the rows of another that has the value in its key;
+- *distinct*: `count`, `sum` of distinct values: an `Accumulate` over the rows of another that has the value in its key,
+  and with several filters in how many rows it passes each;
 - *sums of floats*, and of products of two, all of them in one part: an `Accumulate` of each value's digits, by group,
   term and place, and over its rows, a few dozen for each group and term, a `Staged` with `Gathered` that puts them
   together; see `compute/spark/expressions/float_sum.py` and `functions/aggregates/sums.py`;
@@ -101,6 +102,7 @@ def lowered_reduce(relation: Reduce, below: Physical, states: States) -> Physica
             part, values = _Group.unconstrained_sum, (one.arguments, one.filter, one.distinct)
         elif one.function in _SUMMED:
             part = _Group.distinct if one.distinct else _Group.accumulable
+            values = one.arguments if one.distinct else None
         elif one.function in (*_EXTREME, *_BITWISE):
             # What is there twice counts once, but for bit_xor.
             distinct = one.distinct and one.function is AggregateFunction.BIT_XOR
@@ -173,9 +175,17 @@ class _Group:
         value = self._value(self._of(numbers[0]))
         if value is None:
             raise InternalError("DISTINCT without an argument")
-        rows = self._distinct_rows([value])
         arity = len(self.relation.key)
-        results = [(self._of(number), reference(rows.relation_type, arity)) for number in numbers]
+        filters = list(dict.fromkeys(self._of(number).filter for number in numbers))
+        if len(filters) == 1:
+            rows = self._distinct_rows([value])
+            results = [(self._of(number), reference(rows.relation_type, arity)) for number in numbers]
+        else:
+            rows = self._distinct_where(self._of(numbers[0]).arguments[0], filters)
+            places = {one: arity + 1 + i for i, one in enumerate(filters)}
+            results = [
+                (self._of(number), reference(rows.relation_type, places[self._of(number).filter])) for number in numbers
+            ]
         keys = [reference(rows.relation_type, position) for position in range(arity)]
         return self.summed(rows, keys, results, self._type(numbers))
 
@@ -404,6 +414,22 @@ class _Group:
         """Returns the key and values, each combination once."""
         columns = self._columns_of(values)
         return self.summed(self.below, [*self.keys, *map(with_one_zero, values)], [], columns)
+
+    def _distinct_where(self, argument: int, filters: Sequence[int | None]) -> Physical:
+        """Returns the key and an argument, each combination once; then, for each filter, the argument or NULL."""
+        value = with_one_zero(reference(self.columns, argument))
+        arity = len(self.relation.key)
+        kept = ColumnRef(arity, value.type, value.nullable, "value")
+        sums = _Sums(arity + 1)
+        found: list[Scalar] = []
+        for one in filters:
+            if one is None:
+                found.append(kept)
+                continue
+            passed = sums.added(If(reference(self.columns, one), Literal(1, INT8), _ZERO))
+            some = Call("gt_int8", (_multiplicity(passed), _ZERO), BOOL, False)
+            found.append(If(some, kept, Literal(None, value.type)))
+        return self._accumulated(self.below, [*self.keys, value], sums, found, self._columns_of([kept, *found]))
 
     def _rows(self, values: Sequence[Scalar]) -> Physical:
         """Returns the key and values, without leaving out rows."""

@@ -14,6 +14,7 @@ from mz_dagster.plan.transform.fuse_filters import fuse_filters
 from mz_dagster.plan.transform.fuse_maps import fuse_maps
 from mz_dagster.plan.transform.fuse_projects import fuse_projects
 from mz_dagster.plan.transform.join_equivalences import join_equivalences
+from mz_dagster.plan.transform.merge_totals import merge_totals
 from mz_dagster.plan.transform.null_rejection import null_rejection
 from mz_dagster.plan.transform.push_predicates import push_predicates
 from mz_dagster.plan.transform.reduce_elision import reduce_elision
@@ -31,6 +32,7 @@ __all__ = [
     "fuse_maps",
     "fuse_projects",
     "join_equivalences",
+    "merge_totals",
     "null_rejection",
     "push_predicates",
     "reduce_elision",
