@@ -4,8 +4,8 @@ Owns the meaning of group keys (a number, a name, an expression: a column that i
 that name), the plan of the groups, the row of a global aggregate over nothing, and the rule that everything
 outside of aggregates is made of keys.
 
-Each grouping of a clause that has several (`grouping_sets`) is a reduce over the same rows, with NULL for the keys that
-it does not group by; their union is the result. So each is maintained as any reduce is.
+The groupings of a clause that has several (`grouping_sets`) are one reduce, of rows that are there once for each, by
+the grouping's number and all keys, of which those are NULL that it does not group by. So they have one state.
 """
 
 from __future__ import annotations
@@ -20,17 +20,23 @@ from mz_dagster.plan.relation import (
     Aggregate,
     AggregateFunction,
     ColumnOrder,
+    Constant,
+    Filter,
+    FlatMap,
     Get,
     Let,
+    Map,
+    Negate,
+    Project,
     Reduce,
     Relation,
     Union,
 )
-from mz_dagster.plan.rewriting import projected_to
+from mz_dagster.plan.rewriting import projected_to, reference
 from mz_dagster.plan.row_count import with_default
 from mz_dagster.plan.semijoin import ONE_ROW, with_literals, with_scalars
 from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery
-from mz_dagster.scalars.types import TEXT
+from mz_dagster.scalars.types import BOOL, INT4, TEXT, ScalarType, array_of
 from mz_dagster.sql.aggregates import AGGREGATES
 from mz_dagster.sql.binding import Binding, name_of
 from mz_dagster.sql.body_parser import Body
@@ -275,32 +281,68 @@ def grouped(
         order = tuple(ColumnOrder(next(places), key.descending, key.nulls_first) for key in core.order)
         aggregates.append(Aggregate(core.function, arguments, core.type, core.distinct, condition, order))
     names = tuple(core.function.value for core in cores)
-    shared = binding.local_id() if len(group.sets) > 1 else None
-    source = below if shared is None else Get(shared, below.relation_type, str(shared))
+    if len(group.sets) > 1:
+        result = _by_sets(binding, below, key_places, group.sets, aggregates, names, group_size)
+        at: dict[Core | Grouping, Scalar] = {
+            core: reference(result.relation_type, 1 + len(keys) + place) for place, core in enumerate(cores)
+        }
+        number = reference(result.relation_type, 0)
+        at |= {call: _of_set(number, [_mask(one, by) for by in group.sets], call.type) for call, one in masks.items()}
+        columns_of_keys = [reference(result.relation_type, 1 + place) for place in range(len(keys))]
+        result, positions = with_scalars(result, [*columns_of_keys, *(at[call] for call in calls)], "grouping")
+        return Grouped(projected_to(result, positions), keys, body, scope)
+    if not keys and not cores:
+        return Grouped(ONE_ROW, keys, body, scope)  # whatever the input holds
+    reduce = Reduce(below, tuple(key_places), tuple(aggregates), names, group_size)
+    result = reduce if keys else with_default(reduce, _defaults(aggregates), binding.local_id())
+    result = with_literals(result, [Literal(0, call.type) for call in masks], ["grouping" for _ in masks])
+    given = [*cores, *masks]
+    return Grouped(
+        projected_to(result, [*range(len(keys)), *(len(keys) + given.index(call) for call in calls)]), keys, body, scope
+    )
 
-    def reduced(by: Sequence[int]) -> Relation:
-        """Returns the keys of one grouping, then the aggregates."""
-        if not by and not cores:
-            return ONE_ROW  # whatever the input holds
-        reduce = Reduce(source, tuple(key_places[one] for one in by), tuple(aggregates), names, group_size)
-        return reduce if by else with_default(reduce, _defaults(reduce), binding.local_id())
 
-    def whole(by: Sequence[int]) -> Relation:
-        """Returns all keys, NULL where the grouping is not by them, then what the calls say."""
-        groups = reduced(by)
-        missing = {one: Literal(None, key.type) for one, key in enumerate(keys) if one not in by}
-        told = {call: Literal(_mask(places, by), call.type) for call, places in masks.items()}
-        order: list[int | Core | Grouping] = [*by, *cores, *missing, *told]
-        at = {one: place for place, one in enumerate(order)}
-        names = [below.relation_type.columns[key_places[one]].name for one in missing] + ["grouping" for _ in told]
-        return projected_to(
-            with_literals(groups, [*missing.values(), *told.values()], names),
-            [*(at[one] for one in range(len(keys))), *(at[call] for call in calls)],
-        )
+def _by_sets(
+    binding: Binding,
+    below: Relation,
+    key_places: Sequence[int],
+    sets: Sequence[Sequence[int]],
+    aggregates: Sequence[Aggregate],
+    names: Sequence[str],
+    group_size: int | None,
+) -> Relation:
+    """Returns the groups of all groupings: the grouping's number, from 1 on, then all keys, then the aggregates.
 
-    parts = [whole(by) for by in group.sets]
-    result = parts[0] if shared is None else Let(shared, below, Union(tuple(parts)))
-    return Grouped(result, keys, body, scope)
+    A key is NULL where the grouping is not by it. Each row is there once for each grouping, so that all are one reduce.
+    """
+    numbers = Literal(tuple(range(1, len(sets) + 1)), array_of(INT4))
+    rows: Relation = FlatMap(Map(below, (numbers,), ("groupings",)))
+    number = reference(rows.relation_type, below.relation_type.arity)
+    chosen: list[Scalar] = [number]
+    for one, place in enumerate(key_places):
+        key = reference(rows.relation_type, place)
+        is_by = [one in by for by in sets]
+        chosen.append(key if all(is_by) else If(_of_set(number, is_by, BOOL), key, Literal(None, key.type)))
+    rows, places = with_scalars(rows, chosen, "key")
+    reduce = Reduce(rows, tuple(places), tuple(aggregates), tuple(names), group_size)
+    by_nothing = [n for n, by in enumerate(sets, 1) if not by]
+    if not by_nothing:
+        return reduce
+    # A row even over nothing.
+    found = Get(binding.local_id(), reduce.relation_type)
+    cells = [*(Literal(None, column.type) for column in reduce.relation_type.columns[1 : len(places)])]
+    cells += _defaults(aggregates)
+    default = Constant(tuple((Literal(n, INT4), *cells) for n in by_nothing), reduce.relation_type)
+    number = reference(found.relation_type, 0)
+    superseded = Filter(found, (_of_set(number, [not by for by in sets], BOOL),))
+    arity, names = found.relation_type.arity, found.relation_type.names[1:]
+    replaced_by = Project(Map(superseded, tuple(cells), names), (0, *range(arity, 2 * arity - 1)))
+    return Let(found.id, reduce, Union((found, default, Negate(replaced_by)), reduce.relation_type.keys))
+
+
+def _of_set(number: ColumnRef, values: Sequence[object], type_: ScalarType) -> Scalar:
+    """Returns which of the values, one for each grouping, is that of the grouping of a number."""
+    return Call("array_subscript", (Literal(tuple(values), array_of(type_)), number), type_)
 
 
 def _places(call: Grouping, keys: Sequence[Scalar]) -> tuple[int, ...]:
@@ -322,6 +364,6 @@ def _mask(places: Sequence[int], by: Sequence[int]) -> int:
     return sum(1 << shift for shift, place in enumerate(reversed(places)) if place not in by)
 
 
-def _defaults(reduce: Reduce) -> list[Literal]:
+def _defaults(aggregates: Sequence[Aggregate]) -> list[Literal]:
     """Returns what the aggregates of no rows are."""
-    return [Literal(0 if one.function is AggregateFunction.COUNT else None, one.type) for one in reduce.aggregates]
+    return [Literal(0 if one.function is AggregateFunction.COUNT else None, one.type) for one in aggregates]

@@ -20,7 +20,7 @@ from tests.sql.project import bind
 MERGED = {
     "SELECT (SELECT count(*) FROM t WHERE b = 1) AS x, (SELECT sum(a) FROM t WHERE b > 1) AS y": 1,
     "SELECT (SELECT count(*) FROM t) AS x, (SELECT count(b) FROM t WHERE a > 2) AS y, (SELECT count(*) FROM t) AS z": 1,
-    "SELECT (SELECT coalesce(sum(b), 7) FROM t WHERE a < 2 AND b < 3) AS x, (SELECT sum(b) FROM t WHERE a >= 2) AS y": 1,
+    "SELECT (SELECT coalesce(sum(b), 7) FROM t WHERE a < 2 AND b < 3) AS x, (SELECT sum(b) FROM t WHERE a > 1) AS y": 1,
     # The join of both is kept, as the greatest value is a tournament of its own.
     "SELECT x, y, z FROM (SELECT count(*) AS x, max(b) AS y FROM t WHERE a > 1) AS p, "
     "(SELECT min(b) AS z FROM t WHERE a <= 1) AS q": 2,

@@ -177,3 +177,11 @@ def test_a_query_is_planned_in_pieces_however_deep_it_is() -> None:
     ]
     assert sum(keyed) == 40
     assert max(keyed) <= 5
+
+
+@pytest.mark.parametrize("groupings", ["ROLLUP (t.a, b)", "CUBE (t.a, b), f", "GROUPING SETS ((b), (b), ())"])
+def test_groupings_are_one_state(groupings: str) -> None:
+    """Also of what would be kept if several read it."""
+    plan = maintained(f"SELECT count(*), sum(v.k) FROM t JOIN v ON t.b = v.a GROUP BY {groupings}")
+    (state,) = plan.arrangements
+    assert collections_read(state.plan) == {"u1", "u3"}

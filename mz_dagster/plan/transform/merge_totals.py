@@ -206,7 +206,8 @@ class _Widened:
 
     def computed(self, start: Sequence[int], run: _Run) -> tuple[list[int], list[Scalar]]:
         """Returns where the columns of a run over the columns at `start` are, and what it filters by."""
-        places, predicates = list(start), []
+        places: list[int] = list(start)
+        predicates: list[Scalar] = []
         for one in run:
             at = dict(enumerate(places))
             match one:
