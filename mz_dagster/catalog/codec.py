@@ -14,7 +14,7 @@ from mz_dagster.catalog.rows import BatchFile, Keys
 from mz_dagster.catalog.shapes import Shape, Shapes
 from mz_dagster.errors import DamageError
 from mz_dagster.formalism import EPOCH_MS, NATURAL, Antichain, IntegerTimes
-from mz_dagster.scalars.types import Column, Kind, ScalarType, array_of, record_of
+from mz_dagster.scalars.types import Column, Kind, Modifier, ScalarType, array_of, record_of
 
 LATTICES: dict[str, IntegerTimes] = {"epoch_ms": EPOCH_MS, "natural": NATURAL}
 """The lattices that a timeline can be declared with, by name."""
@@ -87,7 +87,9 @@ def _type_json(type_: ScalarType) -> Any:
         return [type_.kind.value, _type_json(type_.element)]
     if type_.kind is Kind.RECORD:
         return [type_.kind.value, [[name, _type_json(one)] for name, one in type_.fields]]
-    return [type_.kind.value, type_.length or type_.scale]
+    modifier = type_.modifier
+    rest = () if modifier is None else ([modifier.precision, modifier.fields],)
+    return [type_.kind.value, type_.length or type_.scale, *rest]
 
 
 def _type_of(value: Any) -> ScalarType:
@@ -100,7 +102,8 @@ def _type_of(value: Any) -> ScalarType:
         case Kind.VARCHAR | Kind.CHAR:
             return ScalarType(kind, length=rest)
         case _:
-            return ScalarType(kind, rest)
+            modifier = Modifier(*value[2]) if len(value) > 2 else None  # none was kept before there were any
+            return ScalarType(kind, rest, modifier=modifier)
 
 
 @lru_cache(maxsize=4096)  # those of an object never change, and every look at a collection asks again

@@ -11,6 +11,7 @@ for PostgreSQL's `numeric(38, s)`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import IntEnum
 
 from mz_dagster.functions.failure import Failure
@@ -189,7 +190,8 @@ _INTEGER_DIGITS = {Kind.INT2: 5, Kind.INT4: 10, Kind.INT8: 19}
 def cast(source: ScalarType, target: ScalarType, context: CastContext = CastContext.EXPLICIT) -> Cast | Failure:
     """Returns the cast from `source` to `target`, if it applies in `context`.
 
-    A cast between equal types has an empty `function` and does nothing.
+    A cast between equal types has an empty `function` and does nothing, but for what the target's modifier makes of
+    values; one that applies by itself leaves them as they are.
 
     Example:
         >>> from mz_dagster.scalars.types import INT4, INT8
@@ -198,6 +200,13 @@ def cast(source: ScalarType, target: ScalarType, context: CastContext = CastCont
         >>> str(cast(INT8, INT4, CastContext.IMPLICIT))
         '42846 cannot cast type bigint to integer'
     """
+    found = _unmodified(source, target, context)
+    if isinstance(found, Failure) or target.modifier is None or context is CastContext.IMPLICIT:
+        return found
+    return replace(found, fallible=True, modifies=True)
+
+
+def _unmodified(source: ScalarType, target: ScalarType, context: CastContext) -> Cast | Failure:
     if source == target:
         return Cast("", source, target, False)
     if source.kind is Kind.JSONB and target.kind in _OF_JSON_NUMBERS and context is CastContext.EXPLICIT:

@@ -1,8 +1,8 @@
 """Reading a literal's text as a type.
 
 Owns the Python side of the casts from text, for literals and constants; `compute/spark` has the Spark side, and both
-accept the same texts and spell the same errors: PostgreSQL's, but there is no `infinity` and no `now`, no NaN of a
-numeric with a scale, and no year beyond 9999.
+accept the same texts and spell the same errors: PostgreSQL's, but there is no `now`, no NaN of a numeric with a scale,
+and no year beyond 9999.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from uuid import UUID
 
+from mz_dagster.functions import modifiers
 from mz_dagster.functions.arrays import arrays
 from mz_dagster.functions.failure import Failure
 from mz_dagster.functions.jsonb import json_text, jsonb
@@ -26,7 +27,7 @@ from mz_dagster.functions.moments.moment_text import (
 )
 from mz_dagster.functions.numbers import unconstrained
 from mz_dagster.functions.numbers.numerics import whole_number
-from mz_dagster.functions.plain import from_plain
+from mz_dagster.functions.plain import from_plain, to_plain
 from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.functions.text import strings
 from mz_dagster.scalars.scalar import Literal
@@ -62,8 +63,8 @@ def literal_of(
     """Returns the literal of type `type_` that `text` spells (None is NULL), or PostgreSQL's error.
 
     What is too long for a string of limited length is cut off, as by a cast; if it is `assigned` to a column, an error.
-    A numeric is rounded to the scale of its type, which somebody asked for; if nobody did, and `rounds` is false, what
-    would be rounded is an error.
+    A numeric is rounded to the scale of its type, and what the type's modifier says is done, which somebody asked for;
+    if nobody did, and `rounds` is false, a numeric that would be rounded is an error, and a modifier does not count.
 
     Example:
         >>> from mz_dagster.scalars.types import INT4, numeric
@@ -76,6 +77,17 @@ def literal_of(
     """
     if text is None:
         return Literal(None, type_)
+    modifier = type_.modifier if rounds else None
+    if modifier is not None and type_.kind is Kind.INTERVAL:
+        return _pure(lambda: Literal(Interval(*interval_of(text, modifier.fields, modifier.precision)), type_))
+    found = _read(text, type_, assigned=assigned, rounds=rounds)
+    if modifier is None or isinstance(found, Failure):
+        return found
+    plain = to_plain(found.value, type_)
+    return _pure(lambda: Literal(from_plain(modifiers.modified_plain(plain, type_), type_), type_))
+
+
+def _read(text: str, type_: ScalarType, *, assigned: bool, rounds: bool) -> Literal | Failure:
     match type_.kind:
         case Kind.TEXT:
             return Literal(text, type_)

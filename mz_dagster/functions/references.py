@@ -19,6 +19,7 @@ Spark's workers get the code by value and may have nothing else. `evaluation` ca
 from __future__ import annotations
 
 # Each registers its functions.
+from mz_dagster.functions import modifiers  # noqa: F401
 from mz_dagster.functions.aggregates import ordered_sets, statistics, sums  # noqa: F401
 from mz_dagster.functions.arrays import arrays  # noqa: F401
 from mz_dagster.functions.jsonb import json_text, jsonb, jsonb_functions, jsonb_operators  # noqa: F401

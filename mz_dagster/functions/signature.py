@@ -16,7 +16,7 @@ from mz_dagster.functions.failure import Failure
 from mz_dagster.functions.literals import literal_of
 from mz_dagster.functions.moments.infinite import RULES, Made
 from mz_dagster.scalars.scalar import Call, Literal, Scalar
-from mz_dagster.scalars.types import TEXT, Kind, ScalarType
+from mz_dagster.scalars.types import INT4, TEXT, Kind, ScalarType
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +142,7 @@ class Cast:
         target: The type cast to.
         fallible: True if it can fail.
         first: The cast to text that comes before, if this is one of its text; its function is not empty.
+        modifies: Whether the value then becomes what the target's modifier makes of it.
     """
 
     function: str
@@ -149,9 +150,14 @@ class Cast:
     target: ScalarType
     fallible: bool
     first: Cast | None = None
+    modifies: bool = False
 
     def apply(self, scalar: Scalar) -> Scalar:
         """Returns `scalar`, of type `source`, as one of type `target`."""
+        found = self._cast(scalar)
+        return modified(found, self.target) if self.modifies else found
+
+    def _cast(self, scalar: Scalar) -> Scalar:
         if not self.function:
             return scalar
         if isinstance(scalar, Literal) and scalar.value is None:
@@ -160,6 +166,27 @@ class Cast:
         rule = RULES.get(self.function)
         nullable = scalar.nullable or (rule is not None and rule.outcome is Made.UNKNOWN)
         return Call(self.function, (operand,), self.target, nullable)
+
+
+def modified(scalar: Scalar, target: ScalarType) -> Scalar:
+    """Returns what the modifier of `target` makes of a value of that type."""
+    modifier = target.modifier
+    assert modifier is not None
+    if isinstance(scalar, Literal) and scalar.value is None:
+        return Literal(None, target)
+    precision = Literal(modifier.precision, INT4)
+    if target.kind is Kind.INTERVAL:
+        digits = Literal(6 if modifier.precision is None else modifier.precision, INT4)
+        return Call("narrowed_interval", (scalar, Literal(modifier.fields, TEXT), digits), target, scalar.nullable)
+    return Call(_MODIFYING[target.kind], (scalar, precision), target, scalar.nullable)
+
+
+_MODIFYING = {
+    Kind.NUMERIC: "bounded_numeric",
+    Kind.TIMESTAMP: "rounded_timestamp",
+    Kind.TIMESTAMPTZ: "rounded_timestamptz",
+    Kind.TIME: "rounded_time",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +235,7 @@ class Resolved:
             else:
                 ready.append(argument if cast is None else cast.apply(argument))
         nullable = self.nullable([one.nullable for one in ready])
-        return Call(self.function.name, tuple(ready), self.result_type, nullable)
+        return Call(self.function.name, tuple(ready), self.result_type.unmodified, nullable)
 
 
 _LONG_NAMES = {

@@ -234,10 +234,21 @@ _INTERNAL = (
 INTERNAL_FUNCTIONS = frozenset(one.name for one in _INTERNAL)
 
 
+#: What a type's modifier makes of a value that is cast or assigned to it.
+_MODIFYING = (
+    Function("bounded_numeric", (_N, _I4), _N, fallible=True),
+    Function("rounded_timestamp", (_TS, _I4), _TS, fallible=True),
+    Function("rounded_timestamptz", (_TZ, _I4), _TZ, fallible=True),
+    Function("rounded_time", (Kind.TIME, _I4), Kind.TIME, fallible=True),
+    Function("narrowed_interval", (Kind.INTERVAL, _T, _I4), Kind.INTERVAL, fallible=True),
+)
+
+
 def _functions() -> Iterator[Function]:
     for name, (result, fallible, nullability) in GENERIC.items():
         yield Function(name, (), result, strict=False, fallible=fallible, nullability=nullability)
     yield Function("not", (_B,), _B)
+    yield from _MODIFYING
     for kind in _SCALAR_KINDS:
         for name in COMPARISONS.values():
             yield Function(f"{name}_{short_name(kind)}", (kind, kind), _B)

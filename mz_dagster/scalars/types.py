@@ -7,7 +7,7 @@ choice must be exact: a type whose values Spark cannot hold exactly is refused w
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 
@@ -39,6 +39,28 @@ class Kind(Enum):
     RECORD = "record"
 
 
+#: The kinds that may have a modifier.
+_MODIFIED = frozenset({Kind.NUMERIC, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TIME, Kind.INTERVAL})
+
+
+@dataclass(frozen=True, slots=True)
+class Modifier:
+    """What a type with parentheses makes of the values that are cast or assigned to it.
+
+    Attributes:
+        precision: Digits of a numeric, fewer than 38; digits of the seconds of a moment or interval, fewer than 6. None
+            if it does not say.
+        fields: Of an interval: `year`, `day to second` and so on; empty if all are kept.
+    """
+
+    precision: int | None = None
+    fields: str = ""
+
+    def __str__(self) -> str:
+        fields = f" {self.fields}" if self.fields else ""
+        return fields if self.precision is None else f"{fields}({self.precision})"
+
+
 @dataclass(frozen=True, slots=True)
 class ScalarType:
     """Is the type of a cell.
@@ -53,6 +75,8 @@ class ScalarType:
             and for what a literal becomes that is compared with a `CHAR`.
         fields: Names and types of a `RECORD`'s fields; `f1`, `f2`, ... if nobody named them. Empty for every other
             kind.
+        modifier: What a cast to the type, or an assignment, makes of a value; None if nothing. It is no part of what
+            the type is: types are equal whatever their modifiers, and nothing but such casts looks at it.
 
     Example:
         >>> str(ScalarType(Kind.NUMERIC, 2)), str(array_of(INT4)), str(ScalarType(Kind.VARCHAR, length=10))
@@ -64,6 +88,7 @@ class ScalarType:
     element: ScalarType | None = None
     length: int = 0
     fields: tuple[tuple[str, ScalarType], ...] = ()
+    modifier: Modifier | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if self.scale and self.kind is not Kind.NUMERIC:
@@ -80,6 +105,13 @@ class ScalarType:
             raise ValueError(f"{self.kind.value} has no length")
         if self.fields and self.kind is not Kind.RECORD:
             raise ValueError("a record has fields, and nothing else has")
+        if self.modifier is not None and self.kind not in _MODIFIED:
+            raise ValueError(f"{self.kind.value} has no modifier")
+
+    @property
+    def unmodified(self) -> ScalarType:
+        """The type of values that nothing was made of."""
+        return self if self.modifier is None else replace(self, modifier=None)
 
     @property
     def parts(self) -> tuple[ScalarType, ...]:
@@ -97,7 +129,10 @@ class ScalarType:
             return f"{self.kind.value}({self.length})"
         if self.kind is Kind.UNCONSTRAINED:
             return Kind.NUMERIC.value
-        return f"numeric(38,{self.scale})" if self.kind is Kind.NUMERIC else self.kind.value
+        if self.kind is Kind.NUMERIC:
+            precision = None if self.modifier is None else self.modifier.precision
+            return f"numeric({precision or 38},{self.scale})"
+        return self.kind.value if self.modifier is None else f"{self.kind.value}{self.modifier}"
 
 
 BOOL = ScalarType(Kind.BOOL)

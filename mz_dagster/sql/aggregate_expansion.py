@@ -104,11 +104,11 @@ class Expansion:
         if value.type.kind in _FLOATS and self.binder.clause == "window":
             # Spark's frames do not add up floats exactly.
             return explicit(Call("nearest_float8", (self.exact_sum(value),), FLOAT8), value.type)
-        return self.sink(Core(AggregateFunction.SUM, (self.guarded(value),), value.type, self.call.distinct))
+        return self.sink(Core(AggregateFunction.SUM, (self.guarded(value),), value.type.unmodified, self.call.distinct))
 
     def extreme(self, value: Scalar) -> ColumnRef:
         """Returns the least or the greatest value, as the call says."""
-        return self.sink(Core(AggregateFunction(self.call.name), (self.guarded(value),), value.type))
+        return self.sink(Core(AggregateFunction(self.call.name), (self.guarded(value),), value.type.unmodified))
 
     def exact_sum(self, *factors: Scalar) -> ColumnRef:
         """Returns the exact sum of a floating-point number, or of a product of two."""
@@ -138,5 +138,5 @@ class Expansion:
 
     def array(self, value: Scalar, condition: Scalar | None, order: tuple[SortKey, ...]) -> ColumnRef:
         """Returns the array of a value of the rows for which the condition is true, in an order."""
-        distinct, type_ = self.call.distinct, array_of(value.type)
+        distinct, type_ = self.call.distinct, array_of(value.type.unmodified)
         return self.sink(Core(AggregateFunction.ARRAY_AGG, (value,), type_, distinct, condition, order))

@@ -95,6 +95,16 @@ class _Parser(MaterializeParser):
         node.meta["fields"] = fields
         return node
 
+    def _parse_types(self, *args: Any, **kwargs: Any) -> Any:
+        """Parses a type, the digits of an interval's seconds included."""
+        found = super()._parse_types(*args, **kwargs)
+        last = "" if self._prev is None else str(self._prev.text)
+        is_interval = isinstance(found, exp.DataType) and isinstance(found.this, exp.Interval)
+        if is_interval and last.lower() == "second" and self._match(TokenType.L_PAREN):
+            self._parse_number()
+            self._match_r_paren()
+        return found
+
     def _parse_interval_field(self) -> str:
         """Returns the name of a field, and behind that of seconds their digits in parentheses, or nothing."""
         for unit in INTERVAL_FIELDS:

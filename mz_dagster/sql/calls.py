@@ -33,6 +33,7 @@ from mz_dagster.scalars.types import (
     JSONB,
     TEXT,
     TIMESTAMPTZ,
+    UNCONSTRAINED,
     UUID,
     Kind,
     ScalarType,
@@ -154,6 +155,10 @@ def _named(binder: ExpressionBinder, node: exp.Anonymous, position: int) -> Boun
             return _nullif(binder, arguments, position)
         case "round" if len(arguments) == 2:
             return _round(binder, arguments, position)
+        case "scale" | "trim_scale" if len(arguments) == 1:
+            # Of whatever number the type's own scale tells nothing of zeros at its end.
+            bound = binder.as_type(binder.bind(arguments[0]), UNCONSTRAINED, arguments[0], name)
+            return binder.applied(resolve_function(name, [UNCONSTRAINED]), [bound], position)
         case "date_trunc" if len(arguments) == 3:
             return bind_date_trunc_in_zone(binder, arguments, position)
         case "make_timestamptz" if len(arguments) == 7:

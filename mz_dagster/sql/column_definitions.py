@@ -181,7 +181,17 @@ def parse_column(cursor: Cursor, found: Columns, *, only_keys: bool = False) -> 
     if generates is not None and only_keys:
         raise cursor.refuse(f"{start.value.upper()} in a definition", "It could not be enforced.", token=start)
     if generates is None:
-        column = ColumnDefinition(name, column_type(cursor), True, offset)
+        type_ = column_type(cursor)
+        if only_keys and type_.modifier is not None:
+            if type_.kind is not Kind.NUMERIC:
+                raise cursor.refuse(
+                    f"type {type_} of a source",
+                    "Its files say what they say.",
+                    f"Write {type_.kind.value}, and cast it in a view.",
+                    start,
+                )
+            type_ = type_.unmodified
+        column = ColumnDefinition(name, type_, True, offset)
     else:
         column = ColumnDefinition(name, generates, False, offset, identity=serial(generates))
     while True:

@@ -18,13 +18,9 @@ from mz_dagster.scalars.types import DATE, INTERVAL, MZ_TIMESTAMP, TIMESTAMPTZ
 from mz_dagster.sql.binding import Bound
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.errors import InvalidSyntax, error_of
+from mz_dagster.sql.type_names import INTERVAL_TYPES
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-#: The fields that the type of an interval may have.
-_INTERVAL_TYPES = frozenset((
-    "", "year", "month", "day", "hour", "minute", "second", "year to month", "day to hour", "day to minute",
-    "day to second", "hour to minute", "hour to second", "minute to second",
-))  # fmt: skip
 
 
 def with_moments(symbol: str, arguments: Sequence[Bound]) -> list[Bound]:
@@ -43,7 +39,7 @@ def bind_interval(body: Body, node: exp.Interval) -> Literal:
     if not isinstance(text, exp.Literal) or not text.is_string:
         raise InvalidSyntax("syntax error: an interval literal is quoted", position=body.position(node))
     matched = re.fullmatch(r"([a-z ]*)(?:\(([0-9])\))?", node.meta.get("fields", ""))
-    if matched is None or matched[1] not in _INTERVAL_TYPES:
+    if matched is None or matched[1] not in INTERVAL_TYPES:
         raise InvalidSyntax("syntax error: there is no such type of intervals", position=body.position(node))
     found = interval_literal(text.this, matched[1], int(matched[2]) if matched[2] else None)
     if isinstance(found, Failure):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 from uuid import uuid4
 
 from sqlglot import exp
@@ -15,7 +16,7 @@ from sqlglot import exp
 from mz_dagster.functions import Unknown, type_name
 from mz_dagster.plan.rewriting import can_fail
 from mz_dagster.scalars.scalar import Call, If, Literal, Scalar
-from mz_dagster.scalars.types import DATE, FLOAT8, INT8, TEXT, TIME, TIMESTAMP, TIMESTAMPTZ, UUID
+from mz_dagster.scalars.types import DATE, FLOAT8, INT8, TEXT, TIME, TIMESTAMP, TIMESTAMPTZ, UUID, Modifier
 from mz_dagster.sql.binding import Bound
 from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.collected_calls import WindowCall, WindowSpec
@@ -46,6 +47,8 @@ _CLOCK = (
     "now", "transaction_timestamp", "statement_timestamp", "current_timestamp", "current_date", "localtime",
     "localtimestamp",
 )  # fmt: skip
+#: Those of them that take the digits of their seconds.
+_PRECISE = ("current_timestamp", "localtime", "localtimestamp")
 _SESSION = (
     "current_user", "session_user", "user", "current_role", "current_schema", "current_catalog", "current_database",
     "version",
@@ -77,6 +80,10 @@ def bind_session_value(binder: ExpressionBinder, name: str, nodes: Sequence[exp.
         raise _no_function_of_inputs(name, position, called=isinstance(node, exp.Anonymous))
     if name == "current_setting" and len(nodes) in (1, 2):
         return _setting(binder, circumstances, nodes, position)
+    if name in _PRECISE and len(nodes) == 1 and isinstance(digits := binder.bind(nodes[0]), Literal):
+        value = _of_clock(name, circumstances)
+        modifier = Modifier(digits.value) if isinstance(digits.value, int) and 0 <= digits.value < 6 else None
+        return binder.cast_to(value, replace(value.type, modifier=modifier), node)
     if nodes or name in ("current_setting", "pg_typeof"):
         shown = ", ".join(type_name(one if isinstance(one, Unknown) else one.type) for one in map(binder.bind, nodes))
         raise UndefinedFunction(f"function {name}({shown}) does not exist", position=position)

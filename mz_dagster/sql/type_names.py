@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 from mz_dagster.functions.literals import numeric_type_of
 from mz_dagster.functions.numbers.numerics import whole_number
-from mz_dagster.scalars.types import UNCONSTRAINED, Kind, ScalarType, array_of, numeric
+from mz_dagster.scalars.types import UNCONSTRAINED, Kind, Modifier, ScalarType, array_of, numeric
 from mz_dagster.sql.cursor import Cursor
-from mz_dagster.sql.errors import UndefinedType, suggestion
+from mz_dagster.sql.errors import InvalidSyntax, UndefinedType, suggestion
 from mz_dagster.sql.lexer import Token, TokenKind, tokens_of
 
 _KINDS = {
@@ -38,6 +38,11 @@ _LATER = frozenset((
 
 #: The fields that an interval's type may name.
 INTERVAL_FIELDS = ("year", "month", "day", "hour", "minute", "second")
+#: Which of them a type may have, in lower case.
+INTERVAL_TYPES = frozenset((
+    "", *INTERVAL_FIELDS, "year to month", "day to hour", "day to minute", "day to second", "hour to minute",
+    "hour to second", "minute to second",
+))  # fmt: skip
 #: PostgreSQL's limit to the length of a varchar or char.
 _MAX_LENGTH = 10_485_760
 
@@ -51,12 +56,14 @@ class TypeName:
         scale: Of a numeric; None when it was not said.
         length: Of a string; 0 if it is not limited.
         is_array: Whether it is an array of that.
+        modifier: What is made of its values.
     """
 
     kind: Kind
     scale: int | None = None
     length: int = 0
     is_array: bool = False
+    modifier: Modifier | None = None
 
     @property
     def is_open(self) -> bool:
@@ -66,7 +73,7 @@ class TypeName:
     @property
     def scalar_type(self) -> ScalarType:
         """The type; an open scale counts as 0."""
-        type_ = ScalarType(self.kind, self.scale or 0, length=self.length)
+        type_ = ScalarType(self.kind, self.scale or 0, length=self.length, modifier=self.modifier)
         return array_of(type_) if self.is_array else type_
 
     def type_of_text(self, text: str | None) -> ScalarType:
@@ -125,7 +132,7 @@ def parse_type_name(cursor: Cursor) -> TypeName:
         raise UndefinedType(f'type "{word}" does not exist', hint=hint, position=token.start + 1)
     arguments = arguments or _arguments(cursor)
     if name.kind is Kind.NUMERIC:
-        name = TypeName(Kind.NUMERIC, _numeric_scale(arguments, token.start))
+        name = _numeric(arguments, token.start)
     elif word == "varchar" and arguments:
         name = TypeName(Kind.VARCHAR, length=_length(word, arguments, token.start))
     elif name.kind is Kind.CHAR:
@@ -133,18 +140,28 @@ def parse_type_name(cursor: Cursor) -> TypeName:
             shown = '"char"' if word == "char" else word
             raise cursor.refuse(f"type {shown}", "Only char(n) has a length of its own.", "Use char(1) or text.", token)
         name = TypeName(Kind.CHAR, length=_length("char", arguments or (1,), token.start))
-    elif name.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
-        if arguments and arguments != (6,):
-            raise cursor.refuse("a timestamp of lower precision", "Timestamps have microseconds.", None, token)
+    elif name.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TIME):
+        modifier = _seconds(word, arguments, token)
         if cursor.accepts("with", "time", "zone"):
+            if name.kind is Kind.TIME:
+                raise cursor.refuse(
+                    "time with time zone", "A time alone has no one offset from UTC.", "Use time.", token
+                )
             name = TypeName(Kind.TIMESTAMPTZ)
         else:
             cursor.accepts("without", "time", "zone")
-    elif name.kind in (Kind.TIME, Kind.INTERVAL):
-        _check_precision(cursor, name.kind, arguments, token)
+        name = replace(name, modifier=modifier)
+    elif name.kind is Kind.INTERVAL:
+        name = replace(name, modifier=_interval(cursor, arguments, token))
     elif arguments:
         raise UndefinedType(f'type modifier is not allowed for type "{word}"', position=token.start + 1)
-    return replace(name, is_array=_is_array(cursor))
+    if not _is_array(cursor):
+        return name
+    if name.modifier is not None and name.kind is not Kind.NUMERIC:
+        raise cursor.refuse(
+            f"an array of {name.scalar_type}", "Elements keep their microseconds.", f"Write {word}[].", token
+        )
+    return replace(name, is_array=True, modifier=None)
 
 
 def _is_array(cursor: Cursor) -> bool:
@@ -164,22 +181,27 @@ def _is_array(cursor: Cursor) -> bool:
     return found or brackets > 0
 
 
-def _check_precision(cursor: Cursor, kind: Kind, arguments: tuple[int, ...], token: Token) -> None:
-    """Refuses what would narrow the values of times and intervals."""
-    narrowed = arguments not in ((), (6,)) or cursor.sees("|".join(INTERVAL_FIELDS))
-    if kind is Kind.INTERVAL and narrowed:
-        raise cursor.refuse(
-            "a narrowed type interval",
-            "Columns keep all fields of an interval, and microseconds.",
-            "Write interval '90' day, or date_trunc('day', x).",
-            token,
-        )
-    if kind is Kind.TIME and cursor.accepts("with", "time", "zone"):
-        raise cursor.refuse("time with time zone", "A time alone has no one offset from UTC.", "Use time.", token)
-    if kind is Kind.TIME and narrowed:
-        raise cursor.refuse("a time of lower precision", "Times have microseconds.", None, token)
-    if kind is Kind.TIME:
-        cursor.accepts("without", "time", "zone")
+def _seconds(word: str, arguments: tuple[int, ...], token: Token) -> Modifier | None:
+    """Returns the modifier of a type whose seconds have so many digits; all six are none."""
+    if len(arguments) > 1:
+        raise UndefinedType("invalid type modifier", position=token.start + 1)
+    return Modifier(arguments[0]) if arguments and arguments[0] < 6 else None
+
+
+def _interval(cursor: Cursor, arguments: tuple[int, ...], token: Token) -> Modifier | None:
+    """Moves past `YEAR TO MONTH`, `DAY TO SECOND(2)` and their like; returns the modifier of the type's intervals."""
+    fields: list[str] = []
+    if not arguments and cursor.sees("|".join(INTERVAL_FIELDS)):
+        fields.append(cursor.advance().value)
+        if cursor.accepts("to"):
+            fields += ["to", cursor.identifier("a field")]
+        if fields[-1] == "second":
+            arguments = _arguments(cursor)
+    written = " ".join(fields)
+    if written not in INTERVAL_TYPES:
+        raise InvalidSyntax("syntax error: there is no such type of intervals", position=token.start + 1)
+    seconds = _seconds("interval", arguments, token)
+    return Modifier(None if seconds is None else seconds.precision, written) if fields or seconds else None
 
 
 def column_type(cursor: Cursor) -> ScalarType:
@@ -215,10 +237,10 @@ def _length(word: str, arguments: tuple[int, ...], offset: int) -> int:
     return length
 
 
-def _numeric_scale(arguments: tuple[int, ...], offset: int) -> int | None:
+def _numeric(arguments: tuple[int, ...], offset: int) -> TypeName:
     match arguments:
         case ():
-            return None
+            return TypeName(Kind.NUMERIC)
         case (precision,):
             scale = 0
         case (precision, scale):
@@ -228,9 +250,9 @@ def _numeric_scale(arguments: tuple[int, ...], offset: int) -> int | None:
     if not 1 <= precision <= 38:
         raise UndefinedType(
             f"NUMERIC precision {precision} must be between 1 and 38",
-            detail="Every numeric has 38 digits.",
+            hint="A numeric without a scale has any number of digits.",
             position=offset + 1,
         )
-    if scale > precision:
-        raise UndefinedType(f"NUMERIC scale {scale} must be between 0 and precision {precision}", position=offset + 1)
-    return scale
+    if scale > 38:
+        raise UndefinedType(f"NUMERIC scale {scale} must be between 0 and 38", position=offset + 1)
+    return TypeName(Kind.NUMERIC, scale, modifier=Modifier(precision) if precision < 38 else None)

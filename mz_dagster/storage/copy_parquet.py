@@ -17,10 +17,13 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from mz_dagster.functions import Failure, literal_of
+from mz_dagster.functions.modifiers import modified_plain
+from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.scalars.types import Column, Kind, ScalarType
 from mz_dagster.scalars.values import to_stored
 from mz_dagster.storage.arrow_schema import arrow_type
 from mz_dagster.storage.copy_errors import BadCopyFormat, BadCopyValue, FileUnreadable
+from mz_dagster.storage.plain_cells import plain_cells, stored_cells
 
 _FROM_TEXT = {Kind.JSON, Kind.JSONB, Kind.UUID, Kind.INTERVAL, Kind.VARCHAR, Kind.CHAR, Kind.UNCONSTRAINED}
 _LATEST = {Kind.DATE: date.max, Kind.TIMESTAMP: datetime.max, Kind.TIMESTAMPTZ: datetime.max}
@@ -101,7 +104,20 @@ def _stored(found: pa.ChunkedArray, column: Column) -> pa.Array:
         raise _out_of_range(column, str(error)) from error
     if column.type.kind in _LATEST and not _in_calendar(stored, column.type):
         raise _out_of_range(column, "Years are 1 to 9999.")
-    return stored
+    return stored if column.type.modifier is None else _modified(stored, column)
+
+
+def _modified(values: pa.Array, column: Column) -> pa.Array:
+    """Returns what the modifier of a column's type makes of values; of numerics the extremes tell that all fit."""
+    type_ = column.type
+    try:
+        if type_.kind is Kind.NUMERIC:
+            for one in pc.min_max(values).as_py().values():
+                modified_plain(one, type_)
+            return values
+        return stored_cells([modified_plain(one, type_) for one in plain_cells(values, type_)], type_)
+    except SqlFailure as failure:
+        raise _out_of_range(column, str(failure).partition(" ")[2]) from failure
 
 
 def _fits(found: pa.DataType, type_: ScalarType) -> bool:

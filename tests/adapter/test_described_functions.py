@@ -12,7 +12,7 @@ from tests.postgres_server import Postgres
 def test_every_function_is_described_with_an_example() -> None:
     assert DESCRIPTIONS.keys() == OVERLOADS.keys() | POLYMORPHIC.keys() | TABLE_OVERLOADS.keys()
     refused = {name for name, overloads in OVERLOADS.items() if all(one.refused for one in overloads)}
-    assert {name for name, one in DESCRIPTIONS.items() if not one.example} == refused - {"scale", "trim_scale"}
+    assert {name for name, one in DESCRIPTIONS.items() if not one.example} == refused
 
 
 def test_every_example_has_its_result_here_and_in_postgres(postgres: Postgres, sparkless: Connection) -> None:

@@ -27,6 +27,7 @@ from mz_dagster.scalars.values import Interval
 from tests.adapter.stories import Story
 from tests.adapter.stories.groups import GROUPS
 from tests.adapter.stories.jsonb import JSON, JSONB
+from tests.adapter.stories.modifiers import MODIFIERS
 from tests.adapter.stories.representations import REPRESENTATIONS
 from tests.adapter.stories.statistics import ALL_STATISTICS, STATISTICS
 from tests.adapter.stories.strings import STRINGS
@@ -35,7 +36,7 @@ from tests.adapter.stories.unconstrained import UNCONSTRAINED
 from tests.budgets import SetBudget
 from tests.postgres_server import Postgres
 
-STORIES = (GROUPS, JSON, JSONB, REPRESENTATIONS, STATISTICS, STRINGS, TIMES, VALIDITY)
+STORIES = (GROUPS, JSON, JSONB, MODIFIERS, REPRESENTATIONS, STATISTICS, STRINGS, TIMES, VALIDITY)
 
 Row = tuple[Any, ...]
 
@@ -74,10 +75,12 @@ def referee(postgres: Postgres) -> Iterator[psycopg.Connection[Row]]:
     ("stories", "before", "budget"),
     [
         pytest.param((JSON, JSONB, TIMES, VALIDITY), 0, Budget(), id="some"),
-        pytest.param((REPRESENTATIONS,), 0, Budget.here_alone(), id="representations here"),
+        pytest.param((MODIFIERS, REPRESENTATIONS), 0, Budget.here_alone(), id="representations here"),
         pytest.param(STORIES, 0, Budget(), id="all", marks=pytest.mark.deep),
         pytest.param(STORIES, 1, Budget(), id="hydrated", marks=pytest.mark.deep),
-        pytest.param((REPRESENTATIONS,), 1, Budget(evaluated_updates=0), id="representations", marks=pytest.mark.deep),
+        pytest.param(
+            (MODIFIERS, REPRESENTATIONS), 1, Budget(evaluated_updates=0), id="representations", marks=pytest.mark.deep
+        ),
         *(
             pytest.param(STORIES, before, budget, id=f"{name}, {before}", marks=pytest.mark.deep)
             for name, budget in (("by spark", Budget.spark_alone()), ("here", Budget.here_alone()))

@@ -178,8 +178,6 @@ def test_what_has_no_scale_that_is_known_is_unconstrained() -> None:
 
 def test_what_cannot_be_exact_is_refused_and_not_replaced() -> None:
     refused = [
-        resolve_function("scale", [numeric(2)]),
-        resolve_function("trim_scale", [numeric(2)]),
         common_type([ScalarType(Kind.CHAR, length=3), ScalarType(Kind.CHAR, length=4)]),
     ]
     assert [one.sqlstate if isinstance(one, Failure) else one for one in refused] == ["0A000"] * len(refused)

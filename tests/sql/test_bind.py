@@ -45,7 +45,7 @@ from tests.sql.project import Project, T, bind
         ("SELECT CASE WHEN f THEN 1 END, CASE WHEN f THEN 1 ELSE b END, CASE a WHEN 1 THEN 'x' ELSE 'y' END FROM t", [
             "case integer", "b integer", "case text NOT NULL"]),
         ("SELECT a::bigint, b::text, '1'::int8, CAST('1.5' AS numeric(10,1)), DATE '2020-01-01', c::varchar FROM t", [
-            "a bigint NOT NULL", "b text", "int8 bigint NOT NULL", "numeric numeric(38,1) NOT NULL",
+            "a bigint NOT NULL", "b text", "int8 bigint NOT NULL", "numeric numeric(10,1) NOT NULL",
             "date date NOT NULL", "c text"]),
         ("SELECT extract(year FROM e), substring(c FROM 2), trim(c), position('x' IN c) FROM t", [
             "extract numeric(38,0)", "substring text", "btrim text", "position integer"]),

@@ -39,14 +39,14 @@ DESCRIPTIONS: Mapping[str, Description] = {
     "lcm": Description("The least common multiple.", "lcm(1071, 462)", "23562"),
     "factorial": Description("The product of the whole numbers up to one.", "factorial(5)", "120"),
     "scale": Description(
-        "How many digits are behind the point, of a numeric without a fixed scale.",
-        "scale('8.4100'::text::numeric)",
+        "How many digits are behind the point.",
+        "scale(8.4100)",
         "4",
     ),
     "min_scale": Description("How many digits behind the point are needed.", "min_scale(8.4100)", "2"),
     "trim_scale": Description(
-        "The number without zeros at its end, of a numeric without a fixed scale.",
-        "trim_scale('8.4100'::text::numeric)",
+        "The number without zeros at its end.",
+        "trim_scale(8.4100)",
         "8.41",
     ),
     "width_bucket": Description(

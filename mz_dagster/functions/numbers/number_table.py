@@ -151,8 +151,6 @@ def overloads() -> Iterator[Overload]:
     yield Overload("min_scale", (_N,), "min_scale_numeric")
     yield Overload("width_bucket", (_N, _N, _N, _I4), "width_bucket_numeric")
     yield Overload("width_bucket", (_F8, _F8, _F8, _I4), "width_bucket_float8")
-    for name in ("scale", "trim_scale"):
-        yield Overload(name, (_N,), "", refused="a numeric has the scale of its type, not one of its own")
     for short, kind in _INTEGERS.items():
         for symbol, name in _BITS.items():
             yield Overload(symbol, (kind, kind), f"{name}_{short}")

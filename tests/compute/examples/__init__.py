@@ -11,6 +11,7 @@ from tests.compute.examples import (
     json_text,
     jsonb,
     logic,
+    modifiers,
     moment,
     numbers,
     regexp,
@@ -34,6 +35,7 @@ AREAS: dict[str, Callable[[], Iterator[Example]]] = {
     "jsonb": jsonb.examples,
     "json": json_text.examples,
     "unconstrained": unconstrained.examples,
+    "modifiers": modifiers.examples,
 }
 
 __all__ = ["AREAS", "POOLS", "Example", "casting", "function", "operator", "quote", "rounding"]

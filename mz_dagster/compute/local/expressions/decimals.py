@@ -104,6 +104,14 @@ def _cast(call: Call, operands: Sequence[Operand]) -> Computed:
     return of_type(found, call.type, large, doubtful)
 
 
+@strict("bounded_numeric")
+def _bounded(call: Call, operands: Sequence[Operand]) -> Computed | None:
+    value, large = units(operands[0])
+    if not are_constant(operands[1:]):
+        return None
+    return of_type(value, call.type, large, np.abs(value) >= 10 ** min(18, operands[1].as_py()))
+
+
 @strict("round_numeric", "trunc_numeric", "ceil_numeric", "floor_numeric", "round_numeric_int4", "trunc_numeric_int4")
 def _rounded(call: Call, operands: Sequence[Operand]) -> Computed | None:
     value, large = units(operands[0])

@@ -6,6 +6,7 @@ form. Spark's quotient keeps too few digits; ours is a long division (see `_quot
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from mz_dagster.compute.algebra.frame import spark_type
@@ -284,6 +285,17 @@ def _rounded_to(value: Column, shown: Column, least: int, most: int) -> Column:
 def _to_numeric(invocation: Invocation) -> Outcome:
     (value,) = invocation.values
     return failing(rounded(value, invocation.type.scale), [value], NUMERIC_OVERFLOW)
+
+
+@strict("bounded_numeric")
+def _bounded(invocation: Invocation) -> Outcome:
+    value, scale = invocation.values[0], invocation.type.scale
+    precision = invocation.scalars[1]
+    assert isinstance(precision, Literal)
+    assert isinstance(precision.value, int)
+    limit = decimal(f"{Decimal(10) ** (precision.value - scale):f}", scale)
+    bounded = sf.when(_absolute(value, scale) < limit, value)
+    return failing(bounded, [value], NUMERIC_OVERFLOW)
 
 
 @strict("cast_numeric_to_int2", "cast_numeric_to_int4", "cast_numeric_to_int8")

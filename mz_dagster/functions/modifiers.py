@@ -1,0 +1,87 @@
+"""What a type with parentheses makes of values: `numeric(5, 2)`, `timestamp(3)`, `interval day to second(0)`."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from mz_dagster.functions.moments.calendar import AFTER, BEFORE, DAY, SECOND, checked_moment
+from mz_dagster.functions.moments.interval_text import Span, narrowed
+from mz_dagster.functions.registry import SqlFailure, pure
+from mz_dagster.scalars.types import Kind, ScalarType
+
+#: 2000-01-01, from which PostgreSQL counts, and so rounds away.
+_EPOCH = 10_957 * DAY
+
+
+@pure("bounded_numeric", scaled=True)
+def bounded(value: Decimal, precision: int, scale: int) -> Decimal:
+    """Returns a numeric of a scale that has no more digits than its type's precision.
+
+    Example:
+        >>> bounded(Decimal("999.99"), 5, 2)
+        Decimal('999.99')
+    """
+    if value.copy_abs() >= Decimal(10) ** (precision - scale):
+        raise SqlFailure("22003", "numeric field overflow")
+    return value
+
+
+@pure("rounded_timestamp", "rounded_timestamptz")
+def rounded_moment(moment: int, precision: int) -> int:
+    """Returns a timestamp, with a zone or not, whose seconds have so many digits; what is infinite stays so.
+
+    Example:
+        >>> rounded_moment(1_500_000, 0), rounded_moment(_EPOCH + 1_500_000, 0) - _EPOCH
+        (1000000, 2000000)
+    """
+    if moment in (BEFORE * DAY, AFTER * DAY):
+        return moment
+    return checked_moment(_EPOCH + _rounded(moment - _EPOCH, precision))
+
+
+@pure("rounded_time")
+def rounded_time(clock: int, precision: int) -> int:
+    """Returns a time whose seconds have so many digits."""
+    found = _rounded(clock, precision)
+    if found >= DAY:
+        raise SqlFailure("22008", 'date/time field value out of range: "24:00:00"')
+    return found
+
+
+@pure("narrowed_interval")
+def narrowed_interval(span: Span, fields: str, precision: int) -> Span:
+    """Returns an interval with the fields of its type, and so many digits of its seconds."""
+    return narrowed(span, fields, precision)
+
+
+def _rounded(number: int, precision: int) -> int:
+    unit: int = SECOND // 10**precision
+    size = (abs(number) + unit // 2) // unit * unit
+    return size if number >= 0 else -size
+
+
+def modified_plain(value: Any, type_: ScalarType) -> Any:
+    """Returns what the modifier of a type makes of a value's plain form; a value that stays as it is without one.
+
+    Raises:
+        SqlFailure: The value does not fit.
+
+    Example:
+        >>> from mz_dagster.scalars.types import Modifier
+        >>> modified_plain(1_260_000, ScalarType(Kind.TIME, modifier=Modifier(1)))
+        1300000
+    """
+    modifier = type_.modifier
+    if value is None or modifier is None:
+        return value
+    precision = 6 if modifier.precision is None else modifier.precision
+    match type_.kind:
+        case Kind.NUMERIC:
+            return bounded(value, precision, type_.scale)
+        case Kind.TIME:
+            return rounded_time(value, precision)
+        case Kind.INTERVAL:
+            return narrowed(value, modifier.fields, precision)
+        case _:
+            return rounded_moment(value, precision)

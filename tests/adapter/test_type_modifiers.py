@@ -1,0 +1,120 @@
+"""Types with parentheses: what is cast or assigned to them is rounded, narrowed or refused, whichever way it comes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mz_dagster.adapter import Connection
+from mz_dagster.errors import DataError, NotSupportedError, ProgrammingError
+
+
+def test_literals_are_read_as_their_type_says(sparkless: Connection) -> None:
+    row = sparkless.execute(
+        "SELECT timestamp(3) '2020-01-01 00:00:00.1235', time(1) '10:00:00.25', interval '90' day,"
+        " '90'::interval day, cast('1.005' AS numeric(3, 2)), interval(1) '0.25 seconds',"
+        " timestamptz(0) '2020-01-01 00:00:00.5+01'"
+    ).fetchone()
+    assert row is not None
+    shown = ["2020-01-01 00:00:00.124000", "10:00:00.300000", "90", "90", "1.01", "300000", "2019-12-31 23:00:01+00:00"]
+    assert [str(getattr(one, "days", one) or one.microseconds) for one in row] == shown
+    with pytest.raises(DataError, match="numeric field overflow"):
+        sparkless.execute("SELECT '1000'::numeric(5, 2)")
+    # What nobody asked to be rounded is not.
+    sparkless.execute("CREATE TABLE t (a timestamp(3))")
+    sparkless.execute("INSERT INTO t VALUES ('2020-01-01 00:00:00.1235')")
+    assert sparkless.execute("SELECT a FROM t WHERE a = '2020-01-01 00:00:00.1235'").fetchall() == []
+    assert len(sparkless.execute("SELECT a FROM t WHERE a = '2020-01-01 00:00:00.124'").fetchall()) == 1
+
+
+def test_every_way_to_write_keeps_to_the_columns_types(sparkless: Connection, tmp_path: Path) -> None:
+    sparkless.execute(
+        "CREATE TABLE t (k integer PRIMARY KEY, n numeric(5, 2) DEFAULT 0.555, s timestamp(0), c time(1),"
+        " i interval(0))"
+    )
+    sparkless.execute("INSERT INTO t VALUES (1, 1.005, '2020-01-01 00:00:00.5', '00:00:00.25', '0.5 seconds')")
+    sparkless.cursor().executemany("INSERT INTO t (k, n) VALUES (?, ?)", [(2, "2.005"), (3, 3)])
+    sparkless.execute("INSERT INTO t (k) SELECT 4")
+    sparkless.execute("UPDATE t SET n = n * 1.5, s = s + interval '0.6 seconds' WHERE k = 1")
+    sparkless.execute("INSERT INTO t VALUES (2, 9.999) ON CONFLICT (k) DO UPDATE SET n = excluded.n + 0.005")
+    (tmp_path / "t.csv").write_text("5,5.555,2020-01-01 00:00:01.5,00:00:01.25,1.5 seconds\n")
+    sparkless.execute(f"COPY t FROM '{tmp_path / 't.csv'}' (FORMAT CSV)")
+    found = pa.table({
+        "k": [6, 7], "n": pa.array([666, None], pa.int64()), "s": pa.array([1_500_000, None], pa.timestamp("us")),
+        "c": pa.array([250_000, None], pa.time64("us")), "i": ["2.5 seconds", None],
+    })  # fmt: skip
+    pq.write_table(found, tmp_path / "t.parquet")
+    sparkless.execute(f"COPY t FROM '{tmp_path / 't.parquet'}' (FORMAT PARQUET)")
+    shown = sparkless.execute("SELECT k, n::text, s::text, c::text, i::text FROM t ORDER BY k").fetchall()
+    assert shown == [
+        (1, "1.52", "2020-01-01 00:00:02", "00:00:00.3", "00:00:01"),
+        (2, "10.01", None, None, None),
+        (3, "3.00", None, None, None),
+        (4, "0.56", None, None, None),
+        (5, "5.56", "2020-01-01 00:00:02", "00:00:01.3", "00:00:02"),
+        (6, "666.00", "1970-01-01 00:00:01", "00:00:00.3", "00:00:03"),
+        (7, None, None, None, None),
+    ]
+    (tmp_path / "long.csv").write_text("8,1000,,,\n")
+    pq.write_table(pa.table({"k": [8], "n": [1000]}), tmp_path / "long.parquet")
+    sparkless.execute("CREATE TABLE wide (n numeric(10, 2))")
+    sparkless.execute("INSERT INTO wide VALUES (1000)")
+    for statement in (
+        "INSERT INTO t (k, n) VALUES (8, 1000)",
+        "INSERT INTO t (k, n) VALUES (8, 999.995)",
+        "INSERT INTO t (k, n) SELECT 8, n FROM wide",
+        "UPDATE t SET n = 1000",
+        "UPDATE t SET n = n + 999 WHERE k = 6",
+        f"COPY t FROM '{tmp_path / 'long.csv'}' (FORMAT CSV)",
+        f"COPY t (k, n) FROM '{tmp_path / 'long.parquet'}' (FORMAT PARQUET)",
+        "ALTER TABLE wide ADD COLUMN m numeric(1, 0) DEFAULT 10",
+    ):
+        with pytest.raises(DataError, match=r"numeric field overflow|out of range for type numeric"):
+            sparkless.execute(statement)
+
+
+def test_columns_show_their_types_as_they_were_written(sparkless: Connection) -> None:
+    sparkless.execute(
+        "CREATE TABLE t (n numeric(5, 2), s timestamp(3) with time zone, c time(0), i interval day to second(2),"
+        " m numeric)"
+    )
+    types = ["numeric(5,2)", "timestamptz(3)", "time(0)", "interval day to second(2)", "numeric"]
+
+    def shown(of: str) -> dict[str, str]:
+        return {name: type_ for name, _, type_ in sparkless.execute(f"SHOW COLUMNS FROM {of}").fetchall()}
+
+    assert shown("t") == dict(zip("nscim", types, strict=True))
+    sparkless.execute("ALTER TABLE t ADD COLUMN z timestamp(1)")
+    assert shown("t") == dict(zip("nscimz", [*types, "timestamp(1)"], strict=True))
+    sparkless.execute("CREATE MATERIALIZED VIEW v AS SELECT n, n + 1 AS p, max(s) AS s, z::timestamp(2) AS z FROM t "
+                      "GROUP BY n, z")  # fmt: skip
+    assert shown("v") == {"n": "numeric(5,2)", "p": "numeric(38,2)", "s": "timestamptz", "z": "timestamp(2)"}
+    sparkless.execute("CREATE TABLE copied AS SELECT n, z FROM t")
+    assert shown("copied") == {"n": "numeric(5,2)", "z": "timestamp(1)"}
+    with pytest.raises(DataError, match="overflow"):
+        sparkless.execute("INSERT INTO copied VALUES (1000, NULL)")
+
+
+@pytest.mark.parametrize(
+    ("statement", "error", "message"),
+    [
+        ("CREATE TABLE u (a timestamp(3)[])", NotSupportedError, "an array of timestamp"),
+        ("CREATE TABLE u (a interval day to year)", ProgrammingError, "no such type of intervals"),
+        ("CREATE TABLE u (a timestamp(1, 2))", ProgrammingError, "invalid type modifier"),
+        ("CREATE TABLE u (a numeric(39, 2))", ProgrammingError, "between 1 and 38"),
+        ("CREATE TABLE u (a time(3) with time zone)", NotSupportedError, "time with time zone"),
+        (
+            "CREATE SOURCE u (a timestamp(3)) FROM FILES (FOLDER 'in', PATTERN '*.csv') FORMAT CSV",
+            NotSupportedError,
+            "of a source",
+        ),
+    ],
+)
+def test_what_is_no_type_is_refused(
+    sparkless: Connection, statement: str, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        sparkless.execute(statement)
