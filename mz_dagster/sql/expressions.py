@@ -7,6 +7,7 @@ its reason.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -76,6 +77,7 @@ _BINARY: dict[type[exp.Expr], str] = {
 }
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 _NUMBERS = (Kind.INT2, Kind.INT4, Kind.INT8, Kind.FLOAT4, Kind.FLOAT8, Kind.NUMERIC, Kind.UNCONSTRAINED)
+_LINE_COMMENT = re.compile(r"--[^\r\n]*")
 #: What sqlglot sets although the text does not say it.
 _IGNORED = ("safe", "typed", "big_int", "negate")
 
@@ -368,7 +370,7 @@ class Expressions(ExpressionBinder):
         if (
             not tokens
             or any(one.kind is not TokenKind.STRING for one in tokens)
-            or not all("\n" in one for one in between)
+            or not all("\n" in one and not _LINE_COMMENT.sub("", one).strip() for one in between)
         ):
             raise refusal_of(self.body, node)
         return Unknown("".join(one.this for one in node.expressions))

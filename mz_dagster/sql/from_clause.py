@@ -317,7 +317,8 @@ class FromBinder:
             read = carried(common.relation, self.binding.enclosing, common.level)
             return self._aliased(read, common.names, alias or parts[0], names, node)
         relation, own = self.binding.relation(parts, position)
-        return self._aliased(relation, own, alias or parts[-1], names, node)
+        source = self._aliased(relation, own, alias or parts[-1], names, node)
+        return replace(source, scope=source.scope.with_fields(own))
 
     def _functions(self, node: exp.Table) -> Source:
         """Returns the rows of a function, or of several in ROWS FROM."""

@@ -8,7 +8,7 @@ from mz_dagster.scalars.record import field, record
 from mz_dagster.scalars.scalar import Scalar
 from mz_dagster.scalars.types import Kind
 from mz_dagster.sql.binding import Bound, name_of, unwrapped
-from mz_dagster.sql.enclosing import all_named
+from mz_dagster.sql.enclosing import all_named, named
 from mz_dagster.sql.errors import (
     DatatypeMismatch,
     UndefinedColumn,
@@ -17,6 +17,8 @@ from mz_dagster.sql.errors import (
     suggestion,
 )
 from mz_dagster.sql.expression_binder import ExpressionBinder
+from mz_dagster.sql.output_columns import bare_name
+from mz_dagster.sql.scope import Scope, ScopeTable
 
 
 def row_nodes(node: exp.Expr) -> list[exp.Expr] | None:
@@ -53,10 +55,13 @@ def bind_record(binder: ExpressionBinder, node: exp.Expr) -> Scalar:
 
 
 def bind_field(binder: ExpressionBinder, node: exp.Dot) -> Scalar:
-    """Returns `(record).name`."""
-    value = binder.typed(node.this)
+    """Returns `(record).name`; the column of that name, if the record is the row of a relation."""
     position = binder.body.position(node.expression)
     name = name_of(node.expression)
+    relation = _fields_of(binder, node.this)
+    if relation is not None:
+        return named(binder.scope, binder.binding.enclosing, relation, name, position)
+    value = binder.typed(node.this)
     if value.type.kind is not Kind.RECORD:
         message = f"column notation .{name} applied to type {value.type}, which is not a composite type"
         raise WrongObjectKind(message, position=binder.body.position(node))
@@ -70,6 +75,11 @@ def bind_field(binder: ExpressionBinder, node: exp.Dot) -> Scalar:
 
 def bind_all_fields(binder: ExpressionBinder, node: exp.Dot) -> list[tuple[str, Scalar]]:
     """Returns the names and values of the fields in `(record).*`."""
+    relation = _fields_of(binder, node.this)
+    if relation is not None:
+        position = binder.body.position(node)
+        columns = all_named(binder.scope, binder.binding.enclosing, relation, position)
+        return [(column.name, column) for column in columns]
     value = binder.typed(node.this)
     if value.type.kind is not Kind.RECORD:
         raise DatatypeMismatch(f"type {value.type} is not composite", position=binder.body.position(node))
@@ -78,11 +88,32 @@ def bind_all_fields(binder: ExpressionBinder, node: exp.Dot) -> list[tuple[str, 
 
 def whole_row(binder: ExpressionBinder, node: exp.Column) -> Scalar | None:
     """Returns the row of the relation that a name means which is no column's; None if it is no relation's either."""
-    name, position = name_of(node.this), binder.body.position(node)
-    scopes = [binder.scope, *(one.scope for one in reversed(binder.binding.enclosing) if one.visible)]
-    if any(scope.offers(None, name) for scope in scopes):
+    name = _relation(binder, node)
+    return None if name is None else row_of(binder, name, binder.body.position(node))
+
+
+def _relation(binder: ExpressionBinder, node: exp.Expr) -> str | None:
+    """Returns the name of the relation whose row a bare name means, which is no column's."""
+    name = bare_name(unwrapped(node))
+    scopes = _scopes(binder)
+    if name is None or any(scope.offers(None, name) for scope in scopes):
         return None
-    return row_of(binder, name, position) if any(scope.offers(name, "") for scope in scopes) else None
+    return name if any(scope.offers(name, "") for scope in scopes) else None
+
+
+def _fields_of(binder: ExpressionBinder, node: exp.Expr) -> str | None:
+    """Returns the name of the relation whose columns are the fields of a row."""
+    name = _relation(binder, node)
+    return None if name is None or _table(binder, name).is_value else name
+
+
+def _table(binder: ExpressionBinder, name: str) -> ScopeTable:
+    return next(scope for scope in _scopes(binder) if scope.offers(name, "")).table(name, 0)
+
+
+def _scopes(binder: ExpressionBinder) -> list[Scope]:
+    """Returns what can be named here, innermost first."""
+    return [binder.scope, *(one.scope for one in reversed(binder.binding.enclosing) if one.visible)]
 
 
 def row_of(binder: ExpressionBinder, name: str, position: int) -> Scalar:
@@ -93,8 +124,7 @@ def row_of(binder: ExpressionBinder, name: str, position: int) -> Scalar:
         UnsupportedForm: It may be missing behind an outer join.
     """
     columns = all_named(binder.scope, binder.binding.enclosing, name, position)
-    scopes = [binder.scope, *(one.scope for one in reversed(binder.binding.enclosing) if one.visible)]
-    table = next(scope for scope in scopes if scope.offers(name, "")).table(name, position)
+    table = _table(binder, name)
     if table.maybe_missing:
         raise UnsupportedForm(
             f'the whole row of "{name}" is not supported here',
@@ -104,4 +134,4 @@ def row_of(binder: ExpressionBinder, name: str, position: int) -> Scalar:
         )
     if table.is_value:
         return columns[0]
-    return record(columns, [column.name for column in table.columns])
+    return record(columns, table.fields or [column.name for column in table.columns])

@@ -42,12 +42,14 @@ class ScopeTable:
         columns: In order.
         is_value: Whether its row is the value of its one column: the rows of a function that returns no records.
         maybe_missing: Whether an outer join may have no row of it.
+        fields: Of its row, what the alias of a table or view does not rename; by default the columns' names.
     """
 
     name: str | None
     columns: tuple[ScopeColumn, ...]
     is_value: bool = False
     maybe_missing: bool = False
+    fields: tuple[str, ...] = ()
 
     def shifted(self, by: int) -> ScopeTable:
         """Returns a copy whose columns stand `by` positions on."""
@@ -74,6 +76,10 @@ class Scope:
             for i, column in enumerate(relation_type.columns)
         )
         return cls((ScopeTable(name, columns),), columns)
+
+    def with_fields(self, fields: tuple[str, ...]) -> Scope:
+        """Returns the scope of a relation whose row has fields of these names."""
+        return replace(self, tables=tuple(replace(table, fields=fields) for table in self.tables))
 
     def of_values(self) -> Scope:
         """Returns the scope of a function's rows that are values: a whole row is then its one value."""

@@ -217,3 +217,8 @@ SELECT a, (SELECT count(t.id) FILTER (WHERE v.k > 1) FROM v) FROM t GROUP BY a, 
 SELECT count(t.*), (SELECT count(t.*)), count(DISTINCT t.*) FROM t
 SELECT (t.*)::text, t.* = t.*, t.* IS NOT NULL, coalesce(v.*, NULL)::text FROM t JOIN v ON t.a = v.k
 SELECT x.* IN (SELECT y.* FROM v AS y) FROM v AS x
+SELECT row_to_json(i)::text, (i).x, to_jsonb(i.*)::text FROM v AS i (x, y)
+SELECT (i).* FROM v AS i (x, y)
+SELECT row_to_json(i)::text FROM (SELECT * FROM v) AS i (x, y)
+SELECT (w).k, (t).id FROM t LEFT JOIN v AS w ON t.a = w.a
+SELECT (i).a FROM v AS i (x)
