@@ -12,11 +12,13 @@ only what computing them costs; it may move errors.
 - `rewriting`: walking and rebuilding plans.
 - `semijoin`, `outer_join`: those joins, spelled in the algebra.
 - `decorrelate`: subqueries and lateral joins become plain relations; with `asked`, `dependence`, `domain`, `row_count`,
-  `tied_subquery`, and `subquery_errors` with `total_groups`, by which errors within are those of the rows that ask.
+  `tied_subquery`, and `subquery_errors` with `total_groups`, `early_ties` and `unread`, by which errors within are
+  those of the rows that ask.
 - `equality`: equalities as a join can look them up.
 - `transform/`: one transform per file.
 - `optimize`: their order, which is data that is checked.
 - `physical`, `lowering`: the plan that the renderer runs.
+- `plan_size`: how large a plan is for Spark.
 - `lineage`: from which columns each column derives.
 - `explain`: both as text; `operators`: a physical plan in a few words.
 
@@ -29,6 +31,7 @@ from mz_dagster.plan.optimize import PIPELINE, Pass, optimize
 from mz_dagster.plan.physical import (
     Accumulate,
     Arrangement,
+    Catch,
     ConstantRows,
     DeltaJoin,
     Linear,
@@ -48,6 +51,7 @@ from mz_dagster.plan.physical import (
     physical_inputs,
 )
 from mz_dagster.plan.relation import (
+    CatchErrors,
     Constant,
     Filter,
     FlatMap,
@@ -77,6 +81,8 @@ __all__ = [
     "Accumulate",
     "Arrangement",
     "Call",
+    "Catch",
+    "CatchErrors",
     "Column",
     "ColumnRef",
     "Constant",

@@ -47,9 +47,11 @@ from mz_dagster.plan.dependence import (
     with_free_columns,
     with_outer_columns,
 )
+from mz_dagster.plan.early_ties import with_ties_first
 from mz_dagster.plan.relation import (
     Aggregate,
     AggregateFunction,
+    CatchErrors,
     ColumnOrder,
     Constant,
     DependentJoin,
@@ -101,7 +103,7 @@ from mz_dagster.plan.subquery_errors import (
     Failures,
     asked_by_some,
     in_turn,
-    is_told_cheaply,
+    is_guarded,
     may_fail,
     raising,
     subquery_may_fail,
@@ -110,6 +112,7 @@ from mz_dagster.plan.subquery_errors import (
 )
 from mz_dagster.plan.tied_subquery import compared, tied_subquery
 from mz_dagster.plan.transform.temporal_filters import is_temporal, without_not
+from mz_dagster.plan.unread import without_unread
 from mz_dagster.scalars.scalar import (
     Call,
     ColumnRef,
@@ -134,7 +137,7 @@ def decorrelate(relation: Relation, local_id: LocalId) -> Relation:
         relation: Closed: no `OuterColumn` is free in it.
         local_id: Gives out ids for shared subplans.
     """
-    return _Decorrelation(local_id).plain(relation)
+    return _Decorrelation(local_id).plain(without_unread(relation))
 
 
 @dataclass(slots=True)
@@ -187,7 +190,7 @@ class _Decorrelation:
                 if closed is ONE_ROW:
                     return domain
                 return closed if domain is ONE_ROW else Join((domain, closed), ())
-            closed = self._closed(relation, domain, local, failures)
+            closed = self._closed(relation, domain, failures)
             return closed if domain is ONE_ROW else Join((domain, closed), ())
         return self._pushed(relation, domain, local, failures)
 
@@ -198,9 +201,7 @@ class _Decorrelation:
         by = domain.relation_type.arity
         match relation:
             case Get():
-                if relation.id in local:
-                    return local[relation.id]
-                return self._closed(self._lets[relation.id], domain, local, failures)
+                return local[relation.id]
             case Map():
                 below = self.applied(relation.input, domain, local, failures)
                 return self._mapped(below, self._over(relation.scalars, domain), relation.names, failures)
@@ -258,8 +259,8 @@ class _Decorrelation:
             case DependentJoin():
                 left = self.applied(relation.left, domain, local, failures)
                 return self._beside(left, relation.right, self._over(relation.arguments, domain), failures)
-            case Constant():
-                raise InternalError("a constant depends on nothing")
+            case Constant() | CatchErrors():
+                raise InternalError(f"a {type(relation).__name__} depends on nothing")
             case _:
                 assert_never(relation)
 
@@ -271,16 +272,15 @@ class _Decorrelation:
             for one in scalars
         )
 
-    def _closed(
-        self, relation: Relation, domain: Relation, local: Mapping[GlobalId, Get], failures: Failures | None
-    ) -> Relation:
+    def _closed(self, relation: Relation, domain: Relation, failures: Failures | None) -> Relation:
         """Returns a closed relation without subqueries, its errors being all of the domain's."""
+        plain = self.plain(relation)
         if failures is None or not may_fail(relation, self._lets):
-            return self.plain(relation)
-        own = failures.beside(0)
+            return plain
         known = failures.known(relation)
         if known is None:
-            known = self._pushed(relation, ONE_ROW, local, own), own
+            own = failures.beside(0)
+            known = own.caught(plain), own
             failures.know(relation, *known)
         failures.add_for_all(domain, known[1])
         return known[0]
@@ -300,8 +300,9 @@ class _Decorrelation:
         places: dict[int, int] = {}
         width = sum(one.relation_type.arity for one in inputs)
         for one, offset, depends in zip(join.inputs, join.offsets, dependent, strict=True):
-            place = self.applied if depends else self._closed
-            inputs.append(place(one, domain, local, failures))
+            inputs.append(
+                self.applied(one, domain, local, failures) if depends else self._closed(one, domain, failures)
+            )
             if depends:
                 domains.append(width)
                 width += by
@@ -330,7 +331,7 @@ class _Decorrelation:
             identity = self.local_id()
             inner = {**local, let.id: Get(identity, value.relation_type)}
         else:
-            value, identity = self._closed(let.value, domain, local, failures), let.id
+            value, identity = self._closed(let.value, domain, failures), let.id
             inner = {other: get for other, get in local.items() if other != let.id}
         if failures is not None:  # whose plans may read it, too
             failures.sharing.lets.append((identity, value))
@@ -456,7 +457,7 @@ class _Decorrelation:
             if failures is None or not may_fail(right, self._lets):
                 return Join((left, self.plain(right)), ())
             left, own = failures.sharing.shared(left), failures.beside(0)
-            closed = self._closed(right, ONE_ROW, {}, own)
+            closed = self._closed(right, ONE_ROW, own)
             failures.add_looked_up(left, (), own)
             return Join((left, closed), ())
         whole, arguments = self._answered(left, arguments, failures)
@@ -507,7 +508,7 @@ class _Decorrelation:
             guarded = {
                 one
                 for one in ready
-                if failures is not None or one in by_some or (not in_filter and is_told_cheaply(one, self._lets))
+                if failures is not None or one in by_some or is_guarded(one, self._lets, in_filter=in_filter)
             }
             below, answers = self._with_answers(below, list(ready), guarded, in_filter=in_filter)
             plain = [_replaced(scalar, answers) for scalar in plain]
@@ -540,7 +541,10 @@ class _Decorrelation:
                 argument if isinstance(argument, Literal) else reference(outer.relation_type, values[argument])
                 for argument in represented[one]
             ]
-            asked = Asked.of(query_of(one), one.test, outer, mine, sharing, early=in_filter)
+            query = without_unread(query_of(one))
+            if is_dependent(query) and may_fail(query, self._lets):
+                query = with_ties_first(query)
+            asked = Asked.of(query, one.test, outer, mine, sharing, early=in_filter)
             failures = (
                 Failures(sharing, len(asked.places)) if one in guarded and subquery_may_fail(one, self._lets) else None
             )
@@ -572,11 +576,13 @@ class _Decorrelation:
             return self._said(kind, asked, sharing, None), 0
         single = None
         if kind is SubqueryKind.SCALAR and not asked.places:
-            single = row_and_value(asked.relation, lambda below: self.applied(below, ONE_ROW, {}, failures), sharing)
+            single = row_and_value(asked.relation, self.plain, sharing)
         if single is None:
             said, errors = self._said(kind, asked, sharing, failures), 0
         else:
-            row, value = single
+            row, value, below = single
+            if may_fail(below, self._lets):
+                row = failures.caught(row)
             width = row.relation_type.arity
             told = Map(row, (total(value), Call("error_of", (value,), TEXT)), ("answer", "error"))
             said, errors = projected_to(told, (width, width + 1)), 1

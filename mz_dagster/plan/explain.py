@@ -13,6 +13,7 @@ from typing import assert_never
 from mz_dagster.functions.moments.interval_text import text_of_interval
 from mz_dagster.plan.physical import (
     Accumulate,
+    Catch,
     ConstantRows,
     DeltaJoin,
     Extremes,
@@ -34,6 +35,7 @@ from mz_dagster.plan.physical import (
 )
 from mz_dagster.plan.relation import (
     Aggregate,
+    CatchErrors,
     ColumnOrder,
     Constant,
     DependentJoin,
@@ -71,6 +73,7 @@ _FILES: dict[type, str] = {
     UnionAll: "union.py",
     DeltaJoin: "delta_join.py",
     Repeat: "repeat.py",
+    Catch: "catch.py",
     Unnest: "unnest.py",
     Accumulate: "accumulate.py",
     Staged: "staged.py",
@@ -305,6 +308,8 @@ def _logical_line(relation: Relation) -> str:
             return f"FlatMap {_unnested(below_type, relation.arrays, relation.ordinality)}"
         case Negate():
             return "Negate"
+        case CatchErrors():
+            return "CatchErrors"
         case Union():
             return "Union"
         case Let():
@@ -339,6 +344,8 @@ def _physical(plan: Physical, depth: int) -> list[str]:
             lines.append(f"{pad}Negate {about}")
         case UnionAll():
             lines.append(f"{pad}Union {about}")
+        case Catch():
+            lines.append(f"{pad}Catch {about}")
         case DeltaJoin():
             lines.append(f"{pad}DeltaJoin {_equivalences(plan.equivalences, plan.null_safe)} {about}")
             for i, order in enumerate(plan.orders):

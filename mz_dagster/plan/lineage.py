@@ -17,6 +17,7 @@ from typing import NamedTuple, assert_never
 from mz_dagster.errors import InternalError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.relation import (
+    CatchErrors,
     Constant,
     DependentJoin,
     Filter,
@@ -106,6 +107,8 @@ def _lineage(relation: Relation, local: Mapping[GlobalId, Lineage]) -> Lineage:
         case Window():
             below = _lineage(relation.input, local)
             return (*below, *(_of(below, _window_positions(relation, one)) for one in relation.functions))
+        case CatchErrors():
+            return (*_lineage(relation.input, local), frozenset())
         case RepeatRow():
             below = _lineage(relation.input, local)
             return (*below[: relation.count], *below[relation.count + 1 :])

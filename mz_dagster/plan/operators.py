@@ -6,6 +6,7 @@ from typing import assert_never
 
 from mz_dagster.plan.physical import (
     Accumulate,
+    Catch,
     ConstantRows,
     DeltaJoin,
     Extremes,
@@ -63,6 +64,8 @@ def operator_name(plan: Physical) -> str:
             return "Union"
         case Repeat():
             return "Repeat"
+        case Catch():
+            return "Catch"
         case Unnest():
             return "Unnest"
         case DeltaJoin():

@@ -14,15 +14,30 @@ Cost: for each side that is preserved, a distinct and a join with it. Sides that
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.equality import equated
-from mz_dagster.plan.relation import DependentJoin, FlatMap, Join, Map, Project, Relation, Union, join_keys
+from mz_dagster.plan.relation import (
+    DependentJoin,
+    Filter,
+    FlatMap,
+    Get,
+    Join,
+    Let,
+    Map,
+    Negate,
+    Project,
+    Relation,
+    Union,
+    inputs_of,
+    join_keys,
+)
 from mz_dagster.plan.representations import by_representation
 from mz_dagster.plan.rewriting import conjuncts, filtered, is_true, reference, shifted
 from mz_dagster.plan.semijoin import LocalId, Sharing, distinct_of, minus, semijoin, with_literals
-from mz_dagster.scalars.scalar import Call, If, Literal, Scalar, Subquery, columns_of, walk
+from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar, Subquery, columns_of, walk
 from mz_dagster.scalars.types import BOOL, INT4
 
 
@@ -65,8 +80,9 @@ def outer_join(
         if never_empty is not None:
             return DependentJoin(left, never_empty, arguments) if arguments else Join((left, never_empty), ())
     sharing = Sharing(local_id)
-    a = sharing.shared(left)
-    b = right if arguments else sharing.shared(right)
+    # By ids of their own, by which `preserved` knows them.
+    a = sharing.named(left)
+    b = right if arguments else sharing.named(right)
     joined: Relation = DependentJoin(a, b, arguments) if arguments else Join((a, b), ())
     matched = filtered(joined, predicates)
     condition = None if arguments else split_condition(predicates, left.relation_type.arity)
@@ -84,6 +100,62 @@ def outer_join(
         unmatched = with_literals(minus(b, found), nulls[0], left.relation_type.names)
         parts.append(Project(unmatched, (*range(other, other + width), *range(other))))
     return sharing.bound(Union(tuple(parts), _keys(a, b, condition, keeps)))
+
+
+@dataclass(frozen=True, slots=True)
+class Preserved:
+    """Is what `outer_join` has made, keeping the rows of one side.
+
+    Attributes:
+        side: The id to which that side is bound. Who keeps some of its rows alone may as well keep them of the join.
+        columns: Where its columns are in the join.
+        other: The id to which the other side is bound; None if it depends on the first.
+        equal: By column of the join that is the side's: the column of the other side that it is equal to in partners.
+    """
+
+    side: GlobalId
+    columns: range
+    other: GlobalId | None
+    equal: Mapping[int, int]
+
+
+def preserved(relation: Relation) -> Preserved | None:
+    """Returns what `relation` was made of by `outer_join`; None if it is no such join, or one that keeps both sides."""
+    bound: dict[GlobalId, Relation] = {}
+    while isinstance(relation, Let):
+        bound[relation.id] = relation.value
+        relation = relation.body
+    match relation:
+        case Union(inputs=(matched, Map(input=Union(inputs=(Get() as side, Negate()))))):
+            is_left = True
+        case Union(inputs=(matched, Project(input=Map(input=Union(inputs=(Get() as side, Negate())))))):
+            is_left = False
+        case _:
+            return None
+    if isinstance(matched, Get):
+        matched = bound.get(matched.id, matched)
+    predicates: list[Scalar] = []
+    while isinstance(matched, Filter):
+        predicates += (one for each in matched.predicates for one in conjuncts(each))
+        matched = matched.input
+    if not isinstance(matched, Join | DependentJoin) or len(inputs_of(matched)) != 2 or side.id not in bound:
+        return None
+    left, right = inputs_of(matched)
+    found, other = (left, right) if is_left else (right, left)
+    if not isinstance(found, Get) or found.id != side.id:
+        return None
+    width = left.relation_type.arity
+    columns = range(width) if is_left else range(width, matched.relation_type.arity)
+    if not isinstance(matched, Join) or not isinstance(other, Get) or other.id not in bound:
+        return Preserved(side.id, columns, None, {})
+    equal: dict[int, int] = {}
+    for one in predicates:
+        match equated(one):
+            case (ColumnRef(position=first, type=type_), ColumnRef(position=second, type=same)) if type_ == same:
+                for own, theirs in ((first, second), (second, first)):
+                    if own in columns and theirs not in columns:
+                        equal[own] = theirs - width if is_left else theirs
+    return Preserved(side.id, columns, other.id, equal)
 
 
 def _keys(

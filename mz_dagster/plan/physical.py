@@ -114,7 +114,7 @@ class DeltaJoin:
 
     Attributes:
         inputs: In a maintained plan, each built of `ReadCollection`, `ConstantRows`, `Linear`, `NegateAll`, `UnionAll`,
-            `Repeat`, `Unnest` only, so that its history can be read from shards.
+            `Repeat`, `Catch`, `Unnest` only, so that its history can be read from shards.
         equivalences: As in the logical `Join`, over the concatenated columns.
         orders: For term i, the order in which the other inputs are looked up.
         relation_type: Of the concatenated columns.
@@ -136,6 +136,14 @@ class Repeat:
 
     input: Physical
     count: int
+    relation_type: RelationType
+
+
+@dataclass(frozen=True, slots=True)
+class Catch:
+    """Makes rows of errors, with the error in a last column, as the logical `CatchErrors` does."""
+
+    input: Physical
     relation_type: RelationType
 
 
@@ -270,7 +278,9 @@ class TemporalState:
 
 StateOperator = Accumulate | Staged | TemporalState
 
-Physical = ReadCollection | ConstantRows | Linear | NegateAll | UnionAll | DeltaJoin | Repeat | Unnest | StateOperator
+Physical = (
+    ReadCollection | ConstantRows | Linear | NegateAll | UnionAll | DeltaJoin | Repeat | Catch | Unnest | StateOperator
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,7 +344,7 @@ class SnapshotPlan:
 def operator_kind(node: Physical) -> OperatorKind:
     """Returns the kind of `node`'s operator."""
     match node:
-        case ReadCollection() | ConstantRows() | Linear() | NegateAll() | UnionAll() | Repeat() | Unnest():
+        case ReadCollection() | ConstantRows() | Linear() | NegateAll() | UnionAll() | Repeat() | Catch() | Unnest():
             return OperatorKind.LINEAR
         case DeltaJoin():
             return OperatorKind.BILINEAR
@@ -349,7 +359,7 @@ def physical_inputs(node: Physical) -> tuple[Physical, ...]:
     match node:
         case ReadCollection() | ConstantRows():
             return ()
-        case Linear() | NegateAll() | Repeat() | Unnest() | Accumulate() | Staged() | TemporalState():
+        case Linear() | NegateAll() | Repeat() | Catch() | Unnest() | Accumulate() | Staged() | TemporalState():
             return (node.input,)
         case UnionAll() | DeltaJoin():
             return node.inputs
@@ -371,7 +381,7 @@ def with_physical_inputs(node: Physical, inputs: Sequence[Physical]) -> Physical
     match node:
         case ReadCollection() | ConstantRows():
             return node
-        case Linear() | NegateAll() | Repeat() | Unnest() | Accumulate() | Staged() | TemporalState():
+        case Linear() | NegateAll() | Repeat() | Catch() | Unnest() | Accumulate() | Staged() | TemporalState():
             return replace(node, input=inputs[0])
         case UnionAll() | DeltaJoin():
             return replace(node, inputs=tuple(inputs))

@@ -16,7 +16,7 @@ from typing import assert_never
 
 from mz_dagster.formalism import GlobalId
 from mz_dagster.scalars.scalar import ColumnRef, Literal, Scalar, Subquery, columns_of, reads_now
-from mz_dagster.scalars.types import BOOL, INT8, MZ_TIMESTAMP, Column, RelationType, ScalarType
+from mz_dagster.scalars.types import BOOL, INT8, MZ_TIMESTAMP, TEXT, Column, RelationType, ScalarType
 
 
 @dataclass(frozen=True, slots=True)
@@ -491,6 +491,22 @@ class RepeatRow:
 
 
 @dataclass(frozen=True, slots=True)
+class CatchErrors:
+    """Makes rows of errors: behind the columns stands the error, NULL in the rows that are none; linear.
+
+    A row that is an error has NULL in all other columns, and the error's text, as `error` takes it. What is made of it
+    may raise the error or not, so that it is an error of whoever asks.
+    """
+
+    input: Relation
+    relation_type: RelationType = field(init=False)
+
+    def __post_init__(self) -> None:
+        columns = tuple(replace(one, nullable=True) for one in self.input.relation_type.columns)
+        object.__setattr__(self, "relation_type", RelationType((*columns, Column("error", TEXT))))
+
+
+@dataclass(frozen=True, slots=True)
 class FlatMap:
     """Puts each row beside the elements of its last columns, which are arrays: table functions; linear.
 
@@ -556,7 +572,7 @@ class DependentJoin:
 
 Relation = (
     Get | Constant | Map | Filter | Project | Join | Negate | Union | Let
-    | Reduce | TopK | Threshold | Window | TemporalFilter | RepeatRow | FlatMap | DependentJoin
+    | Reduce | TopK | Threshold | Window | TemporalFilter | RepeatRow | CatchErrors | FlatMap | DependentJoin
 )  # fmt: skip
 
 
@@ -571,7 +587,7 @@ def inputs_of(relation: Relation) -> tuple[Relation, ...]:
     match relation:
         case Get() | Constant():
             return ()
-        case Map() | Filter() | Project() | Negate():
+        case Map() | Filter() | Project() | Negate() | CatchErrors():
             return (relation.input,)
         case Reduce() | TopK() | Threshold() | Window() | TemporalFilter() | RepeatRow() | FlatMap():
             return (relation.input,)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
 from mz_dagster.functions import FUNCTIONS, Cast, cast
 from mz_dagster.plan.relation import (
+    CatchErrors,
     Constant,
     DependentJoin,
     Filter,
@@ -47,6 +48,8 @@ def with_inputs(relation: Relation, inputs: Sequence[Relation]) -> Relation:
             return Project(inputs[0], relation.positions)
         case Negate():
             return Negate(inputs[0])
+        case CatchErrors():
+            return CatchErrors(inputs[0])
         case Join():
             return replace(relation, inputs=tuple(inputs))
         case Union():
@@ -152,8 +155,8 @@ def substituted(scalar: Scalar, values: Mapping[int, Scalar]) -> Scalar:
     return rewrite(scalar, lambda ref: values.get(ref.position, ref))
 
 
-def can_fail(scalar: Scalar) -> bool:
-    """Returns whether evaluating `scalar` can have an error as its outcome.
+def can_fail(scalar: Scalar, but: Collection[str] = ()) -> bool:
+    """Returns whether evaluating `scalar` can have an error as its outcome, `but` for those of some functions.
 
     Example:
         >>> from mz_dagster.scalars.types import INT4
@@ -163,7 +166,8 @@ def can_fail(scalar: Scalar) -> bool:
     """
     if isinstance(scalar, Call) and scalar.function in ("without_error", "error_of"):
         return False
-    return (isinstance(scalar, Call) and _fails(scalar)) or any(map(can_fail, children(scalar)))
+    own = isinstance(scalar, Call) and scalar.function not in but and _fails(scalar)
+    return own or any(can_fail(one, but) for one in children(scalar))
 
 
 def _fails(call: Call) -> bool:

@@ -35,8 +35,10 @@ class Sharing:
 
     def shared(self, relation: Relation) -> Relation:
         """Returns what reads `relation`, which may then occur more than once."""
-        if isinstance(relation, Get | Constant):
-            return relation
+        return relation if isinstance(relation, Get | Constant) else self.named(relation)
+
+    def named(self, relation: Relation) -> Get:
+        """Returns what reads `relation` by an id of its own, though it may be no more than a read itself."""
         identity = self.local_id()
         self.lets.append((identity, relation))
         return Get(identity, relation.relation_type)

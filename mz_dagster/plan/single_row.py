@@ -5,7 +5,7 @@ An aggregate without GROUP BY has one row, and what is computed of its aggregate
     Map[s] with_default(Reduce[][f] R)      is      s' over with_default(Reduce[][the parts of f] R)
 
 (`total_groups`). So the value and its error are two columns of that row, `without_error(s')` and `error_of(s')`, and
-the error is raised where the value is asked for. It costs no state, where errors that are told by rows cost three.
+the error is raised where the value is asked for. It costs no state, where errors that are told by rows cost two.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _MOST_PARTS = 2_000
 
 def row_and_value(
     relation: Relation, plain: Callable[[Relation], Relation], sharing: Sharing
-) -> tuple[Relation, Scalar] | None:
-    """Returns a row, and over it the last column of `relation`; None if nothing is taken off.
+) -> tuple[Relation, Scalar, Relation] | None:
+    """Returns a row, over it the last column of `relation`, and what in the row may fail yet; None if nothing is.
 
     Args:
         relation: Closed.
-        plain: Returns what is left of it without subqueries, and without its errors.
+        plain: Returns what is left of it without subqueries.
         sharing: Gives out ids, and takes what is read several times.
     """
     if not is_one_row(relation):
@@ -54,8 +54,8 @@ def row_and_value(
             row, parts = without_group_errors(replace(reduce, input=plain(reduce.input)), sharing)
             whole = {one.position: cell for one, cell in zip(parts, cells, strict=True) if isinstance(one, ColumnRef)}
             defaults = [whole.get(n, Literal(None, one.type)) for n, one in enumerate(row.relation_type.columns)]
-            return with_default(row, defaults, sharing.local_id()), _over(value, tuple(parts))
-    return (plain(below), value) if can_fail(value) else None
+            return with_default(row, defaults, sharing.local_id()), _over(value, tuple(parts)), reduce.input
+    return (plain(below), value, below) if can_fail(value) else None
 
 
 def _over(scalar: Scalar, columns: tuple[Scalar, ...]) -> Scalar:

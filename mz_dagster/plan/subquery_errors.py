@@ -7,6 +7,10 @@ would be an error of the whole. So such a plan is made total, and what it takes 
     Map[s] R            is   Map[without_error(s)] R      and   the domain's columns, error_of(s) of R where that is one
     Filter[p] R         is   Filter[without_error(p)] R   and   the same of p
 
+A part that takes no arguments stays as it is, and its errors become rows beside its own:
+
+    closed R            is   Filter[error is null] CatchErrors R     and   the domain beside the others' errors
+
 What the subquery says beside a row of arguments that has an error does not matter: whoever asks raises that.
 
 What fails without a scalar that does, as a sum that overflows, is taken apart into what cannot and one that can
@@ -26,7 +30,7 @@ from mz_dagster.plan.dependence import is_dependent
 from mz_dagster.plan.relation import (
     Aggregate,
     AggregateFunction,
-    DependentJoin,
+    CatchErrors,
     Filter,
     Get,
     Join,
@@ -38,9 +42,10 @@ from mz_dagster.plan.relation import (
     inputs_of,
     query_of,
 )
-from mz_dagster.plan.rewriting import can_fail, moved, nodes_of, projected_to, reference, scalars_of, shifted
+from mz_dagster.plan.rewriting import can_fail, moved, projected_to, reference, scalars_of, shifted
 from mz_dagster.plan.semijoin import ONE_ROW, Sharing, minus, semijoin
 from mz_dagster.plan.total_groups import group_may_fail, without_group_errors
+from mz_dagster.plan.transform.fold_constants import fold_scalar
 from mz_dagster.plan.transform.temporal_filters import comparison_with_now
 from mz_dagster.scalars.scalar import (
     Call,
@@ -58,6 +63,15 @@ from mz_dagster.scalars.scalar import (
 from mz_dagster.scalars.types import BOOL, TEXT
 
 _ERROR = "error"
+#: Functions whose only error is that a numeric has too many digits.
+_FAILING_OF_DIGITS = (
+    "add_numeric",
+    "subtract_numeric",
+    "multiply_numeric",
+    "whole_numeric",
+    "cast_int8_to_numeric",
+    "cast_numeric_to_numeric",
+)
 
 
 def asked_by_some(scalars: Iterable[Scalar]) -> frozenset[Subquery]:
@@ -87,13 +101,15 @@ def _asked_by_some(scalar: Scalar, may_pass: bool) -> Iterator[Subquery]:
                 yield from _asked_by_some(one, may_pass)
 
 
-def may_fail(relation: Relation, lets: Mapping[GlobalId, Relation]) -> bool:
+def may_fail(relation: Relation, lets: Mapping[GlobalId, Relation], *, of_digits: bool = True) -> bool:
     """Returns whether some scalar of a plan, or a subquery in one, can have an error as its outcome.
 
     Args:
         relation: The plan.
         lets: What the local ids that are bound around it stand for.
+        of_digits: Whether it counts that a number may have more digits than a numeric, which PostgreSQL's has not.
     """
+    fails = can_fail if of_digits else _fails_of_more_than_digits
     seen: set[int] = set()
     waiting = [relation]
     while waiting:
@@ -103,43 +119,51 @@ def may_fail(relation: Relation, lets: Mapping[GlobalId, Relation]) -> bool:
             waiting += inputs_of(one)
             if isinstance(one, Get) and one.id in lets:
                 waiting.append(lets[one.id])
-            if group_may_fail(one):
+            if group_may_fail(one, of_digits=of_digits):
                 return True
             for scalar in scalars_of(one):
-                if can_fail(scalar):
+                if fails(scalar):
                     return True
                 for each in walk(scalar):
-                    if isinstance(each, Subquery) and subquery_may_fail(each, lets):
+                    if isinstance(each, Subquery) and subquery_may_fail(each, lets, of_digits=of_digits):
                         return True
     return False
 
 
-def subquery_may_fail(subquery: Subquery, lets: Mapping[GlobalId, Relation]) -> bool:
+def _fails_of_more_than_digits(scalar: Scalar) -> bool:
+    """Returns whether a scalar can fail, but for numerics of too many digits: in an average these are all that can."""
+
+    def total_of_average(one: Scalar) -> Scalar | None:
+        match one:
+            case If(
+                condition=Call(function="eq_int8", arguments=(count, Literal(value=0))),
+                otherwise=Call(
+                    function="divide_numeric",
+                    arguments=(total, Call(function="cast_int8_to_numeric", arguments=(same,))),
+                ),
+            ) if same == count:
+                return total
+        return None
+
+    return can_fail(substitute(fold_scalar(scalar), total_of_average), _FAILING_OF_DIGITS)
+
+
+def subquery_may_fail(subquery: Subquery, lets: Mapping[GlobalId, Relation], *, of_digits: bool = True) -> bool:
     """Returns whether what a subquery says may be an error, that of a scalar one having several rows included."""
     is_tested = subquery.test is not None and can_fail(subquery.test)
-    return is_tested or subquery.kind is SubqueryKind.SCALAR or may_fail(query_of(subquery), lets)
+    is_scalar = subquery.kind is SubqueryKind.SCALAR
+    return is_tested or is_scalar or may_fail(query_of(subquery), lets, of_digits=of_digits)
 
 
-def is_told_cheaply(subquery: Subquery, lets: Mapping[GlobalId, Relation]) -> bool:
-    """Returns whether a subquery takes no arguments, and what fails in it is told by reading one collection again.
+def is_guarded(subquery: Subquery, lets: Mapping[GlobalId, Relation], *, in_filter: bool) -> bool:
+    """Returns whether the errors of a subquery are only those of rows that ask, though not one passes it by.
 
-    The errors of such a one are those of whoever asks even where all rows do: there may be no rows. With a join or
-    groups below, to tell them would keep or compute those once more; they stay errors of the whole.
-
-    Args:
-        subquery: What is asked.
-        lets: What the local ids that are bound around it stand for.
+    There may be no rows, so those of a subquery without arguments are; with arguments, it is computed for what asks. In
+    a filter an error beside the value costs the join by that value: of a number with too many digits, which is no error
+    of PostgreSQL's, it stays the whole's.
     """
     query = query_of(subquery)
-    if is_dependent(query):
-        return False
-    for one in nodes_of(query):
-        is_costly = isinstance(one, Join | DependentJoin) or (isinstance(one, Reduce) and bool(one.key))
-        if is_costly or (isinstance(one, Get) and one.id in lets):
-            return False
-        if any(isinstance(each, Subquery) for scalar in scalars_of(one) for each in walk(scalar)):
-            return False
-    return True
+    return not is_dependent(query) and (not in_filter or may_fail(query, lets, of_digits=False))
 
 
 @dataclass(slots=True)
@@ -180,6 +204,14 @@ class Failures:
                 self._added.add((id(domain), id(one)))
                 beside = one if domain is ONE_ROW else projected_to(Join((domain, one), ()), self._told(domain))
                 self.found.append(beside)
+
+    def caught(self, rows: Relation) -> Relation:
+        """Returns a plan that takes no arguments without its errors; adds those."""
+        both = self.sharing.shared(CatchErrors(rows))
+        width = rows.relation_type.arity
+        self.found.append(projected_to(Filter(both, (_is_told(both),)), (width,)))
+        is_right = Call("is_null", (reference(both.relation_type, width),), BOOL, False)
+        return projected_to(Filter(both, (is_right,)), range(width))
 
     def add_looked_up(self, rows: Relation, places: Sequence[int], other: Failures) -> None:
         """Adds the errors of another domain, whose columns are at `places` of rows that begin with this domain's."""

@@ -17,6 +17,7 @@ from typing import Any
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import (
     Accumulate,
+    Catch,
     ConstantRows,
     DeltaJoin,
     Linear,
@@ -104,6 +105,8 @@ def call(scalar: Call, row: Row) -> Any:
         return None if None in values else not decisive
     if scalar.function == "generate_series_int4":
         return series(*(value_of(argument, row) for argument in scalar.arguments))
+    if scalar.function == "is_not_null":
+        return value_of(scalar.arguments[0], row) is not None
     left, right = (value_of(argument, row) for argument in scalar.arguments)
     if left is None or right is None:
         return None
@@ -165,6 +168,12 @@ def evaluate(node: Physical, collections: Mapping[GlobalId, Content]) -> Content
                 else:
                     repeated[row[: node.count] + row[node.count + 1 :]] += n * row[node.count]
             return clean(repeated)
+        case Catch():
+            caught: Content = Counter()
+            for row, n in evaluate(node.input, collections).items():
+                width = node.input.relation_type.arity
+                caught[((None,) * width + row[1:]) if is_error(row) else (*row, None)] += n
+            return clean(caught)
         case Unnest():
             unnested: Content = Counter()
             for row, n in evaluate(node.input, collections).items():

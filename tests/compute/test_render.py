@@ -21,6 +21,7 @@ from mz_dagster.compute.spark.consolidate import consolidate
 from mz_dagster.compute.walk.render import Renderer
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import (
+    Catch,
     ConstantRows,
     DeltaJoin,
     Linear,
@@ -221,6 +222,18 @@ def _series_that_fails() -> Physical:
     return Unnest(made, 1, True, relation(("case", INT4), ("x", INT4), ("element", INT4), ("ordinality", INT8)))
 
 
+def _caught() -> Physical:
+    below = _fallible_linear()
+    return Catch(below, RelationType((*below.relation_type.columns, Column("error", TEXT))))
+
+
+def _caught_and_joined() -> Physical:
+    caught = _caught()
+    errors = [("filter", call("is_not_null", column(4, TEXT), type_=BOOL))]
+    few = mapped(get("b"), [("filter", call("lt_int4", column(0), number(3), type_=BOOL))], [0, 1])
+    return join([few, mapped(caught, errors, [4])])
+
+
 def _unnested_and_joined() -> Physical:
     elements = Unnest(get("g"), 2, False, relation(("case", INT4), ("x", INT4), ("t", TEXT)))
     return join([get("a"), elements], [column(0), column(3)], [column(1), column(4)])
@@ -247,6 +260,8 @@ SHAPES: dict[str, Callable[[], Physical]] = {
     "no equivalence": _cross,
     "rows repeated": lambda: Repeat(get("r"), 1, relation(("case", INT4), ("x", INT4))),
     "rows repeated and joined": _repeated,
+    "errors as rows": _caught,
+    "errors as rows, joined": _caught_and_joined,
     "elements side by side": lambda: Unnest(
         get("g"), 2, True, relation(("case", INT4), ("x", INT4), ("t", TEXT), ("ordinality", INT8))
     ),

@@ -49,7 +49,10 @@ class Subqueries:
         own = f"{alias}.{column.name}"
         roll = self._source.random()
         if roll < 0.3:
-            return Expr(f"(SELECT count(*) FROM {relation.name} AS {alias}{where})", "bigint", 1e6)
+            counted = f"(SELECT count(*) FROM {relation.name} AS {alias}{where})"
+            if column.type not in INTEGERS or self._source.random() < 0.5:
+                return Expr(counted, "bigint", 1e6)
+            return Expr(self._asked_by_nobody(counted, f"1 / ({own} - {own})", relation, alias, where), "bigint", 1e6)
         if roll < 0.5 and column.type in EXTREMES:
             extreme = self._source.choice(("min", "max"))
             return Expr(f"(SELECT {extreme}({own}) FROM {relation.name} AS {alias}{where})", column.type, column.bound)
@@ -60,6 +63,22 @@ class Subqueries:
         own = plain_text(own, column.type)
         text = f"(SELECT {own} FROM {relation.name} AS {alias}{where} ORDER BY {order} LIMIT 1)"
         return Expr(text, column.type, column.bound)
+
+    def _asked_by_nobody(self, value: str, failing: str, relation: Relation, alias: str, where: str) -> str:
+        """Returns a value, never NULL nor negative, beside a subquery that fails and is not asked."""
+        other, one = self._read()
+        first = f"{alias}.{relation.columns[0].name}"
+        below = self._source.choice(
+            (
+                f"max({failing}) FROM {relation.name} AS {alias}{where}",
+                f"count(*) FROM {relation.name} AS {alias} JOIN {other.name} AS {one} ON {failing} > 0",
+                f"count(*) FROM {relation.name} AS {alias} LEFT JOIN {other.name} AS {one} ON {failing} > 0{where}",
+                f"max(q) FROM (SELECT sum({failing}) AS q FROM {relation.name} AS {alias}{where} GROUP BY {first}) g",
+            )
+        )
+        if self._source.random() < 0.5:
+            return f"coalesce({value}, (SELECT {below}))"
+        return f"CASE WHEN {value} < 0 THEN (SELECT {below}) ELSE {value} END"
 
     def _test(self, depth: int) -> str:
         source = self._source

@@ -16,6 +16,7 @@ from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.relation import (
     Aggregate,
     AggregateFunction,
+    CatchErrors,
     ColumnOrder,
     Constant,
     Filter,
@@ -200,6 +201,13 @@ def _repeated(draw: Draw, relation: Relation) -> Relation:
     return RepeatRow(Map(relation, (draw(st.sampled_from(counts)),), ("n",)), relation.relation_type.arity)
 
 
+def _caught(draw: Draw, relation: Relation) -> Relation:
+    caught = CatchErrors(relation)
+    error = reference(caught.relation_type, relation.relation_type.arity)
+    kind = draw(st.sampled_from(["is_null", "is_null", "is_not_null"]))
+    return Project(Filter(caught, (Call(kind, (error,), BOOL, False),)), tuple(range(relation.relation_type.arity)))
+
+
 def _flattened(draw: Draw, relation: Relation) -> Relation:
     """Makes rows of one or two arrays: of literals, of columns, or NULL."""
     arrays: list[Scalar] = [Literal(draw(st.sampled_from([None, (), (1,), (2, None, 2)])), array_of(INT4))]
@@ -252,6 +260,7 @@ _OPERATORS = [
     "temporal",
     "repeat",
     "flatten",
+    "catch",
 ]
 
 
@@ -299,5 +308,7 @@ def relations(draw: Draw, depth: int = 4) -> Relation:
             return _temporal(draw, below())
         case "flatten":
             return _flattened(draw, below())
+        case "catch":
+            return _caught(draw, below())
         case _:
             return _repeated(draw, below())

@@ -23,6 +23,7 @@ from mz_dagster.functions.references import PURE
 from mz_dagster.plan.physical import (
     Accumulate,
     Arrangement,
+    Catch,
     ConstantRows,
     DeltaJoin,
     Extremes,
@@ -45,6 +46,7 @@ from mz_dagster.plan.physical import (
 from mz_dagster.plan.relation import (
     Aggregate,
     AggregateFunction,
+    CatchErrors,
     ColumnOrder,
     Constant,
     DependentJoin,
@@ -271,6 +273,8 @@ def rows_of(relation: Relation, collections: Mapping[str, Rows], now: int = 0) -
             return Counter({r: n for r, n in rows.items() if is_valid(relation.lower, relation.upper, r, now)})
         case RepeatRow():
             return _repeated(below(relation.input), relation.count)
+        case CatchErrors():  # nothing fails here
+            return Counter({(*row, None): n for row, n in below(relation.input).items()})
         case FlatMap():
             return _unnested(below(relation.input), relation.arrays, relation.ordinality)
         case DependentJoin():
@@ -300,6 +304,8 @@ def physical_rows(plan: Physical, collections: Mapping[str, Rows], now: int = 0)
             return _joined([below(one) for one in plan.inputs], plan.equivalences, plan.null_safe)
         case Repeat():
             return _repeated(below(plan.input), plan.count)
+        case Catch():
+            return Counter({(*row, None): n for row, n in below(plan.input).items()})
         case Unnest():
             return _unnested(below(plan.input), plan.arrays, plan.ordinality)
         case Accumulate():

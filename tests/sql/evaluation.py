@@ -24,6 +24,7 @@ from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.plan.relation import (
     Aggregate,
     AggregateFunction,
+    CatchErrors,
     Constant,
     Filter,
     FlatMap,
@@ -95,6 +96,11 @@ def rows_of(relation: Relation, collections: Mapping[str, Rows]) -> Rows:
                 result = Counter(
                     {r: n for r, n in result.items() if len(set(cells[r])) == 1 and (safe or None not in cells[r])}
                 )
+        case CatchErrors():
+            try:
+                return Counter({(*row, None): n for row, n in below(relation.input).items()})
+            except Failed as error:
+                return Counter({(*[None] * relation.input.relation_type.arity, str(error)): 1})
         case Negate():
             return Counter({row: -n for row, n in below(relation.input).items()})
         case Union():

@@ -80,22 +80,26 @@ Let let:1
                 Get u (u_u)""",
     "SELECT t.n, v.k FROM t LEFT JOIN v ON t.a = v.k AND v.c = 'x'": """
 Project #3{n}, #4{k}
-  Union
-    Filter (#0{a} = #4{k}) and (#6{c} = 'x')
-      Join cross
-        Get t (u_t)
-        Get v (u_v)
-    Map k := null::integer, a := null::bigint, c := null::text
+  Let let:1
+    Get t (u_t)
+    Let let:2
+      Get v (u_v)
       Union
-        Get t (u_t)
-        Negate
-          Project #0{a}, #1{b}, #2{c}, #3{n}
-            Join #0{a} = #4{k}
-              Get t (u_t)
-              Distinct by #0{k}
-                Project #0{k}
-                  Filter (#2{c} = 'x')
-                    Get v (u_v)""",
+        Filter (#0{a} = #4{k}) and (#6{c} = 'x')
+          Join cross
+            Get let:1
+            Get let:2
+        Map k := null::integer, a := null::bigint, c := null::text
+          Union
+            Get let:1
+            Negate
+              Project #0{a}, #1{b}, #2{c}, #3{n}
+                Join #0{a} = #4{k}
+                  Get let:1
+                  Distinct by #0{k}
+                    Project #0{k}
+                      Filter (#2{c} = 'x')
+                        Get let:2""",
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mz_dagster.plan.physical import Linear, NegateAll, Physical, Repeat, UnionAll, Unnest
+from mz_dagster.plan.physical import Catch, Linear, NegateAll, Physical, Repeat, UnionAll, Unnest
 
 
 def passed_inputs(node: Physical) -> list[tuple[Physical, Callable[[int], int | None]]]:
@@ -17,6 +17,8 @@ def passed_inputs(node: Physical) -> list[tuple[Physical, Callable[[int], int | 
         case Repeat():
             count = node.count
             return [(node.input, lambda p: p if p < count else p + 1)]
+        case Catch():  # an error is there whatever its columns would have been
+            return [(node.input, lambda _: None)]
         case Unnest():
             kept = node.input.relation_type.arity - node.arrays
             return [(node.input, lambda p: p if p < kept else None)]

@@ -17,12 +17,12 @@ import pyarrow.compute as pc
 
 from mz_dagster.budget import budget
 from mz_dagster.compute.algebra.evaluable import is_exact_in_python
-from mz_dagster.compute.algebra.frame import DIFF, ERROR, META, positional
+from mz_dagster.compute.algebra.frame import DIFF, ERROR, META, TIME, positional
 from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.expressions import has_kernels
 from mz_dagster.compute.local.linear import mapped
-from mz_dagster.plan.physical import ConstantRows, Linear, MapFilterProject, Physical, Repeat, Unnest
-from mz_dagster.storage.arrow_schema import update_schema, update_table
+from mz_dagster.plan.physical import Catch, ConstantRows, Linear, MapFilterProject, Physical, Repeat, Unnest
+from mz_dagster.storage.arrow_schema import update_schema, update_table, without_error_data
 from mz_dagster.storage.plain_cells import moments_as_numbers
 
 
@@ -71,6 +71,16 @@ def repeated(frame: pa.Table, node: Repeat) -> pa.Table:
     position = frame.column_names.index(DIFF)
     frame = frame.set_column(position, frame.schema.field(position), diffs).filter(pc.not_equal(diffs, 0))
     return frame.drop_columns(f"c{node.count}").rename_columns(plan_schema(node).names)
+
+
+def caught(frame: pa.Table, node: Catch) -> pa.Table:
+    """Returns the frame without an error part, the errors being rows: see `catch`."""
+    schema = plan_schema(node)
+    data = without_error_data(frame)
+    error = frame.column(ERROR).cast(schema.field(node.input.relation_type.arity).type)
+    none = pa.nulls(frame.num_rows, schema.field(ERROR).type)
+    columns = [*data.columns[: node.input.relation_type.arity], error, frame.column(TIME), frame.column(DIFF), none]
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def unnested(frame: pa.Table, node: Unnest) -> pa.Table:

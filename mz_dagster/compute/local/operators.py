@@ -18,6 +18,7 @@ from mz_dagster.compute.algebra.frame import DIFF
 from mz_dagster.compute.local.accumulate import accumulate_updates
 from mz_dagster.compute.local.gathered import gathered_updates
 from mz_dagster.compute.local.linear_operators import (
+    caught,
     evaluated,
     is_simple,
     most_rows,
@@ -33,6 +34,7 @@ from mz_dagster.compute.lookups.common_lookups import used_columns
 from mz_dagster.plan.bounding import Comparison, leading_comparisons
 from mz_dagster.plan.physical import (
     Accumulate,
+    Catch,
     ConstantRows,
     DeltaJoin,
     Gathered,
@@ -116,6 +118,10 @@ class LocalOperators(ABC):
     def repeat(self, node: Repeat, below: pa.Table) -> pa.Table:
         """Returns updates with their diffs times a column."""
         return repeated(below, node)
+
+    def catch(self, node: Catch, below: pa.Table) -> pa.Table:
+        """Returns updates in which errors are rows."""
+        return caught(below, node)
 
     def unnest(self, node: Unnest, below: pa.Table) -> pa.Table:
         """Returns updates with elements in the places of arrays."""

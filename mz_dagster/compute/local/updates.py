@@ -32,6 +32,7 @@ from mz_dagster.errors import InternalError
 from mz_dagster.plan.bounding import Comparison
 from mz_dagster.plan.physical import (
     Accumulate,
+    Catch,
     ConstantRows,
     DeltaJoin,
     Linear,
@@ -138,6 +139,8 @@ class UpdateOperators(LocalOperators):
                 return self.negate(node, below[0])
             case Repeat():
                 return self.repeat(node, below[0])
+            case Catch():
+                return self.catch(node, below[0])
             case Unnest():
                 return self.unnest(node, below[0])
         raise InternalError("the history of this operator is an arrangement's, not computed")

@@ -13,6 +13,7 @@ from typing import assert_never
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import (
     Accumulate,
+    Catch,
     ConstantRows,
     DeltaJoin,
     Linear,
@@ -42,7 +43,7 @@ def rows_at_most(plan: Physical, rows: Callable[[GlobalId], int]) -> int | None:
         case Linear():
             filters = any(kind == "filter" for kind, _ in plan.mfp.steps)
             return None if filters else rows_at_most(plan.input, rows)
-        case NegateAll() | Repeat():
+        case NegateAll() | Repeat() | Catch():
             return rows_at_most(plan.input, rows)
         case UnionAll():
             parts = [rows_at_most(one, rows) for one in plan.inputs]

@@ -17,6 +17,7 @@ from mz_dagster.plan.explain import explain_scalar
 from mz_dagster.plan.operators import operator_name
 from mz_dagster.plan.physical import (
     Accumulate,
+    Catch,
     ConstantRows,
     DeltaJoin,
     Linear,
@@ -51,7 +52,7 @@ def _is_supported(node: Physical) -> bool:
             return can_window(node) or can_gather(node) or can_stage(node)
         case TemporalState():
             return can_filter(node)
-        case ReadCollection() | ConstantRows() | Linear() | NegateAll() | Repeat() | Unnest() | UnionAll():
+        case ReadCollection() | ConstantRows() | Linear() | NegateAll() | Repeat() | Catch() | Unnest() | UnionAll():
             return True
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from mz_dagster.compute.spark.catch import catch
 from mz_dagster.compute.spark.linear import linear
 from mz_dagster.compute.spark.negate import negate
 from mz_dagster.compute.spark.repeat import repeat
@@ -12,7 +13,7 @@ from mz_dagster.compute.spark.union import union
 from mz_dagster.compute.spark.unnest import unnest
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.bounding import Comparison
-from mz_dagster.plan.physical import DeltaJoin, Linear, NegateAll, Physical, Repeat, UnionAll, Unnest
+from mz_dagster.plan.physical import Catch, DeltaJoin, Linear, NegateAll, Physical, Repeat, UnionAll, Unnest
 from mz_dagster.scalars.scalar import Scalar
 
 if TYPE_CHECKING:
@@ -55,6 +56,10 @@ class LinearOperators:
     def repeat(self, node: Repeat, below: DataFrame) -> DataFrame:
         """Returns updates with their diffs times a column."""
         return repeat(below, node.count, node.input.relation_type.arity)
+
+    def catch(self, node: Catch, below: DataFrame) -> DataFrame:
+        """Returns updates in which errors are rows."""
+        return catch(below, node.input.relation_type.arity)
 
     def unnest(self, node: Unnest, below: DataFrame) -> DataFrame:
         """Returns updates with elements in the places of arrays."""

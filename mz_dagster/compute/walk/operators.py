@@ -24,6 +24,7 @@ from mz_dagster.compute.algebra.lineage import passed_inputs
 from mz_dagster.plan.bounding import Comparison
 from mz_dagster.plan.physical import (
     Accumulate,
+    Catch,
     ConstantRows,
     DeltaJoin,
     Linear,
@@ -77,6 +78,10 @@ class Operators(Protocol[F]):
 
     def repeat(self, node: Repeat, below: F) -> F:
         """Returns updates with their diffs times a column."""
+        ...
+
+    def catch(self, node: Catch, below: F) -> F:
+        """Returns updates in which errors are rows."""
         ...
 
     def unnest(self, node: Unnest, below: F) -> F:
@@ -177,6 +182,9 @@ class Walk(Generic[F]):
             case Repeat():
                 (below,) = self._below(node, bound)
                 return None if below is None else operators.repeat(node, below)
+            case Catch():
+                (below,) = self._below(node, bound)
+                return None if below is None else operators.catch(node, below)
             case Unnest():
                 (below,) = self._below(node, bound)
                 return None if below is None else operators.unnest(node, below)

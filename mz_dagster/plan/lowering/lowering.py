@@ -19,6 +19,7 @@ from mz_dagster.plan.lowering.staged import ONE_STAGE, Stages, buckets_for, resu
 from mz_dagster.plan.physical import (
     Accumulate,
     Arrangement,
+    Catch,
     ConstantRows,
     DeltaJoin,
     MaintainedPlan,
@@ -44,6 +45,7 @@ from mz_dagster.plan.physical import (
     physical_inputs,
 )
 from mz_dagster.plan.relation import (
+    CatchErrors,
     Constant,
     DependentJoin,
     Filter,
@@ -136,6 +138,8 @@ class _Lowering:
                 return self._window(relation)
             case TemporalFilter():
                 return self._temporal(relation)
+            case CatchErrors():
+                return Catch(self.lowered(relation.input), relation.relation_type)
             case RepeatRow():
                 return Repeat(self.lowered(relation.input), relation.count, relation.relation_type)
             case FlatMap():

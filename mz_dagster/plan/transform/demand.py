@@ -15,6 +15,7 @@ from typing import TypeAlias, assert_never
 
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.relation import (
+    CatchErrors,
     Constant,
     DependentJoin,
     Filter,
@@ -128,6 +129,8 @@ class _Narrowing:
                 return self._narrowed_window(relation, kept)
             case Threshold():
                 return projected_to(Threshold(self.whole(relation.input)), kept)
+            case CatchErrors():  # of all columns: an error may be that of one which nobody reads
+                return projected_to(CatchErrors(self.whole(relation.input)), kept)
             case DependentJoin():
                 return projected_to(relation, kept)
             case _:

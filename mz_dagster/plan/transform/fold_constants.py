@@ -17,6 +17,7 @@ from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.plan.day_comparison import compared_by_day
 from mz_dagster.plan.membership import gathered
 from mz_dagster.plan.relation import (
+    CatchErrors,
     Constant,
     Filter,
     FlatMap,
@@ -87,7 +88,17 @@ def _folded_relation(relation: Relation) -> Relation:
             return relation.input
         case TemporalFilter() if any(_is_null(one) for one in (*relation.lower, *relation.upper)):
             return empty(relation.relation_type)
-        case Negate() | Reduce() | TopK() | Threshold() | Window() | TemporalFilter() | RepeatRow() | FlatMap():
+        case (
+            Negate()
+            | Reduce()
+            | TopK()
+            | Threshold()
+            | Window()
+            | TemporalFilter()
+            | RepeatRow()
+            | CatchErrors()
+            | FlatMap()
+        ):
             nothing = isinstance(relation.input, Constant) and not relation.input.rows
             return empty(relation.relation_type) if nothing else relation
         case _:

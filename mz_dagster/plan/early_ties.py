@@ -1,0 +1,182 @@
+"""What ties a subquery to the row that asks, asked first: rows that are no row's business do not fail for it.
+
+    Filter[t = outer] Map[6 / x] R      is      Map[6 / x] Filter[t = outer] R
+
+A subquery is computed for all rows that ask at once, and what in it takes no arguments is computed for all of its own
+rows. So a condition that reads arguments moves as far down as it may before the domain is pushed in: what is above it
+is then evaluated for the rows that it leaves, as it would be row by row. Only what cannot fail moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from mz_dagster.formalism import GlobalId
+from mz_dagster.plan.dependence import outer_columns
+from mz_dagster.plan.equality import equated
+from mz_dagster.plan.outer_join import preserved
+from mz_dagster.plan.relation import (
+    DependentJoin,
+    Filter,
+    FlatMap,
+    Join,
+    Let,
+    Map,
+    Negate,
+    Project,
+    Reduce,
+    Relation,
+    Threshold,
+    TopK,
+    Union,
+    Window,
+    inputs_of,
+)
+from mz_dagster.plan.rewriting import can_fail, conjuncts, filtered, moved, shifted, substituted, with_inputs
+from mz_dagster.scalars.scalar import Call, ColumnRef, Scalar, Subquery, columns_of, reads_now, walk
+
+
+def with_ties_first(relation: Relation) -> Relation:
+    """Returns a plan with each condition that reads arguments as far down as it may go.
+
+    Example:
+        >>> from mz_dagster.formalism import GlobalId
+        >>> from mz_dagster.plan.explain import explain_logical
+        >>> from mz_dagster.plan.relation import Get
+        >>> from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, OuterColumn
+        >>> from mz_dagster.scalars.types import BOOL, INT4, Column, RelationType
+        >>> u = Get(GlobalId("u1"), RelationType((Column("a", INT4), Column("x", INT4))), "u")
+        >>> quotient = Call("divide_int4", (Literal(6, INT4), ColumnRef(1, INT4)), INT4)
+        >>> tie = Call("eq_int4", (ColumnRef(0, INT4), OuterColumn(0, INT4)), BOOL)
+        >>> print(explain_logical(with_ties_first(Filter(Map(u, (quotient,), ("q",)), (tie,)))))
+        Map q := (6 / #1)
+          Filter (#0 = outer 0)
+            Get u (u1)
+    """
+    return _tied(relation, ())
+
+
+def _tied(relation: Relation, ties: Sequence[Scalar]) -> Relation:
+    """Returns the rows of `relation` that pass all of `ties`, which cannot fail."""
+    match relation:
+        case Filter():
+            parts = [one for predicate in relation.predicates for one in conjuncts(predicate)]
+            own = [one for one in parts if _is_tie(one)]
+            return filtered(_tied(relation.input, (*ties, *own)), [one for one in parts if not _is_tie(one)])
+        case Project():
+            places = dict(enumerate(relation.positions))
+            return Project(_tied(relation.input, [moved(one, places) for one in ties]), relation.positions)
+        case Map():
+            return _through_map(relation, ties)
+        case Negate() | Union() | Threshold():
+            return with_inputs(relation, [_tied(one, ties) for one in inputs_of(relation)])
+        case Let():
+            return _through_let(relation, ties)
+        case Join():
+            return _into(relation, ties)
+        case DependentJoin():
+            return _into(relation, ties)
+        case FlatMap():
+            return _past(relation, ties, range(relation.input.relation_type.arity - relation.arrays))
+        case Reduce():
+            return _past(relation, ties, relation.key)
+        case TopK():
+            return _past(relation, ties, {one: one for one in relation.group})
+        case Window():
+            return _past(relation, ties, {one: one for one in relation.partition})
+        case _:
+            return filtered(with_inputs(relation, [_tied(one, ()) for one in inputs_of(relation)]), ties)
+
+
+def _through_let(relation: Let, ties: Sequence[Scalar]) -> Relation:
+    """Returns a bound subplan with ties in its body; in an outer join, in the side that they are about.
+
+    What that side's column must be equal to, the other side's must be that is equal to it in partners.
+    """
+    into: dict[GlobalId | None, list[Scalar]] = {}
+    if ties and (found := preserved(relation)) is not None:
+        own = [one for one in ties if columns_of(one) <= set(found.columns)]
+        ties = [one for one in ties if one not in own]
+        into[found.side] = [shifted(one, -found.columns.start) for one in own]
+        for one in own:
+            column = min(columns_of(one))
+            if len(columns_of(one)) == 1 and column in found.equal and _is_equality(one):
+                into.setdefault(found.other, []).append(_of_other(one, found.equal[column]))
+
+    def tied(one: Relation) -> Relation:
+        if isinstance(one, Let) and into:
+            return Let(one.id, _tied(one.value, into.pop(one.id, [])), tied(one.body))
+        return _tied(one, ties)
+
+    if into:
+        return tied(relation)
+    return Let(relation.id, _tied(relation.value, ()), _tied(relation.body, ties))
+
+
+def _is_equality(tie: Scalar) -> bool:
+    """Returns whether a condition says that a column is equal to what reads none."""
+    sides = equated(tie)
+    return sides is not None and any(isinstance(one, ColumnRef) for one in sides)
+
+
+def _of_other(equality: Scalar, column: int) -> Scalar:
+    """Returns an equality of a column as one of another, which may be NULL where that is not."""
+    assert isinstance(equality, Call)
+    arguments = (
+        replace(one, position=column, nullable=True) if isinstance(one, ColumnRef) else one
+        for one in equality.arguments
+    )
+    return replace(equality, arguments=tuple(arguments), nullable=True)
+
+
+def _is_tie(predicate: Scalar) -> bool:
+    return not (
+        can_fail(predicate)
+        or reads_now(predicate)
+        or any(isinstance(one, Subquery) for one in walk(predicate))
+        or not outer_columns(predicate)
+        or not columns_of(predicate)
+    )
+
+
+def _through_map(relation: Map, ties: Sequence[Scalar]) -> Relation:
+    arity = relation.input.relation_type.arity
+    values: dict[int, Scalar] = {}
+    for place, scalar in enumerate(relation.scalars, arity):
+        value = substituted(scalar, values)
+        if not can_fail(value) and not any(isinstance(one, Subquery) for one in walk(value)):
+            values[place] = value
+    inlined = [substituted(one, values) for one in ties]
+    below = [one for one in inlined if all(place < arity for place in columns_of(one))]
+    stays = [tie for tie, one in zip(ties, inlined, strict=True) if one not in below]
+    return filtered(Map(_tied(relation.input, below), relation.scalars, relation.names), stays)
+
+
+def _into(relation: Join | DependentJoin, ties: Sequence[Scalar]) -> Relation:
+    """Returns a join with ties in the inputs that have all their columns; of a lateral one, in the left one."""
+    inputs = inputs_of(relation)
+    open_ = inputs[:1] if isinstance(relation, DependentJoin) else inputs
+    into: list[list[Scalar]] = [[] for _ in inputs]
+    stays: list[Scalar] = []
+    for tie in ties:
+        start = 0
+        for place, one in enumerate(open_):
+            if columns_of(tie) <= set(range(start, start + one.relation_type.arity)):
+                into[place].append(shifted(tie, -start))
+                break
+            start += one.relation_type.arity
+        else:
+            stays.append(tie)
+    below = [_tied(one, own) for one, own in zip(inputs, into, strict=True)]
+    return filtered(with_inputs(relation, below), stays)
+
+
+def _past(
+    relation: FlatMap | Reduce | TopK | Window, ties: Sequence[Scalar], places: Sequence[int] | Mapping[int, int]
+) -> Relation:
+    """Returns an operator over what passes the ties that read only columns which it passes on, at their places."""
+    passed = places if isinstance(places, Mapping) else dict(enumerate(places))
+    through = [moved(one, passed) for one in ties if columns_of(one) <= passed.keys()]
+    stays = [one for one in ties if not columns_of(one) <= passed.keys()]
+    return filtered(with_inputs(relation, [_tied(relation.input, through)]), stays)
