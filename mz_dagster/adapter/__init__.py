@@ -31,6 +31,7 @@ It plans nothing itself, renders nothing and writes no batch but a table's.
 """
 
 from mz_dagster.adapter.apply import NotAllApplied
+from mz_dagster.adapter.applying import apply_project
 from mz_dagster.adapter.arrivals import Arrivals
 from mz_dagster.adapter.audit import Audit, NegativeRows, NothingToRecompute, audit, negative_rows
 from mz_dagster.adapter.change_cost import ChangeCost, Hydration, preview_changes
@@ -77,6 +78,7 @@ __all__ = [
     "Sample",
     "SecondRunner",
     "Session",
+    "apply_project",
     "audit",
     "connect",
     "errors_at",

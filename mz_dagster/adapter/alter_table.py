@@ -211,8 +211,10 @@ class _Alteration:
         )
         known = constraints_of(self.row.sql)
         now = self.altered.definition
-        new_keys = {one.name for one in now.keys} - {one.name for one in known.keys}
-        new_checks = {one.name for one in now.checks} - {one.name for one in known.checks}
+        new_keys = {one.columns for one in now.keys} - {
+            tuple(self.altered.renamed.get(name, "") for name in one.columns) for one in known.keys
+        }
+        new_checks = {one.predicate.text for one in now.checks} - {one.predicate.text for one in known.checks}
         return of_rows or bool(reshaped.dropped or new_keys or new_checks)
 
     def _sources(

@@ -7,6 +7,7 @@
     -- @kind kafka
     -- @freshness warn 30 min, fail 2 h
     -- @dep lake/raw_flights
+    -- @renamed_from flights_out
     CREATE MATERIALIZED VIEW departures AS ...
 
 Owns their grammar and their rules, which are Dagster's: what is accepted here, Dagster accepts. It does not know
@@ -77,6 +78,7 @@ class Annotations:
         kinds: Shown beside those that every object of its sort has.
         freshness: None if nothing is promised.
         deps: The keys of assets outside of the project that it depends on, each with its parts.
+        renamed_from: The name that it had before, whose contents it goes on with; None for none.
     """
 
     owners: tuple[str, ...] = ()
@@ -85,6 +87,7 @@ class Annotations:
     kinds: tuple[str, ...] = ()
     freshness: Freshness | None = None
     deps: tuple[tuple[str, ...], ...] = ()
+    renamed_from: str | None = None
 
 
 def parse_annotations(lines: Sequence[str]) -> tuple[Annotations, str | None]:
@@ -177,6 +180,14 @@ def _dep(found: Annotations, value: str) -> Annotations:
     return replace(found, deps=(*found.deps, key))
 
 
+def _renamed_from(found: Annotations, value: str) -> Annotations:
+    if not value:
+        raise _invalid("renamed_from", value, "Write the name that it had: @renamed_from old_name")
+    if found.renamed_from is not None:
+        raise _twice("renamed_from", f'"{found.renamed_from}" and "{value}"')
+    return replace(found, renamed_from=value)
+
+
 def _freshness(found: Annotations, value: str) -> Annotations:
     match = _FRESHNESS.fullmatch(" ".join(value.split()))
     if match is None:
@@ -206,6 +217,7 @@ _READERS: dict[str, Callable[[Annotations, str], Annotations]] = {
     "kind": _kind,
     "freshness": _freshness,
     "dep": _dep,
+    "renamed_from": _renamed_from,
 }
 
 

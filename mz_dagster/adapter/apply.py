@@ -3,8 +3,9 @@
 Carries out a change plan. What is new is created. What changed, and everything that reads it, gets new ids and hydrates
 at the next step, while the old collections stay readable under their ids as long as something uses them; the names move
 in one swap. So does what this release plans otherwise than the one that made it (`replanning`), before all else and
-whoever made it. What the files no longer define is dropped only if that is asked for. A table whose columns changed is
-refused, since its rows exist nowhere else.
+whoever made it. What has another name or other words, and computes what it did, keeps its contents. A table gets new
+columns, defaults and constraints before all that (`applying`); one that would lose values is refused, since its
+rows exist nowhere else. What the files no longer define is dropped only if that is asked for.
 
 What cannot be used of the files, and what reads it, stays as it was; the rest is applied all the same, and the plan
 says what was not.
@@ -12,14 +13,19 @@ says what was not.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from mz_dagster.adapter.catalog_definitions import CatalogDefinitions
-from mz_dagster.adapter.change_plan import FROM_FILES, Action, ChangePlan, plan_changes
-from mz_dagster.adapter.project_files import BadProjectFile, ProjectFiles
+from mz_dagster.adapter.catalog_definitions import CatalogDefinitions, plan_digest
+from mz_dagster.adapter.change_plan import FROM_FILES, Action, Change, ChangePlan, plan_changes
+from mz_dagster.adapter.definition import define
+from mz_dagster.adapter.project_files import BadProjectFile, Fault, ProjectFiles, ProjectObject
 from mz_dagster.adapter.replanning import replan
-from mz_dagster.catalog import Catalog, NewObject, Ref
+from mz_dagster.catalog import BOUND_SHAPES, COMMENTS, Catalog, NewObject, ObjectRow, Redefinition, Ref
 from mz_dagster.formalism import GlobalId
+from mz_dagster.plan.resolver import Item
+from mz_dagster.sql import parse
+from mz_dagster.version import __version__
 
 
 class NotAllApplied(BadProjectFile):
@@ -58,20 +64,107 @@ def apply_objects(
         OrphanStillRead: Something made in a session reads what is to be dropped.
     """
     anew = tuple(one for one, _ in replan(catalog, definitions))
-    plan = replace(plan_changes(files, catalog.objects(), drop=drop), replanned=anew)
+    rows = catalog.objects()
+    files = over_altered(files, rows, definitions)
+    plan = replace(plan_changes(files, rows, definitions, drop=drop), replanned=anew)
+    waiting = [
+        Fault(one.name, _unaltered(one), one.object.path, one.object.line) for one in plan.changes if one.alteration
+    ]
+    plan = replace(plan, faults=(*waiting, *plan.faults))
     reads: dict[GlobalId, GlobalId | Ref] = {}  # a file's name for an object -> what it is in the catalog
     fresh: list[NewObject] = []
+    redefined: dict[GlobalId, Redefinition] = {}
     dropped = [row.id for row in plan.orphans] if plan.drops else []
     for change in plan.changes:
         name = GlobalId(change.name)
-        if change.action is Action.KEEP and change.old is not None:
+        if change.stays and change.old is not None:
             reads[name] = change.old.id
+            if change.action in (Action.RENAME, Action.REWORD):
+                redefined[change.old.id] = _redefinition(change, change.old, reads)
             continue
         if change.old is not None:
             dropped.append(change.old.id)
         made = definitions.new_objects(change.object.definition, fresh, reads)
         fresh.extend(replace(one, tags=(FROM_FILES,)) for one in made)
         reads[name] = Ref(len(fresh) - 1)
-    if fresh or dropped:
-        catalog.swap(fresh, dropped)
+    if fresh or dropped or redefined:
+        catalog.swap(fresh, dropped, redefined)
     return plan
+
+
+def _unaltered(change: Change) -> BadProjectFile:
+    return BadProjectFile(
+        f'{change.object.path}:{change.object.line}: the definition of table "{change.name}" changed',
+        detail=change.reason,
+        hint="mz-dagster apply alters it.",
+    )
+
+
+def _redefinition(change: Change, old: ObjectRow, reads: Mapping[GlobalId, GlobalId | Ref]) -> Redefinition:
+    """Returns what an object is called and says from here on; what it reads is there, and stays."""
+    definition = change.object.definition
+
+    def known(id: GlobalId) -> GlobalId:
+        found = reads.get(id, id)
+        assert not isinstance(found, Ref), "what reads something new is new"
+        return found
+
+    dependencies = {name: id for name, id in old.dependencies.items() if name.startswith("collection ")}
+    dependencies |= {name: known(id) for name, id in definition.dependencies.items()}
+    options = {name: value for name, value in old.options.items() if name not in (COMMENTS, BOUND_SHAPES)}
+    if definition.shapes:
+        options[BOUND_SHAPES] = {str(known(id)): version for id, version in definition.shapes.items()}
+    if definition.plan is not None:  # of the same rows, however many columns a table has by now that it reads
+        options |= {"arrangements": plan_digest(definition.plan), "release": __version__}
+    return Redefinition(change.name, definition.text, dependencies, options)
+
+
+def over_altered(files: ProjectFiles, rows: Sequence[ObjectRow], definitions: CatalogDefinitions) -> ProjectFiles:
+    """Returns what files define, bound to tables that were altered as they are stored in the catalog."""
+    altered = {row.name: row for row in rows if row.version and row.name is not None}
+    altered |= {
+        one.name: altered[old]
+        for one in files.objects
+        if (old := one.annotations.renamed_from) in altered and one.name not in altered
+    }
+    if not altered:
+        return files
+    items: dict[str, Item] = {}
+    rebound: set[str] = set()
+    objects: list[ProjectObject] = []
+    for one in files.objects:
+        row = altered.get(one.name)
+        if row is not None and one.definition.kind == "table":
+            item = definitions.item(row.id, row.version)
+            if [column.name for column in item.relation_type.columns] == list(one.definition.relation_type.names):
+                items[one.name] = replace(item, id=GlobalId(one.name), name=one.name)
+                rebound.add(one.name)
+                objects.append(one)
+                continue
+        if not rebound.isdisjoint(one.depends):
+            (statement,) = parse(one.definition.text)
+            is_copy = one.definition.kind == "index" and one.definition.plan is not None
+            made = define(
+                statement,  # type: ignore[arg-type]  # it was a definition
+                _Known(items),
+                default_timeline=one.definition.timeline or "",
+                indexed=is_copy,
+            )
+            one = replace(one, definition=made)
+            rebound.add(one.name)
+        items[one.name] = one.definition.item(GlobalId(one.name))
+        objects.append(one)
+    return replace(files, objects=tuple(objects))
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Resolves names to what files define."""
+
+    items: Mapping[str, Item]
+
+    def resolve(self, name: tuple[str, ...]) -> Item | None:
+        return self.items.get(name[-1])
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.items)

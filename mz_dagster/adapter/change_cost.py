@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from mz_dagster.adapter.apply import over_altered
 from mz_dagster.adapter.catalog_definitions import CatalogDefinitions, file_source
 from mz_dagster.adapter.change_plan import Action, Change, ChangePlan, plan_changes
 from mz_dagster.adapter.project import Project
@@ -100,8 +101,10 @@ def preview_changes(project: Project, *, drop: bool = False) -> tuple[ChangePlan
         return plan, _Estimate(project, plan, (), {}, {}).cost()
     with catalog:
         rows = catalog.objects()
-        anew = to_replan(catalog, CatalogDefinitions(catalog, project))
-        plan = replace(plan_changes(files, rows, drop=drop), replanned=anew)
+        definitions = CatalogDefinitions(catalog, project)
+        anew = to_replan(catalog, definitions)
+        files = over_altered(files, rows, definitions)
+        plan = replace(plan_changes(files, rows, definitions, drop=drop), replanned=anew)
         sizes = {id: Size(stats.rows, stats.bytes) for id, (_, stats) in catalog.live_batch_counts().items()}
         bound = {
             one.name: frozenset(catalog.bound_files(one.old.id))
@@ -131,7 +134,7 @@ class _Estimate:
         hydrations = tuple(
             self._source(one) if one.object.definition.kind == "source" else self._maintained(one)
             for one in self._plan.changes
-            if one.action is not Action.KEEP and one.has_collection and one.object.definition.kind != "table"
+            if not one.stays and one.has_collection and one.object.definition.kind != "table"
         )
         dropped = {str(row.name): self._held(row) for row in self._plan.orphans} if self._plan.drops else {}
         return ChangeCost(hydrations, dropped)
@@ -153,7 +156,7 @@ class _Estimate:
         own = {one.id for one in plan.arrangements}
         each = [collections_read(one) - own for one in (*(one.plan for one in plan.arrangements), plan.output)]
         reads = sorted(frozenset().union(*each))
-        waits_for = tuple(name for name in reads if self._changes[name].action is not Action.KEEP)
+        waits_for = tuple(name for name in reads if not self._changes[name].stays)
         size = NOTHING
         for name in (name for read in each for name in read):
             old = self._changes[name].old

@@ -14,15 +14,20 @@ than the one that made it is told beside all that; see `replanning`.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import pairwise
 
+from mz_dagster.adapter.alike import are_alike, named_as
+from mz_dagster.adapter.catalog_definitions import CatalogDefinitions
 from mz_dagster.adapter.project_files import BadProjectFile, Fault, ProjectFiles, ProjectObject
 from mz_dagster.adapter.replanning import Replanned
-from mz_dagster.catalog import ObjectRow
-from mz_dagster.errors import ProgrammingError
+from mz_dagster.catalog import ObjectRow, in_shard
+from mz_dagster.errors import Error, ProgrammingError
 from mz_dagster.formalism import GlobalId
-from mz_dagster.sql import same_tokens
+from mz_dagster.sql import AlterTable, same_tokens
+from mz_dagster.sql.lexer import tokens_of
+from mz_dagster.sql.table_changes import alteration_to
 from mz_dagster.sql.table_text import same_table
 
 FROM_FILES = "project file"
@@ -35,6 +40,9 @@ class Action(Enum):
     CREATE = "create"
     REPLACE = "replace"
     KEEP = "keep"
+    RENAME = "rename"
+    REWORD = "reword"
+    ALTER = "alter"
 
 
 class OrphanStillRead(ProgrammingError):
@@ -53,6 +61,7 @@ class Change:
         reason: Why, as a clause about it.
         old: What bears its name in the catalog now, or None.
         held_by: The names of what sessions made that reads `old`, which therefore lives on for them, without a name.
+        alteration: What makes of a table what the file says.
     """
 
     object: ProjectObject
@@ -60,6 +69,12 @@ class Change:
     reason: str
     old: ObjectRow | None = None
     held_by: tuple[str, ...] = ()
+    alteration: AlterTable | None = None
+
+    @property
+    def stays(self) -> bool:
+        """True if what is there goes on, with its contents, under whatever name and text."""
+        return self.action not in (Action.CREATE, Action.REPLACE)
 
     @property
     def name(self) -> str:
@@ -84,6 +99,8 @@ class ChangePlan:
         outside: The names of what the files never defined, sorted.
         replanned: What is made anew although its definition is as it was, whoever made it, each after those it reads.
         faults: Why the rest of what the files say is not carried out; those that wait for others last.
+        missed: What the files do not define any more, but what is as it was applied last still reads, with the names of
+            that.
     """
 
     changes: tuple[Change, ...]
@@ -92,6 +109,7 @@ class ChangePlan:
     outside: tuple[str, ...]
     replanned: tuple[Replanned, ...] = ()
     faults: tuple[Fault, ...] = ()
+    missed: tuple[tuple[ObjectRow, tuple[str, ...]], ...] = ()
 
     def names(self, action: Action) -> tuple[str, ...]:
         """Returns the names of the objects of which this becomes."""
@@ -125,51 +143,57 @@ class ChangePlan:
     @property
     def changed(self) -> bool:
         """True if carrying it out changes the catalog."""
-        return bool(self.created or self.replaced or self.dropped or self.replanned)
+        others = any(self.names(one) for one in (Action.RENAME, Action.REWORD, Action.ALTER))
+        return bool(self.created or self.replaced or self.dropped or self.replanned or others)
 
 
-def plan_changes(files: ProjectFiles, rows: Sequence[ObjectRow], *, drop: bool = False) -> ChangePlan:
+def plan_changes(
+    files: ProjectFiles,
+    rows: Sequence[ObjectRow],
+    definitions: CatalogDefinitions | None = None,
+    *,
+    drop: bool = False,
+) -> ChangePlan:
     """Returns what it takes to make a catalog hold what the files define.
 
-    A table that was changed, and an object that bears the name of one of another kind, are faults, too.
+    A table that was changed so that values would be lost, and an object that bears the name of one of another kind, are
+    faults, too. What computes what it did, under another name (`@renamed_from`) or in other words, goes on.
 
     Args:
         files: What the files define.
         rows: What the catalog holds, in order of creation; nothing dropped.
+        definitions: The same, bound; without it whatever has another text is taken to compute something else.
         drop: Whether to drop what the files no longer define.
 
     Raises:
         OrphanStillRead: Something made in a session reads what is to be dropped.
     """
     existing = {row.name: row for row in rows if row.name is not None}
+    for new, old in _renamed(files, existing).items():
+        existing[new] = existing.pop(old)
     faults = _all_faults(files, existing)
     defined = {one.name for one in files.objects} - faults.keys()
     standing = [row.id for name, row in existing.items() if name in faults]
     needed = _inputs(standing, {row.id: row for row in rows})
-    orphans = [
-        row
-        for name, row in existing.items()
-        if name not in defined and name not in faults and FROM_FILES in row.tags and row.id not in needed
-    ]
+    gone = [row for name, row in existing.items() if name not in defined | faults.keys() and FROM_FILES in row.tags]
+    orphans = [row for row in gone if row.id not in needed]
     inside = defined | {str(row.name) for row in orphans}
-    kept: dict[str, GlobalId] = {}
-    fresh: set[str] = set()
+    comparing = _Comparing(definitions, rows)
     changes: list[Change] = []
     for one in files.objects:
         if one.name in faults:
             continue
         row = existing.get(one.name)
-        if row is None:
-            fresh.add(one.name)
-            changes.append(Change(one, Action.CREATE, "it is new"))
-            continue
-        reason = _difference(one, row, kept, fresh)
-        if reason is None:
-            kept[one.name] = row.id
-            changes.append(Change(one, Action.KEEP, "it is as it was", row))
-            continue
-        fresh.add(one.name)
-        changes.append(Change(one, Action.REPLACE, reason, row, _readers_outside(row.id, rows, inside)))
+        change = Change(one, Action.CREATE, "it is new") if row is None else comparing.change(one, row)
+        if change.action is Action.CREATE:
+            like = next((old for old in gone if _differs_in_name_alone(one, old)), None)
+            if like is not None:
+                advice = f'write "-- @renamed_from {like.name}" above it, and it goes on with the data of that'
+                change = replace(change, reason=f'it is new; but for its name it is "{like.name}": {advice}')
+        if change.action is Action.REPLACE and row is not None:
+            change = replace(change, held_by=_readers_outside(row.id, rows, inside))
+        comparing.note(change)
+        changes.append(change)
     if drop:
         for row in orphans:
             _check_droppable(row, _readers_outside(row.id, rows, inside))
@@ -180,7 +204,104 @@ def plan_changes(files: ProjectFiles, rows: Sequence[ObjectRow], *, drop: bool =
         drop,
         tuple(sorted(name for name, row in existing.items() if _is_outside(row, name, inside | faults.keys()))),
         faults=tuple(sorted((*nameless, *faults.values()), key=lambda one: one.waits_for is not None)),
+        missed=tuple((row, _readers_among(row, rows, faults)) for row in gone if row.id in needed),
     )
+
+
+def _renamed(files: ProjectFiles, existing: Mapping[str, ObjectRow]) -> dict[str, str]:
+    """Returns the names that objects of the catalog had, by those that the files give them."""
+    defined = {one.name for one in files.objects} | {one.name for one in files.faults if one.name is not None}
+    found: dict[str, str] = {}
+    for one in files.objects:
+        old = one.annotations.renamed_from
+        if old is not None and one.name not in existing and old in existing and old not in defined:
+            found.setdefault(one.name, old) if old not in found.values() else None
+    return found
+
+
+def _readers_among(row: ObjectRow, rows: Sequence[ObjectRow], faults: Mapping[str, Fault]) -> tuple[str, ...]:
+    return tuple(str(one.name) for one in rows if row.id in one.dependencies.values() and one.name in faults)
+
+
+class _Comparing:
+    """Tells what becomes of the files' objects one after the other, each after those it reads."""
+
+    def __init__(self, definitions: CatalogDefinitions | None, rows: Sequence[ObjectRow]) -> None:
+        self._definitions = definitions
+        self._stored = {row.id: in_shard(row.shapes.stored) for row in rows if row.shapes is not None}
+        self._kept: dict[str, GlobalId] = {}
+        self._fresh: set[str] = set()
+        #: Tables that have other columns than those that what reads them was bound to.
+        self._altered: set[str] = set()
+
+    def note(self, change: Change) -> None:
+        """Notes what becomes of an object."""
+        if change.stays and change.old is not None:
+            self._kept[change.name] = change.old.id
+            if change.action is Action.ALTER or change.old.version:
+                self._altered.add(change.name)
+        else:
+            self._fresh.add(change.name)
+
+    def change(self, one: ProjectObject, row: ObjectRow) -> Change:
+        """Returns what becomes of an object that is there."""
+        is_renamed = row.name != one.name
+        if row.kind == "table":
+            alteration = None if _is_same(one, row) else _alteration(one, row)
+            if alteration is not None and not is_renamed:
+                return Change(one, Action.ALTER, f"its definition changed: {alteration.text}", row, (), alteration)
+        reason = _difference(one, row, self._kept, self._fresh)
+        if reason is None and self._altered.intersection(one.depends) and not self._is_bound_alike(one, row):
+            reason = f"it reads {', '.join(sorted(self._altered.intersection(one.depends)))}, which has other columns"
+        if reason is None and not is_renamed:
+            return Change(one, Action.KEEP, "it is as it was", row)
+        if reason is None or self._is_alike(one, row):
+            if is_renamed:
+                return Change(one, Action.RENAME, f'it was "{row.name}", and is computed as it was', row)
+            return Change(one, Action.REWORD, "its text changed, and not what it computes", row)
+        return Change(one, Action.REPLACE, reason, row)
+
+    def _is_alike(self, one: ProjectObject, row: ObjectRow) -> bool:
+        """Returns whether an object computes what the catalog's does, from the same."""
+        if self._definitions is None or not self._fresh.isdisjoint(one.depends):
+            return False
+        try:
+            stored = self._definitions.definition_of(row)
+        except Error:
+            return False
+        ids = {GlobalId(name): id for name, id in self._kept.items()}
+        return are_alike(one.definition, stored, ids, self._stored)
+
+    def _is_bound_alike(self, one: ProjectObject, row: ObjectRow) -> bool:
+        """Returns whether a text means what it did when its tables had other columns."""
+        if one.definition.kind == "index":
+            return True
+        here, there = one.definition.relation_type, row.relation_type
+        if [(column.name, column.type) for column in here.columns] != [
+            (column.name, column.type) for column in there.columns
+        ]:
+            return False
+        return not _has_star(row.sql) or self._is_alike(one, row)
+
+
+def _has_star(text: str) -> bool:
+    """Returns whether a text may name columns without saying them."""
+    return any(
+        token.is_word("natural")
+        or (token.is_symbol("*") and (before.is_word("select", "distinct") or before.is_symbol(",", ".")))
+        for before, token in pairwise(tokens_of(text))
+    )
+
+
+def _alteration(one: ProjectObject, row: ObjectRow) -> AlterTable | None:
+    """Returns what makes a table what a file says, None if values would be lost or it is something else."""
+    if row.timeline != one.definition.timeline or one.definition.kind != "table":
+        return None
+    return alteration_to(named_as(row.sql, one.name), one.definition.text)
+
+
+def _differs_in_name_alone(one: ProjectObject, row: ObjectRow) -> bool:
+    return row.kind == one.definition.kind and _is_same(one, row)
 
 
 def _is_outside(row: ObjectRow, name: str, inside: Collection[str]) -> bool:
@@ -240,13 +361,13 @@ def _difference(one: ProjectObject, row: ObjectRow, kept: Mapping[str, GlobalId]
 
 def _is_same(one: ProjectObject, row: ObjectRow) -> bool:
     """Returns whether the catalog's text of an object says what the file's does."""
-    definition = one.definition
-    is_table = definition.kind == row.kind == "table"
-    return (
-        row.sql == definition.text
-        or same_tokens(row.sql, definition.text)
-        or (is_table and same_table(row.sql, definition.text))
-    )
+    text, stored = one.definition.text, row.sql
+    if stored == text or same_tokens(stored, text):
+        return True
+    if one.definition.kind != row.kind:
+        return False
+    stored = named_as(stored, one.name)
+    return same_tokens(stored, named_as(text, one.name)) or (row.kind == "table" and same_table(stored, text))
 
 
 def _readers_outside(id: GlobalId, rows: Sequence[ObjectRow], inside: Collection[str]) -> tuple[str, ...]:
@@ -266,11 +387,13 @@ def _irreplaceable(one: ProjectObject, row: ObjectRow) -> BadProjectFile | None:
             f'{one.path}:{one.line}: "{one.name}" is a {row.kind} in the catalog, and a {one.definition.kind} here',
             hint=f"Choose another name, or drop it first: DROP {row.kind.upper()} {one.name}.",
         )
-    if row.kind == "table" and _difference(one, row, {}, ()) is not None:
+    if row.kind == "table" and _difference(one, row, {}, ()) is not None and _alteration(one, row) is None:
         return BadProjectFile(
             f'{one.path}:{one.line}: the definition of table "{one.name}" changed',
-            detail="Its rows exist nowhere else, so it is not replaced.",
-            hint="Change it back, or create a table of another name and copy the rows.",
+            detail="Its rows exist nowhere else, so it is not replaced; columns are added behind those that it has, "
+            "and defaults and constraints change.",
+            hint="Say what becomes of a column in a session, with ALTER TABLE ... DROP or RENAME COLUMN, or change it "
+            "back.",
         )
     return None
 

@@ -218,8 +218,9 @@ class Engine:
     def apply(self, *, drop: bool = False) -> ChangePlan:
         """Creates what the project's files define and the catalog does not hold, and replaces what they changed.
 
-        Several processes may do so at once: who is late finds everything there. What is wrong in the files, with what
-        reads it, stays as it was applied last; all else is applied before the error is raised.
+        Tables are as they were: `apply_project` alters them first. Several processes may do so at once: who is late
+        finds everything there. What is wrong in the files, with what reads it, stays as it was applied last; all else
+        is applied before the error is raised.
 
         Args:
             drop: Whether to drop what the files once defined and no longer do.
@@ -256,7 +257,7 @@ class Engine:
     def faults(self) -> tuple[Fault, ...]:
         """Returns what in the project's files cannot be used, as `apply` found it; before that, as it is now."""
         if self._faults is None:
-            self._faults = plan_changes(load_project(self.project), self.catalog.objects()).faults
+            self._faults = plan_changes(load_project(self.project), self.catalog.objects(), self.definitions).faults
         return self._faults
 
     def replan(self) -> Mapping[GlobalId, GlobalId]:

@@ -50,9 +50,9 @@ def standing_objects(project: Project) -> tuple[ProjectObject, ...]:
 class _Standing:
     def __init__(self, project: Project, catalog: Catalog, files: ProjectFiles) -> None:
         rows = catalog.objects()
-        self._plan = plan_changes(files, rows)
-        self._rows = {row.id: row for row in rows}
         self._definitions = CatalogDefinitions(catalog, project)
+        self._plan = plan_changes(files, rows, self._definitions)
+        self._rows = {row.id: row for row in rows}
         self._files = {one.name: one for one in files.objects}
         self._faults = {one.name: one for one in self._plan.faults if one.name is not None}
 

@@ -46,7 +46,17 @@ from mz_dagster.catalog.errors import (
 from mz_dagster.catalog.frontiers import check_absent, frontiers, let_go
 from mz_dagster.catalog.naming import check_names, give_name, take_names
 from mz_dagster.catalog.reachability import Entry, needed
-from mz_dagster.catalog.rows import COMMENTS, KEEPER, KINDS, Alteration, NewObject, ObjectRow, Ref, Takeover
+from mz_dagster.catalog.rows import (
+    COMMENTS,
+    KEEPER,
+    KINDS,
+    Alteration,
+    NewObject,
+    ObjectRow,
+    Redefinition,
+    Ref,
+    Takeover,
+)
 from mz_dagster.catalog.schema import COLLECTION, DEPENDENCY, HOLD, NAME, OBJECT, WRITER
 from mz_dagster.catalog.sequences import alter_sequences, create_sequences, hand_over_sequences
 from mz_dagster.catalog.shapes import bound_shapes
@@ -78,10 +88,16 @@ class Objects(Transactions):
         """
         return self.swap(new, ())
 
-    def swap(self, created: Sequence[NewObject], dropped: Collection[GlobalId]) -> tuple[ObjectRow, ...]:
+    def swap(
+        self,
+        created: Sequence[NewObject],
+        dropped: Collection[GlobalId],
+        redefined: Mapping[GlobalId, Redefinition] = MappingProxyType({}),
+    ) -> tuple[ObjectRow, ...]:
         """Takes names from old objects and creates new ones, possibly under the same names, in one transaction.
 
         An old object that something outside of `dropped` still depends on lives on without a name until that goes too.
+        Those that are redefined get other names and texts, and are what they were.
 
         Raises:
             NameTaken: A name denotes something that is not in `dropped`, or is used twice.
@@ -92,9 +108,11 @@ class Objects(Transactions):
         """
         check_new(created)
         with self._database.write() as connection:
-            for id in dropped:
+            for id in (*dropped, *redefined):
                 _undropped(connection, id)
-            take_names(connection, dropped)
+            take_names(connection, [*dropped, *redefined])
+            for id, one in redefined.items():
+                _redefine(connection, id, one)
             ids = create_rows(connection, created)
             if dropped:
                 entries = _entries(connection, self._now_ms())
@@ -247,6 +265,17 @@ class Objects(Transactions):
         )
         with self._database.read() as connection:
             return tuple(GlobalId(one) for one in connection.execute(query.add_columns(OBJECT.c.sequence)).scalars())
+
+
+def _redefine(connection: Connection, id: GlobalId, other: Redefinition) -> None:
+    """Gives an object, which has no name by now, another name and text."""
+    give_name(connection, other.name, id)
+    comments = _object(connection, id).comments
+    options = {**other.options, COMMENTS: comments} if comments else {**other.options}
+    connection.execute(update(OBJECT).where(OBJECT.c.id == id).values(sql=other.sql, options=json_text(options)))
+    connection.execute(delete(DEPENDENCY).where(DEPENDENCY.c.dependant == id))
+    for name, dependency in sorted(other.dependencies.items()):
+        connection.execute(insert(DEPENDENCY).values(dependant=id, name=name, dependency=dependency))
 
 
 def check_new(new: Sequence[NewObject]) -> None:

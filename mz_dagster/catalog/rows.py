@@ -201,6 +201,23 @@ class Alteration:
 
 
 @dataclass(frozen=True, slots=True)
+class Redefinition:
+    """Is another name and text of an object that is what it was.
+
+    Attributes:
+        name: Its name.
+        sql: Its definition.
+        dependencies: What it reads, as before, by the names used in that.
+        options: Its options, but for the comments.
+    """
+
+    name: str
+    sql: str
+    dependencies: Mapping[str, GlobalId]
+    options: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class ObjectRow:
     """Is a created object; only `name`, `dropped` and comments change, and what it is if a collection becomes a view.
 

@@ -26,6 +26,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mz_dagster.cli.changes import hydration, print_changes, print_faults, print_queries
+from mz_dagster.cli.tables import print_table
 from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.errors import Error, InternalError, ProgrammingError
 from mz_dagster.leaving import leave
@@ -33,7 +35,7 @@ from mz_dagster.progress import Bars, Lines, Reporter, reported_to
 from mz_dagster.version import __version__
 
 if TYPE_CHECKING:
-    from mz_dagster.adapter import Change, ChangePlan, Engine, Fault, Hydration, Project, Session
+    from mz_dagster.adapter import Engine, Project, Session
     from mz_dagster.orchestration.drive import RunDone
     from mz_dagster.storage.spark import ServerInfo
 
@@ -293,7 +295,7 @@ def _import(options: argparse.Namespace) -> int:
     if options.format == "json":
         print(json.dumps(report(proposal), indent=2, ensure_ascii=False))
     else:
-        _print_table(*summary(proposal))
+        print_table(*summary(proposal))
         for line in notes(proposal):
             print(f"\n{line}")
     return 0 if proposal.is_whole else 1
@@ -367,7 +369,7 @@ def _print_aside(line: str) -> None:
 
 def _print_run(run: RunDone) -> None:
     print(f"\ntick {run.partition}: {run.seconds:.1f} s")
-    _print_table(
+    print_table(
         ("collection", "outcome", "updates", "errors", "seconds", "engine"),
         [(one.name, one.outcome, one.rows, one.errors, f"{one.seconds:.2f}", one.engine) for one in run.assets],
     )
@@ -391,18 +393,20 @@ def _print_views(engine: Engine, limit: int) -> Error | None:
             print(f"cannot be read: {error.message}")
             unread = unread or error
             continue
-        _print_table([column.name for column in result.columns], result.rows)
+        print_table([column.name for column in result.columns], result.rows)
     return unread
 
 
 def _apply_told(engine: Engine) -> None:
     """Applies the project; what is wrong in it is told, and the rest goes on."""
-    from mz_dagster.adapter import NotAllApplied
+    from mz_dagster.adapter import BadProjectFile, NotAllApplied, apply_project
 
     try:
-        engine.apply()
+        apply_project(engine)
     except NotAllApplied as error:
-        _print_faults(error.plan.faults)
+        print_faults(error.plan.faults)
+    except BadProjectFile as error:  # a table that cannot be altered
+        print(f"ERROR: {error}", file=sys.stderr)
 
 
 def _dev(options: argparse.Namespace) -> int:
@@ -458,7 +462,7 @@ def _execute(session: Session, text: str, progress: _Progress) -> None:
     for result in session.execute_each(text):
         progress.begin()
         if result.columns:
-            _print_table([column.name for column in result.columns], result.rows)
+            print_table([column.name for column in result.columns], result.rows)
         else:
             print(result.tag)
 
@@ -515,8 +519,8 @@ def _print_frontiers(engine: Engine) -> None:
                 reasons.get(row.id, ""),
             )
         )
-    _print_table(("collection", "timeline", "since", "upper", "batches", "updates", "errors", "bytes", "failure"), rows)
-    _print_faults(engine.faults())
+    print_table(("collection", "timeline", "since", "upper", "batches", "updates", "errors", "bytes", "failure"), rows)
+    print_faults(engine.faults())
 
 
 def _compact(options: argparse.Namespace) -> int:
@@ -539,17 +543,18 @@ def _plan(options: argparse.Namespace) -> int:
     from mz_dagster.adapter import preview_changes
 
     plan, cost = preview_changes(_project(options), drop=options.drop)
-    _print_changes(plan)
-    _print_faults(plan.faults)
+    print_changes(plan)
+    print_faults(plan.faults)
+    print_queries(plan)
     if cost.hydrations:
         print("\nhydrating, at the next step")
-        _print_table(
+        print_table(
             ("collection", "reads", "updates", "bytes", "after", "states to build", "frees updates", "bytes"),
-            [_hydration(one) for one in cost.hydrations],
+            [hydration(one) for one in cost.hydrations],
         )
     if cost.dropped:
         print("\ndropping")
-        _print_table(
+        print_table(
             ("collection", "frees updates", "bytes"),
             [(name, size.updates, size.bytes) for name, size in cost.dropped.items()],
         )
@@ -561,72 +566,19 @@ def _plan(options: argparse.Namespace) -> int:
     return 3 if options.check and plan.changed else 0
 
 
-def _print_faults(faults: Sequence[Fault]) -> None:
-    """Prints what in the project's files cannot be used, and what waits for it."""
-    for one in faults:
-        called = "" if one.waits_for is None else f'"{one.name}" '
-        print(f"ERROR: {called}{one.error}", file=sys.stderr)
-
-
-def _print_changes(plan: ChangePlan) -> None:
-    rows = [
-        (_verb(one), one.object.definition.kind, one.name, one.reason, _meanwhile(one))
-        for one in plan.changes
-        if one.name not in plan.kept
-    ]
-    why = "no file defines it any more"
-    replaced = {*plan.created, *plan.replaced, *plan.dropped}
-    for each in plan.replanned:
-        if each.name not in replaced:
-            verb = "rehydrate" if each.row.has_collection else "replace"
-            until = "not readable" if each.row.has_collection else ""
-            rows.append((verb, each.row.kind, each.name, each.reason, until))
-    anew = {each.name for each in plan.replanned}
-    for row in plan.orphans:
-        rows.append(("drop" if plan.drops else "leave", row.kind, str(row.name), why, "" if plan.drops else "readable"))
-    if rows:
-        _print_table(("action", "kind", "name", "because", "until hydrated"), rows)
-    if not plan.changed and not plan.faults:
-        print("nothing to change")
-    kept, outside = ([name for name in names if name not in anew] for names in (plan.kept, plan.outside))
-    if kept:
-        print(f"kept: {', '.join(kept)}")
-    if outside:
-        print(f"made in sessions, left alone: {', '.join(outside)}")
-    if plan.orphaned:
-        print(f"with --drop would go: {', '.join(plan.orphaned)}")
-
-
-def _verb(change: Change) -> str:
-    """Returns what happens to an object: one with contents that is replaced is made anew, from all of its inputs."""
-    from mz_dagster.adapter import Action
-
-    return "rehydrate" if change.action is Action.REPLACE and change.has_collection else change.action.value
-
-
-def _meanwhile(change: Change) -> str:
-    """Returns who can read an object's old contents between the change and its hydration."""
-    if change.old is None or not change.has_collection:
-        return ""
-    return f"old one for {', '.join(change.held_by)}" if change.held_by else "not readable"
-
-
-def _hydration(one: Hydration) -> tuple[object, ...]:
-    known = (one.size.updates, one.size.bytes) if set(one.reads) - set(one.waits_for) else (None, None)
-    reads, after, states = (", ".join(names) for names in (one.reads, one.waits_for, one.states))
-    return (one.name, reads, *known, after, states, one.freed.updates, one.freed.bytes)
-
-
 def _apply(options: argparse.Namespace) -> int:
-    from mz_dagster.adapter import NotAllApplied
+    from mz_dagster.adapter import Action, NotAllApplied, apply_project
 
     with _engine(options) as engine:
         try:
-            applied = engine.apply(drop=options.drop)
+            applied = apply_project(engine, drop=options.drop)
         except NotAllApplied as error:
             applied = error.plan
     for verb, names in (
         ("created", applied.created),
+        ("renamed", applied.names(Action.RENAME)),
+        ("altered", applied.names(Action.ALTER)),
+        ("in other words", applied.names(Action.REWORD)),
         ("replaced", applied.replaced),
         ("made anew, for this release plans it otherwise", tuple(one.name for one in applied.replanned)),
         ("dropped", applied.dropped),
@@ -636,7 +588,7 @@ def _apply(options: argparse.Namespace) -> int:
             print(f"{verb}: {', '.join(names)}")
     if applied.orphaned:
         print(f"no file defines any more: {', '.join(applied.orphaned)} (apply --drop drops them)")
-    _print_faults(applied.faults)
+    print_faults(applied.faults)
     return 1 if applied.faults else 0
 
 
@@ -752,40 +704,3 @@ def _spark(options: argparse.Namespace) -> int:
 
 def _running(server: ServerInfo) -> str:
     return f"running: {server.url} (process {server.pid})" + (f", UI {server.ui_url}" if server.ui_url else "")
-
-
-# ---- printing
-
-
-def _print_table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Prints rows under their columns' names, numbers to the right; NULL is empty."""
-    body = [["" if cell is None else _text(cell) for cell in row] for row in rows]
-    right = [bool(rows) and all(_is_number(row[i]) for row in rows) for i in range(len(names))]
-    widths = [max(len(name), *(len(row[i]) for row in body)) if body else len(name) for i, name in enumerate(names)]
-    for row in [list(names), ["-" * width for width in widths], *body]:
-        cells = (cell.rjust(w) if flush else cell.ljust(w) for cell, w, flush in zip(row, widths, right, strict=True))
-        print("  ".join(cells).rstrip())
-
-
-def _text(cell: object) -> str:
-    r"""Returns a cell as text, an array as PostgreSQL prints it.
-
-    Example:
-        >>> _text([1, None, "a b", "", 'say "x"'])
-        '{1,NULL,"a b","","say \\"x\\""}'
-    """
-    return "{" + ",".join(map(_element, cell)) + "}" if isinstance(cell, list) else str(cell)
-
-
-def _element(cell: object) -> str:
-    if cell is None:
-        return "NULL"
-    text = str(cell)
-    if isinstance(cell, bool):
-        return text[0].lower()
-    plain = text and text.upper() != "NULL" and not any(one in '{},"\\' or one.isspace() for one in text)
-    return text if plain else '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def _is_number(cell: object) -> bool:
-    return cell is None or (isinstance(cell, int | float) and not isinstance(cell, bool))

@@ -46,7 +46,7 @@ def table_text(
         timeline: The timeline that it names, if any.
         retain_history_ms: The history that it keeps, if it says so.
     """
-    parts = [*map(_column, columns), *map(_key, keys), *map(_check, checks)]
+    parts = [*map(column_text, columns), *map(key_text, keys), *map(check_text, checks)]
     text = f"CREATE TABLE {quoted(name)} (\n    " + ",\n    ".join(parts) + "\n)"
     if timeline is not None:
         text += f" IN TIMELINE {quoted(timeline)}"
@@ -78,7 +78,8 @@ def _normal(text: str) -> str:
     )
 
 
-def _column(column: ColumnDefinition) -> str:
+def column_text(column: ColumnDefinition) -> str:
+    """Returns a column as a table's definition says it."""
     return " ".join(_column_parts(column))
 
 
@@ -94,10 +95,12 @@ def _column_parts(column: ColumnDefinition) -> Iterator[str]:
         yield "NOT NULL"
 
 
-def _key(key: UniqueKey) -> str:
+def key_text(key: UniqueKey) -> str:
+    """Returns a key as a table's definition says it."""
     kind = "PRIMARY KEY" if key.primary else "UNIQUE"
     return f"CONSTRAINT {quoted(key.name)} {kind} ({', '.join(map(quoted, key.columns))})"
 
 
-def _check(check: Check) -> str:
+def check_text(check: Check) -> str:
+    """Returns a condition as a table's definition says it."""
     return f"CONSTRAINT {quoted(check.name)} CHECK ({check.predicate.text})"

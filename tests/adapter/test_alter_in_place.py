@@ -162,13 +162,17 @@ def test_defaults_and_constraints_change_under_readers(read: Connection) -> None
     read.execute("ALTER TABLE t ADD CONSTRAINT one UNIQUE (a)")
     with pytest.raises(UniqueViolation):
         read.execute("INSERT INTO t VALUES (3, 'q', 1)")
-    read.execute("ALTER TABLE t ALTER b SET NOT NULL, ADD CHECK (c > 0)")
+    read.execute("ALTER TABLE t ALTER b SET NOT NULL, ADD CONSTRAINT t_c_check CHECK (c > 0)")
     with pytest.raises(NullNotAllowed):
         read.execute("INSERT INTO t VALUES (4, NULL, 1)")
     with pytest.raises(Error, match="violates check constraint"):
         read.execute("INSERT INTO t VALUES (4, 'z', 0)")
     with pytest.raises(UniqueViolation):
         read.execute("ALTER TABLE t ADD CONSTRAINT two UNIQUE (c), ALTER c SET DEFAULT 1, ADD d int DEFAULT 1 UNIQUE")
+    with pytest.raises(Error, match="violates check constraint"):
+        read.execute("ALTER TABLE t DROP CONSTRAINT t_c_check, ADD CONSTRAINT t_c_check CHECK (c > 100)")
+    with pytest.raises(UniqueViolation):
+        read.execute("ALTER TABLE t ADD e int DEFAULT 1, DROP CONSTRAINT one, ADD CONSTRAINT one UNIQUE (e)")
     read.execute("ALTER TABLE t DROP CONSTRAINT one, ALTER b DROP NOT NULL, ADD id serial PRIMARY KEY")
     read.execute("INSERT INTO t VALUES (3, NULL, 1)")
     assert rows(read, "SELECT id FROM t") == [(1,), (2,), (3,), (4,)]

@@ -48,7 +48,8 @@ def check_place(project: Project) -> Iterator[Finding]:
 def check_definitions(patient: Patient) -> Iterator[Finding]:
     """Yields how the project's files differ from the catalog."""
     project = patient.project
-    plan = plan_changes(load_project(project), patient.catalog.objects())
+    definitions = CatalogDefinitions(patient.catalog, project)
+    plan = plan_changes(load_project(project), patient.catalog.objects(), definitions)
     for fault in plan.faults:
         hint = f" ({fault.error.hint})" if fault.error.hint else ""
         yield Finding("project-files", fault.name or str(fault.path), fault.error.message + hint)

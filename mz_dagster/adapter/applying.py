@@ -1,0 +1,40 @@
+"""Applying a project whole: its tables are altered as its files say, and then all else is applied (`apply`)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mz_dagster.adapter.change_plan import ChangePlan, plan_changes
+from mz_dagster.adapter.engine import Engine
+from mz_dagster.adapter.project_files import BadProjectFile, load_project
+from mz_dagster.adapter.session import Session
+from mz_dagster.errors import Error, OperationalError
+
+
+def apply_project(engine: Engine, *, drop: bool = False) -> ChangePlan:
+    """Makes the catalog hold what the project's files define; returns what was done.
+
+    Args:
+        engine: The project.
+        drop: Whether to drop what the files once defined and no longer do.
+
+    Raises:
+        BadProjectFile: A table cannot be altered as a file says; those before it are.
+        NotAllApplied: A file is wrong, or an object has the name of one of another kind; all else was applied.
+        OrphanStillRead: Something made in a session reads what is to be dropped.
+    """
+    plan = plan_changes(load_project(engine.project), engine.catalog.objects(), engine.definitions)
+    altered = {}
+    for one in plan.changes:
+        if one.alteration is None:
+            continue
+        altered[one.name] = one
+        try:
+            Session(engine).sequence(one.alteration)
+        except OperationalError:
+            raise
+        except Error as error:
+            place = f"{one.object.path}:{one.object.line}"
+            raise BadProjectFile(f"{place}: {error.message}", detail=error.detail, hint=error.hint) from error
+    plan = engine.apply(drop=drop)
+    return replace(plan, changes=tuple(altered.get(one.name, one) for one in plan.changes))

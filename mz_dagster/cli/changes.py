@@ -1,0 +1,97 @@
+"""What a change of a project's files comes to, as the command line prints it."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Sequence
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from mz_dagster.cli.tables import print_table
+
+if TYPE_CHECKING:
+    from mz_dagster.adapter import Change, ChangePlan, Fault, Hydration
+
+
+def print_faults(faults: Sequence[Fault]) -> None:
+    """Prints what in the project's files cannot be used, and what waits for it."""
+    for one in faults:
+        called = "" if one.waits_for is None else f'"{one.name}" '
+        print(f"ERROR: {called}{one.error}", file=sys.stderr)
+
+
+def print_changes(plan: ChangePlan) -> None:
+    """Prints what becomes of each object; what was renamed, altered or is gone before who misses it."""
+    from mz_dagster.adapter import Action
+
+    why = "no file defines it any more"
+    first = (Action.RENAME, Action.ALTER)  # what others are missed for comes before who misses it
+    changes = [one for one in plan.changes if one.action is not Action.KEEP]
+    rows = [_told(one) for one in changes if one.action in first]
+    for row, readers in plan.missed:
+        rows.append(
+            ("leave", row.kind, str(row.name), f"{why}, and {', '.join(readers)} cannot do without", "readable")
+        )
+    for row in plan.orphans:
+        rows.append(("drop" if plan.drops else "leave", row.kind, str(row.name), why, "" if plan.drops else "readable"))
+    rows += [_told(one) for one in changes if one.action not in first]
+    replaced = {*plan.created, *plan.replaced, *plan.dropped}
+    for each in plan.replanned:
+        if each.name not in replaced:
+            verb = "rehydrate" if each.row.has_collection else "replace"
+            until = "not readable" if each.row.has_collection else ""
+            rows.append((verb, each.row.kind, each.name, each.reason, until))
+    anew = {each.name for each in plan.replanned}
+    if rows:
+        print_table(("action", "kind", "name", "because", "until hydrated"), rows)
+    if not plan.changed and not plan.faults:
+        print("nothing to change")
+    kept, outside = ([name for name in names if name not in anew] for names in (plan.kept, plan.outside))
+    if kept:
+        print(f"kept: {', '.join(kept)}")
+    if outside:
+        print(f"made in sessions, left alone: {', '.join(outside)}")
+    if plan.orphaned:
+        print(f"with --drop would go: {', '.join(plan.orphaned)}")
+
+
+def _told(change: Change) -> tuple[str, str, str, str, str]:
+    return (_verb(change), change.object.definition.kind, change.name, change.reason, _meanwhile(change))
+
+
+def print_queries(plan: ChangePlan) -> None:
+    """Prints the old text of each definition that changes beside the new one."""
+    for one in plan.changes:
+        if one.stays or one.old is None or one.old.sql == one.object.definition.text:
+            continue
+        before, after = one.old.sql.splitlines(), one.object.definition.text.splitlines()
+        width = max(map(len, ["before", *before]))
+        print(f"\n{one.name}")
+        print(f"  {'before'.ljust(width)}    after")
+        matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+        for kind, start, end, other_start, other_end in matcher.get_opcodes():
+            sign = " " if kind == "equal" else "|"
+            for left, right in zip_longest(before[start:end], after[other_start:other_end], fillvalue=""):
+                print(f"  {left.ljust(width)}  {sign} {right}".rstrip())
+
+
+def _verb(change: Change) -> str:
+    """Returns what happens to an object: one with contents that is replaced is made anew, from all of its inputs."""
+    from mz_dagster.adapter import Action
+
+    return "rehydrate" if change.action is Action.REPLACE and change.has_collection else change.action.value
+
+
+def _meanwhile(change: Change) -> str:
+    """Returns who can read an object's old contents between the change and its hydration."""
+    if change.old is None or not change.has_collection or change.stays:
+        return ""
+    return f"old one for {', '.join(change.held_by)}" if change.held_by else "not readable"
+
+
+def hydration(one: Hydration) -> tuple[object, ...]:
+    """Returns what a hydration costs, as cells."""
+    known = (one.size.updates, one.size.bytes) if set(one.reads) - set(one.waits_for) else (None, None)
+    reads, after, states = (", ".join(names) for names in (one.reads, one.waits_for, one.states))
+    return (one.name, reads, *known, after, states, one.freed.updates, one.freed.bytes)

@@ -1,0 +1,71 @@
+"""What `ALTER TABLE` has to do to a table so that it is what another definition of it says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mz_dagster.errors import Error
+from mz_dagster.sql.altering import Altered
+from mz_dagster.sql.cursor import quoted
+from mz_dagster.sql.statement_parser import parse
+from mz_dagster.sql.statements import AlterTable, ColumnDefinition, CreateTable
+from mz_dagster.sql.table_text import check_text, column_text, key_text, same_table, table_text, type_text
+
+
+def alteration_to(current: str, wanted: str) -> AlterTable | None:
+    """Returns what makes a table's definition another, None if `ALTER TABLE` does not, or would lose values.
+
+    Columns are added behind those that there are, and defaults and constraints change. A column that is missing may
+    have been dropped or renamed, which only its author knows.
+
+    Example:
+        >>> alteration_to("CREATE TABLE t (a int)", "CREATE TABLE t (a int, b text DEFAULT 'x')").text
+        "ALTER TABLE t ADD COLUMN b text DEFAULT 'x'"
+    """
+    (now,), (then,) = parse(current), parse(wanted)
+    assert isinstance(now, CreateTable)
+    assert isinstance(then, CreateTable)
+    actions = [*_changes(now, then)]
+    if not actions:
+        return None
+    (statement,) = parse(f"ALTER TABLE {quoted(now.name.last)} {', '.join(actions)}")
+    assert isinstance(statement, AlterTable)
+    try:
+        made = Altered.of(now.name.last, now, statement.actions).definition
+    except Error:
+        return None
+    text = table_text(
+        then.name.last,
+        made.columns,
+        keys=made.keys,
+        checks=made.checks,
+        timeline=now.timeline,
+        retain_history_ms=now.retain_history_ms,
+    )
+    return statement if same_table(text, wanted) else None
+
+
+def _changes(now: CreateTable, then: CreateTable) -> Iterator[str]:
+    """Yields actions; constraints come last, when their columns are there, and go first."""
+    known, wanted = ({key_text(one): one.name for one in each.keys} for each in (now, then))
+    known |= {check_text(one): one.name for one in now.checks}
+    wanted |= {check_text(one): one.name for one in then.checks}
+    yield from (f"DROP CONSTRAINT {quoted(name)}" for text, name in known.items() if text not in wanted)
+    columns = {one.name: one for one in now.columns}
+    for one in then.columns:
+        if one.name in columns:
+            yield from _changes_of(columns[one.name], one)
+        else:
+            yield f"ADD COLUMN {column_text(one)}"
+    yield from (f"ADD {text}" for text in wanted if text not in known)
+
+
+def _changes_of(now: ColumnDefinition, then: ColumnDefinition) -> Iterator[str]:
+    column = f"ALTER COLUMN {quoted(then.name)}"
+    if now.type != then.type:
+        yield f"{column} TYPE {type_text(then.type)}"
+    before, after = (None if one.default is None else one.default.text for one in (now, then))
+    if before != after:
+        yield f"{column} DROP DEFAULT" if after is None else f"{column} SET DEFAULT {after}"
+    if now.nullable != then.nullable:
+        yield f"{column} {'DROP' if then.nullable else 'SET'} NOT NULL"
