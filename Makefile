@@ -9,6 +9,9 @@ ENGINE ?=
 # Which benchmarks `make bench` runs, and at which scale factor; empty: all, each at its own.
 BENCH ?=
 SF ?=
+# Which other Pythons `make test-versions` takes; empty: those of the versions that are allowed, on the PATH.
+PYTHONS ?=
+UV := $(or $(shell command -v uv),.make/lock/bin/uv)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
@@ -18,7 +21,7 @@ export DAGSTER_DISABLE_TELEMETRY := yes
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup java postgres chromium run test test-fast test-deep bench bench-full lint docs dist lock clean
+.PHONY: help setup java postgres chromium run test test-fast test-versions test-deep bench bench-full lint docs dist lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST)
@@ -64,6 +67,9 @@ test: setup lint postgres chromium ## lint, then every test that is not deep
 test-fast: setup lint postgres ## lint, then the tests that start no Spark and are not long
 	$(BIN)/python -m pytest -q --fast --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
+test-versions: java postgres $(UV) ## a few tests on the lowest versions, and on PYTHONS="python3.12 ...", by default all found
+	UV="$(UV)" sh setup/versions.sh "$(BIN)/python" $(PYTHONS)
+
 test-deep: setup postgres ## the long-running tests
 	$(BIN)/python -m pytest -q -m deep --timeout 3600
 
@@ -83,11 +89,13 @@ docs: .make/project ## build the documentation as a site, in build/site
 dist: .make/project ## build the wheel, in dist/
 	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
 
+# Resolves and installs packages, for the lock and for other versions than the lock's.
+.make/lock/bin/uv: | .make/venv
+	$(BIN)/python -m venv .make/lock && .make/lock/bin/python -m pip install --quiet uv
+
 # The lock names no host: where packages come from is the machine's business.
-lock: .make/venv ## write requirements.lock anew
-	@command -v uv > /dev/null || test -x .make/lock/bin/uv || \
-	  { $(BIN)/python -m venv .make/lock && .make/lock/bin/python -m pip install --quiet uv; }
-	PATH="$$PATH:$(CURDIR)/.make/lock/bin" uv pip compile -q --universal --no-strip-extras --python-version 3.11 \
+lock: $(UV) ## write requirements.lock anew
+	$(UV) pip compile -q --universal --no-strip-extras --python-version 3.11 \
 	  --generate-hashes --no-header --no-emit-find-links --no-emit-index-url \
 	  --extra demo --extra dev --extra postgres --allow-unsafe pyproject.toml -o requirements.lock
 

@@ -21,7 +21,7 @@ _PROC = Path("/proc")
 def this_process() -> str | None:
     """Returns what tells this process from all others, for `is_dead`; None where that cannot be told."""
     place = _place()
-    started = _state_and_start(os.getpid())
+    started = state_and_start(os.getpid())
     return None if place is None or started is None else f"{place} {os.getpid()} {started[1]}"
 
 
@@ -44,11 +44,21 @@ def is_dead(process: str | None) -> bool:
         return True
     except OSError:
         pass  # there it is, and of another user
-    found = _state_and_start(pid)
+    found = state_and_start(pid)
     if found is None:
         return False  # it may be hidden
     state, start = found
     return start != started or (state in "ZX" and _threads(pid) <= 1)
+
+
+def state_and_start(pid: int) -> tuple[str, str] | None:
+    """Returns the state of a process, and when it started in ticks since the boot."""
+    try:
+        text = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    fields = text.rpartition(")")[2].split()  # a program's name may hold anything
+    return (fields[0], fields[19]) if len(fields) > 19 else None
 
 
 def _place() -> str | None:
@@ -59,16 +69,6 @@ def _place() -> str | None:
     except OSError:
         return None
     return f"{socket.gethostname()} {boot} {namespace}"
-
-
-def _state_and_start(pid: int) -> tuple[str, str] | None:
-    """Returns the state of a process, and when it started in ticks since the boot."""
-    try:
-        text = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    fields = text.rpartition(")")[2].split()  # a program's name may hold anything
-    return (fields[0], fields[19]) if len(fields) > 19 else None
 
 
 def _threads(pid: int) -> int:

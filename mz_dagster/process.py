@@ -20,6 +20,7 @@ from pathlib import Path
 
 from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.errors import OperationalError
+from mz_dagster.liveness import state_and_start
 
 # Runs in an interpreter of its own, since `fork` is not safe in a process with threads. The first child becomes the
 # leader of a new session, so that neither Ctrl-C nor the starter's end reaches it, and is an orphan, so that the
@@ -327,12 +328,10 @@ def _lines(path: Path) -> list[str]:
 
 def _start_of(pid: int) -> str | None:
     """Returns when the live process `pid` started, in whatever unit the system has."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return None if Path("/proc/self/stat").exists() else _start_by_ps(pid)
-    fields = stat[stat.rindex(")") + 2 :].split()  # the name before it may hold spaces and parentheses
-    return None if fields[0] in "ZX" else fields[19]
+    if not Path("/proc/self/stat").exists():
+        return _start_by_ps(pid)
+    found = state_and_start(pid)
+    return None if found is None or found[0] in "ZX" else found[1]
 
 
 def _start_by_ps(pid: int) -> str | None:

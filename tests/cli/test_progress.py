@@ -115,7 +115,7 @@ def test_a_bar_is_drawn_on_a_terminal_and_goes(monkeypatch: pytest.MonkeyPatch) 
     assert 'hydrating "v [x]"' in drawn
     assert "1,000 of 2,000 rows" in drawn
     assert "3 bytes of 9 bytes" in drawn
-    assert drawn.endswith("\x1b[2K\x1b[?25h\r"), "the bars are gone, and the cursor is back"
+    assert drawn.rpartition("\x1b[2K")[2].strip() == "\x1b[?25h", "the bars are gone, and the cursor is back"
 
 
 @pytest.fixture

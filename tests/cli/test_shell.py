@@ -85,7 +85,7 @@ class Terminal:
     def types(self, keys: str) -> None:
         os.write(self._number, keys.encode())
 
-    def shows(self, text: str, seconds: float = 60) -> None:
+    def shows(self, text: str, seconds: float = 120) -> None:
         """Waits until the process has shown a text."""
         until = time.monotonic() + seconds
         while text not in self.shown:

@@ -11,7 +11,22 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 #: What takes long to load, and a session in this process needs none of.
-HEAVY = ("alembic", "dagster", "delta", "duckdb", "fastapi", "grpc", "IPython", "matplotlib", "py4j", "pyspark", "rich")
+HEAVY = (
+    "alembic",
+    "dagster",
+    "delta",
+    "duckdb",
+    "fastapi",
+    "grpc",
+    "IPython",
+    "matplotlib",
+    "prompt_toolkit",
+    "py4j",
+    "pydantic",
+    "pygments",
+    "pyspark",
+    "rich",
+)
 LOADED = f"print(sorted({{name.partition('.')[0] for name in sys.modules}} & {{*{HEAVY!r}}}))"
 
 
