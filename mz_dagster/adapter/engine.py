@@ -766,5 +766,6 @@ def spark_config(project: Project) -> SparkConfig:
         conf=project.spark.conf,
         plan_bytes=project.spark.plan_bytes,
         probe_dir=project.state,
+        start_seconds=project.spark.start_ms / 1000,
         idle_seconds=None if project.spark.idle_ms is None else project.spark.idle_ms / 1000,
     )

@@ -28,7 +28,7 @@ from mz_dagster.catalog.url import BadCatalogUrl, CatalogUrl
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.storage.append import LEASE_MS
 from mz_dagster.storage.inlined import Inlining
-from mz_dagster.storage.spark.config import IDLE_SECONDS, PLAN_BYTES
+from mz_dagster.storage.spark.config import IDLE_SECONDS, PLAN_BYTES, START_SECONDS
 
 SETTINGS_FILE = "mz.toml"
 #: A variable of the environment that overrides the setting `engine` of the file.
@@ -45,6 +45,7 @@ KEEP_ALL = "all"
 #: What `spark.idle` says of a server that does not end by itself.
 NEVER = "never"
 _IDLE_MS = round(IDLE_SECONDS * 1000)
+_START_MS = round(START_SECONDS * 1000)
 #: The shortest time after which the local server may end, in milliseconds.
 SHORTEST_IDLE_MS = 60_000
 """What `retention.keep` says where no history is ever forgotten."""
@@ -114,6 +115,7 @@ class SparkSettings:
         folder: Where the local server keeps its files; projects that name the same one share a server. None: the
             project's own.
         idle_ms: After how long without use the local server ends, in milliseconds; None: never.
+        start_ms: How long to wait for a Spark to start, and for a named one to show that it is fit, in milliseconds.
         plan_operators: Nothing is created of which a step would have Spark plan more operators at once.
         plan_bytes: A larger plan is not sent to Spark.
     """
@@ -123,6 +125,7 @@ class SparkSettings:
     conf: Mapping[str, str] = field(default_factory=dict, repr=False)
     folder: Path | None = None
     idle_ms: int | None = _IDLE_MS
+    start_ms: int = _START_MS
     plan_operators: int = PLAN_OPERATORS
     plan_bytes: int = PLAN_BYTES
 
@@ -288,6 +291,7 @@ class Project:
         folder = spark.text("folder")
         plan_operators = spark.number("plan_operators", otherwise=PLAN_OPERATORS)
         plan_bytes = spark.number("plan_bytes", otherwise=PLAN_BYTES)
+        start_ms = spark.duration_ms("start", otherwise=_START_MS)
         idle_ms = spark.duration_ms("idle", otherwise=_IDLE_MS, forever=NEVER)
         if idle_ms is not None and idle_ms < SHORTEST_IDLE_MS:
             raise BadSettings(
@@ -348,6 +352,7 @@ class Project:
                 conf,
                 None if folder is None else root / Path(folder).expanduser(),
                 idle_ms=idle_ms,
+                start_ms=start_ms,
                 plan_operators=plan_operators,
                 plan_bytes=plan_bytes,
             ),
@@ -432,17 +437,18 @@ class _Table:
 
     def __init__(self, values: dict[str, Any], path: str, prefix: str) -> None:
         self.values = dict(values)
+        self._known: list[str] = []
         self._path = path
         self._prefix = prefix
 
     def table(self, key: str) -> _Table:
-        found = self.values.pop(key, {})
+        found = self._take(key, {})
         if not isinstance(found, dict):
             raise self._wrong(key, "a table")
         return _Table(found, self._path, f"{self._prefix}{key}.")
 
     def text(self, key: str) -> str | None:
-        found = self.values.pop(key, None)
+        found = self._take(key)
         if found is not None and (not isinstance(found, str) or not found):
             raise self._wrong(key, "a text")
         return found
@@ -459,19 +465,19 @@ class _Table:
             ) from error
 
     def texts(self, key: str) -> list[str]:
-        found = self.values.pop(key, [])
+        found = self._take(key, [])
         if not isinstance(found, list) or not all(isinstance(one, str) and one for one in found):
             raise self._wrong(key, "a list of texts")
         return found
 
     def mapping(self, key: str) -> dict[str, str]:
-        found = self.values.pop(key, {})
+        found = self._take(key, {})
         if not isinstance(found, dict) or not all(isinstance(value, str | int | float) for value in found.values()):
             raise self._wrong(key, 'a table of settings, with quoted names: "spark.driver.memory" = "4g"')
         return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in found.items()}
 
     def number(self, key: str, *, otherwise: int) -> int:
-        found = self.values.pop(key, otherwise)
+        found = self._take(key, otherwise)
         if not isinstance(found, int) or isinstance(found, bool) or found < 0:
             raise self._wrong(key, "a whole number, not negative")
         return found
@@ -494,10 +500,16 @@ class _Table:
 
     def refuse_rest(self) -> None:
         for key in self.values:
+            known = ", ".join(f"{self._prefix}{one}" for one in sorted(self._known))
             raise BadSettings(
                 f'unknown setting "{self._prefix}{key}" in "{self._path}"',
+                detail=f"Known are {known}." if known else None,
                 hint="Remove it, or correct its name; docs/project.md lists all settings.",
             )
+
+    def _take(self, key: str, otherwise: Any = None) -> Any:
+        self._known.append(key)
+        return self.values.pop(key, otherwise)
 
     def _wrong(self, key: str, wanted: str) -> BadSettings:
         return BadSettings(

@@ -102,6 +102,17 @@ def test_a_file_that_is_no_utf8_is_refused(tmp_path: Path) -> None:
         load_objects(given)
 
 
+def test_an_unknown_setting_is_told_beside_the_known_ones(tmp_path: Path) -> None:
+    with pytest.raises(BadSettings, match=r'unknown setting "writes[.]inline_row"') as raised:
+        project(tmp_path, "[writes]\ninline_row = 3")
+    assert raised.value.detail == "Known are writes.deadline, writes.inline_bytes, writes.inline_rows."
+
+
+def test_how_long_to_wait_for_spark_is_a_setting(tmp_path: Path) -> None:
+    assert spark_config(Project.load(tmp_path)).start_seconds == 300
+    assert spark_config(project(tmp_path, "[spark]\nstart = '20 s'")).start_seconds == 20
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

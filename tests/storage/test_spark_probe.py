@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import venv
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from mz_dagster.errors import OperationalError
 from mz_dagster.storage.spark import SparkConfig, close_session, ensure_server, open_session
+from mz_dagster.storage.spark.config import SESSION_CONF, SHUFFLE_PARTITIONS
 from mz_dagster.storage.spark.probe import check_files, check_python
 
 if TYPE_CHECKING:
@@ -51,6 +52,19 @@ def test_a_named_spark_is_probed_once_an_hour(
     close_session(open_session(config))
     assert len(asked) == 2
     assert [*folder.iterdir()] == [passed], "the probe's own files are removed"
+
+
+def test_what_is_shuffled_has_as_many_parts_as_the_named_spark_has_cores(
+    tmp_path: Path, spark_config: SparkConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """This machine's count of cores is of no use to others, and a setting of the user's wins."""
+    monkeypatch.setitem(cast(dict[str, str], SESSION_CONF), SHUFFLE_PARTITIONS, "97")
+    server = ensure_server(spark_config)
+    for conf, parts in (({}, str(max(2, os.cpu_count() or 2))), ({SHUFFLE_PARTITIONS: "13"}, "13")):
+        config = SparkConfig(state_dir=tmp_path, remote=server.url, token=server.token, conf=conf)
+        session = open_session(config)
+        assert session.conf.get(SHUFFLE_PARTITIONS) == parts
+        close_session(session)
 
 
 def test_executors_that_do_not_see_the_folder_are_told(spark: SparkSession, tmp_path: Path) -> None:

@@ -424,7 +424,7 @@ def test_classic_master_runs_the_same_code(tmp_path: Path) -> None:
     start = time.monotonic()
     answer = run_python(
         """
-import sys
+import os, sys
 from pathlib import Path
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.storage.spark import SparkConfig, close_session, open_session, warm_up
@@ -433,7 +433,8 @@ session = open_session(config)
 assert open_session(config) is session
 warm_up(session)
 print(type(session).__module__, session.conf.get("spark.sql.ansi.enabled"),
-      session.sql("SELECT current_timezone() AS z").collect()[0].z)
+      session.sql("SELECT current_timezone() AS z").collect()[0].z,
+      os.environ["PYSPARK_PYTHON"] == sys.executable)
 try:
     open_session(SparkConfig(state_dir=Path(sys.argv[1]), remote="sc://localhost:1"))
 except ProgrammingError as error:
@@ -444,7 +445,7 @@ close_session(session)
     )
     print(f"classic session with a write and a read: {time.monotonic() - start:.1f} s")
     assert answer.stdout.splitlines() == [
-        "pyspark.sql.session true UTC",
+        "pyspark.sql.session true UTC True",
         "this process already holds a Spark Classic session",
     ], answer.stderr
 

@@ -23,8 +23,13 @@ DELTA_CONF: Mapping[str, str] = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
 
+#: The setting that says into how many parts rows are shuffled.
+SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+
 #: After how long without use an embedded server ends by itself, by default.
 IDLE_SECONDS = 900.0
+#: How long to wait for a Spark to start, by default.
+START_SECONDS = 300.0
 
 #: How many bytes a plan has at most that is sent to Spark, by default. A Connect server takes 128 MB; of a tenth, its
 #: planner spends minutes.
@@ -42,7 +47,7 @@ SESSION_CONF: Mapping[str, str] = {
     "spark.sql.decimalOperations.allowPrecisionLoss": "false",
     # Expressions that are shared through columns stand on many projections.
     "spark.sql.analyzer.maxIterations": "1000",
-    "spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 2)),
+    SHUFFLE_PARTITIONS: str(max(2, os.cpu_count() or 2)),
     # Where replanning is on, a large shuffle keeps so many: a sort of millions of rows by two tasks fills the heap.
     "spark.sql.adaptive.coalescePartitions.initialPartitionNum": "64",
     "spark.databricks.delta.snapshotPartitions": "1",
@@ -140,7 +145,7 @@ class SparkConfig:
     conf: Mapping[str, str] = field(default_factory=dict, repr=False)
     token: str | Callable[[], str] | None = field(default=None, repr=False)
     driver_memory: str = "4g"
-    start_seconds: float = 300.0
+    start_seconds: float = START_SECONDS
     first_call_seconds: float = 60.0
     idle_seconds: float | None = IDLE_SECONDS
     plan_bytes: int = PLAN_BYTES

@@ -22,7 +22,13 @@ from weakref import WeakSet
 from mz_dagster.errors import OperationalError, ProgrammingError
 from mz_dagster.leaving import before_leaving
 from mz_dagster.process import ProcessIdentity
-from mz_dagster.storage.spark.config import DELTA_CONF, DELTA_PACKAGE, SparkConfig, server_conf
+from mz_dagster.storage.spark.config import (
+    DELTA_CONF,
+    DELTA_PACKAGE,
+    SHUFFLE_PARTITIONS,
+    SparkConfig,
+    server_conf,
+)
 from mz_dagster.storage.spark.connecting import PING_SECONDS, connect, is_connect, stop
 from mz_dagster.storage.spark.deadline import NoAnswer, call_with_deadline, is_lost, lost_spark
 from mz_dagster.storage.spark.launch import TOKEN_VARIABLE, check_java
@@ -91,7 +97,7 @@ def lent_session(session: SparkSession, config: SparkConfig) -> SparkSession:
     with _lock:
         if session not in _lent:
             call_with_deadline(session, lambda: _check_delta(session), config.first_call_seconds)
-            call_with_deadline(session, lambda: _settle(session, config), config.first_call_seconds)
+            call_with_deadline(session, lambda: _settle(session, config, lent=True), config.first_call_seconds)
             if is_connect(session):
                 session.registerProgressHandler(cast("ProgressHandler", tell_tasks))
             _lent.add(session)
@@ -228,8 +234,11 @@ def _address(remote: str) -> str:
     return remote.partition("/;")[0]
 
 
-def _settle(session: SparkSession, config: SparkConfig) -> None:
-    """Makes the settings of a new session and a first query."""
+def _settle(session: SparkSession, config: SparkConfig, *, lent: bool = False) -> None:
+    """Makes the settings of a new session and a first query.
+
+    What is shuffled has as many parts as a Spark of somebody else has cores, and not this machine.
+    """
     for key, value in config.session_conf().items():
         try:
             session.conf.set(key, value)
@@ -241,7 +250,12 @@ def _settle(session: SparkSession, config: SparkConfig) -> None:
                     f'the setting "{key}" cannot be made on a session',
                     hint="Make it where the Spark server is started.",
                 ) from None
-    session.sql("SELECT 1").collect()
+    if (lent or not config.embedded) and SHUFFLE_PARTITIONS not in config.conf:
+        # A range has as many partitions as there are cores, unless whoever runs the Spark says otherwise.
+        parts = session.range(100_000).selectExpr("spark_partition_id() AS part").selectExpr("max(part) + 1 AS parts")
+        session.conf.set(SHUFFLE_PARTITIONS, str(max(2, parts.collect()[0][0])))
+    else:
+        session.sql("SELECT 1").collect()
 
 
 def _open_classic(config: SparkConfig) -> SparkSession:
@@ -267,6 +281,8 @@ def _open_classic(config: SparkConfig) -> SparkSession:
     builder = ClassicSession.builder.master(master)
     for name, value in {"spark.ui.enabled": "false", **server_conf(config)}.items():
         builder = builder.config(name, value)
+    if master.startswith("local"):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else Spark takes the first on the PATH
     session = call_with_deadline(None, builder.getOrCreate, config.start_seconds)
     call_with_deadline(session, lambda: _settle(session, config), config.first_call_seconds)
     if not master.startswith("local"):
