@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from mz_dagster.functions import Unknown
 from mz_dagster.plan.relation import ColumnOrder, Filter, Reduce, Relation, TopK
-from mz_dagster.plan.semijoin import ONE_ROW
+from mz_dagster.plan.semijoin import ONE_ROW, with_scalars
 from mz_dagster.scalars.scalar import Scalar
 from mz_dagster.sql.binding import Binding, Bound, name_of, only
 from mz_dagster.sql.body_parser import Body
@@ -105,15 +105,14 @@ class SelectBinder:
             sets.arrays = [replaced(one, columns) for one in sets.arrays]
         if qualify is not None:
             relation = Filter(relation, (qualify,))
+        chosen = False
+        if on is not None and distinct is not None:
+            self._check_distinct_on(distinct, on, keys)
         if sets_in(outputs.typed_items):
             sorts = (outputs.items[one] for one in (*(on or ()), *(key.position for key in keys)))
-            before = has_set(one for one in sorts if not isinstance(one, Unknown))
-            if on is not None and distinct is not None and not before:
-                raise UnsupportedForm(
-                    "a set-returning function in SELECT DISTINCT ON is not supported",
-                    hint="Move it into a LATERAL FROM item.",
-                    position=self.body.position(distinct),
-                )
+            if on is not None and not has_set(one for one in sorts if not isinstance(one, Unknown)):
+                # What rows are chosen by holds no such function: they become several afterwards.
+                relation, chosen = _first_of_each(relation, outputs, on, keys, sizes.distinct_on), True
             relation, columns = apply_sets(relation, sets, outputs.typed_items)
             outputs.items = [one if isinstance(one, Unknown) else replaced(one, columns) for one in outputs.items]
         pending = Pending(
@@ -124,10 +123,12 @@ class SelectBinder:
             outputs.shown,
             keys,
             limit_size=sizes.limit,
+            ordered_distinct=chosen,
             scope=self.scope,
         )
-        if on is not None and distinct is not None:
-            self._check_distinct_on(distinct, on, keys)
+        if chosen:
+            return pending
+        if on is not None:
             return self._with_distinct_on(pending, on, sizes.distinct_on)
         return pending if distinct is None else self._with_distinct(pending)
 
@@ -241,6 +242,19 @@ class SelectBinder:
         settled.rows = [(TopK(relation, group, order, 1, 0, group_size), items)]
         settled.ordered_distinct = True
         return settled
+
+
+def _first_of_each(
+    relation: Relation, outputs: OutputColumns, on: Sequence[int], keys: Sequence[ColumnOrder], group_size: int | None
+) -> Relation:
+    """Returns the first row, by `keys`, of each group of DISTINCT ON, with all columns that there are."""
+    items = {one: outputs.items[one] for one in (*on, *(key.position for key in keys))}
+    typed = {one: item for one, item in items.items() if not isinstance(item, Unknown)}
+    relation, positions = with_scalars(relation, list(typed.values()), "key")
+    places = dict(zip(typed, positions, strict=True))
+    group = tuple(dict.fromkeys(places[one] for one in on if one in places))
+    order = [replace(key, position=places[key.position]) for key in keys if key.position in places]
+    return TopK(relation, group, tuple(key for key in order if key.position not in group), 1, 0, group_size)
 
 
 def check_clauses(body: Body, node: exp.Select) -> None:

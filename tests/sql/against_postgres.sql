@@ -222,3 +222,6 @@ SELECT (i).* FROM v AS i (x, y)
 SELECT row_to_json(i)::text FROM (SELECT * FROM v) AS i (x, y)
 SELECT (w).k, (t).id FROM t LEFT JOIN v AS w ON t.a = w.a
 SELECT (i).a FROM v AS i (x)
+SELECT DISTINCT ON (a) a, id, generate_series(1, 2) FROM t ORDER BY a, id
+SELECT DISTINCT ON (a, b) b, generate_series(1, a) AS g, a FROM t ORDER BY a, b DESC, id
+SELECT DISTINCT ON (a) a, max(b), generate_series(1, count(*)) FROM t GROUP BY a, c ORDER BY a, max(b), c LIMIT 4
