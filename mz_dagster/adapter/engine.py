@@ -12,8 +12,8 @@ any number of processes may hold one on the same project.
     wrote   is told of what sessions write
     compact forgets history that nobody needs, merges batches and sweeps
 
-After a step and a write it merges young batches (`young_batches`), so that compactions may be far apart, and now and
-then it forgets (`forgetting`).
+After a step and a write it merges young batches (`minor_compaction`), so that compactions may be far apart, and now and
+then it forgets (`retention`).
 
 It does not know SQL (sessions do) nor Dagster.
 """
@@ -34,14 +34,14 @@ from mz_dagster.adapter.apply import NotAllApplied, apply_objects
 from mz_dagster.adapter.catalog_definitions import CatalogDefinitions, PlannedDifferently
 from mz_dagster.adapter.change_plan import ChangePlan, plan_changes
 from mz_dagster.adapter.compaction import compact_all
-from mz_dagster.adapter.forgetting import Forgetting
 from mz_dagster.adapter.graphs import Graphs
 from mz_dagster.adapter.health import reasons
 from mz_dagster.adapter.idle_timeline import IdleTimeline, IdleTimelines
+from mz_dagster.adapter.minor_compaction import MinorCompaction
 from mz_dagster.adapter.project import Project
 from mz_dagster.adapter.project_files import Fault, load_project
 from mz_dagster.adapter.replanning import replan
-from mz_dagster.adapter.young_batches import YoungBatches
+from mz_dagster.adapter.retention import Retention
 from mz_dagster.budget import budget, engine_of
 from mz_dagster.catalog import (
     BoundFile,
@@ -49,7 +49,7 @@ from mz_dagster.catalog import (
     CatalogUnavailable,
     CollectionRow,
     Leadership,
-    Led,
+    LedByAnother,
     Minted,
     NameTaken,
     SinceBehindInput,
@@ -196,8 +196,8 @@ class Engine:
             engine=project.engine,
         )
         self._faults: tuple[Fault, ...] | None = None
-        self._young = YoungBatches(self.catalog, self.shards, self.definitions, self.holder, project.lease_ms)
-        self._forgetting = Forgetting(
+        self._young = MinorCompaction(self.catalog, self.shards, self.definitions, self.holder, project.lease_ms)
+        self._retention = Retention(
             self.catalog, self.shards, self.definitions, self.holder, project.retention_ms, clock
         )
 
@@ -370,7 +370,7 @@ class Engine:
         changed = {id: text for id, text in told.items() if id in before and before[id] != text}
         self.catalog.note_polls(changed)  # before the tick is there: its step must know who stays behind
         polled = self._mint(timeline, now, last, found, leadership)
-        self._forgetting.now_and_then()
+        self._retention.now_and_then()
         lines = (polled.reason, *(f'"{names[id]}" cannot be polled: {told[id]}' for id in failures))
         return replace(polled, reason="; ".join(lines), failures=failures, changed=frozenset(changed))
 
@@ -478,7 +478,7 @@ class Engine:
         if now <= read_ts or is_open:
             return Poll(None, 0, "nothing new")
         with self._try_lead(graph.timeline, held) as lead:
-            if isinstance(lead, Led):
+            if isinstance(lead, LedByAnother):
                 return Poll(None, 0, "nothing new")
             if idle is None or not self._idle.pass_over(idle, now, lead):
                 # First the oracle, so that no tick is ever minted where a source is closed already.
@@ -531,7 +531,7 @@ class Engine:
                 f'{tick} is no tick of timeline "{timeline}" yet', hint="Poll its sources first, which mints ticks."
             )
         with self._try_lead(timeline, leadership) as lead:
-            if isinstance(lead, Led):
+            if isinstance(lead, LedByAnother):
                 raise SecondRunner(
                     f'timeline "{timeline}" is led by {lead.holder}',
                     detail=f"{lead.ending(self.clock.now_ms()).capitalize()}.",
@@ -586,18 +586,18 @@ class Engine:
                 return
             stepped = None
             with self._try_lead(timeline) as lead:
-                if not isinstance(lead, Led):
+                if not isinstance(lead, LedByAnother):
                     stepped = self._step_to(timeline, time, wanted, lead, until, progress)
             if stepped is not None:
                 self._merge_young(stepped)
             waited_s = (self.clock.monotonic_ms() - begun) / 1000
             if waited_s > deadline_s:
-                who = f"{lead.holder} leads the timeline and" if isinstance(lead, Led) else "this process"
+                who = f"{lead.holder} leads the timeline and" if isinstance(lead, LedByAnother) else "this process"
                 raise NotReached(
                     f"{who} has not reached {time} in {deadline_s:.0f} s",
                     hint="Try again later, or read at a time that is complete with AS OF.",
                 )
-            if isinstance(lead, Led):
+            if isinstance(lead, LedByAnother):
                 ending = lead.ending(self.clock.now_ms())
                 if waited != lead.holder:
                     waited = lead.holder
@@ -637,12 +637,12 @@ class Engine:
     def wrote(self, table: GlobalId) -> None:
         """Is told of each write to a table once it is sealed; merges and forgets what is due."""
         self._young.merge([table])
-        self._forgetting.now_and_then()
+        self._retention.now_and_then()
 
     def _merge_young(self, report: StepReport) -> None:
         if any(one.batch is not None for one in report.collections):
             self._young.merge(one.id for one in report.collections)
-        self._forgetting.now_and_then()
+        self._retention.now_and_then()
 
     def forget(self, timeline: str) -> Mapping[GlobalId, Antichain[int]]:
         """Lets the sinces of a timeline rise as far as retention and capabilities allow, and merges what is quiet.
@@ -652,7 +652,7 @@ class Engine:
         Returns:
             The new since of each collection whose since moved.
         """
-        return self._forgetting.forget(timeline)
+        return self._retention.forget(timeline)
 
     def compact(
         self,
@@ -712,7 +712,7 @@ class Engine:
         }
 
     @contextmanager
-    def lead(self, timeline: str) -> Iterator[Leadership | Led]:
+    def lead(self, timeline: str) -> Iterator[Leadership | LedByAnother]:
         """Leads the timeline for the length of a block, or says who does.
 
         While it lasts, nobody else steps the timeline, so who takes it must poll and step.
@@ -721,13 +721,13 @@ class Engine:
             yield lead
 
     @contextmanager
-    def _try_lead(self, timeline: str, held: Leadership | None = None) -> Iterator[Leadership | Led]:
+    def _try_lead(self, timeline: str, held: Leadership | None = None) -> Iterator[Leadership | LedByAnother]:
         """Leads the timeline for the length of a block, or says who does; keeps on with a lead that is held already."""
         if held is not None:
             yield held
             return
         lead = self.catalog.lead(timeline, self.holder, self.project.lease_ms)
-        if isinstance(lead, Led):
+        if isinstance(lead, LedByAnother):
             yield lead
             return
         ttl = self.project.lease_ms

@@ -16,7 +16,7 @@ The invariants:
 In the order of import:
 
 - `rows`, `errors`, `codec`: values, errors, and how values are written as text;
-- `url`, `schema`, `noting`, `database`, `migrations/`, `upgrade`: where the database is; tables and triggers,
+- `url`, `schema`, `change_triggers`, `database`, `migrations/`, `upgrade`: where the database is; tables and triggers,
   transactions, and how it gets the tables; `state_format`: the format of what lies beside them;
 - `timelines`, `ticks`: lattices, the oracle, the writer's lease; ticks and bindings;
 - `contents`: what a collection consists of, summed in its own row, and compared by whoever takes a list;
@@ -28,9 +28,9 @@ In the order of import:
 - `capabilities`, `appends`, `maintaining`: rights to read and to write, and what is written and computed by right of
   tokens;
 - `leases`: what is being read;
-- `idling`: time in which nothing happens;
+- `idle_advance`: time in which nothing happens;
 - `records`, `repairs`: its rows as they are, and copies of them; what may be mended in them;
-- `aside`: what becomes of one that cannot be repaired;
+- `moved_tables`: what becomes of one that cannot be repaired;
 - `catalog`: all of it in one class.
 
 It does not read or write shards, look into payloads, parse SQL, or know what an object's definition means.
@@ -91,7 +91,7 @@ from mz_dagster.catalog.rows import (
     Leadership,
     LeadershipLost,
     Lease,
-    Led,
+    LedByAnother,
     ListedBatches,
     LostRace,
     Minted,
@@ -154,7 +154,7 @@ __all__ = [
     "Leadership",
     "LeadershipLost",
     "Lease",
-    "Led",
+    "LedByAnother",
     "ListedBatches",
     "LostRace",
     "Minted",

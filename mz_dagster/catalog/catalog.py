@@ -11,7 +11,7 @@ from mz_dagster.catalog.batches import Batches
 from mz_dagster.catalog.database import Database, is_missing
 from mz_dagster.catalog.errors import CatalogDamaged, OtherCatalog
 from mz_dagster.catalog.frontiers import Frontiers
-from mz_dagster.catalog.idling import Idling
+from mz_dagster.catalog.idle_advance import IdleAdvance
 from mz_dagster.catalog.leases import Leases
 from mz_dagster.catalog.listings import Listings
 from mz_dagster.catalog.maintaining import Maintaining
@@ -36,7 +36,7 @@ class Catalog(
     Batches,
     Leases,
     Listings,
-    Idling,
+    IdleAdvance,
     Appends,
     Maintaining,
     Sweeping,

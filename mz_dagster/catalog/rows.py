@@ -593,7 +593,7 @@ class Leadership:
 
 
 @dataclass(frozen=True, slots=True)
-class Led:
+class LedByAnother:
     """Says that another holder leads the timeline until (at least) `until_ms`."""
 
     timeline: str
@@ -604,7 +604,7 @@ class Led:
         """Returns when the lease ends, for people: it is renewed as long as its holder works.
 
         Example:
-            >>> Led("t", "host process 7", 61_500).ending(50_000)
+            >>> LedByAnother("t", "host process 7", 61_500).ending(50_000)
             'its lease ends in 12 s unless it is renewed'
         """
         return f"its lease ends in {max(0, -(-(self.until_ms - now_ms) // 1000))} s unless it is renewed"

@@ -25,7 +25,7 @@ from sqlalchemy import Connection, insert, select, update
 from mz_dagster.catalog.codec import LATTICES
 from mz_dagster.catalog.database import Transactions
 from mz_dagster.catalog.errors import CatalogDamaged, TimelineDiffers, UnknownTimeline
-from mz_dagster.catalog.rows import Leadership, LeadershipLost, Led, TimelineRow
+from mz_dagster.catalog.rows import Leadership, LeadershipLost, LedByAnother, TimelineRow
 from mz_dagster.catalog.schema import OBJECT, TIMELINE
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.formalism import EPOCH_MS, IntegerTimes
@@ -68,12 +68,12 @@ def leads(connection: Connection, leadership: Leadership) -> bool:
     return bool(row.epoch == leadership.epoch and row.holder == leadership.holder)
 
 
-def _shortened(connection: Connection, row: Any, until_ms: int) -> Led:
+def _shortened(connection: Connection, row: Any, until_ms: int) -> LedByAnother:
     """Returns who has the lease in a timeline's row, which ends at `until_ms` at the latest from now on."""
     if row.until_ms <= until_ms:
-        return Led(row.name, row.holder, row.until_ms)
+        return LedByAnother(row.name, row.holder, row.until_ms)
     connection.execute(update(TIMELINE).where(TIMELINE.c.name == row.name).values(until_ms=until_ms))
-    return Led(row.name, row.holder, until_ms)
+    return LedByAnother(row.name, row.holder, until_ms)
 
 
 class Timelines(Transactions):
@@ -126,7 +126,7 @@ class Timelines(Transactions):
         with self._database.write() as connection:
             advance_oracle(connection, timeline, ts)
 
-    def lead(self, timeline: str, holder: str, ttl_ms: int) -> Leadership | Led:
+    def lead(self, timeline: str, holder: str, ttl_ms: int) -> Leadership | LedByAnother:
         """Takes the writer's lease if it is free, over or of a dead process; never a live one, one's own included.
 
         Args:
@@ -146,7 +146,7 @@ class Timelines(Transactions):
             )
             return Leadership(timeline, row.epoch + 1, holder)
 
-    def leader(self, timeline: str, ttl_ms: int) -> Led | None:
+    def leader(self, timeline: str, ttl_ms: int) -> LedByAnother | None:
         """Returns who leads a timeline by a live lease, or None; a process that is dead does not.
 
         Args:
@@ -159,7 +159,7 @@ class Timelines(Transactions):
         if row.holder is None or row.until_ms <= now or is_dead(row.process):
             return None
         if row.until_ms <= now + ttl_ms:
-            return Led(timeline, row.holder, row.until_ms)
+            return LedByAnother(timeline, row.holder, row.until_ms)
         with self._database.write() as connection:
             row = timeline_row(connection, timeline)
             return None if row.holder is None else _shortened(connection, row, now + ttl_ms)
@@ -179,7 +179,7 @@ class Timelines(Transactions):
             )
             return leadership
 
-    def depose(self, led: Led) -> None:
+    def depose(self, led: LedByAnother) -> None:
         """Ends the lease of a leader who is known to be gone; does nothing if another leads by now.
 
         It saves waiting until the lease runs out. Should the leader be alive after all, its next seal fails, and it has

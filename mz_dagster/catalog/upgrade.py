@@ -11,9 +11,9 @@ from pathlib import Path
 
 from sqlalchemy import Connection, func, insert, inspect, select, text
 
+from mz_dagster.catalog.change_triggers import triggers
 from mz_dagster.catalog.database import Database
 from mz_dagster.catalog.errors import CatalogDamaged, CatalogTooNew, CatalogTooOld
-from mz_dagster.catalog.noting import triggers
 from mz_dagster.catalog.schema import CHANGED, COUNTER, METADATA, PROJECT
 from mz_dagster.catalog.state_format import FORMAT, format_of, is_current, migrate
 

@@ -49,7 +49,7 @@ from mz_dagster.functions.numbers import (  # noqa: F401
 )
 from mz_dagster.functions.regexps import regexp, similar  # noqa: F401
 from mz_dagster.functions.registry import PURE, SCALED
-from mz_dagster.functions.text import characters, likeness, strings, texts  # noqa: F401
+from mz_dagster.functions.text import characters, like_patterns, strings, texts  # noqa: F401
 
 PURE.update({name: infinite.guarded(name, PURE[name]) for name in infinite.RULES if name in PURE})
 

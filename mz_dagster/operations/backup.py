@@ -36,7 +36,7 @@ from pathlib import Path
 from mz_dagster.adapter.project import SETTINGS_FILE, STATE_FOLDER, Project
 from mz_dagster.adapter.settings_text import with_catalog, without_secrets
 from mz_dagster.catalog import Catalog, CatalogUrl
-from mz_dagster.catalog.aside import move_tables_aside
+from mz_dagster.catalog.moved_tables import move_tables_aside
 from mz_dagster.clock import SYSTEM_CLOCK, Clock
 from mz_dagster.compute import Progress, quiet
 from mz_dagster.disk import (

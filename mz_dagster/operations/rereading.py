@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from mz_dagster.adapter import Engine, SecondRunner
 from mz_dagster.budget import engine_of
-from mz_dagster.catalog import CollectionRow, Led, Replaced
+from mz_dagster.catalog import CollectionRow, LedByAnother, Replaced
 from mz_dagster.compute import Progress, SparkUse, quiet
 from mz_dagster.compute.step.ingest import ingested_again
 from mz_dagster.errors import Error, OperationalError, ProgrammingError
@@ -93,7 +93,7 @@ def reread(engine: Engine, name: str, progress: Progress = quiet) -> Reread:
     if found.kind != "source":
         raise NoSource(f'"{name}" is a {found.kind} and reads no files', hint='See "mz-dagster rebuild".')
     with engine.lead(str(found.timeline)) as lead:
-        if isinstance(lead, Led):
+        if isinstance(lead, LedByAnother):
             raise SecondRunner(
                 f'timeline "{found.timeline}" is led by {lead.holder}',
                 detail=f"{lead.ending(engine.clock.now_ms()).capitalize()}.",

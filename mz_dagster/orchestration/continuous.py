@@ -21,7 +21,7 @@ import dagster as dg
 from pydantic import Field
 
 from mz_dagster.adapter import Arrivals, Engine, Project
-from mz_dagster.catalog import CollectionRow, Leadership, Led
+from mz_dagster.catalog import CollectionRow, Leadership, LedByAnother
 from mz_dagster.compute import StepLost, StepReport
 from mz_dagster.errors import OperationalError
 from mz_dagster.formalism import GlobalId
@@ -101,7 +101,7 @@ class Continuous:
         until = None if self.for_s is None else started + self.for_s
         while not self._is_over(until):
             with self.engine.lead(self.timeline) as lead:
-                if isinstance(lead, Led):
+                if isinstance(lead, LedByAnother):
                     self._wait_for(lead, until)
                     continue
                 self._tell_once("lead", "")
@@ -110,7 +110,7 @@ class Continuous:
                 except StepLost as lost:  # whoever interfered leads now, or nobody does
                     self.tell(str(lost))
 
-    def _wait_for(self, lead: Led, until: float | None) -> None:
+    def _wait_for(self, lead: LedByAnother, until: float | None) -> None:
         """Waits until nobody leads, or somebody else; tells once for each whom it waits for, and for how long."""
         if self._told.get("lead") != lead.holder:
             ending = lead.ending(self.engine.clock.now_ms())

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from mz_dagster.catalog import Led
+from mz_dagster.catalog import LedByAnother
 
 #: Tags of the runs that sensors request: which timeline they step, and to which tick.
 TIMELINE_TAG = "mz/timeline"
@@ -68,7 +68,7 @@ def holder_of(run_id: str) -> str:
     return f"{_HOLDER}{run_id}"
 
 
-def is_over(instance: dg.DagsterInstance, leader: Led) -> bool:
+def is_over(instance: dg.DagsterInstance, leader: LedByAnother) -> bool:
     """Returns whether the leader is a run that has ended: one that is over and still leads was killed."""
     run = instance.get_run_by_id(leader.holder.removeprefix(_HOLDER))
     return run is not None and run.is_finished
@@ -79,7 +79,7 @@ def live_run(
     repository: dg.RepositoryDefinition | None,
     timeline: str,
     keys: AbstractSet[dg.AssetKey],
-    leader: Led | None,
+    leader: LedByAnother | None,
     now_s: float,
 ) -> str | None:
     """Returns the id of a run that may be stepping the timeline, or None.

@@ -97,7 +97,7 @@ def build_frontier_sensor(
             while True:
                 arrivals = Arrivals.of(engine, chosen)
                 result, live = _evaluate(context, engine, chosen)
-                if _asks(result) or not _comes(context.instance, engine, arrivals, live, until):
+                if _requests_runs(result) or not _arrives_before(context.instance, engine, arrivals, live, until):
                     return result
 
     return frontier
@@ -146,11 +146,13 @@ def _may_watch(context: dg.SensorEvaluationContext) -> bool:
     )
 
 
-def _asks(result: dg.SensorResult) -> bool:
+def _requests_runs(result: dg.SensorResult) -> bool:
     return bool(result.run_requests or result.dynamic_partitions_requests or result.asset_events)
 
 
-def _comes(instance: dg.DagsterInstance, engine: Engine, arrivals: Arrivals, live: str | None, until_ms: float) -> bool:
+def _arrives_before(
+    instance: dg.DagsterInstance, engine: Engine, arrivals: Arrivals, live: str | None, until_ms: float
+) -> bool:
     """Waits for the live run's end or else for arrivals; returns whether to evaluate again, and False if time is up."""
     started = engine.clock.monotonic_ms()
     while (now := engine.clock.monotonic_ms()) < until_ms:

@@ -52,7 +52,7 @@ from mz_dagster.storage.read import (
 from mz_dagster.storage.renewal import Renewal
 from mz_dagster.storage.shards import BatchIncomplete, FileDamaged, LogDamaged, Shards, ShardUnavailable, StatsMissing
 from mz_dagster.storage.subscribe import Message, SubscribeDeadline, Subscription, Updates, Upper
-from mz_dagster.storage.sweep import Swept, scavenge, sweep
+from mz_dagster.storage.sweep import Swept, delete_strays, sweep
 
 __all__ = [
     "LEASE_MS",
@@ -86,11 +86,11 @@ __all__ = [
     "choose_merge",
     "compact",
     "compare_and_append",
+    "delete_strays",
     "leased",
     "overlapping",
     "read_at",
     "read_updates",
-    "scavenge",
     "sort_key",
     "sweep",
     "update_schema",

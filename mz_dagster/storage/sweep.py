@@ -7,7 +7,7 @@ forgotten. With the last one of a dropped collection goes the collection, and th
 in it. Every step can be repeated, so a crash between two of them only leaves work for the next sweep.
 
 A writer that was paused may still commit rows under a batch that was swept, and a crashed one leaves files that no
-commit names. Both lie under batch ids that the catalog does not know (any more), and `scavenge` deletes what
+commit names. Both lie under batch ids that the catalog does not know (any more), and `delete_strays` deletes what
 lies under such ids: it lists the shard first and asks the catalog second, so whatever was reserved meanwhile is
 known.
 
@@ -90,7 +90,7 @@ def sweep(
     for row in catalog.collections(dropped=True) if thorough else ():
         if row.id in damaged or (only is not None and row.id not in only):
             continue
-        if found := scavenge(catalog, shards, row, aside=aside):
+        if found := delete_strays(catalog, shards, row, aside=aside):
             strays[row.id] = found
     # What a crash has left of those, and what a writer that was paused has made again.
     for shard in catalog.buried_shards(shards.folders()) if thorough else ():
@@ -98,7 +98,7 @@ def sweep(
     return Swept({id: tuple(ids) for id, ids in swept.items()}, strays)
 
 
-def scavenge(
+def delete_strays(
     catalog: Catalog, shards: Shards[Frame], collection: CollectionRow, *, aside: Path | None = None
 ) -> tuple[BatchId, ...]:
     """Deletes what a shard holds under ids that the catalog does not know, and cleans its log; returns the ids.

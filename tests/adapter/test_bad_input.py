@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from mz_dagster.adapter import BadSettings, Connection, Engine, Isolation, Project, SecondRunner
-from mz_dagster.catalog import Led
+from mz_dagster.catalog import LedByAnother
 from mz_dagster.compute import Outcome, StepReport
 from mz_dagster.errors import DataError, Error, OperationalError, ProgrammingError
 from mz_dagster.storage.spark import SparkConfig, ensure_server, server_status, stop_server
@@ -237,7 +237,7 @@ def test_a_second_runner_is_told_to_wait(connection: Connection, tmp_path: Path)
     engine = connection.engine
     with Engine(Project.load(tmp_path), holder="the other") as other:
         lead = other.catalog.lead(TIMELINE, "the other", 60_000)
-        assert not isinstance(lead, Led)
+        assert not isinstance(lead, LedByAnother)
         tick = engine.catalog.write_ts(TIMELINE, engine.now(TIMELINE))
         engine.catalog.apply_write(TIMELINE, tick)
         with pytest.raises(SecondRunner) as caught:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mz_dagster.adapter import Connection
-from mz_dagster.catalog import Catalog, CollectionRow, Led, Seal
+from mz_dagster.catalog import Catalog, CollectionRow, LedByAnother, Seal
 from mz_dagster.compute import CollectionStep, Outcome, Stepper
 from mz_dagster.compute.step.common_time import CommonTime
 from mz_dagster.compute.step.graph import Node
@@ -67,7 +67,7 @@ def test_a_heavy_view_holds_back_no_seal_and_all_stay_readable_at_one_time(
             sealed.set()
 
     with ThreadPoolExecutor() as pool, engine.lead(TIMELINE) as lead:
-        assert not isinstance(lead, Led)
+        assert not isinstance(lead, LedByAnother)
         done = pool.submit(stepper.run, engine.graph(TIMELINE), tick, leadership=lead, progress=told)
         try:
             assert sealed.wait(60), "the light ones are sealed while the heavy one is computed"

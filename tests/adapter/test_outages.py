@@ -17,7 +17,7 @@ import pytest
 
 from mz_dagster.adapter import Connection, Engine, Isolation, Project
 from mz_dagster.budget import Budget
-from mz_dagster.catalog import CatalogBusy, Leadership, Led
+from mz_dagster.catalog import CatalogBusy, Leadership, LedByAnother
 from mz_dagster.catalog import database as database_module
 from mz_dagster.clock import SYSTEM_CLOCK, SystemClock
 from mz_dagster.compute import Outcome
@@ -81,7 +81,7 @@ def test_a_leader_that_crashed_before_the_clock_was_set_back_is_waited_for_as_lo
     with opened(project) as connection:
         connection.execute("INSERT INTO t VALUES (1)")
         with connection.engine.lead(TIMELINE) as led:
-            assert isinstance(led, Led)
+            assert isinstance(led, LedByAnother)
             assert led.until_ms <= SYSTEM_CLOCK.now_ms() + project.lease_ms
         started = SYSTEM_CLOCK.monotonic_ms()
         assert rows(connection) == [1]

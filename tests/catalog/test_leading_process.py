@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mz_dagster.catalog import Catalog, Leadership, LeadershipLost, Led
+from mz_dagster.catalog import Catalog, Leadership, LeadershipLost, LedByAnother
 from mz_dagster.clock import ManualClock
 from mz_dagster.liveness import is_dead, this_process
 
@@ -84,7 +84,7 @@ def test_of_processes_elsewhere_nobody_knows(child: Child) -> None:
 
 
 def test_the_lease_of_a_killed_leader_is_taken_over_at_once(catalog: Catalog, child: Child) -> None:
-    assert isinstance(catalog.lead("t", "me", 60_000), Led)
+    assert isinstance(catalog.lead("t", "me", 60_000), LedByAnother)
     assert catalog.leader("t", 60_000) is not None
     child.process.kill()
     child.process.wait(30)
@@ -97,7 +97,7 @@ def test_a_paused_leader_keeps_its_lease_until_it_runs_out_and_seals_nothing_lat
 ) -> None:
     child.process.send_signal(signal.SIGSTOP)
     child.wait_for("T")
-    assert isinstance(catalog.lead("t", "me", 60_000), Led)
+    assert isinstance(catalog.lead("t", "me", 60_000), LedByAnother)
     clock.advance(60_000)
     assert isinstance(catalog.lead("t", "me", 60_000), Leadership)
     child.process.send_signal(signal.SIGCONT)
@@ -107,7 +107,7 @@ def test_a_paused_leader_keeps_its_lease_until_it_runs_out_and_seals_nothing_lat
 
 
 def test_a_lease_says_when_it_ends_in_seconds() -> None:
-    led = Led("t", "somebody", 1_012_000)
+    led = LedByAnother("t", "somebody", 1_012_000)
     assert led.ending(1_000_000) == "its lease ends in 12 s unless it is renewed"
     assert led.ending(1_011_001) == "its lease ends in 1 s unless it is renewed"
     assert led.ending(1_020_000) == "its lease ends in 0 s unless it is renewed"

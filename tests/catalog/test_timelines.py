@@ -12,7 +12,7 @@ from mz_dagster.catalog import (
     FileAlreadyBound,
     Leadership,
     LeadershipLost,
-    Led,
+    LedByAnother,
     Minted,
     NewObject,
     Seal,
@@ -135,19 +135,19 @@ def test_a_file_is_bound_once(catalog: Catalog) -> None:
 def test_a_live_lead_is_never_taken_and_epochs_only_grow(catalog: Catalog, clock: ManualClock) -> None:
     first = catalog.lead("t", "a", 100)
     assert first == Leadership("t", 1, "a")
-    assert catalog.lead("t", "b", 100) == Led("t", "a", 1_000_100)
-    assert catalog.lead("t", "a", 100) == Led("t", "a", 1_000_100)  # not even one's own
+    assert catalog.lead("t", "b", 100) == LedByAnother("t", "a", 1_000_100)
+    assert catalog.lead("t", "a", 100) == LedByAnother("t", "a", 1_000_100)  # not even one's own
     clock.advance(99)
     assert catalog.renew_leadership(first, 100) == first
     clock.advance(99)
-    assert isinstance(catalog.lead("t", "b", 100), Led)
+    assert isinstance(catalog.lead("t", "b", 100), LedByAnother)
     clock.advance(1)
     assert catalog.leader("t", 100) is None
     second = catalog.lead("t", "b", 100)
     assert second == Leadership("t", 2, "b")
     assert catalog.renew_leadership(first, 100) == LeadershipLost("t", 1)
     catalog.resign(first)  # not its to give back
-    assert catalog.leader("t", 100) == Led("t", "b", 1_000_299)
+    assert catalog.leader("t", 100) == LedByAnother("t", "b", 1_000_299)
     catalog.resign(second)
     assert catalog.lead("t", "a", 100) == Leadership("t", 3, "a")
 
@@ -160,8 +160,8 @@ def test_a_clock_set_back_keeps_nobody_waiting_for_a_leader_that_crashed(
     assert isinstance(crashed, Leadership)
     clock.advance(-back)
     now = clock.now_ms()
-    assert catalog.leader("t", 100) == Led("t", "crashed", now + 100)
-    assert catalog.lead("t", "b", 100) == Led("t", "crashed", now + 100)
+    assert catalog.leader("t", 100) == LedByAnother("t", "crashed", now + 100)
+    assert catalog.lead("t", "b", 100) == LedByAnother("t", "crashed", now + 100)
     clock.advance(100)
     second = catalog.lead("t", "b", 100)
     assert isinstance(second, Leadership)
@@ -180,7 +180,7 @@ def test_a_clock_set_back_takes_nothing_from_a_leader_that_lives(catalog: Catalo
         assert catalog.renew_leadership(first, 90) == first
         clock.advance(-ahead)
         for _ in range(3):
-            assert isinstance(catalog.lead("t", "b", 90), Led)
+            assert isinstance(catalog.lead("t", "b", 90), LedByAnother)
             clock.advance(10)
 
 
@@ -191,7 +191,7 @@ def test_a_clock_that_jumps_ahead_takes_nothing_from_whoever_goes_on(catalog: Ca
     clock.advance(10**9)
     assert catalog.leader("t", 100) is None
     assert catalog.renew_leadership(first, 100) == first
-    assert isinstance(catalog.lead("t", "b", 100), Led)
+    assert isinstance(catalog.lead("t", "b", 100), LedByAnother)
     ahead = catalog.write_ts("t", clock.now_ms())
     clock.advance(-2 * 10**9)
     assert catalog.write_ts("t", clock.now_ms()) == ahead + 1 > written + 1  # time goes on from there, one by one

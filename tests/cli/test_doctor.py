@@ -34,7 +34,7 @@ from tests.cli.small_project import Contents, collection_named, contents, make_p
 from tests.postgres_server import Postgres
 
 
-class Patient:
+class ExaminedProject:
     """Is a small project, and the hands that break it."""
 
     def __init__(self, root: Path) -> None:
@@ -107,7 +107,7 @@ class Patient:
             file.write(to)
 
 
-def expected_file_gone(patient: Patient) -> None:
+def expected_file_gone(patient: ExaminedProject) -> None:
     """Takes away a file that is sealed and has to stay all the same."""
     with (patient.root / "mz.toml").open("a") as settings:
         settings.write("\n[sources]\nexpect_files = '1 d'\n")
@@ -119,7 +119,7 @@ class Corruption:
     """Is a corruption, the check that must name it, and what becomes of it when the doctor repairs."""
 
     check: str
-    plant: Callable[[Patient], object]
+    plant: Callable[[ExaminedProject], object]
     says: str = ""
     mended: bool = False
     deep: bool = False
@@ -127,14 +127,14 @@ class Corruption:
     ours: bool = False
 
 
-def by_sql(statement: str, *values: object) -> Callable[[Patient], None]:
+def by_sql(statement: str, *values: object) -> Callable[[ExaminedProject], None]:
     return lambda patient: patient.sql(statement, *values)
 
 
-def summed(statement: str, *values: object) -> Callable[[Patient], None]:
+def summed(statement: str, *values: object) -> Callable[[ExaminedProject], None]:
     """Returns what changes the catalog, with the sums of the lists that it changes."""
 
-    def plant(patient: Patient) -> None:
+    def plant(patient: ExaminedProject) -> None:
         patient.sql(statement, *values)
         patient.sum_up()
 
@@ -153,7 +153,7 @@ def set_column(name: str, position: int, value: int) -> Callable[[pa.Table], pa.
 BATCH = "collection, lower, upper, rows, errors, files, bytes, file_list"
 
 
-def extra_batch(patient: Patient, state: str) -> None:
+def extra_batch(patient: ExaminedProject, state: str) -> None:
     """Adds a batch of the table's last interval, of another state, of a writer that is gone."""
     patient.sql(
         f"INSERT INTO batch (id, state, writer, {BATCH}) SELECT 500, ?, 77, {BATCH} FROM batch WHERE id = 1",
@@ -163,7 +163,7 @@ def extra_batch(patient: Patient, state: str) -> None:
     patient.sql("UPDATE counter SET last = 500 WHERE name = 'batch'")
 
 
-def add_stray(patient: Patient) -> None:
+def add_stray(patient: ExaminedProject) -> None:
     """Commits rows under a batch id that the catalog does not know, as a writer that woke up after its sweep does."""
     row = patient.row("t")
     with Engine(patient.project) as engine:
@@ -174,12 +174,12 @@ def add_stray(patient: Patient) -> None:
     write_deltalake(str(patient.shard("t")), frame, mode="append")
 
 
-def add_kept(patient: Patient) -> None:
+def add_kept(patient: ExaminedProject) -> None:
     (patient.root / ".mz" / "quarantine").mkdir()
     (patient.root / ".mz" / "quarantine" / "x").write_text("x")
 
 
-def add_dropped(patient: Patient) -> None:
+def add_dropped(patient: ExaminedProject) -> None:
     patient.sql(
         "INSERT INTO object SELECT 'u9', 9, created_as, kind, sql, timeline, column_types, unique_keys, monotonic, "
         "owner, options, tags, false, true FROM object WHERE id = 'u2'"
@@ -187,26 +187,26 @@ def add_dropped(patient: Patient) -> None:
     patient.sql("UPDATE counter SET last = 9 WHERE name = 'object'")
 
 
-def folder_of_buried(patient: Patient) -> None:
+def folder_of_buried(patient: ExaminedProject) -> None:
     """Leaves the folder of what was dropped, as a writer that was paused makes it again."""
     patient.sql("INSERT INTO tombstone VALUES ('u9', 9, 'default', 'shards/u9')")
     patient.sql("UPDATE counter SET last = 9 WHERE name = 'object'")
     (patient.root / ".mz" / "shards" / "u9" / "mz_batch=7").mkdir(parents=True)
 
 
-def name_dropped(patient: Patient) -> None:
+def name_dropped(patient: ExaminedProject) -> None:
     add_dropped(patient)
     patient.sql("INSERT INTO name VALUES ('old', 'u9')")
     patient.sql("UPDATE project SET names = names + 1")
 
 
-def right_on_dropped(patient: Patient) -> None:
+def right_on_dropped(patient: ExaminedProject) -> None:
     drop_collection(patient)
     patient.sql(f"INSERT INTO capability ({CAPABILITY}) VALUES (1, 'h', false, 'u9', '[5]', 'me', NULL)")
     patient.sql("UPDATE counter SET last = 1 WHERE name = 'capability'")
 
 
-def drop_collection(patient: Patient) -> None:
+def drop_collection(patient: ExaminedProject) -> None:
     add_dropped(patient)
     patient.sql("UPDATE object SET has_collection = true WHERE id = 'u9'")
     patient.sql(
@@ -214,62 +214,62 @@ def drop_collection(patient: Patient) -> None:
     )
 
 
-def hold_of_dropped(patient: Patient) -> None:
+def hold_of_dropped(patient: ExaminedProject) -> None:
     drop_collection(patient)
     patient.sql("INSERT INTO hold VALUES ('u9', 'u2')")
 
 
-def needs_dropped(patient: Patient) -> None:
+def needs_dropped(patient: ExaminedProject) -> None:
     drop_collection(patient)
     patient.sql("INSERT INTO hold VALUES ('u3', 'u9')")
 
 
-def capability(patient: Patient, writes: bool, frontier: int) -> None:
+def capability(patient: ExaminedProject, writes: bool, frontier: int) -> None:
     patient.sql(
         f"INSERT INTO capability ({CAPABILITY}) VALUES (1, 'h', ?, 'u2', ?, 'me', NULL)", writes, f"[{frontier}]"
     )
     patient.sql("UPDATE counter SET last = 1 WHERE name = 'capability'")
 
 
-def leave_lease(patient: Patient, until_ms: int) -> None:
+def leave_lease(patient: ExaminedProject, until_ms: int) -> None:
     patient.sql("INSERT INTO lease VALUES (1, 'me', ?)", until_ms)
     patient.sql("UPDATE counter SET last = 1 WHERE name = 'lease'")
 
 
-def forget_history(patient: Patient) -> None:
+def forget_history(patient: ExaminedProject) -> None:
     """Moves the since of a table and its view past a capability."""
     capability(patient, False, 5)
     patient.sql("UPDATE collection SET since = '[6]' WHERE id IN ('u2', 'u3')")
 
 
-def run_ahead(patient: Patient) -> None:
+def run_ahead(patient: ExaminedProject) -> None:
     """Closes a time in a view that is not closed in its input."""
     patient.sql("UPDATE timeline SET read_ts = read_ts + 9, write_ts = write_ts + 9")
     patient.sql("UPDATE collection SET upper = ? WHERE id = 'u4'", f"[{patient.row('p').upper.only + 1}]")
 
 
-def live_of_dropped(patient: Patient) -> None:
+def live_of_dropped(patient: ExaminedProject) -> None:
     drop_collection(patient)
     extra_batch(patient, "live")
     patient.sql("UPDATE batch SET collection = 'u9' WHERE id = 500")
     patient.sum_up()
 
 
-def zero_diff(patient: Patient) -> None:
+def zero_diff(patient: ExaminedProject) -> None:
     patient.rewrite("t", set_column("mz_diff", 0, 0))
 
 
-def too_many_retractions(patient: Patient) -> None:
+def too_many_retractions(patient: ExaminedProject) -> None:
     patient.rewrite("t", set_column("mz_diff", 0, -1))
 
 
-def fill_page(patient: Patient) -> None:
+def fill_page(patient: ExaminedProject) -> None:
     """Overwrites the pages of a file and leaves its footer."""
     path = patient.file("t")
     patient.damage(path, 4, b"\xff" * 60)
 
 
-def miscounted_errors(patient: Patient) -> None:
+def miscounted_errors(patient: ExaminedProject) -> None:
     """Has the log say that a row of the table's first batch is an error."""
     entry = patient.log("t") / f"{1:020d}.json"
     text = entry.read_text()
@@ -277,12 +277,12 @@ def miscounted_errors(patient: Patient) -> None:
     entry.write_text(text.replace('\\"mz_error\\":2', '\\"mz_error\\":1'))
 
 
-def lost_commit(patient: Patient) -> None:
+def lost_commit(patient: ExaminedProject) -> None:
     entries = sorted(patient.log("t").glob("*.json"))
     entries[-1].unlink()
 
 
-def stale_server(patient: Patient) -> None:
+def stale_server(patient: ExaminedProject) -> None:
     folder = patient.root / ".mz" / "spark"
     folder.mkdir(parents=True)
     (folder / "server.json").write_text(
@@ -290,7 +290,7 @@ def stale_server(patient: Patient) -> None:
     )
 
 
-def lose_sequence(patient: Patient) -> None:
+def lose_sequence(patient: ExaminedProject) -> None:
     with Engine(patient.project) as engine:
         Session(engine).execute("CREATE TABLE n (id integer GENERATED ALWAYS AS IDENTITY, a integer)")
     patient.sql("DELETE FROM sequence")
@@ -389,8 +389,8 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Contents]:
 
 
 @pytest.fixture
-def patient(healthy: tuple[Path, Contents], tmp_path: Path) -> Patient:
-    return Patient(copied(healthy[0], tmp_path / "project", None))
+def patient(healthy: tuple[Path, Contents], tmp_path: Path) -> ExaminedProject:
+    return ExaminedProject(copied(healthy[0], tmp_path / "project", None))
 
 
 @pytest.fixture(scope="module")
@@ -400,7 +400,7 @@ def healthy_on_postgres(tmp_path_factory: pytest.TempPathFactory, postgres_serve
     return root, contents(project)
 
 
-def assert_never_answered_otherwise(patient: Patient, whole: Contents) -> None:
+def assert_never_answered_otherwise(patient: ExaminedProject, whole: Contents) -> None:
     """Checks that reading a collection gives what it gave before, or an error."""
     for name in whole:
         try:
@@ -413,7 +413,7 @@ def assert_never_answered_otherwise(patient: Patient, whole: Contents) -> None:
 
 @pytest.mark.parametrize("one", CASES, ids=lambda one: one.check)
 def test_it_names_exactly_what_was_broken_and_repairs_what_is_safe(
-    one: Corruption, patient: Patient, healthy: tuple[Path, Contents]
+    one: Corruption, patient: ExaminedProject, healthy: tuple[Path, Contents]
 ) -> None:
     check_corruption(one, patient, healthy[1])
 
@@ -434,10 +434,10 @@ def test_it_does_so_on_postgresql(
     one: Corruption, healthy_on_postgres: tuple[Path, Contents], postgres_server: Postgres, tmp_path: Path
 ) -> None:
     root, whole = healthy_on_postgres
-    check_corruption(one, Patient(copied(root, tmp_path / "project", postgres_server)), whole)
+    check_corruption(one, ExaminedProject(copied(root, tmp_path / "project", postgres_server)), whole)
 
 
-def check_corruption(one: Corruption, patient: Patient, whole: Contents) -> None:
+def check_corruption(one: Corruption, patient: ExaminedProject, whole: Contents) -> None:
     one.plant(patient)
     found = examine(patient.root, deep=one.deep)
     assert {finding.check for finding in found.findings} == {one.check, one.also} - {""}, list(map(str, found.findings))
@@ -471,7 +471,7 @@ ELSEWHERE = {
 
 
 def test_what_a_repair_cannot_prove_to_be_garbage_is_kept(
-    patient: Patient, healthy: tuple[Path, Contents], capsys: pytest.CaptureFixture[str]
+    patient: ExaminedProject, healthy: tuple[Path, Contents], capsys: pytest.CaptureFixture[str]
 ) -> None:
     add_stray(patient)
     assert [one.check for one in examine(patient.root).findings] == ["stray-files"]
@@ -485,7 +485,7 @@ def test_what_a_repair_cannot_prove_to_be_garbage_is_kept(
     assert examine(patient.root).findings == ()
 
 
-def test_nothing_is_swept_of_a_collection_whose_list_is_damaged(patient: Patient) -> None:
+def test_nothing_is_swept_of_a_collection_whose_list_is_damaged(patient: ExaminedProject) -> None:
     before = sorted(patient.shard("t").rglob("*.parquet"))
     patient.sql("DELETE FROM batch WHERE id = 1")
     patient.sql("UPDATE batch SET state = 'replaced' WHERE id = 3")
@@ -497,7 +497,7 @@ def test_nothing_is_swept_of_a_collection_whose_list_is_damaged(patient: Patient
 
 
 def test_a_repair_that_waits_for_another_is_not_told_to_have_failed(
-    patient: Patient, healthy: tuple[Path, Contents]
+    patient: ExaminedProject, healthy: tuple[Path, Contents]
 ) -> None:
     extra_batch(patient, "dead")
     shutil.rmtree(patient.log("t"))
@@ -510,7 +510,7 @@ def test_a_repair_that_waits_for_another_is_not_told_to_have_failed(
 
 @pytest.mark.parametrize("break_file", [lambda path: path.unlink(), lambda path: path.write_bytes(b"PAR1" * 99)])
 def test_a_file_is_put_back_from_a_backup(
-    patient: Patient, healthy: tuple[Path, Contents], tmp_path: Path, break_file: Callable[[Path], object]
+    patient: ExaminedProject, healthy: tuple[Path, Contents], tmp_path: Path, break_file: Callable[[Path], object]
 ) -> None:
     backup(patient.project, tmp_path / "backup")
     with Engine(patient.project) as engine:
@@ -529,7 +529,7 @@ def test_every_check_is_planted() -> None:
     assert {one.check for one in CASES} | ELSEWHERE == CHECKS.keys()
 
 
-def test_a_folder_that_cannot_be_written(patient: Patient) -> None:
+def test_a_folder_that_cannot_be_written(patient: ExaminedProject) -> None:
     folder = patient.root / ".mz" / "shards"
     folder.chmod(0o555)
     mine = os.geteuid()
@@ -546,7 +546,7 @@ def test_a_folder_that_cannot_be_written(patient: Patient) -> None:
     assert [(one.check, one.where) for one in found] == [("not-writable", str(folder))]
 
 
-def test_a_disk_that_is_nearly_full(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_is_nearly_full(patient: ExaminedProject, monkeypatch: pytest.MonkeyPatch) -> None:
     free = shutil.disk_usage(patient.root).free
     monkeypatch.setattr("mz_dagster.operations.doctor.surroundings.LEAST_FREE", free * 2)
     assert [one.check for one in examine(patient.root).findings] == ["disk-full"]
@@ -559,7 +559,7 @@ def test_an_empty_folder_is_no_broken_project(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_step_that_failed_and_a_source_that_is_unknown(patient: Patient) -> None:
+def test_a_step_that_failed_and_a_source_that_is_unknown(patient: ExaminedProject) -> None:
     patient.sql("UPDATE collection SET failure = 'out of luck' WHERE id = 'u3'")
     patient.sql("UPDATE object SET sql = 'CREATE SOURCE' WHERE id = 's1'")
     found = {one.check: one for one in examine(patient.root).findings}
@@ -567,14 +567,14 @@ def test_a_step_that_failed_and_a_source_that_is_unknown(patient: Patient) -> No
     assert "out of luck" in str(found["step-failed"])
 
 
-def test_what_cannot_be_polled_and_what_waits_for_it_are_told(patient: Patient) -> None:
+def test_what_cannot_be_polled_and_what_waits_for_it_are_told(patient: ExaminedProject) -> None:
     patient.sql("UPDATE collection SET poll_failure = 'no such folder' WHERE id = 's1'")
     found = {one.check: str(one) for one in examine(patient.root).findings}
     assert "no such folder" in found["poll-failed"]
     assert 'waits for "s": no such folder' in found["input-behind"]
 
 
-def test_the_doctor_changes_nothing_unless_asked(patient: Patient) -> None:
+def test_the_doctor_changes_nothing_unless_asked(patient: ExaminedProject) -> None:
     extra_batch(patient, "replaced")
 
     def state() -> dict[str, tuple[int, int]]:
@@ -589,7 +589,7 @@ def test_the_doctor_changes_nothing_unless_asked(patient: Patient) -> None:
     assert state() == before
 
 
-def test_merged_and_swept_it_is_as_healthy(patient: Patient) -> None:
+def test_merged_and_swept_it_is_as_healthy(patient: ExaminedProject) -> None:
     """Updates before since were moved to since, beyond the upper of their batch."""
     settings = patient.root / "mz.toml"
     settings.write_text(settings.read_text() + '[retention]\nkeep = "1 ms"\n')
@@ -601,7 +601,7 @@ def test_merged_and_swept_it_is_as_healthy(patient: Patient) -> None:
     assert examine(patient.root, deep=True).findings == ()
 
 
-def test_nothing_is_found_while_the_project_is_at_work(patient: Patient) -> None:
+def test_nothing_is_found_while_the_project_is_at_work(patient: ExaminedProject) -> None:
     over = threading.Event()
     failures: list[BaseException] = []
 
@@ -637,7 +637,7 @@ def test_nothing_is_found_while_the_project_is_at_work(patient: Patient) -> None
         ("t", 'its rows exist nowhere else; "mz-dagster doctor --from-backup FOLDER" puts its files back, or restore'),
     ],
 )
-def test_it_names_the_way_back_of_the_right_kind(patient: Patient, name: str, way_back: str) -> None:
+def test_it_names_the_way_back_of_the_right_kind(patient: ExaminedProject, name: str, way_back: str) -> None:
     patient.file(name).unlink()
     (found,) = examine(patient.root).findings
     assert found.check == "file-missing"
@@ -650,7 +650,7 @@ def test_it_names_the_way_back_of_the_right_kind(patient: Patient, name: str, wa
 @pytest.mark.parametrize(
     ("check", "name"), [("missing-hold", "m"), ("since-beyond-output", "m"), ("upper-beyond-input", "p")]
 )
-def test_an_output_that_contradicts_its_input_is_rebuilt(patient: Patient, check: str, name: str) -> None:
+def test_an_output_that_contradicts_its_input_is_rebuilt(patient: ExaminedProject, check: str, name: str) -> None:
     next(one for one in CASES if one.check == check).plant(patient)
     (found,) = examine(patient.root).findings
     assert found.check == check
@@ -659,7 +659,7 @@ def test_an_output_that_contradicts_its_input_is_rebuilt(patient: Patient, check
     assert examine(patient.root, deep=True, repair=True).findings == ()
 
 
-def test_on_the_command_line(patient: Patient, capsys: pytest.CaptureFixture[str]) -> None:
+def test_on_the_command_line(patient: ExaminedProject, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["--project", str(patient.root), "doctor"]
     assert main(command) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "healthy"

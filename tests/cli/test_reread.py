@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mz_dagster.adapter import Engine, Project
-from mz_dagster.catalog import Led
+from mz_dagster.catalog import LedByAnother
 from mz_dagster.cli import main
 from mz_dagster.operations.doctor import examine
 from mz_dagster.operations.rereading import FilesLost, NoSource, reread
@@ -104,7 +104,7 @@ def test_files_that_are_gone_or_changed_are_named_and_nothing_is_touched(
             reread(engine, "s")
         assert raised.value.files.keys() == {"1.jsonl"}
         assert engine.catalog.batches(source.id) == before
-        assert not isinstance(engine.catalog.lead("default", "another", 60_000), Led)
+        assert not isinstance(engine.catalog.lead("default", "another", 60_000), LedByAnother)
     assert not (root / ".mz" / "quarantine").exists()
 
 

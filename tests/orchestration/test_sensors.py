@@ -8,7 +8,7 @@ import pytest
 
 from mz_dagster import Project
 from mz_dagster.adapter import Engine
-from mz_dagster.catalog import Led
+from mz_dagster.catalog import LedByAnother
 from mz_dagster.clock import SystemClock
 from mz_dagster.orchestration import partition_key, partitions_of, runs
 from mz_dagster.orchestration.recording import Recorded, asset_rows, asset_specs, live_ticks, unrecorded
@@ -149,7 +149,7 @@ def test_while_another_process_leads_the_sensor_waits_and_says_so(
 ) -> None:
     mint(1000)
     with engine.lead("feed") as lead:
-        assert not isinstance(lead, Led)
+        assert not isinstance(lead, LedByAnother)
         held = look()
         assert not held.run_requests
         assert "is led by a session" in held.skip_message
@@ -211,7 +211,7 @@ def test_a_run_whose_worker_vanished_with_its_machine_counts_as_lost_after_a_whi
     assert look().run_requests
     # One that leads the timeline is at work, however long it says nothing.
     with Engine(engine.project, holder=runs.holder_of(run.run_id)) as working, working.lead("feed") as lead:
-        assert not isinstance(lead, Led)
+        assert not isinstance(lead, LedByAnother)
         assert "is live" in look().skip_message
 
 

@@ -48,7 +48,7 @@ from mz_dagster.scalars.types import (
 from mz_dagster.storage.source import FileSource, SourceUnreadable
 from mz_dagster.storage.source.files import Format
 from mz_dagster.storage.source.json_record import reader
-from mz_dagster.storage.source.unread import named_if_unread
+from mz_dagster.storage.source.unreadable_files import named_if_unreadable
 from tests.source.landing import bind, records
 from tests.source.mutations import mutated
 
@@ -168,7 +168,7 @@ def run(
     while True:
         bindings = bind({1: found})
         try:
-            with named_if_unread(spark, source, bindings):
+            with named_if_unreadable(spark, source, bindings):
                 rows = records(spark, source, bindings)
             break
         except SourceUnreadable as failure:

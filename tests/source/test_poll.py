@@ -208,10 +208,10 @@ def test_a_bound_file_that_changes_while_it_is_read_is_noticed(tmp_path: Path) -
     file = drop(tmp_path, "a.jsonl", "{}")
     bindings = [Binding(GlobalId("s1"), 1, (file,))]
     polled = source(tmp_path)
-    with polled.kept_still(bindings):
+    with polled.verified_unchanged(bindings):
         polled.verify(bindings)
     for content in ("[]", "{}"):  # of the same size, and even put back as it was
-        with pytest.raises(BoundFileChanged, match="while it was read"), polled.kept_still(bindings):
+        with pytest.raises(BoundFileChanged, match="while it was read"), polled.verified_unchanged(bindings):
             drop(tmp_path, "a.jsonl", content)
-    with pytest.raises(BoundFileChanged, match="while it was read"), polled.kept_still(bindings):
+    with pytest.raises(BoundFileChanged, match="while it was read"), polled.verified_unchanged(bindings):
         os.unlink(tmp_path / "a.jsonl")

@@ -19,7 +19,7 @@ from mz_dagster.catalog import (
     FrontierNotHeld,
     Leadership,
     LeadershipLost,
-    Led,
+    LedByAnother,
     Minted,
     NameTaken,
     Sealed,
@@ -484,11 +484,11 @@ class Specification:
         self.ticks, self.read_ts = (*self.ticks, tick), tick
         return Minted("t", tick)
 
-    def lead(self, holder: str, ttl_ms: int) -> Leadership | Led:
+    def lead(self, holder: str, ttl_ms: int) -> Leadership | LedByAnother:
         if self.leader is not None and self.leader[1] > self.now_ms:
             # No lease lasts longer than it would if it were given now: the clock may have been set back.
             self.leader = (self.leader[0], min(self.leader[1], self.now_ms + ttl_ms))
-            return Led("t", *self.leader)
+            return LedByAnother("t", *self.leader)
         self.epoch, self.leader = self.epoch + 1, (holder, self.now_ms + ttl_ms)
         return Leadership("t", self.epoch, holder)
 

@@ -18,7 +18,7 @@ from sqlalchemy import create_engine, func, select
 
 from mz_dagster.adapter import Project
 from mz_dagster.adapter.catalog_definitions import CatalogDefinitions
-from mz_dagster.adapter.young_batches import YoungBatches
+from mz_dagster.adapter.minor_compaction import MinorCompaction
 from mz_dagster.catalog import Catalog, CollectionRow, Minted, NewObject, Sealed
 from mz_dagster.catalog.schema import METADATA
 from mz_dagster.clock import ManualClock
@@ -69,7 +69,7 @@ class Day:
         self.shards = LocalShards(folder)
         (folder / "mz.toml").write_text('[project]\nname = "day"\n')
         definitions = CatalogDefinitions(self.catalog, Project.load(folder))
-        self.young = YoungBatches(self.catalog, self.shards, definitions, "t", 60_000)
+        self.young = MinorCompaction(self.catalog, self.shards, definitions, "t", 60_000)
         self.values: dict[int, int] = {}
         self.commits = 0
 

@@ -15,7 +15,7 @@ from mz_dagster.storage.envelope import none, upsert
 from mz_dagster.storage.late_pyspark import functions as F
 from mz_dagster.storage.shards import Shards
 from mz_dagster.storage.source import FileSource
-from mz_dagster.storage.source.unread import named_if_unread
+from mz_dagster.storage.source.unreadable_files import named_if_unreadable
 from mz_dagster.storage.spark.schema import quoted
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def ingested(
         yield here
         return
     session, shards = spark.open(why or "what the keys held before is looked up in much")
-    with source.kept_still(bindings), named_if_unread(session, source, bindings):
+    with source.verified_unchanged(bindings), named_if_unreadable(session, source, bindings):
         yield ingest(session, shards, row, source, bindings, reads, has_prior=has_prior)
 
 
@@ -108,7 +108,7 @@ def ingested_again(
         yield first_updates(row, source, bindings)
         return
     session = spark.session(why)
-    with source.kept_still(bindings), named_if_unread(session, source, bindings):
+    with source.verified_unchanged(bindings), named_if_unreadable(session, source, bindings):
         yield _updates(row, source, source.read(session, bindings), None)
 
 

@@ -9,7 +9,7 @@ Each repair is a transaction of the catalog, a sweep, or a log that is made anew
 loses an update. What only a person or a backup can mend is explained.
 
     finding        what may be found: every check by name, why it matters, what to do
-    patient        the catalog's rows, read with suspicion
+    examined_project  the catalog's rows, read with suspicion
     references     ids, references, names, what belongs to dropped objects
     times          frontiers, capabilities, oracle, leases
     lists          whether each list of batches is the one that was written
@@ -32,9 +32,9 @@ from mz_dagster.clock import SYSTEM_CLOCK, Clock
 from mz_dagster.compute import Progress, quiet
 from mz_dagster.errors import Error
 from mz_dagster.operations.doctor.batches import check_batches
+from mz_dagster.operations.doctor.examined_project import ExaminedProject
 from mz_dagster.operations.doctor.finding import CHECKS, Check, Finding, Severity
 from mz_dagster.operations.doctor.lists import damaged_lists
-from mz_dagster.operations.doctor.patient import Patient
 from mz_dagster.operations.doctor.references import check_references
 from mz_dagster.operations.doctor.shards import check_shards
 from mz_dagster.operations.doctor.surroundings import check_definitions, check_place, check_plans, check_sources
@@ -148,28 +148,28 @@ def _examine(project: Project, deep: bool, progress: Progress, clock: Clock, ope
     opened.enter_context(catalog)
     try:
         damage = catalog.damage()
-        patient = None if damage else Patient.of(project, catalog, clock.now_ms())
+        examined = None if damage else ExaminedProject.of(project, catalog, clock.now_ms())
     except CatalogUnavailable as error:
-        damage, patient = (error.message,), None
-    if patient is None:
+        damage, examined = (error.message,), None
+    if examined is None:
         yield Finding("catalog-unreadable", f"catalog {url}", "; ".join(damage))
         return
-    if owner is not None and owner not in {row["id"] for row in patient.records["project"]}:
+    if owner is not None and owner not in {row["id"] for row in examined.records["project"]}:
         yield Finding("shards-of-another", str(project.state / FOLDER), f"they are of project {owner}")
         return
-    progress(f"looking at the catalog: {sum(map(len, patient.records.values()))} rows")
-    references = list(check_references(patient))
+    progress(f"looking at the catalog: {sum(map(len, examined.records.values()))} rows")
+    references = list(check_references(examined))
     yield from references
-    yield from check_times(patient)
-    patient.unlisted = damaged_lists(patient)
-    yield from check_batches(patient)
-    yield from patient.unreadable
-    if patient.unreadable or any(one.severity is Severity.BREAK for one in references):
+    yield from check_times(examined)
+    examined.unlisted = damaged_lists(examined)
+    yield from check_batches(examined)
+    yield from examined.unreadable
+    if examined.unreadable or any(one.severity is Severity.BREAK for one in references):
         return  # what follows reads the catalog through methods that trust it
-    yield from check_shards(patient, deep=deep, progress=progress)
-    yield from check_definitions(patient)
-    yield from check_plans(patient)
-    yield from check_sources(patient, deep=deep)
+    yield from check_shards(examined, deep=deep, progress=progress)
+    yield from check_definitions(examined)
+    yield from check_plans(examined)
+    yield from check_sources(examined, deep=deep)
 
 
 def _sorted(found: Sequence[Finding]) -> tuple[Finding, ...]:

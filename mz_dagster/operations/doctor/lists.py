@@ -21,8 +21,8 @@ from mz_dagster.catalog.codec import file_list_text
 from mz_dagster.catalog.contents import Contents, ListDamaged, contents_of, digest_of
 from mz_dagster.errors import Error
 from mz_dagster.formalism import GlobalId
+from mz_dagster.operations.doctor.examined_project import ExaminedProject
 from mz_dagster.operations.doctor.finding import Finding
-from mz_dagster.operations.doctor.patient import Patient
 from mz_dagster.storage.batch_stats import stored_files
 from mz_dagster.storage.file_hashes import hash_file
 from mz_dagster.storage.inlined import inlined_stats
@@ -34,52 +34,52 @@ _MOST_GUESSES = 4_000_000
 Row = Mapping[str, Any]
 
 
-def damaged_lists(patient: Patient) -> dict[GlobalId, Finding]:
+def damaged_lists(examined: ExaminedProject) -> dict[GlobalId, Finding]:
     """Returns a finding for each collection whose list of live batches is not the one that was written."""
     found = {}
-    for record in patient.records["collection"]:
-        rows = [row for row in patient.records["batch"] if row["collection"] == record["id"]]
+    for record in examined.records["collection"]:
+        rows = [row for row in examined.records["batch"] if row["collection"] == record["id"]]
         live = [SimpleNamespace(**row) for row in rows if row["state"] == BatchState.LIVE.value]
         said = Contents(record["live_batches"], record["live_rows"], record["live_digest"])
         if (is_there := contents_of(live)) != said:
             id = GlobalId(record["id"])
             what = str(ListDamaged(id, said, is_there).detail).rstrip(".")
-            put_back, way_back = partial(_put_back, patient, id, said), patient.way_back(id)
-            found[id] = Finding("list-damaged", patient.called(id), what, put_back, way_back=way_back)
+            put_back, way_back = partial(_put_back, examined, id, said), examined.way_back(id)
+            found[id] = Finding("list-damaged", examined.called(id), what, put_back, way_back=way_back)
     return found
 
 
-def _put_back(patient: Patient, id: GlobalId, said: Contents) -> str:
-    called = patient.called(id)
-    if patient.catalog.has_live_writer():
+def _put_back(examined: ExaminedProject, id: GlobalId, said: Contents) -> str:
+    called = examined.called(id)
+    if examined.catalog.has_live_writer():
         return f"left the list of {called} alone, because somebody is writing; stop all writers and try again"
-    rows = [row for row in patient.records["batch"] if row["collection"] == id]
+    rows = [row for row in examined.records["batch"] if row["collection"] == id]
     live = [row for row in rows if row["state"] == BatchState.LIVE.value]
     found = contents_of(SimpleNamespace(**row) for row in live)
-    row = patient.collections[id]
+    row = examined.collections[id]
     if said.batches == found.batches + 1:
-        on_disk = _on_disk(patient, row)
+        on_disk = _on_disk(examined, row)
         candidates = [one for one in rows if one not in live]
         known = {one["id"] for one in rows}
         candidates += [_unknown(row, number, files) for number, files in on_disk.items() if number not in known]
-        guesses = (guess for one in candidates for guess in _guesses(patient, row, one, on_disk))
+        guesses = (guess for one in candidates for guess in _guesses(examined, row, one, on_disk))
         guess = _proven(guesses, said.digest ^ found.digest)
     elif said.batches == found.batches:
-        on_disk = _on_disk(patient, row)
+        on_disk = _on_disk(examined, row)
         guess = None
         for one in live:
             rest = said.digest ^ found.digest ^ digest_of(SimpleNamespace(**one))
-            guess = guess or _proven(_guesses(patient, row, one, on_disk), rest)
+            guess = guess or _proven(_guesses(examined, row, one, on_disk), rest)
     else:
         guess = None
-    if guess is None or not patient.catalog.relist(guess):
+    if guess is None or not examined.catalog.relist(guess):
         return f"left the list of {called} alone: what was on it cannot be told from what is there"
     return f"put batch {guess['id']} of {called} back on its list, as it was written"
 
 
-def _on_disk(patient: Patient, row: CollectionRow) -> dict[BatchId, tuple[BatchFile, ...]]:
+def _on_disk(examined: ExaminedProject, row: CollectionRow) -> dict[BatchId, tuple[BatchFile, ...]]:
     """Returns the files that the shard's log names, and the payloads in the catalog, by batch."""
-    folder, inlined = patient.shards.path(row), _inlined(patient, row)
+    folder, inlined = examined.shards.path(row), _inlined(examined, row)
     try:
         table = open_table(folder)
         stored = {} if table is None else stored_files(table)
@@ -94,12 +94,12 @@ def _on_disk(patient: Patient, row: CollectionRow) -> dict[BatchId, tuple[BatchF
         return inlined
 
 
-def _inlined(patient: Patient, row: CollectionRow) -> dict[BatchId, tuple[BatchFile, ...]]:
+def _inlined(examined: ExaminedProject, row: CollectionRow) -> dict[BatchId, tuple[BatchFile, ...]]:
     """Returns what payloads say of a collection's batches, and of those of which nobody knows whose they are."""
-    of_others = {one["id"] for one in patient.records["batch"] if one["collection"] != row.id}
-    ids = [BatchId(one["batch"]) for one in patient.records["inlined"]]
+    of_others = {one["id"] for one in examined.records["batch"] if one["collection"] != row.id}
+    ids = [BatchId(one["batch"]) for one in examined.records["inlined"]]
     found = {}
-    for id, payload in patient.catalog.payloads([id for id in ids if id not in of_others]).items():
+    for id, payload in examined.catalog.payloads([id for id in ids if id not in of_others]).items():
         with suppress(pa.ArrowException, KeyError):
             stored = pa.ipc.open_stream(payload).read_all()
             found[id] = inlined_stats(stored, payload, None).file_list or ()
@@ -121,7 +121,7 @@ def _stats(files: Sequence[BatchFile]) -> dict[str, int]:
 
 
 def _guesses(
-    patient: Patient, row: CollectionRow, one: Row, on_disk: Mapping[BatchId, Sequence[BatchFile]]
+    examined: ExaminedProject, row: CollectionRow, one: Row, on_disk: Mapping[BatchId, Sequence[BatchFile]]
 ) -> Iterator[Row]:
     """Yields what a batch's row may have been, the likeliest first."""
     files = on_disk.get(BatchId(one["id"]), ())
@@ -130,20 +130,20 @@ def _guesses(
     changed = [{"file_list": text, **held} for held, text in product(stats, lists)]
     base = dict(one)
     yield from (base | each for each in changed)
-    moments = _moments(patient, row, files)
+    moments = _moments(examined, row, files)
     for lower, upper in combinations(moments, 2):
         yield from (base | {"lower": f"[{lower}]", "upper": f"[{upper}]"} | each for each in changed)
 
 
-def _moments(patient: Patient, row: CollectionRow, files: Sequence[BatchFile]) -> list[int]:
+def _moments(examined: ExaminedProject, row: CollectionRow, files: Sequence[BatchFile]) -> list[int]:
     """Returns the times at which a batch may begin or end: where any does, where ticks are, those in its files."""
     found = {0}
-    for batches in patient.batches.values():
+    for batches in examined.batches.values():
         for frontier in (each for one in batches for each in (one.lower, one.upper)):
             found |= set() if frontier.is_empty else {frontier.only}
-    for each in patient.collections.values():
+    for each in examined.collections.values():
         found |= {frontier.only for frontier in (each.since, each.upper) if not frontier.is_empty}
-    for tick in patient.records["tick"]:
+    for tick in examined.records["tick"]:
         if tick["timeline"] == row.timeline:
             found |= {tick["tick"], tick["tick"] + 1}
     for file in files:

@@ -20,8 +20,8 @@ from mz_dagster.catalog import Batch, BatchState, BatchStats, CollectionRow
 from mz_dagster.compute import Progress
 from mz_dagster.errors import Error
 from mz_dagster.formalism import GlobalId
+from mz_dagster.operations.doctor.examined_project import ExaminedProject
 from mz_dagster.operations.doctor.finding import Finding, Repair, Severity, listing
-from mz_dagster.operations.doctor.patient import Patient
 from mz_dagster.operations.doctor.payloads import check_payloads, stray_payloads
 from mz_dagster.progress import advance, task
 from mz_dagster.storage.arrow_schema import update_schema
@@ -38,46 +38,46 @@ from mz_dagster.storage.table_log import damaged_entries, rebuild_log
 _MULTISETS = ("source", "table", "materialized view", "collection")
 
 
-def check_shards(patient: Patient, *, deep: bool, progress: Progress) -> Iterator[Finding]:
+def check_shards(examined: ExaminedProject, *, deep: bool, progress: Progress) -> Iterator[Finding]:
     """Yields what is wrong on disk; `deep` hashes every file, and reads every row of every live batch."""
     # What a damaged list consists of is not known.
-    lists = [(row, patient.live(row.id)) for row in patient.readable() if row.id not in patient.unlisted]
+    lists = [(row, examined.live(row.id)) for row in examined.readable() if row.id not in examined.unlisted]
     with task("looking at shards", sum(batch.stats.rows for _, live in lists for batch in live), "rows"):
         for row, live in lists:
             if not live:
                 continue
-            progress(f"looking at {patient.called(row.id)}: {len(live)} batches")
-            found = list(_check_shard(patient, row, live, deep))
+            progress(f"looking at {examined.called(row.id)}: {len(live)} batches")
+            found = list(_check_shard(examined, row, live, deep))
             if not deep:
                 advance(sum(batch.stats.rows for batch in live), "rows")
             if found:
-                alive = {batch.id for batch in patient.catalog.batches(row.id, BatchState.LIVE)}
+                alive = {batch.id for batch in examined.catalog.batches(row.id, BatchState.LIVE)}
                 for one in found:
                     if one.batch is None or one.batch in alive:
                         is_break = one.severity is Severity.BREAK
-                        yield replace(one, way_back=patient.way_back(row.id)) if is_break else one
-    yield from _strays(patient)
-    yield from stray_payloads(patient)
+                        yield replace(one, way_back=examined.way_back(row.id)) if is_break else one
+    yield from _strays(examined)
+    yield from stray_payloads(examined)
 
 
-def _check_shard(patient: Patient, row: CollectionRow, live: Sequence[Batch], deep: bool) -> Iterator[Finding]:
+def _check_shard(examined: ExaminedProject, row: CollectionRow, live: Sequence[Batch], deep: bool) -> Iterator[Finding]:
     stored = [batch for batch in live if batch.stats.inlined is None]
     inlined = [batch for batch in live if batch.stats.inlined is not None]
     frames: list[pa.Table] = []
-    found = [*check_payloads(patient, row, inlined, frames, deep=deep)]
+    found = [*check_payloads(examined, row, inlined, frames, deep=deep)]
     if stored:
-        found += _check_stored(patient, row, stored, frames, deep)
+        found += _check_stored(examined, row, stored, frames, deep)
     yield from found
     is_sound = not any(one.batch is not None and one.severity is Severity.BREAK for one in found)
-    if deep and frames and is_sound and not row.since.is_empty and patient.objects[row.id]["kind"] in _MULTISETS:
-        yield from _negative(patient, row, pa.concat_tables(frames), live[0])
+    if deep and frames and is_sound and not row.since.is_empty and examined.objects[row.id]["kind"] in _MULTISETS:
+        yield from _negative(examined, row, pa.concat_tables(frames), live[0])
 
 
 def _check_stored(
-    patient: Patient, row: CollectionRow, live: Sequence[Batch], frames: list[pa.Table], deep: bool
+    examined: ExaminedProject, row: CollectionRow, live: Sequence[Batch], frames: list[pa.Table], deep: bool
 ) -> Iterator[Finding]:
-    where, folder = patient.called(row.id), patient.shards.path(row)
-    rebuild = partial(_rebuild, patient, row.id)
+    where, folder = examined.called(row.id), examined.shards.path(row)
+    rebuild = partial(_rebuild, examined, row.id)
     damage = damaged_entries(folder)
     if damage:
         yield Finding("log-damaged", where, "; ".join(damage), rebuild, live[0].id)
@@ -93,9 +93,9 @@ def _check_stored(
     sound = []
     for batch in live:
         files = stored.get(batch.id, [])
-        found = list(_check_batch(patient, row, batch, files, rebuild))
-        patient.to_hash -= 0 if deep else batch.stats.bytes
-        if not found and patient.to_hash >= 0:
+        found = list(_check_batch(examined, row, batch, files, rebuild))
+        examined.to_hash -= 0 if deep else batch.stats.bytes
+        if not found and examined.to_hash >= 0:
             altered = ((one, _altered(folder / one.path, batch, one)) for one in files)
             found = [Finding("file-content", "", f"file {one.path} {what}") for one, what in altered if what]
         yield from (Finding(f.check, f"batch {batch.id} of {where}", f.what, f.repair, batch.id) for f in found)
@@ -104,11 +104,11 @@ def _check_stored(
     if unhashed := [batch.id for batch in live if batch.stats.file_list is None]:
         yield Finding("batch-unhashed", where, f"batch {listing(unhashed)}", None, unhashed[0])
     if deep:
-        yield from _check_rows(patient, row, sound, frames)
+        yield from _check_rows(examined, row, sound, frames)
 
 
 def _check_batch(
-    patient: Patient, row: CollectionRow, batch: Batch, files: Sequence[StoredFile], rebuild: Repair
+    examined: ExaminedProject, row: CollectionRow, batch: Batch, files: Sequence[StoredFile], rebuild: Repair
 ) -> Iterator[Finding]:
     """Yields what differs between the catalog, the log and the footers of a batch's files."""
     stats = BatchStats(
@@ -127,7 +127,7 @@ def _check_batch(
         what = f"the catalog says {_told(batch.stats)}, and the log {_told(stats)}"
         yield Finding("batch-stats", "", what, rebuild)
     for one in files:
-        yield from _check_file(patient.shards.path(row) / one.path, one)
+        yield from _check_file(examined.shards.path(row) / one.path, one)
         if one.times is not None and batch.lower < batch.upper and (outside := _outside(row, batch, *one.times)):
             yield Finding("times-outside", "", f"file {one.path} {outside}")
 
@@ -160,7 +160,7 @@ def _outside(row: CollectionRow, batch: Batch, least: int, greatest: int) -> str
 
 
 def _check_rows(
-    patient: Patient,
+    examined: ExaminedProject,
     row: CollectionRow,
     sound: Sequence[tuple[Batch, Sequence[StoredFile]]],
     frames: list[pa.Table],
@@ -168,9 +168,9 @@ def _check_rows(
     """Yields what reading all rows of the batches, those whose metadata are sound, tells; gathers them."""
     schema = update_schema(row.columns)
     for batch, files in sound:
-        where = f"batch {batch.id} of {patient.called(row.id)}"
+        where = f"batch {batch.id} of {examined.called(row.id)}"
         for one in files:
-            path = patient.shards.path(row) / one.path
+            path = examined.shards.path(row) / one.path
             try:
                 with pq.ParquetFile(path, coerce_int96_timestamp_unit="us", page_checksum_verification=True) as file:
                     stored = file.read(columns=stored_names(schema.names, row.columns))
@@ -205,7 +205,7 @@ def _miscounted(frame: pa.Table, file: StoredFile) -> str | None:
     return None if found == expected else f"holds {found}, and the log says {expected} (rows, errors, times)"
 
 
-def _negative(patient: Patient, row: CollectionRow, frame: pa.Table, batch: Batch) -> Iterator[Finding]:
+def _negative(examined: ExaminedProject, row: CollectionRow, frame: pa.Table, batch: Batch) -> Iterator[Finding]:
     """Yields the first time at which a row is there fewer than no times, if there is one."""
     if not pc.any(pc.less(frame.column(DIFF), 0)).as_py():
         return
@@ -223,42 +223,42 @@ def _negative(patient: Patient, row: CollectionRow, frame: pa.Table, batch: Batc
         ends = position + 1 == len(updates) or updates[position + 1][:2] != (time, key)
         if ends and held[key] < 0:
             what = f"at {time} it has the row {key} {held[key]} times"
-            yield Finding("negative-rows", patient.called(row.id), what, None, batch.id)
+            yield Finding("negative-rows", examined.called(row.id), what, None, batch.id)
             return
 
 
-def _strays(patient: Patient) -> Iterator[Finding]:
+def _strays(examined: ExaminedProject) -> Iterator[Finding]:
     """Yields what lies in the shards' folder under ids that the catalog does not know."""
-    for row in patient.collections.values():
-        folder = patient.shards.path(row)
-        if not folder.is_dir() or row.id in patient.unlisted:
+    for row in examined.collections.values():
+        folder = examined.shards.path(row)
+        if not folder.is_dir() or row.id in examined.unlisted:
             continue
         try:
-            stored = patient.shards.stored_batches(row)
-            strays = stored - frozenset(patient.catalog.known_batches(row.id))
-            strays &= patient.shards.stored_batches(row) if strays else frozenset()
+            stored = examined.shards.stored_batches(row)
+            strays = stored - frozenset(examined.catalog.known_batches(row.id))
+            strays &= examined.shards.stored_batches(row) if strays else frozenset()
         except Error:
             continue  # the log is damaged, which has been said
         if strays:
             what = f"there are files that the catalog knows no batch for: {listing(strays)}"
-            yield Finding("stray-files", patient.called(row.id), what, patient.sweep)
-    unknown = patient.shards.folders() - {row["shard"] for row in patient.records["collection"]}
-    unknown -= {row.shard for row in patient.catalog.collections(dropped=True)} if unknown else set()
-    buried = patient.catalog.buried_shards(unknown) if unknown else frozenset()
-    for name in sorted(unknown & patient.shards.folders() if unknown else ()):
-        where = str(patient.project.state / name)
+            yield Finding("stray-files", examined.called(row.id), what, examined.sweep)
+    unknown = examined.shards.folders() - {row["shard"] for row in examined.records["collection"]}
+    unknown -= {row.shard for row in examined.catalog.collections(dropped=True)} if unknown else set()
+    buried = examined.catalog.buried_shards(unknown) if unknown else frozenset()
+    for name in sorted(unknown & examined.shards.folders() if unknown else ()):
+        where = str(examined.project.state / name)
         if name in buried:
-            yield Finding("stray-files", where, "it is of what was dropped", patient.sweep)
+            yield Finding("stray-files", where, "it is of what was dropped", examined.sweep)
         else:
             yield Finding("stray-folder", where, "it is there")
 
 
-def _rebuild(patient: Patient, id: GlobalId) -> str:
-    called = patient.called(id)
-    if patient.catalog.has_live_writer():
+def _rebuild(examined: ExaminedProject, id: GlobalId) -> str:
+    called = examined.called(id)
+    if examined.catalog.has_live_writer():
         return f"left the log of {called} alone, because somebody is writing; stop all writers and try again"
-    row = patient.catalog.collection(id)
-    kept = rebuild_log(patient.shards, row, patient.catalog.batches(id, BatchState.LIVE))
+    row = examined.catalog.collection(id)
+    kept = rebuild_log(examined.shards, row, examined.catalog.batches(id, BatchState.LIVE))
     if kept is None:
         return f"left the log of {called} alone: its files are not those that the catalog says"
     return f"made the log of {called} anew; the old one is {kept}"

@@ -17,8 +17,8 @@ from mz_dagster.adapter.project_files import load_project
 from mz_dagster.compute import FailedNode
 from mz_dagster.errors import Error, one_line
 from mz_dagster.formalism import GlobalId
+from mz_dagster.operations.doctor.examined_project import ExaminedProject
 from mz_dagster.operations.doctor.finding import Finding
-from mz_dagster.operations.doctor.patient import Patient
 from mz_dagster.operations.quarantine import kept_files, quarantine_of
 from mz_dagster.storage.spark import server_status, stop_server
 
@@ -45,11 +45,11 @@ def check_place(project: Project) -> Iterator[Finding]:
         yield Finding("no-dagster", str(project.state / "dagster"), "there is no Dagster instance yet")
 
 
-def check_definitions(patient: Patient) -> Iterator[Finding]:
+def check_definitions(examined: ExaminedProject) -> Iterator[Finding]:
     """Yields how the project's files differ from the catalog."""
-    project = patient.project
-    definitions = CatalogDefinitions(patient.catalog, project)
-    plan = plan_changes(load_project(project), patient.catalog.objects(), definitions)
+    project = examined.project
+    definitions = CatalogDefinitions(examined.catalog, project)
+    plan = plan_changes(load_project(project), examined.catalog.objects(), definitions)
     for fault in plan.faults:
         hint = f" ({fault.error.hint})" if fault.error.hint else ""
         yield Finding("project-files", fault.name or str(fault.path), fault.error.message + hint)
@@ -62,30 +62,30 @@ def check_definitions(patient: Patient) -> Iterator[Finding]:
             yield Finding("definitions-differ", str(project.assets), f"{what}: {', '.join(names)}")
 
 
-def check_plans(patient: Patient) -> Iterator[Finding]:
+def check_plans(examined: ExaminedProject) -> Iterator[Finding]:
     """Yields objects that this version of the code cannot plan, or not as they were."""
-    graphs = Graphs(patient.catalog, CatalogDefinitions(patient.catalog, patient.project))
-    for timeline in patient.catalog.timelines():
+    graphs = Graphs(examined.catalog, CatalogDefinitions(examined.catalog, examined.project))
+    for timeline in examined.catalog.timelines():
         for node in graphs.graph(timeline.name):
             if isinstance(node, FailedNode) and node.owner is None and not isinstance(node.error, SourceNotPolled):
-                yield Finding("cannot-be-planned", patient.called(node.id), one_line(node.error))
+                yield Finding("cannot-be-planned", examined.called(node.id), one_line(node.error))
 
 
-def check_sources(patient: Patient, *, deep: bool) -> Iterator[Finding]:
+def check_sources(examined: ExaminedProject, *, deep: bool) -> Iterator[Finding]:
     """Yields the files that bindings name and that are not as they were; `deep` compares hashes.
 
     What is sealed may be gone, and what is retired is not looked at (see `catalog.ticks`).
     """
-    definitions = CatalogDefinitions(patient.catalog, patient.project)
+    definitions = CatalogDefinitions(examined.catalog, examined.project)
     bound: dict[GlobalId, list[tuple[str, int, str, bool]]] = {}
-    for row in patient.records["bound_file"]:
-        source = patient.collections.get(row["source"])
+    for row in examined.records["bound_file"]:
+        source = examined.collections.get(row["source"])
         if source is None or source.upper.is_empty or not source.since.less_equal(row["tick"]):
             continue
-        needed = row["tick"] >= source.upper.only - patient.project.expect_files_ms
+        needed = row["tick"] >= source.upper.only - examined.project.expect_files_ms
         bound.setdefault(source.id, []).append((row["path"], row["size"], row["sha256"], needed))
     for id, files in bound.items():
-        where = patient.called(id)
+        where = examined.called(id)
         try:
             folder = definitions.source(id).folder
         except Error:

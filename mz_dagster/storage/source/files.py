@@ -177,7 +177,7 @@ class FileSource:
         return found
 
     @contextmanager
-    def kept_still(self, bindings: Sequence[Binding]) -> Iterator[None]:
+    def verified_unchanged(self, bindings: Sequence[Binding]) -> Iterator[None]:
         """Makes sure that no bound file of `bindings` was written to or replaced in the block.
 
         `read` compares hashes when it is called, and its frame reads the files when it is evaluated: in this block both

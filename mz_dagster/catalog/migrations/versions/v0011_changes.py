@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from mz_dagster.catalog.noting import triggers
+from mz_dagster.catalog.change_triggers import triggers
 
 revision = "0011"
 down_revision = "0010"

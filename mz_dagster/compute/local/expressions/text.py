@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from mz_dagster.compute.local.expressions.registry import Computed, Operand, are_constant, strict
 from mz_dagster.functions.text.characters import lower
-from mz_dagster.functions.text.likeness import tokens
+from mz_dagster.functions.text.like_patterns import tokens
 from mz_dagster.scalars.scalar import Call
 
 

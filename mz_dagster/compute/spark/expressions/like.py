@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from mz_dagster.compute.spark.expressions.emitted import Invocation, Outcome, all_present, call, strict
 from mz_dagster.compute.spark.expressions.text import lower
 from mz_dagster.functions.text.characters import lower as lower_text
-from mz_dagster.functions.text.likeness import ENDS_WITH_ESCAPE, INVALID_ESCAPE, Token, like_escape, tokens
+from mz_dagster.functions.text.like_patterns import ENDS_WITH_ESCAPE, INVALID_ESCAPE, Token, like_escape, tokens
 from mz_dagster.scalars.scalar import Call, Literal, Scalar
 from mz_dagster.storage.late_pyspark import functions as sf
 

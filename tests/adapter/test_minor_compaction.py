@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mz_dagster.adapter import Connection, young_batches
+from mz_dagster.adapter import Connection, minor_compaction
 from mz_dagster.budget import Budget
 from mz_dagster.catalog import BatchState, LostRace
 from mz_dagster.errors import OperationalError
@@ -74,7 +74,7 @@ def test_a_merge_that_fails_fails_no_write_and_is_left_to_the_compaction_job(
         raise OperationalError("the disk is full")
 
     set_budget(young_parts=3)
-    monkeypatch.setattr(young_batches, "compact", fail)
+    monkeypatch.setattr(minor_compaction, "compact", fail)
     table_of(sparkless)
     with caplog.at_level(logging.WARNING, "mz_dagster.engine"):
         for number in range(6):
@@ -89,13 +89,13 @@ def test_a_lost_race_is_tried_again(
     lost: list[bool] = []
 
     def lose(*_: object, **__: object) -> LostRace:
-        monkeypatch.setattr(young_batches, "compact", real)
+        monkeypatch.setattr(minor_compaction, "compact", real)
         lost.append(True)
         return LostRace(())
 
     real = compact
     set_budget(young_parts=3)
-    monkeypatch.setattr(young_batches, "compact", lose)
+    monkeypatch.setattr(minor_compaction, "compact", lose)
     id = table_of(sparkless)
     for number in range(4):
         insert(sparkless, number)
@@ -107,8 +107,8 @@ def test_nothing_is_leased_or_reserved_where_nothing_is_due(
     sparkless: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table_of(sparkless)
-    monkeypatch.setattr(young_batches, "compact", None)  # to call it would fail
-    monkeypatch.setattr(young_batches, "sweep", None)
+    monkeypatch.setattr(minor_compaction, "compact", None)  # to call it would fail
+    monkeypatch.setattr(minor_compaction, "sweep", None)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(sparkless.engine.catalog, "live_batches", None)
         for number in range(Budget().young_parts - 1):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def named_if_unread(spark: SparkSession, source: FileSource, bindings: Sequence[Binding]) -> Iterator[None]:
+def named_if_unreadable(spark: SparkSession, source: FileSource, bindings: Sequence[Binding]) -> Iterator[None]:
     """Names the bound file that Spark cannot read, if an error of the block came from one.
 
     Cost: nothing, unless the block fails; then what is bound is read twice.

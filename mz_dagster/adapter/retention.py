@@ -1,9 +1,9 @@
 """Lets history go by itself: every since rises as far as retention and capabilities allow, and what it passed goes.
 
 Whoever works on a project forgets now and then, beside its work: sessions as they write and read, the continuous mode
-and the sensors as they poll. What is written is merged as it comes (`young_batches`); but a collection to which nothing
-comes any more would keep its history for ever. So once since has passed all that is there of one, its batches are
-merged as of then, in this process, if they are small: rows that came and went are gone. That is once for each time
+and the sensors as they poll. What is written is merged as it comes (`minor_compaction`); but a collection to which
+nothing comes any more would keep its history for ever. So once since has passed all that is there of one, its batches
+are merged as of then, in this process, if they are small: rows that came and went are gone. That is once for each time
 that a collection has been quiet for as long as its retention. Large ones are left to the compaction job. What was
 dropped goes, too, with its files, as soon as nobody reads it any more.
 
@@ -30,7 +30,7 @@ EVERY_MS = 60_000
 """How often whoever works forgets, in milliseconds."""
 
 
-class Forgetting:
+class Retention:
     """Forgets what nobody needs any more.
 
     Args:

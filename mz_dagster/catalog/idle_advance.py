@@ -19,7 +19,7 @@ from mz_dagster.fail_point import fail_point
 from mz_dagster.formalism import Antichain
 
 
-class Idling(Following):
+class IdleAdvance(Following):
     """The part of the catalog that lets time go by."""
 
     def pass_over(self, timeline: str, state: State, lower: int, time: int, leadership: Leadership) -> State | None:

@@ -30,7 +30,7 @@ from mz_dagster.storage.sweep import sweep
 logger = logging.getLogger("mz_dagster.engine")
 
 
-class YoungBatches:
+class MinorCompaction:
     """Merges the young batches of collections that were just written.
 
     Args:

@@ -22,7 +22,7 @@ Value = TypeVar("Value")
 
 
 @dataclass(slots=True)
-class Patient:
+class ExaminedProject:
     """A project under examination.
 
     Attributes:
@@ -52,11 +52,11 @@ class Patient:
     to_hash: int = 1 << 30
 
     @classmethod
-    def of(cls, project: Project, catalog: Catalog, now_ms: int) -> Patient:
+    def of(cls, project: Project, catalog: Catalog, now_ms: int) -> ExaminedProject:
         """Returns the project as its catalog stands now."""
-        patient = cls(project, catalog, LocalShards(project.state, catalog), catalog.records(), now_ms)
-        patient._read()
-        return patient
+        examined = cls(project, catalog, LocalShards(project.state, catalog), catalog.records(), now_ms)
+        examined._read()
+        return examined
 
     def called(self, id: str) -> str:
         """Returns what to call an object before people."""
