@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from math import prod
 from typing import Any
@@ -19,7 +20,7 @@ from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.join import can_join, join_updates
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import DeltaJoin, ReadCollection
-from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar
+from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar, columns_of
 from mz_dagster.scalars.types import (
     FLOAT8,
     INT4,
@@ -64,6 +65,10 @@ JOINS = {
     "two columns of one input": join(2, [(1, 3), (0, 2)]),
     "without a condition": join(2, []),
 }
+#: Beside a column, by which nothing may be found.
+OR_EMPTY = (Call("coalesce", (ColumnRef(place, TEXT), Literal("", TEXT)), TEXT, False) for place in (1, 3, 5))
+BY_COLUMN = join(3, [(0, 2, 4)])
+JOINS["by what is computed"] = replace(BY_COLUMN, equivalences=(*BY_COLUMN.equivalences, tuple(OR_EMPTY)))
 UPDATES = st.lists(
     st.one_of(
         st.tuples(st.tuples(*CELLS), st.integers(0, TIMES - 1), st.sampled_from([-1, 1, 2]), st.none()),
@@ -90,7 +95,10 @@ def defined(node: DeltaJoin, histories: Sequence[Sequence[Told]], lower: int) ->
 
 def matches(node: DeltaJoin, row: tuple[Any, ...]) -> bool:
     for number, equivalence in enumerate(node.equivalences):
-        values = {row[scalar.position] for scalar in equivalence if isinstance(scalar, ColumnRef)}
+        values = {
+            row[scalar.position] if isinstance(scalar, ColumnRef) else row[min(columns_of(scalar))] or ""
+            for scalar in equivalence
+        }
         if len(values) > 1 or (values == {None} and number not in node.null_safe):
             return False
     return True

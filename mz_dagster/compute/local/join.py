@@ -142,7 +142,7 @@ class _Join:
 
     def _extended(self, i: int, frame: pa.Table) -> pa.Table:
         """Returns an input's updates with what is computed of them; where that fails, errors."""
-        if not self._computed[i] or not frame.num_rows:
+        if not self._computed[i]:
             return frame
         arity = self._node.inputs[i].relation_type.arity
         mfp = MapFilterProject(
@@ -154,7 +154,10 @@ class _Join:
             *list(frame.schema)[:arity],
             *(pa.field(f"k{m}", arrow_type(one.type)) for m, one in enumerate(self._computed[i])),
         ]
-        found = mapped(frame, mfp, pa.schema([*fields, *list(frame.schema)[arity:]]))
+        schema = pa.schema([*fields, *list(frame.schema)[arity:]])
+        if not frame.num_rows:
+            return schema.empty_table()
+        found = mapped(frame, mfp, schema)
         for place in range(arity, len(fields)):
             if pa.types.is_floating(fields[place].type):
                 found = found.set_column(place, fields[place], _one_form(found.column(place)))
