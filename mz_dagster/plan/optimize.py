@@ -69,6 +69,8 @@ PIPELINE: tuple[Pass, ...] = (
     Pass(transform.demand, frozenset({"share_subplans"})),
     # Only now can one see what is computed of one and the same.
     Pass(transform.merge_totals, frozenset({"share_subplans", "demand"})),
+    # What is used several times is kept as it is, and bound.
+    Pass(transform.sums_of_sums, frozenset({"share_subplans", "demand"})),
     Pass(transform.share_subplans, frozenset({"merge_totals"})),
     Pass(transform.demand, frozenset({"share_subplans"})),
     Pass(transform.fuse_projects, frozenset({"demand"})),

@@ -20,6 +20,8 @@ QUERIES = {
     "v.k FROM v",
     "distinct_where": "SELECT p.x, q.y FROM (SELECT count(DISTINCT a) AS x FROM t WHERE b = 1) p, "
     "(SELECT count(DISTINCT a) AS y FROM t) q",
+    "sums_of_sums": "SELECT k, sum(s) AS s, sum(n) AS n, min(m) AS m FROM (SELECT b AS k, sum(a) AS s, count(f) AS n, "
+    "min(c) AS m FROM t GROUP BY b, f UNION ALL SELECT a, sum(k), count(*), NULL FROM v GROUP BY a) y GROUP BY k",
     "null_rejection": "SELECT t.a, u.x FROM t LEFT JOIN v ON t.b = v.a JOIN u ON u.a = v.k",
     "numeric_key": "SELECT t.a, v.k FROM t LEFT JOIN v ON t.d = v.k",
     "demand": "SELECT u.x FROM t JOIN u USING (a) WHERE t.b > 0",

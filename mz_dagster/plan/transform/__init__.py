@@ -20,6 +20,7 @@ from mz_dagster.plan.transform.push_predicates import push_predicates
 from mz_dagster.plan.transform.reduce_elision import reduce_elision
 from mz_dagster.plan.transform.share_subplans import share_subplans
 from mz_dagster.plan.transform.split_disjunctions import split_disjunctions
+from mz_dagster.plan.transform.sums_of_sums import sums_of_sums
 from mz_dagster.plan.transform.temporal_filters import temporal_filters
 
 __all__ = [
@@ -38,5 +39,6 @@ __all__ = [
     "reduce_elision",
     "share_subplans",
     "split_disjunctions",
+    "sums_of_sums",
     "temporal_filters",
 ]
