@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from mz_dagster.scalars.types import Column, Kind, ScalarType
 
@@ -27,6 +29,18 @@ class Result:
     columns: tuple[Column, ...] = ()
     rows: Rows = ()
     rowcount: int = -1
+
+    def in_zone(self, zone: str) -> Result:
+        """Returns the result with its timestamps as the clocks of a time zone show them."""
+        held = frozenset({Kind.TIMESTAMPTZ})
+        types = [one.type for one in self.columns]
+        if not any(one.kind in held or one.holds(held) for one in types):
+            return self
+        there = ZoneInfo(zone)
+        rows = tuple(
+            tuple(_in_zone(cell, one, there) for cell, one in zip(row, types, strict=True)) for row in self.rows
+        )
+        return replace(self, rows=rows)
 
 
 def handed_out(rows: Iterable[tuple[Any, ...]], columns: Sequence[Column]) -> Rows:
@@ -53,4 +67,14 @@ def _handed_out(cell: Any, type_: ScalarType) -> Any:
         return [_handed_out(one, type_.element) for one in cell]
     if type_.kind is Kind.RECORD:
         return tuple(map(_handed_out, cell, type_.parts))
+    return cell
+
+
+def _in_zone(cell: Any, type_: ScalarType, zone: ZoneInfo) -> Any:
+    if type_.kind is Kind.TIMESTAMPTZ and isinstance(cell, datetime):
+        return cell.astimezone(zone)
+    if type_.element is not None and cell is not None:
+        return [_in_zone(one, type_.element, zone) for one in cell]
+    if type_.kind is Kind.RECORD and cell is not None:
+        return tuple(_in_zone(one, part, zone) for one, part in zip(cell, type_.parts, strict=True))
     return cell

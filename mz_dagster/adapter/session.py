@@ -36,6 +36,7 @@ from mz_dagster.catalog import UnknownObject
 from mz_dagster.compute import Progress, quiet
 from mz_dagster.compute.placement.explained import placement
 from mz_dagster.errors import Error, NotSupportedError, ProgrammingError
+from mz_dagster.functions import UTC
 from mz_dagster.plan import explain_logical, explain_physical, lower_to_maintained_plan, optimize
 from mz_dagster.plan.lowering import estimated_state
 from mz_dagster.plan.physical import MaintainedPlan
@@ -81,6 +82,7 @@ from mz_dagster.sql import (
     split,
 )
 from mz_dagster.sql.circumstances import Circumstances
+from mz_dagster.sql.definition_zone import check_definition_in
 from mz_dagster.sql.errors import UndefinedParameter, UndefinedTable
 from mz_dagster.sql.finishing import ordered_rows
 from mz_dagster.sql.lexer import Fragment
@@ -247,7 +249,7 @@ class Session:
                 result = self._bound_anew_while_lost(carry_out)
             if self._variables.transaction is not None:
                 self._variables.transaction.end_statement()
-            return result
+            return result if self._variables.zone == UTC else result.in_zone(self._variables.zone)
 
     # ---- transaction blocks
 
@@ -374,6 +376,8 @@ class Session:
                 self._names.object(statement.name, "materialized view")
                 return Result("REFRESH MATERIALIZED VIEW")  # it is what its query says at every time
             case CreateSource() | CreateTable() | CreateView() | CreateMaterializedView() | CreateIndex():
+                if self._variables.zone != UTC and not isinstance(statement, CreateSource | CreateIndex):
+                    check_definition_in(self._variables.zone, statement, self._names)
                 return Result(ddl.create(self._names, statement, self._progress))
             case CreateTableAs():
                 return create_table_as(self._peeks, self._names, statement, parameters, self._circumstances())

@@ -12,6 +12,8 @@ from mz_dagster.adapter.timestamps import Isolation
 from mz_dagster.adapter.transaction import ActiveTransaction, Transaction
 from mz_dagster.budget import EngineSetting
 from mz_dagster.errors import NotSupportedError
+from mz_dagster.functions import UTC as UTC_ZONE
+from mz_dagster.functions.moments.zones import NAMES_OF_UTC, zone_named
 from mz_dagster.sql import ISOLATION_LEVELS, TransactionModes
 from mz_dagster.sql.circumstances import DEFAULTS, Circumstances
 from mz_dagster.sql.errors import InvalidParameterValue, UndefinedObject
@@ -109,6 +111,11 @@ class Variables:
             "transaction_read_only": _shown(now[1]),
         }
 
+    @property
+    def zone(self) -> str:
+        """The name of the session's time zone."""
+        return self.settings()["timezone"]
+
     def get(self, name: str) -> str:
         """Returns the value of a setting.
 
@@ -138,6 +145,9 @@ class Variables:
             return
         if name in ("transaction_read_only", "default_transaction_read_only"):
             self._set_read_only(name, value)
+            return
+        if name == "timezone":
+            self.changed["timezone"] = UTC_ZONE if value is None else zone_of_session(value)
             return
         fixed = self.get(name)
         if value is not None and value.lower().replace("-", "") != fixed.lower().replace("-", ""):
@@ -182,3 +192,17 @@ class Variables:
         """Returns what a statement that begins now is to know of the session."""
         clock = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=now_ms)
         return Circumstances(clock, getpass.getuser(), self.project.name, self.settings())
+
+
+def zone_of_session(text: str) -> str:
+    """Returns the name of the time zone that a session is set to.
+
+    Raises:
+        InvalidParameterValue: There is none of that name.
+    """
+    found = zone_named(text)
+    if found is None or ("/" not in found and found not in NAMES_OF_UTC):
+        raise InvalidParameterValue(
+            f'invalid value for parameter "TimeZone": "{text}"', hint="Write a name like 'Europe/Berlin', or 'UTC'."
+        )
+    return UTC_ZONE if found in NAMES_OF_UTC else found

@@ -44,7 +44,7 @@ from mz_dagster.sql import (
     bind_update,
     ordered_rows,
 )
-from mz_dagster.sql.circumstances import Circumstances
+from mz_dagster.sql.circumstances import Circumstances, zone_of
 from mz_dagster.sql.constraints import bind_default
 from mz_dagster.sql.errors import DuplicateColumn, UndefinedColumn, suggestion
 from mz_dagster.storage.copy_csv import read_csv
@@ -191,11 +191,12 @@ class Writes:
         names = statement.columns or row.relation_type.names
         read = _columns(row.relation_type, names, statement)
         path = self.engine.project.root / Path(statement.path).expanduser()
-        if (csv := statement.csv) is None:
-            found = read_parquet(path, read)
-        else:
-            found = read_csv(path, read, header=csv.header, delimiter=csv.delimiter, quote=csv.quote,
-                             escape=csv.escape, null=csv.null)  # fmt: skip
+        with zone_of(circumstances):
+            if (csv := statement.csv) is None:
+                found = read_parquet(path, read)
+            else:
+                found = read_csv(path, read, header=csv.header, delimiter=csv.delimiter, quote=csv.quote,
+                                 escape=csv.escape, null=csv.null)  # fmt: skip
         count = len(found[0]) if found else 0
         constraints = constraints_of(row.sql)
         if constraints or any(name not in names for name in (*constraints.defaults, *constraints.identities)):

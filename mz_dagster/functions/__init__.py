@@ -31,6 +31,7 @@ from mz_dagster.functions.resolution import (
     resolve_operator,
     resolve_table_function,
 )
+from mz_dagster.functions.session_zone import UTC, in_zone, session_zone
 from mz_dagster.functions.signature import (
     UNKNOWN,
     ArgumentType,
@@ -52,6 +53,7 @@ __all__ = [
     "SET_COLUMNS",
     "TABLE_OVERLOADS",
     "UNKNOWN",
+    "UTC",
     "ArgumentType",
     "Cast",
     "CastContext",
@@ -64,6 +66,7 @@ __all__ = [
     "ambiguous",
     "cast",
     "common_type",
+    "in_zone",
     "interval_literal",
     "literal_of",
     "no_match",
@@ -74,5 +77,6 @@ __all__ = [
     "resolve_function",
     "resolve_operator",
     "resolve_table_function",
+    "session_zone",
     "type_name",
 ]

@@ -24,11 +24,13 @@ from mz_dagster.functions.moments.moment_text import (
     time_of_text,
     timestamp_of_text,
     timestamptz_of_text,
+    timestamptz_of_text_in_zone,
 )
 from mz_dagster.functions.numbers import unconstrained
 from mz_dagster.functions.numbers.numerics import whole_number
 from mz_dagster.functions.plain import from_plain, to_plain
 from mz_dagster.functions.registry import SqlFailure
+from mz_dagster.functions.session_zone import UTC, session_zone
 from mz_dagster.functions.text import strings
 from mz_dagster.scalars.scalar import Literal
 from mz_dagster.scalars.types import INT4, INT8, INTERVAL, UNCONSTRAINED, Kind, ScalarType, numeric
@@ -118,6 +120,8 @@ def _read(text: str, type_: ScalarType, *, assigned: bool, rounds: bool) -> Lite
             return _float(text, type_)
         case Kind.NUMERIC:
             return _numeric(text, type_) if rounds else _exact(text, type_)
+        case Kind.TIMESTAMPTZ if (zone := session_zone()) != UTC:
+            return _pure(lambda: Literal(from_plain(timestamptz_of_text_in_zone(zone, text), type_), type_))
         case Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMPTZ | Kind.TIME:
             return _pure(lambda: Literal(from_plain(_MOMENTS[type_.kind](text), type_), type_), _HINT_OF_MOMENTS)
         case Kind.ARRAY:

@@ -15,6 +15,7 @@ from enum import Enum
 from mz_dagster.functions.failure import Failure
 from mz_dagster.functions.literals import literal_of
 from mz_dagster.functions.moments.infinite import RULES, Made
+from mz_dagster.functions.session_zone import zoned
 from mz_dagster.scalars.scalar import Call, Literal, Scalar
 from mz_dagster.scalars.types import INT4, TEXT, Kind, ScalarType
 
@@ -165,7 +166,7 @@ class Cast:
         operand = scalar if self.first is None else self.first.apply(scalar)
         rule = RULES.get(self.function)
         nullable = scalar.nullable or (rule is not None and rule.outcome is Made.UNKNOWN)
-        return Call(self.function, (operand,), self.target, nullable)
+        return zoned(Call(self.function, (operand,), self.target, nullable))
 
 
 def modified(scalar: Scalar, target: ScalarType) -> Scalar:
@@ -235,7 +236,7 @@ class Resolved:
             else:
                 ready.append(argument if cast is None else cast.apply(argument))
         nullable = self.nullable([one.nullable for one in ready])
-        return Call(self.function.name, tuple(ready), self.result_type.unmodified, nullable)
+        return zoned(Call(self.function.name, tuple(ready), self.result_type.unmodified, nullable))
 
 
 _LONG_NAMES = {

@@ -12,7 +12,8 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 
 from mz_dagster.formalism import GlobalId
-from mz_dagster.functions import Failure, Unknown, literal_of, type_name
+from mz_dagster.functions import UTC as IN_UTC
+from mz_dagster.functions import Failure, Unknown, in_zone, literal_of, type_name
 from mz_dagster.plan.relation import Relation
 from mz_dagster.plan.resolver import Item, Resolver
 from mz_dagster.plan.transform.comparable_columns import with_sortable_columns
@@ -20,7 +21,7 @@ from mz_dagster.scalars.scalar import Literal, Scalar
 from mz_dagster.scalars.types import MZ_TIMESTAMP, TIMESTAMPTZ, Kind, RelationType
 from mz_dagster.sql.binding import Binding
 from mz_dagster.sql.body_parser import Body, parse_body, parse_scalar
-from mz_dagster.sql.circumstances import Circumstances
+from mz_dagster.sql.circumstances import Circumstances, zone_of
 from mz_dagster.sql.comparability import check_order
 from mz_dagster.sql.errors import (
     DatatypeMismatch,
@@ -95,7 +96,8 @@ def bind_query(
     """
     body = parse_body(query)
     binding = Binding(resolver, params, circumstances)
-    return finished(binding, Queries(binding, body).bind(body.root, {}, finishing=True))
+    with zone_of(circumstances):
+        return finished(binding, Queries(binding, body).bind(body.root, {}, finishing=True))
 
 
 def finished(binding: Binding, pending: Pending) -> BoundQuery:
@@ -110,17 +112,19 @@ def finished(binding: Binding, pending: Pending) -> BoundQuery:
     return bound_query(binding, relation, columns.with_names(shown), finishing)
 
 
-def bind_definition(query: SqlText, columns: Sequence[str], resolver: Resolver) -> BoundQuery:
+def bind_definition(query: SqlText, columns: Sequence[str], resolver: Resolver, *, zone: str = IN_UTC) -> BoundQuery:
     """Returns the plan of a view's query, whose first columns are renamed by `columns`.
 
     Rows of a collection have no order: an ORDER BY at the end that no LIMIT follows is checked, and without effect.
+    What it means is the same in all sessions: conversions are those of UTC, or of another `zone` for who asks for that.
 
     Raises:
         DuplicateColumn: Two columns would bear one name.
         NotSupportedError: As for `bind_query`.
         InvalidTableDefinition: A column bears a name that shards need for themselves.
     """
-    return _bind_named(query, columns, Binding(resolver), "CREATE VIEW specifies more column names than columns")
+    with in_zone(zone):
+        return _bind_named(query, columns, Binding(resolver), "CREATE VIEW specifies more column names than columns")
 
 
 def bind_rows(
@@ -140,9 +144,10 @@ def bind_rows(
         ProgrammingError: As for `bind_definition`.
         NotSupportedError: As for `bind_query`.
     """
-    bound = _bind_named(
-        query, columns, Binding(resolver, params, circumstances), "too many column names were specified"
-    )
+    with zone_of(circumstances):
+        bound = _bind_named(
+            query, columns, Binding(resolver, params, circumstances), "too many column names were specified"
+        )
     for one in bound.relation_type.columns:
         if one.type.kind is Kind.RECORD or one.type.holds((Kind.RECORD,)):
             raise InvalidTableDefinition(

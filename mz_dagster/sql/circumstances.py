@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from types import MappingProxyType
 from zoneinfo import ZoneInfo
 
+from mz_dagster.functions import UTC, in_zone
 from mz_dagster.version import __version__
 
 #: The settings that values of a session are made of, as they are in one that has changed none.
@@ -27,7 +30,7 @@ class Circumstances:
         settings: The values of the session's settings by their names, all in lower case.
     """
 
-    clock: datetime = datetime(2000, 1, 1, tzinfo=UTC)
+    clock: datetime = datetime(2000, 1, 1, tzinfo=dt.UTC)
     user: str = ""
     database: str = ""
     settings: Mapping[str, str] = field(default_factory=lambda: DEFAULTS)
@@ -36,3 +39,8 @@ class Circumstances:
     def zone(self) -> ZoneInfo:
         """The session's time zone."""
         return ZoneInfo(self.settings["timezone"])
+
+
+def zone_of(circumstances: Circumstances | None) -> AbstractContextManager[None]:
+    """Returns the block in which a statement is bound; a definition, which has no circumstances, is bound in UTC."""
+    return in_zone(UTC if circumstances is None else circumstances.settings["timezone"])

@@ -334,6 +334,9 @@ class Expressions(ExpressionBinder):
         whole = self.body.span(node)
         prefixed = span is not None and whole is not None and span[0] == whole[0]
         if prefixed and not (isinstance(node.this, exp.Literal) and node.this.is_string):
+            if type(node.this) is exp.Cast and (literal := _leftmost(node.this)) is not None:
+                typed = self.literal(Unknown(literal), named.type_of_text(literal), node.this, rounds=True)
+                return self._cast_on(typed, node.this)
             raise InvalidSyntax("syntax error: a typed literal is quoted", position=self.body.position(node.this))
         inner = unwrapped(node.this)
         if isinstance(inner, exp.Array) and named.is_array and not named.is_open:
@@ -348,6 +351,13 @@ class Expressions(ExpressionBinder):
         if isinstance(found, Failure):
             raise error_of(found, self.body.position(node))
         return found.apply(bound)
+
+    def _cast_on(self, literal: Scalar, node: exp.Cast) -> Scalar:
+        """Returns a typed literal that is cast on, `date '2020-01-01'::text`: the casts read as if of its text."""
+        bound = literal if not isinstance(node.this, exp.Cast) else self._cast_on(literal, node.this)
+        to: exp.Expr = node.args["to"]
+        target = self._cast_target(type_name_of(self.body.source(to)), bound.type, node)
+        return self.cast_to(bound, target, node)
 
     def _cast_target(self, named: TypeName, source: ScalarType, node: exp.Cast, scale: int | None = None) -> ScalarType:
         if not named.is_open:
@@ -444,6 +454,13 @@ def _is_bare_word(node: exp.Column) -> bool:
     if node.args.get("table") is not None or not isinstance(node.this, exp.Identifier) or node.this.args.get("quoted"):
         return False
     return name_of(node.this) in BARE_WORDS
+
+
+def _leftmost(node: exp.Expr) -> str | None:
+    """Returns the text of the literal that casts are of; None if they are of something else."""
+    while type(node) is exp.Cast:
+        node = node.this
+    return str(node.this) if isinstance(node, exp.Literal) and node.is_string else None
 
 
 def _number(node: exp.Expr) -> str | None:

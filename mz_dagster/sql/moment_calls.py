@@ -14,6 +14,7 @@ from zoneinfo import available_timezones
 from sqlglot import exp
 
 from mz_dagster.functions import Unknown, resolve_date_trunc, resolve_function, type_name
+from mz_dagster.functions.moments.zones import NAMES_OF_UTC
 from mz_dagster.functions.table import field_name
 from mz_dagster.scalars.scalar import If, Literal, Scalar
 from mz_dagster.scalars.types import FLOAT8, INT4, INTERVAL, TEXT, TIMESTAMPTZ, Kind
@@ -22,7 +23,6 @@ from mz_dagster.sql.errors import InvalidParameterValue, InvalidSyntax, Undefine
 from mz_dagster.sql.expression_binder import ExpressionBinder
 
 _MOMENTS = (Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
-_NAMES_OF_UTC = ("UTC", "UCT", "GMT", "Zulu", "Universal", "Greenwich")
 _PARTS = ("years", "months", "weeks", "days", "hours", "mins", "secs")
 
 
@@ -171,7 +171,7 @@ def _zones() -> Mapping[str, str]:
 
 def _zone_name(text: str, position: int) -> str:
     found = _zones().get(text.lower())
-    if found is not None and ("/" in found or found in _NAMES_OF_UTC):
+    if found is not None and ("/" in found or found in NAMES_OF_UTC):
         return found
     if "/" in text:
         raise InvalidParameterValue(f'time zone "{text}" not recognized', position=position)

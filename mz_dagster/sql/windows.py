@@ -18,7 +18,17 @@ from itertools import pairwise
 from sqlglot import exp
 
 from mz_dagster.errors import Error
-from mz_dagster.functions import CastContext, Failure, Unknown, cast, common_type, literal_of, type_name
+from mz_dagster.functions import (
+    UTC,
+    CastContext,
+    Failure,
+    Unknown,
+    cast,
+    common_type,
+    literal_of,
+    session_zone,
+    type_name,
+)
 from mz_dagster.functions.moments.interval import length
 from mz_dagster.plan.relation import (
     ColumnOrder,
@@ -408,6 +418,14 @@ def _distance(binder: ExpressionBinder, literal: Literal, key: ScalarType, node:
     if key.kind is Kind.TIME and isinstance(literal.value, Interval):
         # PostgreSQL does not look at its months and days either.
         literal = Literal(literal.value.microseconds, INT8)
+    elif key.kind is Kind.TIMESTAMPTZ and session_zone() != UTC:
+        days = isinstance(literal.value, Interval) and (literal.value.months or literal.value.days)
+        if days:
+            raise UnsupportedForm(
+                "RANGE with an offset of days between timestamptz is not supported in a session in another zone",
+                hint="SET TIME ZONE 'UTC', or order by moment AT TIME ZONE 'Europe/Berlin'.",
+                position=binder.body.position(node),
+            )
     return _not_negative(binder, literal, node, "RANGE")
 
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from sqlglot import exp
 
-from mz_dagster.functions import CastContext
+from mz_dagster.functions import UTC, CastContext, in_zone
 from mz_dagster.plan.relation import Constant, Filter, Project, Relation
 from mz_dagster.plan.resolver import Resolver
 from mz_dagster.plan.semijoin import ONE_ROW
@@ -25,7 +25,7 @@ from mz_dagster.scalars.types import Column, RelationType
 from mz_dagster.sql.binder import BoundQuery, bound_query, finished
 from mz_dagster.sql.binding import Binding, only
 from mz_dagster.sql.body_parser import Body, parse_body
-from mz_dagster.sql.circumstances import Circumstances
+from mz_dagster.sql.circumstances import Circumstances, zone_of
 from mz_dagster.sql.composed import Composed
 from mz_dagster.sql.constraints import WrittenRows, assigned, bind_default, is_by_chance, literal_rows
 from mz_dagster.sql.cursor import quoted
@@ -37,6 +37,7 @@ from mz_dagster.sql.errors import (
     NullNotAllowed,
     UndefinedColumn,
     UndefinedTable,
+    UnsupportedForm,
     suggestion,
 )
 from mz_dagster.sql.expressions import Expressions
@@ -124,19 +125,20 @@ def bind_insert_many(
     position = (statement.query or statement.table).offset + 1
     places = _places(statement, target) if statement.query is not None else []
     defaults, identities = defaults or {}, identities or {}
+    zone = UTC if circumstances is None else circumstances.settings["timezone"]
     body: Body | None = None
     if statement.query is not None and (width := _Values.of(statement.query).width):  # before anything is claimed
         _check_generated(statement, target, places[:width], identities)
     for params in many:
         if statement.query is not None and (body is None or claim is not None):
-            composed = _with_defaults(statement.query, places, target, defaults, identities, claim)
+            composed = _with_defaults(statement.query, places, target, defaults, identities, claim, zone)
             with nullcontext() if composed is None else composed.blamed():
                 body = parse_body(statement.query if composed is None else composed.text)
             _write_defaults(body)
         binding = Binding(resolver, params, circumstances)
         relation: Relation = ONE_ROW
         if body is not None:
-            with nullcontext() if composed is None else composed.blamed():
+            with nullcontext() if composed is None else composed.blamed(), zone_of(circumstances):
                 pending = Queries(binding, body).bind(body.root, {}, drops_order=True)
             given = len(pending.names)
             if given > len(places):
@@ -146,7 +148,8 @@ def bind_insert_many(
             places = places[:given]
             columns = [target.columns[i] for i in places]
             types, names = [one.type for one in columns], [one.name for one in columns]
-            relation = pending.finish(types, "INSERT", CastContext.ASSIGNMENT, names)
+            with zone_of(circumstances):
+                relation = pending.finish(types, "INSERT", CastContext.ASSIGNMENT, names)
         _check_generated(statement, target, places, identities)
         generated = _generated(statement, target, places, identities, defaults)
         omitted: dict[int, Scalar] = {
@@ -261,6 +264,7 @@ def _with_defaults(
     defaults: Mapping[str, SqlText],
     identities: Mapping[str, Identity],
     claim: Claim | None,
+    zone: str,
 ) -> Composed | None:
     """Returns a VALUES list with what its column's default is in the place of each DEFAULT; None if there is none.
 
@@ -275,6 +279,8 @@ def _with_defaults(
     pieces: list[str | SqlText] = []
     at = 0
     for token, name in named:
+        if name in defaults and name not in claimed:
+            _check_zone(target.columns[target.names.index(name)], defaults[name], zone)
         if name in claimed or name in defaults:
             pieces += [SqlText(query.text[at : token.start], query.offset + at, query.parameters_before)]
             pieces += [f"({next(claimed[name]) if name in claimed else defaults[name].text})"]
@@ -282,6 +288,22 @@ def _with_defaults(
     if not pieces:
         return None
     return Composed.of(*pieces, SqlText(query.text[at:], query.offset + at, query.parameters_before))
+
+
+def _check_zone(column: Column, default: SqlText, zone: str) -> None:
+    """Refuses to write out a DEFAULT that would mean something else in the session's time zone than in UTC."""
+    if zone == UTC or is_by_chance(default):
+        return
+    meanings: list[Scalar] = []
+    for one in (UTC, zone):
+        with in_zone(one):
+            meanings.append(bind_default(column, default, Circumstances()))
+    if meanings[0] != meanings[1]:
+        raise UnsupportedForm(
+            f'DEFAULT of column "{column.name}" is not supported in a session in another time zone',
+            detail=f'What it says depends on the zone, and this session\'s is "{zone}".',
+            hint="Leave the column out, or SET TIME ZONE 'UTC'.",
+        )
 
 
 def bind_delete(
@@ -295,8 +317,9 @@ def bind_delete(
     """Returns the plans of the rows to delete."""
     context = _Context(target, resolver, params, circumstances)
     joins = statement.using is not None
-    matches = _joined_rows(statement, context) if joins and statement.returning is not None else None
-    return BoundChange(_old_rows(statement, context), matches, joins)
+    with zone_of(circumstances):
+        matches = _joined_rows(statement, context) if joins and statement.returning is not None else None
+        return BoundChange(_old_rows(statement, context), matches, joins)
 
 
 def bind_update(
@@ -318,7 +341,8 @@ def bind_update(
         NullNotAllowed: A NOT NULL column is set to a constant NULL.
     """
     context = _Context(target, resolver, params, circumstances, defaults or {}, identities or {})
-    return BoundChange(_old_rows(statement, context), _new_rows(statement, context), statement.using is not None)
+    with zone_of(circumstances):
+        return BoundChange(_old_rows(statement, context), _new_rows(statement, context), statement.using is not None)
 
 
 def bind_returning(
@@ -351,7 +375,7 @@ def bind_returning(
     columns = source.relation.relation_type.columns
     literals = literal_rows(rows, columns)
     composed = Composed.of("SELECT ", returning)
-    with composed.blamed():
+    with composed.blamed(), zone_of(circumstances):
         body = parse_body(composed.text)
         select = body.root
         given = {one for one, value in select.args.items() if value}
@@ -437,7 +461,8 @@ def _new_rows(statement: Update, context: _Context) -> Relation:
         if one.value is not None:
             value = join.assigned(next(nodes), column)
         elif one.column in context.defaults:
-            value = bind_default(column, context.defaults[one.column], context.circumstances)
+            with in_zone(UTC):  # as all of a table's definition
+                value = bind_default(column, context.defaults[one.column], context.circumstances)
         else:
             value = Literal(None, column.type)
         generates = one.value is None and identity is not None

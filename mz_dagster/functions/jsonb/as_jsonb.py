@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from mz_dagster.functions.casts import cast, short_name
 from mz_dagster.functions.failure import Failure
+from mz_dagster.functions.session_zone import zoned
 from mz_dagster.functions.signature import type_name
 from mz_dagster.scalars.record import field
 from mz_dagster.scalars.scalar import Call, If, Literal, Scalar
@@ -81,7 +82,7 @@ def as_key(value: Scalar, missing: str) -> Scalar | Failure:
 def _call(function: str, value: Scalar) -> Scalar:
     if isinstance(value, Literal) and value.value is None:
         return Literal(None, JSONB)
-    return Call(function, (value,), JSONB, value.nullable)
+    return zoned(Call(function, (value,), JSONB, value.nullable))
 
 
 def _text(value: Scalar) -> Scalar | Failure:

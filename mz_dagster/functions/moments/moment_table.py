@@ -28,6 +28,11 @@ INTERNAL = (
     Function("days_interval", (_IV,), _I8),
     Function("microseconds_interval", (_IV,), _I8),
     Function("whole_interval", (_I8, _I8, _N), _IV, fallible=True),
+    # Conversions in a session whose time zone is not UTC.
+    Function("timestamptz_of_text_in_zone", (_T, _T), _TZ, fallible=True),
+    Function("text_of_timestamptz_in_zone", (_T, _TZ), _T),
+    Function("date_trunc_in_zone", (_T, _I8, _TZ), _TZ, fallible=True),
+    Function("add_timestamptz_interval_in_zone", (_T, _TZ, _IV), _TZ, fallible=True),
 )
 
 #: Fields of times and intervals: name -> scale.

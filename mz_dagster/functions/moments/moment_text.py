@@ -167,8 +167,19 @@ def timestamptz_of_text(text: str) -> int:
     return _moment(text, "timestamp with time zone", zoned=True)
 
 
-def _iso(text: str) -> tuple[int, int, int] | None:
-    """Returns day, microseconds and seconds east of UTC of a text in the common form; None for others."""
+@pure("timestamptz_of_text_in_zone")
+def timestamptz_of_text_in_zone(zone: str, text: str) -> int:
+    """Returns the timestamp that `text` spells, in a zone of this name if it names none.
+
+    Example:
+        >>> [timestamptz_of_text_in_zone("Europe/Berlin", one) // HOUR for one in ("1970-01-01", "1970-01-01 00:00 Z")]
+        [-1, 0]
+    """
+    return _moment(text, "timestamp with time zone", zoned=True, default=zone)
+
+
+def _iso(text: str) -> tuple[int, int, int, bool] | None:
+    """Returns day, microseconds, seconds east of UTC, and whether these are said, of a common text; None for others."""
     found = _ISO.fullmatch(text)
     if found is None or found[1] == "0000":
         return None
@@ -181,13 +192,14 @@ def _iso(text: str) -> tuple[int, int, int] | None:
     offset = 0
     if zone is not None and zone != "Z":
         offset = int(zone[1:3]) * 3600 + int(zone[4:] or 0) * 60
-    return days_of(int(year), int(month), int(day)), clock, -offset if zone and zone[0] == "-" else offset
+    offset = -offset if zone and zone[0] == "-" else offset
+    return days_of(int(year), int(month), int(day)), clock, offset, zone is not None
 
 
-def _moment(text: str, type_: str, *, zoned: bool) -> int:
+def _moment(text: str, type_: str, *, zoned: bool, default: str | None = None) -> int:
     zone_name = None
     if (known := _iso(text)) is not None:
-        day, clock, offset = known
+        day, clock, offset, names_zone = known
     else:
         try:
             found = _Moment(text, 153, clock_only=False)
@@ -196,9 +208,11 @@ def _moment(text: str, type_: str, *, zoned: bool) -> int:
             if found.infinity:
                 return (AFTER if found.infinity == "infinity" else BEFORE) * DAY
             day, clock, offset, zone_name = found.day_number, found.clock, found.offset, found.zone_name
+            names_zone = found.names_zone
         except _Unread as why:
             raise _failure(why, type_, text) from None
     moment = day * DAY + clock - (offset * SECOND if zoned else 0)
+    zone_name = zone_name if names_zone else default
     try:
         checked_moment(moment)
         return moment_of(zone_name, moment) if zoned and zone_name is not None else moment
@@ -290,6 +304,11 @@ class _Moment:
     def day_number(self) -> int:
         """Days since 1970-01-01."""
         return days_of(self.year, self.month, self.day)
+
+    @property
+    def names_zone(self) -> bool:
+        """Whether the text says a zone or an offset."""
+        return bool(self._known & _OFFSET)
 
     @property
     def _zone_changes(self) -> bool:

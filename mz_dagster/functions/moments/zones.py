@@ -10,10 +10,13 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo, available_timezones
 
-from mz_dagster.functions.moments.calendar import SECOND, checked_moment
+from mz_dagster.functions.moments.calendar import AFTER, BEFORE, DAY, SECOND, checked_moment, later
 from mz_dagster.functions.moments.interval_text import Span, text_of_interval
+from mz_dagster.functions.moments.moment import text_of_timestamp
 from mz_dagster.functions.registry import SqlFailure, pure
 
+#: Names of UTC without a slash.
+NAMES_OF_UTC = ("UTC", "UCT", "GMT", "Zulu", "Universal", "Greenwich")
 _EPOCH = datetime(1970, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
 #: The names of zones by themselves in lower case, once one was looked up.
@@ -81,3 +84,50 @@ def _offset(zone: Span) -> int:
         raise SqlFailure("22023", f'interval time zone "{text_of_interval(zone)}" must not include months or days')
     whole = abs(zone[2]) // SECOND * SECOND
     return whole if zone[2] >= 0 else -whole
+
+
+@pure("text_of_timestamptz_in_zone")
+def text_of_timestamptz_in_zone(zone: str, moment: int) -> str:
+    """Returns the text of a timestamp as the clocks of a zone show it, with their offset from UTC.
+
+    Example:
+        >>> text_of_timestamptz_in_zone("Asia/Kolkata", 0)
+        '1970-01-01 05:30:00+05:30'
+    """
+    if moment in (BEFORE * DAY, AFTER * DAY):
+        return "infinity" if moment > 0 else "-infinity"
+    shown = reading(zone, moment)
+    minutes, seconds = divmod(abs(shown - moment) // SECOND, 60)
+    parts = [f"{minutes // 60:02}", f"{minutes % 60:02}", f"{seconds:02}"]
+    while len(parts) > 1 and parts[-1] == "00":
+        parts.pop()
+    return f"{text_of_timestamp(shown)}{'-' if shown < moment else '+'}{':'.join(parts)}"
+
+
+@pure("add_timestamptz_interval_in_zone")
+def later_in_zone(zone: str, moment: int, span: Span) -> int:
+    """Returns a timestamp plus an interval: months and days by the clocks of a zone, then microseconds.
+
+    Example:
+        >>> later_in_zone("Europe/Berlin", 7_340_400 * SECOND, (0, 1, 0)) // SECOND - 7_340_400
+        86400
+    """
+    months, days, microseconds = span
+    if moment in (BEFORE * DAY, AFTER * DAY):
+        return moment
+    for by in ((months, 0), (0, days)):
+        if any(by):
+            moment = moment_of(zone, later(reading(zone, moment), *by, 0))
+    return checked_moment(moment + microseconds)
+
+
+@pure("date_trunc_in_zone")
+def truncated_in_zone(zone: str, unit: int, moment: int) -> int:
+    """Returns the beginning of a timestamp's hour, minute and so on, by the clocks of a zone.
+
+    Args:
+        zone: Its name.
+        unit: Microseconds of an hour, minute and so on.
+        moment: The timestamp.
+    """
+    return moment if moment in (BEFORE * DAY, AFTER * DAY) else moment - reading(zone, moment) % unit
