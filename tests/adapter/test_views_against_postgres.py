@@ -17,6 +17,7 @@ import psycopg
 import pytest
 from psycopg.abc import Buffer
 from psycopg.types.datetime import DateLoader, TimestampLoader, TimestamptzLoader
+from psycopg.types.string import TextLoader
 
 from mz_dagster.adapter import Connection
 from mz_dagster.budget import Budget
@@ -67,6 +68,7 @@ def referee(postgres: Postgres) -> Iterator[psycopg.Connection[Row]]:
     with postgres.new_database().connect() as connection:
         for name, loader in (("date", _Dates), ("timestamp", _Timestamps), ("timestamptz", _TimestampsInUtc)):
             connection.adapters.register_loader(name, loader)
+        connection.adapters.register_loader("json", TextLoader)
         yield connection
 
 

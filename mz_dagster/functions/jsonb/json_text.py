@@ -48,6 +48,12 @@ def _decoded(text: str) -> str:
     return without_blanks(text)
 
 
+def _unless_object(text: str) -> str:
+    """Returns a value without white space around it; the strings of an object, which is refused first, may be any."""
+    text = without_blanks(text)
+    return text if text[0] == "{" else _decoded(text)
+
+
 def _shown(text: str | None) -> str | None:
     """Returns a piece as text: a string without its quotes, NULL for null."""
     if text is None or text == "null":
@@ -171,9 +177,7 @@ def elements(text: str) -> list[str]:
 @pure("json_array_elements_text")
 def elements_text(text: str) -> list[str | None]:
     """Returns the elements of an array as texts."""
-    found = _elements(without_blanks(text), "json_array_elements_text")
-    check_escapes(text)
-    return [_shown(one) for one in found]
+    return [_shown(one) for one in _elements(_unless_object(text), "json_array_elements_text")]
 
 
 def _elements(text: str, name: str) -> list[str]:
@@ -223,10 +227,9 @@ def record(text: str) -> str:
 @pure("json_to_recordset")
 def records(text: str) -> list[str]:
     """Returns the elements of an array of objects."""
-    text = without_blanks(text)
+    text = _unless_object(text)
     if text[0] != "[":
         raise _invalid(f"cannot call json_to_recordset on {'an object' if text[0] == '{' else 'a scalar'}")
-    check_escapes(text)
     found = element_texts(text)
     if any(one[0] != "{" for one in found):
         raise _invalid("argument of json_to_recordset must be an array of objects")

@@ -25,8 +25,9 @@ JSON = Story(
     views={
         "found": "SELECT id, j, j -> 'a' AS a, j ->> 'name' AS name, json_typeof(j #> '{size,0}') AS first FROM e",
         "pieces": "SELECT id, n, value FROM e, json_array_elements(j -> 'parts') WITH ORDINALITY AS p (value, n)",
-        "whole": "SELECT j ->> 'name' AS name, json_agg(j ORDER BY id) AS js, json_object_agg(id, j -> 'size') AS o,"
-        " json_agg(json_build_object('id', id, 'e', e) ORDER BY id) AS es FROM e GROUP BY 1",
+        "whole": "SELECT j ->> 'name' AS name, json_agg(j ORDER BY id, j::text) AS js,"
+        " json_object_agg(id, j -> 'size' ORDER BY id, j::text) AS o,"
+        " json_agg(json_build_object('id', id, 'e', e) ORDER BY id, j::text) AS es FROM e GROUP BY 1",
     },
     writes=(
         """INSERT INTO e VALUES (1, '{"name": "x", "size":  [1.0, 2], "parts": [{"a": 1}, {"b": null , "a":2}]}'),
