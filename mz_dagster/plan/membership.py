@@ -6,7 +6,8 @@ Spark. So the comparisons of one scalar with many constants become the call
 
     is_among(x, array)      NULL if x is, true if x is in the array, else NULL if the array has a NULL, else false
 
-for kinds whose values are equal exactly where their stored forms are: it is a look into a hash set then.
+for kinds whose values are equal where their stored forms are, but for the zeros and NaN of floats: it is a look into a
+hash set then.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 from collections import Counter
 
 from mz_dagster.budget import budget
-from mz_dagster.functions.membership import among
+from mz_dagster.functions.membership import among, is_member
 from mz_dagster.plan.rewriting import can_fail
 from mz_dagster.scalars.scalar import Call, Literal, Scalar, reads_now, walk
 from mz_dagster.scalars.types import BOOL, Kind
@@ -22,6 +23,7 @@ from mz_dagster.scalars.types import BOOL, Kind
 _KINDS = frozenset(
     {
         *(Kind.INT2, Kind.INT4, Kind.INT8, Kind.NUMERIC, Kind.UUID),
+        *(Kind.FLOAT4, Kind.FLOAT8),
         *(Kind.TEXT, Kind.VARCHAR, Kind.CHAR),
         *(Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ),
     }
@@ -39,7 +41,7 @@ def compared(test: Scalar, operation: str = "eq") -> tuple[Scalar, Literal] | No
         value, constant = constant, value
     if not isinstance(constant, Literal) or isinstance(value, Literal) or constant.value is None:
         return None
-    if constant.type.kind not in _KINDS or reads_now(value):
+    if constant.type.kind not in _KINDS or not is_member(constant.value) or reads_now(value):
         return None
     if value.type.kind is not constant.type.kind and not {value.type.kind, constant.type.kind} <= _TEXTS:
         return None

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from mz_dagster.budget import budget
 from mz_dagster.functions import Failure, Unknown, common_type, resolve_function, type_name
-from mz_dagster.functions.membership import among
+from mz_dagster.functions.membership import among, is_member
 from mz_dagster.plan.membership import compared
 from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar
 from mz_dagster.scalars.types import BOOL, INT4, TEXT, Kind, ScalarType, array_of
@@ -126,7 +126,7 @@ def bind_quantified_array(
             present = next((one for one in bound.value if one is not None), None)
             test = binder.operator(symbol, [value, Literal(present, element)], position)
             found = compared(test, "ne" if every else "eq")
-            if found is not None and found[1].type == element:
+            if found is not None and found[1].type == element and all(map(is_member, bound.value)):
                 is_one = among(found[0], bound.value, like=found[1])
                 return Call("not", (is_one,), BOOL) if every else is_one
         tests = [binder.operator(symbol, [value, Literal(one, element)], position) for one in bound.value]

@@ -22,7 +22,7 @@ from mz_dagster.functions import (
     numeric_literal,
 )
 from mz_dagster.functions.evaluation import is_evaluable, value_of
-from mz_dagster.functions.membership import among
+from mz_dagster.functions.membership import among, is_member
 from mz_dagster.plan.membership import compared
 from mz_dagster.scalars.scalar import Literal, Scalar
 from mz_dagster.scalars.types import INT4, INT8, Kind, ScalarType
@@ -88,7 +88,7 @@ def bind_among(left: Bound, node: exp.RawString, equal: Callable[[Literal], Scal
             return None
         values.append(literal.value)
     present = next((one for one in values if one is not None), None)
-    if present is None:
+    if present is None or not all(map(is_member, values)):
         return None
     found = compared(equal(Literal(present, shared)))
     # What is compared as text is stored as the text that it is.

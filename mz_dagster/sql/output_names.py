@@ -11,6 +11,9 @@ from mz_dagster.sql.calls import trim_name
 from mz_dagster.sql.session_values import WORDS
 from mz_dagster.sql.type_names import type_name_of
 
+#: What a SELECT that was bound notes in its node: the name of its first column, for which a star may stand.
+FIRST_COLUMN = "first column"
+
 
 def output_name(body: Body, node: exp.Expr) -> str:
     """Returns the name of the select item `node`, `?column?` if nothing suggests one."""
@@ -30,6 +33,8 @@ def _first_of(body: Body, node: exp.Subquery) -> tuple[str | None, int]:
     if not isinstance(query, exp.Select) or not query.expressions:
         return None, 0
     first = query.expressions[0]
+    if isinstance(first.this if isinstance(first, exp.Column) else first, exp.Star):
+        return query.meta.get(FIRST_COLUMN), 2
     return (name_of(first.args["alias"]), 2) if isinstance(first, exp.Alias) else _figure(body, first)
 
 

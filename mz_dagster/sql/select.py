@@ -26,7 +26,7 @@ from mz_dagster.sql.grouping import Grouped, all_items, check_told_apart, group_
 from mz_dagster.sql.grouping_sets import GroupBy, group_by
 from mz_dagster.sql.ordering import TAIL
 from mz_dagster.sql.output_columns import OutputColumns
-from mz_dagster.sql.output_names import output_name
+from mz_dagster.sql.output_names import FIRST_COLUMN, output_name
 from mz_dagster.sql.pending import Pending
 from mz_dagster.sql.placeholders import has_set, replaced, sets_in
 from mz_dagster.sql.row_values import bind_all_fields
@@ -169,6 +169,7 @@ class SelectBinder:
                 hint="Select a constant.",
                 position=self.body.position(node),
             )
+        node.meta[FIRST_COLUMN] = names[0]
         return OutputColumns(self.body, names, items, nodes, None)
 
     def _star(self, item: exp.Expr, binder: Expressions) -> Sequence[tuple[str, Scalar]] | None:

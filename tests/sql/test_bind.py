@@ -67,6 +67,9 @@ from tests.sql.project import Project, T, bind
          " (SELECT k FROM v UNION SELECT 1), (SELECT a FROM u LIMIT 1)::text, (SELECT 1 + 1)", [
             "count bigint NOT NULL", "x bigint", "exists boolean NOT NULL", "column1 integer NOT NULL", "k integer",
             "a text", "?column? integer NOT NULL"]),
+        ("SELECT (SELECT x.* FROM (SELECT k FROM v) x), (WITH c (q) AS (SELECT k FROM v) TABLE c), ((SELECT * FROM"
+         " (SELECT k FROM v) x))::text, (SELECT y.* FROM generate_series(1, 1) y)", [
+            "k integer", "q integer", "k text", "y integer"]),
         ("SELECT e + 1, e - e, e > '2020-01-01' FROM t", ["?column? date", "?column? integer", "?column? boolean"]),
     ],
 )  # fmt: skip

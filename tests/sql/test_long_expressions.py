@@ -28,6 +28,10 @@ def _numbers(n: int) -> str:
     return ", ".join(map(str, range(n)))
 
 
+def _floats(n: int) -> str:
+    return ", ".join(f"{i}e-1" for i in range(-1, n - 1))
+
+
 def _words(n: int) -> str:
     return ", ".join(f"'{chr(97 + i % 26)}{i // 26 or ''}'" for i in range(n))
 
@@ -55,6 +59,9 @@ SHAPES: dict[str, Callable[[int], str]] = {
     ),
     "in, of what is negative": lambda n: f"SELECT c FROM t WHERE c IN (-2.0, -2147483648, - 7, {_numbers(n)})",
     "in, of floats": lambda n: f"SELECT a FROM t WHERE a IN ({_numbers(n)}, 1e0, '2')",
+    "in, of zeros": lambda n: f"SELECT a FROM t WHERE c::float8 * -1 IN ({_floats(n)})",
+    "not in, of reals": lambda n: f"SELECT a, a::real * -0.1 NOT IN ({_floats(n)}) AS f FROM t",
+    "any, of floats": lambda n: f"SELECT a FROM t WHERE c::float8 = ANY(ARRAY[{_floats(n)}]::float8[])",
     "in, of a float": lambda n: f"SELECT a FROM t WHERE a::float8 IN ('NaN', -0.0, 1e0, {_numbers(n)})",
     "in, of a cast": lambda n: (
         f"SELECT b FROM t WHERE b::varchar(3) IN ('xy', {_words(n)}) OR a::bigint IN ({_numbers(n)})"
@@ -225,13 +232,15 @@ SETS = {
     "in, of texts": lambda n: f"SELECT b FROM t WHERE b IN ({_words(n)})",
     "in, of padded strings": lambda n: f"SELECT b FROM t WHERE b::char(9) IN ({_words(n)})",
     "in, of dates": lambda n: f"SELECT a FROM t WHERE d IN ({_days(n)})",
+    "in, of floats": lambda n: f"SELECT a FROM t WHERE a::float8 * -0.5 IN ({_floats(n)})",
     "any": lambda n: f"SELECT a FROM t WHERE a = ANY('{{{_numbers(n)}}}')",
     "all": lambda n: f"SELECT a FROM t WHERE a <> ALL('{{{_numbers(n)}}}')",
 }
 
 
 @pytest.mark.parametrize(
-    "shape", [pytest.param(one, marks=() if one in ("in", "in, of texts", "any") else pytest.mark.deep) for one in SETS]
+    "shape",
+    [pytest.param(one, marks=() if one in ("in", "in, of texts", "any") else pytest.mark.deep) for one in SETS],
 )
 def test_a_set_of_constants_takes_time_by_its_size(connection: Connection, shape: str) -> None:
     def seconds(size: int) -> float:

@@ -51,7 +51,8 @@ def _among(call: Call, operands: Sequence[Operand]) -> Computed | None:
     members = stored_cells([to_plain(one, element) for one in constants_of(call)], element)
     if members.type != values.type:
         return None
-    found = pc.is_in(values, members)
+    # By their bits, of which -0 has others than 0.
+    found = pc.is_in(pc.add(values, 0.0) if pa.types.is_floating(values.type) else values, members)
     return Computed(pc.if_else(found, found, pa.scalar(None, pa.bool_())) if has_null(call) else found)
 
 

@@ -162,7 +162,10 @@ def _among(invocation: Invocation) -> Outcome:
     element = _element(constants.type)
     if len(constants.value) > budget().literal_constants:
         return among_in_python(invocation, frozenset(to_plain(one, element) for one in constants.value))
-    return invocation.values[0].isin(*(literal(Literal(one, element)) for one in constants.value)), None
+    value = invocation.values[0]
+    if element.kind in (Kind.FLOAT4, Kind.FLOAT8):  # Spark's set tells -0 from 0, as boxes do
+        value = value + sf.lit(0.0).cast(spark_type(element))
+    return value.isin(*(literal(Literal(one, element)) for one in constants.value)), None
 
 
 @lenient("any_element", "all_elements")
