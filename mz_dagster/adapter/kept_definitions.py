@@ -106,9 +106,9 @@ class KeptDefinitions:
             if id(item.expansion) not in self._views:
                 return None
             view = self._views[id(item.expansion)][1]
-        return _digest(
-            (item.id, item.name, item.kind, type_.columns, keys, type_.monotonic, item.timeline, item.version, view)
-        )
+        modifiers = [column.type.modifier for column in type_.columns]  # which the types do not show
+        told = (item.id, item.name, item.kind, type_.columns, modifiers, keys, type_.monotonic, item.timeline)
+        return _digest((*told, item.version, view))
 
     # ---- files
 

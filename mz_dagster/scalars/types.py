@@ -88,7 +88,7 @@ class ScalarType:
     element: ScalarType | None = None
     length: int = 0
     fields: tuple[tuple[str, ScalarType], ...] = ()
-    modifier: Modifier | None = field(default=None, compare=False)
+    modifier: Modifier | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.scale and self.kind is not Kind.NUMERIC:

@@ -1,7 +1,7 @@
 """The GROUP BY clause: its keys, and the sets of them by which the rows are grouped.
 
 Owns ROLLUP, CUBE, GROUPING SETS and their product: `GROUP BY a, ROLLUP (b, c)` groups by (a, b, c), by (a, b) and by
-(a). A plain clause is one set of all keys. Each set is a reduce of its own over the same rows; see `grouping`.
+(a). A plain clause is one set of all keys. All sets are one reduce; see `grouping`.
 """
 
 from __future__ import annotations
