@@ -133,6 +133,11 @@ def bind_quantified_array(
         if not tests:
             return Literal(every, BOOL)
         return binder.connected("and" if every else "or", tests, position)
+    written = unwrapped(inner.this) if type(inner) is exp.Cast else inner
+    if isinstance(written, exp.Array) and written.expressions:
+        cells = [binder.cast_to(binder.bind(one), element, one) for one in written.expressions]
+        tests = [binder.operator(symbol, [value, one], position) for one in cells]
+        return binder.connected("and" if every else "or", tests, position)
     if not isinstance(sample, Call) or len(sample.arguments) != 2 or not is_quantifiable(sample.function):
         raise UnsupportedForm(
             f"operator {symbol} with ANY or ALL of an array of {type_name(element)} is not supported",

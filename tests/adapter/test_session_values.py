@@ -119,7 +119,7 @@ def test_pg_typeof_names_types_as_postgres_does_even_in_a_view(sparkless: Connec
 def test_settings_are_shown_and_set_to_what_they_are(sparkless: Connection) -> None:
     assert sparkless.execute("SHOW timezone").fetchall() == [("UTC",)]
     assert sparkless.execute("SHOW TIME ZONE").fetchall() == [("UTC",)]
-    assert sparkless.execute("SHOW TRANSACTION ISOLATION LEVEL").fetchall() == [("serializable",)]
+    assert sparkless.execute("SHOW TRANSACTION ISOLATION LEVEL").fetchall() == [("strict serializable",)]
     every = sparkless.execute("SHOW ALL").fetchall()
     assert {("search_path", "public"), ("datestyle", "ISO, MDY"), ("engine", "auto")} <= set(every)
     for statement in ("SET client_encoding = 'utf-8'", "SET SESSION datestyle TO ISO, MDY", "RESET timezone",

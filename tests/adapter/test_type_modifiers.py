@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mz_dagster.adapter import Connection
-from mz_dagster.errors import DataError, NotSupportedError, ProgrammingError
+from mz_dagster.errors import DatabaseError, DataError, NotSupportedError, ProgrammingError
 
 
 def test_literals_are_read_as_their_type_says(sparkless: Connection) -> None:
@@ -96,6 +96,31 @@ def test_columns_show_their_types_as_they_were_written(sparkless: Connection) ->
     assert shown("copied") == {"n": "numeric(5,2)", "z": "timestamp(1)"}
     with pytest.raises(DataError, match="overflow"):
         sparkless.execute("INSERT INTO copied VALUES (1000, NULL)")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "date '0044-03-15 BC'", "timestamp '10000-01-01'", "timestamptz '4714-11-24 BC'", "make_date(-44, 3, 15)",
+        "d - 1", "d - interval '1 day'", "date '9999-12-31' + 1", "d::timestamp - interval '1 second'",
+    ],
+)  # fmt: skip
+def test_moments_beyond_the_years_1_to_9999_are_errors(sparkless: Connection, value: str) -> None:
+    sparkless.execute("CREATE TABLE t (d date)")
+    sparkless.execute("INSERT INTO t VALUES ('0001-01-01')")
+    with pytest.raises(DatabaseError, match="out of range"):
+        sparkless.execute(f"SELECT {value} FROM t")
+
+
+def test_an_array_as_written_is_compared_element_by_element_whatever_it_is_cast_to(sparkless: Connection) -> None:
+    sparkless.execute("CREATE TABLE t (i integer, a numeric)")
+    sparkless.execute("INSERT INTO t VALUES (1, 1.0), (2, 2.50), (3, NULL), (4, 'NaN')")
+    assert sparkless.execute("SELECT i FROM t WHERE a = ANY (ARRAY[1, 2.5]::numeric[]) ORDER BY i").fetchall() == [
+        (1,),
+        (2,),
+    ]
+    query = "SELECT a <> ALL (ARRAY[1, NULL]::numeric[]), a > ANY (ARRAY[i, 2]::numeric[]) FROM t ORDER BY i"
+    assert sparkless.execute(query).fetchall() == [(False, False), (None, True), (None, None), (None, True)]
 
 
 @pytest.mark.parametrize(
