@@ -23,6 +23,7 @@ from mz_dagster.adapter.names import Names, TargetFirst
 from mz_dagster.adapter.peeks import Peeks
 from mz_dagster.catalog import (
     COMMENTS,
+    SCHEMA,
     Alteration,
     CollectionRow,
     NewObject,
@@ -39,6 +40,7 @@ from mz_dagster.sql.altering import Altered
 from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.constraints import bind_default
 from mz_dagster.sql.errors import UndefinedTable, UnsupportedForm
+from mz_dagster.sql.schemas import last_of
 from mz_dagster.sql.table_text import table_text
 
 Row = tuple[Any, ...]
@@ -62,8 +64,8 @@ def alter_table(peeks: Peeks, names: Names, statement: AlterTable, circumstances
         raise
     (current,) = parse(row.sql)
     assert isinstance(current, CreateTable)
-    altered = Altered.of(str(row.name), current, statement.actions)
-    if altered.definition == Altered.of(str(row.name), current, ()).definition:
+    altered = Altered.of(last_of(row.schema, str(row.name)), current, statement.actions)
+    if altered.definition == Altered.of(last_of(row.schema, str(row.name)), current, ()).definition:
         return
     alteration = _Alteration(peeks, names, row, altered, circumstances)
     if readers_of(names.engine, row.id):
@@ -99,7 +101,7 @@ class _Alteration:
         """Returns the table's definition from here on."""
         definition = self.altered.definition
         return table_text(
-            str(self.row.name),
+            last_of(self.row.schema, str(self.row.name)),
             definition.columns,
             keys=definition.keys,
             checks=definition.checks,
@@ -114,7 +116,9 @@ class _Alteration:
         kept = {"": "", **self.altered.renamed}
         comments = {kept[column]: text for column, text in self.row.comments.items() if column in kept}
         options = {**new.options, COMMENTS: comments} if comments else new.options
-        return replace(new, tags=self.row.tags, options=options)
+        in_schema = {name: id for name, id in self.row.dependencies.items() if name.startswith("schema ")}
+        options = {**options, SCHEMA: self.row.schema} if in_schema else options
+        return replace(new, name=self.row.name, tags=self.row.tags, options=options, dependencies=in_schema)
 
     def _fill(self, table: ObjectRow, name: str | None) -> None:
         """Seals the rows that the table has from here on, and with them all else."""

@@ -53,6 +53,7 @@ from mz_dagster.scalars.types import RelationType
 from mz_dagster.sql import CreateTable, TableConstraints, parse
 from mz_dagster.sql.binder import NO_NAMES
 from mz_dagster.sql.errors import UndefinedTable
+from mz_dagster.sql.schemas import PUBLIC, key_of
 from mz_dagster.storage.source import FileSource
 from mz_dagster.version import __version__, is_later
 
@@ -119,8 +120,12 @@ class CatalogDefinitions:
         relation = introspection.find(name)
         if relation is not None:
             return relation.item()
-        id = self._catalog.id_of(name[-1]) if len(name) == 1 or name[0] == "public" else None
-        return None if id is None else replace(self.item(id, self._catalog.version_of(id)), name=name[-1])
+        schema = PUBLIC if len(name) == 1 else name[0]
+        id = self._catalog.id_of(key_of(schema, name[-1])) if len(name) < 3 else None
+        if id is None:
+            return None
+        found = self.item(id, self._catalog.version_of(id))
+        return replace(found, name=name[-1]) if found.schema == schema and found.kind != "schema" else None
 
     def names(self) -> tuple[str, ...]:
         """Returns all names in use."""
@@ -135,11 +140,11 @@ class CatalogDefinitions:
             row = self._catalog.object(id)
             if row.shapes is not None:
                 found = shaped(row, version)
-            elif row.kind in _OF_CONTENTS:
+            elif row.kind in (*_OF_CONTENTS, "schema"):
                 found = Item(id, called(row), row.kind, row.relation_type, row.timeline)
             else:
                 found = self.definition_of(row).item(id)
-            self._items[id, version] = found
+            self._items[id, version] = found if row.schema == PUBLIC else replace(found, schema=row.schema)
         return self._items[id, version]
 
     # ---- definitions

@@ -168,7 +168,7 @@ def plan_changes(
     Raises:
         OrphanStillRead: Something made in a session reads what is to be dropped.
     """
-    existing = {row.name: row for row in rows if row.name is not None}
+    existing = {row.name: row for row in rows if row.name is not None and row.kind != "schema"}
     for new, old in _renamed(files, existing).items():
         existing[new] = existing.pop(old)
     faults = _all_faults(files, existing)

@@ -121,7 +121,7 @@ class Conflicts:
             opening = f"{same} AND ("
             predicate = SqlText(f"{opening}{where.text})", where.offset - len(opening), where.parameters_before)
         written = WrittenRows.of(self.enforcement.resolver, self.enforcement.columns, rows)
-        named = f"{quoted(table.last)} AS {quoted(called)}"
+        named = f"{'.'.join(map(quoted, table.parts))} AS {quoted(called)}"
         update = Update(
             self.statement.text,
             self.statement.offset,

@@ -24,6 +24,7 @@ from mz_dagster.sql import CreateTable, TableConstraints, parse
 from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.constraints import bind_check, bind_equal, bind_present, violations
 from mz_dagster.sql.errors import CheckViolation, UniqueViolation
+from mz_dagster.sql.schemas import last_of
 from mz_dagster.sql.statements import UniqueKey
 
 Row = tuple[Any, ...]
@@ -102,7 +103,7 @@ class Enforcement:
         Raises:
             CheckViolation: One does.
         """
-        name = str(self.table.name)
+        name = last_of(self.table.schema, str(self.table.name))
         for check in self.constraints.checks if rows else ():
             predicate = bind_check(name, self.columns, check, self.circumstances)
             for row in read(violations(predicate, self.columns, rows)):

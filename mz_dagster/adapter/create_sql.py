@@ -11,7 +11,7 @@ of `*` or USING perhaps, a subquery that has the old columns stands in the table
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -36,6 +36,7 @@ from mz_dagster.sql import (
 )
 from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.lexer import Token, TokenKind, tokens_of
+from mz_dagster.sql.schemas import PUBLIC, key_of, schema_key, written
 
 #: From one offset to another, what to write instead.
 _Edit = tuple[int, int, str]
@@ -62,8 +63,8 @@ def create_sql(engine: Engine, row: ObjectRow) -> str:
 
 
 def _edited(text: str, edits: Iterable[_Edit]) -> str:
-    for start, end, written in sorted(edits, reverse=True):
-        text = text[:start] + written + text[end:]
+    for start, end, instead in sorted(edits, reverse=True):
+        text = text[:start] + instead + text[end:]
     return text
 
 
@@ -147,7 +148,9 @@ def _column_edits(
         behind = tokens[i + 1] if i + 1 < len(tokens) else token
         if not _is_name(token) or token.value not in names or behind.is_symbol("(", "."):
             continue
-        first = i - 2 if i >= 2 and tokens[i - 1].is_symbol(".") else i
+        first = i
+        while first >= 2 and tokens[first - 1].is_symbol("."):
+            first -= 2
         before = tokens[first - 1]
         if before.is_word("as"):
             continue
@@ -175,12 +178,19 @@ def _edits(
     tokens = tokens_of(row.sql)
     assert isinstance(statement, CreateSource | CreateTable | CreateView | CreateMaterializedView | CreateIndex)
     assert row.name is not None, "what is shown was found by its name"
-    if statement.name is not None and statement.name.last != row.name:
-        yield *_span(tokens, statement.name.offset), quoted(row.name)
+    if isinstance(statement, CreateIndex):  # it is in the schema of what it is on
+        if statement.name is not None and key_of(row.schema, statement.name.last) != row.name:
+            yield *_span(tokens, statement.name.offset), _unqualified(row)
+    elif key_of(row.schema, statement.name.last) != row.name:
+        yield *_span(tokens, statement.name.offset), written(row.schema, row.name)
+    elif row.schema != PUBLIC and len(statement.name.parts) < 2:
+        yield *_span(tokens, statement.name.offset), row.name
     if isinstance(statement, CreateView | CreateMaterializedView):
         resolver = engine.definitions.as_created(row)
+        aliased: set[str] = set()
         for position, name in bind_definition(statement.query, statement.columns, resolver).uses:
-            now = engine.catalog.object(row.dependencies[name]).name
+            read = engine.catalog.object(row.dependencies[name])
+            now = None if read.name is None else written(read.schema, read.name)
             start, end = _span(tokens, position - 1)
             last = name.rpartition(".")[2]
             if row.dependencies[name] in renamed:
@@ -190,17 +200,37 @@ def _edits(
                     for then, column in columns.items()
                 )
                 alias = "" if _has_alias(tokens, end) else f" AS {quoted(last)}"
-                yield start, end, f"(SELECT {listed} FROM {quoted(now or last)}){alias}"
+                aliased.add(last)
+                yield start, end, f"(SELECT {listed} FROM {now or quoted(last)}){alias}"
                 continue
-            if now is not None and now != last:
-                yield start, end, quoted(now) if _has_alias(tokens, end) else f"{quoted(now)} AS {quoted(last)}"
+            if now is not None and now not in (quoted(last), row.sql[start:end]):
+                is_called_so = now.endswith(f".{quoted(last)}") or _has_alias(tokens, end)
+                yield start, end, now if is_called_so else f"{now} AS {quoted(last)}"
+                aliased |= set() if is_called_so else {last}
+        yield from _unqualifying(tokens, aliased)
     if isinstance(statement, CreateIndex):
-        on = engine.catalog.object(row.dependencies[str(statement.on)]).name
-        if on is not None and on != statement.on.last:
-            yield *_span(tokens, statement.on.offset), quoted(on)
-        if statement.name is None and (on != statement.on.last or row.name != row.created_as):
+        read = engine.catalog.object(row.dependencies[str(statement.on)])
+        on = None if read.name is None else written(read.schema, read.name)
+        start, end = _span(tokens, statement.on.offset)
+        if on is not None and on not in (quoted(statement.on.last), row.sql[start:end]):
+            yield start, end, on
+        if statement.name is None and (read.name != statement.on.last or row.name != row.created_as):
             before = next(one for one in tokens if one.is_word("on")).start
-            yield before, before, f"{quoted(row.name)} "
+            yield before, before, f"{_unqualified(row)} "
+
+
+def _unqualifying(tokens: tuple[Token, ...], aliased: Set[str]) -> Iterator[_Edit]:
+    """Yields what takes the schema from columns of relations that have an alias, which are called by that."""
+    for i in range(len(tokens) - 4):
+        schema, dot, relation, other = tokens[i : i + 4]
+        if _is_name(schema) and dot.is_symbol(".") and relation.value in aliased and other.is_symbol("."):
+            yield schema.start, relation.start, ""
+
+
+def _unqualified(row: ObjectRow) -> str:
+    """Returns what SQL calls an object within its schema."""
+    key = written(row.schema, str(row.name))
+    return key if row.schema == PUBLIC else key.removeprefix(schema_key(row.schema))
 
 
 def _span(tokens: tuple[Token, ...], start: int) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from mz_dagster.adapter.definition import Definable, define, name_of
 from mz_dagster.adapter.engine import Engine, MadeAnew, NotReached
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.plan_limit import ensure_within_limit
-from mz_dagster.catalog import NameTaken, ObjectRow, StillNeeded, UnknownObject
+from mz_dagster.catalog import NameTaken, NewObject, ObjectRow, StillNeeded, UnknownObject
 from mz_dagster.compute import Progress, quiet
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.sql import (
@@ -17,13 +17,23 @@ from mz_dagster.sql import (
     Comment,
     CreateIndex,
     CreateMaterializedView,
+    CreateSchema,
     CreateSource,
     CreateTable,
     CreateView,
     Drop,
     Name,
 )
-from mz_dagster.sql.errors import UndefinedColumn, UndefinedTable, UnsupportedForm, suggestion
+from mz_dagster.sql.errors import (
+    DuplicateSchema,
+    InvalidSchemaName,
+    ReservedName,
+    UndefinedColumn,
+    UndefinedTable,
+    UnsupportedForm,
+    suggestion,
+)
+from mz_dagster.sql.schemas import BUILT_IN, schema_key
 
 _TAGS = {
     CreateSource: "CREATE SOURCE",
@@ -32,6 +42,12 @@ _TAGS = {
     CreateMaterializedView: "CREATE MATERIALIZED VIEW",
     CreateIndex: "CREATE INDEX",
 }
+
+
+class SchemaRequired(ProgrammingError):
+    """Reports a schema that is always there."""
+
+    sqlstate = "2BP01"
 
 
 def create(names: Names, statement: Definable, progress: Progress = quiet) -> str:
@@ -58,15 +74,17 @@ def create(names: Names, statement: Definable, progress: Progress = quiet) -> st
     tag = _TAGS[type(statement)]
     name = name_of(statement)
     temporary = not isinstance(statement, CreateSource | CreateIndex) and statement.temporary
-    qualified = statement.name or Name((name,), statement.on.offset)  # type: ignore[union-attr]  # only indexes lack it
+    qualified = _qualified(names, statement, name)
     try:
         names.check_free(qualified, temporary=temporary)
     except NameTaken:
         if statement.if_not_exists:
             return tag
         raise
+    target = names.target(qualified)
+    key = name if temporary else target.key
     indexed = isinstance(statement, CreateIndex) and _has_index(names, statement)
-    definition = define(statement, names, default_timeline=engine.project.timeline, name=name, indexed=indexed)
+    definition = define(statement, names, default_timeline=engine.project.timeline, name=key, indexed=indexed)
     if any(map(names.is_temporary, definition.dependencies.values())) and not temporary:
         if isinstance(statement, CreateMaterializedView):
             raise UnsupportedForm(
@@ -80,6 +98,7 @@ def create(names: Names, statement: Definable, progress: Progress = quiet) -> st
     if definition.timeline is not None:
         engine.catalog.declare_timeline(definition.timeline)
     new = engine.definitions.new_objects(definition)
+    new = new if temporary else target.of(new)
     created = engine.catalog.create_objects(names.kept(new) if temporary else new)[-1]
     if temporary:
         names.adopt(name, created.id)
@@ -87,6 +106,42 @@ def create(names: Names, statement: Definable, progress: Progress = quiet) -> st
     if definition.plan is not None and created.timeline is not None and waits:
         _hydrate(engine, created, progress)
     return tag
+
+
+def _qualified(names: Names, statement: Definable, name: str) -> Name:
+    """Returns the name under which an object is created; an index is in the schema of what it is on."""
+    if not isinstance(statement, CreateIndex):
+        return statement.name
+    own = statement.name or Name((name,), statement.on.offset)
+    on = names.find(statement.on)
+    if on is None or len(own.parts) > 1 or names.is_temporary(on.id):
+        return own
+    return Name((on.schema, name), own.offset)
+
+
+def create_schema(names: Names, statement: CreateSchema) -> str:
+    """Creates a schema; returns the command tag.
+
+    Raises:
+        DuplicateSchema: There is one of the name already.
+        ReservedName: The name is not a user's.
+    """
+    name = statement.name.last
+    if name.startswith("pg_"):
+        raise ReservedName(
+            f'unacceptable schema name "{name}"',
+            detail='The prefix "pg_" is reserved for system schemas.',
+            position=statement.name.offset + 1,
+        )
+    new = NewObject(schema_key(name), "schema", statement.text, None, (), has_collection=False)
+    try:
+        if name in BUILT_IN:
+            raise NameTaken(name)
+        names.engine.catalog.create_object(new)
+    except NameTaken:
+        if not statement.if_not_exists:
+            raise DuplicateSchema(f'schema "{name}" already exists', position=statement.name.offset + 1) from None
+    return "CREATE SCHEMA"
 
 
 def _hydrate(engine: Engine, created: ObjectRow, progress: Progress) -> None:
@@ -132,9 +187,31 @@ def drop(names: Names, statement: Drop) -> str:
     Raises:
         StillNeeded: Others depend on one of them, and CASCADE was not said.
     """
+    if statement.kind == "schema":
+        return _drop_schemas(names, statement)
     found = [_named(names, name, statement.kind, statement.if_exists) for name in statement.names]
     names.engine.catalog.drop_objects({row.id for row in found if row is not None}, cascade=statement.cascade)
     return f"DROP {statement.kind.upper()}"
+
+
+def _drop_schemas(names: Names, statement: Drop) -> str:
+    found = set()
+    for name in statement.names:
+        if name.last in BUILT_IN:
+            raise SchemaRequired(
+                f"cannot drop schema {name.last} because it is required by the database system",
+                position=name.offset + 1,
+            )
+        try:
+            found.add(names.schema(name).id)
+        except InvalidSchemaName:
+            if not statement.if_exists:
+                raise
+    try:
+        names.engine.catalog.drop_objects(found, cascade=statement.cascade)
+    except StillNeeded as error:
+        raise StillNeeded(", ".join(one.last for one in statement.names), error.dependants) from None
+    return "DROP SCHEMA"
 
 
 def rename(names: Names, statement: AlterRename) -> str:

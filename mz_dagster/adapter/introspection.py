@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from mz_dagster.catalog import Catalog
+from mz_dagster.catalog import Catalog, ObjectRow
 from mz_dagster.formalism import Antichain, GlobalId
 from mz_dagster.plan.relation import Constant
 from mz_dagster.plan.resolver import Item
@@ -57,19 +57,23 @@ def _time(frontier: Antichain[int]) -> int | None:
     return None if frontier.is_empty else frontier.only
 
 
+def _named(catalog: Catalog) -> Iterable[ObjectRow]:
+    return (one for one in catalog.objects() if one.kind != "schema")
+
+
 def _objects(catalog: Catalog) -> Iterable[Row]:
-    for one in catalog.objects():
+    for one in _named(catalog):
         yield (one.id, one.name, one.kind, one.timeline, one.sql)
 
 
 def _columns(catalog: Catalog) -> Iterable[Row]:
-    for one in catalog.objects():
+    for one in _named(catalog):
         for position, column in enumerate(one.columns, start=1):
             yield (one.id, column.name, position, "NO" if not column.nullable else "YES", str(column.type))
 
 
 def _comments(catalog: Catalog) -> Iterable[Row]:
-    for one in catalog.objects():
+    for one in _named(catalog):
         places = {column.name: position for position, column in enumerate(one.columns, start=1)}
         for column, text in sorted(one.comments.items()):
             yield (one.id, one.kind, places.get(column), text)
@@ -133,7 +137,7 @@ RELATIONS: tuple[Relation, ...] = (
     Relation(
         "mz_catalog",
         "mz_objects",
-        (_text("id"), _text("name"), _text("type"), _text("timeline", True), _text("definition")),
+        (_text("id"), _text("name", True), _text("type"), _text("timeline", True), _text("definition")),
         _objects,
     ),
     Relation(

@@ -7,19 +7,43 @@ a lease (`KEEPER`): it goes when the session is closed or, if its process has di
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from mz_dagster.adapter.bound_tables import note_table
 from mz_dagster.adapter.engine import Engine
-from mz_dagster.catalog import KEEPER, NameTaken, NewObject, ObjectRow, UnknownObject
+from mz_dagster.catalog import KEEPER, SCHEMA, NameTaken, NewObject, ObjectRow, UnknownObject
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.resolver import Item, Resolver
 from mz_dagster.sql import Name
 from mz_dagster.sql.errors import InvalidSchemaName, InvalidTableDefinition, UndefinedTable, WrongObjectKind
+from mz_dagster.sql.schemas import PUBLIC, key_of, names_in, schema_key
 from mz_dagster.storage.append import BatchWriter
 
-_TEMPORARY, _PUBLIC = "pg_temp", "public"
+_TEMPORARY = "pg_temp"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where an object is created.
+
+    Attributes:
+        key: What the catalog will call it.
+        schema: The schema.
+        schema_id: Its id; None of one that is always there.
+    """
+
+    key: str
+    schema: str
+    schema_id: GlobalId | None
+
+    def of(self, new: Sequence[NewObject]) -> list[NewObject]:
+        """Returns the rows that create an object in the schema, of those that would create it."""
+        if self.schema_id is None:
+            return list(new)
+        *arrangements, own = new
+        reads = {**own.dependencies, f"schema {self.schema}": self.schema_id}
+        return [*arrangements, replace(own, dependencies=reads, options={**own.options, SCHEMA: self.schema})]
 
 
 class Names:
@@ -33,6 +57,7 @@ class Names:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
+        self.search_path: Callable[[], str] = lambda: PUBLIC
         self._temporary: dict[str, GlobalId] = {}
         self._lease: BatchWriter | None = None
         self._leasing = threading.Lock()
@@ -54,10 +79,23 @@ class Names:
         if row is not None:
             found: Item | None = replace(self.engine.definitions.item(row.id, row.version), name=name[-1])
         else:
-            found = None if name[:-1] == (_TEMPORARY,) else self.engine.definitions.resolve(name)
+            found = None if name[:-1] == (_TEMPORARY,) else self._resolved(name)
         if found is not None and found.kind == "table":
             note_table(found.id, found.version)
         return found
+
+    def _resolved(self, name: tuple[str, ...]) -> Item | None:
+        resolve = self.engine.definitions.resolve
+        for schema in () if len(name) > 1 else self.path():
+            if schema != PUBLIC and (found := resolve((schema, *name))) is not None:
+                return found
+            if schema == PUBLIC and (found := resolve(name)) is not None:
+                return found
+        return resolve(name) if len(name) > 1 else None
+
+    def path(self) -> tuple[str, ...]:
+        """Returns the schemas in which a name that does not say its own is looked for, in order."""
+        return names_in(self.search_path())
 
     def names(self) -> tuple[str, ...]:
         """Returns all names in use."""
@@ -68,9 +106,53 @@ class Names:
     def find(self, name: Name) -> ObjectRow | None:
         """Returns the object that bears a name, or None."""
         row = self._temporary_row(name.parts)
-        if row is None and name.parts[:-1] in ((), (_PUBLIC,)):
-            row = self.engine.catalog.resolve_name(name.last)
+        if row is not None:
+            return row
+        for schema in name.parts[:-1] or self.path() if len(name.parts) < 3 else ():
+            row = self.engine.catalog.resolve_name(key_of(schema, name.last))
+            if row is not None and row.schema == schema and row.kind != "schema":
+                return row
+        return None
+
+    def schema(self, name: Name) -> ObjectRow:
+        """Returns a schema that was created.
+
+        Raises:
+            InvalidSchemaName: There is none of the name.
+        """
+        row = self.engine.catalog.resolve_name(schema_key(name.last))
+        if row is None or row.kind != "schema":
+            raise InvalidSchemaName(
+                f'schema "{name.last}" does not exist',
+                hint="SHOW SCHEMAS lists those there are; CREATE SCHEMA makes one.",
+                position=name.offset + 1,
+            )
         return row
+
+    def _is_schema(self, name: str) -> bool:
+        row = self.engine.catalog.resolve_name(schema_key(name))
+        return row is not None and row.kind == "schema"
+
+    def target(self, name: Name) -> Target:
+        """Returns where an object of a name is created: in its schema, or in the first one of the search path.
+
+        Raises:
+            InvalidSchemaName: There is no such schema.
+        """
+        if len(name.parts) > 1:
+            schema = name.parts[0]
+        else:
+            found = (one for one in self.path() if one == PUBLIC or self._is_schema(one))
+            schema = next(found, "")
+            if not schema:
+                raise InvalidSchemaName(
+                    "no schema has been selected to create in",
+                    hint="SET search_path to one that there is, or qualify the name.",
+                    position=name.offset + 1,
+                )
+        if schema in (PUBLIC, _TEMPORARY):
+            return Target(name.last, PUBLIC, None)
+        return Target(key_of(schema, name.last), schema, self.schema(Name((schema,), name.offset)).id)
 
     def object(self, name: Name, kind: str | None = None) -> ObjectRow:
         """Returns the object that bears a name.
@@ -112,7 +194,7 @@ class Names:
     def objects(self, kind: str | None = None) -> Iterator[ObjectRow]:
         """Yields all objects that have names for the session, of one kind if given."""
         for row in map(self.as_named, self.engine.catalog.objects(kind)):
-            if row.name is not None:
+            if row.name is not None and row.kind != "schema":
                 yield row
 
     def as_named(self, row: ObjectRow) -> ObjectRow:
@@ -135,22 +217,17 @@ class Names:
             InvalidTableDefinition: Its schema is not for temporary objects.
         """
         schema = name.parts[:-1]
-        if schema not in ((), (_PUBLIC,), (_TEMPORARY,)):
-            raise InvalidSchemaName(
-                f'schema "{".".join(schema)}" does not exist',
-                hint='There is one schema, "public".',
-                position=name.offset + 1,
-            )
-        if temporary and schema == (_PUBLIC,):
+        target = self.target(name)
+        if temporary and schema not in ((), (_TEMPORARY,)):
             raise InvalidTableDefinition(
                 "cannot create temporary relation in non-temporary schema", position=name.offset + 1
             )
         if temporary:
             taken = self._temporary_row((name.last,)) is not None
         else:
-            taken = self.engine.catalog.resolve_name(name.last) is not None
+            taken = self.engine.catalog.resolve_name(target.key) is not None
         if taken:
-            raise NameTaken(name.last)
+            raise NameTaken(str(name))
 
     def kept(self, new: Sequence[NewObject]) -> list[NewObject]:
         """Returns the rows that create a temporary object, of those that would create it under its name."""
@@ -169,7 +246,7 @@ class Names:
             NameTaken: The name denotes something already.
         """
         if not self.is_temporary(row.id):
-            self.engine.catalog.rename_object(row.id, name)
+            self.engine.catalog.rename_object(row.id, key_of(row.schema, name))
             return
         self.check_free(Name((name,)), temporary=True)
         self._temporary[name] = self._temporary.pop(str(row.name))
@@ -210,8 +287,8 @@ class TargetFirst:
 
     def resolve(self, name: tuple[str, ...]) -> Item | None:
         """Returns what a name stands for."""
-        if name == (self.table.name,):
-            return replace(self.engine.definitions.item(self.table.id, self.table.version), name=name[0])
+        if name == (self.table.name,) or (len(name) == 2 and key_of(*name) == self.table.name):
+            return replace(self.engine.definitions.item(self.table.id, self.table.version), name=name[-1])
         return self.resolver.resolve(name)
 
     def names(self) -> tuple[str, ...]:

@@ -38,6 +38,7 @@ from mz_dagster.plan.resolver import Item
 from mz_dagster.sql import Comment, CreateIndex, CreateSource, CreateTable, CreateTableAs, Statement, parse, split
 from mz_dagster.sql.errors import suggestion
 from mz_dagster.sql.lexer import Token, TokenKind, tokens_of
+from mz_dagster.sql.schemas import PUBLIC
 
 #: The rest of a line from a column's name on, up to and with its comment; a quoted name may hold anything.
 _BESIDE = re.compile(r'(?:[^"\n-]|"[^"\n]*"|-(?!-))*--+[ \t]*(\S[^\n]*)')
@@ -280,6 +281,15 @@ class _Loader:
 
     def _add(self, found: _Found[Definable]) -> None:
         name = name_of(found.statement)
+        own = found.statement.name
+        if own is not None and own.parts[:-1] not in ((), (PUBLIC,)):
+            error = BadProjectFile(
+                f'{found.place}: "{own}" is of the schema "{own.parts[0]}", and files define what is of "{PUBLIC}"',
+                detail="An object of a file is an asset under its name.",
+                hint="Define it without a schema, or create it in a session.",
+            )
+            self._note(Fault(None, error, found.path, found.line))
+            return
         first = self._found.setdefault(name, found)
         if first is not found:
             error = BadProjectFile(

@@ -52,6 +52,7 @@ from mz_dagster.sql import (
     Copy,
     CreateIndex,
     CreateMaterializedView,
+    CreateSchema,
     CreateSource,
     CreateTable,
     CreateTableAs,
@@ -94,6 +95,7 @@ _DEFINING = (
     | CreateTable
     | CreateView
     | CreateMaterializedView
+    | CreateSchema
     | CreateIndex
     | CreateTableAs
     | Drop
@@ -131,6 +133,7 @@ class Session:
         self._engine = engine
         self._variables = variables or Variables(engine.project, isolation)
         self._names = names or Names(engine)
+        self._names.search_path = lambda: self._variables.get("search_path")
 
     def close(self) -> None:
         """Rolls back the transaction block that is open, and drops the session's temporary objects."""
@@ -381,6 +384,8 @@ class Session:
                 return Result(ddl.create(self._names, statement, self._progress))
             case CreateTableAs():
                 return create_table_as(self._peeks, self._names, statement, parameters, self._circumstances())
+            case CreateSchema():
+                return Result(ddl.create_schema(self._names, statement))
             case Drop():
                 return Result(ddl.drop(self._names, statement))
             case AlterRename():

@@ -14,6 +14,7 @@ from mz_dagster.plan.relation import Constant, Filter
 from mz_dagster.scalars.scalar import Literal
 from mz_dagster.scalars.types import TEXT, Column, RelationType
 from mz_dagster.sql import Name, Show, bind_predicate
+from mz_dagster.sql.schemas import PUBLIC, names_in
 
 Row = tuple[Any, ...]
 Shown = tuple[tuple[Column, ...], tuple[Row, ...]]
@@ -61,6 +62,9 @@ def _listed(names: Names, statement: Show) -> tuple[tuple[str, ...], list[Row]]:
             indexes = ((row, _indexed(names, row)) for row in names.objects("index"))
             rows = [_index(row, indexed) for row, indexed in indexes if on is None or on == indexed.id]
             return ("name", "on", "key"), rows
+        case "schemas":
+            made = (names_in(str(row.name))[0] for row in names.engine.catalog.objects("schema"))
+            return ("name",), [(one,) for one in (PUBLIC, *made)]
         case _:
             found = names.objects(_KINDS.get(statement.what))
             return ("name", "type"), [(row.name, row.kind) for row in found]

@@ -8,6 +8,7 @@ dropped by the next sweep, once the lease of who was making it has run out.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from mz_dagster.adapter.definition import Definition
 from mz_dagster.adapter.dml import Autocommit, Decided, read_and_append
@@ -44,8 +45,9 @@ def create_table_as(
     definition = _definition(statement, bound, engine.project.timeline)
     engine.catalog.declare_timeline(str(definition.timeline))
     (table,) = engine.definitions.new_objects(definition)
-    if statement.temporary:
-        (table,) = names.kept([table])
+    target = names.target(statement.name)
+    table = replace(table, name=name if statement.temporary else target.key)
+    (table,) = names.kept([table]) if statement.temporary else target.of([table])
     plan = peeks.planned(bound.relation) if statement.with_data else None
     try:
         made, count = _made(peeks, table, plan)

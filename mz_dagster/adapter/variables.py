@@ -149,6 +149,10 @@ class Variables:
         if name == "timezone":
             self.changed["timezone"] = UTC_ZONE if value is None else zone_of_session(value)
             return
+        if name == "search_path":
+            self.changed.pop(name, None)
+            self.changed |= {} if value is None else {name: value}
+            return
         fixed = self.get(name)
         if value is not None and value.lower().replace("-", "") != fixed.lower().replace("-", ""):
             raise NotSupportedError(f'the setting "{name}" is always {fixed}')

@@ -23,7 +23,7 @@ BatchId = NewType("BatchId", int)
 WriterId = NewType("WriterId", int)
 """Names a process's lease to write batches."""
 
-KINDS = ("source", "table", "view", "materialized view", "index", "arrangement", "collection")
+KINDS = ("source", "table", "view", "materialized view", "index", "arrangement", "collection", "schema")
 """What an object can be; a `collection` has no SQL: it is written through capabilities, and by nothing else."""
 
 KEEPER = "keeper"
@@ -32,6 +32,9 @@ keeps it as long as it has none."""
 
 COMMENTS = "comments"
 """The option of an object that says its comments, by column; by the empty text its own."""
+
+SCHEMA = "schema"
+"""The option of an object that says its schema, if that is not `public`."""
 
 Keys = frozenset[frozenset[int]]
 """Sets of column positions that are each unique at every time."""
@@ -258,6 +261,11 @@ class ObjectRow:
     has_collection: bool
     dropped: bool
     shapes: Shapes | None = None
+
+    @property
+    def schema(self) -> str:
+        """The schema that it is in."""
+        return str(self.options.get(SCHEMA, "public"))
 
     @property
     def version(self) -> int:

@@ -29,6 +29,7 @@ class Item:
         stored: Of a table that was altered: the columns of its collection, if they are not its own.
         places: The places of its columns among those.
         version: How often it had been altered in place.
+        schema: The schema that it is in.
     """
 
     id: GlobalId
@@ -40,6 +41,7 @@ class Item:
     stored: RelationType | None = None
     places: tuple[int, ...] = ()
     version: int = 0
+    schema: str = "public"
 
     def relation(self) -> Relation:
         """Returns the plan that reads it; a plain view is its own plan."""

@@ -147,13 +147,13 @@ class Binding:
                 )
         return item
 
-    def relation(self, parts: tuple[str, ...], position: int) -> tuple[Relation, tuple[str, ...]]:
-        """Returns the plan that reads what a name stands for, and its columns' names; a plain view is its own plan."""
+    def relation(self, parts: tuple[str, ...], position: int) -> tuple[Relation, tuple[str, ...], str]:
+        """Returns the plan that reads what a name stands for, its columns' names, and its schema."""
         item = self.item(parts, position)
         if item.expansion is None:
-            return item.relation(), item.relation_type.names
+            return item.relation(), item.relation_type.names, item.schema
         # What is wrong with its mz_now() is wrong where it is named: its own text is another one.
-        return with_position(item.expansion, position), item.relation_type.names
+        return with_position(item.expansion, position), item.relation_type.names, item.schema
 
     def check_order(self) -> None:
         """Raises UnsupportedForm if something would go by an order that is lost: nothing is ever dropped silently."""

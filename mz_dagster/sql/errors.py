@@ -58,6 +58,12 @@ class UndefinedParameter(ProgrammingError):
     sqlstate = "42P02"
 
 
+class AmbiguousAlias(ProgrammingError):
+    """Reports a name by which two relations of FROM could be meant."""
+
+    sqlstate = "42P09"
+
+
 class AmbiguousColumn(ProgrammingError):
     """A column name that several relations in scope offer."""
 
@@ -254,6 +260,18 @@ class CardinalityViolation(ProgrammingError):
     """A row that one statement would change twice."""
 
     sqlstate = "21000"
+
+
+class ReservedName(ProgrammingError):
+    """Reports a name that is the system's own."""
+
+    sqlstate = "42939"
+
+
+class DuplicateSchema(ProgrammingError):
+    """Reports a schema that is there already."""
+
+    sqlstate = "42P06"
 
 
 class InvalidSchemaName(ProgrammingError):

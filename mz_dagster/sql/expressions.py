@@ -34,7 +34,6 @@ from mz_dagster.sql.enclosing import named
 from mz_dagster.sql.errors import (
     InvalidSyntax,
     UndefinedFunction,
-    UnsupportedForm,
     error_of,
 )
 from mz_dagster.sql.expression_binder import CASTS_HINT, ExpressionBinder
@@ -127,19 +126,15 @@ class Expressions(ExpressionBinder):
             return row_of(self, name_of(node.args["table"]), position)
         if _is_bare_word(node):
             return bind_session_value(self, name_of(node.this), (), node)
-        if node.args.get("db") is not None or node.args.get("catalog") is not None:
-            raise UnsupportedForm(
-                "a column qualified by a schema is not supported",
-                hint="Qualify it by the relation's name or alias only.",
-                position=position,
-            )
-        table = node.args.get("table")
-        only(self.body, node, "this", "table")
+        table, schema = node.args.get("table"), node.args.get("db")
+        only(self.body, node, "this", "table", "db", what="a column qualified by a database")
         if isinstance(node.this, exp.Filter) and name_of(table) == "pg_catalog":
             return self._call(node.this)
         if table is None and isinstance(node.this, exp.Identifier):
             self.body.check_name(node.this)
         qualifier = None if table is None else name_of(table)
+        if schema is not None:
+            qualifier = f"{name_of(schema)}.{qualifier}"
         if table is None:
             row = whole_row(self, node)
             if row is not None:

@@ -316,9 +316,10 @@ class FromBinder:
             common = self.tables[parts[0]]
             read = carried(common.relation, self.binding.enclosing, common.level)
             return self._aliased(read, common.names, alias or parts[0], names, node)
-        relation, own = self.binding.relation(parts, position)
+        relation, own, schema = self.binding.relation(parts, position)
         source = self._aliased(relation, own, alias or parts[-1], names, node)
-        return replace(source, scope=source.scope.with_fields(own))
+        scope = source.scope.with_fields(own)
+        return replace(source, scope=scope if alias is not None else scope.of_schema(schema))
 
     def _functions(self, node: exp.Table) -> Source:
         """Returns the rows of a function, or of several in ROWS FROM."""

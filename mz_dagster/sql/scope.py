@@ -11,7 +11,14 @@ from dataclasses import dataclass, replace
 
 from mz_dagster.scalars.scalar import ColumnRef
 from mz_dagster.scalars.types import RelationType, ScalarType
-from mz_dagster.sql.errors import AmbiguousColumn, DuplicateAlias, UndefinedColumn, UndefinedTable, suggestion
+from mz_dagster.sql.errors import (
+    AmbiguousAlias,
+    AmbiguousColumn,
+    DuplicateAlias,
+    UndefinedColumn,
+    UndefinedTable,
+    suggestion,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +50,7 @@ class ScopeTable:
         is_value: Whether its row is the value of its one column: the rows of a function that returns no records.
         maybe_missing: Whether an outer join may have no row of it.
         fields: Of its row, what the alias of a table or view does not rename; by default the columns' names.
+        schema: Of what has no alias: the schema, by which it can be qualified, too.
     """
 
     name: str | None
@@ -50,6 +58,11 @@ class ScopeTable:
     is_value: bool = False
     maybe_missing: bool = False
     fields: tuple[str, ...] = ()
+    schema: str | None = None
+
+    def is_called(self, name: str) -> bool:
+        """Returns whether a name is its own, or that with its schema."""
+        return name == self.name or (self.schema is not None and name == f"{self.schema}.{self.name}")
 
     def shifted(self, by: int) -> ScopeTable:
         """Returns a copy whose columns stand `by` positions on."""
@@ -81,6 +94,10 @@ class Scope:
         """Returns the scope of a relation whose row has fields of these names."""
         return replace(self, tables=tuple(replace(table, fields=fields) for table in self.tables))
 
+    def of_schema(self, schema: str) -> Scope:
+        """Returns the scope of a relation that has no alias."""
+        return replace(self, tables=tuple(replace(table, schema=schema) for table in self.tables))
+
     def of_values(self) -> Scope:
         """Returns the scope of a function's rows that are values: a whole row is then its one value."""
         return replace(self, tables=tuple(replace(table, is_value=True) for table in self.tables))
@@ -92,7 +109,7 @@ class Scope:
             DuplicateAlias: Both have a relation of one name; blamed at `position`.
         """
         for table in right.tables:
-            self._check_untaken(table.name, position)
+            self._check_untaken(table.name, position, table.schema)
         return Scope(
             self.tables + tuple(table.shifted(by) for table in right.tables),
             self.visible + tuple(column.shifted(by) for column in right.visible),
@@ -124,7 +141,7 @@ class Scope:
     def offers(self, table: str | None, name: str) -> bool:
         """Returns whether a name is this scope's to explain: it has the relation `table`, or without one the column."""
         if table is not None:
-            return any(one.name == table for one in self.tables)
+            return any(one.is_called(table) for one in self.tables)
         return any(column.name == name for column in self.visible)
 
     def owner(self, name: str) -> str:
@@ -163,13 +180,16 @@ class Scope:
             raise UndefinedColumn(f"column {table}.{name} does not exist", hint=hint, position=position)
         return found[0]
 
-    def _check_untaken(self, name: str | None, position: int) -> None:
-        if name is not None and any(table.name == name for table in self.tables):
+    def _check_untaken(self, name: str | None, position: int, schema: str | None = None) -> None:
+        same = [table.schema for table in self.tables if name is not None and table.name == name]
+        if any(None in (schema, other) or schema == other for other in same):
             raise DuplicateAlias(f'table name "{name}" specified more than once', position=position)
 
     def table(self, name: str, position: int) -> ScopeTable:
         """Returns the relation that `name` qualifies by."""
-        found = [table for table in self.tables if table.name == name]
+        found = [table for table in self.tables if table.is_called(name)]
+        if len(found) > 1:
+            raise AmbiguousAlias(f'table reference "{name}" is ambiguous', position=position)
         if not found:
             hint = suggestion(name, [table.name for table in self.tables if table.name])
             raise UndefinedTable(f'missing FROM-clause entry for table "{name}"', hint=hint, position=position)

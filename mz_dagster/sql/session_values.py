@@ -22,6 +22,7 @@ from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.collected_calls import WindowCall, WindowSpec
 from mz_dagster.sql.errors import UndefinedFunction, UndefinedObject, UnsupportedForm
 from mz_dagster.sql.expression_binder import ExpressionBinder
+from mz_dagster.sql.schemas import names_in
 
 #: Words that are calls without parentheses, as sqlglot reads them.
 WORDS: dict[type[exp.Expr], str] = {
@@ -116,10 +117,10 @@ def _of_clock(name: str, circumstances: Circumstances) -> Literal:
             return Literal(now, TIMESTAMPTZ)
 
 
-def _of_session(name: str, circumstances: Circumstances) -> str:
+def _of_session(name: str, circumstances: Circumstances) -> str | None:
     match name:
         case "current_schema":
-            return circumstances.settings["search_path"].split(",")[0]
+            return next(iter(names_in(circumstances.settings["search_path"])), None)
         case "current_catalog" | "current_database":
             return circumstances.database
         case "version":

@@ -5,10 +5,9 @@ from __future__ import annotations
 from mz_dagster.sql.cursor import Cursor
 from mz_dagster.sql.lexer import TokenKind
 from mz_dagster.sql.options import Common
+from mz_dagster.sql.schemas import path_of
 from mz_dagster.sql.statements import SetSetting, SetTransaction, ShowSetting
 from mz_dagster.sql.transaction_statements import parse_set_transaction
-
-_ONE_SCHEMA = 'There is one schema, "public", beside pg_temp, a session\'s own.'
 
 
 def parse_set(cursor: Cursor, common: Common) -> SetSetting | SetTransaction:
@@ -76,9 +75,15 @@ def _value(cursor: Cursor) -> str | None:
 
 
 def _schemas(cursor: Cursor) -> str | None:
-    """Moves past a list of schemas, which can only be what it is: there is one in which objects are created."""
-    first, text = cursor.current, _value(cursor)
-    named = [] if text is None else text.split(", ")
-    if text is not None and ("public" not in named or not {*named} <= {"public", "pg_catalog", "pg_temp", "$user"}):
-        raise cursor.refuse("this search_path", _ONE_SCHEMA, "Set it to public.", first)
-    return None
+    """Moves past a list of schemas, and returns it as SQL writes it."""
+    if cursor.accepts("default"):
+        return None
+    found: list[str] = []
+    while True:
+        token = cursor.current
+        if token.kind is TokenKind.STRING:
+            found.append(cursor.string("a schema"))
+        else:
+            found.append(cursor.identifier("a schema"))
+        if not cursor.accepts_symbol(","):
+            return path_of([one for one in found if one != "$user"])

@@ -25,6 +25,7 @@ from mz_dagster.sql.statements import (
     Comment,
     CreateIndex,
     CreateMaterializedView,
+    CreateSchema,
     CreateTableAs,
     CreateView,
     Drop,
@@ -49,7 +50,7 @@ from mz_dagster.sql.transaction_statements import (
 from mz_dagster.sql.write_statements import parse_copy, parse_delete, parse_insert, parse_truncate, parse_update
 
 _KINDS = "source|table|view|materialized|index"
-_PLURALS = ("objects", "sources", "tables", "views", "indexes")
+_PLURALS = ("objects", "schemas", "sources", "tables", "views", "indexes")
 
 
 def parse(text: str) -> tuple[Statement, ...]:
@@ -152,8 +153,11 @@ def _create(cursor: Cursor, common: Common) -> Statement:
         raise cursor.refuse(
             "OR REPLACE", "A changed definition hydrates beside the old one.", "Change the project and apply its plan."
         )
-    if cursor.sees("schema"):
-        raise cursor.refuse("CREATE SCHEMA", _ONE_SCHEMA, "Begin the names of what belongs together alike.")
+    if cursor.accepts("schema"):
+        missing = cursor.accepts("if", "not", "exists")
+        if cursor.sees("authorization"):
+            raise cursor.refuse("AUTHORIZATION", "Objects have no owners.")
+        return CreateSchema(*common, Name((cursor.identifier("a schema"),), cursor.ahead(-1).start), missing)
     if cursor.sees("unique|recursive|sink|connection|secret|cluster|database|role|type|function"):
         raise cursor.refuse(f"CREATE {cursor.current.value.upper()}", "There is no such object.")
     if cursor.sees("sequence"):
@@ -229,9 +233,7 @@ def _kind(cursor: Cursor) -> str:
 
 def _drop(cursor: Cursor, common: Common) -> Drop:
     cursor.expects("drop")
-    if cursor.sees("schema"):
-        raise cursor.refuse("DROP SCHEMA", _ONE_SCHEMA)
-    kind = _kind(cursor)
+    kind = "schema" if cursor.accepts("schema") else _kind(cursor)
     if_exists = cursor.accepts("if", "exists")
     names = [cursor.name()]
     while cursor.accepts_symbol(","):
@@ -383,8 +385,6 @@ def _refresh(cursor: Cursor, common: Common) -> Refresh:
     cursor.accepts("with", "data")
     return Refresh(*common, name)
 
-
-_ONE_SCHEMA = 'There is one schema, "public", beside pg_temp, a session\'s own.'
 
 _RULES: dict[str, Callable[[Cursor, Common], Statement]] = {
     "create": _create,

@@ -246,8 +246,16 @@ class CreateIndex(Statement):
 
 
 @dataclass(frozen=True, slots=True)
+class CreateSchema(Statement):
+    """`CREATE SCHEMA`."""
+
+    name: Name
+    if_not_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Drop(Statement):
-    """`DROP`; `kind` is `source`, `table`, `view`, `materialized view` or `index`."""
+    """`DROP`; `kind` is `source`, `table`, `view`, `materialized view`, `index` or `schema`."""
 
     kind: str
     names: tuple[Name, ...]

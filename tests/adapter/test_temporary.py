@@ -90,13 +90,3 @@ def test_a_project_file_defines_no_temporary_object(tmp_path: Path) -> None:
     assert [one.error.message.endswith("t.sql:1: a temporary object is a session's own") for one in files.faults] == [
         True
     ]
-
-
-def test_the_one_schema_is_the_search_path_and_others_are_refused_with_the_reason(sparkless: Connection) -> None:
-    assert sparkless.execute("SHOW search_path").fetchall() == [("public",)]
-    for path in ("public", "'public', pg_catalog", '"$user", public', "DEFAULT"):
-        sparkless.execute(f"SET search_path TO {path}")
-    for statement in ("SET search_path = other", "SET search_path = pg_temp", "CREATE SCHEMA s", "DROP SCHEMA s"):
-        with pytest.raises(NotSupportedError) as caught:
-            sparkless.execute(statement)
-        assert "one schema" in str(caught.value.detail)

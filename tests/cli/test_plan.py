@@ -23,12 +23,17 @@ CREATE VIEW fresh AS SELECT b FROM t;
 PLAN = """\
 action     kind               name   because                      until hydrated
 ---------  -----------------  -----  ---------------------------  --------------
+leave      view               old    no file defines it any more  readable
 rehydrate  materialized view  m      its definition changed       not readable
 rehydrate  materialized view  top    it reads m                   not readable
 create     view               fresh  it is new
-leave      view               old    no file defines it any more  readable
 kept: t
 with --drop would go: old
+
+m
+  before                                                                     after
+  CREATE MATERIALIZED VIEW m AS SELECT b, count(*) AS n FROM t GROUP BY b  | \
+CREATE MATERIALIZED VIEW m AS SELECT b, count(*) AS n FROM t WHERE a > 1 GROUP BY b
 
 hydrating, at the next step
 collection  reads  updates  bytes  after  states to build     frees updates  bytes

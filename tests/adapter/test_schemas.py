@@ -1,0 +1,191 @@
+"""Schemas: names of one never meet those of another, beside PostgreSQL; what was created means the same for ever."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from mz_dagster.adapter import Connection, NotAllApplied
+from mz_dagster.errors import Error
+from mz_dagster.sql.errors import InvalidSchemaName, UndefinedTable
+from tests.opened import opened
+from tests.postgres_server import Postgres
+
+#: Statements that both execute, one after the other; what they return, or their SQLSTATE, is compared.
+SCRIPT = (
+    "CREATE SCHEMA sh",
+    "CREATE SCHEMA sh",
+    "CREATE SCHEMA IF NOT EXISTS sh",
+    "CREATE SCHEMA pg_mine",
+    'CREATE SCHEMA "My S"',
+    "CREATE TABLE nowhere.t (a int)",
+    "CREATE TABLE sh.t (a int PRIMARY KEY, b text DEFAULT 'd' CHECK (t.b <> ''), n serial)",
+    "CREATE TABLE t (a int)",
+    "INSERT INTO sh.t (a) VALUES (1), (2), (3)",
+    "INSERT INTO t VALUES (10)",
+    "SELECT * FROM sh.t ORDER BY a",
+    "SELECT sh.t.a, t.b FROM sh.t ORDER BY 1",
+    "SELECT public.t.a FROM t",
+    "SELECT sh.t.a, public.t.a FROM sh.t, public.t ORDER BY 1",
+    "SELECT t.a FROM sh.t, public.t",
+    "SELECT sh.t.a FROM sh.t AS x",
+    "SELECT t.* FROM sh.t ORDER BY 1",
+    "SELECT sh.t.a FROM t",
+    "SELECT x.a FROM sh.t AS x WHERE EXISTS (SELECT 1 FROM t WHERE x.a < t.a) ORDER BY 1",
+    "SELECT a FROM sh.t WHERE EXISTS (SELECT 1 FROM public.t WHERE sh.t.a + 8 = public.t.a)",
+    "UPDATE sh.t SET b = 'u' WHERE sh.t.a = 1 RETURNING b",
+    "UPDATE sh.t SET b = 'v' FROM public.t AS p WHERE sh.t.a = p.a",
+    "DELETE FROM sh.t WHERE sh.t.a = 2 RETURNING *",
+    "INSERT INTO sh.t (a, b) VALUES (1, '')",
+    "INSERT INTO sh.t (a) VALUES (1)",
+    "INSERT INTO sh.t (a) VALUES (1) ON CONFLICT (a) DO UPDATE SET b = t.b || excluded.b RETURNING *",
+    "CREATE VIEW sh.v AS SELECT t.a FROM sh.t",
+    "CREATE INDEX i ON sh.t (b)",
+    "CREATE TABLE sh.c AS SELECT a FROM sh.v",
+    "SELECT count(*) FROM sh.c",
+    "SET search_path = sh, public",
+    "SHOW search_path",
+    "SELECT current_schema()",
+    "SELECT * FROM t ORDER BY a",
+    "CREATE TABLE u (x int)",
+    "CREATE VIEW w AS SELECT a FROM t",
+    "CREATE TABLE t (b int)",
+    "SET search_path TO public",
+    "SELECT * FROM w",
+    "SELECT * FROM sh.w ORDER BY a",
+    "SET search_path = nowhere, sh",
+    "CREATE TABLE first (a int)",
+    "SELECT count(*) FROM sh.first",
+    "DROP TABLE first",
+    "SET search_path = nowhere",
+    "CREATE TABLE first (a int)",
+    "SET search_path = nowhere, sh",
+    "SELECT a FROM t ORDER BY a",
+    "SET search_path = nowhere",
+    "SELECT a FROM t",
+    "SET search_path TO DEFAULT",
+    "ALTER TABLE sh.t ADD COLUMN z int DEFAULT 5",
+    "ALTER TABLE sh.t RENAME COLUMN b TO bb",
+    "SELECT a, bb, z FROM sh.t ORDER BY a",
+    "ALTER TABLE sh.u ADD COLUMN y int",
+    "INSERT INTO sh.u VALUES (1, 2)",
+    "SELECT * FROM sh.u",
+    "ALTER TABLE sh.u RENAME TO u2",
+    "SELECT * FROM sh.u2",
+    'CREATE TABLE "My S"."T t" ("a.b" int)',
+    'INSERT INTO "My S"."T t" VALUES (3)',
+    'SELECT "My S"."T t"."a.b" FROM "My S"."T t"',
+    "TRUNCATE sh.c",
+    "SELECT count(*) FROM sh.c",
+    "CREATE TEMP TABLE t (k int)",
+    "SELECT * FROM t",
+    "SELECT count(*) FROM sh.t",
+    "DROP TABLE t",
+    "SELECT * FROM t",
+    "DROP VIEW sh.w",
+    "DROP SCHEMA sh",
+    'DROP SCHEMA sh, "My S" CASCADE',
+    "SELECT * FROM sh.t",
+    "DROP SCHEMA sh",
+    "DROP SCHEMA IF EXISTS sh",
+    "DROP SCHEMA public",
+)
+
+
+def told(execute: Any, statement: str) -> object:
+    try:
+        cursor = execute(statement)
+        return list(cursor.fetchall()) if cursor.description else None
+    except Error as error:
+        return error.sqlstate
+    except psycopg.Error as error:
+        return error.sqlstate
+
+
+def test_statements_say_what_postgres_says(sparkless: Connection, postgres: Postgres) -> None:
+    with postgres.connect() as reference:
+        reference.prepare_threshold = None
+        reference.execute("DROP SCHEMA IF EXISTS sh CASCADE; DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+        for statement in SCRIPT:
+            if statement == "DROP SCHEMA public":  # which PostgreSQL does
+                assert told(sparkless.execute, statement) == "2BP01"
+            elif statement == "SET search_path TO DEFAULT":
+                sparkless.execute(statement)
+                reference.execute("SET search_path TO public")
+            else:
+                assert told(sparkless.execute, statement) == told(reference.execute, statement), statement
+
+
+def rows(connection: Connection, query: str) -> list[tuple[object, ...]]:
+    return sorted(connection.execute(query).fetchall())
+
+
+def test_what_is_in_a_schema_is_maintained_and_means_the_same_whatever_the_path(tmp_path: Path) -> None:
+    with opened(tmp_path) as connection:
+        for one in (
+            "CREATE SCHEMA sh",
+            "CREATE TABLE sh.t (a int, b text)",
+            "CREATE TABLE t (a int, b text)",
+            "SET search_path = sh, public",
+            "CREATE MATERIALIZED VIEW m AS SELECT b, count(*) AS n FROM t GROUP BY b",
+            "CREATE INDEX ON m (n)",
+            "SET search_path = public",
+            "INSERT INTO sh.t VALUES (1, 'x'), (2, 'x')",
+            "INSERT INTO t VALUES (1, 'y')",
+            "COMMENT ON TABLE sh.t IS 'said'",
+        ):
+            connection.execute(one)
+        assert rows(connection, "SELECT * FROM sh.m") == [("x", 2)]
+        shown = "CREATE MATERIALIZED VIEW sh.m AS SELECT b, count(*) AS n FROM sh.t GROUP BY b"
+        assert rows(connection, "SHOW CREATE MATERIALIZED VIEW sh.m") == [("sh.m", shown)]
+        assert rows(connection, "SHOW CREATE INDEX sh.m_n_idx") == [("sh.m_n_idx", "CREATE INDEX m_n_idx ON sh.m (n)")]
+        connection.execute("ALTER TABLE sh.t RENAME TO t2")
+        assert rows(connection, "SHOW OBJECTS") == [
+            ("sh.m", "materialized view"),
+            ("sh.m_n_idx", "index"),
+            ("sh.t2", "table"),
+            ("t", "table"),
+        ]
+        assert rows(connection, "SHOW SCHEMAS") == [("public",), ("sh",)]
+        connection.execute("ALTER TABLE sh.t2 ADD COLUMN c int")
+        connection.execute("ALTER TABLE sh.t2 RENAME b TO bb")
+        ((_, again),) = rows(connection, "SHOW CREATE MATERIALIZED VIEW sh.m")
+        connection.execute("DROP MATERIALIZED VIEW sh.m")
+        connection.execute(str(again))
+    with opened(tmp_path) as connection:
+        connection.execute("INSERT INTO sh.t2 VALUES (3, 'x', 1)")
+        assert rows(connection, "SELECT * FROM sh.m") == [("x", 3)]
+        assert not connection.engine.replan()
+        objects = rows(connection, "SELECT name FROM mz_catalog.mz_objects WHERE name IS NOT NULL")
+        assert objects == [("sh.m",), ("sh.t2",), ("t",)]
+
+
+def test_a_schema_holds_what_is_in_it_and_a_quoted_name_with_a_dot_is_none(sparkless: Connection) -> None:
+    sparkless.execute('CREATE TABLE "sh.t" (a int)')
+    with pytest.raises(UndefinedTable):
+        sparkless.execute("SELECT * FROM sh.t")
+    with pytest.raises(InvalidSchemaName):
+        sparkless.execute("CREATE VIEW sh.v AS SELECT 1 AS one")
+    sparkless.execute("CREATE SCHEMA sh")
+    with pytest.raises(UndefinedTable):
+        sparkless.execute("SELECT * FROM sh.t")
+    sparkless.execute("CREATE TABLE sh.u (a int)")
+    with pytest.raises(UndefinedTable):
+        sparkless.execute('SELECT * FROM "sh.u"')
+    with pytest.raises(Error, match='cannot drop "sh" because other objects depend on it') as caught:
+        sparkless.execute("DROP SCHEMA sh")
+    assert caught.value.detail == "Dependants: sh.u."
+
+
+def test_files_define_what_is_of_public(tmp_path: Path) -> None:
+    (tmp_path / "mz.toml").touch()
+    (tmp_path / "assets").mkdir()
+    (tmp_path / "assets" / "a.sql").write_text("CREATE TABLE public.t (a int);\nCREATE VIEW sh.v AS SELECT 1 AS a;")
+    with opened(tmp_path) as connection:
+        connection.execute("CREATE SCHEMA sh")
+        with pytest.raises(NotAllApplied, match=r'a.sql:2: "sh.v" is of the schema "sh"'):
+            connection.engine.apply()
+        assert rows(connection, "SHOW OBJECTS") == [("t", "table")]
