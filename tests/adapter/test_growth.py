@@ -11,6 +11,7 @@ import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import monotonic, process_time
+from typing import get_args
 
 import pyarrow as pa
 import pytest
@@ -20,7 +21,7 @@ from mz_dagster.budget import Budget
 from mz_dagster.compute.algebra.frame import META
 from mz_dagster.compute.local.linear_operators import unnested
 from mz_dagster.formalism import GlobalId
-from mz_dagster.plan.physical import ReadCollection, Unnest
+from mz_dagster.plan.physical import Physical, ReadCollection, Staged, StageFunction, Unnest, physical_inputs
 from mz_dagster.scalars.types import INT4, Column, RelationType, array_of
 from mz_dagster.storage.arrow_schema import update_table
 from mz_dagster.storage.spark import SparkConfig
@@ -42,6 +43,14 @@ OPERATORS = {
     "first rows": "SELECT k, v FROM t{n} AS t ORDER BY v, k LIMIT 10",
     "first rows by key": "SELECT DISTINCT ON (g) g, v, k FROM t{n} AS t ORDER BY g, v, k",
     "repeat": "SELECT v FROM t{n} AS t INTERSECT ALL SELECT k FROM t{n} AS t",
+    "union": "SELECT k, v FROM t{n} AS t UNION ALL SELECT v, k FROM t{n} AS t UNION ALL VALUES (1, 2)",
+    "elements": "SELECT k, e FROM t{n} AS t, unnest(ARRAY[k, v]) AS e",
+    "lists": "SELECT g, array_agg(v ORDER BY k) AS l, string_agg(s, ',') AS s FROM t{n} AS t GROUP BY g",
+    "list of all": "SELECT array_agg(v ORDER BY v, k) AS l FROM t{n} AS t",
+    "windows": "SELECT sum(v) OVER (PARTITION BY g ORDER BY k) AS s, lag(s) OVER (ORDER BY v, k) AS l FROM t{n} AS t",
+    "frames": "SELECT k, max(v) OVER (ORDER BY k ROWS 5 PRECEDING) AS m FROM t{n} AS t",
+    "float sums": "SELECT g, sum(v / 3e0) AS s FROM t{n} AS t GROUP BY g",
+    "asked errors": "SELECT k, CASE WHEN k < 0 THEN (SELECT sum(1 / y.v) FROM t{n} y) END AS e FROM t{n} AS t",
 }
 #: Views, whose making evaluates what a query of the same form does not.
 VIEWS = {
@@ -145,6 +154,24 @@ def test_no_operator_here_takes_time_or_memory_by_the_square(connection: Connect
     assert memory < 1.5
 
 
+def test_each_operator_of_this_process_has_a_statement_here(connection: Connection) -> None:
+    filled(connection, 4)
+    met: set[type] = set()
+
+    def meet(node: Physical) -> None:
+        met.update({type(node), type(node.function)} if isinstance(node, Staged) else {type(node)})
+        for one in physical_inputs(node):
+            meet(one)
+
+    for number, text in enumerate((OPERATORS | VIEWS).values()):
+        connection.execute(f"CREATE MATERIALIZED VIEW v{number} AS {text.replace('{n}', '4')}")
+        plan = connection.engine.definitions.definition(connection.engine.collection_of(f"v{number}")).plan
+        assert plan is not None
+        for one in (*(each.plan for each in plan.arrangements), plan.output):
+            meet(one)
+    assert {*get_args(Physical), *get_args(StageFunction)} <= met
+
+
 @pytest.mark.deep
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("operator", [*OPERATORS, *VIEWS])
@@ -160,7 +187,7 @@ def test_time_and_memory_of_each_operator_here_are_linear(connection: Connection
 def test_windows_take_time_by_their_rows(
     tmp_path: Path, spark_config: SparkConfig, set_budget: SetBudget, window: str
 ) -> None:
-    """Windows are Spark's; a partition has all rows, or each has a hundredth of them."""
+    """By Spark; a partition has all rows, or each has a hundredth of them."""
     set_budget(Budget.spark_alone())
     sizes = (10_000, 30_000, 100_000)
     with Connection(Engine(Project.load(tmp_path), spark=spark_config), Isolation.STRICT_SERIALIZABLE) as connection:

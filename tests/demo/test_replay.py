@@ -7,7 +7,10 @@ every tick is read again: history is exact, too.
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
@@ -20,6 +23,7 @@ import pytest
 from mz_dagster.adapter import Engine, Project, Session
 from mz_dagster.budget import EngineSetting
 from mz_dagster.compute import Outcome
+from mz_dagster.operations.doctor import examine
 from mz_dagster.storage.spark import SparkConfig
 from sensors.feed import SOURCES, Feed
 from tests.demo.reference import Reference
@@ -118,3 +122,28 @@ def test_every_view_is_its_query_at_every_tick(
         assert {one.outcome for one in again.collections} == {Outcome.CURRENT}
         assert sum(expected[-1]["departures"].values()) > 600 * days
         assert all(expected[-1][name] for name in expected[-1] if name != "flights_due")
+    assert examine(project.root).findings == ()
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(1200)
+def test_a_run_of_five_ticks_leaves_the_doctor_nothing_to_find(project: Project) -> None:
+    """As `make run TICKS=5` does it, in processes of its own."""
+    for name in ("resources", "sensors"):
+        shutil.copytree(ROOT / name, project.root / name)
+    shutil.copy(ROOT / "definitions.py", project.root)
+    home = project.state / "dagster"
+    home.mkdir(parents=True)
+    environment = {**os.environ, "PYTHONPATH": f"{project.root}{os.pathsep}{ROOT}", "DAGSTER_HOME": str(home)}
+    environment |= {"DAGSTER_DISABLE_TELEMETRY": "yes", "MZ_ENGINE": "local"}
+
+    def run(*arguments: str) -> str:
+        command = [sys.executable, "-m", "mz_dagster.cli", *arguments]
+        done = subprocess.run(
+            command, cwd=project.root, env=environment, capture_output=True, text=True, timeout=1000, check=False
+        )
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+        return done.stdout
+
+    run("run", "--ticks", "5")
+    assert run("doctor", "--deep").splitlines()[-1] == "healthy"
