@@ -366,7 +366,10 @@ def _is_same(one: ProjectObject, row: ObjectRow) -> bool:
         return True
     if one.definition.kind != row.kind:
         return False
-    stored = named_as(stored, one.name)
+    try:
+        stored = named_as(stored, one.name)
+    except Error:  # what the catalog has is damaged
+        return False
     return same_tokens(stored, named_as(text, one.name)) or (row.kind == "table" and same_table(stored, text))
 
 

@@ -34,7 +34,7 @@ from tests.cli.small_project import Contents, collection_named, contents, make_p
 from tests.postgres_server import Postgres
 
 
-class ExaminedProject:
+class DamagedProject:
     """Is a small project, and the hands that break it."""
 
     def __init__(self, root: Path) -> None:
@@ -107,11 +107,11 @@ class ExaminedProject:
             file.write(to)
 
 
-def expected_file_gone(patient: ExaminedProject) -> None:
+def expected_file_gone(damaged: DamagedProject) -> None:
     """Takes away a file that is sealed and has to stay all the same."""
-    with (patient.root / "mz.toml").open("a") as settings:
+    with (damaged.root / "mz.toml").open("a") as settings:
         settings.write("\n[sources]\nexpect_files = '1 d'\n")
-    (patient.root / "landing" / "0.jsonl").unlink()
+    (damaged.root / "landing" / "0.jsonl").unlink()
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Corruption:
     """Is a corruption, the check that must name it, and what becomes of it when the doctor repairs."""
 
     check: str
-    plant: Callable[[ExaminedProject], object]
+    plant: Callable[[DamagedProject], object]
     says: str = ""
     mended: bool = False
     deep: bool = False
@@ -127,16 +127,16 @@ class Corruption:
     ours: bool = False
 
 
-def by_sql(statement: str, *values: object) -> Callable[[ExaminedProject], None]:
-    return lambda patient: patient.sql(statement, *values)
+def by_sql(statement: str, *values: object) -> Callable[[DamagedProject], None]:
+    return lambda damaged: damaged.sql(statement, *values)
 
 
-def summed(statement: str, *values: object) -> Callable[[ExaminedProject], None]:
+def summed(statement: str, *values: object) -> Callable[[DamagedProject], None]:
     """Returns what changes the catalog, with the sums of the lists that it changes."""
 
-    def plant(patient: ExaminedProject) -> None:
-        patient.sql(statement, *values)
-        patient.sum_up()
+    def plant(damaged: DamagedProject) -> None:
+        damaged.sql(statement, *values)
+        damaged.sum_up()
 
     return plant
 
@@ -153,147 +153,147 @@ def set_column(name: str, position: int, value: int) -> Callable[[pa.Table], pa.
 BATCH = "collection, lower, upper, rows, errors, files, bytes, file_list"
 
 
-def extra_batch(patient: ExaminedProject, state: str) -> None:
+def extra_batch(damaged: DamagedProject, state: str) -> None:
     """Adds a batch of the table's last interval, of another state, of a writer that is gone."""
-    patient.sql(
+    damaged.sql(
         f"INSERT INTO batch (id, state, writer, {BATCH}) SELECT 500, ?, 77, {BATCH} FROM batch WHERE id = 1",
         state,
     )
-    patient.sum_up()
-    patient.sql("UPDATE counter SET last = 500 WHERE name = 'batch'")
+    damaged.sum_up()
+    damaged.sql("UPDATE counter SET last = 500 WHERE name = 'batch'")
 
 
-def add_stray(patient: ExaminedProject) -> None:
+def add_stray(damaged: DamagedProject) -> None:
     """Commits rows under a batch id that the catalog does not know, as a writer that woke up after its sweep does."""
-    row = patient.row("t")
-    with Engine(patient.project) as engine:
+    row = damaged.row("t")
+    with Engine(damaged.project) as engine:
         batch = engine.catalog.batches(row.id, BatchState.LIVE)[0]
         frame = engine.shards.read(row, [batch])
         frame = frame.append_column("mz_batch", pa.array([400] * len(frame), pa.int64()))
         frame = frame.append_column("mz_bucket", pa.array(["all"] * len(frame)))
-    write_deltalake(str(patient.shard("t")), frame, mode="append")
+    write_deltalake(str(damaged.shard("t")), frame, mode="append")
 
 
-def add_kept(patient: ExaminedProject) -> None:
-    (patient.root / ".mz" / "quarantine").mkdir()
-    (patient.root / ".mz" / "quarantine" / "x").write_text("x")
+def add_kept(damaged: DamagedProject) -> None:
+    (damaged.root / ".mz" / "quarantine").mkdir()
+    (damaged.root / ".mz" / "quarantine" / "x").write_text("x")
 
 
-def add_dropped(patient: ExaminedProject) -> None:
-    patient.sql(
+def add_dropped(damaged: DamagedProject) -> None:
+    damaged.sql(
         "INSERT INTO object SELECT 'u9', 9, created_as, kind, sql, timeline, column_types, unique_keys, monotonic, "
-        "owner, options, tags, false, true FROM object WHERE id = 'u2'"
+        "owner, options, tags, false, true, shapes FROM object WHERE id = 'u2'"
     )
-    patient.sql("UPDATE counter SET last = 9 WHERE name = 'object'")
+    damaged.sql("UPDATE counter SET last = 9 WHERE name = 'object'")
 
 
-def folder_of_buried(patient: ExaminedProject) -> None:
+def folder_of_buried(damaged: DamagedProject) -> None:
     """Leaves the folder of what was dropped, as a writer that was paused makes it again."""
-    patient.sql("INSERT INTO tombstone VALUES ('u9', 9, 'default', 'shards/u9')")
-    patient.sql("UPDATE counter SET last = 9 WHERE name = 'object'")
-    (patient.root / ".mz" / "shards" / "u9" / "mz_batch=7").mkdir(parents=True)
+    damaged.sql("INSERT INTO tombstone VALUES ('u9', 9, 'default', 'shards/u9')")
+    damaged.sql("UPDATE counter SET last = 9 WHERE name = 'object'")
+    (damaged.root / ".mz" / "shards" / "u9" / "mz_batch=7").mkdir(parents=True)
 
 
-def name_dropped(patient: ExaminedProject) -> None:
-    add_dropped(patient)
-    patient.sql("INSERT INTO name VALUES ('old', 'u9')")
-    patient.sql("UPDATE project SET names = names + 1")
+def name_dropped(damaged: DamagedProject) -> None:
+    add_dropped(damaged)
+    damaged.sql("INSERT INTO name VALUES ('old', 'u9')")
+    damaged.sql("UPDATE project SET names = names + 1")
 
 
-def right_on_dropped(patient: ExaminedProject) -> None:
-    drop_collection(patient)
-    patient.sql(f"INSERT INTO capability ({CAPABILITY}) VALUES (1, 'h', false, 'u9', '[5]', 'me', NULL)")
-    patient.sql("UPDATE counter SET last = 1 WHERE name = 'capability'")
+def right_on_dropped(damaged: DamagedProject) -> None:
+    drop_collection(damaged)
+    damaged.sql(f"INSERT INTO capability ({CAPABILITY}) VALUES (1, 'h', false, 'u9', '[5]', 'me', NULL)")
+    damaged.sql("UPDATE counter SET last = 1 WHERE name = 'capability'")
 
 
-def drop_collection(patient: ExaminedProject) -> None:
-    add_dropped(patient)
-    patient.sql("UPDATE object SET has_collection = true WHERE id = 'u9'")
-    patient.sql(
+def drop_collection(damaged: DamagedProject) -> None:
+    add_dropped(damaged)
+    damaged.sql("UPDATE object SET has_collection = true WHERE id = 'u9'")
+    damaged.sql(
         "INSERT INTO collection (id, timeline, since, upper, shard) VALUES ('u9', 'default', '[]', '[]', 'shards/u9')"
     )
 
 
-def hold_of_dropped(patient: ExaminedProject) -> None:
-    drop_collection(patient)
-    patient.sql("INSERT INTO hold VALUES ('u9', 'u2')")
+def hold_of_dropped(damaged: DamagedProject) -> None:
+    drop_collection(damaged)
+    damaged.sql("INSERT INTO hold VALUES ('u9', 'u2')")
 
 
-def needs_dropped(patient: ExaminedProject) -> None:
-    drop_collection(patient)
-    patient.sql("INSERT INTO hold VALUES ('u3', 'u9')")
+def needs_dropped(damaged: DamagedProject) -> None:
+    drop_collection(damaged)
+    damaged.sql("INSERT INTO hold VALUES ('u3', 'u9')")
 
 
-def capability(patient: ExaminedProject, writes: bool, frontier: int) -> None:
-    patient.sql(
+def capability(damaged: DamagedProject, writes: bool, frontier: int) -> None:
+    damaged.sql(
         f"INSERT INTO capability ({CAPABILITY}) VALUES (1, 'h', ?, 'u2', ?, 'me', NULL)", writes, f"[{frontier}]"
     )
-    patient.sql("UPDATE counter SET last = 1 WHERE name = 'capability'")
+    damaged.sql("UPDATE counter SET last = 1 WHERE name = 'capability'")
 
 
-def leave_lease(patient: ExaminedProject, until_ms: int) -> None:
-    patient.sql("INSERT INTO lease VALUES (1, 'me', ?)", until_ms)
-    patient.sql("UPDATE counter SET last = 1 WHERE name = 'lease'")
+def leave_lease(damaged: DamagedProject, until_ms: int) -> None:
+    damaged.sql("INSERT INTO lease VALUES (1, 'me', ?)", until_ms)
+    damaged.sql("UPDATE counter SET last = 1 WHERE name = 'lease'")
 
 
-def forget_history(patient: ExaminedProject) -> None:
+def forget_history(damaged: DamagedProject) -> None:
     """Moves the since of a table and its view past a capability."""
-    capability(patient, False, 5)
-    patient.sql("UPDATE collection SET since = '[6]' WHERE id IN ('u2', 'u3')")
+    capability(damaged, False, 5)
+    damaged.sql("UPDATE collection SET since = '[6]' WHERE id IN ('u2', 'u3')")
 
 
-def run_ahead(patient: ExaminedProject) -> None:
+def run_ahead(damaged: DamagedProject) -> None:
     """Closes a time in a view that is not closed in its input."""
-    patient.sql("UPDATE timeline SET read_ts = read_ts + 9, write_ts = write_ts + 9")
-    patient.sql("UPDATE collection SET upper = ? WHERE id = 'u4'", f"[{patient.row('p').upper.only + 1}]")
+    damaged.sql("UPDATE timeline SET read_ts = read_ts + 9, write_ts = write_ts + 9")
+    damaged.sql("UPDATE collection SET upper = ? WHERE id = 'u4'", f"[{damaged.row('p').upper.only + 1}]")
 
 
-def live_of_dropped(patient: ExaminedProject) -> None:
-    drop_collection(patient)
-    extra_batch(patient, "live")
-    patient.sql("UPDATE batch SET collection = 'u9' WHERE id = 500")
-    patient.sum_up()
+def live_of_dropped(damaged: DamagedProject) -> None:
+    drop_collection(damaged)
+    extra_batch(damaged, "live")
+    damaged.sql("UPDATE batch SET collection = 'u9' WHERE id = 500")
+    damaged.sum_up()
 
 
-def zero_diff(patient: ExaminedProject) -> None:
-    patient.rewrite("t", set_column("mz_diff", 0, 0))
+def zero_diff(damaged: DamagedProject) -> None:
+    damaged.rewrite("t", set_column("mz_diff", 0, 0))
 
 
-def too_many_retractions(patient: ExaminedProject) -> None:
-    patient.rewrite("t", set_column("mz_diff", 0, -1))
+def too_many_retractions(damaged: DamagedProject) -> None:
+    damaged.rewrite("t", set_column("mz_diff", 0, -1))
 
 
-def fill_page(patient: ExaminedProject) -> None:
+def fill_page(damaged: DamagedProject) -> None:
     """Overwrites the pages of a file and leaves its footer."""
-    path = patient.file("t")
-    patient.damage(path, 4, b"\xff" * 60)
+    path = damaged.file("t")
+    damaged.damage(path, 4, b"\xff" * 60)
 
 
-def miscounted_errors(patient: ExaminedProject) -> None:
+def miscounted_errors(damaged: DamagedProject) -> None:
     """Has the log say that a row of the table's first batch is an error."""
-    entry = patient.log("t") / f"{1:020d}.json"
+    entry = damaged.log("t") / f"{1:020d}.json"
     text = entry.read_text()
     assert '\\"mz_error\\":2' in text
     entry.write_text(text.replace('\\"mz_error\\":2', '\\"mz_error\\":1'))
 
 
-def lost_commit(patient: ExaminedProject) -> None:
-    entries = sorted(patient.log("t").glob("*.json"))
+def lost_commit(damaged: DamagedProject) -> None:
+    entries = sorted(damaged.log("t").glob("*.json"))
     entries[-1].unlink()
 
 
-def stale_server(patient: ExaminedProject) -> None:
-    folder = patient.root / ".mz" / "spark"
+def stale_server(damaged: DamagedProject) -> None:
+    folder = damaged.root / ".mz" / "spark"
     folder.mkdir(parents=True)
     (folder / "server.json").write_text(
         '{"url": "sc://localhost:1", "token": "x", "pid": 4194304, "ui_url": "", "log": "l", "started": "0"}'
     )
 
 
-def lose_sequence(patient: ExaminedProject) -> None:
-    with Engine(patient.project) as engine:
+def lose_sequence(damaged: DamagedProject) -> None:
+    with Engine(damaged.project) as engine:
         Session(engine).execute("CREATE TABLE n (id integer GENERATED ALWAYS AS IDENTITY, a integer)")
-    patient.sql("DELETE FROM sequence")
+    damaged.sql("DELETE FROM sequence")
 
 
 CAPABILITY = "id, token_hash, writes, collection, frontier, holder, until_ms"
@@ -389,8 +389,8 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Contents]:
 
 
 @pytest.fixture
-def patient(healthy: tuple[Path, Contents], tmp_path: Path) -> ExaminedProject:
-    return ExaminedProject(copied(healthy[0], tmp_path / "project", None))
+def damaged(healthy: tuple[Path, Contents], tmp_path: Path) -> DamagedProject:
+    return DamagedProject(copied(healthy[0], tmp_path / "project", None))
 
 
 @pytest.fixture(scope="module")
@@ -400,11 +400,11 @@ def healthy_on_postgres(tmp_path_factory: pytest.TempPathFactory, postgres_serve
     return root, contents(project)
 
 
-def assert_never_answered_otherwise(patient: ExaminedProject, whole: Contents) -> None:
+def assert_never_answered_otherwise(damaged: DamagedProject, whole: Contents) -> None:
     """Checks that reading a collection gives what it gave before, or an error."""
     for name in whole:
         try:
-            found = contents(patient.project, [name])
+            found = contents(damaged.project, [name])
         except Error:
             continue
         for time in found[name].keys() & whole[name].keys():
@@ -413,9 +413,9 @@ def assert_never_answered_otherwise(patient: ExaminedProject, whole: Contents) -
 
 @pytest.mark.parametrize("one", CASES, ids=lambda one: one.check)
 def test_it_names_exactly_what_was_broken_and_repairs_what_is_safe(
-    one: Corruption, patient: ExaminedProject, healthy: tuple[Path, Contents]
+    one: Corruption, damaged: DamagedProject, healthy: tuple[Path, Contents]
 ) -> None:
-    check_corruption(one, patient, healthy[1])
+    check_corruption(one, damaged, healthy[1])
 
 
 #: A sample of what is planted on PostgreSQL; the others are deep.
@@ -434,22 +434,22 @@ def test_it_does_so_on_postgresql(
     one: Corruption, healthy_on_postgres: tuple[Path, Contents], postgres_server: Postgres, tmp_path: Path
 ) -> None:
     root, whole = healthy_on_postgres
-    check_corruption(one, ExaminedProject(copied(root, tmp_path / "project", postgres_server)), whole)
+    check_corruption(one, DamagedProject(copied(root, tmp_path / "project", postgres_server)), whole)
 
 
-def check_corruption(one: Corruption, patient: ExaminedProject, whole: Contents) -> None:
-    one.plant(patient)
-    found = examine(patient.root, deep=one.deep)
+def check_corruption(one: Corruption, damaged: DamagedProject, whole: Contents) -> None:
+    one.plant(damaged)
+    found = examine(damaged.root, deep=one.deep)
     assert {finding.check for finding in found.findings} == {one.check, one.also} - {""}, list(map(str, found.findings))
     assert one.says in str(found.findings[0])
     if not one.ours:
-        assert_never_answered_otherwise(patient, whole)
+        assert_never_answered_otherwise(damaged, whole)
     assert found.healthy == (CHECKS[one.check].severity is not Severity.BREAK)
-    repaired = examine(patient.root, deep=one.deep, repair=True)
+    repaired = examine(damaged.root, deep=one.deep, repair=True)
     if one.mended:
         assert repaired.findings == (), repaired
         assert repaired.repaired
-        assert contents(patient.project) == whole
+        assert contents(damaged.project) == whole
     else:
         assert list(map(str, repaired.findings)) == list(map(str, found.findings))
 
@@ -471,85 +471,85 @@ ELSEWHERE = {
 
 
 def test_what_a_repair_cannot_prove_to_be_garbage_is_kept(
-    patient: ExaminedProject, healthy: tuple[Path, Contents], capsys: pytest.CaptureFixture[str]
+    damaged: DamagedProject, healthy: tuple[Path, Contents], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    add_stray(patient)
-    assert [one.check for one in examine(patient.root).findings] == ["stray-files"]
-    assert [one.check for one in examine(patient.root, repair=True).findings] == ["quarantine"]
-    assert contents(patient.project) == healthy[1]
-    command = ["--project", str(patient.root), "quarantine"]
+    add_stray(damaged)
+    assert [one.check for one in examine(damaged.root).findings] == ["stray-files"]
+    assert [one.check for one in examine(damaged.root, repair=True).findings] == ["quarantine"]
+    assert contents(damaged.project) == healthy[1]
+    command = ["--project", str(damaged.root), "quarantine"]
     assert main(command) == 0
     assert "mz_batch=400" in capsys.readouterr().out
     assert main([*command, "--empty"]) == 0
     assert "deleted 1 files" in capsys.readouterr().out
-    assert examine(patient.root).findings == ()
+    assert examine(damaged.root).findings == ()
 
 
-def test_nothing_is_swept_of_a_collection_whose_list_is_damaged(patient: ExaminedProject) -> None:
-    before = sorted(patient.shard("t").rglob("*.parquet"))
-    patient.sql("DELETE FROM batch WHERE id = 1")
-    patient.sql("UPDATE batch SET state = 'replaced' WHERE id = 3")
-    with Engine(patient.project) as engine:
+def test_nothing_is_swept_of_a_collection_whose_list_is_damaged(damaged: DamagedProject) -> None:
+    before = sorted(damaged.shard("t").rglob("*.parquet"))
+    damaged.sql("DELETE FROM batch WHERE id = 1")
+    damaged.sql("UPDATE batch SET state = 'replaced' WHERE id = 3")
+    with Engine(damaged.project) as engine:
         sweep(engine.catalog, engine.shards, thorough=True)
         with pytest.raises(ListDamaged):
-            engine.catalog.listed([patient.row("t").id])
-    assert sorted(patient.shard("t").rglob("*.parquet")) == before
+            engine.catalog.listed([damaged.row("t").id])
+    assert sorted(damaged.shard("t").rglob("*.parquet")) == before
 
 
 def test_a_repair_that_waits_for_another_is_not_told_to_have_failed(
-    patient: ExaminedProject, healthy: tuple[Path, Contents]
+    damaged: DamagedProject, healthy: tuple[Path, Contents]
 ) -> None:
-    extra_batch(patient, "dead")
-    shutil.rmtree(patient.log("t"))
-    assert {one.check for one in examine(patient.root).findings} == {"batch-replaced", "log-damaged"}
-    repaired = examine(patient.root, repair=True)
+    extra_batch(damaged, "dead")
+    shutil.rmtree(damaged.log("t"))
+    assert {one.check for one in examine(damaged.root).findings} == {"batch-replaced", "log-damaged"}
+    repaired = examine(damaged.root, repair=True)
     assert repaired.findings == ()
     assert not [one for one in repaired.repaired if "could not" in one], repaired.repaired
-    assert contents(patient.project) == healthy[1]
+    assert contents(damaged.project) == healthy[1]
 
 
 @pytest.mark.parametrize("break_file", [lambda path: path.unlink(), lambda path: path.write_bytes(b"PAR1" * 99)])
 def test_a_file_is_put_back_from_a_backup(
-    patient: ExaminedProject, healthy: tuple[Path, Contents], tmp_path: Path, break_file: Callable[[Path], object]
+    damaged: DamagedProject, healthy: tuple[Path, Contents], tmp_path: Path, break_file: Callable[[Path], object]
 ) -> None:
-    backup(patient.project, tmp_path / "backup")
-    with Engine(patient.project) as engine:
+    backup(damaged.project, tmp_path / "backup")
+    with Engine(damaged.project) as engine:
         write(engine, 3)  # which the backup has not
-    whole = contents(patient.project)
-    break_file(patient.file("t"))
+    whole = contents(damaged.project)
+    break_file(damaged.file("t"))
     with pytest.raises(OperationalError):
-        contents(patient.project)
-    assert not examine(patient.root).healthy
-    command = ["--project", str(patient.root), "doctor", "--from-backup", str(tmp_path / "backup")]
+        contents(damaged.project)
+    assert not examine(damaged.root).healthy
+    command = ["--project", str(damaged.root), "doctor", "--from-backup", str(tmp_path / "backup")]
     assert main(command) == 0
-    assert contents(patient.project) == whole
+    assert contents(damaged.project) == whole
 
 
 def test_every_check_is_planted() -> None:
     assert {one.check for one in CASES} | ELSEWHERE == CHECKS.keys()
 
 
-def test_a_folder_that_cannot_be_written(patient: ExaminedProject) -> None:
-    folder = patient.root / ".mz" / "shards"
+def test_a_folder_that_cannot_be_written(damaged: DamagedProject) -> None:
+    folder = damaged.root / ".mz" / "shards"
     folder.chmod(0o555)
     mine = os.geteuid()
-    for one in (patient.root, *patient.root.parents):
+    for one in (damaged.root, *damaged.root.parents):
         if one.stat().st_uid == mine and one.is_relative_to("/tmp") and one != Path("/tmp"):
             one.chmod(one.stat().st_mode | 0o055)
-    shutil.chown(patient.root / ".mz", 65534)
+    shutil.chown(damaged.root / ".mz", 65534)
     try:
         if mine == 0:
             os.seteuid(65534)
-        found = list(check_place(patient.project))
+        found = list(check_place(damaged.project))
     finally:
         os.seteuid(mine)
     assert [(one.check, one.where) for one in found] == [("not-writable", str(folder))]
 
 
-def test_a_disk_that_is_nearly_full(patient: ExaminedProject, monkeypatch: pytest.MonkeyPatch) -> None:
-    free = shutil.disk_usage(patient.root).free
+def test_a_disk_that_is_nearly_full(damaged: DamagedProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    free = shutil.disk_usage(damaged.root).free
     monkeypatch.setattr("mz_dagster.operations.doctor.surroundings.LEAST_FREE", free * 2)
-    assert [one.check for one in examine(patient.root).findings] == ["disk-full"]
+    assert [one.check for one in examine(damaged.root).findings] == ["disk-full"]
 
 
 def test_an_empty_folder_is_no_broken_project(tmp_path: Path) -> None:
@@ -559,56 +559,56 @@ def test_an_empty_folder_is_no_broken_project(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_step_that_failed_and_a_source_that_is_unknown(patient: ExaminedProject) -> None:
-    patient.sql("UPDATE collection SET failure = 'out of luck' WHERE id = 'u3'")
-    patient.sql("UPDATE object SET sql = 'CREATE SOURCE' WHERE id = 's1'")
-    found = {one.check: one for one in examine(patient.root).findings}
+def test_a_step_that_failed_and_a_source_that_is_unknown(damaged: DamagedProject) -> None:
+    damaged.sql("UPDATE collection SET failure = 'out of luck' WHERE id = 'u3'")
+    damaged.sql("UPDATE object SET sql = 'CREATE SOURCE' WHERE id = 's1'")
+    found = {one.check: one for one in examine(damaged.root).findings}
     assert found.keys() == {"step-failed", "cannot-be-planned", "definitions-differ"}
     assert "out of luck" in str(found["step-failed"])
 
 
-def test_what_cannot_be_polled_and_what_waits_for_it_are_told(patient: ExaminedProject) -> None:
-    patient.sql("UPDATE collection SET poll_failure = 'no such folder' WHERE id = 's1'")
-    found = {one.check: str(one) for one in examine(patient.root).findings}
+def test_what_cannot_be_polled_and_what_waits_for_it_are_told(damaged: DamagedProject) -> None:
+    damaged.sql("UPDATE collection SET poll_failure = 'no such folder' WHERE id = 's1'")
+    found = {one.check: str(one) for one in examine(damaged.root).findings}
     assert "no such folder" in found["poll-failed"]
     assert 'waits for "s": no such folder' in found["input-behind"]
 
 
-def test_the_doctor_changes_nothing_unless_asked(patient: ExaminedProject) -> None:
-    extra_batch(patient, "replaced")
+def test_the_doctor_changes_nothing_unless_asked(damaged: DamagedProject) -> None:
+    extra_batch(damaged, "replaced")
 
     def state() -> dict[str, tuple[int, int]]:
         return {
             str(one): (one.stat().st_mtime_ns, one.stat().st_size)
-            for one in patient.root.rglob("*")
+            for one in damaged.root.rglob("*")
             if one.is_file() and not one.name.endswith(("-shm", "-wal"))
         }
 
     before = state()
-    examine(patient.root, deep=True)
+    examine(damaged.root, deep=True)
     assert state() == before
 
 
-def test_merged_and_swept_it_is_as_healthy(patient: ExaminedProject) -> None:
+def test_merged_and_swept_it_is_as_healthy(damaged: DamagedProject) -> None:
     """Updates before since were moved to since, beyond the upper of their batch."""
-    settings = patient.root / "mz.toml"
+    settings = damaged.root / "mz.toml"
     settings.write_text(settings.read_text() + '[retention]\nkeep = "1 ms"\n')
-    with Engine(Project.load(patient.root)) as engine:
+    with Engine(Project.load(damaged.root)) as engine:
         for number in range(3, 6):
             write(engine, number)
         lines = list(engine.compact())
         assert any("merged" in line for line in lines), lines
-    assert examine(patient.root, deep=True).findings == ()
+    assert examine(damaged.root, deep=True).findings == ()
 
 
-def test_nothing_is_found_while_the_project_is_at_work(patient: ExaminedProject) -> None:
+def test_nothing_is_found_while_the_project_is_at_work(damaged: DamagedProject) -> None:
     over = threading.Event()
     failures: list[BaseException] = []
 
     def work() -> None:
         number = 10
         try:
-            with Engine(patient.project) as engine:
+            with Engine(damaged.project) as engine:
                 while not over.is_set():
                     write(engine, number)
                     if number % 4 == 0:
@@ -620,7 +620,7 @@ def test_nothing_is_found_while_the_project_is_at_work(patient: ExaminedProject)
     worker = threading.Thread(target=work)
     worker.start()
     try:
-        found = [one for _ in range(6) for one in examine(patient.root, deep=True).findings]
+        found = [one for _ in range(6) for one in examine(damaged.root, deep=True).findings]
     finally:
         over.set()
         worker.join(60)
@@ -637,33 +637,33 @@ def test_nothing_is_found_while_the_project_is_at_work(patient: ExaminedProject)
         ("t", 'its rows exist nowhere else; "mz-dagster doctor --from-backup FOLDER" puts its files back, or restore'),
     ],
 )
-def test_it_names_the_way_back_of_the_right_kind(patient: ExaminedProject, name: str, way_back: str) -> None:
-    patient.file(name).unlink()
-    (found,) = examine(patient.root).findings
+def test_it_names_the_way_back_of_the_right_kind(damaged: DamagedProject, name: str, way_back: str) -> None:
+    damaged.file(name).unlink()
+    (found,) = examine(damaged.root).findings
     assert found.check == "file-missing"
     assert way_back in str(found)
-    patient.sql("DELETE FROM batch WHERE collection = ?", patient.row(name).id)
-    (found,) = (one for one in examine(patient.root).findings if one.check == "list-damaged")
+    damaged.sql("DELETE FROM batch WHERE collection = ?", damaged.row(name).id)
+    (found,) = (one for one in examine(damaged.root).findings if one.check == "list-damaged")
     assert way_back in str(found)
 
 
 @pytest.mark.parametrize(
     ("check", "name"), [("missing-hold", "m"), ("since-beyond-output", "m"), ("upper-beyond-input", "p")]
 )
-def test_an_output_that_contradicts_its_input_is_rebuilt(patient: ExaminedProject, check: str, name: str) -> None:
-    next(one for one in CASES if one.check == check).plant(patient)
-    (found,) = examine(patient.root).findings
+def test_an_output_that_contradicts_its_input_is_rebuilt(damaged: DamagedProject, check: str, name: str) -> None:
+    next(one for one in CASES if one.check == check).plant(damaged)
+    (found,) = examine(damaged.root).findings
     assert found.check == check
     assert '"mz-dagster rebuild"' in str(found)
-    assert main(["--project", str(patient.root), "rebuild", name]) == 0
-    assert examine(patient.root, deep=True, repair=True).findings == ()
+    assert main(["--project", str(damaged.root), "rebuild", name]) == 0
+    assert examine(damaged.root, deep=True, repair=True).findings == ()
 
 
-def test_on_the_command_line(patient: ExaminedProject, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["--project", str(patient.root), "doctor"]
+def test_on_the_command_line(damaged: DamagedProject, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["--project", str(damaged.root), "doctor"]
     assert main(command) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "healthy"
-    patient.sql("UPDATE timeline SET read_ts = 7")
+    damaged.sql("UPDATE timeline SET read_ts = 7")
     assert main(command) == 1
     said = capsys.readouterr().out
     assert "broken: timeline" in said
@@ -671,5 +671,5 @@ def test_on_the_command_line(patient: ExaminedProject, capsys: pytest.CaptureFix
     assert "--repair" in said
     assert main([*command, "--repair", "--deep"]) == 0
     assert "repair: the oracle of timeline" in capsys.readouterr().out
-    (patient.root / "mz.toml").write_text("[")
+    (damaged.root / "mz.toml").write_text("[")
     assert main(command) == 1

@@ -18,7 +18,7 @@ from mz_dagster.operations.backup import backup
 from mz_dagster.operations.doctor import CHECKS, Severity, examine
 from tests.cli.raw_catalog import copied, raw, url_of
 from tests.cli.small_project import Contents, contents, make_project
-from tests.cli.test_doctor import CASES, Corruption, ExaminedProject
+from tests.cli.test_doctor import CASES, Corruption, DamagedProject
 from tests.postgres_server import Postgres
 
 
@@ -124,7 +124,7 @@ def test_one_of_the_ways_that_are_named_leads_back(
     sound: Sound = request.getfixturevalue(f"on_{database}")
     root = copied(sound.root, tmp_path / "project", sound.server)
     settings = (root / "mz.toml").read_text()
-    one.plant(ExaminedProject(root))
+    one.plant(DamagedProject(root))
     broken = [each for each in examine(root, deep=True).findings if each.severity is Severity.BREAK]
     assert one.check in {each.check for each in broken}
     if one.check in BY_HAND:
