@@ -42,7 +42,7 @@ BARE_WORDS = ("user", "current_role")
 #: What a definition may say instead, by what it asks for.
 _OF_CLOCK = "Keep the time in a column, or compare one with mz_now()."
 _OF_SESSION = "Keep the value in a column, which a DEFAULT may fill."
-_OFCHANCE = "Let a column of a table have it as its DEFAULT."
+_OF_CHANCE = "Let a column of a table have it as its DEFAULT."
 #: Functions without arguments of the clock, of the session and of chance.
 _CLOCK = (
     "now", "transaction_timestamp", "statement_timestamp", "current_timestamp", "current_date", "localtime",
@@ -94,7 +94,7 @@ def bind_session_value(binder: ExpressionBinder, name: str, nodes: Sequence[exp.
 
 
 def _no_function_of_inputs(name: str, position: int, *, called: bool) -> UnsupportedForm:
-    hint = _OF_CLOCK if name in _CLOCK else _OFCHANCE if name in CHANCE else _OF_SESSION
+    hint = _OF_CLOCK if name in _CLOCK else _OF_CHANCE if name in CHANCE else _OF_SESSION
     return UnsupportedForm(
         f"{name}{'()' if called else ''} is not supported in a definition",
         detail="Its value is not a function of the collections, so a view of it could not be maintained.",
