@@ -15,6 +15,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql.connect.proto import ExecutePlanRequest
 
 from mz_dagster.errors import OperationalError
 from mz_dagster.finalizers import Later
@@ -167,13 +168,13 @@ def test_a_finalizer_s_call_is_made_by_another_thread_and_one_that_hangs_holds_u
 
 
 def test_no_call_begins_on_a_channel_that_is_closed() -> None:
-    calls = channel._Calls(1.0, 1.0)
+    calls, request = channel._Calls(1.0, 1.0), ExecutePlanRequest()
     made: list[float] = []
     details = channel._Details(channel._EXECUTE, None, None, None, None, None)
-    calls.intercept_unary_unary(lambda details, _: made.append(details.timeout), details, "request")
+    calls.intercept_unary_unary(lambda details, _: made.append(details.timeout), details, request)
     calls.close()
     with pytest.raises(ConnectionError):
-        calls.intercept_unary_unary(lambda details, _: made.append(details.timeout), details, "request")
+        calls.intercept_unary_unary(lambda details, _: made.append(details.timeout), details, request)
     assert made == [1.0]
 
 
