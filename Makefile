@@ -97,7 +97,7 @@ dist: .make/project ## build the wheel, in dist/
 lock: $(UV) ## write requirements.lock anew
 	$(UV) pip compile -q --universal --no-strip-extras --python-version 3.11 \
 	  --generate-hashes --no-header --no-emit-find-links --no-emit-index-url \
-	  --extra demo --extra dev --extra postgres --allow-unsafe pyproject.toml -o requirements.lock
+	  --extra demo --extra dev --extra postgres --extra wire --allow-unsafe pyproject.toml -o requirements.lock
 
 clean: ## stop this project's Spark and remove all that was made here: environment, state and landing folder
 	-@test ! -x $(BIN)/mz-dagster || $(BIN)/mz-dagster spark stop > /dev/null 2>&1

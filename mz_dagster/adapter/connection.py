@@ -8,11 +8,11 @@ transaction, which `commit` or `rollback` end. Parameters are written `?`.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.names import Names
@@ -23,6 +23,7 @@ from mz_dagster.adapter.timestamps import Isolation
 from mz_dagster.adapter.transaction import ActiveTransaction, TransactionAborted
 from mz_dagster.adapter.variables import Variables
 from mz_dagster.errors import InterfaceError
+from mz_dagster.scalars.types import Column
 from mz_dagster.storage.foreign import only_our_errors
 
 #: PEP 249's seven fields about a result column.
@@ -79,7 +80,7 @@ class Connection:
 
     def cursor(self) -> Cursor:
         """Returns a new cursor."""
-        return Cursor(self, Session(self.engine, names=self._names, variables=self._variables))
+        return Cursor(self, self._session())
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> Cursor:
         """Executes one statement on a new cursor and returns it, as sqlite3 does."""
@@ -121,6 +122,36 @@ class Connection:
         """
         _ = self.engine
         self._variables.roll_back()
+
+    @property
+    def transaction_status(self) -> Literal["I", "T", "E"]:
+        """What PostgreSQL's protocol says of the transaction: `I` if none is open, `T` if one is, `E` if it failed."""
+        block = self._variables.transaction
+        return "I" if block is None else "E" if block.is_failed else "T"
+
+    @property
+    def statement_timeout_ms(self) -> int:
+        """After how long a statement is to be cancelled, in milliseconds, as SET has it; 0 for never."""
+        return self._variables.statement_timeout_ms
+
+    def settings(self) -> Mapping[str, str]:
+        """Returns the values of all settings of the session, by their names in lower case."""
+        return self._variables.settings()
+
+    def set(self, name: str, value: str | None) -> None:
+        """Sets a setting of the session as SET does, by None to its default."""
+        self._variables.set(name, value)
+
+    def describe(self, sql: str, parameters: Sequence[object] = ()) -> tuple[Column, ...] | None:
+        """Returns the columns of what a statement would return; see `Session.describe`."""
+        return self._session().describe(sql, parameters)
+
+    def check(self, sql: str) -> None:
+        """Returns if a text is one statement, whatever it means; raises as `execute`."""
+        self._session().check(sql)
+
+    def _session(self) -> Session:
+        return Session(self.engine, names=self._names, variables=self._variables)
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
@@ -207,6 +238,12 @@ class Cursor:
         _check_arguments(sql, parameters)
         self._results.extend([*session.execute_each(sql, parameters)])
         return self
+
+    def results(self, sql: str, parameters: Sequence[object] = ()) -> Iterator[Result]:
+        """Executes statements as `execute`, and yields what each returns as soon as it has been executed."""
+        session = self._open_session()
+        _check_arguments(sql, parameters)
+        yield from session.execute_each(sql, parameters) if parameters or sql.strip() else ()
 
     def executemany(self, sql: str, parameters: Sequence[Sequence[object]]) -> Self:
         """Executes a statement that writes with each of many sets of parameters; an INSERT is one batch.

@@ -15,6 +15,7 @@ from mz_dagster.adapter import ddl
 from mz_dagster.adapter.alter_table import alter_table
 from mz_dagster.adapter.bound_tables import noting_tables
 from mz_dagster.adapter.definition import define
+from mz_dagster.adapter.describing import describe
 from mz_dagster.adapter.dml import Autocommit
 from mz_dagster.adapter.engine import Engine, MadeAnew
 from mz_dagster.adapter.names import Names
@@ -207,6 +208,38 @@ class Session:
             if self._variables.transaction is not None:
                 self._variables.transaction.fail()
             raise
+
+    @only_our_errors()
+    def check(self, sql: str) -> None:
+        """Returns if a text is one statement, whatever it means; raises as `execute`."""
+        with self._failing():
+            try:
+                parse_statement(sql, _only(_fragments(sql))[0])
+            except Error as error:
+                error.point_out(sql)
+                raise
+
+    @only_our_errors()
+    def describe(self, sql: str, parameters: Sequence[object]) -> tuple[Column, ...] | None:
+        """Returns the columns of what a statement would return, without executing it; None if there is no result set.
+
+        Args:
+            sql: The statement.
+            parameters: A value for each `?`, or an `OpenParameter`, which notes the types that the statement gives it.
+
+        Raises:
+            ProgrammingError: It does not bind.
+        """
+        with self._failing():
+            (fragment,) = _only(_fragments(sql))
+            statement = parse_statement(sql, fragment)
+            if self._variables.transaction is not None and not isinstance(statement, Commit | Rollback | RollbackTo):
+                self._variables.transaction.begin_statement(queries=False)
+            try:
+                return describe(self._names, statement, parameters, self._circumstances())
+            except Error as error:
+                error.point_out(sql)
+                raise
 
     @only_our_errors(writing=True)
     def execute_many(self, sql: str, many: Sequence[Sequence[object]]) -> Result:

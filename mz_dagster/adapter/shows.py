@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mz_dagster.adapter.create_sql import create_sql
@@ -19,6 +19,12 @@ from mz_dagster.sql.schemas import PUBLIC, names_in
 Row = tuple[Any, ...]
 Shown = tuple[tuple[Column, ...], tuple[Row, ...]]
 
+_TITLES: Mapping[str, tuple[str, ...]] = {
+    "columns": ("name", "nullable", "type"),
+    "create": ("name", "create_sql"),
+    "indexes": ("name", "on", "key"),
+    "schemas": ("name",),
+}
 _KINDS = {
     "tables": "table",
     "sources": "source",
@@ -34,8 +40,7 @@ def show(peeks: Peeks, names: Names, statement: Show, parameters: Sequence[objec
     Raises:
         UndefinedTable: It is about an object that does not exist.
     """
-    titles, rows = _listed(names, statement)
-    columns = tuple(Column(one, TEXT) for one in titles)
+    columns, rows = shown_columns(statement), _listed(names, statement)
     if statement.pattern is not None:
         pattern = _like(statement.pattern)
         rows = [row for row in rows if row[0] is not None and pattern.fullmatch(row[0])]
@@ -47,27 +52,29 @@ def show(peeks: Peeks, names: Names, statement: Show, parameters: Sequence[objec
     return columns, tuple(sorted(rows, key=lambda row: row[0] or ""))
 
 
-def _listed(names: Names, statement: Show) -> tuple[tuple[str, ...], list[Row]]:
-    """Returns the names of the columns and all rows."""
+def shown_columns(statement: Show) -> tuple[Column, ...]:
+    """Returns the columns of a SHOW statement."""
+    return tuple(Column(one, TEXT) for one in _TITLES.get(statement.what, ("name", "type")))
+
+
+def _listed(names: Names, statement: Show) -> list[Row]:
+    """Returns all rows."""
     match statement.what:
         case "columns":
             shown = names.object(_name(statement)).columns
-            rows: list[Row] = [(one.name, "YES" if one.nullable else "NO", str(one.type)) for one in shown]
-            return ("name", "nullable", "type"), rows
+            return [(one.name, "YES" if one.nullable else "NO", str(one.type)) for one in shown]
         case "create":
             row = names.object(_name(statement), statement.kind)
-            return ("name", "create_sql"), [(row.name, create_sql(names.engine, row))]
+            return [(row.name, create_sql(names.engine, row))]
         case "indexes":
             on = None if statement.name is None else names.object(statement.name).id
             indexes = ((row, _indexed(names, row)) for row in names.objects("index"))
-            rows = [_index(row, indexed) for row, indexed in indexes if on is None or on == indexed.id]
-            return ("name", "on", "key"), rows
+            return [_index(row, indexed) for row, indexed in indexes if on is None or on == indexed.id]
         case "schemas":
             made = (names_in(str(row.name))[0] for row in names.engine.catalog.objects("schema"))
-            return ("name",), [(one,) for one in (PUBLIC, *made)]
+            return [(one,) for one in (PUBLIC, *made)]
         case _:
-            found = names.objects(_KINDS.get(statement.what))
-            return ("name", "type"), [(row.name, row.kind) for row in found]
+            return [(row.name, row.kind) for row in names.objects(_KINDS.get(statement.what))]
 
 
 def _name(statement: Show) -> Name:

@@ -20,6 +20,7 @@ from mz_dagster.catalog import CollectionRow, ListedBatches
 from mz_dagster.compute import cells, rows_of
 from mz_dagster.plan.physical import ConstantRows, Linear, ReadCollection, SnapshotPlan
 from mz_dagster.scalars.scalar import Literal, Scalar, columns_of
+from mz_dagster.scalars.types import Kind
 from mz_dagster.storage.arrow_schema import without_error_data
 from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.lookup import Lookup
@@ -115,6 +116,8 @@ class SimplePlan:
 
 
 def shown(literal: Literal) -> Any:
-    """Returns the Python form of a literal, in whose plan an array is a tuple."""
+    """Returns the Python form of a literal, in whose plan an array is a tuple, and a `char(n)` may lack its blanks."""
     value = literal.value
+    if literal.type.kind is Kind.CHAR and isinstance(value, str):
+        return value.ljust(literal.type.length)
     return list(value) if literal.type.element is not None and isinstance(value, tuple) else value

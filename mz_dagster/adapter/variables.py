@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from mz_dagster.adapter.project import Project, engine_setting_of
+from mz_dagster.adapter.project import Project, engine_setting_of, parse_duration_ms
 from mz_dagster.adapter.timestamps import Isolation
 from mz_dagster.adapter.transaction import ActiveTransaction, Transaction
 from mz_dagster.budget import EngineSetting
@@ -31,8 +31,25 @@ _FIXED: Mapping[str, str] = {
     "standard_conforming_strings": "on",
 }
 
+#: Settings of clients that change nothing here: SET takes any value, SHOW tells it.
+_OF_CLIENTS: Mapping[str, str] = {
+    "application_name": "",
+    "client_min_messages": "notice",
+    "extra_float_digits": "1",
+    "lock_timeout": "0",
+}
+_TIMEOUT = "statement_timeout"
+
 _TRUTH = {"on": True, "true": True, "yes": True, "1": True, "off": False, "false": False, "no": False, "0": False}
 _Set = tuple[EngineSetting, Isolation, bool, dict[str, str]]
+
+
+def _timeout_ms(text: str) -> int:
+    """Returns the milliseconds of a time as PostgreSQL's settings have them: a number, or one with a unit."""
+    found = int(text) if text.strip().isdecimal() else parse_duration_ms(text)
+    if found is None or found >= 2**31:
+        raise InvalidParameterValue(f'invalid value for parameter "{_TIMEOUT}": "{text}"', hint="Write 5000 or '5 s'.")
+    return found
 
 
 def _shown(on: bool) -> str:
@@ -102,6 +119,8 @@ class Variables:
         now = (self.isolation, self.read_only) if block is None else (block.isolation, block.read_only)
         return {
             **_FIXED,
+            **_OF_CLIENTS,
+            _TIMEOUT: "0",
             **DEFAULTS,
             **self.changed,
             "engine": self.engine.value,
@@ -153,9 +172,20 @@ class Variables:
             self.changed.pop(name, None)
             self.changed |= {} if value is None else {name: value}
             return
+        if name == _TIMEOUT:
+            self.changed[name] = f"{_timeout_ms(value or '0')}ms"
+            return
+        if name in _OF_CLIENTS:
+            self.changed[name] = _OF_CLIENTS[name] if value is None else value
+            return
         fixed = self.get(name)
         if value is not None and value.lower().replace("-", "") != fixed.lower().replace("-", ""):
             raise NotSupportedError(f'the setting "{name}" is always {fixed}')
+
+    @property
+    def statement_timeout_ms(self) -> int:
+        """After how long a statement is cancelled, in milliseconds; 0 for never."""
+        return _timeout_ms(self.changed.get(_TIMEOUT, "0"))
 
     def _set_isolation(self, name: str, value: str | None) -> None:
         level = ISOLATION_LEVELS.get(" ".join((value or Isolation.STRICT_SERIALIZABLE.value).lower().split()))

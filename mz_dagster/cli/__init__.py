@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 from mz_dagster.cli.changes import hydration, print_changes, print_faults, print_queries
 from mz_dagster.cli.tables import print_table
 from mz_dagster.clock import SYSTEM_CLOCK
-from mz_dagster.errors import Error, InternalError, ProgrammingError
+from mz_dagster.errors import Error, InternalError, OperationalError, ProgrammingError
 from mz_dagster.leaving import leave
 from mz_dagster.progress import Bars, Lines, Reporter, reported_to
 from mz_dagster.version import __version__
@@ -160,6 +160,16 @@ def _parser() -> argparse.ArgumentParser:
     sql.add_argument("--serializable", action="store_true", help="read the latest complete time instead of waiting")
     sql.set_defaults(command=_sql)
 
+    serve = commands.add_parser("serve", help="let psql and drivers connect: PostgreSQL's protocol")
+    serve.add_argument("--host", default="127.0.0.1", help="where to listen (default: 127.0.0.1)")
+    serve.add_argument("--port", type=_port, default=6875, help="at which port, 0 for any that is free (default: 6875)")
+    serve.add_argument("--certificate", type=Path, metavar="FILE", help="a certificate in PEM, for TLS")
+    serve.add_argument("--key", type=Path, metavar="FILE", help="the certificate's key")
+    serve.add_argument(
+        "--connections", type=_positive, default=100, metavar="N", help="clients at once, at most (default: 100)"
+    )
+    serve.set_defaults(command=_serve)
+
     frontiers = commands.add_parser("frontiers", help="show since and upper of every collection")
     frontiers.set_defaults(command=_frontiers)
 
@@ -239,6 +249,13 @@ def _positive(text: str) -> int:
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError("must be at least 1")
+    return number
+
+
+def _port(text: str) -> int:
+    number = int(text)
+    if not 0 <= number < 65_536:
+        raise argparse.ArgumentTypeError("must be less than 65536")
     return number
 
 
@@ -438,6 +455,41 @@ def _sql(options: argparse.Namespace) -> int:
             else:
                 for text in options.statements or [sys.stdin.read()]:
                     _execute(session, text, progress)
+    return 0
+
+
+def _serve(options: argparse.Namespace) -> int:
+    from mz_dagster.adapter import Connection, Engine, Isolation, Project
+
+    try:
+        from mz_dagster.wire import Credentials, Server
+    except ModuleNotFoundError as error:
+        raise OperationalError(
+            f"PostgreSQL's protocol needs a package that is not there: {error.name}",
+            hint="pip install 'mz_dagster[wire]'",
+        ) from error
+    project = Project.load(options.project) if options.project is not None else Project.find_or_embed(Path.cwd())
+    if (options.certificate is None) != (options.key is None):
+        raise ProgrammingError("--certificate and --key belong together", hint="Give both.")
+    Engine(project).close()  # what is wrong with it is told now, and its folder is there
+
+    def connect() -> Connection:
+        return Connection(Engine(project), Isolation.STRICT_SERIALIZABLE)
+
+    credentials = Credentials.of(project.state)
+    certificate = None if options.certificate is None else (options.certificate, options.key)
+    with Server(
+        connect,
+        credentials,
+        host=options.host,
+        port=options.port,
+        certificate=certificate,
+        connections=options.connections,
+    ) as server:
+        print(f"listening at {server.host}, port {server.port}; stop it with Ctrl-C")
+        print(f"    PGPASSFILE={shlex.quote(str(credentials.path))} psql -h {server.host} -p {server.port} "
+              f"-U {shlex.quote(credentials.user)} {shlex.quote(project.name)}", flush=True)  # fmt: skip
+        server.serve()
     return 0
 
 

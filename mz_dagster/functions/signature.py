@@ -8,7 +8,7 @@ implementation: `integer + bigint` is `add_int8` after a cast, as PostgreSQL's `
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
 
@@ -32,6 +32,26 @@ class Unknown:
 
     def __str__(self) -> str:
         return "unknown"
+
+    def as_type(self, target: ScalarType, *, assigned: bool = False, rounds: bool = True) -> Literal | Failure:
+        """Returns the literal of a type that the text spells, as `literal_of` does."""
+        return literal_of(self.text, target, assigned=assigned, rounds=rounds)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenParameter(Unknown):
+    """Stands for a parameter whose value is not known yet, and learns of which type its context takes it to be.
+
+    Attributes:
+        types: Those types, in the order in which they were found out.
+    """
+
+    types: list[ScalarType] = field(default_factory=list, compare=False)
+
+    def as_type(self, target: ScalarType, *, assigned: bool = False, rounds: bool = True) -> Literal | Failure:
+        """Returns NULL of a type, and notes the type."""
+        self.types.append(target)
+        return literal_of(None, target)
 
 
 #: The type of a bare NULL.
@@ -229,7 +249,7 @@ class Resolved:
         ready: list[Scalar] = []
         for argument, target, cast in zip(arguments, self.argument_types, self.casts, strict=True):
             if isinstance(argument, Unknown):
-                literal = literal_of(argument.text, target, rounds=False)
+                literal = argument.as_type(target, rounds=False)
                 if isinstance(literal, Failure):
                     return literal
                 ready.append(literal)

@@ -18,7 +18,6 @@ from mz_dagster.functions import (
     Unknown,
     cast,
     common_type,
-    literal_of,
     numeric_literal,
 )
 from mz_dagster.functions.evaluation import is_evaluable, value_of
@@ -83,7 +82,7 @@ def bind_among(left: Bound, node: exp.RawString, equal: Callable[[Literal], Scal
             return None
         values += converted
     for unknown in unknowns:
-        literal = literal_of(unknown.text, shared, rounds=False)
+        literal = unknown.as_type(shared, rounds=False)
         if isinstance(literal, Failure):
             return None
         values.append(literal.value)

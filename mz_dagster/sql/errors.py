@@ -318,7 +318,7 @@ _BY_SQLSTATE: dict[str, type[DataError] | type[ProgrammingError] | type[NotSuppo
 }
 
 
-def error_of(failure: Failure, position: int, *, hint: str | None = None) -> Error:
+def error_of(failure: Failure, position: int | None, *, hint: str | None = None) -> Error:
     """Returns the error that reports `failure` at `position`; its own hint goes before `hint`."""
     kind = _BY_SQLSTATE.get(failure.sqlstate, InvalidLiteral if failure.sqlstate.startswith("22") else ProgrammingError)
     return kind(failure.message, hint=failure.hint or hint, position=position)

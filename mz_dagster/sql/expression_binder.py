@@ -102,7 +102,7 @@ class ExpressionBinder(ABC):
         self, unknown: Unknown, target: ScalarType, node: exp.Expr, *, assigned: bool = False, rounds: bool = False
     ) -> Literal:
         """Returns the literal of type `target` that a bare literal spells; `assigned`, `rounds` as for `literal_of`."""
-        found = literal_of(unknown.text, target, assigned=assigned, rounds=rounds or assigned)
+        found = unknown.as_type(target, assigned=assigned, rounds=rounds or assigned)
         if isinstance(found, Failure):
             raise error_of(found, self.body.position(node))
         return found

@@ -126,8 +126,6 @@ def _value(binder: ExpressionBinder, node: exp.Expr, what: str) -> RowCount | No
     position = binder.body.position(node)
     bound = binder.bind(node)
     if isinstance(bound, Unknown):
-        if bound.text is None:
-            return None
         bound = binder.literal(bound, INT8, node)
     if any(isinstance(one, ColumnRef) for one in walk(bound)):
         raise InvalidColumnReference(f"argument of {what} must not contain variables", position=position)

@@ -55,6 +55,8 @@ def literal_of_value(value: object, position: int) -> Literal | Unknown:
     match value:
         case None:
             return UNKNOWN
+        case Unknown() | Literal():
+            return value
         case bool():
             return Literal(value, BOOL)
         case int():

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from mz_dagster.functions import CastContext, Failure, Unknown, cast, common_type, literal_of, type_name
+from mz_dagster.functions import CastContext, Failure, Unknown, cast, common_type, type_name
 from mz_dagster.functions.signature import ArgumentType
 from mz_dagster.plan.relation import (
     ColumnOrder,
@@ -205,7 +205,7 @@ class Pending:
         position = self.body.position(node)
         if isinstance(item, Unknown):
             assigned = context is CastContext.ASSIGNMENT
-            literal = literal_of(item.text, target, assigned=assigned, rounds=assigned)
+            literal = item.as_type(target, assigned=assigned, rounds=assigned)
             if isinstance(literal, Failure):
                 raise error_of(literal, position)
             return literal

@@ -25,7 +25,6 @@ from mz_dagster.functions import (
     Unknown,
     cast,
     common_type,
-    literal_of,
     session_zone,
     type_name,
 )
@@ -396,7 +395,7 @@ def _range_offset(binder: ExpressionBinder, node: exp.Expr, order: tuple[SortKey
             )
     bound = binder.bind(node)
     if isinstance(bound, Unknown):
-        found = literal_of(bound.text, target, rounds=False)
+        found = bound.as_type(target, rounds=False)
         if isinstance(found, Failure):
             raise error_of(found, position)
         return _distance(binder, found, type_, node)

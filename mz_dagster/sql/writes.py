@@ -26,7 +26,7 @@ from mz_dagster.sql.binder import BoundQuery, bound_query, finished
 from mz_dagster.sql.binding import Binding, only
 from mz_dagster.sql.body_parser import Body, parse_body
 from mz_dagster.sql.circumstances import Circumstances, zone_of
-from mz_dagster.sql.composed import Composed
+from mz_dagster.sql.composed import Composed, parameters_in
 from mz_dagster.sql.constraints import WrittenRows, assigned, bind_default, is_by_chance, literal_rows
 from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.errors import (
@@ -127,6 +127,7 @@ def bind_insert_many(
     defaults, identities = defaults or {}, identities or {}
     zone = UTC if circumstances is None else circumstances.settings["timezone"]
     body: Body | None = None
+    composed: Composed | None = None
     if statement.query is not None and (width := _Values.of(statement.query).width):  # before anything is claimed
         _check_generated(statement, target, places[:width], identities)
     for params in many:
@@ -135,7 +136,8 @@ def bind_insert_many(
             with nullcontext() if composed is None else composed.blamed():
                 body = parse_body(statement.query if composed is None else composed.text)
             _write_defaults(body)
-        binding = Binding(resolver, params, circumstances)
+        values = params if composed is None else composed.parameters(params)
+        binding = Binding(resolver, values, circumstances)
         relation: Relation = ONE_ROW
         if body is not None:
             with nullcontext() if composed is None else composed.blamed(), zone_of(circumstances):
@@ -282,12 +284,18 @@ def _with_defaults(
         if name in defaults and name not in claimed:
             _check_zone(target.columns[target.names.index(name)], defaults[name], zone)
         if name in claimed or name in defaults:
-            pieces += [SqlText(query.text[at : token.start], query.offset + at, query.parameters_before)]
+            pieces += [_part(query, at, token.start)]
             pieces += [f"({next(claimed[name]) if name in claimed else defaults[name].text})"]
             at = token.end
     if not pieces:
         return None
-    return Composed.of(*pieces, SqlText(query.text[at:], query.offset + at, query.parameters_before))
+    return Composed.of(*pieces, _part(query, at, len(query.text)))
+
+
+def _part(query: SqlText, start: int, stop: int) -> SqlText:
+    """Returns a part of a query; neither end is within a literal."""
+    before = query.parameters_before + parameters_in(query.text[:start])
+    return SqlText(query.text[start:stop], query.offset + start, before)
 
 
 def _check_zone(column: Column, default: SqlText, zone: str) -> None:
@@ -381,7 +389,7 @@ def bind_returning(
         given = {one for one, value in select.args.items() if value}
         if not isinstance(select, exp.Select) or given != {"expressions"}:
             raise InvalidSyntax("syntax error: RETURNING takes a list of expressions", position=body.text.offset + 8)
-        binding = Binding(resolver, params, circumstances)
+        binding = Binding(resolver, composed.parameters(params), circumstances)
         binder = FromBinder(binding, body, {}, Queries(binding, body).derived)
         expressions = Expressions(binding, body, source.scope, "RETURNING")
         with binding.binding_by(lambda one: binder.bind_query(one, binder)[0]):
@@ -516,7 +524,7 @@ class _Join:
             if not isinstance(select, exp.Select):
                 raise InvalidSyntax("syntax error: this is no condition", position=body.text.offset + 1)
             only(body, select, "expressions", "from_", "joins", "where")
-            binding = Binding(context.resolver, context.parameters, context.circumstances)
+            binding = Binding(context.resolver, composed.parameters(context.parameters), context.circumstances)
             binder = FromBinder(binding, body, {}, Queries(binding, body).derived)
             with binding.binding_by(lambda one: binder.bind_query(one, binder)[0]):
                 source = binder.bind(select.args["from_"].this, list(select.args.get("joins") or []))

@@ -682,3 +682,39 @@ def test_an_error_of_the_data_has_the_sqlstate_of_the_data(sparkless: Connection
     with pytest.raises(DataError) as caught:
         sparkless.execute(query)
     assert caught.value.sqlstate == sqlstate
+
+
+@pytest.mark.parametrize(
+    ("sql", "parameters"),
+    [
+        ("UPDATE t SET b = b + ? WHERE a = ?", ("0.45", "1")),
+        ("UPDATE t SET b = b + ? FROM u WHERE t.a = u.a AND u.x = ?", (100, 7)),
+        ("UPDATE t SET b = ? FROM u WHERE t.a = u.a AND u.x = ? RETURNING t.*, ?", (8, 7, "r")),
+        ("UPDATE t SET s = ?, (b, a) = (SELECT ?, ?) WHERE a = ?", ("q", 5, 6, 1)),
+        ("DELETE FROM t USING u WHERE t.a = u.a AND u.x = ? RETURNING ?, t.a", (7, "r")),
+        ("INSERT INTO t VALUES (?, DEFAULT, ?), (?, ?, DEFAULT) RETURNING ?, a, s", (10, "ten", 11, 12, "r")),
+        ("INSERT INTO t VALUES (?, ?, ?) ON CONFLICT (a) DO UPDATE SET b = t.b + ? WHERE t.s = ?", (1, 2, "x", 5, "d")),
+        ("WITH w AS (SELECT ? AS x) SELECT a, ? FROM t, w WHERE a = x + ? LIMIT ?", (0, "z", 1, 9)),
+    ],
+)
+def test_parameters_stand_where_their_marks_do_in_every_part_of_a_statement(
+    sparkless: Connection, sql: str, parameters: tuple[object, ...]
+) -> None:
+    found = []
+    pieces = sql.split("?")
+    literals = [*(f"'{one}'" if isinstance(one, str) else str(one) for one in parameters), ""]
+    spelled = "".join(piece + literal for piece, literal in zip(pieces, literals, strict=True))
+    for text, values in ((sql, parameters), (spelled, ())):
+        for created in (
+            "TABLE t (a integer, b numeric(10, 2), s text DEFAULT 'd', UNIQUE (a))",
+            "TABLE u (a integer, x integer)",
+        ):
+            sparkless.execute(f"CREATE {created}")
+        sparkless.execute("INSERT INTO t (a, b) VALUES (1, 1.5), (2, 2)")
+        sparkless.execute("INSERT INTO u VALUES (1, 7), (1, 7), (2, 8)")
+        cursor = sparkless.execute(text, values)
+        returned = sorted(cursor.fetchall(), key=repr) if cursor.description else None
+        found.append((cursor.tag, returned, rows(sparkless, "SELECT * FROM t")))
+        for name in "tu":
+            sparkless.execute(f"DROP TABLE {name}")
+    assert found[0] == found[1]

@@ -1,0 +1,18 @@
+"""PostgreSQL's wire protocol, version 3, over sessions: what psql and drivers of every language connect to.
+
+    server       listens on loopback, or with TLS elsewhere; a thread and a session for each connection
+    backend      one connection: startup, SCRAM-SHA-256, simple and extended queries, errors with their positions
+    statements   a client's text as ours: `$1` is `?`
+    types        object ids of types, and cells as text and in binary, as PostgreSQL's
+    credentials  who may connect: a password in a file that only its owner can read
+
+Messages are taken apart and put together by `pygwire`, and SCRAM is `scramp`'s. Invariant: nobody who has not
+authenticated reaches a session, and no error of a client ends more than its own connection.
+"""
+
+from __future__ import annotations
+
+from mz_dagster.wire.credentials import Credentials
+from mz_dagster.wire.server import Server
+
+__all__ = ["Credentials", "Server"]

@@ -1,0 +1,531 @@
+"""One connection of a client: startup, authentication, and queries, until it ends.
+
+    startup     TLS if asked for, SCRAM-SHA-256, the settings that clients read, the key by which to cancel
+    simple      each statement of a text, one after the other
+    extended    parse: a statement by name; bind: a portal of it with values; execute: some of its rows
+
+A portal is executed when its rows are first asked for. An error ends what is under way: of an extended query, all
+messages until the next Sync. Results leave in portions, as the client takes them: a slow reader slows its own query.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import secrets
+import socket
+import ssl
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+from pygwire import BackendConnection, TransactionStatus, messages
+from pygwire.exceptions import PygwireError
+from scramp import ScramException, ScramMechanism
+
+from mz_dagster.adapter import Connection, Result
+from mz_dagster.adapter.cancelling import Cancellation
+from mz_dagster.errors import Error, OperationalError, ProgrammingError
+from mz_dagster.functions import Failure, OpenParameter, literal_of
+from mz_dagster.scalars.scalar import Literal
+from mz_dagster.scalars.types import TEXT, UNCONSTRAINED, Column, ScalarType
+from mz_dagster.sql.errors import error_of
+from mz_dagster.wire.statements import ClientStatement
+from mz_dagster.wire.types import binary_of, parameter_of, parameter_type, text_of, wire_type
+
+if TYPE_CHECKING:
+    from mz_dagster.wire.server import Server
+
+logger = logging.getLogger("mz_dagster.wire")
+
+_RECEIVED = 1 << 16
+"""How many bytes are read at once."""
+_LONGEST_STARTUP = 1 << 14
+"""How many bytes somebody may send before having authenticated."""
+_LONGEST_MESSAGE = 1 << 28
+"""How long a message may be."""
+_PORTION = 1 << 16
+"""How many bytes of a result are collected before they are sent."""
+_PARAMETERS = (
+    *("server_version", "server_encoding", "client_encoding", "datestyle", "timezone", "integer_datetimes"),
+    *("intervalstyle", "standard_conforming_strings", "application_name", "is_superuser", "session_authorization"),
+)
+#: As clients expect them to be spelled.
+_SPELLED = {"datestyle": "DateStyle", "timezone": "TimeZone", "intervalstyle": "IntervalStyle"}
+
+
+class ProtocolViolation(ProgrammingError):
+    """Reports what no client of the protocol sends."""
+
+    sqlstate = "08P01"
+
+
+class InvalidPassword(ProgrammingError):
+    """Reports somebody who may not connect."""
+
+    sqlstate = "28P01"
+
+
+class TooManyConnections(OperationalError):
+    """Reports a client more than the server takes."""
+
+    sqlstate = "53300"
+
+
+class UndefinedStatement(ProgrammingError):
+    """Reports the name of a prepared statement that there is none of."""
+
+    sqlstate = "26000"
+
+
+class UndefinedPortal(ProgrammingError):
+    """Reports the name of a portal that there is none of."""
+
+    sqlstate = "34000"
+
+
+class DuplicateStatement(ProgrammingError):
+    """Reports the name of a prepared statement that there is one of already."""
+
+    sqlstate = "42P05"
+
+
+class _Gone(Exception):
+    """Says that the client has gone."""
+
+
+@dataclass(slots=True)
+class _Prepared:
+    """A prepared statement.
+
+    Attributes:
+        statement: What it says.
+        types: The types of its parameters as far as the client has said.
+        found: And what its context takes the others to be, once that was found out.
+        columns: What it returns, once that was found out.
+        is_described: Whether it was.
+    """
+
+    statement: ClientStatement
+    types: list[ScalarType | None]
+    found: list[ScalarType | None]
+    columns: tuple[Column, ...] | None = None
+    is_described: bool = False
+
+
+@dataclass(slots=True)
+class _Portal:
+    prepared: _Prepared
+    values: list[object]
+    formats: Sequence[int]
+    result: Result | None = None
+    sent: int = 0
+
+
+@dataclass(slots=True)
+class Backend:
+    """Serves one connection, in a thread of its own.
+
+    Attributes:
+        client: The socket.
+        server: Who may connect, and to what.
+        process_id: What the client knows it by.
+        secret: What the client shows to cancel its queries.
+    """
+
+    client: socket.socket
+    server: Server
+    process_id: int
+    secret: bytes = field(default_factory=lambda: secrets.token_bytes(4), repr=False)
+    cancellation: Cancellation = field(default_factory=Cancellation, repr=False)
+    _protocol: BackendConnection = field(default_factory=BackendConnection, repr=False)
+    _out: bytearray = field(default_factory=bytearray, repr=False)
+    _connection: Connection | None = None
+    _prepared: dict[str, _Prepared] = field(default_factory=dict)
+    _portals: dict[str, _Portal] = field(default_factory=dict)
+    _skips: bool = False
+
+    # ---- from beginning to end
+
+    def run(self) -> None:
+        """Serves the client until it goes."""
+        try:
+            self.client.settimeout(self.server.authentication_s)
+            if not self._start():
+                return
+            self.client.settimeout(None)
+            for message in self._messages(_LONGEST_MESSAGE):
+                if isinstance(message, messages.Terminate):
+                    return
+                self._handle(message)
+        except (_Gone, TimeoutError, ssl.SSLError, ConnectionError, OSError) as error:
+            logger.debug("connection %d ended: %s", self.process_id, error)
+        except PygwireError as error:
+            self._fatal(ProtocolViolation(f"the protocol was violated: {error}"))
+        finally:
+            self._close()
+
+    def refuse(self) -> None:
+        """Tells the client that there are too many."""
+        try:
+            self.client.settimeout(self.server.authentication_s)
+            for message in self._messages(_LONGEST_STARTUP):
+                if isinstance(message, messages.SSLRequest):
+                    self._answer_tls()
+                elif isinstance(message, messages.StartupMessage):
+                    self._fatal(TooManyConnections("sorry, too many clients already", hint="Close some."))
+                    return
+        except (_Gone, TimeoutError, ssl.SSLError, OSError, PygwireError) as error:
+            logger.debug("connection %d ended: %s", self.process_id, error)
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            with contextlib.suppress(Error):
+                self._connection.close()
+        with contextlib.suppress(OSError):
+            self.client.close()
+
+    def _messages(self, most: int) -> Iterator[Any]:
+        """Yields what the client sends, and sends before it waits what it is to receive."""
+        while True:
+            self._flush()
+            data = self.client.recv(_RECEIVED)
+            if not data:
+                raise _Gone("the client has gone")
+            yield from self._protocol.receive(data)
+            if self._protocol._decoder.buffered > most:
+                raise PygwireError(f"a message of more than {most} bytes")
+
+    def _send(self, message: messages.PGMessage) -> None:
+        self._out += self._protocol.send(message)
+        if len(self._out) >= _PORTION:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._out:
+            data, self._out = bytes(self._out), bytearray()
+            self.client.sendall(data)
+
+    # ---- startup
+
+    def _start(self) -> bool:
+        """Returns whether the client may go on: it has authenticated, and a session is open."""
+        received = self._messages(_LONGEST_STARTUP)
+        for message in received:
+            match message:
+                case messages.SSLRequest():
+                    self._answer_tls()
+                    received = self._messages(_LONGEST_STARTUP)
+                    return self._start()
+                case messages.GSSEncRequest():
+                    self._send(messages.GSSResponse(accepted=False))
+                case messages.CancelRequest(process_id=id, secret_key=secret):
+                    self.server.cancel(id, secret)
+                    return False
+                case messages.StartupMessage(params=params):
+                    return self._authenticated(params, received) and self._opened(params)
+                case _:
+                    raise PygwireError(f"{type(message).__name__} at the start")
+        return False
+
+    def _answer_tls(self) -> None:
+        context = self.server.tls
+        self._send(messages.SSLResponse(accepted=context is not None))
+        self._flush()
+        if context is not None:
+            self.client = context.wrap_socket(self.client, server_side=True)
+
+    def _authenticated(self, params: dict[str, str], received: Iterator[Any]) -> bool:
+        if self.server.requires_tls and not isinstance(self.client, ssl.SSLSocket):
+            self._fatal(InvalidPassword("this server takes connections with TLS only", hint="Set sslmode=require."))
+            return False
+        user = params.get("user", "")
+        verifier = self.server.credentials.verifier(user)
+        scram = ScramMechanism().make_server(lambda _: verifier)
+        self._send(messages.AuthenticationSASL(mechanisms=["SCRAM-SHA-256"]))
+        try:
+            first = next(received)
+            if not isinstance(first, messages.SASLInitialResponse) or first.mechanism != "SCRAM-SHA-256":
+                raise PygwireError("a client that does not speak SCRAM-SHA-256")
+            _set_client_first(scram, bytes(first.data or b"").decode())
+            self._send(messages.AuthenticationSASLContinue(data=scram.get_server_first().encode()))
+            last = next(received)
+            if not isinstance(last, messages.SASLResponse):
+                raise PygwireError("a client that ends the authentication")
+            scram.set_client_final(bytes(last.data).decode())
+        except (ScramException, UnicodeDecodeError):
+            self._fatal(
+                InvalidPassword(
+                    f'password authentication failed for user "{user}"',
+                    hint="User and password are in the file that the server names when it starts.",
+                )
+            )
+            return False
+        self._send(messages.AuthenticationSASLFinal(data=scram.get_server_final().encode()))
+        self._send(messages.AuthenticationOk())
+        return True
+
+    def _opened(self, params: dict[str, str]) -> bool:
+        try:
+            self._connection = self.server.connect()
+            for name in ("application_name", "client_encoding", "timezone", "extra_float_digits"):
+                value = next((params[one] for one in params if one.lower() == name), None)
+                if value is not None:
+                    self._connection.set(name, value.strip("'"))  # asyncpg's are quoted
+        except Error as error:
+            self._fatal(error)
+            return False
+        settings = {**self._connection.settings(), "is_superuser": "on", "session_authorization": params["user"]}
+        for name in _PARAMETERS:
+            if name in settings:
+                self._send(messages.ParameterStatus(name=_SPELLED.get(name, name), value=settings[name]))
+        self._send(messages.BackendKeyData(process_id=self.process_id, secret_key=self.secret))
+        self._ready()
+        return True
+
+    def _fatal(self, error: Error) -> None:
+        """Tells an error that ends the connection."""
+        with contextlib.suppress(PygwireError, OSError):
+            self._send(_response(error, "", severity="FATAL"))
+            self._flush()
+
+    # ---- queries
+
+    @property
+    def connection(self) -> Connection:
+        """The client's session."""
+        assert self._connection is not None, "the client has authenticated"
+        return self._connection
+
+    def _ready(self) -> None:
+        self._send(messages.ReadyForQuery(status=TransactionStatus(self.connection.transaction_status)))
+
+    def _handle(self, message: messages.PGMessage) -> None:
+        if isinstance(message, messages.Query):
+            self._query(message.query_string)
+            return
+        if isinstance(message, messages.Sync):
+            self._skips = False
+            if self.connection.transaction_status == "I":
+                self._portals.clear()
+            self._ready()
+            return
+        if self._skips or isinstance(message, messages.CopyData | messages.CopyDone | messages.CopyFail):
+            return
+        self._guarded(self._extended, message)
+
+    def _guarded(self, carry_out: Callable[[Any], None], message: Any) -> None:
+        try:
+            carry_out(message)
+        except Error as error:
+            self._skips = True
+            self._send(_response(error, getattr(message, "query", "")))
+
+    def _query(self, text: str) -> None:
+        """Answers a simple query: each statement's result, up to the first error."""
+        cursor = self.connection.cursor()
+        try:
+            is_empty = True
+            for result in self._executed(lambda: cursor.results(text)):
+                is_empty = False
+                if result.columns:
+                    self._send(_description(result.columns, ()))
+                    self._send_rows(result, 0, len(result.rows), ())
+                self._send(messages.CommandComplete(tag=result.tag))
+            if is_empty:
+                self._send(messages.EmptyQueryResponse())
+        except Error as error:
+            self._send(_response(error, text))
+        self._ready()
+
+    def _executed(self, results: Callable[[], Iterator[Result]]) -> Iterator[Result]:
+        """Yields results, each of which can be cancelled while it is computed, but not while it is sent."""
+        found = results()
+        while True:
+            with self.cancellation.executing(self.connection.statement_timeout_ms):
+                result = next(found, None)
+            if result is None:
+                return
+            yield result
+
+    def _extended(self, message: Any) -> None:
+        match message:
+            case messages.Parse():
+                self._parse(message)
+                self._send(messages.ParseComplete())
+            case messages.Bind():
+                self._portals[message.portal] = self._bound(message)
+                self._send(messages.BindComplete())
+            case messages.Describe(kind="S", name=name):
+                prepared = self._statement(name)
+                self._describe(prepared)
+                ids = [wire_type(one or TEXT).id for one in prepared.found]
+                self._send(messages.ParameterDescription(type_oids=ids))
+                self._send(_description(prepared.columns, ()) if prepared.columns else messages.NoData())
+            case messages.Describe(name=name):
+                portal = self._portal(name)
+                self._describe(portal.prepared, portal.values)
+                columns = portal.prepared.columns
+                self._send(_description(columns, portal.formats) if columns else messages.NoData())
+            case messages.Execute(portal=name, max_rows=most):
+                self._execute(self._portal(name), most)
+            case messages.Close(kind="S", name=name):
+                self._prepared.pop(name, None)
+                self._send(messages.CloseComplete())
+            case messages.Close(name=name):
+                self._portals.pop(name, None)
+                self._send(messages.CloseComplete())
+            case messages.Flush():
+                self._flush()
+            case _:
+                raise ProtocolViolation(f"{type(message).__name__} is not supported")
+
+    def _parse(self, message: messages.Parse) -> None:
+        if message.statement and message.statement in self._prepared:
+            raise DuplicateStatement(f'prepared statement "{message.statement}" already exists')
+        statement = ClientStatement.of(message.query)
+        types = [parameter_type(id) for id in message.param_types]
+        types += [None] * (statement.count - len(types))
+        self._prepared[message.statement] = _Prepared(statement, types, types)
+        if not statement.is_empty:
+            self.connection.check(statement.text)
+
+    def _bound(self, message: messages.Bind) -> _Portal:
+        prepared = self._statement(message.statement)
+        count = len(message.param_values)
+        if count != len(prepared.types):
+            raise ProtocolViolation(
+                f"bind message supplies {count} parameters, but prepared statement requires {len(prepared.types)}"
+            )
+        formats = _spread(message.param_formats, count, "parameters")
+        if any(formats) and any(one is None for one in prepared.types):
+            self._describe(prepared)
+        values = [
+            None if data is None else parameter_of(data, type_ or TEXT, binary=format == 1)
+            for data, type_, format in zip(message.param_values, prepared.found, formats, strict=True)
+        ]
+        typed = [_typed(one, type_) for one, type_ in zip(values, prepared.types, strict=True)]
+        return _Portal(prepared, typed, message.result_formats)
+
+    def _describe(self, prepared: _Prepared, values: Sequence[object] | None = None) -> None:
+        """Finds out what a statement returns, and of which types its parameters are, unless it has been."""
+        if prepared.is_described or prepared.statement.is_empty:
+            return
+        asked = values or [OpenParameter() if one is None else Literal(None, one) for one in prepared.types]
+        places = [asked[place] for place in prepared.statement.places]
+        columns = self.connection.describe(prepared.statement.text, places)
+        if values is None:
+            prepared.found = [
+                _of_any_size(one.types[-1]) if isinstance(one, OpenParameter) and one.types else known
+                for one, known in zip(asked, prepared.types, strict=True)
+            ]
+            prepared.is_described = True
+        prepared.columns = columns
+
+    def _execute(self, portal: _Portal, most: int) -> None:
+        if portal.prepared.statement.is_empty:
+            self._send(messages.EmptyQueryResponse())
+            return
+        if portal.result is None:
+            values = [portal.values[place] for place in portal.prepared.statement.places]
+            cursor, text = self.connection.cursor(), portal.prepared.statement.text
+            (portal.result,) = self._executed(lambda: cursor.results(text, values))
+        result = portal.result
+        end = min(len(result.rows), portal.sent + most) if most > 0 else len(result.rows)
+        if result.columns:
+            self._send_rows(result, portal.sent, end, portal.formats)
+            portal.sent = end
+        if end < len(result.rows):
+            self._send(messages.PortalSuspended())
+        else:
+            self._send(messages.CommandComplete(tag=result.tag))
+
+    def _send_rows(self, result: Result, start: int, end: int, formats: Sequence[int]) -> None:
+        types = [one.type for one in result.columns]
+        binary = [one == 1 for one in _spread(formats, len(types), "columns")]
+        zone = ZoneInfo(self.connection.settings()["timezone"])
+        for row in result.rows[start:end]:
+            cells = zip(row, types, binary, strict=True)
+            sent = [None if one is None else _cell(one, type_, in_binary, zone) for one, type_, in_binary in cells]
+            self._send(messages.DataRow(columns=sent))
+
+    def _statement(self, name: str) -> _Prepared:
+        if name not in self._prepared:
+            raise UndefinedStatement(f'prepared statement "{name}" does not exist')
+        return self._prepared[name]
+
+    def _portal(self, name: str) -> _Portal:
+        if name not in self._portals:
+            raise UndefinedPortal(f'portal "{name}" does not exist')
+        return self._portals[name]
+
+
+def _set_client_first(scram: Any, text: str) -> None:
+    """Gives SCRAM a client's first message; libpq leaves the name in it empty, which `scramp` refuses."""
+    header, _, bare = text.partition(",,")
+    if bare.startswith("n=,"):
+        scram.set_client_first(f"{header},,n=*,{bare[3:]}")
+        scram.client_first_bare = bare
+    else:
+        scram.set_client_first(text)
+
+
+def _cell(value: Any, type_: ScalarType, binary: bool, zone: ZoneInfo) -> bytes:
+    return binary_of(value, type_) if binary else text_of(value, type_, zone).encode()
+
+
+def _of_any_size(type_: ScalarType) -> ScalarType:
+    """Returns what a client is told that a parameter is: of a type without its length or scale, as nothing is cut."""
+    return parameter_type(wire_type(type_).id) or TEXT
+
+
+def _typed(value: object, type_: ScalarType | None) -> object:
+    """Returns a parameter as the session takes it: a literal of its type if that is known, else what is open."""
+    if type_ is None or not (value is None or isinstance(value, str)):
+        return value
+    if value is None:
+        return Literal(None, type_)
+    found = literal_of(value, type_)
+    if isinstance(found, Failure):
+        raise error_of(found, None)
+    # One of a fixed scale is as exact, and is computed faster.
+    return Decimal(value) if type_ == UNCONSTRAINED else found
+
+
+def _spread(formats: Sequence[int], count: int, what: str) -> Sequence[int]:
+    """Returns a format for each of so many cells: none means text, one is for all."""
+    if len(formats) not in (0, 1, count):
+        raise ProtocolViolation(f"{len(formats)} formats for {count} {what}")
+    if any(one not in (0, 1) for one in formats):
+        raise ProtocolViolation("a format is 0, text, or 1, binary")
+    return formats if len(formats) == count else [formats[0] if formats else 0] * count
+
+
+def _description(columns: Sequence[Column], formats: Sequence[int]) -> messages.RowDescription:
+    fields = []
+    for one, format in zip(columns, _spread(formats, len(columns), "columns"), strict=True):
+        type_ = wire_type(one.type)
+        fields.append(
+            messages.FieldDescription(
+                name=one.name,
+                type_oid=type_.id,
+                type_size=type_.size,
+                type_modifier=type_.modifier,
+                format_code=format,
+            )
+        )
+    return messages.RowDescription(fields=fields)
+
+
+def _response(error: Error, text: str, severity: str = "ERROR") -> messages.ErrorResponse:
+    fields = {"S": severity, "V": severity, "C": error.sqlstate, "M": error.message}
+    for key, value in (("D", error.detail), ("H", error.hint)):
+        if value:
+            fields[key] = value
+    if error.position is not None and text:
+        fields["P"] = str(error.position)
+    return messages.ErrorResponse(fields={key: value.replace("\0", "") for key, value in fields.items()})

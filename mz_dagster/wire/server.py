@@ -1,0 +1,145 @@
+"""Listens for clients, and gives each a thread and a session of its own on the project."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import itertools
+import logging
+import socket
+import ssl
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from mz_dagster.adapter import Connection
+from mz_dagster.errors import OperationalError, ProgrammingError
+from mz_dagster.wire.backend import Backend
+from mz_dagster.wire.credentials import Credentials
+
+logger = logging.getLogger("mz_dagster.wire")
+
+DEFAULT_PORT = 6875
+"""Materialize's."""
+
+
+class Server:
+    """Serves PostgreSQL's protocol; a context manager that closes itself.
+
+    Args:
+        connect: Opens a session for a client that has authenticated.
+        credentials: Who may connect.
+        host: Where to listen; elsewhere than on loopback only with TLS.
+        port: At which port; 0 for any that is free.
+        certificate: A certificate and its key, in PEM, for TLS.
+        connections: How many clients may be connected at once.
+        authentication_s: How long a client may take to authenticate, in seconds.
+
+    Raises:
+        ProgrammingError: It would listen beyond this machine without TLS.
+        OperationalError: It cannot listen there.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], Connection],
+        credentials: Credentials,
+        *,
+        host: str = "127.0.0.1",
+        port: int = DEFAULT_PORT,
+        certificate: tuple[Path, Path] | None = None,
+        connections: int = 100,
+        authentication_s: float = 60.0,
+    ) -> None:
+        self.connect = connect
+        self.credentials = credentials
+        self.authentication_s = authentication_s
+        self.requires_tls = not _is_loopback(host)
+        if self.requires_tls and certificate is None:
+            raise ProgrammingError(
+                f'"{host}" is not on this machine alone, and there is no certificate',
+                detail="Passwords and data would cross the network as they are.",
+                hint="Give --certificate and --key, or listen on 127.0.0.1.",
+            )
+        self.tls: ssl.SSLContext | None = None
+        try:
+            if certificate is not None:
+                self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+                self.tls.load_cert_chain(*certificate)
+            family = socket.AF_INET6 if ":" in host else socket.AF_INET
+            self._listening = socket.create_server((host, port), family=family)
+        except OSError as error:
+            raise OperationalError(
+                f"cannot listen at {host}:{port}: {error}", hint="Is another server there? Choose another --port."
+            ) from error
+        self.host, self.port = host, self._listening.getsockname()[1]
+        self._most = connections
+        self._numbers = itertools.count(1)
+        self._lock = threading.Lock()
+        self._backends: dict[int, Backend] = {}
+
+    def serve(self) -> None:
+        """Takes clients until the server is closed."""
+        while True:
+            try:
+                client, _ = self._listening.accept()
+            except OSError:
+                return  # it was closed
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            with self._lock:
+                backend = Backend(client, self, next(self._numbers))
+                is_full = len(self._backends) >= self._most
+                if not is_full:
+                    self._backends[backend.process_id] = backend
+            threading.Thread(
+                target=backend.refuse if is_full else self._run,
+                args=() if is_full else (backend,),
+                name=f"mz-wire-{backend.process_id}",
+                daemon=True,
+            ).start()
+
+    def _run(self, backend: Backend) -> None:
+        try:
+            backend.run()
+        except Exception:
+            logger.exception("connection %d failed", backend.process_id)
+        finally:
+            with self._lock:
+                self._backends.pop(backend.process_id, None)
+
+    def cancel(self, process_id: int, secret: bytes) -> None:
+        """Cancels what a client executes, if the secret is its own; tells nobody whether it did."""
+        with self._lock:
+            backend = self._backends.get(process_id)
+        if backend is not None and hmac.compare_digest(backend.secret, secret):
+            backend.cancellation.cancel()
+
+    def close(self) -> None:
+        """Takes no more clients, and ends the connections of those there are."""
+        with suppress(OSError):
+            self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+        with self._lock:
+            backends = list(self._backends.values())
+        for one in backends:
+            one.cancellation.cancel("terminating connection due to administrator command")
+            with suppress(OSError):
+                one.client.shutdown(socket.SHUT_RDWR)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,422 @@
+"""PostgreSQL's object ids of types, and cells as its protocol writes and reads them: as text and in binary.
+
+Sources: `pg_type.dat` for the ids, the `send` and `recv` functions of PostgreSQL's types for the binary forms.
+A type that PostgreSQL does not know is sent as one that it does: `mz_timestamp` as bigint.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID as Uuid
+from zoneinfo import ZoneInfo
+
+from mz_dagster.functions.arrays.arrays import array_text, record_text
+from mz_dagster.functions.moments.interval_text import text_of_interval
+from mz_dagster.functions.numbers.floats import float4_text, float8_text
+from mz_dagster.scalars.infinity import INFINITY, NEGATIVE_INFINITY, Infinity
+from mz_dagster.scalars.scalar import Literal
+from mz_dagster.scalars.types import (
+    BOOL,
+    BYTEA,
+    DATE,
+    FLOAT4,
+    FLOAT8,
+    INT2,
+    INT4,
+    INT8,
+    INTERVAL,
+    JSON,
+    JSONB,
+    TEXT,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    UNCONSTRAINED,
+    UUID,
+    Kind,
+    ScalarType,
+)
+from mz_dagster.scalars.values import Interval
+from mz_dagster.sql.errors import InvalidParameterValue, UnsupportedForm
+
+#: Of each kind: the id of the type, that of arrays of it, and how many bytes a cell has; -1 if they vary.
+_IDS: Mapping[Kind, tuple[int, int, int]] = {
+    Kind.BOOL: (16, 1000, 1),
+    Kind.BYTEA: (17, 1001, -1),
+    Kind.INT8: (20, 1016, 8),
+    Kind.INT2: (21, 1005, 2),
+    Kind.INT4: (23, 1007, 4),
+    Kind.TEXT: (25, 1009, -1),
+    Kind.JSON: (114, 199, -1),
+    Kind.FLOAT4: (700, 1021, 4),
+    Kind.FLOAT8: (701, 1022, 8),
+    Kind.CHAR: (1042, 1014, -1),
+    Kind.VARCHAR: (1043, 1015, -1),
+    Kind.DATE: (1082, 1182, 4),
+    Kind.TIME: (1083, 1183, 8),
+    Kind.TIMESTAMP: (1114, 1115, 8),
+    Kind.TIMESTAMPTZ: (1184, 1185, 8),
+    Kind.INTERVAL: (1186, 1187, 16),
+    Kind.NUMERIC: (1700, 1231, -1),
+    Kind.UNCONSTRAINED: (1700, 1231, -1),
+    Kind.UUID: (2950, 2951, 16),
+    Kind.JSONB: (3802, 3807, -1),
+    Kind.RECORD: (2249, 2287, -1),
+    Kind.MZ_TIMESTAMP: (20, 1016, 8),
+}
+
+#: What a client may say that a parameter is.
+_OF_PARAMETERS: Mapping[int, ScalarType] = {
+    _IDS[one.kind][0]: one
+    for one in (
+        *(BOOL, BYTEA, INT8, INT2, INT4, TEXT, JSON, FLOAT4, FLOAT8, DATE, TIME, TIMESTAMP, TIMESTAMPTZ, INTERVAL),
+        *(UNCONSTRAINED, UUID, JSONB),
+    )
+}
+#: Object ids that leave the type to the context: of nothing, of `unknown`, and of strings of any length.
+_OPEN = frozenset((0, 705, 1042, 1043))
+
+_EPOCH_DATE = date(2000, 1, 1)
+_EPOCH = datetime(2000, 1, 1)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class WireType:
+    """What `RowDescription` says of a column's type.
+
+    Attributes:
+        id: The type's object id.
+        size: How many bytes a cell has in binary; -1 if they vary.
+        modifier: The type's modifier; -1 if there is none.
+    """
+
+    id: int
+    size: int
+    modifier: int
+
+
+def wire_type(type_: ScalarType) -> WireType:
+    """Returns what the protocol says of a type.
+
+    Example:
+        >>> from mz_dagster.scalars.types import array_of, numeric
+        >>> wire_type(array_of(INT4)).id, wire_type(numeric(2)).modifier
+        (1007, 2490374)
+    """
+    if type_.element is not None:
+        return WireType(_IDS[type_.element.kind][1], -1, -1)
+    id, _, size = _IDS[type_.kind]
+    modifier = -1
+    if type_.length:
+        modifier = type_.length + 4
+    elif type_.kind is Kind.NUMERIC:
+        modifier = ((38 << 16) | type_.scale) + 4
+    return WireType(id, size, modifier)
+
+
+def parameter_type(id: int) -> ScalarType | None:
+    """Returns the type of an object id that a client gives a parameter; None if its context is to decide.
+
+    Raises:
+        UnsupportedForm: No type has it.
+    """
+    if id in _OPEN:
+        return None
+    for kind, (scalar, array, _) in _IDS.items():
+        if id == array and scalar in _OF_PARAMETERS:
+            return ScalarType(Kind.ARRAY, element=_OF_PARAMETERS[_IDS[kind][0]])
+    if id not in _OF_PARAMETERS:
+        raise UnsupportedForm(
+            f"a parameter of the type with the object id {id} is not supported", hint="Send it as text."
+        )
+    return _OF_PARAMETERS[id]
+
+
+# ---- as text
+
+
+def text_of(value: Any, type_: ScalarType, zone: ZoneInfo | None = None) -> str:
+    r"""Returns what PostgreSQL shows of a cell that is not NULL, in the time zone of its session.
+
+    Example:
+        >>> text_of(True, BOOL), text_of(b"a", BYTEA), text_of(datetime(2020, 1, 1, tzinfo=UTC), TIMESTAMPTZ)
+        ('t', '\\x61', '2020-01-01 00:00:00+00')
+    """
+    match type_.kind:
+        case Kind.BOOL:
+            return "t" if value else "f"
+        case Kind.FLOAT8:
+            return float8_text(value)
+        case Kind.FLOAT4:
+            return float4_text(value)
+        case Kind.NUMERIC | Kind.UNCONSTRAINED:
+            return _numeric_text(value)
+        case Kind.BYTEA:
+            return "\\x" + bytes(value).hex()
+        case Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMPTZ if isinstance(value, Infinity):
+            return str(value)
+        case Kind.TIMESTAMP:
+            return _moment_text(value)
+        case Kind.TIMESTAMPTZ:
+            local = value.astimezone(zone or UTC)
+            return _moment_text(local.replace(tzinfo=None)) + _offset_text(local.utcoffset())
+        case Kind.TIME:
+            return _with_fraction(value.strftime("%H:%M:%S"), value.microsecond)
+        case Kind.INTERVAL:
+            return text_of_interval(tuple(value))
+        case Kind.CHAR:
+            return str(value).ljust(type_.length)
+        case Kind.ARRAY:
+            element = type_.parts[0]
+            return array_text([None if one is None else text_of(one, element, zone) for one in value])
+        case Kind.RECORD:
+            cells = zip(value, type_.parts, strict=True)
+            return record_text([None if one is None else text_of(one, part, zone) for one, part in cells])
+        case _:
+            return str(value)
+
+
+def _numeric_text(value: Decimal | str | int) -> str:
+    if isinstance(value, Decimal):
+        return format(value, "f") if value.is_finite() else str(value)
+    return str(value)
+
+
+def _moment_text(value: datetime) -> str:
+    # strftime leaves out zeros at the beginning of a year
+    stem = f"{value.year:04d}-{value.month:02d}-{value.day:02d} {value.hour:02d}:{value.minute:02d}:{value.second:02d}"
+    return _with_fraction(stem, value.microsecond)
+
+
+def _with_fraction(text: str, microseconds: int) -> str:
+    return f"{text}.{microseconds:06d}".rstrip("0") if microseconds else text
+
+
+def _offset_text(offset: timedelta | None) -> str:
+    seconds = int((offset or timedelta()).total_seconds())
+    sign, seconds = ("-", -seconds) if seconds < 0 else ("+", seconds)
+    hours, minutes, rest = seconds // 3600, seconds // 60 % 60, seconds % 60
+    return f"{sign}{hours:02d}" + (f":{minutes:02d}" if minutes or rest else "") + (f":{rest:02d}" if rest else "")
+
+
+# ---- in binary
+
+
+def binary_of(value: Any, type_: ScalarType) -> bytes:
+    """Returns a cell that is not NULL as PostgreSQL's `send` functions write it."""
+    match type_.kind:
+        case Kind.BOOL:
+            return b"\x01" if value else b"\x00"
+        case Kind.INT2:
+            return struct.pack("!h", value)
+        case Kind.INT4:
+            return struct.pack("!i", value)
+        case Kind.INT8 | Kind.MZ_TIMESTAMP:
+            return struct.pack("!q", value)
+        case Kind.FLOAT4:
+            return struct.pack("!f", value)
+        case Kind.FLOAT8:
+            return struct.pack("!d", value)
+        case Kind.NUMERIC | Kind.UNCONSTRAINED:
+            return _numeric_binary(Decimal(value), type_)
+        case Kind.BYTEA:
+            return bytes(value)
+        case Kind.DATE:
+            return struct.pack("!i", _limit(value, 32) if isinstance(value, Infinity) else (value - _EPOCH_DATE).days)
+        case Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
+            if isinstance(value, Infinity):
+                return struct.pack("!q", _limit(value, 64))
+            naive = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
+            return struct.pack("!q", (naive - _EPOCH) // _MICROSECOND)
+        case Kind.TIME:
+            seconds = (value.hour * 60 + value.minute) * 60 + value.second
+            return struct.pack("!q", seconds * 1_000_000 + value.microsecond)
+        case Kind.INTERVAL:
+            return struct.pack("!qii", value[2], value[1], value[0])
+        case Kind.UUID:
+            return bytes(value.bytes)
+        case Kind.JSONB:
+            return b"\x01" + str(value).encode()
+        case Kind.CHAR:
+            return str(value).ljust(type_.length).encode()
+        case Kind.ARRAY:
+            return _array_binary(value, type_.parts[0])
+        case Kind.RECORD:
+            cells = [struct.pack("!i", len(type_.parts))]
+            for one, part in zip(value, type_.parts, strict=True):
+                cells.append(struct.pack("!I", wire_type(part).id) + _sized(one, part))
+            return b"".join(cells)
+        case _:
+            return str(value).encode()
+
+
+def _limit(value: Infinity, bits: int) -> int:
+    return (1 << bits - 1) - 1 if value == INFINITY else -(1 << bits - 1)
+
+
+def _sized(value: Any, type_: ScalarType) -> bytes:
+    if value is None:
+        return struct.pack("!i", -1)
+    found = binary_of(value, type_)
+    return struct.pack("!i", len(found)) + found
+
+
+def _array_binary(values: list[Any], element: ScalarType) -> bytes:
+    has_null = any(one is None for one in values)
+    head = struct.pack("!iiI", 1 if values else 0, has_null, wire_type(element).id)
+    if not values:
+        return head
+    return head + struct.pack("!ii", len(values), 1) + b"".join(_sized(one, element) for one in values)
+
+
+def _numeric_binary(value: Decimal, type_: ScalarType) -> bytes:
+    """Returns a numeric in digits to the base 10,000: how many, the first's weight, sign, digits after the point."""
+    if not value.is_finite():
+        sign = 0xC000 if value.is_nan() else 0xF000 if value.is_signed() else 0xD000
+        return struct.pack("!hhHh", 0, 0, sign, 0)
+    sign, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int), "it is finite"
+    scale = max(0, -exponent)
+    number = "".join(map(str, digits)) + "0" * max(0, exponent)
+    whole, fraction = (number[:-scale], number[-scale:].rjust(scale, "0")) if scale else (number, "")
+    whole = whole.lstrip("0")
+    whole = whole.rjust(-(-len(whole) // 4) * 4, "0")
+    padded = fraction.ljust(-(-len(fraction) // 4) * 4, "0")
+    groups = [int(whole[i : i + 4]) for i in range(0, len(whole), 4)]
+    weight = len(groups) - 1
+    groups += [int(padded[i : i + 4]) for i in range(0, len(padded), 4)]
+    while groups and not groups[0]:
+        groups, weight = groups[1:], weight - 1
+    while groups and not groups[-1]:
+        groups.pop()
+    weight = weight if groups else 0
+    return struct.pack(f"!hhHh{len(groups)}H", len(groups), weight, 0x4000 if sign else 0, scale, *groups)
+
+
+# ---- parameters
+
+
+def parameter_of(data: bytes, type_: ScalarType, *, binary: bool) -> object:
+    """Returns the value of a parameter: a literal of its type, or a text that is read as one.
+
+    Raises:
+        InvalidParameterValue: It is none of its type.
+    """
+    if not binary:
+        try:
+            return data.decode()
+        except UnicodeDecodeError as error:
+            raise InvalidParameterValue(f"a parameter is no UTF-8: {error}") from error
+    if type_.element is not None:
+        return Literal(_array_of(data, type_.element), type_)
+    reader = _READERS.get(type_.kind)
+    if reader is None:
+        raise UnsupportedForm(f"a parameter of type {type_} in binary is not supported", hint="Send it as text.")
+    try:
+        value = reader(data)
+    except (struct.error, UnicodeDecodeError, ValueError, OverflowError, IndexError) as error:
+        raise InvalidParameterValue(f"incorrect binary data format of a parameter of type {type_}: {error}") from error
+    return value if type_.kind in (Kind.UNCONSTRAINED, Kind.JSON, Kind.JSONB) else Literal(value, type_)
+
+
+def _array_of(data: bytes, element: ScalarType) -> tuple[Any, ...]:
+    try:
+        dimensions, _, id = struct.unpack_from("!iiI", data)
+        if dimensions == 0:
+            return ()
+        if dimensions != 1:
+            raise UnsupportedForm("an array of several dimensions is not supported", hint="Send one of one dimension.")
+        if parameter_type(id) not in (element, None):
+            raise InvalidParameterValue(f"the elements of an array are not of type {element}")
+        (count, _) = struct.unpack_from("!ii", data, 12)
+        if count > len(data):
+            raise InvalidParameterValue("an array has fewer elements than it says")
+        at = 20
+        found: list[Any] = []
+        for _ in range(count):
+            (size,) = struct.unpack_from("!i", data, at)
+            at += 4
+            if size < 0:
+                found.append(None)
+                continue
+            value = parameter_of(data[at : at + size], element, binary=True)
+            found.append(value.value if isinstance(value, Literal) else value)
+            at += size
+        return tuple(found)
+    except struct.error as error:
+        raise InvalidParameterValue(f"incorrect binary data format of an array: {error}") from error
+
+
+def _unpacked(form: str) -> Callable[[bytes], Any]:
+    return lambda data: struct.unpack(form, data)[0]
+
+
+def _date(data: bytes) -> date | Infinity:
+    (days,) = struct.unpack("!i", data)
+    if abs(days) >= 2**31 - 1:
+        return INFINITY if days > 0 else NEGATIVE_INFINITY
+    return _EPOCH_DATE + timedelta(days)
+
+
+def _moment(zoned: bool) -> Callable[[bytes], datetime | Infinity]:
+    def read(data: bytes) -> datetime | Infinity:
+        (microseconds,) = struct.unpack("!q", data)
+        if abs(microseconds) >= 2**63 - 1:
+            return INFINITY if microseconds > 0 else NEGATIVE_INFINITY
+        found = _EPOCH + timedelta(microseconds=microseconds)
+        return found.replace(tzinfo=UTC) if zoned else found
+
+    return read
+
+
+def _time(data: bytes) -> time:
+    (microseconds,) = struct.unpack("!q", data)
+    return (_EPOCH + timedelta(microseconds=microseconds)).time()
+
+
+def _interval(data: bytes) -> Interval:
+    microseconds, days, months = struct.unpack("!qii", data)
+    return Interval(months, days, microseconds)
+
+
+def _numeric(data: bytes) -> str:
+    count, weight, sign, scale = struct.unpack_from("!hhHh", data)
+    if sign in (0xC000, 0xD000, 0xF000):
+        return {0xC000: "NaN", 0xD000: "Infinity", 0xF000: "-Infinity"}[sign]
+    digits = "".join(f"{one:04d}" for one in struct.unpack_from(f"!{count}H", data, 8)) or "0"
+    # No arithmetic of decimals, which would round to the context's precision.
+    value = Decimal((1 if sign else 0, tuple(map(int, digits)), 4 * (weight + 1 - count)))
+    return f"{value:.{max(0, scale)}f}"
+
+
+def _jsonb(data: bytes) -> str:
+    if data[0] != 1:
+        raise ValueError(f"version {data[0]} of jsonb is not known")
+    return data[1:].decode()
+
+
+_READERS: Mapping[Kind, Callable[[bytes], Any]] = {
+    Kind.BOOL: lambda data: data != b"\x00",
+    Kind.INT2: _unpacked("!h"),
+    Kind.INT4: _unpacked("!i"),
+    Kind.INT8: _unpacked("!q"),
+    Kind.FLOAT4: _unpacked("!f"),
+    Kind.FLOAT8: _unpacked("!d"),
+    Kind.UNCONSTRAINED: _numeric,
+    Kind.BYTEA: bytes,
+    Kind.TEXT: bytes.decode,
+    Kind.JSON: bytes.decode,
+    Kind.JSONB: _jsonb,
+    Kind.DATE: _date,
+    Kind.TIME: _time,
+    Kind.TIMESTAMP: _moment(zoned=False),
+    Kind.TIMESTAMPTZ: _moment(zoned=True),
+    Kind.INTERVAL: _interval,
+    Kind.UUID: lambda data: Uuid(bytes=data),
+}

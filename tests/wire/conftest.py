@@ -1,0 +1,46 @@
+"""A server of PostgreSQL's protocol on a new embedded project, in a thread."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mz_dagster.adapter import Connection, Engine, Isolation, Project
+from mz_dagster.wire import Credentials, Server
+from tests.sparkless import refuse_spark
+
+
+def open_server(folder: Path, **options: object) -> Server:
+    """Returns a server on a project; it serves in a thread until it is closed."""
+    project = Project.load(folder)
+    Engine(project).close()
+
+    def connect() -> Connection:
+        return Connection(Engine(project), Isolation.STRICT_SERIALIZABLE)
+
+    server = Server(connect, Credentials.of(project.state), port=0, **options)  # type: ignore[arg-type]
+    threading.Thread(target=server.serve, daemon=True).start()
+    return server
+
+
+def password_of(server: Server) -> str:
+    return server.credentials.path.read_text().strip().split(":")[4]
+
+
+def dsn(server: Server) -> str:
+    """Returns libpq's string for a server."""
+    return (
+        f"host=127.0.0.1 port={server.port} user={server.credentials.user} dbname=shop "
+        f"password={password_of(server)} connect_timeout=30"
+    )
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    tried = refuse_spark(monkeypatch)
+    with open_server(tmp_path) as opened:
+        yield opened
+    assert not tried, tried[0]

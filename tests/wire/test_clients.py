@@ -1,0 +1,248 @@
+"""Real clients of PostgreSQL's protocol: psql, psycopg and asyncpg."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import struct
+import subprocess
+import threading
+import time
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from uuid import UUID
+
+import asyncpg
+import psycopg
+import pytest
+
+from mz_dagster.errors import ProgrammingError
+from mz_dagster.wire import Server
+from tests.wire.conftest import dsn, open_server, password_of
+
+TABLE = "CREATE TABLE t (a integer PRIMARY KEY, b numeric(10, 2), c text, d timestamptz)"
+
+
+def psql(server: Server, *arguments: str, password_file: Path | None = None) -> subprocess.CompletedProcess[str]:
+    found = {key: value for key, value in os.environ.items() if not key.startswith("PG")}
+    found["PGPASSFILE"] = str(password_file or server.credentials.path)
+    return subprocess.run(
+        ["psql", "-X", "-h", "127.0.0.1", "-p", str(server.port), "-U", server.credentials.user, "shop", *arguments],
+        env=found,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def test_psql_executes_statements_and_shows_where_one_is_wrong(server: Server) -> None:
+    script = (
+        "CREATE TABLE t (a integer PRIMARY KEY, b text)",
+        "INSERT INTO t VALUES (1, 'x'), (2, NULL)",
+        "CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n, count(b) AS filled FROM t",
+        "TABLE v",
+        "BEGIN; DELETE FROM t WHERE a = 1; SELECT * FROM v; ROLLBACK",
+        "SELECT b FROM t WHERE a = 'one'",
+    )
+    ran = psql(server, "-At", *(part for one in script for part in ("-c", one)))
+    lines = ["CREATE TABLE", "INSERT 0 2", "CREATE MATERIALIZED VIEW", "2|1", "BEGIN", "DELETE 1", "1|0", "ROLLBACK"]
+    assert ran.stdout.splitlines() == lines, ran.stderr
+    assert 'invalid input syntax for type integer: "one"' in ran.stderr
+    assert "LINE 1: SELECT b FROM t WHERE a = 'one'\n                                  ^" in ran.stderr
+    assert ran.returncode == 1
+
+
+def test_whoever_has_no_password_does_not_get_in(server: Server, tmp_path: Path) -> None:
+    assert server.credentials.path.stat().st_mode & 0o777 == 0o600
+    (wrong := tmp_path / "wrong").write_text("*:*:*:*:nothing\n")
+    wrong.chmod(0o600)
+    ran = psql(server, "-c", "SELECT 1", password_file=wrong)
+    assert ran.returncode == 2
+    assert "password authentication failed" in ran.stderr
+    assert password_of(server) not in repr(server.credentials)
+    with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+        psycopg.connect(dsn(server).replace(f"user={server.credentials.user}", "user=mallory"))
+
+
+def test_psycopg_reads_writes_and_commits(server: Server) -> None:
+    with psycopg.connect(dsn(server)) as connection:
+        connection.execute("SELECT 1")
+        connection.rollback()
+        connection.autocommit = True
+        connection.execute(TABLE)
+        connection.autocommit = False
+        moment = datetime(2021, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
+        values = (1, Decimal("3.25"), "äöü", moment)
+        assert connection.execute("INSERT INTO t VALUES (%s, %s, %s, %s) RETURNING *", values).fetchone() == values
+        connection.commit()
+        connection.execute("DELETE FROM t")
+        connection.rollback()
+        for binary in (False, True):
+            found = connection.execute("SELECT * FROM t WHERE a = ANY(%s)", ([1, 2],), binary=binary).fetchall()
+            assert found == [values]
+        with connection.pipeline():
+            first, second = connection.execute("SELECT 1"), connection.execute("SELECT count(*) FROM t")
+        assert (first.fetchone(), second.fetchone()) == ((1,), (1,))
+        with pytest.raises(psycopg.errors.UniqueViolation), connection.transaction():
+            connection.execute("INSERT INTO t (a) VALUES (1)")
+        with pytest.raises(psycopg.errors.UndefinedColumn) as caught:
+            connection.execute("SELECT nope FROM t")
+        assert caught.value.diag.statement_position == "8"
+        with pytest.raises(psycopg.errors.InFailedSqlTransaction):
+            connection.execute("SELECT 1")
+        connection.rollback()
+        for _ in range(7):  # psycopg prepares what is executed again and again
+            assert connection.execute("SELECT a + %s FROM t", (1,)).fetchone() == (2,)
+        cursor = connection.cursor()
+        cursor.executemany("INSERT INTO t (a, c) VALUES (%s, %s)", [(10, "x"), (11, None)])
+        connection.commit()
+        assert connection.execute("SELECT count(*) FROM t").fetchone() == (3,)
+
+
+def test_two_writers_of_what_both_have_read_are_told_apart_by_40001(server: Server) -> None:
+    with psycopg.connect(dsn(server), autocommit=True) as one, psycopg.connect(dsn(server)) as other:
+        one.execute(TABLE)
+        other.execute("SELECT count(*) FROM t")
+        one.execute("INSERT INTO t (a) VALUES (1)")
+        other.execute("INSERT INTO t (a) VALUES (2)")
+        with pytest.raises(psycopg.errors.SerializationFailure):
+            other.commit()
+
+
+def test_asyncpg_learns_types_of_parameters_before_their_values(server: Server) -> None:
+    async def use() -> None:
+        connection = await asyncpg.connect(
+            host="127.0.0.1",
+            port=server.port,
+            user=server.credentials.user,
+            password=password_of(server),
+            database="shop",
+            ssl=False,
+            timeout=30,
+        )
+        try:
+            await connection.execute(TABLE)
+            moment = datetime(2022, 1, 1, tzinfo=UTC)
+            await connection.execute("INSERT INTO t VALUES ($1, $2, $3, $4)", 1, Decimal("1.55"), None, moment)
+            assert await connection.fetchval(
+                "SELECT b FROM t WHERE a = $1 AND d > $2", 1, datetime(2021, 1, 1, tzinfo=UTC)
+            ) == Decimal("1.55")
+            async with connection.transaction():
+                await connection.execute("UPDATE t SET b = b + $1 WHERE a = $2", Decimal("0.45"), 1)
+                assert await connection.fetchval("SELECT b FROM t") == Decimal("2.00")
+            many = [(n, Decimal(n), str(n)) for n in range(10, 20)]
+            await connection.executemany("INSERT INTO t VALUES ($1, $2, $3, now())", many)
+            found = await connection.fetch(
+                "SELECT a FROM t WHERE c BETWEEN $1 AND $2 ORDER BY a LIMIT $3", "12", "18", 3
+            )
+            assert [one["a"] for one in found] == [12, 13, 14]
+            async with connection.transaction():
+                cursor = connection.cursor("SELECT a FROM t ORDER BY a", prefetch=2)
+                assert [one["a"] async for one in cursor] == [1, *range(10, 20)]
+            values = await connection.fetchrow(
+                "SELECT $1::date, $2::uuid, $3::bytea, $4::float8, $5::boolean",
+                date(2020, 1, 1),
+                UUID(int=7),
+                b"\0",
+                0.5,
+                True,
+            )
+            assert tuple(values) == (date(2020, 1, 1), UUID(int=7), b"\0", 0.5, True)
+            with pytest.raises(asyncpg.UniqueViolationError):
+                await connection.execute("INSERT INTO t (a) VALUES ($1)", 1)
+        finally:
+            await connection.close()
+
+    asyncio.run(use())
+
+
+def test_a_query_ends_when_it_is_cancelled_or_its_time_is_up(tmp_path: Path) -> None:
+    (tmp_path / "mz.toml").write_text("[reads]\nas_of_deadline = '2 h'\n")
+    with open_server(tmp_path) as server, psycopg.connect(dsn(server), autocommit=True) as connection:
+        connection.execute(TABLE)
+        waiting = f"SELECT * FROM t AS OF {time.time_ns() // 1_000_000 + 3_600_000}".encode()
+        threading.Timer(1.0, connection.cancel).start()
+        with pytest.raises(psycopg.errors.QueryCanceled, match="user request"):
+            connection.execute(waiting)
+        connection.execute("SET statement_timeout = '200 ms'")
+        with pytest.raises(psycopg.errors.QueryCanceled, match="statement timeout"):
+            connection.execute(waiting)
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+        connection.execute("RESET statement_timeout")
+        assert connection.execute("SHOW statement_timeout").fetchone() == ("0",)
+
+
+def test_there_may_be_so_many_clients_and_no_more(tmp_path: Path) -> None:
+    with open_server(tmp_path, connections=1) as server, psycopg.connect(dsn(server)) as first:
+        with pytest.raises(psycopg.OperationalError, match="too many clients"):
+            psycopg.connect(dsn(server))
+        first.close()
+        until = time.monotonic() + 30
+        while True:
+            try:
+                psycopg.connect(dsn(server)).close()
+                break
+            except psycopg.OperationalError:
+                assert time.monotonic() < until
+                time.sleep(0.05)
+
+
+def test_beyond_this_machine_it_listens_with_tls_only(tmp_path: Path) -> None:
+    with pytest.raises(ProgrammingError, match="no certificate"):
+        open_server(tmp_path, host="0.0.0.0")
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    subject = ("-days", "2", "-subj", "/CN=localhost", "-keyout", str(key), "-out", str(certificate))
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", *subject],
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
+    with open_server(tmp_path, host="0.0.0.0", certificate=(certificate, key)) as server:
+        with psycopg.connect(f"{dsn(server)} sslmode=require") as connection:
+            assert connection.pgconn.ssl_in_use
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+        with pytest.raises(psycopg.OperationalError, match="TLS only"):
+            psycopg.connect(f"{dsn(server)} sslmode=disable")
+
+
+def raw(server: Server, *parts: bytes) -> bytes:
+    """Returns what the server answers to bytes, until it closes or falls silent."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as client:
+        for one in parts:
+            client.sendall(one)
+        client.shutdown(socket.SHUT_WR)
+        found = b""
+        while data := client.recv(65_536):
+            found += data
+        return found
+
+
+def startup(**parameters: str) -> bytes:
+    body = struct.pack("!i", 196_608) + b"".join(f"{key}\0{value}\0".encode() for key, value in parameters.items())
+    return struct.pack("!i", len(body) + 5) + body + b"\0"
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"\0" * 64,
+        b"\xff" * 5000,
+        struct.pack("!ii", 8, 196_608),
+        startup(user="x") + b"Q\0\0\0\x0dSELECT 1\0",
+        startup(user="x") + b"p\0\0\0\x04",
+        startup(user="x") + b"p" + struct.pack("!i", 2**30),
+        startup(database="x"),
+    ],
+    ids=range(9),
+)
+def test_whatever_is_sent_instead_of_a_password_opens_nothing(server: Server, sent: bytes) -> None:
+    answer = raw(server, sent)
+    assert b"Z" not in answer[:1]
+    assert b"server_version" not in answer
+    with psycopg.connect(dsn(server)) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
