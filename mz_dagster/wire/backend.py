@@ -18,7 +18,7 @@ import ssl
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 from zoneinfo import ZoneInfo
 
 from pygwire import BackendConnection, TransactionStatus, messages
@@ -32,11 +32,9 @@ from mz_dagster.functions import Failure, OpenParameter, literal_of
 from mz_dagster.scalars.scalar import Literal
 from mz_dagster.scalars.types import TEXT, UNCONSTRAINED, Column, ScalarType
 from mz_dagster.sql.errors import error_of
+from mz_dagster.wire.credentials import Credentials
 from mz_dagster.wire.statements import ClientStatement
 from mz_dagster.wire.types import binary_of, parameter_of, parameter_type, text_of, wire_type
-
-if TYPE_CHECKING:
-    from mz_dagster.wire.server import Server
 
 logger = logging.getLogger("mz_dagster.wire")
 
@@ -54,6 +52,30 @@ _PARAMETERS = (
 )
 #: As clients expect them to be spelled.
 _SPELLED = {"datestyle": "DateStyle", "timezone": "TimeZone", "intervalstyle": "IntervalStyle"}
+
+
+class Host(Protocol):
+    """The server that a connection is one of.
+
+    Attributes:
+        credentials: Who may connect.
+        authentication_s: How long a client may take to authenticate, in seconds.
+        tls: How TLS is spoken, if it is.
+        requires_tls: Whether it must be.
+    """
+
+    credentials: Credentials
+    authentication_s: float
+    tls: ssl.SSLContext | None
+    requires_tls: bool
+
+    def connect(self) -> Connection:
+        """Returns a session for a client that has authenticated."""
+        ...
+
+    def cancel(self, process_id: int, secret: bytes) -> None:
+        """Cancels what a client executes, if the secret is its own."""
+        ...
 
 
 class ProtocolViolation(ProgrammingError):
@@ -136,7 +158,7 @@ class Backend:
     """
 
     client: socket.socket
-    server: Server
+    server: Host
     process_id: int
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(4), repr=False)
     cancellation: Cancellation = field(default_factory=Cancellation, repr=False)

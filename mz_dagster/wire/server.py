@@ -54,7 +54,7 @@ class Server:
         connections: int = 100,
         authentication_s: float = 60.0,
     ) -> None:
-        self.connect = connect
+        self._connect = connect
         self.credentials = credentials
         self.authentication_s = authentication_s
         self.requires_tls = not _is_loopback(host)
@@ -80,6 +80,10 @@ class Server:
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
         self._backends: dict[int, Backend] = {}
+
+    def connect(self) -> Connection:
+        """Returns a session for a client that has authenticated."""
+        return self._connect()
 
     def serve(self) -> None:
         """Takes clients until the server is closed."""
