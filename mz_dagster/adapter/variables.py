@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from mz_dagster.adapter.project import Project, engine_setting_of, parse_duration_ms
+from mz_dagster.adapter.project import Project, engine_setting_of
 from mz_dagster.adapter.timestamps import Isolation
 from mz_dagster.adapter.transaction import ActiveTransaction, Transaction
 from mz_dagster.budget import EngineSetting
@@ -17,6 +17,7 @@ from mz_dagster.functions.moments.zones import NAMES_OF_UTC, zone_named
 from mz_dagster.sql import ISOLATION_LEVELS, TransactionModes
 from mz_dagster.sql.circumstances import DEFAULTS, Circumstances
 from mz_dagster.sql.errors import InvalidParameterValue, UndefinedObject
+from mz_dagster.sql.options import parse_interval_ms
 
 #: Settings of PostgreSQL that are as they are here: SET takes the value that they have, SHOW tells it.
 _FIXED: Mapping[str, str] = {
@@ -46,7 +47,7 @@ _Set = tuple[EngineSetting, Isolation, bool, dict[str, str]]
 
 def _timeout_ms(text: str) -> int:
     """Returns the milliseconds of a time as PostgreSQL's settings have them: a number, or one with a unit."""
-    found = int(text) if text.strip().isdecimal() else parse_duration_ms(text)
+    found = int(text) if text.strip().isdecimal() else parse_interval_ms(text)
     if found is None or found >= 2**31:
         raise InvalidParameterValue(f'invalid value for parameter "{_TIMEOUT}": "{text}"', hint="Write 5000 or '5 s'.")
     return found
@@ -173,7 +174,7 @@ class Variables:
             self.changed |= {} if value is None else {name: value}
             return
         if name == _TIMEOUT:
-            self.changed[name] = f"{_timeout_ms(value or '0')}ms"
+            self.changed[name] = f"{found}ms" if (found := _timeout_ms(value or "0")) else "0"
             return
         if name in _OF_CLIENTS:
             self.changed[name] = _OF_CLIENTS[name] if value is None else value

@@ -114,6 +114,11 @@ class Server:
             with self._lock:
                 self._backends.pop(backend.process_id, None)
 
+    def backends(self) -> tuple[Backend, ...]:
+        """Returns the connections that there are."""
+        with self._lock:
+            return tuple(self._backends.values())
+
     def cancel(self, process_id: int, secret: bytes) -> None:
         """Cancels what a client executes, if the secret is its own; tells nobody whether it did."""
         with self._lock:
@@ -126,9 +131,7 @@ class Server:
         with suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
-        with self._lock:
-            backends = list(self._backends.values())
-        for one in backends:
+        for one in self.backends():
             one.cancellation.cancel("terminating connection due to administrator command")
             with suppress(OSError):
                 one.client.shutdown(socket.SHUT_RDWR)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import socket
 import struct
 import subprocess
-import threading
 import time
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -25,12 +25,20 @@ from tests.wire.conftest import dsn, open_server, password_of
 TABLE = "CREATE TABLE t (a integer PRIMARY KEY, b numeric(10, 2), c text, d timestamptz)"
 
 
-def psql(server: Server, *arguments: str, password_file: Path | None = None) -> subprocess.CompletedProcess[str]:
+def environment(server: Server, password_file: Path | None = None) -> dict[str, str]:
     found = {key: value for key, value in os.environ.items() if not key.startswith("PG")}
-    found["PGPASSFILE"] = str(password_file or server.credentials.path)
+    return {**found, "PGPASSFILE": str(password_file or server.credentials.path)}
+
+
+def psql_command(server: Server, *arguments: str) -> list[str]:
+    where = ("-h", "127.0.0.1", "-p", str(server.port), "-U", server.credentials.user)
+    return ["psql", "-X", *where, "shop", *arguments]
+
+
+def psql(server: Server, *arguments: str, password_file: Path | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        ["psql", "-X", "-h", "127.0.0.1", "-p", str(server.port), "-U", server.credentials.user, "shop", *arguments],
-        env=found,
+        psql_command(server, *arguments),
+        env=environment(server, password_file),
         capture_output=True,
         text=True,
         timeout=60,
@@ -162,13 +170,18 @@ def test_a_query_ends_when_it_is_cancelled_or_its_time_is_up(tmp_path: Path) -> 
     (tmp_path / "mz.toml").write_text("[reads]\nas_of_deadline = '2 h'\n")
     with open_server(tmp_path) as server, psycopg.connect(dsn(server), autocommit=True) as connection:
         connection.execute(TABLE)
-        waiting = f"SELECT * FROM t AS OF {time.time_ns() // 1_000_000 + 3_600_000}".encode()
-        threading.Timer(1.0, connection.cancel).start()
-        with pytest.raises(psycopg.errors.QueryCanceled, match="user request"):
-            connection.execute(waiting)
+        waiting = f"SELECT * FROM t AS OF {time.time_ns() // 1_000_000 + 3_600_000}"
+        with subprocess.Popen(
+            psql_command(server, "-c", waiting), env=environment(server), stderr=-1, text=True
+        ) as ran:
+            until = time.monotonic() + 30
+            while not any(one.cancellation.is_executing for one in server.backends()) and time.monotonic() < until:
+                time.sleep(0.05)
+            ran.send_signal(signal.SIGINT)  # psql asks for it on a connection of its own
+            assert "canceling statement due to user request" in ran.communicate(timeout=30)[1]
         connection.execute("SET statement_timeout = '200 ms'")
         with pytest.raises(psycopg.errors.QueryCanceled, match="statement timeout"):
-            connection.execute(waiting)
+            connection.execute(waiting.encode())
         assert connection.execute("SELECT 1").fetchone() == (1,)
         connection.execute("RESET statement_timeout")
         assert connection.execute("SHOW statement_timeout").fetchone() == ("0",)
