@@ -17,7 +17,6 @@ from mz_dagster.scalars.scalar import Call, Literal, Scalar
 from mz_dagster.scalars.types import INT8, INTERVAL, TEXT, TIMESTAMP, TIMESTAMPTZ, Kind, ScalarType
 
 UTC = "UTC"
-_ZONE: ContextVar[str] = ContextVar("session_zone", default=UTC)
 #: Units within a day in microseconds; `date_trunc` cuts with the offset that the moment itself has.
 _WITHIN_A_DAY = {"microseconds": 1, "milliseconds": 1000, "second": SECOND, "minute": MINUTE, "hour": HOUR}
 #: What is the same in all zones, although its name or result suggests otherwise.
@@ -28,6 +27,19 @@ _CONVERTING = ("cast_elements", "generate_series_timestamptz", "to_char_", "to_t
 _OF_ZONE = re.compile("tz|of", re.IGNORECASE)
 
 
+class _SessionZone:
+    """The zone of this context. A copy in another process is in UTC, as plans are: Spark's workers get one."""
+
+    def __init__(self) -> None:
+        self.variable: ContextVar[str] = ContextVar("session_zone", default=UTC)
+
+    def __reduce__(self) -> tuple[type[_SessionZone], tuple[()]]:
+        return _SessionZone, ()
+
+
+_ZONE = _SessionZone()
+
+
 class ZoneNotSupported(NotSupportedError):
     """Reports what has no exact form in a session whose time zone is not UTC."""
 
@@ -35,16 +47,16 @@ class ZoneNotSupported(NotSupportedError):
 @contextmanager
 def in_zone(zone: str) -> Iterator[None]:
     """Lets what is bound in the block be bound for a session in a zone."""
-    token = _ZONE.set(zone)
+    token = _ZONE.variable.set(zone)
     try:
         yield
     finally:
-        _ZONE.reset(token)
+        _ZONE.variable.reset(token)
 
 
 def session_zone() -> str:
     """Returns the name of the zone for which statements are bound now."""
-    return _ZONE.get()
+    return _ZONE.variable.get()
 
 
 def zoned(call: Call) -> Call:
@@ -53,7 +65,7 @@ def zoned(call: Call) -> Call:
     Raises:
         ZoneNotSupported: It has no such form.
     """
-    zone = _ZONE.get()
+    zone = _ZONE.variable.get()
     if zone == UTC:
         return call
     return _Zoned(Literal(zone, TEXT)).call(call)
@@ -146,6 +158,6 @@ class _Zoned:
 def _refused(call: Call) -> ZoneNotSupported:
     return ZoneNotSupported(
         f"{call.function.partition('_timestamptz')[0]} of a timestamptz is not supported in a session in another zone",
-        detail=f'The session\'s time zone is "{_ZONE.get()}".',
+        detail=f'The session\'s time zone is "{_ZONE.variable.get()}".',
         hint="SET TIME ZONE 'UTC', or name the zone in the query: moment AT TIME ZONE 'Europe/Berlin'.",
     )
