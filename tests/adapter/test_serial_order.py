@@ -123,18 +123,23 @@ def updates_of(engine: Engine, table: str) -> list[tuple[Row, int, int]]:
     return [((one["n"], one["tag"], one["k"]), one["mz_timestamp"], one["mz_diff"]) for one in found]
 
 
-@pytest.mark.parametrize("catalog", ["sqlite", "postgresql"])
-@pytest.mark.parametrize("seconds", [4, pytest.param(300, marks=[pytest.mark.deep, pytest.mark.timeout(900)])])
-def test_statements_of_many_sessions_are_as_if_each_had_happened_alone(
-    request: pytest.FixtureRequest, tmp_path: Path, catalog: str, seconds: int
-) -> None:
+def project_for_races(request: pytest.FixtureRequest, folder: Path, catalog: str) -> Project:
+    """Returns a project on a catalog of a kind, in which who loses a race tries again for long."""
     settings = "[writes]\ndeadline = '120 s'\n"
     if catalog == "postgresql":
         server: Postgres = request.getfixturevalue("postgres_server")
         url = f"postgresql://{server.user}@/{server.new_database().database}?host={server.socket_dir}"
         settings += f"[catalog]\nurl = '{url}'\n"
-    (tmp_path / "mz.toml").write_text(settings)
-    project = Project.load(tmp_path)
+    (folder / "mz.toml").write_text(settings)
+    return Project.load(folder)
+
+
+@pytest.mark.parametrize("catalog", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("seconds", [4, pytest.param(300, marks=[pytest.mark.deep, pytest.mark.timeout(900)])])
+def test_statements_of_many_sessions_are_as_if_each_had_happened_alone(
+    request: pytest.FixtureRequest, tmp_path: Path, catalog: str, seconds: int
+) -> None:
+    project = project_for_races(request, tmp_path, catalog)
     with Engine(project) as engine:
         session = Session(engine)
         for table in TABLES:

@@ -23,8 +23,7 @@ from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.errors import DataError, Error, OperationalError, ProgrammingError
 from mz_dagster.storage.read import leased
 from tests.adapter.history_of_transactions import Item, Log, Transaction, violations
-from tests.adapter.test_serial_order import disturb
-from tests.postgres_server import Postgres
+from tests.adapter.test_serial_order import disturb, project_for_races
 from tests.storage.crashing import crashing
 
 
@@ -580,13 +579,7 @@ def test_the_checker_finds_planted_faults(
 def test_racing_transactions_are_strictly_serializable(
     request: pytest.FixtureRequest, tmp_path: Path, catalog: str, seconds: int
 ) -> None:
-    settings = "[writes]\ndeadline = '120 s'\n"
-    if catalog == "postgresql":
-        server: Postgres = request.getfixturevalue("postgres_server")
-        url = f"postgresql://{server.user}@/{server.new_database().database}?host={server.socket_dir}"
-        settings += f"[catalog]\nurl = '{url}'\n"
-    (tmp_path / "mz.toml").write_text(settings)
-    project, over = Project.load(tmp_path), Event()
+    project, over = project_for_races(request, tmp_path, catalog), Event()
 
     def run(number: int) -> list[Transaction]:
         rng, ran = random.Random(number), list[Transaction]()
