@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from mz_dagster.functions.casts import cast
 from mz_dagster.functions.failure import Failure
-from mz_dagster.functions.jsonb.as_jsonb import NUMBERS, as_jsonb
+from mz_dagster.functions.jsonb.as_jsonb import NUMBERS, as_jsonb, with_null
 from mz_dagster.functions.signature import type_name
 from mz_dagster.scalars.record import field
 from mz_dagster.scalars.scalar import Call, If, Literal, Scalar
@@ -47,12 +47,7 @@ def as_json(value: Scalar, separator: str = COMMA) -> Scalar | Failure:
 
 def as_json_or_null(value: Scalar) -> Scalar | Failure:
     """Returns `value` as a member of an array or object, in which NULL is null."""
-    found = as_json(value)
-    if isinstance(found, Failure) or not found.nullable:
-        return found
-    if isinstance(found, Literal):
-        return Literal("null", JSON)
-    return Call("coalesce", (found, Literal("null", JSON)), JSON, False)
+    return with_null(as_json(value), Literal("null", JSON))
 
 
 def _call(function: str, value: Scalar, *others: Scalar) -> Scalar:

@@ -55,12 +55,14 @@ def as_jsonb(value: Scalar) -> Scalar | Failure:
 
 def as_jsonb_or_null(value: Scalar) -> Scalar | Failure:
     """Returns `value` as a member of an array or object, in which NULL is null."""
-    found = as_jsonb(value)
-    if isinstance(found, Failure) or not found.nullable:
-        return found
-    if isinstance(found, Literal):
-        return Literal(NULL, JSONB)
-    return Call("coalesce", (found, Literal(NULL, JSONB)), JSONB, False)
+    return with_null(as_jsonb(value), Literal(NULL, JSONB))
+
+
+def with_null(document: Scalar | Failure, null: Literal) -> Scalar | Failure:
+    """Returns a json or jsonb with the document `null` of its type in the place of NULL."""
+    if isinstance(document, Failure) or not document.nullable:
+        return document
+    return null if isinstance(document, Literal) else Call("coalesce", (document, null), null.type, False)
 
 
 def as_key(value: Scalar, missing: str) -> Scalar | Failure:
