@@ -174,7 +174,8 @@ class Variables:
             self.changed |= {} if value is None else {name: value}
             return
         if name == _TIMEOUT:
-            self.changed[name] = f"{found}ms" if (found := _timeout_ms(value or "0")) else "0"
+            found = _timeout_ms(value or "0")
+            self.changed[name] = f"{found}ms" if found else "0"
             return
         if name in _OF_CLIENTS:
             self.changed[name] = _OF_CLIENTS[name] if value is None else value
