@@ -37,6 +37,7 @@ from mz_dagster.adapter.audit import Audit, NegativeRows, NothingToRecompute, au
 from mz_dagster.adapter.change_cost import ChangeCost, Hydration, preview_changes
 from mz_dagster.adapter.change_plan import Action, Change, ChangePlan, OrphanStillRead
 from mz_dagster.adapter.connection import Connection, Cursor, connect
+from mz_dagster.adapter.effective_objects import effective_objects
 from mz_dagster.adapter.engine import Engine, Poll, SecondRunner
 from mz_dagster.adapter.health import reasons
 from mz_dagster.adapter.maintain import maintain_view
@@ -46,7 +47,6 @@ from mz_dagster.adapter.reading import read
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.samples import ErrorPart, Sample, errors_at, errors_written, shown, updates_written
 from mz_dagster.adapter.session import Session
-from mz_dagster.adapter.standing import standing_objects
 from mz_dagster.adapter.timestamps import Isolation, NoValidTimestamp
 
 __all__ = [
@@ -81,6 +81,7 @@ __all__ = [
     "apply_project",
     "audit",
     "connect",
+    "effective_objects",
     "errors_at",
     "errors_written",
     "load_objects",
@@ -91,6 +92,5 @@ __all__ = [
     "read",
     "reasons",
     "shown",
-    "standing_objects",
     "updates_written",
 ]

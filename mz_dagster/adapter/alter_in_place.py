@@ -133,7 +133,7 @@ class Readers:
         """Returns what goes by what is taken away, in order of creation; arrangements go with their owners."""
         if not self.reshaped.takes_away:
             return ()
-        loosened = _Loosened(self.engine, self.table, self.reshaped)
+        loosened = _RelaxedDefinitions(self.engine, self.table, self.reshaped)
         return tuple(row for row in self.rows if row.kind != "arrangement" and self._goes_by(row, loosened))
 
     def with_all_readers(self, rows: tuple[ObjectRow, ...]) -> frozenset[GlobalId]:
@@ -144,7 +144,7 @@ class Readers:
                 reached.add(row.id)
         return frozenset(reached)
 
-    def _goes_by(self, row: ObjectRow, loosened: _Loosened) -> bool:
+    def _goes_by(self, row: ObjectRow, loosened: _RelaxedDefinitions) -> bool:
         definitions, dropped = self.engine.definitions, self.reshaped.dropped
         definition = definitions.definition_of(row)
         if row.kind == "index" and self.table.id in row.dependencies.values():
@@ -185,7 +185,7 @@ class Readers:
         ]
 
 
-class _Loosened:
+class _RelaxedDefinitions:
     """Defines objects as if a table had always been without some of what is known of its rows."""
 
     def __init__(self, engine: Engine, table: ObjectRow, reshaped: Reshaped) -> None:
@@ -261,7 +261,7 @@ def _used(plan: Physical, table: GlobalId) -> frozenset[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Instead:
+class _OverridingResolver:
     """A resolver that answers for some ids itself."""
 
     resolver: Resolver
@@ -279,7 +279,7 @@ def _defined(engine: Engine, row: ObjectRow, items: Mapping[GlobalId, Item]) -> 
     (statement,) = parse(row.sql)
     return define(
         statement,  # type: ignore[arg-type]  # only definitions are ever stored
-        _Instead(engine.definitions.as_created(row), items),
+        _OverridingResolver(engine.definitions.as_created(row), items),
         default_timeline=row.timeline or engine.project.timeline,
         name=row.created_as,
         indexed=bool(row.options.get("copy", False)),

@@ -146,7 +146,7 @@ def over_altered(files: ProjectFiles, rows: Sequence[ObjectRow], definitions: Ca
             is_copy = one.definition.kind == "index" and one.definition.plan is not None
             made = define(
                 statement,  # type: ignore[arg-type]  # it was a definition
-                _Known(items),
+                _FileResolver(items),
                 default_timeline=one.definition.timeline or "",
                 indexed=is_copy,
             )
@@ -158,7 +158,7 @@ def over_altered(files: ProjectFiles, rows: Sequence[ObjectRow], definitions: Ca
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _FileResolver:
     """Resolves names to what files define."""
 
     items: Mapping[str, Item]

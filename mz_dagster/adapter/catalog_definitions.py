@@ -21,17 +21,17 @@ from types import MappingProxyType
 
 from mz_dagster.adapter import introspection
 from mz_dagster.adapter.definition import Definition, define
-from mz_dagster.adapter.kept_definitions import KeptDefinitions
+from mz_dagster.adapter.definition_cache import DefinitionCache
 from mz_dagster.adapter.project import Project
 from mz_dagster.catalog import (
     BOUND_SHAPES,
     Catalog,
     CatalogDamaged,
+    CatalogState,
     CollectionRow,
     NewObject,
     ObjectRow,
     Ref,
-    State,
     UnknownObject,
     bound_shapes,
 )
@@ -104,7 +104,7 @@ class CatalogDefinitions:
     def __init__(self, catalog: Catalog, project: Project) -> None:
         self._catalog = catalog
         self._project = project
-        self._kept = KeptDefinitions(project.state)
+        self._kept = DefinitionCache(project.state)
         self._definitions: dict[GlobalId, Definition] = {}
         self._tables: dict[tuple[GlobalId, int], Definition] = {}
         self._items: dict[tuple[GlobalId, int], Item] = {}
@@ -490,7 +490,7 @@ def called_as_arrangement(owner: str, row: ObjectRow) -> str:
     return f"{owner} (arrangement {int(row.options['position']) + 1})"
 
 
-def order_of(row: ObjectRow, state: State) -> tuple[int, ...]:
+def order_of(row: ObjectRow, state: CatalogState) -> tuple[int, ...]:
     """Returns the columns that decide the order of an object's collection, as far as it or an index names any."""
     positions = row.options.get("key", ()) if row.kind in ("index", "arrangement") else ()
     for id in state.indexes.get(row.id, ()):

@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import pairwise
 
-from mz_dagster.adapter.alike import are_alike, named_as
 from mz_dagster.adapter.catalog_definitions import CatalogDefinitions
+from mz_dagster.adapter.equivalence import are_equivalent, named_as
 from mz_dagster.adapter.project_files import BadProjectFile, Fault, ProjectFiles, ProjectObject
 from mz_dagster.adapter.replanning import Replanned
 from mz_dagster.catalog import ObjectRow, in_shard
@@ -178,7 +178,7 @@ def plan_changes(
     gone = [row for name, row in existing.items() if name not in defined | faults.keys() and FROM_FILES in row.tags]
     orphans = [row for row in gone if row.id not in needed]
     inside = defined | {str(row.name) for row in orphans}
-    comparing = _Comparing(definitions, rows)
+    comparing = _Comparison(definitions, rows)
     changes: list[Change] = []
     for one in files.objects:
         if one.name in faults:
@@ -223,7 +223,7 @@ def _readers_among(row: ObjectRow, rows: Sequence[ObjectRow], faults: Mapping[st
     return tuple(str(one.name) for one in rows if row.id in one.dependencies.values() and one.name in faults)
 
 
-class _Comparing:
+class _Comparison:
     """Tells what becomes of the files' objects one after the other, each after those it reads."""
 
     def __init__(self, definitions: CatalogDefinitions | None, rows: Sequence[ObjectRow]) -> None:
@@ -270,7 +270,7 @@ class _Comparing:
         except Error:
             return False
         ids = {GlobalId(name): id for name, id in self._kept.items()}
-        return are_alike(one.definition, stored, ids, self._stored)
+        return are_equivalent(one.definition, stored, ids, self._stored)
 
     def _is_bound_alike(self, one: ProjectObject, row: ObjectRow) -> bool:
         """Returns whether a text means what it did when its tables had other columns."""

@@ -85,7 +85,7 @@ def _renamed_columns(engine: Engine, row: ObjectRow) -> dict[GlobalId, dict[str,
 def _means_the_same(engine: Engine, row: ObjectRow, text: str) -> bool:
     """Returns whether a text, bound to what there is now, computes what an object does, under the same names."""
     objects = {called(one): one for one in map(engine.catalog.object, row.dependencies.values())}
-    now = _Now(engine, objects)
+    now = _CurrentNames(engine, objects)
     try:
         (statement,) = parse(text)
         definition = define(
@@ -112,7 +112,7 @@ def _means_the_same(engine: Engine, row: ObjectRow, text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Now:
+class _CurrentNames:
     """Resolves names to what bears them now, of some objects."""
 
     engine: Engine

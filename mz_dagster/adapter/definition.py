@@ -123,14 +123,14 @@ def define(
         NotSupportedError: It uses what is not supported, with position and reason.
     """
     called = name or name_of(statement)
-    noting = _Noting(resolver)
+    noting = _ShapeRecorder(resolver)
     definition = _defined(statement, noting, called, default_timeline, indexed)
     _check_names(definition)
     _check_dependencies(definition, statement.offset + 1)
     return replace(definition, shapes=noting.shapes) if noting.shapes else definition
 
 
-class _Noting:
+class _ShapeRecorder:
     """A resolver that notes which shapes of tables it answers with, if not the first."""
 
     def __init__(self, resolver: Resolver) -> None:

@@ -46,6 +46,7 @@ from mz_dagster.budget import budget, engine_of
 from mz_dagster.catalog import (
     BoundFile,
     Catalog,
+    CatalogState,
     CatalogUnavailable,
     CollectionRow,
     Leadership,
@@ -53,7 +54,6 @@ from mz_dagster.catalog import (
     Minted,
     NameTaken,
     SinceBehindInput,
-    State,
     UnknownObject,
 )
 from mz_dagster.clock import SYSTEM_CLOCK, Clock
@@ -496,7 +496,7 @@ class Engine:
         """Returns the minted ticks at which some collection of the timeline cannot be read yet, ascending."""
         return self._unsealed(self.catalog.state(), timeline, frozenset())
 
-    def _unsealed(self, state: State, timeline: str, besides: Set[GlobalId]) -> tuple[int, ...]:
+    def _unsealed(self, state: CatalogState, timeline: str, besides: Set[GlobalId]) -> tuple[int, ...]:
         """Returns the minted ticks at which some collection but these cannot be read yet, ascending."""
         others = besides | {one.id for one in state.objects("collection")}  # those that no step moves
         rows = [row for row in state.collections(timeline) if row.id not in others]

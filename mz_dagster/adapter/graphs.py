@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from mz_dagster.adapter.catalog_definitions import CatalogDefinitions, called, called_as_arrangement, order_of
-from mz_dagster.catalog import Catalog, CollectionRow, ObjectRow, State
+from mz_dagster.catalog import Catalog, CatalogState, CollectionRow, ObjectRow
 from mz_dagster.compute import FailedNode, Graph, Node
 from mz_dagster.errors import DatabaseError, InternalError, OperationalError
 from mz_dagster.formalism import GlobalId
@@ -41,7 +41,7 @@ class CollectionLost(InternalError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
+class _CachedNodes:
     """The nodes of an object, and what they were made of."""
 
     row: ObjectRow
@@ -62,8 +62,8 @@ class Graphs:
     def __init__(self, catalog: Catalog, definitions: CatalogDefinitions) -> None:
         self._catalog = catalog
         self._definitions = definitions
-        self._made: dict[GlobalId, _Made] = {}
-        self._whole: dict[str, tuple[State, Graph]] = {}
+        self._made: dict[GlobalId, _CachedNodes] = {}
+        self._whole: dict[str, tuple[CatalogState, Graph]] = {}
 
     def graph(self, timeline: str, wanted: Collection[GlobalId] | None = None) -> Graph:
         """Returns the graph of a timeline's collections, as the catalog has them now, each after the ones it reads.
@@ -80,7 +80,7 @@ class Graphs:
             made_of, graph = self._whole[timeline]
             if made_of.definitions == state.definitions:
                 return graph
-        graph = _Making(state, timeline, self._definitions, self._made).graph(wanted)
+        graph = _GraphBuilder(state, timeline, self._definitions, self._made).graph(wanted)
         if wanted is None:
             self._made = {id: made for id, made in self._made.items() if state.object(id) is not None}
             if not any(isinstance(node, FailedNode) for node in graph):
@@ -88,9 +88,9 @@ class Graphs:
         return graph
 
 
-class _Making:
+class _GraphBuilder:
     def __init__(
-        self, state: State, timeline: str, definitions: CatalogDefinitions, made: dict[GlobalId, _Made]
+        self, state: CatalogState, timeline: str, definitions: CatalogDefinitions, made: dict[GlobalId, _CachedNodes]
     ) -> None:
         self._state = state
         self._timeline = timeline
@@ -160,7 +160,7 @@ class _Making:
                 raise _not_polled(row, collection)
             made = self._made.get(row.id)
             if made is None or not _is_made_of(made, row, owned, named, key):
-                made = _Made(row, owned, named, key, tuple(self._definitions.nodes(row, owned, named, key)))
+                made = _CachedNodes(row, owned, named, key, tuple(self._definitions.nodes(row, owned, named, key)))
                 self._made[row.id] = made
             return made.nodes
         except Exception as error:  # whatever becomes of one object, the others go on
@@ -177,7 +177,7 @@ class _Making:
 
 
 def _is_made_of(
-    made: _Made, row: ObjectRow, owned: tuple[ObjectRow, ...], named: frozenset[GlobalId], key: tuple[int, ...]
+    made: _CachedNodes, row: ObjectRow, owned: tuple[ObjectRow, ...], named: frozenset[GlobalId], key: tuple[int, ...]
 ) -> bool:
     return (made.row, made.owned, made.named, made.key) == (row, owned, named, key)
 

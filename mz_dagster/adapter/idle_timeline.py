@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from mz_dagster.catalog import Catalog, Leadership, State
+from mz_dagster.catalog import Catalog, CatalogState, Leadership
 from mz_dagster.compute import FailedNode, Graph
 
 
@@ -23,7 +23,7 @@ class IdleTimelines:
         self._catalog = catalog
         self._known: dict[str, IdleTimeline] = {}
 
-    def lasting(self, graph: Graph, state: State, now: int, read_ts: int) -> IdleTimeline | None:
+    def lasting(self, graph: Graph, state: CatalogState, now: int, read_ts: int) -> IdleTimeline | None:
         """Returns the timeline of a graph if it is idle in a state, and nothing in it changes by itself until now.
 
         Args:
@@ -44,7 +44,7 @@ class IdleTimelines:
             self._known[idle.graph.timeline] = replace(idle, state=state, upper=now + 1)
         return state is not None
 
-    def note(self, graph: Graph, state: State) -> None:
+    def note(self, graph: Graph, state: CatalogState) -> None:
         """Keeps the timeline of a graph if it is idle in a state."""
         if (idle := IdleTimeline.of(graph, state)) is not None:
             self._known[graph.timeline] = idle
@@ -62,12 +62,12 @@ class IdleTimeline:
     """
 
     graph: Graph
-    state: State
+    state: CatalogState
     upper: int
     due: int | None
 
     @classmethod
-    def of(cls, graph: Graph, state: State) -> IdleTimeline | None:
+    def of(cls, graph: Graph, state: CatalogState) -> IdleTimeline | None:
         """Returns the timeline of a graph as it is in a state, None if it is not idle."""
         rows = state.collections(graph.timeline)
         uppers = {row.upper for row in rows}

@@ -27,7 +27,7 @@ from typing import Generic, TypeVar
 from mz_dagster.adapter import introspection
 from mz_dagster.adapter.annotations import Annotations, BadAnnotation, parse_annotations
 from mz_dagster.adapter.definition import Definable, Definition, define, name_of
-from mz_dagster.adapter.kept_definitions import KeptDefinitions
+from mz_dagster.adapter.definition_cache import DefinitionCache
 from mz_dagster.adapter.plan_limit import ensure_within_limit
 from mz_dagster.adapter.project import Project
 from mz_dagster.catalog import UnknownTimeline
@@ -182,7 +182,7 @@ class _Found(Generic[_S]):
         return f"{self.path}:{self.line}"
 
 
-class _Waits(ProgrammingError):
+class _DependsOnFault(ProgrammingError):
     """Ends the binding of what reads an object with a fault."""
 
     def __init__(self, fault: Fault) -> None:
@@ -193,7 +193,7 @@ class _Waits(ProgrammingError):
 class _Loader:
     def __init__(self, project: Project) -> None:
         self._project = project
-        self._kept = KeptDefinitions(project.state)
+        self._kept = DefinitionCache(project.state)
         self._found: dict[str, _Found[Definable]] = {}
         self._comments: list[_Found[Comment]] = []
         self._loaded: dict[str, ProjectObject] = {}
@@ -307,7 +307,7 @@ class _Loader:
             found = self._found[name]
             try:
                 made = self._load(name, found)
-            except _Waits as waits:
+            except _DependsOnFault as waits:
                 self._note(waits.fault.of_reader(name, found.path, found.line))
             except Error as error:
                 bad = error if isinstance(error, BadProjectFile) else _placed(error, found.path, found.text, name)
@@ -398,11 +398,11 @@ class _Loader:
         if len(name) == 1 and name[0] in self._found.keys() | self._faults.keys():
             one = self._object(name[0])
             if one is None:
-                raise _Waits(self._faults[name[0]])
+                raise _DependsOnFault(self._faults[name[0]])
             return one.definition.item(GlobalId(name[0]))
         relation = introspection.find(name)
         if relation is None and (hiding := next((one for one in self._nameless if one.hides), None)):
-            raise _Waits(hiding)  # what cannot be read may define it
+            raise _DependsOnFault(hiding)  # what cannot be read may define it
         return None if relation is None else relation.item()
 
     def names(self) -> tuple[str, ...]:

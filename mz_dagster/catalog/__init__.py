@@ -22,7 +22,7 @@ In the order of import:
 - `contents`: what a collection consists of, summed in its own row, and compared by whoever takes a list;
 - `frontiers`: since and upper, retention, logical compaction;
 - `reachability`, `tombstones`, `naming`, `objects`: definitions and names, and what stays of dropped ones;
-- `following`: objects and frontiers as a process knows them, kept from one question to the next;
+- `replica`: objects and frontiers in the memory of a process, kept from one question to the next;
 - `payloads`: the updates of batches that are stored with their seals;
 - `reads`, `batches`, `listings`, `sweeping`: the life of a batch, and what its seal expects;
 - `capabilities`, `appends`, `maintaining`: rights to read and to write, and what is written and computed by right of
@@ -67,8 +67,8 @@ from mz_dagster.catalog.errors import (
     WrongRight,
     WrongSeal,
 )
-from mz_dagster.catalog.following import State
 from mz_dagster.catalog.payloads import payloads_in
+from mz_dagster.catalog.replica import CatalogState
 from mz_dagster.catalog.rows import (
     COMMENTS,
     INLINED,
@@ -143,6 +143,7 @@ __all__ = [
     "Catalog",
     "CatalogBusy",
     "CatalogDamaged",
+    "CatalogState",
     "CatalogTaken",
     "CatalogTooNew",
     "CatalogTooOld",
@@ -176,7 +177,6 @@ __all__ = [
     "Shape",
     "Shapes",
     "SinceBehindInput",
-    "State",
     "StateTooNew",
     "StateTooOld",
     "StillNeeded",

@@ -11,7 +11,7 @@ from __future__ import annotations
 from sqlalchemy import select, update
 
 from mz_dagster.catalog.codec import frontier_text
-from mz_dagster.catalog.following import Following, State, last_change
+from mz_dagster.catalog.replica import CatalogState, Replica, last_change
 from mz_dagster.catalog.rows import Leadership
 from mz_dagster.catalog.schema import COLLECTION, OBJECT, TICK
 from mz_dagster.catalog.timelines import advance_oracle, lattice_of, leads
@@ -19,10 +19,12 @@ from mz_dagster.fail_point import fail_point
 from mz_dagster.formalism import Antichain
 
 
-class IdleAdvance(Following):
+class IdleAdvance(Replica):
     """The part of the catalog that lets time go by."""
 
-    def pass_over(self, timeline: str, state: State, lower: int, time: int, leadership: Leadership) -> State | None:
+    def pass_over(
+        self, timeline: str, state: CatalogState, lower: int, time: int, leadership: Leadership
+    ) -> CatalogState | None:
         """Makes a time readable in all collections of a timeline, at none of which anything has happened.
 
         Args:

@@ -14,9 +14,9 @@ from sqlalchemy import bindparam, func, select
 
 from mz_dagster.catalog.contents import Contents
 from mz_dagster.catalog.database import Database
-from mz_dagster.catalog.following import Following
 from mz_dagster.catalog.frontiers import summed_frontiers
 from mz_dagster.catalog.leases import live_lists
+from mz_dagster.catalog.replica import Replica
 from mz_dagster.catalog.rows import Batch
 from mz_dagster.catalog.schema import BOUND_FILE
 from mz_dagster.formalism import GlobalId
@@ -28,7 +28,7 @@ _NEWEST = (
 )
 
 
-class Listings(Following):
+class Listings(Replica):
     """The part of the catalog that answers for whole graphs."""
 
     def __init__(self, database: Database) -> None:
@@ -46,7 +46,7 @@ class Listings(Following):
             with self._database.read() as connection:
                 listed = live_lists(connection, summed_frontiers(connection, collections))
             return {id: listed.get(id, ()) for id in collections}
-        with self._followed() as (connection, state):
+        with self._caught_up() as (connection, state):
             known = self._lists
             said = {id: state.contents(id) for id in collections}
             changed = [id for id in collections if said[id] is None or id not in known or known[id][0] != said[id]]

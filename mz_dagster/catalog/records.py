@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Select, Table, bindparam, delete, insert, sel
 
 from mz_dagster.catalog.database import Database, Transactions, next_ids
 from mz_dagster.catalog.errors import CatalogTaken
-from mz_dagster.catalog.following import mark_changes
+from mz_dagster.catalog.replica import mark_changes
 from mz_dagster.catalog.rows import BatchState
 from mz_dagster.catalog.schema import (
     BATCH,

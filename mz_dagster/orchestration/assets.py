@@ -12,7 +12,7 @@ from typing import Any
 
 import dagster as dg
 
-from mz_dagster.adapter import Project, ProjectObject, standing_objects
+from mz_dagster.adapter import Project, ProjectObject, effective_objects
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.orchestration.events import NAME_KEY, TIMELINE_KEY
 from mz_dagster.orchestration.frontier_checks import frontier_check_specs
@@ -44,7 +44,7 @@ def build_mz_asset_specs(
     """
     translator = translator or MzDagsterTranslator()
     chosen = timeline or project.timeline
-    objects = {one.name: one for one in standing_objects(project)}
+    objects = {one.name: one for one in effective_objects(project)}
     timelines = {*project.timelines, *filter(None, (one.definition.timeline for one in objects.values()))}
     if chosen not in timelines:
         known = ", ".join(f'"{timeline}"' for timeline in sorted(timelines))

@@ -21,9 +21,9 @@ from mz_dagster.adapter import (
     ProjectObject,
     Sample,
     audit,
+    effective_objects,
     negative_rows,
     shown,
-    standing_objects,
 )
 from mz_dagster.catalog import NO_ROWS
 from mz_dagster.compute import Rows
@@ -76,7 +76,7 @@ def build_mz_asset_checks(
     chosen = timeline or project.timeline
     names: dict[dg.AssetCheckKey, str] = {}
     specs: list[dg.AssetCheckSpec] = []
-    for one in standing_objects(project):
+    for one in effective_objects(project):
         wanted = _checks_of(one) if one.definition.timeline == chosen else {}
         for name, description in wanted.items():
             key = translator.get_asset_spec(one).key

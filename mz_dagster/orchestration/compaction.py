@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import dagster as dg
 from pydantic import Field
 
-from mz_dagster.adapter import Engine, Project, standing_objects
+from mz_dagster.adapter import Engine, Project, effective_objects
 from mz_dagster.catalog import NO_ROWS, BatchStats
 from mz_dagster.formalism import GlobalId
 from mz_dagster.orchestration.assets import build_mz_asset_specs
@@ -102,7 +102,7 @@ def _compact(
         ):
             context.log.info(line)
     after = engine.catalog.live_batch_counts()
-    timelines = {one.definition.timeline or engine.project.timeline for one in standing_objects(engine.project)}
+    timelines = {one.definition.timeline or engine.project.timeline for one in effective_objects(engine.project)}
     specs = [
         spec
         for timeline in sorted(timelines)

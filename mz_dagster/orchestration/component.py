@@ -21,7 +21,7 @@ import dagster as dg
 from dagster.components.resolved.core_models import OpSpec
 from dagster.components.utils.translation import TranslationFn, TranslationFnResolver
 
-from mz_dagster.adapter import NoProject, Project, ProjectObject, standing_objects
+from mz_dagster.adapter import NoProject, Project, ProjectObject, effective_objects
 from mz_dagster.adapter.project import SETTINGS_FILE
 from mz_dagster.orchestration.assets import mz_assets
 from mz_dagster.orchestration.checks import build_mz_asset_checks, step_selection
@@ -194,5 +194,5 @@ def _project_at(folder: Path) -> Project:
 
 def _timelines_of(project: Project) -> list[str]:
     """Returns the timelines on which the project's files define something; the default one if there is nothing."""
-    found = dict.fromkeys(one.definition.timeline for one in standing_objects(project))
+    found = dict.fromkeys(one.definition.timeline for one in effective_objects(project))
     return [one for one in found if one is not None] or [project.timeline]

@@ -112,7 +112,7 @@ from mz_dagster.plan.subquery_errors import (
 )
 from mz_dagster.plan.tied_subquery import compared, tied_subquery
 from mz_dagster.plan.transform.temporal_filters import is_temporal, without_not
-from mz_dagster.plan.unread import without_unread
+from mz_dagster.plan.unread_subqueries import without_unread_subqueries
 from mz_dagster.scalars.scalar import (
     Call,
     ColumnRef,
@@ -137,7 +137,7 @@ def decorrelate(relation: Relation, local_id: LocalId) -> Relation:
         relation: Closed: no `OuterColumn` is free in it.
         local_id: Gives out ids for shared subplans.
     """
-    return _Decorrelation(local_id).plain(without_unread(relation))
+    return _Decorrelation(local_id).plain(without_unread_subqueries(relation))
 
 
 @dataclass(slots=True)
@@ -156,16 +156,16 @@ class _Decorrelation:
 
     def _made_plain(self, relation: Relation) -> Relation:
         match relation:
-            case Map() if _asks(relation.scalars):
+            case Map() if _has_subqueries(relation.scalars):
                 return self._mapped(self.plain(relation.input), relation.scalars, relation.names)
-            case Filter() if _asks(relation.predicates):
+            case Filter() if _has_subqueries(relation.predicates):
                 return self._filtered(self.plain(relation.input), relation.predicates)
             case DependentJoin():
                 return self._beside(self.plain(relation.left), relation.right, relation.arguments)
             case Let():
                 self._lets[relation.id] = relation.value
                 return with_inputs(relation, [self.plain(one) for one in inputs_of(relation)])
-            case Join() | TemporalFilter() if _asks(scalars_of(relation)):
+            case Join() | TemporalFilter() if _has_subqueries(scalars_of(relation)):
                 raise InternalError(f"a subquery stands in a {type(relation).__name__}")
             case _:
                 return with_inputs(relation, [self.plain(one) for one in inputs_of(relation)])
@@ -346,7 +346,7 @@ class _Decorrelation:
         """Returns `below` with columns appended; the scalars, over `below` and each other, may have subqueries."""
         arity = below.relation_type.arity
         is_failing = failures is not None and any(map(can_fail, scalars))
-        if not _asks(scalars) and not is_failing:
+        if not _has_subqueries(scalars) and not is_failing:
             return Map(below, tuple(scalars), tuple(names))
         if any(position >= arity for one in scalars for position in columns_of(one)):
             for scalar, name in zip(scalars, names, strict=True):
@@ -360,7 +360,7 @@ class _Decorrelation:
     def _filtered(self, below: Relation, predicates: Sequence[Scalar], failures: Failures | None = None) -> Relation:
         """Returns the rows of `below` that pass; the predicates may have subqueries."""
         parts = [one for predicate in predicates for one in conjuncts(predicate)]
-        simple = [one for one in parts if not _asks((one,))]
+        simple = [one for one in parts if not _has_subqueries((one,))]
         failing = [one for one in simple if failures is not None and can_fail(one)]
         below = filtered(below, [one for one in simple if one not in failing])
         bounds = [without_not(one) for one in failing if is_temporal(without_not(one))]
@@ -372,7 +372,7 @@ class _Decorrelation:
             below = failures.bounded(below, bounds)
         # Whose errors are wanted by the row has its answers looked up by the row.
         memberships = [membership for one in parts if failures is None and (membership := _membership(one)) is not None]
-        rest = [one for one in parts if _asks((one,)) and (failures is not None or _membership(one) is None)]
+        rest = [one for one in parts if _has_subqueries((one,)) and (failures is not None or _membership(one) is None)]
         sharing = Sharing(self.local_id)
         together = _asked_together(memberships)
         if together:
@@ -498,12 +498,12 @@ class _Decorrelation:
         """
         plain = list(scalars)
         by_some = asked_by_some(plain)
-        while _asks(plain):
+        while _has_subqueries(plain):
             ready = dict.fromkeys(
                 one
                 for scalar in plain
                 for one in walk(scalar)
-                if isinstance(one, Subquery) and not _asks(one.arguments)
+                if isinstance(one, Subquery) and not _has_subqueries(one.arguments)
             )
             guarded = {
                 one
@@ -541,7 +541,7 @@ class _Decorrelation:
                 argument if isinstance(argument, Literal) else reference(outer.relation_type, values[argument])
                 for argument in represented[one]
             ]
-            query = without_unread(query_of(one))
+            query = without_unread_subqueries(query_of(one))
             if is_dependent(query) and may_fail(query, self._lets):
                 query = with_ties_first(query)
             asked = Asked.of(query, one.test, outer, mine, sharing, early=in_filter)
@@ -709,7 +709,7 @@ def _is_of_one_row(relation: Relation) -> bool:
     """Returns whether `relation` is linear operators over the one row without columns."""
     match relation:
         case Map() | Filter() | Project() | FlatMap():
-            return not _asks(scalars_of(relation)) and _is_of_one_row(relation.input)
+            return not _has_subqueries(scalars_of(relation)) and _is_of_one_row(relation.input)
         case _:
             return relation is ONE_ROW
 
@@ -739,7 +739,7 @@ def _asked_together(memberships: Sequence[tuple[Subquery, bool]]) -> list[tuple[
             and one.arguments
             and _used(one) == _used(first)
             and tied_subquery(one) is None
-            and not _asks(one.arguments)
+            and not _has_subqueries(one.arguments)
         ]
         if not negated and len(alike) > 1:
             return alike
@@ -760,7 +760,7 @@ def _one_value(value: Scalar, several: Scalar) -> Scalar:
     return If(_is_null(several), nothing, If(several, error, value))
 
 
-def _asks(scalars: Sequence[Scalar]) -> bool:
+def _has_subqueries(scalars: Sequence[Scalar]) -> bool:
     return any(isinstance(one, Subquery) for scalar in scalars for one in walk(scalar))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mz_dagster import cli
-from mz_dagster.adapter import Engine, NotAllApplied, Project, load_project, preview_changes, standing_objects
+from mz_dagster.adapter import Engine, NotAllApplied, Project, effective_objects, load_project, preview_changes
 
 GOOD = {
     "t": "CREATE TABLE t (a integer);",
@@ -111,7 +111,7 @@ def test_a_file_that_hides_what_it_defines_takes_nothing_away(project: Project, 
     assert held.keys() == {"t", "v", "w", "x", "y"}
     assert error.plan.orphaned == ()
     assert "v.sql" in error.message
-    assert {one.name: one.fault is not None for one in standing_objects(project)} == {
+    assert {one.name: one.fault is not None for one in effective_objects(project)} == {
         "t": False,
         "v": True,
         "w": True,
@@ -136,7 +136,7 @@ def test_what_no_definition_is_keeps_nothing_from_being_applied(project: Project
 
 def test_a_bad_object_stands_as_it_was_applied_last(project: Project) -> None:
     write(project.root, v="\n" + BROKEN[0])
-    standing = {one.name: one for one in standing_objects(project)}
+    standing = {one.name: one for one in effective_objects(project)}
     assert list(standing) == ["t", "x", "v", "w"]
     v, w = standing["v"], standing["w"]
     assert (v.definition.text + ";", v.line, v.depends, w.depends) == (GOOD["v"], 2, ("t",), ("v",))

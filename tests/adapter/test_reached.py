@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import event
 
 from mz_dagster.adapter import Engine, Project, Session, catalog_definitions
-from mz_dagster.catalog import Leadership, following
+from mz_dagster.catalog import Leadership, replica
 from mz_dagster.clock import ManualClock
 from mz_dagster.compute import Graph
 from mz_dagster.compute.step import stepper
@@ -78,9 +78,9 @@ def work(engine: Engine, patch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
     with patch.context() as patched:
         for module, name in (
             (catalog_definitions, "define"),
-            (following, "object_of"),
-            (following, "collection_of"),
-            (following, "_read"),
+            (replica, "object_of"),
+            (replica, "collection_of"),
+            (replica, "_read"),
         ):
             patched.setattr(module, name, counting(name, getattr(module, name)))
         patched.setattr(stepper, "StepRun", run_of)

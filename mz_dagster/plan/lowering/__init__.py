@@ -10,9 +10,9 @@ that is `shared:N`.
 - `lowering.py`: the walk, and the arrangements.
 - `fusion.py`: runs of linear operators.
 - `lookup_order.py`: joins, by the sizes that their inputs have when they are stepped.
-- `needless.py`: arrangements that save nothing.
+- `arrangement_elision.py`: arrangements that save nothing.
 - `reduce.py`: aggregation by kind, and the join that puts the kinds together.
-- `restricted.py`: what a filtered input of a join leaves of a large one.
+- `prejoin.py`: what a filtered input of a join leaves of a large one.
 - `singletons.py`: inputs of a join that have at most one row.
 - `staged.py`: what stands below and above tournaments.
 """

@@ -9,11 +9,11 @@ from typing import assert_never
 from mz_dagster.budget import budget
 from mz_dagster.errors import InternalError
 from mz_dagster.formalism import GlobalId
+from mz_dagster.plan.lowering.arrangement_elision import elide_arrangements
 from mz_dagster.plan.lowering.fusion import fused, linear_over, selected
 from mz_dagster.plan.lowering.lookup_order import lookup_order
-from mz_dagster.plan.lowering.needless import without_needless
+from mz_dagster.plan.lowering.prejoin import plain_columns, prejoined
 from mz_dagster.plan.lowering.reduce import lowered_reduce
-from mz_dagster.plan.lowering.restricted import plain_columns, restricted
 from mz_dagster.plan.lowering.singletons import with_singletons_joined
 from mz_dagster.plan.lowering.staged import ONE_STAGE, Stages, buckets_for, results_of, staged, state_key
 from mz_dagster.plan.physical import (
@@ -82,7 +82,7 @@ def lower_to_maintained_plan(relation: Relation, names: tuple[str, ...]) -> Main
     """
     lowering = _Lowering(arranges=True)
     output = lowering.lowered(relation)
-    arrangements, output = without_needless(lowering.arrangements, lowering.for_sharing, output)
+    arrangements, output = elide_arrangements(lowering.arrangements, lowering.for_sharing, output)
     return MaintainedPlan(arrangements, output, relation.relation_type.with_names(names))
 
 
@@ -197,7 +197,7 @@ class _Lowering:
         return ReadCollection(one.id, plan.relation_type, str(one.id))
 
     def _join(self, relation: Join) -> Physical:
-        if self.arranges and (kept := restricted(relation, list(map(self._made_of, relation.inputs)), self._local)):
+        if self.arranges and (kept := prejoined(relation, list(map(self._made_of, relation.inputs)), self._local)):
             return self.lowered(kept)
         if self.arranges and (fewer := with_singletons_joined(relation)):
             return self.lowered(fewer)

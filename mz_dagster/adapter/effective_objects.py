@@ -1,4 +1,4 @@
-"""What a project's files stand for now: what they define, and of what is wrong in them what was applied last.
+"""The objects in effect of a project: what its files define, and of what is wrong in them what was applied last.
 
 Dagster loads its assets from here. While the files are right, that needs no catalog, and one that cannot be looked at
 keeps nothing from being loaded. Of an object with a fault the catalog holds the last definition that was applied, by
@@ -24,8 +24,8 @@ from mz_dagster.formalism import GlobalId
 logger = logging.getLogger("mz_dagster.definitions")
 
 
-def standing_objects(project: Project) -> tuple[ProjectObject, ...]:
-    """Returns what the project's files stand for now, each object after those it reads.
+def effective_objects(project: Project) -> tuple[ProjectObject, ...]:
+    """Returns the objects in effect, each after those it reads.
 
     What is wrong and was never applied is left out.
 
@@ -44,10 +44,10 @@ def standing_objects(project: Project) -> tuple[ProjectObject, ...]:
             logger.error("not defined: %s", fault.error)
         return files.objects
     with catalog:
-        return _Standing(project, catalog, files).objects()
+        return _EffectiveObjects(project, catalog, files).objects()
 
 
-class _Standing:
+class _EffectiveObjects:
     def __init__(self, project: Project, catalog: Catalog, files: ProjectFiles) -> None:
         rows = catalog.objects()
         self._definitions = CatalogDefinitions(catalog, project)

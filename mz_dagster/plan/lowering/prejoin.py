@@ -19,7 +19,7 @@ from mz_dagster.plan.rewriting import moved
 from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar, columns_of
 
 
-def restricted(join: Join, reads: Sequence[Collection[GlobalId]], local: Collection[GlobalId]) -> Relation | None:
+def prejoined(join: Join, reads: Sequence[Collection[GlobalId]], local: Collection[GlobalId]) -> Relation | None:
     """Returns the join with such a pair of inputs as one input, which is a join by itself; None if it has none.
 
     Args:

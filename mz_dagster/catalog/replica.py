@@ -1,4 +1,4 @@
-"""The catalog as a process knows it: read once, and then followed by its changes.
+"""A replica of the catalog in memory: read once, and then brought up to date by the numbered changes.
 
 What is asked for by each statement, step and poll is which objects there are, what they depend on and how far they are
 known, and of all that little changes from one to the next. The database notes what does: triggers on the tables of
@@ -11,7 +11,7 @@ and
 in any committed state. A table that was emptied would count from 1 again, and who follows would miss what it notes; so
 it has a mark (the row with the number 0), without which nothing is answered, and under another one all is read anew.
 
-A `State` is one committed state, and never older than the moment at which it was asked for:
+A `CatalogState` is one committed state, and never older than the moment at which it was asked for:
 asking is one transaction, which reads what changed since the last one, of this process, and that only.
 
 It holds what is not dropped; of dropped objects the other parts of the catalog tell. Values are made of rows when they
@@ -134,7 +134,7 @@ class _Links:
         return _grouped((on, id) for id in ids for on in dict.fromkeys(self._known[id].dependencies.values()))
 
 
-class State:
+class CatalogState:
     """One committed state of all objects that are not dropped, and of their collections.
 
     Attributes:
@@ -220,23 +220,23 @@ class State:
         rows = (one.collection_row for one in self._known.values())
         return sum(row is not None and row.timeline == timeline for row in rows)
 
-    def advanced(self, timeline: str, upper: Antichain[int], number: int) -> State:
+    def advanced(self, timeline: str, upper: Antichain[int], number: int) -> CatalogState:
         """Returns the state that differs from this one in the upper of all collections of a timeline."""
         known = {
             id: one if (row := one.collection_row) is None or row.timeline != timeline else one.at(upper)
             for id, one in self._known.items()
         }
         closed = None if self._closed is None else {**self._closed, timeline: max((at - 1 for at in upper), default=-1)}
-        return State(self.mark, number, self.definitions, known, closed, self._links)
+        return CatalogState(self.mark, number, self.definitions, known, closed, self._links)
 
-    def after(self, connection: Connection, changes: Iterable[Any]) -> State:
+    def after(self, connection: Connection, changes: Iterable[Any]) -> CatalogState:
         """Returns the state of a transaction, in which these rows of `CHANGED`, some, are newer than this one."""
         changes = list(changes)
         whole = [GlobalId(one.object) for one in changes if one.part == "object"]
         moved = [GlobalId(one.object) for one in changes if one.part == "collection"]
         number = max(one.number for one in changes)
         if len(whole) > _PORTION:
-            return State.read(connection)
+            return CatalogState.read(connection)
         known = dict(self._known)
         definitions = self.definitions
         if whole:
@@ -260,10 +260,10 @@ class State:
         told = [known[id] for id in {*whole, *rest} & known.keys()]
         closed = None if self._closed is None else _greatest(self._closed, told)
         links = self._links if definitions == self.definitions else None
-        return State(self.mark, number, definitions, known, closed, links)
+        return CatalogState(self.mark, number, definitions, known, closed, links)
 
     @classmethod
-    def read(cls, connection: Connection) -> State:
+    def read(cls, connection: Connection) -> CatalogState:
         """Returns the state of a transaction.
 
         Raises:
@@ -273,15 +273,15 @@ class State:
         return cls(mark, number, number, _read(connection, None))
 
 
-class Following(Transactions):
-    """The part of the catalog that a process keeps."""
+class Replica(Transactions):
+    """The part of the catalog that each process keeps a replica of: objects, names and frontiers."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self._following = threading.Lock()
-        self._state: State | None = None
+        self._lock = threading.Lock()
+        self._state: CatalogState | None = None
 
-    def state(self) -> State:
+    def state(self) -> CatalogState:
         """Returns the objects and collections as they are now.
 
         Cost: one query, and what changed since this process asked last.
@@ -289,7 +289,7 @@ class Following(Transactions):
         Raises:
             ChangesLost: It is not known what changed.
         """
-        with self._followed() as (_, state):
+        with self._caught_up() as (_, state):
             return state
 
     def read_ts(self, timeline: str) -> int:
@@ -304,7 +304,7 @@ class Following(Transactions):
         if self._state is None:  # who only reads needs to know of no other objects
             with self._database.read() as connection:
                 return _checked_read_ts(connection, timeline, _closed(connection, timeline))
-        with self._followed() as (connection, state):
+        with self._caught_up() as (connection, state):
             return _checked_read_ts(connection, timeline, state.closed(timeline))
 
     def contents(self, collections: Sequence[GlobalId]) -> Mapping[GlobalId, Contents]:
@@ -321,19 +321,19 @@ class Following(Transactions):
             mark_changes(connection)
 
     @contextmanager
-    def _followed(self) -> Iterator[tuple[Connection, State]]:
+    def _caught_up(self) -> Iterator[tuple[Connection, CatalogState]]:
         """Yields a transaction that reads, with the state that it sees; one at a time."""
-        with self._following, self._database.read() as connection:
+        with self._lock, self._database.read() as connection:
             changes = [] if self._state is None else connection.execute(_CHANGES, {"seen": self._state.number}).all()
             if self._state is None or _mark_in(changes) != self._state.mark:
-                self._state = State.read(connection)
+                self._state = CatalogState.read(connection)
             elif len(changes) > 1:
                 self._state = self._state.after(connection, [one for one in changes if one.number != _MARK])
             yield connection, self._state
 
-    def _know(self, before: State, after: State) -> None:
+    def _know(self, before: CatalogState, after: CatalogState) -> None:
         """Keeps a state that this process has made of another, unless it has come to know of more meanwhile."""
-        with self._following:
+        with self._lock:
             if self._state is before:
                 self._state = after
 
@@ -371,7 +371,7 @@ def _checked_read_ts(connection: Connection, timeline: str, closed: int) -> int:
 
 
 def _closed(connection: Connection, timeline: str) -> int:
-    """Returns what `State.closed` does of the state of a transaction."""
+    """Returns what `CatalogState.closed` does of the state of a transaction."""
     lattice = lattice_of(connection, timeline)
     uppers = connection.execute(_UPPERS, {"timeline": timeline}).scalars()
     return max((upper - 1 for text in uppers for upper in frontier_of(lattice, text)), default=-1)

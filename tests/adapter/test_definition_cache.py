@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from mz_dagster.adapter import Engine, Project, catalog_definitions, kept_definitions, project_files
+from mz_dagster.adapter import Engine, Project, catalog_definitions, definition_cache, project_files
 from mz_dagster.adapter.definition import Definable, Definition, define, name_of
-from mz_dagster.adapter.kept_definitions import KeptDefinitions
+from mz_dagster.adapter.definition_cache import DefinitionCache
 from mz_dagster.adapter.project_files import load_project
 from mz_dagster.budget import Budget, budget_of
 from mz_dagster.errors import Error
@@ -31,7 +31,7 @@ class World:
     """Resolves what was defined in it, by way of what is kept in a folder."""
 
     def __init__(self, state: Path, items: dict[str, Item] | None = None) -> None:
-        self.kept = KeptDefinitions(state)
+        self.kept = DefinitionCache(state)
         self.items = dict(items or {})
         self.made: list[str] = []
 
@@ -133,7 +133,7 @@ def test_other_code_and_other_budgets_plan_for_themselves(state: Path, monkeypat
         other = World(state)
         other.define(table)
     assert other.made == ["t"]
-    monkeypatch.setattr(kept_definitions, "_planner", lambda: "another release")
+    monkeypatch.setattr(definition_cache, "_planner", lambda: "another release")
     other = World(state)
     other.define(table)
     assert other.made == ["t"]
@@ -170,7 +170,7 @@ def test_nothing_but_values_is_made_of_a_file(state: Path, monkeypatch: pytest.M
     (path,) = entries(state)
     for value in (Evil(), ((), Evil()), ((), os.system)):
         body = pickle.dumps(value)
-        path.write_bytes(kept_definitions._HEAD + hashlib.sha256(body).digest() + body)
+        path.write_bytes(definition_cache._HEAD + hashlib.sha256(body).digest() + body)
         world = World(state)
         world.define(table)
         assert world.made == ["t"]

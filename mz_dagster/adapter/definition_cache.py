@@ -47,7 +47,7 @@ _PLAIN = {
 Asked = tuple[tuple[tuple[str, ...], str], ...]
 
 
-class KeptDefinitions:
+class DefinitionCache:
     """Keeps definitions, for one process and for those that come after it.
 
     Args:
@@ -76,7 +76,7 @@ class KeptDefinitions:
         if kept is not None and self._stand_for_the_same(kept[0], resolver):
             return self._known(key, *kept)
         asked: dict[tuple[str, ...], Item | None] = {}
-        definition = make(_Asking(resolver, asked))
+        definition = make(_RecordingResolver(resolver, asked))
         told = [(name, self._told(item)) for name, item in asked.items()]
         found = tuple((name, one) for name, one in told if one is not None)
         if len(found) == len(told):
@@ -122,7 +122,7 @@ class KeptDefinitions:
             head, told, body = content[: len(_HEAD)], content[len(_HEAD) :][:32], content[len(_HEAD) + 32 :]
             if head != _HEAD or hashlib.sha256(body).digest() != told:
                 return None
-            asked, definition = _Values(io.BytesIO(body)).load()
+            asked, definition = _RestrictedUnpickler(io.BytesIO(body)).load()
             if _age_s(path.stat()) > _NOTED_S:
                 os.utime(path)
         except Exception:  # what cannot be used is made anew, whatever is wrong with it
@@ -156,7 +156,7 @@ class KeptDefinitions:
                 Path(entry.path).unlink(missing_ok=True)
 
 
-class _Asking:
+class _RecordingResolver:
     """A resolver that notes what it is asked."""
 
     def __init__(self, resolver: Resolver, asked: dict[tuple[str, ...], Item | None]) -> None:
@@ -172,7 +172,7 @@ class _Asking:
         return self._resolver.names()
 
 
-class _Values(pickle.Unpickler):
+class _RestrictedUnpickler(pickle.Unpickler):
     """Reads values of this package, and plain ones, and nothing else."""
 
     def find_class(self, module: str, name: str) -> Any:

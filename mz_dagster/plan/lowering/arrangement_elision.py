@@ -23,7 +23,7 @@ from mz_dagster.plan.physical import (
 _MOST_COMPUTED = 200
 
 
-def without_needless(
+def elide_arrangements(
     arrangements: Sequence[Arrangement], candidates: Collection[GlobalId], output: Physical
 ) -> tuple[tuple[Arrangement, ...], Physical]:
     """Returns a plan without those `candidates` that no join looks up and that only one collection reads.

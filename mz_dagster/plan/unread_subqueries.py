@@ -13,7 +13,7 @@ from mz_dagster.plan.rewriting import scalars_of, with_inputs
 from mz_dagster.scalars.scalar import Literal, Scalar, Subquery, columns_of, walk
 
 
-def without_unread(relation: Relation) -> Relation:
+def without_unread_subqueries(relation: Relation) -> Relation:
     """Returns a plan with NULL for the subqueries in columns that are not read within it; all of its own are.
 
     Example:
@@ -22,8 +22,10 @@ def without_unread(relation: Relation) -> Relation:
         >>> from mz_dagster.scalars.types import INT4
         >>> one = Map(ONE_ROW, (Literal(1, INT4),), ("one",))
         >>> both = Map(one, (Subquery(SubqueryKind.SCALAR, one),), ("asked",))
-        >>> without_unread(both) == both, [one.value for one in without_unread(Project(both, (0,))).input.scalars]
-        (True, [None])
+        >>> without_unread_subqueries(both) == both
+        True
+        >>> [one.value for one in without_unread_subqueries(Project(both, (0,))).input.scalars]
+        [None]
     """
     return _Rewriting().all_of(relation)
 

@@ -18,7 +18,7 @@ from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.lexer import tokens_of
 
 
-def are_alike(
+def are_equivalent(
     one: Definition, other: Definition, ids: Mapping[GlobalId, GlobalId], stored: Stored = MappingProxyType({})
 ) -> bool:
     """Returns whether two views or indexes have the same rows at every time, computed in the same way.

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from mz_dagster.catalog import Catalog, NewObject, Seal, State, following
+from mz_dagster.catalog import Catalog, CatalogState, NewObject, Seal, replica
 from mz_dagster.catalog.errors import ChangesLost, OracleBehind
-from mz_dagster.catalog.following import _PORTION
 from mz_dagster.catalog.frontiers import collection_of
 from mz_dagster.catalog.objects import object_of
+from mz_dagster.catalog.replica import _PORTION
 from mz_dagster.clock import ManualClock
 from mz_dagster.formalism import EPOCH_MS, Antichain, GlobalId
 from mz_dagster.scalars.types import INT4, Column
@@ -32,7 +32,7 @@ def at(time: int) -> Antichain[int]:
     return Antichain.of(EPOCH_MS, time)
 
 
-def check(state: State, catalog: Catalog) -> None:
+def check(state: CatalogState, catalog: Catalog) -> None:
     """Compares what is known with what is there."""
     objects, collections = catalog.objects(), catalog.collections()
     assert state.objects() == objects
@@ -244,7 +244,7 @@ def test_a_question_costs_what_changed_however_much_there_is(
             made.append(f"{name} {row.id}")
             return make(row, *others)
 
-        monkeypatch.setattr(following, name, noted)
+        monkeypatch.setattr(replica, name, noted)
 
     ids = [one.id for one in catalog.create_objects([new(f"t{n}", kind="table") for n in range(objects)])]
     check(catalog.state(), catalog)
