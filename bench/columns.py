@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 
 from bench.harness import say, table, timed
-from mz_dagster.compute.local.expressions import Batch, evaluated
+from mz_dagster.compute.local.expressions import RowBatch, evaluated
 from mz_dagster.functions.evaluation import compiled
 from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar
 from mz_dagster.scalars.types import BOOL, INT4, TEXT, numeric
@@ -78,7 +78,7 @@ def expression() -> Scalar:
 def by_kernels(frame: pa.Table) -> Prepared:
     """Returns what evaluates the expression by our kernels."""
     scalar, columns = expression(), [one.combine_chunks() for one in frame.columns]
-    return lambda: evaluated(scalar, Batch(len(frame), columns.__getitem__))
+    return lambda: evaluated(scalar, RowBatch(len(frame), columns.__getitem__))
 
 
 def by_row(frame: pa.Table) -> Prepared:

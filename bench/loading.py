@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from bench.harness import say, timed
 from mz_dagster.adapter import Engine
-from mz_dagster.catalog import Minted, Seal, Sealed
+from mz_dagster.catalog import Seal, Sealed, TickMinted
 from mz_dagster.compute import SourceNode
 from mz_dagster.formalism import Antichain
 from mz_dagster.storage import BatchWriter
@@ -31,7 +31,7 @@ def load(engine: Engine, timeline: str, rows_of: Callable[[SparkSession, str], t
     catalog = engine.catalog
     session, shards = engine.spark.open()
     tick = catalog.write_ts(timeline, engine.now(timeline))
-    if not isinstance(catalog.mint_tick(timeline, tick, {}, None), Minted):
+    if not isinstance(catalog.mint_tick(timeline, tick, {}, None), TickMinted):
         raise LoadLost(f"tick {tick} of timeline {timeline} was not minted")
     meta: dict[str, Column] = {
         "mz_timestamp": F.lit(tick).cast("bigint"),

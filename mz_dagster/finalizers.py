@@ -4,7 +4,7 @@ A finalizer (`__del__`, a callback of `weakref`) runs in any thread, between any
 holds the lock the finalizer needs, or that another waits for who does. And it runs while others are taken down: of
 objects that hold one another fifty deep CPython puts the rest off, dead already, and protobuf (upb), which looks a
 message's object up by its address, takes such a one for alive and frees it twice. So a finalizer does nothing but
-`Later.call`.
+`DeferredCalls.call`.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from queue import SimpleQueue
 
 from mz_dagster.clock import SYSTEM_CLOCK
 
-#: How long `Later.end` waits for the calls that have begun, in seconds.
+#: How long `DeferredCalls.end` waits for the calls that have begun, in seconds.
 _LAST_SECONDS = 5.0
 
 _logger = logging.getLogger(__name__)
 
 
-class Later:
+class DeferredCalls:
     """Makes calls, a few at a time, in threads of its own.
 
     Example:
-        >>> later, made = Later(threads=1), SimpleQueue()
+        >>> later, made = DeferredCalls(threads=1), SimpleQueue()
         >>> later.call(lambda: made.put(threading.current_thread().name))
         >>> made.get(timeout=30)
         'mz-later'

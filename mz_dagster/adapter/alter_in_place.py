@@ -35,7 +35,7 @@ from mz_dagster.plan.physical import (
 from mz_dagster.plan.resolver import Item, Resolver
 from mz_dagster.scalars.types import Column, RelationType
 from mz_dagster.sql import parse
-from mz_dagster.sql.altering import Altered
+from mz_dagster.sql.altering import AlteredTable
 
 
 class ColumnRead(ProgrammingError):
@@ -53,7 +53,7 @@ class ColumnRead(ProgrammingError):
 
 
 @dataclass(frozen=True, slots=True)
-class Reshaped:
+class ShapeChange:
     """A table's next shape, and what of the last one it lacks.
 
     Attributes:
@@ -69,7 +69,7 @@ class Reshaped:
     keys: frozenset[frozenset[int]]
 
     @classmethod
-    def of(cls, row: ObjectRow, altered: Altered) -> Reshaped:
+    def of(cls, row: ObjectRow, altered: AlteredTable) -> ShapeChange:
         """Returns what an alteration makes of a table."""
         before = row.shapes or first_shape(row.columns, row.keys)
         last = before.versions[-1]
@@ -121,11 +121,11 @@ class Readers:
 
     engine: Engine
     table: ObjectRow
-    reshaped: Reshaped
+    reshaped: ShapeChange
     rows: tuple[ObjectRow, ...]
 
     @classmethod
-    def of(cls, engine: Engine, table: ObjectRow, reshaped: Reshaped) -> Readers:
+    def of(cls, engine: Engine, table: ObjectRow, reshaped: ShapeChange) -> Readers:
         """Returns those of a table."""
         return cls(engine, table, reshaped, readers_of(engine, table.id))
 
@@ -188,7 +188,7 @@ class Readers:
 class _RelaxedDefinitions:
     """Defines objects as if a table had always been without some of what is known of its rows."""
 
-    def __init__(self, engine: Engine, table: ObjectRow, reshaped: Reshaped) -> None:
+    def __init__(self, engine: Engine, table: ObjectRow, reshaped: ShapeChange) -> None:
         self._engine = engine
         self._table = table
         self._reshaped = reshaped
@@ -297,7 +297,7 @@ def readers_of(engine: Engine, id: GlobalId) -> tuple[ObjectRow, ...]:
 
 
 def rewritten(
-    row: tuple[Any, ...], reshaped: Reshaped, places: list[int | None], new: tuple[Any, ...]
+    row: tuple[Any, ...], reshaped: ShapeChange, places: list[int | None], new: tuple[Any, ...]
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """Returns a row as it was stored and as it is to be, both with all the columns that the table has from then on.
 
@@ -320,8 +320,8 @@ def alteration_of(
     row: ObjectRow,
     text: str,
     definition: Definition,
-    altered: Altered,
-    reshaped: Reshaped,
+    altered: AlteredTable,
+    reshaped: ShapeChange,
     readers: Readers,
     dropped: frozenset[GlobalId],
     sequences: frozenset[str],

@@ -13,10 +13,10 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mz_dagster.adapter.alter_in_place import ColumnRead, Readers, Reshaped, alteration_of, readers_of, rewritten
+from mz_dagster.adapter.alter_in_place import ColumnRead, Readers, ShapeChange, alteration_of, readers_of, rewritten
 from mz_dagster.adapter.catalog_definitions import called
 from mz_dagster.adapter.constraints import Enforcement, constraints_of
-from mz_dagster.adapter.dml import Autocommit, Decided, check_not_null, read_and_append
+from mz_dagster.adapter.dml import Autocommit, DecidedWrite, check_not_null, read_and_append
 from mz_dagster.adapter.generated_values import GeneratedValues
 from mz_dagster.adapter.hidden_tables import definition_of, hidden_table
 from mz_dagster.adapter.names import Names, TargetFirst
@@ -36,7 +36,7 @@ from mz_dagster.plan.relation import Map
 from mz_dagster.plan.semijoin import ONE_ROW
 from mz_dagster.scalars.scalar import Value
 from mz_dagster.sql import AlterTable, CreateTable, parse
-from mz_dagster.sql.altering import Altered
+from mz_dagster.sql.altering import AlteredTable
 from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.constraints import bind_default
 from mz_dagster.sql.errors import UndefinedTable, UnsupportedForm
@@ -64,8 +64,8 @@ def alter_table(peeks: Peeks, names: Names, statement: AlterTable, circumstances
         raise
     (current,) = parse(row.sql)
     assert isinstance(current, CreateTable)
-    altered = Altered.of(last_of(row.schema, str(row.name)), current, statement.actions)
-    if altered.definition == Altered.of(last_of(row.schema, str(row.name)), current, ()).definition:
+    altered = AlteredTable.of(last_of(row.schema, str(row.name)), current, statement.actions)
+    if altered.definition == AlteredTable.of(last_of(row.schema, str(row.name)), current, ()).definition:
         return
     alteration = _Alteration(peeks, names, row, altered, circumstances)
     if readers_of(names.engine, row.id):
@@ -79,7 +79,7 @@ class _Alteration:
     peeks: Peeks
     names: Names
     row: ObjectRow
-    altered: Altered
+    altered: AlteredTable
     circumstances: Circumstances
 
     def carry_out(self, timeline: str | None) -> None:
@@ -128,7 +128,7 @@ class _Alteration:
         generate = GeneratedValues.of(engine, enforcement)
         places, given, generated = self._sources(table, generate.columns)
 
-        def decide(now: CollectionRow) -> Decided:
+        def decide(now: CollectionRow) -> DecidedWrite:
             reads, write_at = peeks.reads_for(now, [plan])
             assert reads is not None, "the old table is read"
             found = peeks.peek_at(plan, reads.time)
@@ -139,7 +139,7 @@ class _Alteration:
             check_not_null(now.shown, str(old.name), rows)
             enforcement.enforce_among(rows, lambda one: peeks.peek_at(peeks.planned(one), reads.time))
             updates = [(one, 1) for one in rows]
-            return Decided(updates, reads, write_at, name=name, takeover=Takeover(old.id, self.altered.renamed))
+            return DecidedWrite(updates, reads, write_at, name=name, takeover=Takeover(old.id, self.altered.renamed))
 
         read_and_append(Autocommit(engine), table.id, decide)
 
@@ -154,7 +154,7 @@ class _Alteration:
         _check_types(row, self.altered, statement)
         text = self._text(current.timeline, engine.catalog.collection(row.id).retention_ms)
         (made,) = engine.definitions.new_objects(definition := definition_of(text, str(row.timeline)))
-        reshaped = Reshaped.of(row, self.altered)
+        reshaped = ShapeChange.of(row, self.altered)
         readers = Readers.of(engine, row, reshaped)
         gone = readers.going_by()
         named = [one for one in gone if one.kind != "index"]  # they go with what they are on
@@ -166,19 +166,19 @@ class _Alteration:
         read_and_append(Autocommit(engine), row.id, self._in_place(alteration, table, reshaped))
 
     def _in_place(
-        self, alteration: Alteration, table: ObjectRow, reshaped: Reshaped
-    ) -> Callable[[CollectionRow], Decided]:
+        self, alteration: Alteration, table: ObjectRow, reshaped: ShapeChange
+    ) -> Callable[[CollectionRow], DecidedWrite]:
         """Returns what decides which rows are written with an alteration."""
         engine, peeks, old = self.names.engine, self.peeks, self.row
         if not self._asks_rows(reshaped):
-            return lambda _: Decided((), takeover=alteration)
+            return lambda _: DecidedWrite((), takeover=alteration)
         plan = peeks.planned(engine.definitions.item(old.id, old.version).contents())
         seen = old.shapes.places if old.shapes is not None else range(len(old.columns))
         enforcement = Enforcement.of(table, TargetFirst(self.names, table, engine), self.circumstances)
         identities = enforcement.constraints.identities
         places, given, generated = self._sources(table, identities)
 
-        def decide(now: CollectionRow) -> Decided:
+        def decide(now: CollectionRow) -> DecidedWrite:
             reads, write_at = peeks.reads_for(now, [plan])
             assert reads is not None, "the table is read"
             claimed: dict[str, int] = {}
@@ -200,11 +200,11 @@ class _Alteration:
                 before, after = rewritten(one, reshaped, places, row)
                 if before != after:
                     updates += [(before, -1), (after, 1)]
-            return Decided(updates, reads, write_at, takeover=replace(alteration, claimed=claimed))
+            return DecidedWrite(updates, reads, write_at, takeover=replace(alteration, claimed=claimed))
 
         return decide
 
-    def _asks_rows(self, reshaped: Reshaped) -> bool:
+    def _asks_rows(self, reshaped: ShapeChange) -> bool:
         """Returns whether the rows there are have to become others, or to be held against what is new."""
         before = {one.name: one for one in self.row.columns}
         of_rows = any(
@@ -240,7 +240,7 @@ class _Alteration:
         return places, given, generated
 
 
-def _check_types(row: ObjectRow, altered: Altered, statement: AlterTable) -> None:
+def _check_types(row: ObjectRow, altered: AlteredTable, statement: AlterTable) -> None:
     """Refuses another type for a column that is read."""
     types = {one.name: one.type for one in row.columns}
     for one, source in zip(altered.definition.columns, altered.sources, strict=True):

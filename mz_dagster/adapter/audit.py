@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.budget import budget, engine_of
 from mz_dagster.catalog import Batch, CollectionRow, Lease
-from mz_dagster.compute import Discrepancy, Rows, SparkUse, content, discrepancy, negative_multiplicities
+from mz_dagster.compute import Discrepancy, RowSample, SparkUse, content, discrepancy, negative_multiplicities
 from mz_dagster.compute.snapshot.discrepancy import local_discrepancy, rows_here
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.formalism import GlobalId
@@ -79,7 +79,7 @@ class NegativeRows:
 
     tick: int
     columns: tuple[str, ...]
-    found: Rows
+    found: RowSample
 
 
 def audit(engine: Engine, id: GlobalId, *, tick: int | None = None, share: float = 1.0, examples: int = 5) -> Audit:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from mz_dagster.adapter.definition import Definable, define, name_of
-from mz_dagster.adapter.engine import Engine, MadeAnew, NotReached
+from mz_dagster.adapter.engine import Engine, ObjectRecreated, TimeNotReached
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.plan_limit import ensure_within_limit
 from mz_dagster.catalog import NameTaken, NewObject, ObjectRow, StillNeeded, UnknownObject
@@ -156,14 +156,14 @@ def _hydrate(engine: Engine, created: ObjectRow, progress: Progress) -> None:
     try:
         try:
             reach()
-        except MadeAnew:
+        except ObjectRecreated:
             id = engine.collection_of(str(created.name))
             reach()
-    except (KeyboardInterrupt, NotReached) as given_up:
+    except (KeyboardInterrupt, TimeNotReached) as given_up:
         with suppress(StillNeeded, UnknownObject):  # somebody has built on it, or dropped it
             engine.catalog.drop_object(id)
-        if isinstance(given_up, NotReached):
-            raise NotReached(
+        if isinstance(given_up, TimeNotReached):
+            raise TimeNotReached(
                 f'"{created.name}" was not hydrated by its deadline, and is not created',
                 detail=f"{given_up.message[:1].upper()}{given_up.message[1:]}.",
                 hint='Give it longer with "hydration.deadline" in mz.toml; or define it in a file of the project, '

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from mz_dagster.adapter.bound_tables import check_as_bound
 from mz_dagster.adapter.engine import Engine
-from mz_dagster.catalog import Alteration, CollectionRow, Reads, Sealed, Takeover, UnknownObject, in_shard
+from mz_dagster.catalog import Alteration, CollectionRow, ReadSet, Sealed, Takeover, UnknownObject, in_shard
 from mz_dagster.errors import OperationalError
 from mz_dagster.formalism import Antichain, GlobalId
 from mz_dagster.scalars.scalar import Value
@@ -39,7 +39,7 @@ class WriteContended(OperationalError):
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class DecidedWrite:
     """Is what a write has decided to append, and what else becomes of its table in the same transaction.
 
     Attributes:
@@ -53,7 +53,7 @@ class Decided:
     """
 
     updates: Sequence[RowUpdate]
-    reads: Reads | None = None
+    reads: ReadSet | None = None
     write_at: int | None = None
     name: str | None = None
     restarts: bool = False
@@ -62,10 +62,10 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class PendingWrite:
-    """A `Decided` write whose updates are an update frame, once their time is known."""
+    """A `DecidedWrite` whose updates are an update frame, once their time is known."""
 
     at: Callable[[int], pa.Table]
-    of: Decided
+    of: DecidedWrite
 
 
 class Appender(Protocol):
@@ -76,7 +76,7 @@ class Appender(Protocol):
         ...
 
 
-def read_and_append(appender: Appender, table: GlobalId, decide: Callable[[CollectionRow], Decided]) -> int | None:
+def read_and_append(appender: Appender, table: GlobalId, decide: Callable[[CollectionRow], DecidedWrite]) -> int | None:
     """Appends what `decide` makes of what it reads; returns the timestamp, or None if there is none (yet).
 
     Args:
@@ -127,7 +127,7 @@ def append_columns(
         times, ones = (pa.repeat(pa.scalar(one, pa.int64()), count) for one in (time, 1))
         return pa.Table.from_arrays([*columns, times, ones, pa.nulls(count, pa.string())], schema=schema)
 
-    appender.append(table.id, lambda _: PendingWrite(frame, Decided(())))
+    appender.append(table.id, lambda _: PendingWrite(frame, DecidedWrite(())))
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,9 +51,9 @@ from mz_dagster.catalog import (
     CollectionRow,
     Leadership,
     LedByAnother,
-    Minted,
     NameTaken,
     SinceBehindInput,
+    TickMinted,
     UnknownObject,
 )
 from mz_dagster.clock import SYSTEM_CLOCK, Clock
@@ -99,19 +99,19 @@ class SecondRunner(OperationalError):
     sqlstate = "55P03"
 
 
-class NotMinted(ProgrammingError):
+class TickNotMinted(ProgrammingError):
     """Reports a step to a time that was never minted as a tick, nor written at."""
 
     sqlstate = "22023"
 
 
-class NotReached(OperationalError):
+class TimeNotReached(OperationalError):
     """Reports that a time could not be made readable before a deadline."""
 
     sqlstate = "57014"
 
 
-class MadeAnew(OperationalError):
+class ObjectRecreated(OperationalError):
     """Reports that what was to be read has another id now, since this release plans it otherwise; nothing was done."""
 
     def __init__(self, id: GlobalId) -> None:
@@ -443,7 +443,7 @@ class Engine:
         else:
             tick = self.catalog.write_ts(timeline, now)
         minted = self.catalog.mint_tick(timeline, tick, found, expected_last=last)
-        if not isinstance(minted, Minted):
+        if not isinstance(minted, TickMinted):
             return Poll(None, 0, "another runner minted a tick first")
         count = sum(len(files) for files in found.values())
         return Poll(tick, count, f"minted tick {tick}: {count} new files")
@@ -527,7 +527,7 @@ class Engine:
             StepLost: Another runner took over while this one was paused; nothing was sealed.
         """
         if tick > self.catalog.read_ts(timeline):
-            raise NotMinted(
+            raise TickNotMinted(
                 f'{tick} is no tick of timeline "{timeline}" yet', hint="Poll its sources first, which mints ticks."
             )
         with self._try_lead(timeline, leadership) as lead:
@@ -593,7 +593,7 @@ class Engine:
             waited_s = (self.clock.monotonic_ms() - begun) / 1000
             if waited_s > deadline_s:
                 who = f"{lead.holder} leads the timeline and" if isinstance(lead, LedByAnother) else "this process"
-                raise NotReached(
+                raise TimeNotReached(
                     f"{who} has not reached {time} in {deadline_s:.0f} s",
                     hint="Try again later, or read at a time that is complete with AS OF.",
                 )
@@ -619,7 +619,7 @@ class Engine:
         """Steps the wanted collections and what they depend on; what is dropped under the step only ends it."""
         graph, anew = self._movable(timeline, wanted)
         if gone := wanted & anew.keys():
-            raise MadeAnew(min(gone))
+            raise ObjectRecreated(min(gone))
         try:
             report = self.stepper.run(
                 graph, time, leadership=lead, only=graph.upstream(wanted), until_ms=until_ms, progress=progress

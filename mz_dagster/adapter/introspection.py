@@ -21,7 +21,7 @@ Row = tuple[Value, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class IntrospectionRelation:
     """One introspection relation."""
 
     schema: str
@@ -120,8 +120,8 @@ def _int(name: str, nullable: bool = False) -> Column:
     return Column(name, INT8, nullable)
 
 
-RELATIONS: tuple[Relation, ...] = (
-    Relation(
+RELATIONS: tuple[IntrospectionRelation, ...] = (
+    IntrospectionRelation(
         "mz_internal",
         "mz_frontiers",
         (
@@ -134,25 +134,25 @@ RELATIONS: tuple[Relation, ...] = (
         ),
         _frontiers,
     ),
-    Relation(
+    IntrospectionRelation(
         "mz_catalog",
         "mz_objects",
         (_text("id"), _text("name", True), _text("type"), _text("timeline", True), _text("definition")),
         _objects,
     ),
-    Relation(
+    IntrospectionRelation(
         "mz_catalog",
         "mz_columns",
         (_text("id"), _text("name"), _int("position"), _text("nullable"), _text("type")),
         _columns,
     ),
-    Relation(
+    IntrospectionRelation(
         "mz_internal",
         "mz_comments",
         (_text("id"), _text("object_type"), _int("object_sub_id", True), _text("comment")),
         _comments,
     ),
-    Relation(
+    IntrospectionRelation(
         "mz_internal",
         "mz_shards",
         (
@@ -166,7 +166,7 @@ RELATIONS: tuple[Relation, ...] = (
         ),
         _shards,
     ),
-    Relation(
+    IntrospectionRelation(
         "mz_internal",
         "mz_capabilities",
         (
@@ -180,11 +180,11 @@ RELATIONS: tuple[Relation, ...] = (
         ),
         _capabilities,
     ),
-    Relation("mz_internal", "mz_ticks", (_text("timeline"), _int("tick")), _ticks),
+    IntrospectionRelation("mz_internal", "mz_ticks", (_text("timeline"), _int("tick")), _ticks),
 )
 
 
-def find(name: tuple[str, ...]) -> Relation | None:
+def find(name: tuple[str, ...]) -> IntrospectionRelation | None:
     """Returns the relation of that name, qualified with its schema or not, or None."""
     for relation in RELATIONS:
         if name in ((relation.name,), (relation.schema, relation.name)):
@@ -192,6 +192,6 @@ def find(name: tuple[str, ...]) -> Relation | None:
     return None
 
 
-def by_id(id: GlobalId) -> Relation | None:
+def by_id(id: GlobalId) -> IntrospectionRelation | None:
     """Returns the relation of that id, or None."""
     return next((relation for relation in RELATIONS if relation.id == id), None)

@@ -18,7 +18,7 @@ from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.simple_plan import SimplePlan
 from mz_dagster.adapter.timestamps import AsOfTime, Isolation, select_timestamp
 from mz_dagster.adapter.transaction import Transaction
-from mz_dagster.catalog import CollectionRow, ListedBatches, Reads
+from mz_dagster.catalog import CollectionRow, ListedBatches, ReadSet
 from mz_dagster.compute import SparkUse, peek, peek_locally
 from mz_dagster.errors import OperationalError
 from mz_dagster.formalism import GlobalId
@@ -40,7 +40,7 @@ _TRIES = 10
 _LOOK_MS = 50
 
 
-class NotComputed(OperationalError):
+class TimeNotComputed(OperationalError):
     """Reports a time up to which a collection would have to be computed first, in a project that cannot be written."""
 
     sqlstate = "25006"
@@ -158,7 +158,7 @@ class Peeks:
 
         return bottom_up(relation, computed)
 
-    def reads_for(self, table: CollectionRow, relations: Sequence[Relation]) -> tuple[Reads | None, int | None]:
+    def reads_for(self, table: CollectionRow, relations: Sequence[Relation]) -> tuple[ReadSet | None, int | None]:
         """Returns what a write to a table reads, all of it readable at one time, and when the write may take effect.
 
         The time is not before any acknowledged write to what is read. For a write that reads nothing but its table that
@@ -188,18 +188,18 @@ class Peeks:
         if not rows and not by_clock:
             return None, None
         if self.transaction is None and not by_clock and read == {table.id} and table.upper.only > 0:
-            return Reads(table.upper.only - 1, read), None
+            return ReadSet(table.upper.only - 1, read), None
         read_ts = engine.reading_time(table.timeline) if by_clock else engine.catalog.read_ts(table.timeline)
         if self.transaction is not None:
             time = select_timestamp(rows, read_ts, self.isolation, self.transaction.as_of)
             self._note_read(table.timeline, time, rows)
             engine.reach(table.timeline, time, read)
-            return Reads(time, read), None
+            return ReadSet(time, read), None
         time = select_timestamp(rows, read_ts, Isolation.STRICT_SERIALIZABLE)
         write_at = engine.catalog.write_ts(table.timeline, time + 1) if by_clock else None
         engine.catalog.apply_write(table.timeline, time)  # what is written from here on is later
         engine.reach(table.timeline, time, read)
-        return Reads(time, read), write_at
+        return ReadSet(time, read), write_at
 
     def peek_at(self, plan: Relation, time: int) -> list[Row]:
         """Returns the rows of a planned query at a time, in no order.
@@ -213,7 +213,7 @@ class Peeks:
     def _check_writable(self, row: CollectionRow, time: int) -> None:
         if self.engine.catalog.is_read_only:
             latest = max((*row.since, *(upper - 1 for upper in row.upper)))
-            raise NotComputed(
+            raise TimeNotComputed(
                 f'"{self.engine.names()[row.id]}" is not computed up to {time}, and the project is read-only',
                 detail=f"The latest time at which it can be read is {latest}.",
                 hint=f"Read it AS OF {latest}, or make the project's folders writable.",

@@ -17,7 +17,7 @@ from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.project import Project
 from mz_dagster.adapter.timestamps import AsOfTime, Isolation, select_timestamp
 from mz_dagster.compute import rows_frame
-from mz_dagster.finalizers import Later
+from mz_dagster.finalizers import DeferredCalls
 from mz_dagster.storage.foreign import only_our_errors
 from mz_dagster.storage.read import leased
 
@@ -62,10 +62,10 @@ def read(spark: Any, name: str, as_of: int | None = None, *, project: str | Path
 
 
 @cache
-def _closing() -> Later:
+def _closing() -> DeferredCalls:
     """Returns what closes what frames held: to write to the catalog takes locks, which a finalizer must not take."""
     atexit.register(_close_all)
-    return Later(threads=1)
+    return DeferredCalls(threads=1)
 
 
 def _close(held: ExitStack) -> None:

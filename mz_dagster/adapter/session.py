@@ -17,7 +17,7 @@ from mz_dagster.adapter.bound_tables import noting_tables
 from mz_dagster.adapter.definition import define
 from mz_dagster.adapter.describing import describe
 from mz_dagster.adapter.dml import Autocommit
-from mz_dagster.adapter.engine import Engine, MadeAnew
+from mz_dagster.adapter.engine import Engine, ObjectRecreated
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.peeks import Peeks
 from mz_dagster.adapter.result import Result, handed_out
@@ -380,12 +380,12 @@ class Session:
 
         Somebody may replace a table again and again; the same loss twice is none that binding anew can help.
         """
-        lost: MadeAnew | UnknownObject | None = None
+        lost: ObjectRecreated | UnknownObject | None = None
         while True:
             try:
                 with noting_tables():
                     return carry_out()
-            except (MadeAnew, UnknownObject) as error:
+            except (ObjectRecreated, UnknownObject) as error:
                 if lost is not None and str(error) == str(lost):
                     raise
                 lost = error

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mz_dagster.adapter.definition import Definition
-from mz_dagster.adapter.dml import Autocommit, Decided, read_and_append
+from mz_dagster.adapter.dml import Autocommit, DecidedWrite, read_and_append
 from mz_dagster.adapter.hidden_tables import definition_of, hidden_table
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.peeks import Peeks
@@ -66,12 +66,12 @@ def _made(peeks: Peeks, table: NewObject, plan: Relation | None) -> tuple[Global
     if plan is None:
         return engine.catalog.create_object(table).id, 0
 
-    def decide(now: CollectionRow) -> Decided:
+    def decide(now: CollectionRow) -> DecidedWrite:
         nonlocal count
         reads, write_at = peeks.reads_for(now, [plan])
         rows = peeks.peek_at(plan, 0 if reads is None else reads.time)
         count = len(rows)
-        return Decided([(row, 1) for row in rows], reads, write_at, name=name)
+        return DecidedWrite([(row, 1) for row in rows], reads, write_at, name=name)
 
     with hidden_table(engine, table) as made:
         read_and_append(Autocommit(engine), made.id, decide)

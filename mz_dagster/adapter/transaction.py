@@ -39,7 +39,7 @@ from mz_dagster.catalog import (
     CollectionRow,
     ListedBatches,
     ReadChanged,
-    Reads,
+    ReadSet,
     Seal,
     Sealed,
     TimelineHold,
@@ -354,7 +354,7 @@ class Transaction:
         engine, timeline = self.engine, self._timeline
         assert timeline is not None
         catalog, ttl_ms = engine.catalog, engine.project.lease_ms
-        reads = None if self._time is None or not self._read else Reads(self._time, frozenset(self._read))
+        reads = None if self._time is None or not self._read else ReadSet(self._time, frozenset(self._read))
         restarts = [id for id, one in tables.items() if one.restarts]
         for _ in attempts(engine):
             rows = {id: open_table(engine, id) for id in tables}

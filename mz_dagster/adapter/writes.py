@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from mz_dagster.adapter.conflicts import Conflicts
 from mz_dagster.adapter.constraints import Enforcement, constraints_of, shown
-from mz_dagster.adapter.dml import Appender, Decided, RowUpdate, append_columns, check_not_null, read_and_append
+from mz_dagster.adapter.dml import Appender, DecidedWrite, RowUpdate, append_columns, check_not_null, read_and_append
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.generated_values import GeneratedValues
 from mz_dagster.adapter.names import Names, TargetFirst
@@ -275,7 +275,7 @@ class Writes:
         reading = [*reading, *(() if none_yet is None else (none_yet.relation,))]
         reading += [] if enforcement is None else enforcement.reads()
 
-        def decided(now: CollectionRow) -> Decided:
+        def decided(now: CollectionRow) -> DecidedWrite:
             nonlocal result
             reads, write_at = self.peeks.reads_for(now, reading) if reading else (None, None)
             time = 0 if reads is None else reads.time  # what reads nothing is the same at all times
@@ -287,7 +287,7 @@ class Writes:
             if bound is not None:
                 shown = ordered_rows(self.peeks.peek_at(self.peeks.planned(bound.relation), time), bound.finishing)
                 result = replace(result, columns=bound.relation_type.columns, rows=tuple(shown))
-            return Decided(updates, reads, write_at, restarts=restarts)
+            return DecidedWrite(updates, reads, write_at, restarts=restarts)
 
         read_and_append(self.appender, table.id, decided)
         return result

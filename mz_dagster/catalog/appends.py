@@ -16,7 +16,7 @@ from typing import cast
 
 from sqlalchemy import select
 
-from mz_dagster.catalog.batches import Refused, make_live
+from mz_dagster.catalog.batches import RollbackWith, make_live
 from mz_dagster.catalog.capabilities import Capabilities, move, needing_write, validated
 from mz_dagster.catalog.database import next_ids
 from mz_dagster.catalog.errors import FrontierNotHeld, UnknownObject
@@ -155,7 +155,7 @@ class Appends(Capabilities):
                 moved = needing_write(move(connection, held, upper, now))
                 let_go(connection, held.collection, now)  # what nobody will read
                 fail_point("seal.in_transaction")
-        except Refused as refused:
+        except RollbackWith as refused:
             return cast(BatchNotWriting, refused.outcome)
         fail_point("seal.sealed")
         return moved

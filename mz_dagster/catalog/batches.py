@@ -54,17 +54,17 @@ from mz_dagster.catalog.rows import (
     BatchNotWriting,
     BatchState,
     BatchStats,
+    CollectionUpperMismatch,
     Leadership,
     LeadershipLost,
     LostRace,
     ReadChanged,
-    Reads,
+    ReadSet,
     Replaced,
     Reservation,
     Seal,
     Sealed,
     Takeover,
-    UpperMismatch,
     WriterId,
 )
 from mz_dagster.catalog.schema import BATCH, COLLECTION, LEASED_BATCH, OBJECT, TIMELINE, WRITER
@@ -80,10 +80,10 @@ _FACTS = ("rows", "errors", "files", "bytes", "file_list")
 _NO_WRITER = 0
 """The writer of a batch that no writer had to write."""
 
-Refusal = UpperMismatch | BatchNotWriting | LeadershipLost | LostRace | ReadChanged
+Refusal = CollectionUpperMismatch | BatchNotWriting | LeadershipLost | LostRace | ReadChanged
 
 
-class Refused(Exception):
+class RollbackWith(Exception):
     """Carries an expected outcome out of a transaction, which it rolls back."""
 
     def __init__(self, outcome: Refusal) -> None:
@@ -208,12 +208,12 @@ class Batches(Payloads):
         failures: Mapping[GlobalId, str | None] | None = None,
         apply: tuple[str, int] | None = None,
         dues: Mapping[GlobalId, int | None] | None = None,
-        reads: Reads | None = None,
+        reads: ReadSet | None = None,
         lease: int | None = None,
         names: Mapping[GlobalId, str] = MappingProxyType({}),
         restarts: Collection[GlobalId] = (),
         takeovers: Mapping[GlobalId, Takeover | Alteration] = MappingProxyType({}),
-    ) -> Sealed | UpperMismatch | BatchNotWriting | LeadershipLost | ReadChanged:
+    ) -> Sealed | CollectionUpperMismatch | BatchNotWriting | LeadershipLost | ReadChanged:
         """Moves uppers and makes batches live: all of them in one transaction, or none.
 
         Args:
@@ -246,7 +246,7 @@ class Batches(Payloads):
         try:
             with self._database.write() as connection:
                 if leadership is not None and not leads(connection, leadership):
-                    raise Refused(LeadershipLost(leadership.timeline, leadership.epoch))
+                    raise RollbackWith(LeadershipLost(leadership.timeline, leadership.epoch))
                 advanced = [*seals, *_expecting(connection, seals, reads, apply)]
                 _advance_uppers(connection, advanced)
                 make_live(connection, seals)
@@ -268,12 +268,12 @@ class Batches(Payloads):
                 for id in restarts:
                     restart_sequences(connection, id)
                 fail_point("seal.in_transaction")
-        except Refused as refused:
-            return cast(UpperMismatch | BatchNotWriting | LeadershipLost | ReadChanged, refused.outcome)
+        except RollbackWith as refused:
+            return cast(CollectionUpperMismatch | BatchNotWriting | LeadershipLost | ReadChanged, refused.outcome)
         fail_point("seal.sealed")
         return Sealed(tuple(one.collection for one in seals))
 
-    def read_changed(self, reads: Reads, time: int) -> ReadChanged | None:
+    def read_changed(self, reads: ReadSet, time: int) -> ReadChanged | None:
         """Returns why a seal at a time that expects what was read would be refused now, or None."""
         with self._database.read() as connection:
             changed = first_changed(connection, with_inputs(connection, reads.collections), reads, time)
@@ -316,7 +316,7 @@ class Batches(Payloads):
                 live = _live(connection, collection)
                 positions = [position for position, (batch, _) in enumerate(live) if batch.id in wanted]
                 if not parts or len(positions) != len(wanted) or positions[-1] - positions[0] + 1 != len(positions):
-                    raise Refused(LostRace(tuple(parts)))
+                    raise RollbackWith(LostRace(tuple(parts)))
                 lower, upper = map(frontier_text, interval_of([live[position][0] for position in positions]))
                 if stats.payload is not None:
                     row: Any = _Written.of(merged, collection, lower, upper)
@@ -328,7 +328,7 @@ class Batches(Payloads):
                 _set_state(connection, parts, BatchState.LIVE, BatchState.REPLACED)
                 gone = contents_of(live[position][1] for position in positions)
                 change_contents(connection, _finish(connection, [(row, stats)]), {collection: gone})
-        except Refused as refused:
+        except RollbackWith as refused:
             return cast(LostRace | BatchNotWriting, refused.outcome)
         return Replaced(merged)
 
@@ -352,7 +352,7 @@ class Batches(Payloads):
         try:
             with self._database.write() as connection:
                 if not leads(connection, leadership):
-                    raise Refused(LeadershipLost(leadership.timeline, leadership.epoch))
+                    raise RollbackWith(LeadershipLost(leadership.timeline, leadership.epoch))
                 row = _writing(connection, batch)
                 upper = connection.execute(select(column.upper).where(column.id == collection)).scalar_one()
                 if (row.collection, row.lower, row.upper) != (collection, "[0]", upper):
@@ -363,7 +363,7 @@ class Batches(Payloads):
                     update(COLLECTION).where(column.id == collection).values(live_batches=0, live_rows=0, live_digest=0)
                 )
                 change_contents(connection, _finish(connection, [(row, stats)]))
-        except Refused as refused:
+        except RollbackWith as refused:
             return cast(LeadershipLost | BatchNotWriting, refused.outcome)
         return Replaced(batch)
 
@@ -399,7 +399,7 @@ class Batches(Payloads):
 
 
 def _expecting(
-    connection: Connection, seals: Sequence[Seal], reads: Reads | None, apply: tuple[str, int] | None
+    connection: Connection, seals: Sequence[Seal], reads: ReadSet | None, apply: tuple[str, int] | None
 ) -> list[Seal]:
     """Returns what closes the tables that were read, unless something that was read has changed."""
     if reads is None:
@@ -409,7 +409,7 @@ def _expecting(
     rows = with_inputs(connection, reads.collections)
     changed = first_changed(connection, rows, reads, time)
     if changed is not None:
-        raise Refused(ReadChanged(changed))
+        raise RollbackWith(ReadChanged(changed))
     written = {one.collection for one in seals}
     return [one for one in closings(rows, time) if one.collection not in written]
 
@@ -446,7 +446,7 @@ def _advance_uppers(connection: Connection, seals: Sequence[Seal]) -> None:
         if one.collection in dropped:  # others may read on; nobody writes it any more
             upper = Antichain.empty(upper.lattice)
         if upper != one.lower:
-            raise Refused(UpperMismatch(one.collection, one.lower, upper))
+            raise RollbackWith(CollectionUpperMismatch(one.collection, one.lower, upper))
     if seals:
         moved = connection.execute(
             update(COLLECTION).where(
@@ -494,7 +494,7 @@ def make_live(connection: Connection, seals: Sequence[Seal]) -> None:
 def _writing(connection: Connection, batch: BatchId) -> Any:
     row = connection.execute(select(BATCH).where(BATCH.c.id == batch)).one_or_none()
     if row is None or row.state != BatchState.WRITING.value:
-        raise Refused(BatchNotWriting(batch, None if row is None else BatchState(row.state)))
+        raise RollbackWith(BatchNotWriting(batch, None if row is None else BatchState(row.state)))
     return row
 
 

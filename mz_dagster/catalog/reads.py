@@ -23,7 +23,7 @@ from sqlalchemy import Connection, bindparam, select
 
 from mz_dagster.catalog.codec import frontier_of
 from mz_dagster.catalog.frontiers import row_lattice
-from mz_dagster.catalog.rows import BatchState, Reads, Seal
+from mz_dagster.catalog.rows import BatchState, ReadSet, Seal
 from mz_dagster.catalog.schema import BATCH, BOUND_FILE, COLLECTION, HOLD, OBJECT, TIMELINE
 from mz_dagster.formalism import Antichain, GlobalId
 
@@ -72,7 +72,7 @@ def with_inputs(connection: Connection, collections: Iterable[GlobalId]) -> Rows
     return rows
 
 
-def first_changed(connection: Connection, rows: Rows, reads: Reads, time: int) -> GlobalId | None:
+def first_changed(connection: Connection, rows: Rows, reads: ReadSet, time: int) -> GlobalId | None:
     """Returns a collection that has, or may yet get, updates in `(reads.time, time]`; None if none of them has.
 
     Args:

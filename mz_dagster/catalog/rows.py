@@ -1,6 +1,6 @@
 """The catalog's values: what its methods take and return, frozen and free of SQL.
 
-Rows say what the catalog held in one transaction; outcomes (`Sealed`, `UpperMismatch`, ...) say what a
+Rows say what the catalog held in one transaction; outcomes (`Sealed`, `CollectionUpperMismatch`, ...) say what a
 compare-and-set found. An expected outcome is a value, so that a caller must look at it; only a broken
 rule is an exception. Nothing here reads or writes.
 """
@@ -85,7 +85,7 @@ class Binding:
 
 
 @dataclass(frozen=True, slots=True)
-class Minted:
+class TickMinted:
     """Says that a tick was minted, with its bindings, in one transaction."""
 
     timeline: str
@@ -502,7 +502,7 @@ class TimelineHold:
 
 
 @dataclass(frozen=True, slots=True)
-class Reads:
+class ReadSet:
     """Is what a write has read: some collections, all at one time.
 
     Attributes:
@@ -522,7 +522,7 @@ class ReadChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class UpperMismatch:
+class CollectionUpperMismatch:
     """Says that nothing was sealed, because this collection's upper is not as expected.
 
     Once dropped, a collection has the upper `{}`.

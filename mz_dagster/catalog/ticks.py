@@ -22,7 +22,7 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, upda
 from mz_dagster.catalog.codec import frontier_of
 from mz_dagster.catalog.database import Transactions
 from mz_dagster.catalog.errors import CatalogDamaged, FileAlreadyBound
-from mz_dagster.catalog.rows import Binding, BoundFile, Minted, TickMoved
+from mz_dagster.catalog.rows import Binding, BoundFile, TickMinted, TickMoved
 from mz_dagster.catalog.schema import BOUND_FILE, COLLECTION, TICK
 from mz_dagster.catalog.timelines import advance_oracle, lattice_of, timeline_row
 from mz_dagster.errors import ProgrammingError
@@ -39,7 +39,7 @@ class Ticks(Transactions):
         tick: int,
         bindings: Mapping[GlobalId, Sequence[BoundFile]],
         expected_last: int | None,
-    ) -> Minted | TickMoved:
+    ) -> TickMinted | TickMoved:
         """Closes a timeline at `tick`, binds files to it and applies it to the oracle, all or nothing.
 
         Args:
@@ -85,7 +85,7 @@ class Ticks(Transactions):
                 )
             advance_oracle(connection, timeline, tick)
         fail_point("tick.minted")
-        return Minted(timeline, tick)
+        return TickMinted(timeline, tick)
 
     def ticks(self, timeline: str, newest: int | None = None, *, lower: int = 0) -> tuple[int, ...]:
         """Returns the ticks of a timeline at or beyond `lower`, ascending; only the `newest` so many if given."""

@@ -18,7 +18,13 @@ Its rooms, in the order of import; `README.md` has what passes where, and what a
 It does not choose times, poll sources, parse SQL or know names.
 """
 
-from mz_dagster.compute.snapshot.discrepancy import Discrepancy, Rows, content, discrepancy, negative_multiplicities
+from mz_dagster.compute.snapshot.discrepancy import (
+    Discrepancy,
+    RowSample,
+    content,
+    discrepancy,
+    negative_multiplicities,
+)
 from mz_dagster.compute.snapshot.peek import (
     CollectionHasErrors,
     NegativeMultiplicity,
@@ -46,7 +52,7 @@ __all__ = [
     "Node",
     "Outcome",
     "Progress",
-    "Rows",
+    "RowSample",
     "SourceNode",
     "SparkUse",
     "StepLost",

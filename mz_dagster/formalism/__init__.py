@@ -51,7 +51,7 @@ from mz_dagster.formalism.errors import (
 from mz_dagster.formalism.lattice import EPOCH_MS, NATURAL, IntegerTimes, Lattice, Product
 from mz_dagster.formalism.ptvc import Ptvc, UpperMismatch
 from mz_dagster.formalism.ptvc_versions import PtvcVersions
-from mz_dagster.formalism.reclocking import Binding, Reclocking
+from mz_dagster.formalism.reclocking import Reclocking, RemapBinding
 from mz_dagster.formalism.stateful_timeline import StatefulTimeline
 from mz_dagster.formalism.timeline import Timeline
 from mz_dagster.formalism.tvc import Tvc, read
@@ -63,7 +63,6 @@ __all__ = [
     "EPOCH_MS",
     "NATURAL",
     "Antichain",
-    "Binding",
     "BindingWentBack",
     "CollectionVersion",
     "FrontierNotSingle",
@@ -79,6 +78,7 @@ __all__ = [
     "Ptvc",
     "PtvcVersions",
     "Reclocking",
+    "RemapBinding",
     "SinceWentBack",
     "Stage",
     "StatefulTimeline",

@@ -37,7 +37,7 @@ E = TypeVar("E", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
-class Binding(Generic[E, T]):
+class RemapBinding(Generic[E, T]):
     """States that at the tick the source ends at this frontier of external times.
 
     Attributes:
@@ -80,7 +80,7 @@ class Reclocking(Generic[E, T]):
 
     external: Lattice[E]
     timeline: Timeline[T]
-    bindings: tuple[Binding[E, T], ...] = ()
+    bindings: tuple[RemapBinding[E, T], ...] = ()
 
     def __post_init__(self) -> None:
         """Refuses bindings that do not define a monotone function."""
@@ -100,7 +100,7 @@ class Reclocking(Generic[E, T]):
             NotATime: The tick is not a time of the timeline.
             BindingWentBack: The tick is not after the last one, or the frontier not beyond the last one.
         """
-        return Reclocking(self.external, self.timeline, (*self.bindings, Binding(tick, ends_at)))
+        return Reclocking(self.external, self.timeline, (*self.bindings, RemapBinding(tick, ends_at)))
 
     def reclock(self, time: E) -> T | None:
         """Returns the time of the timeline that an external time becomes; None if not known yet."""

@@ -14,7 +14,7 @@ from enum import Enum
 
 from mz_dagster.functions.failure import Failure
 from mz_dagster.functions.literals import literal_of
-from mz_dagster.functions.moments.infinite import RULES, Made
+from mz_dagster.functions.moments.infinite import RULES, InfiniteResult
 from mz_dagster.functions.session_zone import zoned
 from mz_dagster.scalars.scalar import Call, Literal, Scalar
 from mz_dagster.scalars.types import INT4, TEXT, Kind, ScalarType
@@ -185,7 +185,7 @@ class Cast:
             return Literal(None, self.target)
         operand = scalar if self.first is None else self.first.apply(scalar)
         rule = RULES.get(self.function)
-        nullable = scalar.nullable or (rule is not None and rule.outcome is Made.UNKNOWN)
+        nullable = scalar.nullable or (rule is not None and rule.outcome is InfiniteResult.UNKNOWN)
         return zoned(Call(self.function, (operand,), self.target, nullable))
 
 

@@ -42,7 +42,7 @@ from mz_dagster.functions.comparing import COMPARISONS
 from mz_dagster.functions.failure import Failure
 from mz_dagster.functions.jsonb import jsonb_table as jsonb
 from mz_dagster.functions.moments import moment_table as moments
-from mz_dagster.functions.moments.infinite import RULES, Made
+from mz_dagster.functions.moments.infinite import RULES, InfiniteResult
 from mz_dagster.functions.numbers import unconstrained_table as unconstrained
 from mz_dagster.functions.numbers.numerics import quotient_digits
 from mz_dagster.functions.signature import Function, Nullability, Overload, ScaleRule, digits_of_known
@@ -279,7 +279,7 @@ def _functions() -> Iterator[Function]:
     for field, (kinds, _) in EXTRACT_FIELDS.items():
         for kind in kinds:
             # Of what is infinite some fields are unknown, and the others errors.
-            is_growing = RULES[f"extract_{field}_{short_name(kind)}"].outcome is not Made.UNKNOWN
+            is_growing = RULES[f"extract_{field}_{short_name(kind)}"].outcome is not InfiniteResult.UNKNOWN
             yield Function(
                 f"extract_{field}_{short_name(kind)}",
                 (kind,),

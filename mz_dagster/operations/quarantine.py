@@ -15,7 +15,7 @@ from mz_dagster.adapter.project import Project
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class QuarantinedFile:
     """A file in the quarantine: its path there, and its size."""
 
     path: str
@@ -27,12 +27,12 @@ def quarantine_of(project: Project) -> Path:
     return project.state / "quarantine"
 
 
-def kept_files(project: Project) -> Iterator[Kept]:
+def kept_files(project: Project) -> Iterator[QuarantinedFile]:
     """Yields the files in a project's quarantine, by path."""
     folder = quarantine_of(project)
     for path in sorted(folder.rglob("*")):
         if path.is_file():
-            yield Kept(path.relative_to(folder).as_posix(), path.stat().st_size)
+            yield QuarantinedFile(path.relative_to(folder).as_posix(), path.stat().st_size)
 
 
 def empty_quarantine(project: Project) -> int:

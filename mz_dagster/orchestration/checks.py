@@ -26,7 +26,7 @@ from mz_dagster.adapter import (
     shown,
 )
 from mz_dagster.catalog import NO_ROWS
-from mz_dagster.compute import Rows
+from mz_dagster.compute import RowSample
 from mz_dagster.errors import DatabaseError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.orchestration.events import table
@@ -177,7 +177,7 @@ def _looked_at(one: NegativeRows) -> "tuple[bool, str, dict[str, dg.RawMetadataV
     return False, f"at {partition_key(one.tick)}: {found.count} copies of rows lack. {hint}", metadata
 
 
-def _examples(columns: tuple[str, ...], rows: Rows) -> dg.TableMetadataValue:
+def _examples(columns: tuple[str, ...], rows: RowSample) -> dg.TableMetadataValue:
     shown_rows: tuple[tuple[str | int, ...], ...] = tuple(
         (*map(shown, cells), copies) for cells, copies in rows.examples
     )

@@ -30,14 +30,14 @@ from mz_dagster.orchestration.events import asset_metadata
 from mz_dagster.orchestration.frontier_checks import (
     GOES_ON,
     FrontierChecks,
-    Frontiers,
+    FrontierSnapshot,
     evaluation,
     frontier_check_specs,
     last_frontiers,
     told_by_poll,
 )
 from mz_dagster.orchestration.recording import (
-    Recorded,
+    RecordedTicks,
     asset_rows,
     live_ticks,
     missing_partitions,
@@ -91,8 +91,8 @@ class Continuous:
     ticks: int = 0
     _told: dict[str, str] = field(default_factory=dict)
     _failed: tuple[int, int, float] | None = None
-    _recorded: Recorded = field(default_factory=lambda: Recorded({}))
-    _frontiers: dict[dg.AssetKey, Frontiers] = field(default_factory=dict)
+    _recorded: RecordedTicks = field(default_factory=lambda: RecordedTicks({}))
+    _frontiers: dict[dg.AssetKey, FrontierSnapshot] = field(default_factory=dict)
     _passed: dict[dg.AssetCheckKey, bool] = field(default_factory=dict)
 
     def run(self) -> Iterator[Event]:
@@ -212,7 +212,7 @@ class Continuous:
                 if self._passed.get(check) != result.passed:
                     self._passed[check] = result.passed
                     yield evaluation(key, result)
-            self._frontiers[key] = Frontiers(row.id, row.since.only, row.upper.only)
+            self._frontiers[key] = FrontierSnapshot(row.id, row.since.only, row.upper.only)
 
     def _is_over(self, until: float | None) -> bool:
         return self.stop.is_set() or (until is not None and self._now_s() >= until)

@@ -44,7 +44,7 @@ _TEXTS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Frontiers:
+class FrontierSnapshot:
     """Where a collection stood when an event was made."""
 
     id: str
@@ -61,9 +61,9 @@ def frontier_check_specs(specs: Iterable[dg.AssetSpec]) -> list[dg.AssetCheckSpe
     ]
 
 
-def last_frontiers(instance: dg.DagsterInstance, keys: Iterable[dg.AssetKey]) -> dict[dg.AssetKey, Frontiers]:
+def last_frontiers(instance: dg.DagsterInstance, keys: Iterable[dg.AssetKey]) -> dict[dg.AssetKey, FrontierSnapshot]:
     """Returns where each asset's collection stood at its last materialization, if it had one that tells."""
-    found: dict[dg.AssetKey, Frontiers] = {}
+    found: dict[dg.AssetKey, FrontierSnapshot] = {}
     for record in instance.get_asset_records(list(keys)):
         entry = record.asset_entry
         if entry.last_materialization is None or entry.last_materialization.asset_materialization is None:
@@ -71,7 +71,7 @@ def last_frontiers(instance: dg.DagsterInstance, keys: Iterable[dg.AssetKey]) ->
         told = entry.last_materialization.asset_materialization.metadata
         if {ID_KEY, SINCE_KEY, UPPER_KEY} <= told.keys():
             since, upper = (int(str(told[key].value)) for key in (SINCE_KEY, UPPER_KEY))
-            found[entry.asset_key] = Frontiers(str(told[ID_KEY].value), since, upper)
+            found[entry.asset_key] = FrontierSnapshot(str(told[ID_KEY].value), since, upper)
     return found
 
 
@@ -91,7 +91,7 @@ class FrontierChecks:
     graph: Graph
     rows: Mapping[GlobalId, CollectionRow]
     tick: int
-    before: Mapping[dg.AssetKey, Frontiers]
+    before: Mapping[dg.AssetKey, FrontierSnapshot]
 
     @cached_property
     def reasons(self) -> Mapping[GlobalId, str]:
@@ -198,7 +198,7 @@ def _since_le_upper(row: CollectionRow) -> _Evaluation:
     return since <= upper, metadata, f"readable from {since} until before {upper}"
 
 
-def _monotone(row: CollectionRow, before: Frontiers | None) -> _Evaluation:
+def _monotone(row: CollectionRow, before: FrontierSnapshot | None) -> _Evaluation:
     if before is None or before.id != row.id:
         return True, {"mz/since_moved_ms": 0, "mz/upper_moved_ms": 0}, "no earlier event of this collection"
     since, upper = row.since.only - before.since, row.upper.only - before.upper

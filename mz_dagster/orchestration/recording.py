@@ -72,7 +72,7 @@ def missing_partitions(instance: dg.DagsterInstance, timeline: str, ticks: Seque
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedTicks:
     """Says up to which tick each asset's readable ticks are known to be in Dagster's record.
 
     It only saves comparing them again: a lost one costs time, nothing else.
@@ -81,7 +81,7 @@ class Recorded:
     up_to: Mapping[str, int]
 
     @classmethod
-    def from_text(cls, text: str | None) -> Recorded:
+    def from_text(cls, text: str | None) -> RecordedTicks:
         """Returns what `to_text` wrote; of anything else nothing is known."""
         try:
             found = json.loads(text or "{}")
@@ -96,7 +96,7 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True)
-class Readable:
+class UnrecordedTick:
     """A tick that can be read in an asset and that Dagster's record lacks."""
 
     key: dg.AssetKey
@@ -113,10 +113,10 @@ def unrecorded(
     instance: dg.DagsterInstance,
     assets: Mapping[dg.AssetKey, CollectionRow],
     ticks: Sequence[int],
-    recorded: Recorded,
+    recorded: RecordedTicks,
     *,
     most: int = _TICKS_AT_ONCE,
-) -> tuple[list[Readable], Recorded]:
+) -> tuple[list[UnrecordedTick], RecordedTicks]:
     """Returns readable ticks that Dagster does not show as materialized, and what is recorded once they are.
 
     The caller must have read `assets` before it made sure that no run of the timeline is live, for such a run tells its
@@ -129,7 +129,7 @@ def unrecorded(
         recorded: What an earlier call returned.
         most: How many to return at most; what is left is found by the next call.
     """
-    found: list[Readable] = []
+    found: list[UnrecordedTick] = []
     up_to = dict(recorded.up_to)
     for key, row in assets.items():
         name = key.to_user_string()
@@ -140,6 +140,6 @@ def unrecorded(
         shown = instance.get_latest_storage_id_by_partition(
             key, dg.DagsterEventType.ASSET_MATERIALIZATION, {partition_key(tick) for tick in readable}
         )
-        found += [Readable(key, row, tick) for tick in readable if partition_key(tick) not in shown]
+        found += [UnrecordedTick(key, row, tick) for tick in readable if partition_key(tick) not in shown]
         up_to[name] = readable[-1]
-    return found, Recorded(up_to)
+    return found, RecordedTicks(up_to)

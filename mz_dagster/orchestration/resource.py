@@ -18,7 +18,7 @@ from mz_dagster.catalog import CollectionRow
 from mz_dagster.compute import CollectionStep, Outcome, StepReport
 from mz_dagster.formalism import GlobalId
 from mz_dagster.orchestration.events import NAME_KEY, TIMELINE_KEY, asset_ids, asset_metadata
-from mz_dagster.orchestration.frontier_checks import GOES_ON, FrontierChecks, Frontiers, last_frontiers
+from mz_dagster.orchestration.frontier_checks import GOES_ON, FrontierChecks, FrontierSnapshot, last_frontiers
 from mz_dagster.orchestration.runs import holder_of
 from mz_dagster.orchestration.ticks import partition_key, tick_of
 from mz_dagster.progress import Lines, reported_to
@@ -175,7 +175,7 @@ def _checked(
     engine: Engine,
     timeline: str,
     specs: Mapping[dg.AssetKey, dg.AssetSpec],
-    before: Mapping[dg.AssetKey, Frontiers],
+    before: Mapping[dg.AssetKey, FrontierSnapshot],
 ) -> Iterator[dg.AssetCheckResult]:
     """Yields the results of checks without a step, each asset's of the latest time that it is complete at."""
     keys = {one.asset_key for one in wanted}

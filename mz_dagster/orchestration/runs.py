@@ -51,7 +51,7 @@ def wait_s(tries: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class TickAttempts:
     """Says how often runs to a tick have ended with the tick still open.
 
     Attributes:
@@ -107,7 +107,7 @@ def live_run(
     return None
 
 
-def tried(instance: dg.DagsterInstance, timeline: str, key: str) -> Tried | None:
+def tried(instance: dg.DagsterInstance, timeline: str, key: str) -> TickAttempts | None:
     """Returns how often runs to the tick with that partition key have ended, or None if none has.
 
     After a first one that was killed the next may begin at once; if that is killed, too, the tick itself may be why.
@@ -118,7 +118,7 @@ def tried(instance: dg.DagsterInstance, timeline: str, key: str) -> Tried | None
         return None
     ended = max(record.end_time or record.update_timestamp.timestamp() for record in records)
     was_killed = len(records) == 1 and KILLED_TAG in records[0].dagster_run.tags
-    return Tried(len(records), ended + (0.0 if was_killed else wait_s(len(records))))
+    return TickAttempts(len(records), ended + (0.0 if was_killed else wait_s(len(records))))
 
 
 def _assets_of(run: dg.DagsterRun, repository: dg.RepositoryDefinition | None) -> AbstractSet[dg.AssetKey]:

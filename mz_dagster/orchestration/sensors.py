@@ -34,8 +34,8 @@ from mz_dagster.formalism import GlobalId
 from mz_dagster.orchestration.events import asset_metadata
 from mz_dagster.orchestration.frontier_checks import told_by_poll
 from mz_dagster.orchestration.recording import (
-    Readable,
-    Recorded,
+    RecordedTicks,
+    UnrecordedTick,
     asset_rows,
     asset_specs,
     live_ticks,
@@ -211,7 +211,7 @@ def _evaluate(context: dg.SensorEvaluationContext, engine: Engine, timeline: str
             asset_events=events,
             cursor=context.cursor,
         ), live
-    lacking, recorded = unrecorded(instance, assets, ticks, Recorded.from_text(context.cursor), most=_EVENTS)
+    lacking, recorded = unrecorded(instance, assets, ticks, RecordedTicks.from_text(context.cursor), most=_EVENTS)
     events += [one.materialization(engine) for one in lacking]
     request = None
     if open_ticks:
@@ -316,7 +316,7 @@ def _fresh(
     timeline: str,
     specs: Sequence[dg.AssetSpec],
     assets: Mapping[dg.AssetKey, CollectionRow],
-) -> Iterator[Readable]:
+) -> Iterator[UnrecordedTick]:
     """Yields the assets that Dagster would soon call stale although they are complete to this moment.
 
     Dagster judges freshness by the last materialization alone, and a poll that finds nothing makes none. So where the
@@ -335,7 +335,7 @@ def _fresh(
         seen = last.asset_materialization.metadata.get("mz/upper")
         moved = seen is None or not isinstance(seen.value, int) or seen.value < row.upper.only
         if moved and present - row.upper.only <= _CAUGHT_UP_MS:
-            yield Readable(spec.key, row, ticks[-1])
+            yield UnrecordedTick(spec.key, row, ticks[-1])
 
 
 def _window(spec: dg.AssetSpec) -> timedelta | None:

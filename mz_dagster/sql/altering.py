@@ -14,7 +14,7 @@ from mz_dagster.scalars.types import Column, Kind, RelationType, ScalarType
 from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.column_definitions import Columns, parse_column, parse_constraint
 from mz_dagster.sql.constraints import bind_check
-from mz_dagster.sql.cursor import Cursor, quoted
+from mz_dagster.sql.cursor import TokenCursor, quoted
 from mz_dagster.sql.errors import (
     DuplicateColumn,
     InvalidSyntax,
@@ -26,13 +26,13 @@ from mz_dagster.sql.errors import (
 )
 from mz_dagster.sql.lexer import TokenKind, tokens_of
 from mz_dagster.sql.options import Common
-from mz_dagster.sql.statements import AlterAction, AlterTable, Check, CreateTable, Name, SqlText, UniqueKey
+from mz_dagster.sql.statements import AlterAction, AlterTable, CheckConstraint, CreateTable, Name, SqlText, UniqueKey
 from mz_dagster.sql.type_names import column_type
 
 _CONSTRAINTS = "constraint|primary|unique|check|foreign|exclude"
 
 
-def parse_alter_table(cursor: Cursor, common: Common, name: Name, if_exists: bool) -> AlterTable:
+def parse_alter_table(cursor: TokenCursor, common: Common, name: Name, if_exists: bool) -> AlterTable:
     """Moves past the actions of `ALTER TABLE name`."""
     actions = [_action(cursor)]
     while actions[0].kind != "rename column" and cursor.accepts_symbol(","):
@@ -40,7 +40,7 @@ def parse_alter_table(cursor: Cursor, common: Common, name: Name, if_exists: boo
     return AlterTable(*common, name, tuple(actions), if_exists)
 
 
-def _action(cursor: Cursor) -> AlterAction:
+def _action(cursor: TokenCursor) -> AlterAction:
     offset = cursor.current.start
     if cursor.accepts("add"):
         if cursor.sees(_CONSTRAINTS):
@@ -95,7 +95,7 @@ def _action(cursor: Cursor) -> AlterAction:
     )
 
 
-def _end(cursor: Cursor) -> int:
+def _end(cursor: TokenCursor) -> int:
     """Returns where the action ends: at a comma outside of parentheses."""
     depth = 0
     for index in range(cursor.at, len(cursor.tokens)):
@@ -107,7 +107,7 @@ def _end(cursor: Cursor) -> int:
 
 
 @dataclass(slots=True)
-class Altered:
+class AlteredTable:
     """What becomes of a table's definition.
 
     Attributes:
@@ -119,7 +119,7 @@ class Altered:
     sources: list[str | None] = field(default_factory=list)
 
     @classmethod
-    def of(cls, table: str, statement: CreateTable, actions: Sequence[AlterAction]) -> Altered:
+    def of(cls, table: str, statement: CreateTable, actions: Sequence[AlterAction]) -> AlteredTable:
         """Returns what actions make of a table.
 
         Raises:
@@ -271,15 +271,15 @@ def _is_wider(new: ScalarType, old: ScalarType) -> bool:
     return new == old or new.kind in _WIDER.get(old.kind, ())
 
 
-def _cursor(action: AlterAction) -> Cursor:
+def _cursor(action: AlterAction) -> TokenCursor:
     """Returns a cursor over what an action adds, whose positions are those of the whole text."""
     assert action.text is not None
     source = " " * action.text.offset + action.text.text
     tokens = tuple(one for one in tokens_of(source) if one.kind is not TokenKind.END)
-    return Cursor(source, tokens, len(source))
+    return TokenCursor(source, tokens, len(source))
 
 
-def _binds(table: str, columns: RelationType, check: Check) -> bool:
+def _binds(table: str, columns: RelationType, check: CheckConstraint) -> bool:
     try:
         bind_check(table, columns, check, Circumstances())
     except UndefinedColumn:

@@ -19,7 +19,7 @@ from mz_dagster.plan.resolver import Item, Resolver
 from mz_dagster.plan.transform.comparable_columns import with_sortable_columns
 from mz_dagster.scalars.scalar import Literal, Scalar
 from mz_dagster.scalars.types import MZ_TIMESTAMP, TIMESTAMPTZ, Kind, RelationType
-from mz_dagster.sql.binding import Binding
+from mz_dagster.sql.binding import BindingContext
 from mz_dagster.sql.body_parser import Body, parse_body, parse_scalar
 from mz_dagster.sql.circumstances import Circumstances, zone_of
 from mz_dagster.sql.comparability import check_order
@@ -95,12 +95,12 @@ def bind_query(
         NotSupportedError: A form is legal but refused; with position and reason.
     """
     body = parse_body(query)
-    binding = Binding(resolver, params, circumstances)
+    binding = BindingContext(resolver, params, circumstances)
     with zone_of(circumstances):
         return finished(binding, Queries(binding, body).bind(body.root, {}, finishing=True))
 
 
-def finished(binding: Binding, pending: Pending) -> BoundQuery:
+def finished(binding: BindingContext, pending: Pending) -> BoundQuery:
     """Returns the one-off query that `pending` is, whose order, limit and offset are left to its finishing."""
     shown = pending.names[: pending.shown]
     relation, order = with_sortable_columns(_plan(pending, binding), pending.order)
@@ -124,7 +124,9 @@ def bind_definition(query: SqlText, columns: Sequence[str], resolver: Resolver, 
         InvalidTableDefinition: A column bears a name that shards need for themselves.
     """
     with in_zone(zone):
-        return _bind_named(query, columns, Binding(resolver), "CREATE VIEW specifies more column names than columns")
+        return _bind_named(
+            query, columns, BindingContext(resolver), "CREATE VIEW specifies more column names than columns"
+        )
 
 
 def bind_rows(
@@ -146,7 +148,7 @@ def bind_rows(
     """
     with zone_of(circumstances):
         bound = _bind_named(
-            query, columns, Binding(resolver, params, circumstances), "too many column names were specified"
+            query, columns, BindingContext(resolver, params, circumstances), "too many column names were specified"
         )
     for one in bound.relation_type.columns:
         if one.type.kind is Kind.RECORD or one.type.holds((Kind.RECORD,)):
@@ -156,7 +158,7 @@ def bind_rows(
     return bound
 
 
-def _bind_named(query: SqlText, columns: Sequence[str], binding: Binding, too_many: str) -> BoundQuery:
+def _bind_named(query: SqlText, columns: Sequence[str], binding: BindingContext, too_many: str) -> BoundQuery:
     """Returns the plan of a query whose first columns are renamed, and all of whose columns have names of their own."""
     position = query.offset + 1
     body = parse_body(query)
@@ -212,7 +214,7 @@ def bind_time(text: SqlText, *, params: Sequence[object] = ()) -> int:
     """
     body = parse_scalar(text)
     position = text.offset + 1
-    bound = Expressions(Binding(NO_NAMES, params), body, Scope(), "AS OF").bind(body.root)
+    bound = Expressions(BindingContext(NO_NAMES, params), body, Scope(), "AS OF").bind(body.root)
     if isinstance(bound, Unknown):
         if bound.text is None:
             raise InvalidParameterValue("a time must not be NULL", position=position)
@@ -238,7 +240,7 @@ def bind_as_of(as_of: AsOf, *, params: Sequence[object] = ()) -> int:
 
 def resolve_kind(name: Name, resolver: Resolver, *kinds: str) -> Item:
     """Returns the item called `name`, which must be of one of `kinds`."""
-    binding = Binding(resolver)
+    binding = BindingContext(resolver)
     item = binding.item(name.parts, name.offset + 1)
     if item.kind not in kinds:
         raise WrongObjectKind(f'"{name}" is not a {" or ".join(kinds)}', position=name.offset + 1)
@@ -273,7 +275,7 @@ def _time_of(literal: Literal, position: int) -> int:
     return time
 
 
-def _plan(pending: Pending, binding: Binding) -> Relation:
+def _plan(pending: Pending, binding: BindingContext) -> Relation:
     position = pending.body.position(pending.body.root)
     relation = pending.finish(pending.common_types("VALUES"), "VALUES")
     check_order((relation.relation_type.columns[key.position].type for key in pending.order), position)
@@ -281,7 +283,7 @@ def _plan(pending: Pending, binding: Binding) -> Relation:
 
 
 def bound_query(
-    binding: Binding, relation: Relation, relation_type: RelationType, finishing: RowSetFinishing | None = None
+    binding: BindingContext, relation: Relation, relation_type: RelationType, finishing: RowSetFinishing | None = None
 ) -> BoundQuery:
     """Returns what the binding of a query has come to; without `finishing` its rows have no order and no limit."""
     if finishing is None:
@@ -306,4 +308,4 @@ def _scalars(
     params: Sequence[object],
     circumstances: Circumstances | None = None,
 ) -> Expressions:
-    return Expressions(Binding(NO_NAMES, params, circumstances), body, Scope.of(table, columns), "WHERE")
+    return Expressions(BindingContext(NO_NAMES, params, circumstances), body, Scope.of(table, columns), "WHERE")

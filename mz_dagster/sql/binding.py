@@ -64,7 +64,7 @@ class OrderedRows:
 
 
 @dataclass(slots=True)
-class Binding:
+class BindingContext:
     """Carries the state of binding one statement.
 
     Attributes:

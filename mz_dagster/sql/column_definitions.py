@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from mz_dagster.scalars.types import Kind
-from mz_dagster.sql.cursor import Cursor
+from mz_dagster.sql.cursor import TokenCursor
 from mz_dagster.sql.errors import (
     DuplicateObject,
     InvalidSyntax,
@@ -20,7 +20,7 @@ from mz_dagster.sql.errors import (
 )
 from mz_dagster.sql.identity import parse_identity, serial, serial_type
 from mz_dagster.sql.lexer import Token, TokenKind
-from mz_dagster.sql.statements import Check, ColumnDefinition, SqlText, UniqueKey
+from mz_dagster.sql.statements import CheckConstraint, ColumnDefinition, SqlText, UniqueKey
 from mz_dagster.sql.type_names import column_type
 
 #: Names that shards need for themselves.
@@ -54,7 +54,7 @@ class Columns:
     table: str
     columns: list[ColumnDefinition] = field(default_factory=list)
     keys: list[UniqueKey] = field(default_factory=list)
-    checks: list[Check] = field(default_factory=list)
+    checks: list[CheckConstraint] = field(default_factory=list)
 
     @property
     def primary_key(self) -> UniqueKey | None:
@@ -71,7 +71,7 @@ class Columns:
     def add_check(self, predicate: SqlText, *, column: str | None, offset: int, name: str | None) -> None:
         """Notes that no row is to make this condition false."""
         kind = "check" if column is None else f"{column}_check"
-        self.checks.append(Check(self._named(name, kind, offset), predicate))
+        self.checks.append(CheckConstraint(self._named(name, kind, offset), predicate))
 
     def _named(self, name: str | None, kind: str, offset: int) -> str:
         taken = {one.name for one in self.keys} | {one.name for one in self.checks}
@@ -113,7 +113,7 @@ class Columns:
         self.columns = [replace(one, nullable=one.nullable and one.name not in primary) for one in self.columns]
 
 
-def parse_columns(cursor: Cursor, table: str, *, only_keys: bool = False) -> Columns:
+def parse_columns(cursor: TokenCursor, table: str, *, only_keys: bool = False) -> Columns:
     """Moves past `(column type [constraint ...], ..., [constraint ...])`.
 
     Args:
@@ -145,7 +145,7 @@ def parse_columns(cursor: Cursor, table: str, *, only_keys: bool = False) -> Col
     return found
 
 
-def parse_constraint(cursor: Cursor, found: Columns, *, only_keys: bool = False) -> None:
+def parse_constraint(cursor: TokenCursor, found: Columns, *, only_keys: bool = False) -> None:
     """Moves past a constraint of the table."""
     first = cursor.current
     name = cursor.identifier("the constraint's name") if cursor.accepts("constraint") else None
@@ -165,7 +165,7 @@ def parse_constraint(cursor: Cursor, found: Columns, *, only_keys: bool = False)
         raise cursor.unexpected("PRIMARY KEY, UNIQUE or CHECK")
 
 
-def parse_column(cursor: Cursor, found: Columns, *, only_keys: bool = False) -> ColumnDefinition:
+def parse_column(cursor: TokenCursor, found: Columns, *, only_keys: bool = False) -> ColumnDefinition:
     """Moves past a column and its constraints, which are noted beside the others; the column is not."""
     offset = cursor.current.start
     name = cursor.identifier("a column")
@@ -245,13 +245,13 @@ def parse_column(cursor: Cursor, found: Columns, *, only_keys: bool = False) -> 
     return column
 
 
-def _check_nulls(cursor: Cursor) -> None:
+def _check_nulls(cursor: TokenCursor) -> None:
     if cursor.sees("nulls", "not", "distinct"):
         raise cursor.refuse("NULLS NOT DISTINCT", "Rows with a NULL in a key are all different.")
     cursor.accepts("nulls", "distinct")
 
 
-def _default(cursor: Cursor) -> SqlText:
+def _default(cursor: TokenCursor) -> SqlText:
     """Moves past the expression of a DEFAULT: up to a comma, the parenthesis' end, or a further constraint."""
     stop, depth = cursor.at, 0
     while stop < len(cursor.tokens):

@@ -18,7 +18,7 @@ from mz_dagster.plan.resolver import Item, Resolver
 from mz_dagster.scalars.scalar import Call, Literal, Scalar, Value
 from mz_dagster.scalars.types import BOOL, INT8, Column, RelationType
 from mz_dagster.sql.binder import NO_NAMES, BoundQuery, bind_query
-from mz_dagster.sql.binding import Binding
+from mz_dagster.sql.binding import BindingContext
 from mz_dagster.sql.body_parser import Body, parse_scalar
 from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.cursor import quoted
@@ -28,7 +28,7 @@ from mz_dagster.sql.expressions import Expressions
 from mz_dagster.sql.lexer import tokens_of
 from mz_dagster.sql.scope import Scope
 from mz_dagster.sql.session_values import CHANCE
-from mz_dagster.sql.statements import Check, CreateTable, Identity, SqlText, UniqueKey
+from mz_dagster.sql.statements import CheckConstraint, CreateTable, Identity, SqlText, UniqueKey
 
 #: What the number of a written row among all that are written is called; nobody can write it by chance.
 ORDINAL = "number of the row"
@@ -47,7 +47,7 @@ class TableConstraints:
 
     defaults: Mapping[str, SqlText]
     keys: tuple[UniqueKey, ...]
-    checks: tuple[Check, ...]
+    checks: tuple[CheckConstraint, ...]
     identities: Mapping[str, Identity]
 
     @classmethod
@@ -127,7 +127,9 @@ def bind_defaults(
     """Yields the value of a column's DEFAULT for each of so many rows."""
     body = _parsed(default, "DEFAULT expression")
     for _ in range(count):
-        yield assigned(Expressions(Binding(NO_NAMES, (), circumstances), body, Scope(), "DEFAULT"), body.root, column)
+        yield assigned(
+            Expressions(BindingContext(NO_NAMES, (), circumstances), body, Scope(), "DEFAULT"), body.root, column
+        )
 
 
 def bind_default(column: Column, default: SqlText, circumstances: Circumstances | None) -> Scalar:
@@ -135,11 +137,13 @@ def bind_default(column: Column, default: SqlText, circumstances: Circumstances 
     return next(bind_defaults(column, default, circumstances, 1))
 
 
-def bind_check(table: str, columns: RelationType, check: Check, circumstances: Circumstances | None) -> Scalar:
+def bind_check(
+    table: str, columns: RelationType, check: CheckConstraint, circumstances: Circumstances | None
+) -> Scalar:
     """Returns a CHECK's condition over the columns of its table."""
     body = _parsed(check.predicate, "check constraint")
     scope = Scope.of(table, columns)
-    return Expressions(Binding(NO_NAMES, (), circumstances), body, scope, "CHECK").boolean(body.root, "CHECK")
+    return Expressions(BindingContext(NO_NAMES, (), circumstances), body, scope, "CHECK").boolean(body.root, "CHECK")
 
 
 def _parsed(text: SqlText, what: str) -> Body:

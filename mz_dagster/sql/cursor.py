@@ -36,7 +36,7 @@ def quoted(name: str) -> str:
 
 
 @dataclass(slots=True)
-class Cursor:
+class TokenCursor:
     """Walks over the tokens of one statement.
 
     Attributes:

@@ -27,7 +27,7 @@ from mz_dagster.functions import (
 )
 from mz_dagster.scalars.scalar import Literal, Scalar
 from mz_dagster.scalars.types import BOOL, TEXT, Kind, ScalarType
-from mz_dagster.sql.binding import Binding, Bound, argument_type
+from mz_dagster.sql.binding import BindingContext, Bound, argument_type
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.collected_calls import AggregateCalls, SetCalls, WindowCalls
 from mz_dagster.sql.errors import CannotCoerce, DatatypeMismatch, error_of
@@ -54,7 +54,7 @@ class ExpressionBinder(ABC):
         sets: Takes the functions that return rows; None where none may stand.
     """
 
-    binding: Binding
+    binding: BindingContext
     body: Body
     scope: Scope
     clause: str = "SELECT"

@@ -17,7 +17,7 @@ from mz_dagster.plan.outer_join import outer_join
 from mz_dagster.plan.relation import DependentJoin, Filter, Join, Map, Project, Relation
 from mz_dagster.plan.semijoin import ONE_ROW
 from mz_dagster.scalars.scalar import ColumnRef, Scalar
-from mz_dagster.sql.binding import Binding, CommonTable, name_of, only
+from mz_dagster.sql.binding import BindingContext, CommonTable, name_of, only
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.enclosing import Enclosing, carried, enclosed, shown
 from mz_dagster.sql.errors import (
@@ -39,7 +39,7 @@ BindQuery = Callable[[exp.Expr, "FromBinder"], "tuple[Relation, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class FromItem:
     """A bound part of FROM: a plan and what can be named in it."""
 
     relation: Relation
@@ -71,7 +71,7 @@ class FromBinder:
         bind_query: Binds a derived table.
     """
 
-    binding: Binding
+    binding: BindingContext
     body: Body
     tables: dict[str, CommonTable]
     bind_query: BindQuery
@@ -80,10 +80,10 @@ class FromBinder:
     def __post_init__(self) -> None:
         self._level = len(self.binding.enclosing)
 
-    def bind(self, first: exp.Expr | None, joins: list[exp.Join]) -> Source:
+    def bind(self, first: exp.Expr | None, joins: list[exp.Join]) -> FromItem:
         """Returns the clause's plan; without FROM, the one row without columns."""
         if first is None:
-            return Source(ONE_ROW, Scope())
+            return FromItem(ONE_ROW, Scope())
         trees: list[tuple[exp.Expr, list[exp.Join]]] = [(first, [])]
         for join in joins:
             if self._after_comma(join):
@@ -97,7 +97,7 @@ class FromBinder:
             combined = self._beside(combined, right, tuple(row.arguments), node)
         return combined
 
-    def _tree(self, first: exp.Expr, joins: list[exp.Join]) -> Source:
+    def _tree(self, first: exp.Expr, joins: list[exp.Join]) -> FromItem:
         source = self._item(first)
         for join in joins:
             source = self._join(source, join)
@@ -112,17 +112,17 @@ class FromBinder:
             before.pop()
         return bool(before) and before[-1].is_symbol(",")
 
-    def _beside(self, left: Source, right: Source, arguments: tuple[Scalar, ...], node: exp.Expr) -> Source:
+    def _beside(self, left: FromItem, right: FromItem, arguments: tuple[Scalar, ...], node: exp.Expr) -> FromItem:
         """Returns all pairs of rows; the right side's may depend on the left one's, through `arguments`."""
         by = left.relation.relation_type.arity
         scope = left.scope.beside(right.scope, by, self.body.position(node))
         if arguments:
-            return Source(DependentJoin(left.relation, right.relation, arguments), scope)
+            return FromItem(DependentJoin(left.relation, right.relation, arguments), scope)
         if left.relation is ONE_ROW:
             return right
-        return Source(Join((left.relation, right.relation), ()), scope)
+        return FromItem(Join((left.relation, right.relation), ()), scope)
 
-    def _join(self, left: Source, join: exp.Join) -> Source:
+    def _join(self, left: FromItem, join: exp.Join) -> FromItem:
         side, kind, method = (str(join.args.get(one) or "").upper() for one in ("side", "kind", "method"))
         position = self._join_position(join)
         if side not in _KEEPS or kind not in ("", "INNER", "CROSS", "OUTER") or method not in ("", "NATURAL"):
@@ -156,7 +156,9 @@ class FromBinder:
         lefts = left.scope.nullable() if keeps[1] else left.scope
         rights = right.scope.nullable() if keeps[0] else right.scope
         scope = lefts.beside(rights, by, position)
-        return self._with_merged(relation, scope, merged, join.args.get("alias")) if names else Source(relation, scope)
+        return (
+            self._with_merged(relation, scope, merged, join.args.get("alias")) if names else FromItem(relation, scope)
+        )
 
     def _check_join(self, join: exp.Join, side: str, kind: str, method: str, position: int) -> None:
         conditions = [one for one in ("on", "using") if join.args.get(one)]
@@ -184,7 +186,7 @@ class FromBinder:
         return found
 
     def _using_names(
-        self, left: Source, right: Source, using: list[exp.Expr] | None, method: str, join: exp.Join
+        self, left: FromItem, right: FromItem, using: list[exp.Expr] | None, method: str, join: exp.Join
     ) -> tuple[list[str], list[exp.Expr]]:
         """Returns the names of the columns to merge, and what to blame for each."""
         if method:
@@ -200,7 +202,7 @@ class FromBinder:
         return names, nodes
 
     def _merged(
-        self, left: Source, right: Source, joined: Source, names: list[str], nodes: list[exp.Expr], side: str
+        self, left: FromItem, right: FromItem, joined: FromItem, names: list[str], nodes: list[exp.Expr], side: str
     ) -> list[_Merged]:
         """Returns for each name the equality of the two sides' columns and which of them stands for both."""
         by = left.relation.relation_type.arity
@@ -230,7 +232,7 @@ class FromBinder:
             merged.append(_Merged(name, predicate, value))
         return merged
 
-    def _with_merged(self, relation: Relation, scope: Scope, merged: list[_Merged], alias: exp.Expr | None) -> Source:
+    def _with_merged(self, relation: Relation, scope: Scope, merged: list[_Merged], alias: exp.Expr | None) -> FromItem:
         """Returns the join with a column for each merged pair, which stands before all others and has an `alias`."""
         columns: list[ScopeColumn] = []
         for one in merged:
@@ -244,11 +246,11 @@ class FromBinder:
         rest = (column for column in scope.visible if column.name not in names)
         found = Scope(scope.tables, (*columns, *rest))
         if alias is None:
-            return Source(relation, found)
+            return FromItem(relation, found)
         self.body.check_name(alias, alias=True)
-        return Source(relation, found.with_table(name_of(alias), columns, self.body.position(alias)))
+        return FromItem(relation, found.with_table(name_of(alias), columns, self.body.position(alias)))
 
-    def _using_side(self, side: Source, name: str, which: str, position: int) -> ScopeColumn:
+    def _using_side(self, side: FromItem, name: str, which: str, position: int) -> ScopeColumn:
         found = [column for column in side.scope.visible if column.name == name]
         if len(found) > 1:
             raise AmbiguousColumn(
@@ -262,7 +264,7 @@ class FromBinder:
             )
         return found[0]
 
-    def _item(self, node: exp.Expr) -> Source:
+    def _item(self, node: exp.Expr) -> FromItem:
         joins = list(node.args.get("joins") or [])
         if joins:
             return self.bind(_without_joins(node), joins)
@@ -297,7 +299,7 @@ class FromBinder:
             return bool(node.args.get("joins")) or self._is_join_tree(node.this)
         return isinstance(node, exp.Table)
 
-    def _parenthesized(self, node: exp.Subquery) -> Source:
+    def _parenthesized(self, node: exp.Subquery) -> FromItem:
         only(self.body, node, "this", "alias")
         inner = self._item(node.this)
         alias, names = self._alias(node)
@@ -307,7 +309,7 @@ class FromBinder:
         relation = Project(inner.relation, tuple(column.position for column in inner.scope.visible))
         return self._aliased(relation, shown_names, alias, names, node)
 
-    def _table(self, node: exp.Table) -> Source:
+    def _table(self, node: exp.Table) -> FromItem:
         position = self.body.position(node)
         only(self.body, node, "this", "db", "catalog", "alias")
         parts = tuple(name_of(one) for one in (node.args.get("catalog"), node.args.get("db"), node.this) if one)
@@ -321,7 +323,7 @@ class FromBinder:
         scope = source.scope.with_fields(own)
         return replace(source, scope=scope if alias is not None else scope.of_schema(schema))
 
-    def _functions(self, node: exp.Table) -> Source:
+    def _functions(self, node: exp.Table) -> FromItem:
         """Returns the rows of a function, or of several in ROWS FROM."""
         only(self.body, node, "this", "db", "alias", "ordinality", "rows_from")
         if node.args.get("db") is not None and name_of(node.args["db"]) != "pg_catalog":
@@ -333,7 +335,7 @@ class FromBinder:
             only(self.body, one, "this", "db", "alias", "ordinality", "rows_from")
         return self._rows_from(node, node, [one.this for one in tables], ordinality=bool(node.args.get("ordinality")))
 
-    def _rows_from(self, node: exp.Expr, owner: exp.Expr, calls: list[exp.Expr], *, ordinality: bool) -> Source:
+    def _rows_from(self, node: exp.Expr, owner: exp.Expr, calls: list[exp.Expr], *, ordinality: bool) -> FromItem:
         """Returns the rows of functions, which may depend on what stands to their left.
 
         Args:
@@ -359,7 +361,7 @@ class FromBinder:
         source = self._aliased(found.relation, own, alias or found.names[0], names, node)
         return replace(source, scope=source.scope.of_values()) if found.is_value else source
 
-    def _records(self, node: exp.Expr, aliased: exp.Expr, calls: list[exp.Expr], *, ordinality: bool) -> Source:
+    def _records(self, node: exp.Expr, aliased: exp.Expr, calls: list[exp.Expr], *, ordinality: bool) -> FromItem:
         """Returns the rows of a function whose columns are defined by its alias."""
         position = self.body.position(node)
         alias = aliased.args.get("alias")
@@ -383,7 +385,7 @@ class FromBinder:
             relation, names = bind_records(binder, call, definitions)
         return self._aliased(relation, names, name, [], node)
 
-    def _derived(self, node: exp.Subquery | exp.Values | exp.Lateral) -> Source:
+    def _derived(self, node: exp.Subquery | exp.Values | exp.Lateral) -> FromItem:
         alias, names = self._alias(node)
         query: exp.Expr
         if isinstance(node, exp.Lateral):
@@ -417,14 +419,14 @@ class FromBinder:
 
     def _aliased(
         self, relation: Relation, own: tuple[str, ...], alias: str | None, names: list[str], node: exp.Expr
-    ) -> Source:
+    ) -> FromItem:
         if len(names) > len(own):
             raise InvalidColumnReference(
                 f'table "{alias}" has {len(own)} columns available but {len(names)} columns specified',
                 position=self.body.position(node),
             )
         shown = (*names, *own[len(names) :])
-        return Source(relation, Scope.of(alias, relation.relation_type, shown))
+        return FromItem(relation, Scope.of(alias, relation.relation_type, shown))
 
 
 def _without_joins(node: exp.Expr) -> exp.Expr:

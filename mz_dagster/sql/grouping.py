@@ -38,7 +38,7 @@ from mz_dagster.plan.semijoin import ONE_ROW, with_literals, with_scalars
 from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery
 from mz_dagster.scalars.types import BOOL, INT4, TEXT, ScalarType, array_of
 from mz_dagster.sql.aggregates import AGGREGATES
-from mz_dagster.sql.binding import Binding, name_of
+from mz_dagster.sql.binding import BindingContext, name_of
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.collected_calls import Core, Grouping
 from mz_dagster.sql.errors import (
@@ -249,7 +249,7 @@ def _within_aggregate(node: exp.Expr, root: exp.Expr) -> bool:
 
 
 def grouped(
-    binding: Binding,
+    binding: BindingContext,
     body: Body,
     scope: Scope,
     relation: Relation,
@@ -303,7 +303,7 @@ def grouped(
 
 
 def _by_sets(
-    binding: Binding,
+    binding: BindingContext,
     below: Relation,
     key_places: Sequence[int],
     sets: Sequence[Sequence[int]],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mz_dagster.functions import type_name
 from mz_dagster.plan.sequence import SequenceDefinition
 from mz_dagster.scalars.types import INT2, INT4, INT8, ScalarType
-from mz_dagster.sql.cursor import Cursor
+from mz_dagster.sql.cursor import TokenCursor
 from mz_dagster.sql.errors import InvalidParameterValue, InvalidSyntax
 from mz_dagster.sql.lexer import TokenKind
 from mz_dagster.sql.statements import Identity
@@ -15,7 +15,7 @@ _SERIAL = {"smallserial": INT2, "serial2": INT2, "serial": INT4, "serial4": INT4
 _LIMITS = {INT2: 2**15, INT4: 2**31, INT8: 2**63}
 
 
-def serial_type(cursor: Cursor) -> ScalarType | None:
+def serial_type(cursor: TokenCursor) -> ScalarType | None:
     """Moves past `serial` or its like, and returns the type of the column; None if the type is another."""
     token = cursor.current
     found = _SERIAL.get(token.value) if token.kind is TokenKind.WORD else None
@@ -32,7 +32,7 @@ def serial(type_: ScalarType) -> Identity:
     return Identity("serial", SequenceDefinition(1, 1, 1, _LIMITS[type_] - 1, cycles=False))
 
 
-def parse_identity(cursor: Cursor, type_: ScalarType) -> Identity:
+def parse_identity(cursor: TokenCursor, type_: ScalarType) -> Identity:
     """Moves past `{ALWAYS | BY DEFAULT} AS IDENTITY [(options)]`, behind `GENERATED`.
 
     Raises:
@@ -60,7 +60,7 @@ def parse_identity(cursor: Cursor, type_: ScalarType) -> Identity:
     return Identity("always" if always else "by default", _definition(options, type_, token.start + 1))
 
 
-def _options(cursor: Cursor) -> dict[str, int | None]:
+def _options(cursor: TokenCursor) -> dict[str, int | None]:
     """Moves past the options, which are all there are or none; the value of one that is said not to be is None."""
     found: dict[str, int | None] = {}
     while not cursor.accepts_symbol(")"):
@@ -93,7 +93,7 @@ def _options(cursor: Cursor) -> dict[str, int | None]:
     return found
 
 
-def integer(cursor: Cursor) -> int:
+def integer(cursor: TokenCursor) -> int:
     """Moves past an integer with an optional sign, and returns it."""
     negative = cursor.accepts_symbol("-")
     if not negative:

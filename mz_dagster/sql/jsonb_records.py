@@ -13,7 +13,7 @@ from mz_dagster.plan.semijoin import ONE_ROW
 from mz_dagster.scalars.scalar import Call, Literal, Scalar
 from mz_dagster.scalars.types import JSON, JSONB, TEXT, Kind, ScalarType, array_of
 from mz_dagster.sql.binding import name_of, only
-from mz_dagster.sql.cursor import Cursor
+from mz_dagster.sql.cursor import TokenCursor
 from mz_dagster.sql.errors import DuplicateColumn, UndefinedFunction, error_of
 from mz_dagster.sql.expression_binder import ExpressionBinder
 from mz_dagster.sql.lexer import TokenKind, tokens_of
@@ -80,7 +80,7 @@ def _type(binder: ExpressionBinder, definition: exp.ColumnDef) -> ScalarType:
     body, kind = binder.body, definition.args["kind"]
     span = body.span(kind)
     start = body.text.offset + (span[0] if span else 0)
-    cursor = Cursor(" " * max(start, 0) + body.source(kind), (), start + len(body.source(kind)))
+    cursor = TokenCursor(" " * max(start, 0) + body.source(kind), (), start + len(body.source(kind)))
     cursor.tokens = tuple(one for one in tokens_of(cursor.source) if one.kind is not TokenKind.END)
     type_ = column_type(cursor)
     cursor.expects_end()

@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from mz_dagster.functions.numbers.numerics import whole_number
-from mz_dagster.sql.cursor import Cursor
+from mz_dagster.sql.cursor import TokenCursor
 from mz_dagster.sql.errors import InvalidTableDefinition
 from mz_dagster.sql.lexer import TokenKind
 from mz_dagster.sql.statements import AsOf
@@ -33,14 +33,14 @@ class Common(NamedTuple):
     parameters: int
 
     @classmethod
-    def of(cls, cursor: Cursor) -> Common:
+    def of(cls, cursor: TokenCursor) -> Common:
         """Returns that of the statement whose tokens `cursor` walks."""
         start = cursor.tokens[0].start
         count = sum(token.kind is TokenKind.PARAMETER for token in cursor.tokens)
         return cls(cursor.source[start : cursor.end], start, count)
 
 
-def parse_as_of(cursor: Cursor, stop: int) -> AsOf:
+def parse_as_of(cursor: TokenCursor, stop: int) -> AsOf:
     """Moves past `AS OF [AT LEAST] t`, where `t` ends at the token index `stop`."""
     cursor.expects("as", "of")
     at_least = cursor.accepts("at", "least")
@@ -64,7 +64,7 @@ def parse_interval_ms(text: str) -> int | None:
     return total if text.strip() else None
 
 
-def parse_retention(cursor: Cursor) -> int:
+def parse_retention(cursor: TokenCursor) -> int:
     """Moves past `RETAIN HISTORY [=] FOR '...'` and returns its milliseconds."""
     cursor.expects("retain", "history")
     cursor.accepts_symbol("=")
@@ -84,7 +84,7 @@ def parse_retention(cursor: Cursor) -> int:
     return milliseconds
 
 
-def parse_with_options(cursor: Cursor) -> int | None:
+def parse_with_options(cursor: TokenCursor) -> int | None:
     """Moves past `WITH (RETAIN HISTORY = FOR '...')`, if it is there."""
     if not cursor.accepts("with"):
         return None
@@ -96,6 +96,6 @@ def parse_with_options(cursor: Cursor) -> int | None:
     return milliseconds
 
 
-def parse_timeline(cursor: Cursor) -> str | None:
+def parse_timeline(cursor: TokenCursor) -> str | None:
     """Moves past `IN TIMELINE name`, if it is there."""
     return cursor.identifier("a timeline") if cursor.accepts("in", "timeline") else None

@@ -31,14 +31,14 @@ TAIL = ("order", "limit", "offset")
 
 
 @dataclass(frozen=True, slots=True)
-class Tail:
+class QueryTail:
     """What follows a query, as syntax."""
 
     order: exp.Expr | None = None
     limit: exp.Expr | None = None
     offset: exp.Expr | None = None
 
-    def around(self, body: Body, node: exp.Expr) -> Tail:
+    def around(self, body: Body, node: exp.Expr) -> QueryTail:
         """Returns this tail of a query in parentheses together with the one of `node` within them.
 
         Raises:
@@ -56,7 +56,7 @@ class Tail:
                     position=body.position(_first(outer)),
                 )
             parts[part] = outer if outer is not None else inner
-        return Tail(parts["order"], parts["limit"], parts["offset"])
+        return QueryTail(parts["order"], parts["limit"], parts["offset"])
 
 
 #: How many rows a clause counts: a number, or a scalar over no columns of the query, for each row around it.
@@ -79,7 +79,7 @@ def limit_of(binder: ExpressionBinder, node: exp.Expr | None) -> RowCount | None
     return _value(binder, node.expression, "LIMIT")
 
 
-def has_ties(body: Body, tail: Tail) -> bool:
+def has_ties(body: Body, tail: QueryTail) -> bool:
     """Returns whether the rows that are equal to the last one in the order are let through, too.
 
     Raises:

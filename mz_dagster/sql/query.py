@@ -14,7 +14,7 @@ from mz_dagster.plan.decorrelate import decorrelate
 from mz_dagster.plan.dependence import is_dependent
 from mz_dagster.plan.relation import Constant, Get, Let, Relation, TopK
 from mz_dagster.plan.semijoin import ONE_ROW
-from mz_dagster.sql.binding import Binding, Bound, CommonTable, OrderedRows, name_of, only
+from mz_dagster.sql.binding import BindingContext, Bound, CommonTable, OrderedRows, name_of, only
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.comparability import check_comparable
 from mz_dagster.sql.errors import (
@@ -26,7 +26,7 @@ from mz_dagster.sql.errors import (
 )
 from mz_dagster.sql.expressions import Expressions
 from mz_dagster.sql.from_clause import FromBinder
-from mz_dagster.sql.ordering import TAIL, Tail, has_ties, limit_of, offset_of
+from mz_dagster.sql.ordering import TAIL, QueryTail, has_ties, limit_of, offset_of
 from mz_dagster.sql.output_columns import OutputColumns
 from mz_dagster.sql.pending import Pending
 from mz_dagster.sql.scope import Scope
@@ -43,7 +43,7 @@ class Queries:
         body: The text.
     """
 
-    binding: Binding
+    binding: BindingContext
     body: Body
 
     def bind(
@@ -53,7 +53,7 @@ class Queries:
         *,
         finishing: bool = False,
         drops_order: bool = False,
-        tail: Tail | None = None,
+        tail: QueryTail | None = None,
     ) -> Pending:
         """Returns the bound query.
 
@@ -65,7 +65,7 @@ class Queries:
                 without a limit has no effect either way.
             tail: What follows the parentheses around `node`.
         """
-        tail = (tail or Tail()).around(self.body, node)
+        tail = (tail or QueryTail()).around(self.body, node)
         inner = self._with(node, tables)
         if isinstance(node, exp.Subquery):
             only(self.body, node, "this", "with_", *TAIL)
@@ -196,7 +196,7 @@ class Queries:
         return pending
 
 
-def with_lets(relation: Relation, binding: Binding, position: int | None = None) -> Relation:
+def with_lets(relation: Relation, binding: BindingContext, position: int | None = None) -> Relation:
     """Returns `relation` within the bindings of all CTEs, outermost first, without subqueries.
 
     Raises:

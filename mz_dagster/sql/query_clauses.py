@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from mz_dagster.sql.cursor import Cursor
+from mz_dagster.sql.cursor import TokenCursor
 from mz_dagster.sql.errors import InvalidSyntax
 from mz_dagster.sql.options import parse_as_of
 from mz_dagster.sql.statements import AsOf, Name, SqlText
@@ -13,7 +13,7 @@ from mz_dagster.sql.statements import AsOf, Name, SqlText
 _BEHIND_ITEMS = ("from", "where", "group", "having", "window", "union", "intersect", "except", "order", "limit")
 
 
-def query_and_as_of(cursor: Cursor, stop: int) -> tuple[SqlText, AsOf | None]:
+def query_and_as_of(cursor: TokenCursor, stop: int) -> tuple[SqlText, AsOf | None]:
     """Moves past a query up to the token index `stop`, and returns it without its `AS OF`, and that."""
     at = _index_of_as_of(cursor, stop)
     query = cursor.text_until(at)
@@ -21,7 +21,7 @@ def query_and_as_of(cursor: Cursor, stop: int) -> tuple[SqlText, AsOf | None]:
     return query, as_of
 
 
-def _index_of_as_of(cursor: Cursor, stop: int) -> int:
+def _index_of_as_of(cursor: TokenCursor, stop: int) -> int:
     """Returns where `AS OF` starts; `SELECT x AS of FROM t` has an alias, not a time."""
     depth = 0
     for index in range(cursor.at, stop):
@@ -34,7 +34,7 @@ def _index_of_as_of(cursor: Cursor, stop: int) -> int:
     return stop
 
 
-def with_data(cursor: Cursor) -> tuple[bool, int]:
+def with_data(cursor: TokenCursor) -> tuple[bool, int]:
     """Returns what `WITH [NO] DATA` at the end says, and the index at which it begins; True and the end without it."""
     for words, says in ((("with", "data"), True), (("with", "no", "data"), False)):
         start = len(cursor.tokens) - len(words)
@@ -44,7 +44,7 @@ def with_data(cursor: Cursor) -> tuple[bool, int]:
     return True, len(cursor.tokens)
 
 
-def query_text(cursor: Cursor, stop: int | None = None) -> SqlText:
+def query_text(cursor: TokenCursor, stop: int | None = None) -> SqlText:
     """Moves past a query that defines or explains something, to `stop`; a time has no place there."""
     first = cursor.current
     if not (first.is_symbol("(") or first.is_word("select", "with", "values", "table")):
@@ -55,7 +55,7 @@ def query_text(cursor: Cursor, stop: int | None = None) -> SqlText:
     return query
 
 
-def into_clause(cursor: Cursor) -> tuple[Name, bool, SqlText] | None:
+def into_clause(cursor: TokenCursor) -> tuple[Name, bool, SqlText] | None:
     """Moves past a query with an `INTO`; returns its name, if it is temporary, and the query without; None without one.
 
     The clause is replaced by white space, so that positions in the query are those of the whole text.

@@ -16,7 +16,7 @@ from mz_dagster.functions import Unknown
 from mz_dagster.plan.relation import ColumnOrder, Filter, Reduce, Relation, TopK
 from mz_dagster.plan.semijoin import ONE_ROW, with_scalars
 from mz_dagster.scalars.scalar import Scalar
-from mz_dagster.sql.binding import Binding, Bound, name_of, only
+from mz_dagster.sql.binding import BindingContext, Bound, name_of, only
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.collected_calls import AggregateCalls, SetCalls, SortKey, WindowCall, WindowCalls
 from mz_dagster.sql.enclosing import all_named
@@ -47,7 +47,7 @@ class SelectBinder:
         scope: What FROM offers.
     """
 
-    binding: Binding
+    binding: BindingContext
     body: Body
     scope: Scope
 

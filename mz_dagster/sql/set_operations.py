@@ -11,7 +11,7 @@ from sqlglot import exp
 from mz_dagster.plan.relation import Get, Let, Negate, Reduce, Relation, Threshold, Union
 from mz_dagster.plan.transform.comparable_columns import comparable_rows, represented_as_in
 from mz_dagster.scalars.scalar import ColumnRef
-from mz_dagster.sql.binding import Binding, Bound
+from mz_dagster.sql.binding import BindingContext, Bound
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.errors import InvalidSyntax
 from mz_dagster.sql.pending import Pending
@@ -19,7 +19,7 @@ from mz_dagster.sql.pending import Pending
 _WORDS: dict[type[exp.Expr], str] = {exp.Union: "UNION", exp.Except: "EXCEPT", exp.Intersect: "INTERSECT"}
 
 
-def combined(binding: Binding, body: Body, node: exp.Expr, left: Pending, right: Pending) -> Pending:
+def combined(binding: BindingContext, body: Body, node: exp.Expr, left: Pending, right: Pending) -> Pending:
     """Returns the set operation `node` over two queries; the left one gives the names.
 
     Raises:
@@ -58,7 +58,7 @@ def _except(left: Relation, right: Relation) -> Relation:
     return Threshold(Union((left, Negate(right))))
 
 
-def _intersect(binding: Binding, left: Relation, right: Relation) -> Relation:
+def _intersect(binding: BindingContext, left: Relation, right: Relation) -> Relation:
     identity = binding.local_id()
     both = Get(identity, left.relation_type, str(identity))
     return Let(identity, left, Union((both, Negate(_except(both, right)))))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mz_dagster.sql.cursor import Cursor
+from mz_dagster.sql.cursor import TokenCursor
 from mz_dagster.sql.lexer import TokenKind
 from mz_dagster.sql.options import Common
 from mz_dagster.sql.schemas import path_of
@@ -10,7 +10,7 @@ from mz_dagster.sql.statements import SetSetting, SetTransaction, ShowSetting
 from mz_dagster.sql.transaction_statements import parse_set_transaction
 
 
-def parse_set(cursor: Cursor, common: Common) -> SetSetting | SetTransaction:
+def parse_set(cursor: TokenCursor, common: Common) -> SetSetting | SetTransaction:
     """Moves past `SET [SESSION] name {= | TO} {value | DEFAULT}` or `SET TIME ZONE {zone | LOCAL | DEFAULT}`.
 
     Also past SET TRANSACTION and SET SESSION CHARACTERISTICS (`transaction_statements`).
@@ -38,7 +38,7 @@ def parse_set(cursor: Cursor, common: Common) -> SetSetting | SetTransaction:
     return SetSetting(*common, name, _schemas(cursor) if name == "search_path" else _value(cursor))
 
 
-def parse_reset(cursor: Cursor, common: Common) -> SetSetting:
+def parse_reset(cursor: TokenCursor, common: Common) -> SetSetting:
     """Moves past `RESET name`."""
     cursor.expects("reset")
     if cursor.accepts("time", "zone"):
@@ -46,7 +46,7 @@ def parse_reset(cursor: Cursor, common: Common) -> SetSetting:
     return SetSetting(*common, _name(cursor), None)
 
 
-def parse_show_setting(cursor: Cursor, common: Common) -> ShowSetting:
+def parse_show_setting(cursor: TokenCursor, common: Common) -> ShowSetting:
     """Moves past `name`, `TIME ZONE`, `TRANSACTION ISOLATION LEVEL` or `ALL`, behind SHOW."""
     if cursor.accepts("all"):
         return ShowSetting(*common, None)
@@ -57,11 +57,11 @@ def parse_show_setting(cursor: Cursor, common: Common) -> ShowSetting:
     return ShowSetting(*common, _name(cursor))
 
 
-def _name(cursor: Cursor) -> str:
+def _name(cursor: TokenCursor) -> str:
     return cursor.identifier("the name of a setting").lower()
 
 
-def _value(cursor: Cursor) -> str | None:
+def _value(cursor: TokenCursor) -> str | None:
     if cursor.accepts("default"):
         return None
     values: list[str] = []
@@ -74,7 +74,7 @@ def _value(cursor: Cursor) -> str | None:
             return ", ".join(values)
 
 
-def _schemas(cursor: Cursor) -> str | None:
+def _schemas(cursor: TokenCursor) -> str | None:
     """Moves past a list of schemas, and returns it as SQL writes it."""
     if cursor.accepts("default"):
         return None

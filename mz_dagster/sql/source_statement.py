@@ -7,13 +7,13 @@ from typing import Literal
 
 from mz_dagster.plan.representations import REPRESENTATIONS
 from mz_dagster.sql.column_definitions import parse_columns
-from mz_dagster.sql.cursor import Cursor
+from mz_dagster.sql.cursor import TokenCursor
 from mz_dagster.sql.errors import InvalidSyntax, InvalidTableDefinition
 from mz_dagster.sql.options import Common, parse_timeline, parse_with_options
 from mz_dagster.sql.statements import ColumnDefinition, CreateSource, Files
 
 
-def parse_create_source(cursor: Cursor, common: Common) -> CreateSource:
+def parse_create_source(cursor: TokenCursor, common: Common) -> CreateSource:
     """Moves past what follows `CREATE SOURCE`.
 
     Raises:
@@ -89,7 +89,7 @@ def _check_arrays(columns: Sequence[ColumnDefinition], key: Sequence[str] | None
 _DEFAULT_PATTERNS = {"json": "*.jsonl", "csv": "*.csv", "parquet": "*.parquet"}
 
 
-def _format(cursor: Cursor) -> Literal["json", "csv", "parquet"]:
+def _format(cursor: TokenCursor) -> Literal["json", "csv", "parquet"]:
     if cursor.accepts("json"):
         return "json"
     if cursor.accepts("csv"):
@@ -99,7 +99,7 @@ def _format(cursor: Cursor) -> Literal["json", "csv", "parquet"]:
     raise cursor.refuse("this format", "Formats are JSON, CSV and PARQUET.")
 
 
-def _files(cursor: Cursor) -> tuple[str, str | None]:
+def _files(cursor: TokenCursor) -> tuple[str, str | None]:
     opening = cursor.current
     cursor.expects_symbol("(")
     found: dict[str, str] = {}

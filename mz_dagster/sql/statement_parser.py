@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mz_dagster.sql.altering import parse_alter_table
-from mz_dagster.sql.cursor import Cursor
+from mz_dagster.sql.cursor import TokenCursor
 from mz_dagster.sql.errors import InvalidSyntax, InvalidTableDefinition, UnsupportedForm, suggestion
 from mz_dagster.sql.lexer import Fragment, TokenKind, split
 from mz_dagster.sql.options import Common, parse_as_of, parse_retention, parse_with_options
@@ -69,13 +69,13 @@ def parse(text: str) -> tuple[Statement, ...]:
 
 def parse_statement(text: str, fragment: Fragment) -> Statement:
     """Returns the statement that is a part of `text`, which must not be empty; as `parse`."""
-    cursor = Cursor(text, fragment.tokens, fragment.tokens[-1].end)
+    cursor = TokenCursor(text, fragment.tokens, fragment.tokens[-1].end)
     statement = _statement(cursor)
     cursor.expects_end()
     return statement
 
 
-def _statement(cursor: Cursor) -> Statement:
+def _statement(cursor: TokenCursor) -> Statement:
     first = cursor.current
     common = Common.of(cursor)
     if first.is_symbol("(") or first.is_word("select", "with", "values", "table"):
@@ -91,7 +91,7 @@ def _statement(cursor: Cursor) -> Statement:
     raise error
 
 
-def _select(cursor: Cursor, common: Common) -> Select | CreateTableAs:
+def _select(cursor: TokenCursor, common: Common) -> Select | CreateTableAs:
     found = into_clause(cursor)
     if found is not None:
         name, temporary, query = found
@@ -100,7 +100,7 @@ def _select(cursor: Cursor, common: Common) -> Select | CreateTableAs:
     return Select(*common, query, as_of)
 
 
-def _temporary(cursor: Cursor) -> bool:
+def _temporary(cursor: TokenCursor) -> bool:
     """Moves past `TEMPORARY`, if it is there, and returns whether it was; only some objects may be."""
     start = cursor.at
     if cursor.sees("global|local", "temp|temporary"):
@@ -116,11 +116,11 @@ def _temporary(cursor: Cursor) -> bool:
     return True
 
 
-def _if_not_exists(cursor: Cursor) -> bool:
+def _if_not_exists(cursor: TokenCursor) -> bool:
     return cursor.accepts("if", "not", "exists")
 
 
-def _create(cursor: Cursor, common: Common) -> Statement:
+def _create(cursor: TokenCursor, common: Common) -> Statement:
     cursor.expects("create")
     temporary = _temporary(cursor)
     if cursor.accepts("source"):
@@ -169,7 +169,7 @@ def _create(cursor: Cursor, common: Common) -> Statement:
     raise cursor.unexpected("SOURCE, TABLE, VIEW, MATERIALIZED VIEW or INDEX")
 
 
-def _create_index(cursor: Cursor, common: Common) -> CreateIndex:
+def _create_index(cursor: TokenCursor, common: Common) -> CreateIndex:
     if_not_exists = _if_not_exists(cursor)
     name = None if cursor.sees("on") else cursor.name()
     if cursor.sees("in", "cluster"):
@@ -197,7 +197,7 @@ def _create_index(cursor: Cursor, common: Common) -> CreateIndex:
     return CreateIndex(*common, name, on, columns, if_not_exists)
 
 
-def _index_columns(cursor: Cursor) -> tuple[str, ...]:
+def _index_columns(cursor: TokenCursor) -> tuple[str, ...]:
     """Moves past `(name [ASC | DESC] [NULLS FIRST | LAST], ...)`; an index is looked up in, whatever its order."""
     cursor.expects_symbol("(")
     names: list[str] = []
@@ -210,7 +210,7 @@ def _index_columns(cursor: Cursor) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _optional_names(cursor: Cursor) -> tuple[str, ...]:
+def _optional_names(cursor: TokenCursor) -> tuple[str, ...]:
     if not cursor.current.is_symbol("("):
         return ()
     opening = cursor.current
@@ -220,7 +220,7 @@ def _optional_names(cursor: Cursor) -> tuple[str, ...]:
     return names
 
 
-def _kind(cursor: Cursor) -> str:
+def _kind(cursor: TokenCursor) -> str:
     token = cursor.current
     if not cursor.sees(_KINDS):
         raise cursor.unexpected("SOURCE, TABLE, VIEW, MATERIALIZED VIEW or INDEX")
@@ -231,7 +231,7 @@ def _kind(cursor: Cursor) -> str:
     return token.value
 
 
-def _drop(cursor: Cursor, common: Common) -> Drop:
+def _drop(cursor: TokenCursor, common: Common) -> Drop:
     cursor.expects("drop")
     kind = "schema" if cursor.accepts("schema") else _kind(cursor)
     if_exists = cursor.accepts("if", "exists")
@@ -244,7 +244,7 @@ def _drop(cursor: Cursor, common: Common) -> Drop:
     return Drop(*common, kind, tuple(names), if_exists, cascade)
 
 
-def _alter(cursor: Cursor, common: Common) -> AlterRename | AlterRetainHistory | AlterTable:
+def _alter(cursor: TokenCursor, common: Common) -> AlterRename | AlterRetainHistory | AlterTable:
     cursor.expects("alter")
     kind = _kind(cursor)
     if_exists = cursor.accepts("if", "exists")
@@ -271,7 +271,7 @@ def _alter(cursor: Cursor, common: Common) -> AlterRename | AlterRetainHistory |
     return AlterRetainHistory(*common, kind, name, retain, if_exists)
 
 
-def _comment(cursor: Cursor, common: Common) -> Comment:
+def _comment(cursor: TokenCursor, common: Common) -> Comment:
     cursor.expects("comment", "on")
     column = None
     if cursor.accepts("column"):
@@ -286,7 +286,7 @@ def _comment(cursor: Cursor, common: Common) -> Comment:
     return Comment(*common, kind, name, column, comment)
 
 
-def _subscribe(cursor: Cursor, common: Common) -> Subscribe:
+def _subscribe(cursor: TokenCursor, common: Common) -> Subscribe:
     cursor.expects("subscribe")
     cursor.accepts("to")
     target: Name | SqlText
@@ -299,7 +299,7 @@ def _subscribe(cursor: Cursor, common: Common) -> Subscribe:
     return Subscribe(*common, target, as_of, up_to, progress, snapshot)
 
 
-def _subscribe_options(cursor: Cursor) -> tuple[bool, bool]:
+def _subscribe_options(cursor: TokenCursor) -> tuple[bool, bool]:
     options = {"progress": False, "snapshot": True}
     if cursor.accepts("with"):
         cursor.expects_symbol("(")
@@ -315,7 +315,7 @@ def _subscribe_options(cursor: Cursor) -> tuple[bool, bool]:
     return options["progress"], options["snapshot"]
 
 
-def _explain(cursor: Cursor, common: Common) -> Explain:
+def _explain(cursor: TokenCursor, common: Common) -> Explain:
     cursor.expects("explain")
     if cursor.sees("analyze"):
         raise cursor.refuse("EXPLAIN ANALYZE", "What a step cost is in its Dagster metadata.")
@@ -348,7 +348,7 @@ def _explain(cursor: Cursor, common: Common) -> Explain:
     return Explain(*common, stage, cursor.name())
 
 
-def _show(cursor: Cursor, common: Common) -> Show | ShowSetting:
+def _show(cursor: TokenCursor, common: Common) -> Show | ShowSetting:
     cursor.expects("show")
     name: Name | None = None
     if cursor.accepts("create"):
@@ -376,7 +376,7 @@ def _show(cursor: Cursor, common: Common) -> Show | ShowSetting:
     return Show(*common, what, name, None, pattern, predicate)
 
 
-def _refresh(cursor: Cursor, common: Common) -> Refresh:
+def _refresh(cursor: TokenCursor, common: Common) -> Refresh:
     cursor.expects("refresh", "materialized", "view")
     cursor.accepts("concurrently")
     name = cursor.name()
@@ -386,7 +386,7 @@ def _refresh(cursor: Cursor, common: Common) -> Refresh:
     return Refresh(*common, name)
 
 
-_RULES: dict[str, Callable[[Cursor, Common], Statement]] = {
+_RULES: dict[str, Callable[[TokenCursor, Common], Statement]] = {
     "create": _create,
     "drop": _drop,
     "alter": _alter,

@@ -116,7 +116,7 @@ class UniqueKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class CheckConstraint:
     """Is a constraint: no row of a table makes a condition false.
 
     Attributes:
@@ -182,7 +182,7 @@ class CreateTable(Statement):
     retain_history_ms: int | None
     if_not_exists: bool
     keys: tuple[UniqueKey, ...] = ()
-    checks: tuple[Check, ...] = ()
+    checks: tuple[CheckConstraint, ...] = ()
     temporary: bool = False
 
 

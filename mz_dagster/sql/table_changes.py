@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mz_dagster.errors import Error
-from mz_dagster.sql.altering import Altered
+from mz_dagster.sql.altering import AlteredTable
 from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.statement_parser import parse
 from mz_dagster.sql.statements import AlterTable, ColumnDefinition, CreateTable
@@ -31,7 +31,7 @@ def alteration_to(current: str, wanted: str) -> AlterTable | None:
     (statement,) = parse(f"ALTER TABLE {quoted(now.name.last)} {', '.join(actions)}")
     assert isinstance(statement, AlterTable)
     try:
-        made = Altered.of(now.name.last, now, statement.actions).definition
+        made = AlteredTable.of(now.name.last, now, statement.actions).definition
     except Error:
         return None
     text = table_text(

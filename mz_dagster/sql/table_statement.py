@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from mz_dagster.sql.column_definitions import parse_columns
-from mz_dagster.sql.cursor import Cursor
+from mz_dagster.sql.cursor import TokenCursor
 from mz_dagster.sql.options import Common, parse_timeline, parse_with_options
 from mz_dagster.sql.query_clauses import query_text, with_data
 from mz_dagster.sql.statements import CreateTable, CreateTableAs, Name
 
 
-def parse_create_table(cursor: Cursor, common: Common, *, temporary: bool = False) -> CreateTable | CreateTableAs:
+def parse_create_table(cursor: TokenCursor, common: Common, *, temporary: bool = False) -> CreateTable | CreateTableAs:
     """Moves past what follows `CREATE TABLE`."""
     if_not_exists = cursor.accepts("if", "not", "exists")
     name = cursor.name()
@@ -35,7 +35,7 @@ def parse_create_table(cursor: Cursor, common: Common, *, temporary: bool = Fals
     )
 
 
-def _names_of_query(cursor: Cursor) -> tuple[tuple[str, ...]] | None:
+def _names_of_query(cursor: TokenCursor) -> tuple[tuple[str, ...]] | None:
     """Moves past `[(column, ...)]` if a query follows it, which has no columns with types; returns the names."""
     start = cursor.at
     if cursor.current.is_symbol("("):
@@ -48,7 +48,7 @@ def _names_of_query(cursor: Cursor) -> tuple[tuple[str, ...]] | None:
 
 
 def _as(
-    cursor: Cursor, common: Common, name: Name, columns: tuple[str, ...], if_not_exists: bool, temporary: bool
+    cursor: TokenCursor, common: Common, name: Name, columns: tuple[str, ...], if_not_exists: bool, temporary: bool
 ) -> CreateTableAs:
     timeline = parse_timeline(cursor)
     retain = parse_with_options(cursor)
@@ -60,7 +60,7 @@ def _as(
     return CreateTableAs(*common, name, columns, query, timeline, retain, if_not_exists, wanted, temporary)
 
 
-def _on_commit(cursor: Cursor) -> None:
+def _on_commit(cursor: TokenCursor) -> None:
     """Moves past `ON COMMIT PRESERVE ROWS`, if it is there."""
     if not cursor.accepts("on", "commit"):
         return

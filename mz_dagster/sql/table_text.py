@@ -12,7 +12,7 @@ from mz_dagster.scalars.types import Kind, ScalarType
 from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.identity import identity_text, serial_text
 from mz_dagster.sql.statement_parser import parse
-from mz_dagster.sql.statements import Check, ColumnDefinition, CreateTable, UniqueKey
+from mz_dagster.sql.statements import CheckConstraint, ColumnDefinition, CreateTable, UniqueKey
 
 
 def type_text(type_: ScalarType) -> str:
@@ -32,7 +32,7 @@ def table_text(
     columns: Sequence[ColumnDefinition],
     *,
     keys: Sequence[UniqueKey] = (),
-    checks: Sequence[Check] = (),
+    checks: Sequence[CheckConstraint] = (),
     timeline: str | None = None,
     retain_history_ms: int | None = None,
 ) -> str:
@@ -101,6 +101,6 @@ def key_text(key: UniqueKey) -> str:
     return f"CONSTRAINT {quoted(key.name)} {kind} ({', '.join(map(quoted, key.columns))})"
 
 
-def check_text(check: Check) -> str:
+def check_text(check: CheckConstraint) -> str:
     """Returns a condition as a table's definition says it."""
     return f"CONSTRAINT {quoted(check.name)} CHECK ({check.predicate.text})"

@@ -6,7 +6,7 @@ served by the strongest: a level says what must not happen, so that more than it
 
 from __future__ import annotations
 
-from mz_dagster.sql.cursor import Cursor
+from mz_dagster.sql.cursor import TokenCursor
 from mz_dagster.sql.errors import InvalidSyntax
 from mz_dagster.sql.lexer import TokenKind
 from mz_dagster.sql.options import Common
@@ -31,7 +31,7 @@ ISOLATION_LEVELS = {
 }
 
 
-def parse_begin(cursor: Cursor, common: Common) -> Begin:
+def parse_begin(cursor: TokenCursor, common: Common) -> Begin:
     """Moves past `BEGIN [WORK | TRANSACTION] modes` or `START TRANSACTION modes`."""
     if cursor.accepts("start"):
         cursor.expects("transaction")
@@ -41,7 +41,7 @@ def parse_begin(cursor: Cursor, common: Common) -> Begin:
     return Begin(*common, _modes(cursor))
 
 
-def parse_set_transaction(cursor: Cursor, common: Common) -> SetTransaction | None:
+def parse_set_transaction(cursor: TokenCursor, common: Common) -> SetTransaction | None:
     """Moves past what follows SET, if it is `TRANSACTION modes` or `SESSION CHARACTERISTICS AS TRANSACTION modes`."""
     of_session = cursor.accepts("session", "characteristics", "as", "transaction")
     if not of_session and not cursor.accepts("transaction"):
@@ -53,7 +53,7 @@ def parse_set_transaction(cursor: Cursor, common: Common) -> SetTransaction | No
     return SetTransaction(*common, _modes(cursor), of_session)
 
 
-def parse_commit(cursor: Cursor, common: Common) -> Commit:
+def parse_commit(cursor: TokenCursor, common: Common) -> Commit:
     """Moves past `COMMIT | END [WORK | TRANSACTION] [AND [NO] CHAIN]`."""
     cursor.advance()
     if cursor.sees("prepared"):
@@ -62,7 +62,7 @@ def parse_commit(cursor: Cursor, common: Common) -> Commit:
     return Commit(*common, _chain(cursor))
 
 
-def parse_rollback(cursor: Cursor, common: Common) -> Rollback | RollbackTo:
+def parse_rollback(cursor: TokenCursor, common: Common) -> Rollback | RollbackTo:
     """Moves past `ROLLBACK | ABORT [WORK | TRANSACTION] [AND [NO] CHAIN | TO [SAVEPOINT] name]`."""
     cursor.advance()
     if cursor.sees("prepared"):
@@ -74,20 +74,20 @@ def parse_rollback(cursor: Cursor, common: Common) -> Rollback | RollbackTo:
     return Rollback(*common, _chain(cursor))
 
 
-def parse_savepoint(cursor: Cursor, common: Common) -> Savepoint:
+def parse_savepoint(cursor: TokenCursor, common: Common) -> Savepoint:
     """Moves past `SAVEPOINT name`."""
     cursor.expects("savepoint")
     return Savepoint(*common, cursor.identifier("the name of a savepoint"))
 
 
-def parse_release(cursor: Cursor, common: Common) -> ReleaseSavepoint:
+def parse_release(cursor: TokenCursor, common: Common) -> ReleaseSavepoint:
     """Moves past `RELEASE [SAVEPOINT] name`."""
     cursor.expects("release")
     cursor.accepts("savepoint")
     return ReleaseSavepoint(*common, cursor.identifier("the name of a savepoint"))
 
 
-def _isolation_level(cursor: Cursor) -> str:
+def _isolation_level(cursor: TokenCursor) -> str:
     """Moves past the name of an isolation level, and returns the one that serves it."""
     token = cursor.current
     name = cursor.identifier("an isolation level")
@@ -100,7 +100,7 @@ def _isolation_level(cursor: Cursor) -> str:
     return ISOLATION_LEVELS[name]
 
 
-def _modes(cursor: Cursor) -> TransactionModes:
+def _modes(cursor: TokenCursor) -> TransactionModes:
     isolation: str | None = None
     read_only: bool | None = None
     while cursor.at < len(cursor.tokens):
@@ -117,7 +117,7 @@ def _modes(cursor: Cursor) -> TransactionModes:
     return TransactionModes(isolation, read_only)
 
 
-def _chain(cursor: Cursor) -> bool:
+def _chain(cursor: TokenCursor) -> bool:
     if not cursor.accepts("and"):
         return False
     negated = cursor.accepts("no")

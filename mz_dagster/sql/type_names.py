@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from mz_dagster.functions.literals import numeric_type_of
 from mz_dagster.functions.numbers.numerics import whole_number
 from mz_dagster.scalars.types import UNCONSTRAINED, Kind, Modifier, ScalarType, array_of, numeric
-from mz_dagster.sql.cursor import Cursor
+from mz_dagster.sql.cursor import TokenCursor
 from mz_dagster.sql.errors import InvalidSyntax, UndefinedType, suggestion
 from mz_dagster.sql.lexer import Token, TokenKind, tokens_of
 
@@ -93,14 +93,14 @@ def type_name_of(text: str, offset: int = 0) -> TypeName:
         >>> type_name_of("double precision").scalar_type.kind.value
         'double precision'
     """
-    cursor = Cursor(" " * offset + text, (), offset + len(text))
+    cursor = TokenCursor(" " * offset + text, (), offset + len(text))
     cursor.tokens = tuple(token for token in tokens_of(cursor.source) if token.kind is not TokenKind.END)
     name = parse_type_name(cursor)
     cursor.expects_end()
     return name
 
 
-def parse_type_name(cursor: Cursor) -> TypeName:
+def parse_type_name(cursor: TokenCursor) -> TypeName:
     """Moves `cursor` past the name of a type and returns it."""
     token = cursor.current
     if token.kind not in (TokenKind.WORD, TokenKind.QUOTED):
@@ -164,7 +164,7 @@ def parse_type_name(cursor: Cursor) -> TypeName:
     return replace(name, is_array=True, modifier=None)
 
 
-def _is_array(cursor: Cursor) -> bool:
+def _is_array(cursor: TokenCursor) -> bool:
     """Moves `cursor` past `[]`, `[n]`, `ARRAY` or `ARRAY[n]`; returns whether there was one. PostgreSQL ignores n."""
     token = cursor.current
     found = cursor.accepts("array")
@@ -188,7 +188,7 @@ def _seconds(word: str, arguments: tuple[int, ...], token: Token) -> Modifier | 
     return Modifier(arguments[0]) if arguments and arguments[0] < 6 else None
 
 
-def _interval(cursor: Cursor, arguments: tuple[int, ...], token: Token) -> Modifier | None:
+def _interval(cursor: TokenCursor, arguments: tuple[int, ...], token: Token) -> Modifier | None:
     """Moves past `YEAR TO MONTH`, `DAY TO SECOND(2)` and their like; returns the modifier of the type's intervals."""
     fields: list[str] = []
     if not arguments and cursor.sees("|".join(INTERVAL_FIELDS)):
@@ -204,7 +204,7 @@ def _interval(cursor: Cursor, arguments: tuple[int, ...], token: Token) -> Modif
     return Modifier(None if seconds is None else seconds.precision, written) if fields or seconds else None
 
 
-def column_type(cursor: Cursor) -> ScalarType:
+def column_type(cursor: TokenCursor) -> ScalarType:
     """Moves `cursor` past the type of a column."""
     name = parse_type_name(cursor)
     if not name.is_open:
@@ -212,7 +212,7 @@ def column_type(cursor: Cursor) -> ScalarType:
     return array_of(UNCONSTRAINED) if name.is_array else UNCONSTRAINED
 
 
-def _arguments(cursor: Cursor) -> tuple[int, ...]:
+def _arguments(cursor: TokenCursor) -> tuple[int, ...]:
     if not cursor.accepts_symbol("("):
         return ()
     found: list[int] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from mz_dagster.sql.cursor import Cursor
+from mz_dagster.sql.cursor import TokenCursor
 from mz_dagster.sql.errors import InvalidParameterValue, InvalidSyntax
 from mz_dagster.sql.lexer import TokenKind
 from mz_dagster.sql.options import Common
@@ -24,7 +24,7 @@ from mz_dagster.sql.statements import (
 _QUERY_WORDS = ("select", "with", "values", "table")
 
 
-def parse_insert(cursor: Cursor, common: Common) -> Insert:
+def parse_insert(cursor: TokenCursor, common: Common) -> Insert:
     """Moves past `INSERT INTO table [(columns)] {query | DEFAULT VALUES} [RETURNING ...]`."""
     cursor.expects("insert", "into")
     table = cursor.name()
@@ -49,7 +49,7 @@ def parse_insert(cursor: Cursor, common: Common) -> Insert:
     return Insert(*common, table, columns, query, _returning(cursor), alias, conflict, overriding)
 
 
-def _on_conflict(cursor: Cursor) -> OnConflict | None:
+def _on_conflict(cursor: TokenCursor) -> OnConflict | None:
     """Moves past `ON CONFLICT [(columns) | ON CONSTRAINT name] DO {NOTHING | UPDATE SET ... [WHERE ...]}`."""
     offset = cursor.current.start
     if not cursor.accepts("on", "conflict"):
@@ -76,14 +76,14 @@ def _on_conflict(cursor: Cursor) -> OnConflict | None:
     return OnConflict(columns, constraint, assignments, _until(cursor, "where", "returning"), offset)
 
 
-def _assignments(cursor: Cursor) -> tuple[Assignment, ...]:
+def _assignments(cursor: TokenCursor) -> tuple[Assignment, ...]:
     found = _assigned(cursor)
     while cursor.accepts_symbol(","):
         found += _assigned(cursor)
     return tuple(found)
 
 
-def parse_delete(cursor: Cursor, common: Common) -> Delete:
+def parse_delete(cursor: TokenCursor, common: Common) -> Delete:
     """Moves past `DELETE FROM table [alias] [USING ...] [WHERE ...] [RETURNING ...]`."""
     cursor.expects("delete", "from")
     table, target, alias = _target(cursor, "where", "using", "returning")
@@ -91,7 +91,7 @@ def parse_delete(cursor: Cursor, common: Common) -> Delete:
     return Delete(*common, table, target, alias, using, _until(cursor, "where", "returning"), _returning(cursor))
 
 
-def parse_truncate(cursor: Cursor, common: Common) -> Truncate:
+def parse_truncate(cursor: TokenCursor, common: Common) -> Truncate:
     """Moves past `TRUNCATE [TABLE] table`."""
     cursor.expects("truncate")
     cursor.accepts("table")
@@ -110,7 +110,7 @@ def parse_truncate(cursor: Cursor, common: Common) -> Truncate:
     return Truncate(*common, table, target, restarts)
 
 
-def parse_update(cursor: Cursor, common: Common) -> Update:
+def parse_update(cursor: TokenCursor, common: Common) -> Update:
     """Moves past `UPDATE table [alias] SET ... [FROM ...] [WHERE ...] [RETURNING ...]`."""
     cursor.expects("update")
     table, target, alias = _target(cursor, "set")
@@ -121,7 +121,7 @@ def parse_update(cursor: Cursor, common: Common) -> Update:
     return Update(*common, table, target, alias, assignments, using, predicate, _returning(cursor))
 
 
-def _target(cursor: Cursor, *clauses: str) -> tuple[Name, SqlText, str | None]:
+def _target(cursor: TokenCursor, *clauses: str) -> tuple[Name, SqlText, str | None]:
     if cursor.sees("only"):
         raise cursor.refuse("ONLY", "Tables do not inherit.")
     start = cursor.at
@@ -133,7 +133,7 @@ def _target(cursor: Cursor, *clauses: str) -> tuple[Name, SqlText, str | None]:
     return table, cursor.text_until(stop), alias
 
 
-def _until(cursor: Cursor, word: str, *ends: str) -> SqlText | None:
+def _until(cursor: TokenCursor, word: str, *ends: str) -> SqlText | None:
     """Moves past a clause that begins with `word`, if it is there, to the first of `ends`; returns what it says."""
     if not cursor.accepts(word):
         return None
@@ -142,11 +142,11 @@ def _until(cursor: Cursor, word: str, *ends: str) -> SqlText | None:
     return cursor.text_until(min(cursor.index_of(one) for one in ends))
 
 
-def _returning(cursor: Cursor) -> SqlText | None:
+def _returning(cursor: TokenCursor) -> SqlText | None:
     return cursor.text_until(len(cursor.tokens)) if cursor.accepts("returning") else None
 
 
-def _assigned(cursor: Cursor) -> list[Assignment]:
+def _assigned(cursor: TokenCursor) -> list[Assignment]:
     """Moves past `column = expression` or `(column, ...) = (expression, ...)`."""
     opening = cursor.current
     if not opening.is_symbol("("):
@@ -179,13 +179,13 @@ def _item(column: str, offset: int, query: SqlText, place: int, count: int) -> A
     return Assignment(column, offset, value, (query, count))
 
 
-def _value(cursor: Cursor, stop: int) -> SqlText | None:
+def _value(cursor: TokenCursor, stop: int) -> SqlText | None:
     if stop == cursor.at + 1 and cursor.accepts("default"):
         return None
     return cursor.text_until(stop)
 
 
-def _end_of_item(cursor: Cursor) -> int:
+def _end_of_item(cursor: TokenCursor) -> int:
     depth = 0
     for index in range(cursor.at, len(cursor.tokens)):
         token = cursor.tokens[index]
@@ -195,7 +195,7 @@ def _end_of_item(cursor: Cursor) -> int:
     return len(cursor.tokens)
 
 
-def _end_of_assignment(cursor: Cursor) -> int:
+def _end_of_assignment(cursor: TokenCursor) -> int:
     depth, previous_distinct = 0, False
     for index in range(cursor.at, len(cursor.tokens)):
         token = cursor.tokens[index]
@@ -208,7 +208,7 @@ def _end_of_assignment(cursor: Cursor) -> int:
     return len(cursor.tokens)
 
 
-def parse_copy(cursor: Cursor, common: Common) -> Copy:
+def parse_copy(cursor: TokenCursor, common: Common) -> Copy:
     """Moves past `COPY table [(columns)] FROM 'file' [WITH] (FORMAT CSV | PARQUET, ...)`."""
     cursor.expects("copy")
     if cursor.current.is_symbol("("):
@@ -239,7 +239,7 @@ def parse_copy(cursor: Cursor, common: Common) -> Copy:
 _COPY_OPTIONS = ("format", "header", "delimiter", "null", "quote", "escape")
 
 
-def _copy_options(cursor: Cursor) -> dict[str, str]:
+def _copy_options(cursor: TokenCursor) -> dict[str, str]:
     found: dict[str, str] = {}
     if not cursor.accepts_symbol("("):
         return found

@@ -23,7 +23,7 @@ from mz_dagster.plan.transform import fold_constants
 from mz_dagster.scalars.scalar import ColumnRef, Literal, Scalar, Subquery, Value
 from mz_dagster.scalars.types import Column, RelationType
 from mz_dagster.sql.binder import BoundQuery, bound_query, finished
-from mz_dagster.sql.binding import Binding, only
+from mz_dagster.sql.binding import BindingContext, only
 from mz_dagster.sql.body_parser import Body, parse_body
 from mz_dagster.sql.circumstances import Circumstances, zone_of
 from mz_dagster.sql.composed import Composed, parameters_in
@@ -41,7 +41,7 @@ from mz_dagster.sql.errors import (
     suggestion,
 )
 from mz_dagster.sql.expressions import Expressions
-from mz_dagster.sql.from_clause import FromBinder, Source
+from mz_dagster.sql.from_clause import FromBinder, FromItem
 from mz_dagster.sql.lexer import Token, tokens_of
 from mz_dagster.sql.pending import projected
 from mz_dagster.sql.query import Queries, with_lets
@@ -137,7 +137,7 @@ def bind_insert_many(
                 body = parse_body(statement.query if composed is None else composed.text)
             _write_defaults(body)
         values = params if composed is None else composed.parameters(params)
-        binding = Binding(resolver, values, circumstances)
+        binding = BindingContext(resolver, values, circumstances)
         relation: Relation = ONE_ROW
         if body is not None:
             with nullcontext() if composed is None else composed.blamed(), zone_of(circumstances):
@@ -389,7 +389,7 @@ def bind_returning(
         given = {one for one, value in select.args.items() if value}
         if not isinstance(select, exp.Select) or given != {"expressions"}:
             raise InvalidSyntax("syntax error: RETURNING takes a list of expressions", position=body.text.offset + 8)
-        binding = Binding(resolver, composed.parameters(params), circumstances)
+        binding = BindingContext(resolver, composed.parameters(params), circumstances)
         binder = FromBinder(binding, body, {}, Queries(binding, body).derived)
         expressions = Expressions(binding, body, source.scope, "RETURNING")
         with binding.binding_by(lambda one: binder.bind_query(one, binder)[0]):
@@ -511,8 +511,8 @@ class _Join:
     composed: Composed
     body: Body
     select: exp.Select
-    binding: Binding
-    source: Source
+    binding: BindingContext
+    source: FromItem
     relation: Relation
 
     @classmethod
@@ -524,7 +524,7 @@ class _Join:
             if not isinstance(select, exp.Select):
                 raise InvalidSyntax("syntax error: this is no condition", position=body.text.offset + 1)
             only(body, select, "expressions", "from_", "joins", "where")
-            binding = Binding(context.resolver, composed.parameters(context.parameters), context.circumstances)
+            binding = BindingContext(context.resolver, composed.parameters(context.parameters), context.circumstances)
             binder = FromBinder(binding, body, {}, Queries(binding, body).derived)
             with binding.binding_by(lambda one: binder.bind_query(one, binder)[0]):
                 source = binder.bind(select.args["from_"].this, list(select.args.get("joins") or []))

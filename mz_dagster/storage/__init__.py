@@ -33,7 +33,7 @@ It does not choose timestamps, plan queries or decide when to run: `compute`, `a
 The front door imports no Spark; `spark`, `spark_shards`, `source` and `envelope` have doors of their own.
 """
 
-from mz_dagster.storage.api import AppendLost, CollectionStatus, Description, Storage
+from mz_dagster.storage.api import AppendLost, CollectionDescription, CollectionStatus, Storage
 from mz_dagster.storage.append import LEASE_MS, BatchWriter, compare_and_append
 from mz_dagster.storage.arrow_schema import arrow_type, update_schema, update_table
 from mz_dagster.storage.compact import Merge, choose_merge, compact, sort_key
@@ -59,8 +59,8 @@ __all__ = [
     "AppendLost",
     "BatchIncomplete",
     "BatchWriter",
+    "CollectionDescription",
     "CollectionStatus",
-    "Description",
     "FileDamaged",
     "Inlining",
     "LeaseLost",

@@ -77,7 +77,7 @@ class AppendLost(OperationalError):
 
 
 @dataclass(frozen=True, slots=True)
-class Description:
+class CollectionDescription:
     """Describes a collection to be created.
 
     Attributes:
@@ -132,7 +132,7 @@ class Storage:
         >>> catalog = Catalog.open(f"sqlite:///{folder.name}/catalog.sqlite")
         >>> catalog.declare_timeline("t")
         >>> storage = Storage(catalog, LocalShards(Path(folder.name)), holder="the example")
-        >>> read, write = storage.create(storage.new_id(), Description("t", (Column("n", INT4),)))
+        >>> read, write = storage.create(storage.new_id(), CollectionDescription("t", (Column("n", INT4),)))
         >>> write = storage.append(write, [((1,), 3, +1), ((1,), 5, -1), ((2,), 5, +1)], Antichain.of(EPOCH_MS, 6))
         >>> with storage.subscribe_at(read, as_of=4, up_to=6) as messages:
         ...     for message in messages:
@@ -165,7 +165,7 @@ class Storage:
         """Returns a GlobalId that was never handed out before and never will be again."""
         return self._catalog.reserve_id()
 
-    def create(self, id: GlobalId, description: Description) -> tuple[ReadCapability, WriteCapability]:
+    def create(self, id: GlobalId, description: CollectionDescription) -> tuple[ReadCapability, WriteCapability]:
         """Creates a collection, and returns the capabilities to read and to write it from its start on.
 
         Args:

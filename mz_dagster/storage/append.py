@@ -27,14 +27,14 @@ from mz_dagster.catalog import (
     BatchStats,
     Catalog,
     CollectionRow,
+    CollectionUpperMismatch,
     LeadershipLost,
     ReadChanged,
-    Reads,
+    ReadSet,
     Seal,
     Sealed,
     Takeover,
     UnknownWriter,
-    UpperMismatch,
     WriterId,
 )
 from mz_dagster.errors import OperationalError
@@ -153,12 +153,12 @@ def compare_and_append(
     *,
     holder: str,
     apply: tuple[str, int] | None = None,
-    reads: Reads | None = None,
+    reads: ReadSet | None = None,
     ttl_ms: int = LEASE_MS,
     name: str | None = None,
     restarts: bool = False,
     takeover: Takeover | Alteration | None = None,
-) -> Sealed | UpperMismatch | BatchNotWriting | LeadershipLost | ReadChanged:
+) -> Sealed | CollectionUpperMismatch | BatchNotWriting | LeadershipLost | ReadChanged:
     """Appends the updates of `[lower, upper)` to a collection, if its upper is `lower`; all of them or none.
 
     Args:
@@ -184,7 +184,7 @@ def compare_and_append(
     """
     found = catalog.collection(collection.id).upper
     if found != lower:
-        return UpperMismatch(collection.id, lower, found)  # what cannot be sealed need not be written
+        return CollectionUpperMismatch(collection.id, lower, found)  # what cannot be sealed need not be written
     with BatchWriter(catalog, holder=holder, ttl_ms=ttl_ms) as writer:
         batch, stats = writer.write(shards, collection, lower, upper, frame)
         fail_point("append.before_seal")

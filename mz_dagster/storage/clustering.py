@@ -49,7 +49,7 @@ class Bucket:
 
 
 @dataclass(frozen=True, slots=True)
-class Touched:
+class TouchedHashes:
     """Which hashes some keys have, modulo a power of two.
 
     Attributes:
@@ -66,7 +66,7 @@ class Touched:
         """Returns whether a bucket, or a file of no layout (None), may hold a row of the keys.
 
         Example:
-            >>> touched = Touched((0,), 8, frozenset({5}))
+            >>> touched = TouchedHashes((0,), 8, frozenset({5}))
             >>> [touched.may_be_in(Bucket((0,), 4, n)) for n in range(4)]
             [False, True, False, False]
             >>> touched.may_be_in(Bucket((1,), 4, 0)), touched.may_be_in(None)
@@ -79,7 +79,7 @@ class Touched:
         return bucket.number % self.modulus in self.hashes
 
 
-class Laid(Protocol):
+class HasBucket(Protocol):
     """Something that has a bucket: a file."""
 
     @property
@@ -141,12 +141,12 @@ def bucket_of(value: str) -> Bucket | None:
     return Bucket(tuple(map(int, key.split("_"))), int(count), int(number))
 
 
-def may_hold(bucket: Bucket | None, touched: Collection[Touched]) -> bool:
+def may_hold(bucket: Bucket | None, touched: Collection[TouchedHashes]) -> bool:
     """Returns whether a file may hold a row of the touched keys; always, if nothing is said of its key."""
     return all(one.may_be_in(bucket) for one in touched)
 
 
-def moduli(files: Iterable[Laid], positions: Collection[int]) -> dict[tuple[int, ...], int]:
+def moduli(files: Iterable[HasBucket], positions: Collection[int]) -> dict[tuple[int, ...], int]:
     """Returns, for each key by which a lookup on `positions` could leave files out, the modulus to know hashes by."""
     found: dict[tuple[int, ...], int] = {}
     for file in files:

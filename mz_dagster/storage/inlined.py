@@ -69,7 +69,7 @@ class Inlining:
     bytes: int
 
 
-class Payloads(Protocol):
+class PayloadStore(Protocol):
     """Holds the payloads of sealed batches: the catalog."""
 
     def payloads(self, batches: Collection[BatchId]) -> Mapping[BatchId, bytes]:
@@ -125,7 +125,7 @@ class InlinedFrames:
         payloads: Where they are; None if nothing is inlined.
     """
 
-    def __init__(self, payloads: Payloads | None) -> None:
+    def __init__(self, payloads: PayloadStore | None) -> None:
         self._payloads = payloads
         self._lock = threading.Lock()
         #: Stored forms, by collection and hash; those least lately read first.

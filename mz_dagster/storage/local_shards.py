@@ -47,11 +47,11 @@ from mz_dagster.scalars.scalar import Scalar
 from mz_dagster.scalars.types import Column
 from mz_dagster.storage.arrow_schema import UPDATE_FIELDS, update_schema
 from mz_dagster.storage.batch_stats import files_by_batch, in_one_line, listed_files, stats_on_disk, stored_files
-from mz_dagster.storage.clustering import NO_LAYOUT, Touched, may_hold
+from mz_dagster.storage.clustering import NO_LAYOUT, TouchedHashes, may_hold
 from mz_dagster.storage.consolidation import consolidated
 from mz_dagster.storage.file_hashes import FileHashes
 from mz_dagster.storage.hot_files import HotFile, HotFiles
-from mz_dagster.storage.inlined import NOTHING, InlinedFrames, Inlining, Payloads, inlined_stats, payload_of
+from mz_dagster.storage.inlined import NOTHING, InlinedFrames, Inlining, PayloadStore, inlined_stats, payload_of
 from mz_dagster.storage.known_files import KnownFiles
 from mz_dagster.storage.numerics import short_fields, shortened, stored_names, whole
 from mz_dagster.storage.open_tables import OpenTables
@@ -107,7 +107,7 @@ class LocalShards:
     def __init__(
         self,
         root: Path,
-        payloads: Payloads | None = None,
+        payloads: PayloadStore | None = None,
         inlining: Inlining | None = None,
         hot_bytes: int | None = None,
     ) -> None:
@@ -207,7 +207,7 @@ class LocalShards:
         lower: int | None = None,
         upper: int | None = None,
         columns: Sequence[str] | None = None,
-        touched: Sequence[Touched] = (),
+        touched: Sequence[TouchedHashes] = (),
         where: Sequence[Scalar] = (),
         condition: pc.Expression | None = None,
         over: Collection[Column] | None = None,

@@ -25,7 +25,7 @@ from mz_dagster.formalism import Antichain
 from mz_dagster.plan.bounding import BOUNDED_KINDS
 from mz_dagster.scalars.scalar import Scalar
 from mz_dagster.scalars.types import Column
-from mz_dagster.storage.clustering import Bucket, Touched
+from mz_dagster.storage.clustering import Bucket, TouchedHashes
 from mz_dagster.storage.skipping import Bounds
 
 TIME, DIFF, ERROR, BATCH, BUCKET = "mz_timestamp", "mz_diff", "mz_error", "mz_batch", "mz_bucket"
@@ -127,7 +127,7 @@ class Shards(Protocol[Frame]):
         lower: int | None = None,
         upper: int | None = None,
         columns: Sequence[str] | None = None,
-        touched: Sequence[Touched] = (),
+        touched: Sequence[TouchedHashes] = (),
         where: Sequence[Scalar] = (),
     ) -> Frame:
         """Returns the updates of exactly these batches with `lower <= mz_timestamp < upper`.

@@ -30,7 +30,7 @@ from mz_dagster.budget import budget
 from mz_dagster.catalog import Batch, BatchId, BatchStats, CollectionRow
 from mz_dagster.scalars.scalar import Scalar
 from mz_dagster.scalars.types import INT8, TEXT, Column
-from mz_dagster.storage.clustering import NO_LAYOUT, Touched, bucket_count, bucket_prefix, layout_key, may_hold
+from mz_dagster.storage.clustering import NO_LAYOUT, TouchedHashes, bucket_count, bucket_prefix, layout_key, may_hold
 from mz_dagster.storage.late_pyspark import functions as sf
 from mz_dagster.storage.late_pyspark import types
 from mz_dagster.storage.local_shards import LocalShards
@@ -123,7 +123,7 @@ class SparkShards:
         lower: int | None = None,
         upper: int | None = None,
         columns: Sequence[str] | None = None,
-        touched: Sequence[Touched] = (),
+        touched: Sequence[TouchedHashes] = (),
         where: Sequence[Scalar] = (),
     ) -> DataFrame:
         """Returns the updates of exactly `batches` with `lower <= mz_timestamp < upper`; starts no job.

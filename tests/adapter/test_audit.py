@@ -9,7 +9,7 @@ import pytest
 
 from mz_dagster.adapter import Connection, NothingToRecompute, audit, negative_rows
 from mz_dagster.catalog import Sealed
-from mz_dagster.compute import Outcome, Rows
+from mz_dagster.compute import Outcome, RowSample
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.formalism import Antichain
 from mz_dagster.storage import ReadBeyondUpper, compare_and_append, update_table
@@ -58,7 +58,7 @@ def test_an_audit_passes_on_a_good_view_and_finds_each_wrong_row(connection: Con
     assert good.passed
     assert good.tick == first
     assert good.found.held == 3
-    assert good.found.missing == good.found.surplus == Rows(0)
+    assert good.found.missing == good.found.surplus == RowSample(0)
 
     # The next tick is closed with a row that the query does not have, and without those that it has.
     connection.execute("INSERT INTO sales VALUES ('Rome', 9)")
@@ -69,8 +69,8 @@ def test_an_audit_passes_on_a_good_view_and_finds_each_wrong_row(connection: Con
     bad = audit(engine, id, examples=2)
     assert not bad.passed
     assert (bad.tick, bad.columns) == (second, ("city", "n"))
-    assert bad.found.missing == Rows(1, ((("Rome", "2"), 1),))
-    assert bad.found.surplus == Rows(3, ((("Bergen", "4"), 2), (("Rome", "1"), 1)))
+    assert bad.found.missing == RowSample(1, ((("Rome", "2"), 1),))
+    assert bad.found.surplus == RowSample(3, ((("Bergen", "4"), 2), (("Rome", "1"), 1)))
     assert bad.found.held == 5
     assert audit(engine, id, tick=first).passed, "what was right stays right"
 
@@ -131,7 +131,7 @@ def test_a_negative_multiplicity_is_found_here_as_on_spark(connection: Connectio
     corrupt(connection, "t", time, [((1, "x"), -1), ((2, "y"), -3), ((3, None), -1)])
     id = engine.collection_of("t")
     here = negative_rows(engine, id)
-    assert here.found == Rows(3, ((("2", "y"), 2), (("3", None), 1)))
-    assert negative_rows(engine, id, tick=time - 1).found == Rows(0)
+    assert here.found == RowSample(3, ((("2", "y"), 2), (("3", None), 1)))
+    assert negative_rows(engine, id, tick=time - 1).found == RowSample(0)
     set_budget(small_rows=0)
     assert negative_rows(engine, id) == here

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from mz_dagster.adapter import Connection, Engine, maintain_view
-from mz_dagster.adapter.dml import Autocommit, Decided, read_and_append
+from mz_dagster.adapter.dml import Autocommit, DecidedWrite, read_and_append
 from mz_dagster.catalog import (
     FrontierNotHeld,
     InputNotHeld,
@@ -22,7 +22,7 @@ from mz_dagster.formalism import EPOCH_MS, Antichain
 from mz_dagster.operations.doctor import Severity, examine
 from mz_dagster.scalars.types import INT4, INT8, Column
 from mz_dagster.sql.errors import TimelinesDiffer
-from mz_dagster.storage import Description, Storage, Updates
+from mz_dagster.storage import CollectionDescription, Storage, Updates
 from tests.storage.crashing import Spot, crashing
 
 
@@ -50,7 +50,7 @@ def test_who_holds_what_can_be_queried(sparkless: Connection) -> None:
 def test_a_collection_that_its_writers_leave_behind_holds_up_no_tick(sparkless: Connection) -> None:
     engine = sparkless.engine
     storage = Storage(engine.catalog, engine.shards, holder="a script", lease_ms=None)
-    read, write = storage.create(storage.new_id(), Description("default", (Column("n", INT4),)))
+    read, write = storage.create(storage.new_id(), CollectionDescription("default", (Column("n", INT4),)))
     sparkless.execute("CREATE TABLE t (a integer)")
     sparkless.execute("INSERT INTO t VALUES (1)")
     tick = engine.catalog.write_ts("default", engine.now("default"))
@@ -67,7 +67,7 @@ def test_a_collection_that_its_writers_leave_behind_holds_up_no_tick(sparkless: 
 def test_a_collection_of_several_writers_and_readers_is_healthy(sparkless: Connection) -> None:
     engine = sparkless.engine
     storage = Storage(engine.catalog, engine.shards, holder="a script", lease_ms=None)
-    read, write = storage.create(storage.new_id(), Description("default", (Column("n", INT4),)))
+    read, write = storage.create(storage.new_id(), CollectionDescription("default", (Column("n", INT4),)))
     other = storage.clone_capability(write)
     storage.append(write, [((1,), 3, 1), ((2,), 8, 1)], Antichain.of(EPOCH_MS, 9))
     storage.append(other, [((3,), 4, 1)], Antichain.of(EPOCH_MS, 5))
@@ -191,7 +191,7 @@ def test_a_collection_has_the_contents_of_the_view_that_is_written_to_it(connect
     connection.execute("INSERT INTO t VALUES (1, 2), (1, 5), (2, 7)")
     t = known_now(connection, storage, "t")
     begin = t.frontier.only
-    read, write = storage.create(storage.new_id(), Description(TIMELINE, SUMS, start=begin))
+    read, write = storage.create(storage.new_id(), CollectionDescription(TIMELINE, SUMS, start=begin))
     outputs = maintain_view(engine, [t], WRITTEN, [None, write])
     assert engine.collection_of("sums") == read.collection == outputs[1].collection
     assert engine.collection_of("large") == outputs[0].collection
@@ -203,7 +203,7 @@ def test_a_collection_has_the_contents_of_the_view_that_is_written_to_it(connect
         rows = contents[max(contents)].copy()
         for row, diff in updates:
             rows[row] += diff
-        time = read_and_append(Autocommit(engine), t.collection, lambda _: Decided(updates))
+        time = read_and_append(Autocommit(engine), t.collection, lambda _: DecidedWrite(updates))
         assert time is not None
         contents[time] = +rows
 
@@ -266,7 +266,7 @@ def test_a_collection_is_handed_over_whole_or_not_at_all(sparkless: Connection, 
     storage = Storage(engine.catalog, engine.shards, holder="test", lease_ms=None)
     sparkless.execute("CREATE TABLE t (k integer, v integer)")
     t, _ = storage.acquire_capabilities(engine.collection_of("t"))
-    _, write = storage.create(storage.new_id(), Description(TIMELINE, SUMS, start=t.frontier.only))
+    _, write = storage.create(storage.new_id(), CollectionDescription(TIMELINE, SUMS, start=t.frontier.only))
     with crashing((spot, 1)) as machine:
         maintain_view(engine, [t], WRITTEN, [None, write])
     assert machine.crashed
@@ -290,7 +290,7 @@ def test_what_cannot_be_written_to_is_refused(sparkless: Connection) -> None:
     t, of_engine = storage.acquire_capabilities(engine.collection_of("t"))
     with pytest.raises(FrontierNotHeld, match="grants no right to write"):
         maintain_view(engine, [t], WRITTEN, [of_engine])
-    _, write = storage.create(storage.new_id(), Description(TIMELINE, SUMS, start=t.frontier.only))
+    _, write = storage.create(storage.new_id(), CollectionDescription(TIMELINE, SUMS, start=t.frontier.only))
     with pytest.raises(WrongDefinition, match="columns or keys differ") as refused:
         maintain_view(engine, [t], WRITTEN, [write])
     assert "(k integer, v integer); the collection was created with (k integer, s bigint, n bigint)" in str(

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from mz_dagster.adapter import Connection, Engine, Project, Session
-from mz_dagster.adapter.engine import NotReached
+from mz_dagster.adapter.engine import TimeNotReached
 from mz_dagster.compute import Stepper
 from mz_dagster.compute.step.graph import Node
 from mz_dagster.errors import ProgrammingError
@@ -56,7 +56,7 @@ def test_a_view_that_is_not_hydrated_by_its_deadline_is_not_created(
     stuck: threading.Event, sparkless: Connection, tmp_path: Path
 ) -> None:
     (tmp_path / "mz.toml").write_text("[hydration]\ndeadline = '300 ms'\n")
-    with Engine(Project.load(tmp_path)) as engine, pytest.raises(NotReached) as late:
+    with Engine(Project.load(tmp_path)) as engine, pytest.raises(TimeNotReached) as late:
         Session(engine).execute(CREATE)
     says_what_to_do(late.value, '"slow" was not hydrated', "hydration.deadline")
     nothing_is_left(sparkless)

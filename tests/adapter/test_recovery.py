@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from mz_dagster.adapter import Connection, Engine, Isolation, Project
-from mz_dagster.adapter.dml import Autocommit, Decided, read_and_append
+from mz_dagster.adapter.dml import Autocommit, DecidedWrite, read_and_append
 from mz_dagster.compute import StepReport
 from mz_dagster.storage import compact, sweep
 from mz_dagster.storage.spark import SparkConfig, close_sessions, ensure_server, server_status, stop_server
@@ -34,7 +34,7 @@ def overwrite(engine: Engine, keys: range, old: int | None, new: int) -> None:
     rows: list[tuple[tuple[Any, ...], int]] = [((key, new), 1) for key in keys]
     if old is not None:
         rows += [((key, old), -1) for key in keys]
-    read_and_append(Autocommit(engine), engine.collection_of("t"), lambda _: Decided(rows))
+    read_and_append(Autocommit(engine), engine.collection_of("t"), lambda _: DecidedWrite(rows))
 
 
 def step(engine: Engine) -> StepReport:

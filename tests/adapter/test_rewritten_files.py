@@ -18,7 +18,7 @@ from threading import Event
 import pytest
 
 from mz_dagster.adapter import Engine, Project, Session
-from mz_dagster.adapter.engine import NotReached, SecondRunner
+from mz_dagster.adapter.engine import SecondRunner, TimeNotReached
 from mz_dagster.adapter.graphs import SourceNotPolled
 from mz_dagster.compute.step.stepper import StepLost
 from mz_dagster.storage.source import BoundFileChanged
@@ -133,7 +133,7 @@ def read(project: Project, over: Event) -> int:
         while not over.wait(0.02):
             try:
                 rows = session.execute("SELECT file, version, count(*) FROM s GROUP BY file, version").rows
-            except (BoundFileChanged, SourceNotPolled, NotReached):
+            except (BoundFileChanged, SourceNotPolled, TimeNotReached):
                 continue
             assert all(count == ROWS for *_, count in rows), rows
             assert len({file for file, *_ in rows}) == len(rows), rows

@@ -18,7 +18,7 @@ from mz_dagster.adapter import transaction as blocks
 from mz_dagster.adapter.transaction import SerializationFailure
 from mz_dagster.adapter.variables import Variables
 from mz_dagster.budget import Budget, budget_of
-from mz_dagster.catalog import Reads
+from mz_dagster.catalog import ReadSet
 from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.errors import DataError, Error, OperationalError, ProgrammingError
 from mz_dagster.storage.read import leased
@@ -537,7 +537,7 @@ def stale_reads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def reads_expected_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "Reads", lambda time, ids: Reads(time + 1_000_000, ids))
+    monkeypatch.setattr(blocks, "Reads", lambda time, ids: ReadSet(time + 1_000_000, ids))
 
 
 @pytest.mark.parametrize(

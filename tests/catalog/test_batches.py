@@ -14,6 +14,7 @@ from mz_dagster.catalog import (
     BatchState,
     BatchStats,
     Catalog,
+    CollectionUpperMismatch,
     LostRace,
     NewObject,
     Replaced,
@@ -24,7 +25,6 @@ from mz_dagster.catalog import (
     UnknownObject,
     UnknownWriter,
     UpperBeyondInput,
-    UpperMismatch,
     WriterId,
     WrongSeal,
 )
@@ -84,7 +84,7 @@ def test_a_due_time_moves_with_the_seal_that_tells_it_and_with_no_other(catalog:
     assert isinstance(catalog.seal([Seal(table, at(0), at(10))], dues={table: 2**63 - 1}), Sealed)
     assert isinstance(catalog.seal([Seal(table, at(10), at(20))]), Sealed)
     assert catalog.collection(table).next_due == 2**63 - 1
-    assert isinstance(catalog.seal([Seal(table, at(10), at(30))], dues={table: 35}), UpperMismatch)
+    assert isinstance(catalog.seal([Seal(table, at(10), at(30))], dues={table: 35}), CollectionUpperMismatch)
     assert catalog.collection(table).next_due == 2**63 - 1
     assert isinstance(catalog.seal([Seal(table, at(20), at(30))], dues={table: None}), Sealed)
     assert catalog.collection(table).next_due is None
@@ -99,18 +99,18 @@ def test_a_seal_is_all_or_nothing(catalog: Catalog, table: GlobalId, writer: Wri
     other = catalog.create_object(NewObject("y", "table", "", "t", ())).id
     batch = catalog.reserve_batch(table, writer, at(0), at(10))
     seals = [Seal(table, at(0), at(10), batch, STATS), Seal(other, at(5), at(10))]
-    assert catalog.seal(seals) == UpperMismatch(other, at(5), at(0))
+    assert catalog.seal(seals) == CollectionUpperMismatch(other, at(5), at(0))
     assert catalog.collection(table).upper == at(0)
     assert states(catalog, table) == {batch: BatchState.WRITING}
     assert isinstance(catalog.seal([seals[0], Seal(other, at(0), at(10))]), Sealed)
     # A second attempt with the same batch finds the upper moved.
-    assert catalog.seal([seals[0]]) == UpperMismatch(table, at(0), at(10))
+    assert catalog.seal([seals[0]]) == CollectionUpperMismatch(table, at(0), at(10))
 
 
 def test_two_writers_of_one_interval_seal_once(catalog: Catalog, table: GlobalId, writer: WriterId) -> None:
     one, two = catalog.reserve_batches([Reservation(table, at(0), at(10))] * 2, writer)
     assert isinstance(catalog.seal([Seal(table, at(0), at(10), two, STATS)]), Sealed)
-    assert isinstance(catalog.seal([Seal(table, at(0), at(10), one, STATS)]), UpperMismatch)
+    assert isinstance(catalog.seal([Seal(table, at(0), at(10), one, STATS)]), CollectionUpperMismatch)
     assert states(catalog, table) == {one: BatchState.WRITING, two: BatchState.LIVE}
 
 
@@ -124,7 +124,7 @@ def test_a_batch_without_rows_is_a_gap(catalog: Catalog, table: GlobalId, writer
 def test_a_collection_closes_for_good(catalog: Catalog, table: GlobalId) -> None:
     closed = Antichain.empty(EPOCH_MS)
     assert isinstance(catalog.seal([Seal(table, at(0), closed)]), Sealed)
-    assert catalog.seal([Seal(table, at(0), at(1))]) == UpperMismatch(table, at(0), closed)
+    assert catalog.seal([Seal(table, at(0), at(1))]) == CollectionUpperMismatch(table, at(0), closed)
     with pytest.raises(WrongSeal):
         catalog.seal([Seal(table, closed, closed)])
 
@@ -290,7 +290,7 @@ def test_a_dropped_collection_ends_for_readers_and_writers(
     reader = catalog.lease([table], "reader", 100)
     catalog.drop_object(table)
     empty = Antichain.empty(EPOCH_MS)
-    assert catalog.seal([Seal(table, at(10), at(20), writing, STATS)]) == UpperMismatch(table, at(10), empty)
+    assert catalog.seal([Seal(table, at(10), at(20), writing, STATS)]) == CollectionUpperMismatch(table, at(10), empty)
     with pytest.raises(UnknownObject, match="was dropped"):
         catalog.reserve_batch(table, writer, at(10), at(20))
     listed = catalog.lease([table], "late", 100).snapshots[table]

@@ -13,10 +13,10 @@ from mz_dagster.catalog import (
     Leadership,
     LeadershipLost,
     LedByAnother,
-    Minted,
     NewObject,
     Seal,
     Sealed,
+    TickMinted,
     TickMoved,
     TimelineDiffers,
     UnknownTimeline,
@@ -66,7 +66,7 @@ def test_timestamps_never_go_back_and_writes_follow_reads(catalog: Catalog, comm
             case "tick":
                 last = catalog.last_tick(t)
                 minted = catalog.mint_tick(t, value, {}, last)
-                if isinstance(minted, Minted):
+                if isinstance(minted, TickMinted):
                     assert value > (last or 0)
                     assert value > applied
                     applied = value
@@ -85,9 +85,9 @@ def test_timelines_are_declared_once(catalog: Catalog) -> None:
 
 def test_a_tick_and_its_bindings_appear_together(catalog: Catalog) -> None:
     source = catalog.create_object(NewObject("s", "source", "", "t", ())).id
-    assert catalog.mint_tick("t", 10, {source: FILES[:2]}, None) == Minted("t", 10)
-    assert catalog.mint_tick("t", 20, {source: []}, 10) == Minted("t", 20)
-    assert catalog.mint_tick("t", 30, {source: [FILES[3], FILES[2]]}, 20) == Minted("t", 30)
+    assert catalog.mint_tick("t", 10, {source: FILES[:2]}, None) == TickMinted("t", 10)
+    assert catalog.mint_tick("t", 20, {source: []}, 10) == TickMinted("t", 20)
+    assert catalog.mint_tick("t", 30, {source: [FILES[3], FILES[2]]}, 20) == TickMinted("t", 30)
     assert catalog.ticks("t") == (10, 20, 30)
     assert catalog.ticks("t", newest=2) == (20, 30)
     assert [(one.tick, one.files) for one in catalog.bindings(source, 0, 31)] == [

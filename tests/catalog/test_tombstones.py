@@ -13,12 +13,12 @@ from mz_dagster.catalog import (
     BatchId,
     BatchStats,
     Catalog,
+    CollectionUpperMismatch,
     NewObject,
     Ref,
     Reservation,
     Seal,
     UnknownObject,
-    UpperMismatch,
 )
 from mz_dagster.clock import ManualClock
 from mz_dagster.formalism import EPOCH_MS, Antichain, GlobalId, IdAlreadyBound
@@ -87,7 +87,7 @@ def test_a_buried_id_is_unreadable_unwritable_and_never_used_again(catalog: Cata
     assert (row.since, row.upper, row.timeline) == (NEVER, NEVER, "t")
     assert catalog.listed([buried])[buried].batches == ()
     assert [one.frontier for one in catalog.acquire(buried, holder="h", ttl_ms=None)] == [NEVER, NEVER]
-    assert catalog.seal([Seal(buried, at(0), at(5))]) == UpperMismatch(buried, at(0), NEVER)
+    assert catalog.seal([Seal(buried, at(0), at(5))]) == CollectionUpperMismatch(buried, at(0), NEVER)
     attempts: list[Callable[[], Any]] = [
         lambda: catalog.object(buried),
         lambda: catalog.drop_object(buried),

@@ -15,8 +15,7 @@ from mz_dagster.adapter import Connection, Engine, Isolation, Project
 from mz_dagster.budget import Budget
 from mz_dagster.catalog import Batch, BatchId, BatchState, BatchStats
 from mz_dagster.compute import StepReport
-from mz_dagster.compute.lookups.common_lookups import CommonLookups, path, paths
-from mz_dagster.compute.lookups.common_lookups import Path as LookupPath
+from mz_dagster.compute.lookups.common_lookups import CommonLookups, LookupPath, path, paths
 from mz_dagster.errors import DataError
 from mz_dagster.formalism import EPOCH_MS, Antichain, GlobalId
 from mz_dagster.plan.physical import (

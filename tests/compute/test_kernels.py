@@ -19,7 +19,16 @@ import pyarrow as pa
 import pytest
 
 from mz_dagster.compute.algebra.evaluable import is_exact_in_python
-from mz_dagster.compute.local.expressions import LENIENT, STRICT, Batch, Outcome, by_row, decimals, evaluated, evaluator
+from mz_dagster.compute.local.expressions import (
+    LENIENT,
+    STRICT,
+    Evaluated,
+    RowBatch,
+    by_row,
+    decimals,
+    evaluated,
+    evaluator,
+)
 from mz_dagster.compute.local.expressions.by_row import evaluated_by_row
 from mz_dagster.functions import FUNCTIONS, literal_of
 from mz_dagster.functions.evaluation import Evaluate, compiled, is_evaluable
@@ -63,7 +72,7 @@ def cells_of(pool: str) -> list[Any]:
 def assert_same(scalar: Scalar, types: Sequence[ScalarType], rows: Sequence[Sequence[Any]]) -> int:
     """Holds the outcome over columns against that of each row; returns how many are errors."""
     columns = [stored_cells([row[place] for row in rows], type_) for place, type_ in enumerate(types)]
-    found = evaluated(scalar, Batch(len(rows), columns.__getitem__))
+    found = evaluated(scalar, RowBatch(len(rows), columns.__getitem__))
     values = found.array(len(rows))
     values.validate(full=True)
     errors = [None] * len(rows) if found.errors is None else found.errors.to_pylist()
@@ -300,7 +309,7 @@ def test_what_has_no_kernel_is_evaluated_once_for_each_distinct_tuple(monkeypatc
     monkeypatch.setattr(by_row, "compiled", spying)
     texts, counts = pa.array(["a", "b", None, "a"] * 500), pa.array([1, 2, 3, 1] * 500, pa.int32())
     scalar = Call("repeat_text", (ColumnRef(0, TEXT), ColumnRef(1, INT4)), TEXT)
-    found = evaluated(scalar, Batch(2000, [texts, counts].__getitem__))
+    found = evaluated(scalar, RowBatch(2000, [texts, counts].__getitem__))
     assert found.array(2000).to_pylist()[:4] == ["a", "bb", None, "a"]
     assert sorted(asked, key=repr) == [("a", 1), ("b", 2), (None, 3)]
 
@@ -308,14 +317,14 @@ def test_what_has_no_kernel_is_evaluated_once_for_each_distinct_tuple(monkeypatc
 def test_only_the_rows_that_a_kernel_does_not_vouch_for_are_evaluated_by_row(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
 
-    def counted(call: Call, given: Sequence[Any], rows: int) -> Outcome:
+    def counted(call: Call, given: Sequence[Any], rows: int) -> Evaluated:
         asked.append(rows)
         return evaluated_by_row(call, given, rows)
 
     monkeypatch.setattr(evaluator, "evaluated_by_row", counted)
     divisors = pa.array([1, 0, 2, None, 0] * 100, pa.int32())
     scalar = Call("divide_int4", (Literal(6, INT4), ColumnRef(0, INT4)), INT4)
-    found = evaluated(scalar, Batch(500, [divisors].__getitem__))
+    found = evaluated(scalar, RowBatch(500, [divisors].__getitem__))
     assert asked == [200]
     assert found.array(500).to_pylist()[:5] == [6, None, 3, None, None]
     assert found.errors is not None

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mz_dagster.compute.algebra.frame import DIFF, ERROR, ensure_exact, positional, spark_type
-from mz_dagster.compute.spark.tournament.versions import Shape
+from mz_dagster.compute.spark.tournament.versions import RowLayout
 from mz_dagster.compute.spark.window.positions import has_distance
 from mz_dagster.compute.spark.window.windowed import windowed
 from mz_dagster.plan.physical import Windowed
@@ -78,7 +78,7 @@ COLUMNS: dict[str, ScalarType] = {
     "id": INT4,
 }
 NAMES = tuple(COLUMNS)
-SHAPE = Shape(RelationType(tuple(Column(name, type_) for name, type_ in COLUMNS.items())), (0,))
+SHAPE = RowLayout(RelationType(tuple(Column(name, type_) for name, type_ in COLUMNS.items())), (0,))
 VALUES = ("i", "b", "f", "n", "t", "q", "id")
 ORDERABLE = ("i", "b", "f", "r", "n", "t")
 RANGES = ("i", "b", "f", "r", "n", "e", "ts", "id")

@@ -21,7 +21,7 @@ from mz_dagster.adapter import Connection, Engine, Isolation
 from mz_dagster.catalog import CollectionRow, Sealed
 from mz_dagster.formalism import Antichain
 from mz_dagster.orchestration.events import asset_ids, asset_metadata
-from mz_dagster.orchestration.frontier_checks import FrontierChecks, Frontiers, last_frontiers
+from mz_dagster.orchestration.frontier_checks import FrontierChecks, FrontierSnapshot, last_frontiers
 from mz_dagster.storage import compare_and_append, update_table
 
 TIMELINE = "default"
@@ -89,7 +89,7 @@ def evaluated(
     connection: Connection,
     name: str,
     tick: int,
-    before: Frontiers | None = None,
+    before: FrontierSnapshot | None = None,
     **changed: tuple[int, int],
 ) -> dict[str, dg.AssetCheckResult]:
     """Evaluates the cheap checks, with the frontiers of some collections told otherwise than they are."""
@@ -121,14 +121,14 @@ def test_a_frontier_that_went_back_is_found_unless_it_is_of_another_collection(c
     time = append(connection, "t", ((1, "x"), 1))
     id = row_of(connection, "t").id
     for before, passed in (
-        (Frontiers(id, 0, time + 1), True),
-        (Frontiers(id, 0, time + 2), False),
-        (Frontiers(id, 1, time), False),
-        (Frontiers("u99", 1, time + 2), True),
+        (FrontierSnapshot(id, 0, time + 1), True),
+        (FrontierSnapshot(id, 0, time + 2), False),
+        (FrontierSnapshot(id, 1, time), False),
+        (FrontierSnapshot("u99", 1, time + 2), True),
     ):
         found = evaluated(connection, "t", time, before)["frontiers_monotone"]
         assert found.passed is passed, before
-    found = evaluated(connection, "t", time, Frontiers(id, 0, time + 2))["frontiers_monotone"]
+    found = evaluated(connection, "t", time, FrontierSnapshot(id, 0, time + 2))["frontiers_monotone"]
     assert found.metadata["mz/upper_moved_ms"].value == -1
     assert found.description == f"since 0 -> 0, upper {time + 2} -> {time + 1}"
 
@@ -164,7 +164,7 @@ def test_the_last_frontiers_are_those_of_the_last_materialization(connection: Co
         assert last_frontiers(instance, [KEY]) == {}, "an event that does not tell all says nothing"
         metadata = asset_metadata(engine, row_of(connection, "t"), time)
         instance.report_runless_asset_event(dg.AssetMaterialization(KEY, metadata=metadata))
-        assert last_frontiers(instance, [KEY]) == {KEY: Frontiers(row_of(connection, "t").id, 0, time + 1)}
+        assert last_frontiers(instance, [KEY]) == {KEY: FrontierSnapshot(row_of(connection, "t").id, 0, time + 1)}
 
 
 def test_a_run_of_checks_alone_needs_no_tick(connection: Connection, definitions: dg.Definitions) -> None:

@@ -11,7 +11,7 @@ from mz_dagster.adapter import Engine
 from mz_dagster.catalog import LedByAnother
 from mz_dagster.clock import SystemClock
 from mz_dagster.orchestration import partition_key, partitions_of, runs
-from mz_dagster.orchestration.recording import Recorded, asset_rows, asset_specs, live_ticks, unrecorded
+from mz_dagster.orchestration.recording import RecordedTicks, asset_rows, asset_specs, live_ticks, unrecorded
 
 RETENTION = "mz_retention_feed"
 Mint = Callable[..., None]
@@ -133,15 +133,15 @@ def test_many_are_recorded_in_portions(
     engine.step("feed", 1029)
     assets = asset_rows(engine, asset_specs(defs.get_repository_def(), engine, "feed"))
     ticks = live_ticks(engine, "feed")
-    found, recorded = [], Recorded({})
+    found, recorded = [], RecordedTicks({})
     for _ in range(9):
         portion, recorded = unrecorded(instance, assets, ticks, recorded, most=10)
         assert len(portion) == 10
         found += [(one.key, one.tick) for one in portion]
     assert sorted(found) == sorted((key, tick) for key in ALL for tick in range(1000, 1030))
     assert unrecorded(instance, assets, ticks, recorded, most=10) == ([], recorded)
-    assert Recorded.from_text(recorded.to_text()) == recorded
-    assert Recorded.from_text("no cursor of ours") == Recorded({})
+    assert RecordedTicks.from_text(recorded.to_text()) == recorded
+    assert RecordedTicks.from_text("no cursor of ours") == RecordedTicks({})
 
 
 def test_while_another_process_leads_the_sensor_waits_and_says_so(

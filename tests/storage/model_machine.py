@@ -45,7 +45,7 @@ from mz_dagster.formalism import EMPTY, GlobalId, Update, consolidate
 from mz_dagster.scalars.types import INT4, Column
 from mz_dagster.storage import (
     BatchWriter,
-    Description,
+    CollectionDescription,
     Inlining,
     LocalShards,
     Merge,
@@ -589,7 +589,7 @@ class StorageMachine(RuleBasedStateMachine):
     def create_shared(self, start: int, retention_ms: int | None, ttl_ms: int, spot: Spot | None) -> None:
         def command() -> object:
             storage = self.storage(ttl_ms)
-            description = Description("t", COLUMNS, start=start, retention_ms=retention_ms)
+            description = CollectionDescription("t", COLUMNS, start=start, retention_ms=retention_ms)
             return storage.create(storage.new_id(), description)
 
         self.hold(

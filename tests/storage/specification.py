@@ -16,20 +16,20 @@ from mz_dagster.catalog import (
     BatchId,
     BatchNotWriting,
     CapabilityExpired,
+    CollectionUpperMismatch,
     FrontierNotHeld,
     Leadership,
     LeadershipLost,
     LedByAnother,
-    Minted,
     NameTaken,
     Sealed,
     SinceBehindInput,
     StillNeeded,
+    TickMinted,
     TickMoved,
     UnknownCapability,
     UnknownObject,
     UpperBeyondInput,
-    UpperMismatch,
     WrongRight,
     WrongSeal,
 )
@@ -225,7 +225,7 @@ class Specification:
 
     def append(
         self, appends: Sequence[Append], leadership: Leadership | None = None
-    ) -> Sealed | UpperMismatch | BatchNotWriting | LeadershipLost:
+    ) -> Sealed | CollectionUpperMismatch | BatchNotWriting | LeadershipLost:
         """Seals written batches, all or none."""
         if leadership is not None and not self.leads(leadership):
             return LeadershipLost("t", leadership.epoch)
@@ -234,7 +234,7 @@ class Specification:
         for one in appends:
             found = at() if one.collection in self.dropped else self.tvcs[one.collection].upper
             if found != one.lower:
-                return UpperMismatch(one.collection, bare(one.lower), bare(found))
+                return CollectionUpperMismatch(one.collection, bare(one.lower), bare(found))
         for one in appends:
             if one.batch is not None and self.writes[one.batch].dead:
                 return BatchNotWriting(one.batch, None)
@@ -247,15 +247,15 @@ class Specification:
             self.tvcs.append(one.collection, one.upper, one.updates)
         return Sealed(tuple(one.collection for one in appends))
 
-    def compare_and_append(self, one: Append) -> Sealed | UpperMismatch | BatchNotWriting | LeadershipLost:
+    def compare_and_append(self, one: Append) -> Sealed | CollectionUpperMismatch | BatchNotWriting | LeadershipLost:
         """Writes and seals in one call, which looks at the upper before it writes."""
         found = self.tvcs[one.collection].upper
         if found != one.lower:
-            return UpperMismatch(one.collection, bare(one.lower), bare(found))
+            return CollectionUpperMismatch(one.collection, bare(one.lower), bare(found))
         self.write(one)
         return self.append([one])
 
-    def finish(self, batch: BatchId) -> Sealed | UpperMismatch | BatchNotWriting | LeadershipLost:
+    def finish(self, batch: BatchId) -> Sealed | CollectionUpperMismatch | BatchNotWriting | LeadershipLost:
         """Seals what was written before."""
         outcome = self.append([self.writes[batch].append])
         if isinstance(outcome, Sealed):
@@ -477,12 +477,12 @@ class Specification:
         self._settle(right.collection)
         self._let_go(right.collection)
 
-    def mint(self, tick: int, expected_last: int | None) -> Minted | TickMoved:
+    def mint(self, tick: int, expected_last: int | None) -> TickMinted | TickMoved:
         last = self.ticks[-1] if self.ticks else None
         if last != expected_last or (last is not None and tick <= last) or tick <= self.read_ts:
             return TickMoved("t", last, self.read_ts)
         self.ticks, self.read_ts = (*self.ticks, tick), tick
-        return Minted("t", tick)
+        return TickMinted("t", tick)
 
     def lead(self, holder: str, ttl_ms: int) -> Leadership | LedByAnother:
         if self.leader is not None and self.leader[1] > self.now_ms:

@@ -15,13 +15,13 @@ from mz_dagster.catalog import (
     BatchState,
     CapabilityExpired,
     Catalog,
+    CollectionUpperMismatch,
     FrontierNotHeld,
     NewObject,
     ReadCapability,
     Seal,
     UnknownCapability,
     UnknownObject,
-    UpperMismatch,
     WriteCapability,
     WrongDefinition,
     WrongRight,
@@ -46,7 +46,7 @@ from mz_dagster.formalism import (
 from mz_dagster.scalars.types import INT4, Column
 from mz_dagster.storage import (
     AppendLost,
-    Description,
+    CollectionDescription,
     LocalShards,
     Storage,
     SubscribeDeadline,
@@ -81,7 +81,7 @@ def storage(catalog: Catalog, shards: LocalShards) -> Storage:
 
 
 def created(storage: Storage, **described: Any) -> tuple[ReadCapability, WriteCapability]:
-    return storage.create(storage.new_id(), Description("t", COLUMNS, **described))
+    return storage.create(storage.new_id(), CollectionDescription("t", COLUMNS, **described))
 
 
 def at_of(timeline: Timeline[int], time: int) -> Antichain[int]:
@@ -212,12 +212,12 @@ def test_a_read_of_everything_ends_at_the_upper(catalog: Catalog, shards: LocalS
 @pytest.mark.parametrize("name", ["mz_bucket", "mz_error", "a\0b", "\ud800", ".a", "../a", "a b", "V"])
 def test_a_name_that_no_shard_can_hold_is_refused(storage: Storage, name: str) -> None:
     with pytest.raises(WrongDefinition, match="whose name a shard cannot hold"):
-        storage.create(storage.new_id(), Description("t", (Column(name, INT4), Column("v", INT4))))
+        storage.create(storage.new_id(), CollectionDescription("t", (Column(name, INT4), Column("v", INT4))))
 
 
 @pytest.mark.parametrize("name", ["/a", "é", "mz_column_2"])
 def test_an_odd_name_is_stored_and_read(storage: Storage, name: str) -> None:
-    read, write = storage.create(storage.new_id(), Description("t", (Column(name, INT4), Column("v", INT4))))
+    read, write = storage.create(storage.new_id(), CollectionDescription("t", (Column(name, INT4), Column("v", INT4))))
     storage.append(write, [((1, 2), 0, 1, None)], at(1))
     found = updates_in(storage.subscribe_at(read, 0, up_to=1))
     assert found == {Update((1, 2), 0, 1)}
@@ -337,7 +337,7 @@ def test_a_collection_that_nobody_will_read_again_is_gone_with_its_id(catalog: C
         storage.subscribe_at(read)
     assert [one.frontier for one in storage.acquire_capabilities(id)] == [NEVER, NEVER]
     with pytest.raises(IdAlreadyBound):
-        storage.create(id, Description("t", COLUMNS))
+        storage.create(id, CollectionDescription("t", COLUMNS))
 
 
 def test_retention_and_dependants_keep_what_no_capability_holds(catalog: Catalog, storage: Storage) -> None:
@@ -374,10 +374,10 @@ def test_dropping_capabilities_or_letting_them_expire_ends_nothing(
 def test_ids_come_from_the_catalog_and_denote_one_collection_for_good(storage: Storage) -> None:
     read, _ = created(storage)
     with pytest.raises(IdAlreadyBound):
-        storage.create(read.collection, Description("t", COLUMNS))
+        storage.create(read.collection, CollectionDescription("t", COLUMNS))
     for unknown in ("u999", "s1", "u01", "x", ""):
         with pytest.raises(UnknownObject):
-            storage.create(GlobalId(unknown), Description("t", COLUMNS))
+            storage.create(GlobalId(unknown), CollectionDescription("t", COLUMNS))
         with pytest.raises(UnknownObject):
             storage.acquire_capabilities(GlobalId(unknown))
     assert len({storage.new_id() for _ in range(5)} | {read.collection}) == 6
@@ -582,7 +582,9 @@ def test_what_others_hold_stays_readable_after_a_drop_until_they_let_it_go(
         catalog.drop_object(made.id)
         assert catalog.id_of(kind) is None
         assert (catalog.collection(made.id).since, catalog.collection(made.id).upper) == (at(0), ends)
-        assert isinstance(catalog.seal([Seal(made.id, at(5), at(6))]), UpperMismatch), "nobody writes it any more"
+        assert isinstance(catalog.seal([Seal(made.id, at(5), at(6))]), CollectionUpperMismatch), (
+            "nobody writes it any more"
+        )
         sweep(catalog, shards)
         assert updates_in(storage.subscribe_at(read, as_of=4, up_to=5)) == {Update((1, 1), 4, 1)}
         storage.drop_capability(other)

@@ -19,7 +19,7 @@ from sqlalchemy import create_engine, func, select
 from mz_dagster.adapter import Project
 from mz_dagster.adapter.catalog_definitions import CatalogDefinitions
 from mz_dagster.adapter.minor_compaction import MinorCompaction
-from mz_dagster.catalog import Catalog, CollectionRow, Minted, NewObject, Sealed
+from mz_dagster.catalog import Catalog, CollectionRow, NewObject, Sealed, TickMinted
 from mz_dagster.catalog.schema import METADATA
 from mz_dagster.clock import ManualClock
 from mz_dagster.formalism import EPOCH_MS, Antichain
@@ -93,7 +93,7 @@ class Day:
         )
         assert isinstance(done, Sealed)
         minted = self.catalog.mint_tick("t", time + 1, {}, self.catalog.last_tick("t"))
-        assert isinstance(minted, Minted)
+        assert isinstance(minted, TickMinted)
         self.young.merge([self.id])
 
     def crash(self) -> None:

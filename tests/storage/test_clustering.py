@@ -36,7 +36,7 @@ from mz_dagster.scalars.types import (
 from mz_dagster.storage import BatchWriter, LocalShards, Merge, compact, update_table
 from mz_dagster.storage.clustering import (
     Bucket,
-    Touched,
+    TouchedHashes,
     bucket_count,
     bucket_of,
     bucket_prefix,
@@ -98,7 +98,7 @@ def as_written_elsewhere(value: Any) -> Any:
 
 @given(st.integers(0, 2**63 - 1), st.integers(0, 10), st.integers(0, 10))
 def test_a_hash_is_in_its_bucket_whatever_the_modulus(hash: int, buckets: int, modulus: int) -> None:
-    touched = Touched((0,), 2**modulus, frozenset({hash % 2**modulus}))
+    touched = TouchedHashes((0,), 2**modulus, frozenset({hash % 2**modulus}))
     assert touched.may_be_in(Bucket((0,), 2**buckets, hash % 2**buckets))
     found = [number for number in range(2**buckets) if touched.may_be_in(Bucket((0,), 2**buckets, number))]
     assert len(found) == max(1, 2 ** (buckets - modulus))
@@ -170,7 +170,7 @@ def test_a_read_by_touched_keys_loses_none_of_their_rows(
     for key, batch in every:
         number = keys.index(key)
         wanted = chosen.sample(range(len(asked)), 3)
-        touched = Touched(layout_key(key), modulus, frozenset(known[n][number] for n in wanted))
+        touched = TouchedHashes(layout_key(key), modulus, frozenset(known[n][number] for n in wanted))
         values = {tuple(normal(asked[n][p]) for p in key) for n in wanted}
         complete = rows_of(local.read(shard, [batch]), key, values)
         assert complete
@@ -182,7 +182,7 @@ def test_a_read_by_touched_keys_loses_none_of_their_rows(
             assert rows_of(by_spark, key, values) == complete, key
             assert by_spark.num_rows == found.num_rows
         # Of a file that is laid out by another key, nothing is known.
-        others = [Touched((99,), modulus, frozenset())]
+        others = [TouchedHashes((99,), modulus, frozenset())]
         assert local.read(shard, [batch], touched=others).num_rows == batch.stats.rows
     assert pruned > len(every) // 2
 

@@ -22,7 +22,7 @@ from mz_dagster.formalism import EPOCH_MS, Antichain
 from mz_dagster.scalars.types import INT4, Column
 from mz_dagster.storage import (
     BatchIncomplete,
-    Description,
+    CollectionDescription,
     FileDamaged,
     Inlining,
     LocalShards,
@@ -159,7 +159,7 @@ def test_commits_of_others_that_a_batch_is_read_through_are_on_disk(house: House
 def test_an_append_under_a_write_capability_outlives_a_power_cut(house: House) -> None:
     storage = Storage(house.catalog, house.shards, holder="test")
     with house.cutting():
-        _, write = storage.create(storage.new_id(), Description("t", COLUMNS))
+        _, write = storage.create(storage.new_id(), CollectionDescription("t", COLUMNS))
         for time in range(3):
             write = storage.append(write, [((time,), time, 1)], at(time + 1))
     assert house.cuts == 3

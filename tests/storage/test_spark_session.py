@@ -18,7 +18,7 @@ import pytest
 from pyspark.sql.connect.proto import ExecutePlanRequest
 
 from mz_dagster.errors import OperationalError
-from mz_dagster.finalizers import Later
+from mz_dagster.finalizers import DeferredCalls
 from mz_dagster.scalars.types import (
     BOOL,
     DATE,
@@ -148,7 +148,7 @@ def test_what_is_kept_goes_wherever_it_is_let_go() -> None:
 
 def test_a_finalizer_s_call_is_made_by_another_thread_and_one_that_hangs_holds_up_no_other() -> None:
     """It may have interrupted a thread that holds gRPC's lock, or that another waits for who does."""
-    later = Later(2)
+    later = DeferredCalls(2)
     made: SimpleQueue[str] = SimpleQueue()
     hung = threading.Event()
 

@@ -46,7 +46,7 @@ _ONE_ZERO = ("unsigned_zero_float4", "unsigned_zero_float8")
 
 
 @dataclass(frozen=True, slots=True)
-class Within:
+class ValueBound:
     """What is asked of a column: that it compares so with a value, in plain form (`plain_cells`)."""
 
     column: int
@@ -56,7 +56,7 @@ class Within:
 
 #: Returns, for the term of input i, the updates of input j that it may meet, and perhaps others: told the values that
 #: columns of j must equal, by their positions, and within what others of them must be.
-Lookup = Callable[[int, int, Mapping[int, pa.ChunkedArray], Sequence[Within]], pa.Table]
+Lookup = Callable[[int, int, Mapping[int, pa.ChunkedArray], Sequence[ValueBound]], pa.Table]
 
 
 def can_join(node: DeltaJoin) -> bool:
@@ -195,7 +195,7 @@ class _Join:
                 representatives.setdefault(number, f"p{j}_{names[0]}")
         return self._shaped(joined, i) if joined.num_rows else None
 
-    def _within(self, j: int, joined: pa.Table) -> list[Within]:
+    def _within(self, j: int, joined: pa.Table) -> list[ValueBound]:
         """Returns within what columns of an input are in the rows that are asked for with what is joined so far."""
         found = []
         for one in self._compared:
@@ -219,11 +219,11 @@ class _Join:
                 continue
             match one.operation:
                 case "gt" | "ge":
-                    found.append(Within(column, one.operation, min(present)))
+                    found.append(ValueBound(column, one.operation, min(present)))
                 case "lt" | "le":
-                    found.append(Within(column, one.operation, max(present)))
+                    found.append(ValueBound(column, one.operation, max(present)))
                 case _:
-                    found += [Within(column, "ge", min(present)), Within(column, "le", max(present))]
+                    found += [ValueBound(column, "ge", min(present)), ValueBound(column, "le", max(present))]
         return found
 
     def _matchable(self, i: int, frame: pa.Table) -> pa.Table:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mz_dagster.compute.local.expressions import Batch, evaluated
+from mz_dagster.compute.local.expressions import RowBatch, evaluated
 from mz_dagster.compute.local.expressions.outcome import as_mask
 from mz_dagster.compute.local.keys import whole
 from mz_dagster.plan.physical import MapFilterProject
@@ -29,7 +29,7 @@ def mapped(frame: pa.Table, mfp: MapFilterProject, schema: pa.Schema) -> pa.Tabl
         schema: Of the result.
     """
     errors = frame.column(ERROR).combine_chunks()
-    batch = Batch(len(frame), lambda position: whole(frame.column(position)))
+    batch = RowBatch(len(frame), lambda position: whole(frame.column(position)))
     numbers = np.arange(len(frame))
     failed: list[tuple[NDArray[np.int64], pa.Array]] = []
 
@@ -63,7 +63,7 @@ def _projected(
     frame: pa.Table,
     mfp: MapFilterProject,
     schema: pa.Schema,
-    batch: Batch,
+    batch: RowBatch,
     numbers: NDArray[np.int64],
     failed: list[tuple[NDArray[np.int64], pa.Array]],
 ) -> pa.Table:

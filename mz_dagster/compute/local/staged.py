@@ -31,7 +31,7 @@ from mz_dagster.compute.local.expressions.numbers import integers
 from mz_dagster.compute.local.join import failed
 from mz_dagster.compute.local.keys import numbered, whole
 from mz_dagster.compute.local.spared_buckets import spared_state, spares
-from mz_dagster.compute.local.tournament import Rows, Stages, changed_levels
+from mz_dagster.compute.local.tournament import Rows, Tournament, changed_levels
 from mz_dagster.compute.lookups.lookup_keys import is_key
 from mz_dagster.plan.physical import Extremes, Staged, TopRows
 from mz_dagster.plan.relation import AggregateFunction
@@ -130,7 +130,7 @@ class _Tournament:
         count = len(changes)
         groups, _ = numbered([pa.array(codes.columns[position]) for position in self._node.group], codes.size)
         cells = codes.columns
-        stages = Stages(
+        stages = Tournament(
             self._node.function, self._node.group, self._buckets, self._levels, self._node.last_level, self._has_all,
             budget().versioned_rows - self._versioned,
         )  # fmt: skip

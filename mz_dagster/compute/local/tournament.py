@@ -73,7 +73,7 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Stages:
+class Tournament:
     """How a tournament is held.
 
     Attributes:
@@ -95,7 +95,7 @@ class Stages:
     most: int
 
 
-def changed_levels(stages: Stages, changes: Rows, held: Rows, level: Codes) -> list[tuple[int, Rows]]:
+def changed_levels(stages: Tournament, changes: Rows, held: Rows, level: Codes) -> list[tuple[int, Rows]]:
     """Returns the changes of the state, by level.
 
     Args:

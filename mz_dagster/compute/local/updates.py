@@ -21,10 +21,10 @@ from mz_dagster.compute.algebra.delta_terms import meeting_terms
 from mz_dagster.compute.algebra.lineage import passed_inputs
 from mz_dagster.compute.algebra.times import FIRST_TIME
 from mz_dagster.compute.local.declined import Declined
-from mz_dagster.compute.local.join import Within, join_updates, settled
+from mz_dagster.compute.local.join import ValueBound, join_updates, settled
 from mz_dagster.compute.local.linear_operators import constant, plan_schema
 from mz_dagster.compute.local.operators import LinearElsewhere, LocalOperators
-from mz_dagster.compute.lookups.common_lookups import Path, leaf, passed_down, path, used_columns
+from mz_dagster.compute.lookups.common_lookups import LookupPath, leaf, passed_down, path, used_columns
 from mz_dagster.compute.lookups.lookup_keys import LookupKeys, is_key
 from mz_dagster.compute.lookups.spans import span
 from mz_dagster.compute.lookups.step_reads import StepReads
@@ -103,7 +103,7 @@ class UpdateOperators(LocalOperators):
         meeting = meeting_terms([span(one, self._upper, self._reads) for one in node.inputs])
         known: dict[int, tuple[pa.Table, pa.Table]] = {}
 
-        def lookup(i: int, j: int, by: Mapping[int, pa.ChunkedArray], within: Sequence[Within]) -> pa.Table:
+        def lookup(i: int, j: int, by: Mapping[int, pa.ChunkedArray], within: Sequence[ValueBound]) -> pa.Table:
             found = self._history(node.inputs[j], by, path(node, i, j), within)
             if j not in known or known[j][0] is not found:
                 known[j] = found, settled(found, self._lower - 1)
@@ -115,8 +115,8 @@ class UpdateOperators(LocalOperators):
         self,
         node: Physical,
         by: Mapping[int, pa.ChunkedArray],
-        common: Path | None = None,
-        within: Sequence[Within] = (),
+        common: LookupPath | None = None,
+        within: Sequence[ValueBound] = (),
     ) -> pa.Table:
         """Returns the updates of a join's input, before the end of the interval, that values of its columns meet.
 
@@ -164,8 +164,8 @@ class UpdateOperators(LocalOperators):
         self,
         node: Physical,
         by: Mapping[int, pa.ChunkedArray],
-        common: Path | None,
-        within: Sequence[Within] = (),
+        common: LookupPath | None,
+        within: Sequence[ValueBound] = (),
     ) -> pa.Table:
         """Returns the updates of a join's input, before the end of the interval, that values of its columns meet."""
         read = leaf(node)
@@ -189,7 +189,7 @@ class UpdateOperators(LocalOperators):
             return self._over(node, found.rename_columns(plan_schema(read).names))
         return self._looked_up(node, read, keys)
 
-    def _scanned(self, node: Physical, read: ReadCollection, within: Sequence[Within]) -> pa.Table:
+    def _scanned(self, node: Physical, read: ReadCollection, within: Sequence[ValueBound]) -> pa.Table:
         """Returns the updates of much within some bounds, which nothing tells where to find."""
         used = used_columns(node)
         if self._reads.rows(read.id, self._upper) * len(used) > budget().decoded_cells:

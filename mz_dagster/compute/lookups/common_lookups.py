@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 _Columns = tuple[GlobalId, tuple[int, ...]]
 
 
-class Reads(Protocol):
+class KeyReader(Protocol):
     """What finds the updates of few keys of a collection in a step; see `step_reads.StepReads`."""
 
     def find(self, id: GlobalId, upper: int, keys: LookupKeys) -> DataFrame:
@@ -77,7 +77,7 @@ class Reads(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Path:
+class LookupPath:
     """A lookup by what changed.
 
     Attributes:
@@ -121,7 +121,7 @@ class _Made:
     lock: threading.RLock = field(default_factory=threading.RLock)
 
 
-def path(join: DeltaJoin, i: int, j: int) -> Path | None:
+def path(join: DeltaJoin, i: int, j: int) -> LookupPath | None:
     """Returns by what the term of input i looks up input j, None if no column of one simply is a column of the other.
 
     NULL is taken for equal to NULL, and other conditions of the join are left out: of what the join needs, nothing is.
@@ -137,10 +137,10 @@ def path(join: DeltaJoin, i: int, j: int) -> Path | None:
         if keys:
             found |= dict.fromkeys(positions, keys[0])
     positions = sorted(found)
-    return Path(read.id, tuple(positions), changed.id, tuple(found[one] for one in positions)) if found else None
+    return LookupPath(read.id, tuple(positions), changed.id, tuple(found[one] for one in positions)) if found else None
 
 
-def paths(plan: Physical) -> Iterator[tuple[Path, frozenset[int]]]:
+def paths(plan: Physical) -> Iterator[tuple[LookupPath, frozenset[int]]]:
     """Yields the lookups of a plan's joins that have a path, each with the columns of the collection that it uses."""
     if isinstance(plan, DeltaJoin):
         for i in range(len(plan.inputs)):
@@ -187,7 +187,7 @@ class CommonLookups:
         self._lock = threading.Lock()
         self._made: defaultdict[tuple[_Columns, int, int], list[_Made]] = defaultdict(list)
 
-    def of(self, path: Path, lower: int, upper: int, reads: Reads) -> DataFrame | None:
+    def of(self, path: LookupPath, lower: int, upper: int, reads: KeyReader) -> DataFrame | None:
         """Returns the rows of the path's collection before `upper` that its updates in `[lower, upper)` can meet.
 
         Args:
@@ -203,7 +203,7 @@ class CommonLookups:
         made = self._made_of(path, lower, upper)
         return None if made is None else self._frame(made, path.lookup, lower, upper, reads)
 
-    def table(self, path: Path, lower: int, upper: int, reads: Reads, most: int) -> pa.Table | None:
+    def table(self, path: LookupPath, lower: int, upper: int, reads: KeyReader, most: int) -> pa.Table | None:
         """Returns what `of` does, in this process; None also if only one join asks for it, or they may be too many.
 
         Args:
@@ -223,7 +223,7 @@ class CommonLookups:
                 made.table = self._read(made, path.lookup, lower, upper, reads)
             return made.table
 
-    def _read(self, made: _Made, lookup: _Columns, lower: int, upper: int, reads: Reads) -> pa.Table | None:
+    def _read(self, made: _Made, lookup: _Columns, lower: int, upper: int, reads: KeyReader) -> pa.Table | None:
         """Returns a lookup's rows, read in this process if that is less than to have Spark do it."""
         columns = by_position(RelationType(self._rows[lookup[0]].columns))
         if not made.is_framed:
@@ -236,7 +236,7 @@ class CommonLookups:
         frame = self._frame(made, lookup, lower, upper, reads)
         return None if frame is None else frame.to(spark_schema(columns)).toArrow().cast(update_schema(columns))
 
-    def _frame(self, made: _Made, lookup: _Columns, lower: int, upper: int, reads: Reads) -> DataFrame | None:
+    def _frame(self, made: _Made, lookup: _Columns, lower: int, upper: int, reads: KeyReader) -> DataFrame | None:
         """Returns a lookup's rows on Spark; None if the keys are too many."""
         with made.lock:
             if not made.is_framed:
@@ -246,7 +246,7 @@ class CommonLookups:
                 made.is_framed = True
             return made.frame
 
-    def _made_of(self, path: Path, lower: int, upper: int) -> _Made | None:
+    def _made_of(self, path: LookupPath, lower: int, upper: int) -> _Made | None:
         """Returns the lookup, which was or will be made by who asks for it; None if it is not one to be made here."""
         lookup, keys = path.lookup, self._origins(path.keyed, lower, upper)
         if not self._is_worth(lookup, keys, lower, upper, is_alone=self._is_alone(lookup)):
@@ -304,7 +304,7 @@ class CommonLookups:
         return self._count(lookup[0], None, upper) * changed // max(1, self._count(keys[0], None, upper))
 
     def _found(
-        self, lookup: _Columns, keys: Iterable[_Columns], lower: int, upper: int, reads: Reads
+        self, lookup: _Columns, keys: Iterable[_Columns], lower: int, upper: int, reads: KeyReader
     ) -> DataFrame | None:
         """Returns a lookup's rows; None if the keys are too many."""
         found = self._keys(lookup, keys, lower, upper)

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from mz_dagster.budget import budget
 from mz_dagster.scalars.types import Column, Kind
 from mz_dagster.storage.arrow_schema import arrow_type
-from mz_dagster.storage.clustering import Touched, moduli
+from mz_dagster.storage.clustering import TouchedHashes, moduli
 from mz_dagster.storage.key_hash import HASHED_KINDS, key_hash
 from mz_dagster.storage.late_pyspark import functions as sf
 from mz_dagster.storage.late_pyspark import types
@@ -81,12 +81,12 @@ class LookupKeys:
         """Whether they are few enough to be sent to Spark with each use."""
         return len(self) <= budget().keys and self.table.nbytes <= budget().key_bytes
 
-    def hashes_in(self, files: Sequence[StoredFile]) -> list[Touched]:
+    def hashes_in(self, files: Sequence[StoredFile]) -> list[TouchedHashes]:
         """Returns which hashes the keys have, for each layout of files by which it is likely to leave some out."""
         found = []
         for layout, modulus in moduli(files, self.columns).items():
             if len(self) <= _KEYS_PER_BUCKET * modulus:
-                found.append(Touched(layout, modulus, frozenset(one % modulus for one in self._hashes(layout))))
+                found.append(TouchedHashes(layout, modulus, frozenset(one % modulus for one in self._hashes(layout))))
         return found
 
     def matching(self, session: SparkSession, frame: DataFrame, names: Sequence[str]) -> DataFrame:

@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from mz_dagster.budget import budget
 from mz_dagster.catalog import Batch, CollectionRow
 from mz_dagster.compute.algebra.frame import named
-from mz_dagster.compute.lookups.common_lookups import CommonLookups, Path
+from mz_dagster.compute.lookups.common_lookups import CommonLookups, LookupPath
 from mz_dagster.compute.lookups.lookup_keys import LookupKeys, fetched, is_key
 from mz_dagster.errors import InternalError
 from mz_dagster.formalism import GlobalId
@@ -34,7 +34,7 @@ from mz_dagster.progress import advance
 from mz_dagster.scalars.scalar import Scalar
 from mz_dagster.scalars.types import Column
 from mz_dagster.storage.arrow_schema import update_schema
-from mz_dagster.storage.clustering import Touched, may_hold
+from mz_dagster.storage.clustering import TouchedHashes, may_hold
 from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.shards import Shards, StoredFile
 
@@ -165,7 +165,7 @@ class StepReads:
         frame = self._counted(frame, sum(one.rows for one in chosen))
         return keys.matching(self._session, frame, [one.name for one in keys.columns.values()])
 
-    def common(self, path: Path, lower: int, upper: int) -> DataFrame | None:
+    def common(self, path: LookupPath, lower: int, upper: int) -> DataFrame | None:
         """Returns an operator's frame of all that a lookup by what changed in `[lower, upper)` can find.
 
         None if the lookup is not one to be made so (`CommonLookups.of`). May run a job.
@@ -240,7 +240,7 @@ class StepReads:
         advance(rows, "rows")
         return _widened(found, row)
 
-    def common_table(self, path: Path, lower: int, upper: int) -> pa.Table | None:
+    def common_table(self, path: LookupPath, lower: int, upper: int) -> pa.Table | None:
         """Returns what `common` does, in this process; None also if only one join asks for it, or they may be many."""
         return None if self._common is None else self._common.table(path, lower, upper, self, budget().common_rows)
 
@@ -284,7 +284,7 @@ class StepReads:
         where: Sequence[Scalar],
         *,
         here: bool = False,
-    ) -> tuple[list[Touched], list[StoredFile]]:
+    ) -> tuple[list[TouchedHashes], list[StoredFile]]:
         """Returns the hashes that keys have, and the files of the batches that may hold them."""
         files = self._stored(row, batches, where, tuple(keys.columns.values()), here=here)
         hashes = keys.hashes_in(files)

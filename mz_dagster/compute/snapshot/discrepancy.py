@@ -55,7 +55,7 @@ Example = tuple[tuple[str | None, ...], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class RowSample:
     """Some rows: how many, each as often as it is there, and the first of them.
 
     Attributes:
@@ -80,8 +80,8 @@ class Discrepancy:
     """
 
     held: int
-    missing: Rows
-    surplus: Rows
+    missing: RowSample
+    surplus: RowSample
     errors_held: int
     errors_computed: int
 
@@ -120,8 +120,8 @@ def discrepancy(
         ).collect()[0]
         return Discrepancy(
             held=rows,
-            missing=Rows(lacking, _examples(difference, sf.col(DIFF) > 0, examples) if lacking else ()),
-            surplus=Rows(-excess, _examples(difference, sf.col(DIFF) < 0, examples) if excess else ()),
+            missing=RowSample(lacking, _examples(difference, sf.col(DIFF) > 0, examples) if lacking else ()),
+            surplus=RowSample(-excess, _examples(difference, sf.col(DIFF) < 0, examples) if excess else ()),
             errors_held=errors,
             errors_computed=errors + moved,
         )
@@ -166,7 +166,7 @@ def local_discrepancy(
     )
 
 
-def rows_here(total: pa.Table, condition: pa.ChunkedArray, limit: int) -> Rows:
+def rows_here(total: pa.Table, condition: pa.ChunkedArray, limit: int) -> RowSample:
     """Returns the rows of a consolidated table for which a condition is true, as often as they are there or lacking."""
     found = total.filter(pc.and_(pc.is_null(total.column(ERROR)), condition))
     cells = [python_cells(found.column(name)) for name in found.column_names if name not in META]
@@ -174,15 +174,17 @@ def rows_here(total: pa.Table, condition: pa.ChunkedArray, limit: int) -> Rows:
     texts = [
         (tuple(None if one is None else str(one) for one in data), n) for *data, n in zip(*cells, diffs, strict=True)
     ]
-    return Rows(sum(diffs), tuple(sorted(texts, key=_order)[:limit]))
+    return RowSample(sum(diffs), tuple(sorted(texts, key=_order)[:limit]))
 
 
-def negative_multiplicities(frame: DataFrame, columns: RelationType, *, share: float = 1.0, examples: int = 5) -> Rows:
+def negative_multiplicities(
+    frame: DataFrame, columns: RelationType, *, share: float = 1.0, examples: int = 5
+) -> RowSample:
     """Returns the rows of a collection's `content` of which there are fewer than none, and how many are lacking."""
     with reporting_lost_spark():
         total = consolidate(_sampled(frame, share), by_position(columns))
         lacking = total.agg(_total(_is_row() & (sf.col(DIFF) < 0))).collect()[0][0]
-        return Rows(-lacking, _examples(total, sf.col(DIFF) < 0, examples) if lacking else ())
+        return RowSample(-lacking, _examples(total, sf.col(DIFF) < 0, examples) if lacking else ())
 
 
 def content(read: Read, collection: tuple[GlobalId, RelationType], as_of: int) -> DataFrame:

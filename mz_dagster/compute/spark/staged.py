@@ -34,7 +34,7 @@ from mz_dagster.compute.spark.tournament.versions import (
     CARRIED,
     GOOD,
     LEVEL,
-    Shape,
+    RowLayout,
     bucket_at,
     bucket_of,
     consolidated,
@@ -93,7 +93,7 @@ def staged_updates(changes: DataFrame, own: OwnState, node: Staged, known: pa.Ta
 
 
 def _winners_updates(
-    changes: DataFrame, own: OwnState, shape: Shape, node: Staged, known: pa.Table | None
+    changes: DataFrame, own: OwnState, shape: RowLayout, node: Staged, known: pa.Table | None
 ) -> DataFrame:
     """Returns the updates of a state that is one row for each group of an input that never retracts."""
     of_group = [2 + position for position in shape.group]
@@ -135,7 +135,7 @@ def staged_snapshot(content: DataFrame, node: Staged, as_of: int) -> DataFrame:
     return union([*parts, result.select(*_columns(level, bucket, shape, node, len(_results(shape, node))))])
 
 
-def _after(stage: int, rows: DataFrame, shape: Shape, node: Staged) -> DataFrame:
+def _after(stage: int, rows: DataFrame, shape: RowLayout, node: Staged) -> DataFrame:
     """Returns what the stages up to `stage` make of `rows`; errors stay."""
     keys = [BUCKET, TIME, ERROR]
     for s in range(stage + 1):
@@ -147,7 +147,7 @@ def _after(stage: int, rows: DataFrame, shape: Shape, node: Staged) -> DataFrame
     return rows
 
 
-def _level(rows: DataFrame, level: int, shape: Shape, node: Staged) -> DataFrame:
+def _level(rows: DataFrame, level: int, shape: RowLayout, node: Staged) -> DataFrame:
     """Returns rows without errors as a level below the last; a filter for the last sees that they are not of it."""
     bucket = bucket_at(node.buckets[level])
     frame = rows.withColumn(ERROR, sf.lit(None).cast("string"))
@@ -163,11 +163,11 @@ def _check(node: Staged) -> None:
         raise InternalError("winners alone do not tell what new rows make of this")
 
 
-def _shape(node: Staged) -> Shape:
-    return Shape(node.input.relation_type, node.group)
+def _shape(node: Staged) -> RowLayout:
+    return RowLayout(node.input.relation_type, node.group)
 
 
-def _placed(changes: DataFrame, shape: Shape, node: Staged) -> DataFrame:
+def _placed(changes: DataFrame, shape: RowLayout, node: Staged) -> DataFrame:
     """Returns the input's changes as a flow."""
     good, diff_and_error = sf.col(GOOD).isNotNull(), [sf.col(DIFF), sf.col(ERROR)]
     if node.monotonic:
@@ -179,7 +179,7 @@ def _placed(changes: DataFrame, shape: Shape, node: Staged) -> DataFrame:
     return changes.select(level, bucket, *shape.row, TIME, *diff_and_error)
 
 
-def _before(flow: DataFrame, own: OwnState, shape: Shape, node: Staged) -> DataFrame:
+def _before(flow: DataFrame, own: OwnState, shape: RowLayout, node: Staged) -> DataFrame:
     """Returns what the buckets that `flow` may touch, at all levels, held before the interval, as a flow."""
     levels = [(node.last_level, 1)] if node.monotonic else list(enumerate(node.buckets))
     # The error part has no bucket, and finds nothing. To filter it out would consolidate the changes twice.
@@ -195,7 +195,7 @@ def _before(flow: DataFrame, own: OwnState, shape: Shape, node: Staged) -> DataF
 
 
 def _applied(
-    rows: DataFrame, shape: Shape, node: Staged, keys: list[str], parting: list[str], own: Column, *, last: bool
+    rows: DataFrame, shape: RowLayout, node: Staged, keys: list[str], parting: list[str], own: Column, *, last: bool
 ) -> DataFrame:
     """Applies the stage function to each bucket, or each version of it; rows that are not `own` stay."""
     function = node.function
@@ -212,12 +212,12 @@ def _applied(
             assert_never(function)
 
 
-def _results(shape: Shape, node: Staged) -> list[str]:
+def _results(shape: RowLayout, node: Staged) -> list[str]:
     """Returns the names of the columns that the last stage appends."""
     return [f"c{shape.arity + i}" for i in range(node.relation_type.arity - 2 - shape.arity)]
 
 
-def _columns(level: Column, bucket: Column, shape: Shape, node: Staged, results: int) -> list[Column]:
+def _columns(level: Column, bucket: Column, shape: RowLayout, node: Staged, results: int) -> list[Column]:
     """Returns the state's columns, of which the last ones are NULL unless there are `results`, and the meta columns."""
     data = [shape.restored(position).alias(f"c{2 + position}") for position in range(shape.arity)]
     for i, name in enumerate(_results(shape, node)):

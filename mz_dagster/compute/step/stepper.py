@@ -47,12 +47,12 @@ from mz_dagster.catalog import (
     BatchNotWriting,
     Catalog,
     CollectionRow,
+    CollectionUpperMismatch,
     Leadership,
     LeadershipLost,
     Seal,
     Sealed,
     UnknownObject,
-    UpperMismatch,
 )
 from mz_dagster.clock import SYSTEM_CLOCK, Clock
 from mz_dagster.compute.algebra.frame import replan_while_running
@@ -523,7 +523,7 @@ class Stepper:
                 run.sealed |= {one.id for one in unsealed}
                 progress(f"sealed {len(seals)} collections")
                 return
-            case UpperMismatch():
+            case CollectionUpperMismatch():
                 fact = f'collection "{sealed.collection}" is at {sealed.found}, not at {sealed.expected}'
             case LeadershipLost():
                 fact = f"the lead of epoch {sealed.epoch} is over"

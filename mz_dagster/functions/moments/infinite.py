@@ -22,7 +22,7 @@ DATE, MOMENT, OTHER = 1, DAY, 0
 LAST_TIME = 2**63 - 2
 
 
-class Made(Enum):
+class InfiniteResult(Enum):
     """Says what a function makes of an infinite argument."""
 
     KEPT = "the infinite value of the result's type"
@@ -35,7 +35,7 @@ class Made(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class InfinityRule:
     """What a function makes of infinite arguments; the first of them decides.
 
     Attributes:
@@ -45,7 +45,7 @@ class Rule:
     """
 
     units: tuple[int, ...]
-    outcome: Made | str
+    outcome: InfiniteResult | str
     result: int = OTHER
 
     def of(self, value: int, unit: int) -> Any:
@@ -57,19 +57,19 @@ class Rule:
         is_late = value > 0
         word = "infinity" if is_late else "-infinity"
         match self.outcome:
-            case Made.KEPT:
+            case InfiniteResult.KEPT:
                 return value // unit * self.result
-            case Made.UNKNOWN:
+            case InfiniteResult.UNKNOWN:
                 return None
-            case Made.FALSE:
+            case InfiniteResult.FALSE:
                 return False
-            case Made.WORD:
+            case InfiniteResult.WORD:
                 return word
-            case Made.QUOTED:
+            case InfiniteResult.QUOTED:
                 return f'"{word}"'
-            case Made.TIME:
+            case InfiniteResult.TIME:
                 return LAST_TIME if is_late else 0
-            case Made.NUMBER:
+            case InfiniteResult.NUMBER:
                 return float(word)
             case error:
                 sqlstate, _, message = error.partition(" ")
@@ -113,42 +113,42 @@ _TRUNCATED = (
 )
 
 
-def _rules() -> Iterator[tuple[str, Rule]]:
-    kept, unknown = Made.KEPT, Made.UNKNOWN
+def _rules() -> Iterator[tuple[str, InfinityRule]]:
+    kept, unknown = InfiniteResult.KEPT, InfiniteResult.UNKNOWN
     for kind, unit in (("date", DATE), ("timestamp", MOMENT), ("timestamptz", MOMENT)):
-        yield f"add_{kind}_interval", Rule((unit, OTHER), kept, MOMENT)
-        yield f"subtract_{kind}_interval", Rule((unit, OTHER), kept, MOMENT)
-        yield f"add_interval_{kind}", Rule((OTHER, unit), kept, MOMENT)
-        yield f"isfinite_{kind}", Rule((unit,), Made.FALSE)
-        yield f"cast_{kind}_to_text", Rule((unit,), Made.WORD)
-        yield f"to_jsonb_{kind}", Rule((unit,), Made.QUOTED)
-        yield f"cast_{kind}_to_mz_timestamp", Rule((unit,), Made.TIME)
+        yield f"add_{kind}_interval", InfinityRule((unit, OTHER), kept, MOMENT)
+        yield f"subtract_{kind}_interval", InfinityRule((unit, OTHER), kept, MOMENT)
+        yield f"add_interval_{kind}", InfinityRule((OTHER, unit), kept, MOMENT)
+        yield f"isfinite_{kind}", InfinityRule((unit,), InfiniteResult.FALSE)
+        yield f"cast_{kind}_to_text", InfinityRule((unit,), InfiniteResult.WORD)
+        yield f"to_jsonb_{kind}", InfinityRule((unit,), InfiniteResult.QUOTED)
+        yield f"cast_{kind}_to_mz_timestamp", InfinityRule((unit,), InfiniteResult.TIME)
         yield (
             f"subtract_{kind}_{kind}",
-            Rule((unit, unit), f"22008 cannot subtract infinite {kind.removesuffix('tz')}s"),
+            InfinityRule((unit, unit), f"22008 cannot subtract infinite {kind.removesuffix('tz')}s"),
         )
         for field in _CYCLIC:
-            yield f"extract_{field}_{kind}", Rule((unit,), unknown)
+            yield f"extract_{field}_{kind}", InfinityRule((unit,), unknown)
         for field in _GROWING:
             error = f"0A000 extract({field}) of an infinite {kind.removesuffix('tz')} is not supported"
-            yield f"extract_{field}_{kind}", Rule((unit,), error)
+            yield f"extract_{field}_{kind}", InfinityRule((unit,), error)
         if unit is MOMENT:
-            yield f"age_{kind}_{kind}", Rule((unit, unit), "22008 timestamp out of range")
-            yield f"cast_{kind}_to_time", Rule((unit,), unknown)
-            yield f"to_char_{kind}", Rule((unit, OTHER), unknown)
-            yield f"timezone_text_{kind}", Rule((OTHER, unit), kept, MOMENT)
-            yield f"timezone_interval_{kind}", Rule((OTHER, unit), kept, MOMENT)
-            yield f"date_bin_{kind}", Rule((OTHER, unit, OTHER), kept, MOMENT)
-            yield f"date_part_epoch_{kind}", Rule((unit,), Made.NUMBER)
+            yield f"age_{kind}_{kind}", InfinityRule((unit, unit), "22008 timestamp out of range")
+            yield f"cast_{kind}_to_time", InfinityRule((unit,), unknown)
+            yield f"to_char_{kind}", InfinityRule((unit, OTHER), unknown)
+            yield f"timezone_text_{kind}", InfinityRule((OTHER, unit), kept, MOMENT)
+            yield f"timezone_interval_{kind}", InfinityRule((OTHER, unit), kept, MOMENT)
+            yield f"date_bin_{kind}", InfinityRule((OTHER, unit, OTHER), kept, MOMENT)
+            yield f"date_part_epoch_{kind}", InfinityRule((unit,), InfiniteResult.NUMBER)
             for field in ("second", "milliseconds"):
-                yield f"date_part_{field}_{kind}", Rule((unit,), unknown)
+                yield f"date_part_{field}_{kind}", InfinityRule((unit,), unknown)
             for part in _TRUNCATED:
-                yield f"date_trunc_{part}_{kind}", Rule((unit,), kept, MOMENT)
-    yield "add_date_int4", Rule((DATE, OTHER), kept, DATE)
-    yield "subtract_date_int4", Rule((DATE, OTHER), kept, DATE)
-    yield "add_int4_date", Rule((OTHER, DATE), kept, DATE)
-    yield "add_date_time", Rule((DATE, OTHER), kept, MOMENT)
-    yield "add_time_date", Rule((OTHER, DATE), kept, MOMENT)
+                yield f"date_trunc_{part}_{kind}", InfinityRule((unit,), kept, MOMENT)
+    yield "add_date_int4", InfinityRule((DATE, OTHER), kept, DATE)
+    yield "subtract_date_int4", InfinityRule((DATE, OTHER), kept, DATE)
+    yield "add_int4_date", InfinityRule((OTHER, DATE), kept, DATE)
+    yield "add_date_time", InfinityRule((DATE, OTHER), kept, MOMENT)
+    yield "add_time_date", InfinityRule((OTHER, DATE), kept, MOMENT)
 
 
-RULES: dict[str, Rule] = dict(_rules())
+RULES: dict[str, InfinityRule] = dict(_rules())

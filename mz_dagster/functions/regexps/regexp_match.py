@@ -24,9 +24,9 @@ from mz_dagster.functions.regexps.regexp_syntax import (
     Constraint,
     Group,
     Item,
-    Look,
+    Lookaround,
     Options,
-    Repeat,
+    Quantified,
     parse,
 )
 from mz_dagster.functions.registry import SqlFailure
@@ -103,9 +103,9 @@ def _branch(items: tuple[Item, ...]) -> Part:
     """
     flags = 0
     for position, item in enumerate(items):
-        if isinstance(item, Constraint | Look):
+        if isinstance(item, Constraint | Lookaround):
             continue
-        repeat = item if isinstance(item, Repeat) else Repeat(item, 1, 1, None)
+        repeat = item if isinstance(item, Quantified) else Quantified(item, 1, 1, None)
         if repeat.most == 0:
             continue
         preferred = 0 if repeat.greedy is None else _LONGER if repeat.greedy else _SHORTER
@@ -134,7 +134,7 @@ def _atom(atom: Atom) -> Part | None:
             return replace(inner, flags=inner.flags | _CAPTURES, numbers=(*inner.numbers, atom.number))
 
 
-def _repeated(repeat: Repeat, atom: Part, preferred: int) -> Part:
+def _repeated(repeat: Quantified, atom: Part, preferred: int) -> Part:
     """Returns the part that a quantified atom is; `preferred` is what its quantifier prefers."""
     least, most = repeat.least, repeat.most
     flags = _combined(preferred, atom.flags)
@@ -147,7 +147,7 @@ def _repeated(repeat: Repeat, atom: Part, preferred: int) -> Part:
         return Part("leaf", flags, items=(repeat,))
     if least > 0 and not atom.flags & _REFERS:
         # Groups hold what the last repetition matches, so the others need not be divided.
-        before = Repeat(repeat.atom, least - 1, None if most is None else most - 1, repeat.greedy)
+        before = Quantified(repeat.atom, least - 1, None if most is None else most - 1, repeat.greedy)
         return Part("join", flags, (Part("leaf", flags & _PREFERENCE, items=(before,)), atom))
     return Part("loop", flags, (atom,), least=least, most=most)
 
@@ -185,7 +185,7 @@ class Pattern:
     def __init__(self, pattern: str, options: Options) -> None:
         tree, options, self.groups = parse(pattern, options)
         self.tree = tree
-        if _holds(tree, Backreference) and _holds(tree, Look):
+        if _holds(tree, Backreference) and _holds(tree, Lookaround):
             # PostgreSQL sees some of these matches and misses others.
             raise SqlFailure("0A000", "a regular expression with references and lookaround is not supported")
         self.root = _divided(tree)
@@ -273,14 +273,14 @@ class Pattern:
             start = end + 1 if begin == end else end
 
 
-def _holds(node: Item | Alternation, kind: type[Backreference | Look]) -> bool:
+def _holds(node: Item | Alternation, kind: type[Backreference | Lookaround]) -> bool:
     """Returns whether a pattern holds a reference or a lookaround constraint."""
     match node:
         case Alternation():
             return any(_holds(item, kind) for branch in node.branches for item in branch)
         case Group():
             return _holds(node.body, kind)
-        case Repeat():
+        case Quantified():
             return _holds(node.atom, kind)
         case _:
             return isinstance(node, kind)
@@ -291,9 +291,9 @@ def _repeats(node: Item | Alternation) -> int:
     match node:
         case Alternation():
             return sum(_repeats(item) for branch in node.branches for item in branch)
-        case Group() | Look():
+        case Group() | Lookaround():
             return _repeats(node.body)
-        case Repeat():
+        case Quantified():
             return _repeats(node.atom) + (node.most is None or node.most > 1)
         case _:
             return 0
@@ -304,9 +304,9 @@ def _depth(node: Item | Alternation) -> int:
     match node:
         case Alternation():
             return max((_depth(item) for branch in node.branches for item in branch), default=0)
-        case Group() | Look():
+        case Group() | Lookaround():
             return _depth(node.body)
-        case Repeat():
+        case Quantified():
             return _depth(node.atom) + (node.most is None or node.most > 1)
         case _:
             return 0
@@ -320,7 +320,7 @@ def _units(node: Item | Alternation) -> list[tuple[Character, int, int | None]] 
             return None if None in parts else [unit for part in parts for unit in part or ()]
         case Group():
             return _units(node.body)
-        case Repeat(atom=Character() as atom, greedy=True | None):
+        case Quantified(atom=Character() as atom, greedy=True | None):
             return [(atom, node.least, node.most)]
         case Character():
             return [(node, 1, 1)]
@@ -336,9 +336,9 @@ def _python(node: Item | Alternation, *, captures: bool = False) -> str:
             return "|".join("".join(_python(item, captures=captures) for item in one) for one in node.branches)
         case Group():
             return f"({'' if captures and node.number else '?:'}{_python(node.body, captures=captures)})"
-        case Look():
+        case Lookaround():
             return f"(?{'' if node.ahead else '<'}{'=' if node.positive else '!'}{_python(node.body)})"
-        case Repeat():
+        case Quantified():
             most = "" if node.most is None else node.most
             return f"(?:{_python(node.atom, captures=captures)}){{{node.least},{most}}}"
         case Character() | Constraint():
@@ -403,7 +403,7 @@ class _Matcher:
 
     def sequence_ends(self, items: tuple[Item, ...], places: frozenset[int]) -> frozenset[int]:
         for item in items:
-            if isinstance(item, Repeat) and isinstance(item.atom, Character):
+            if isinstance(item, Quantified) and isinstance(item.atom, Character):
                 places = self._run_ends(item, item.atom, places)
             else:
                 places = frozenset().union(*(self.item_ends(item, place) for place in places))
@@ -411,7 +411,7 @@ class _Matcher:
                 break
         return places
 
-    def _run_ends(self, item: Repeat, atom: Character, places: frozenset[int]) -> frozenset[int]:
+    def _run_ends(self, item: Quantified, atom: Character, places: frozenset[int]) -> frozenset[int]:
         most = "" if item.most is None else item.most
         run = self.pattern.compiled(f"(?:{atom.source}){{{item.least},{most}}}")
         found: set[int] = set()
@@ -440,11 +440,11 @@ class _Matcher:
         match item:
             case Group():
                 return self.alternation_ends(item.body, here)
-            case Repeat(atom=Character() as atom):
+            case Quantified(atom=Character() as atom):
                 return self._run_ends(item, atom, here)
-            case Repeat(atom=atom):
+            case Quantified(atom=atom):
                 return self._repeated(lambda place: self.item_ends(atom, place), item.least, item.most, start)
-            case Look():
+            case Lookaround():
                 if item.ahead:
                     holds = bool(self.alternation_ends(item.body, here))
                 else:

@@ -82,7 +82,7 @@ class Constraint:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Lookaround:
     """A lookahead or lookbehind constraint."""
 
     body: Alternation
@@ -106,7 +106,7 @@ class Backreference:
 
 
 @dataclass(frozen=True, slots=True)
-class Repeat:
+class Quantified:
     """An atom with a quantifier.
 
     Attributes:
@@ -130,7 +130,7 @@ class Alternation:
 
 
 Atom = Character | Group | Backreference
-Item = Atom | Constraint | Look | Repeat
+Item = Atom | Constraint | Lookaround | Quantified
 Node = Item | Alternation
 
 
@@ -279,14 +279,14 @@ class _Parser:
                 return tuple(items)
             groups = self.groups
             found = self._atom()
-            if isinstance(found, Constraint | Look):
+            if isinstance(found, Constraint | Lookaround):
                 items.append(found)
                 self._skip()
                 if self._sees(*"*+?") or self._counts():
                     raise failure("quantifier operand invalid")
             else:
                 items.append(self._quantified(found))
-                if isinstance(items[-1], Repeat) and items[-1].most == 0:
+                if isinstance(items[-1], Quantified) and items[-1].most == 0:
                     self.cancelled.update(range(groups + 1, self.groups + 1))
 
     def _counts(self) -> bool:
@@ -306,7 +306,7 @@ class _Parser:
         self._skip()
         if self._sees(*"*+?") or self._counts():
             raise failure("quantifier operand invalid")
-        return Repeat(atom, least, most, greedy)
+        return Quantified(atom, least, most, greedy)
 
     def _bounds(self) -> tuple[int, int | None, bool | None]:
         found = re.compile(r"\{([0-9]+)(?:(,)([0-9]*))?(\}?)(\??)").match(self.text, self.place)
@@ -320,7 +320,7 @@ class _Parser:
             raise failure("invalid repetition count(s)")
         return least, most, None if not found.group(2) else not found.group(5)
 
-    def _atom(self) -> Atom | Constraint | Look:
+    def _atom(self) -> Atom | Constraint | Lookaround:
         character = self._next()
         match character:
             case "(":
@@ -342,7 +342,7 @@ class _Parser:
             case _:
                 return Character(re.escape(character))
 
-    def _group(self) -> Group | Look:
+    def _group(self) -> Group | Lookaround:
         for opening, ahead, positive in (("?=", True, True), ("?!", True, False), ("?<=", False, True)):
             if self._accepts(opening):
                 return self._look(ahead=ahead, positive=positive)
@@ -362,13 +362,13 @@ class _Parser:
             self.closed.add(number)
         return Group(body, number)
 
-    def _look(self, *, ahead: bool, positive: bool) -> Look:
+    def _look(self, *, ahead: bool, positive: bool) -> Lookaround:
         before, self.in_look = self.in_look, True
         body = self._alternation()
         self.in_look = before
         if not self._accepts(")"):
             raise failure("parentheses () not balanced")
-        return Look(body, ahead, positive)
+        return Lookaround(body, ahead, positive)
 
     # Escapes.
 

@@ -22,7 +22,7 @@ class NothingToImport(ProgrammingError):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ModelMetadata:
     """What a person has written of a model or a source.
 
     Attributes:
@@ -59,18 +59,18 @@ class Model:
     place: str
     relation: str | None = None
     kind: str | None = None
-    told: Told = Told()
+    told: ModelMetadata = ModelMetadata()
     reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ImportedSource:
     """A relation that models read and that is no query: what it is called there, and its columns' types, if known."""
 
     name: str
     relation: str
     types: Mapping[str, str | None]
-    told: Told = Told()
+    told: ModelMetadata = ModelMetadata()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Models:
     """
 
     models: tuple[Model, ...]
-    sources: tuple[Source, ...] = ()
+    sources: tuple[ImportedSource, ...] = ()
     dialect: str | None = None
 
 
@@ -217,20 +217,22 @@ def _model(node: _Node, owners: Mapping[str, _Owner]) -> Model:
     return Model(name, sql, place, node.relation_name, _KINDS.get(kind or ""), _told(node, owners), reason)
 
 
-def _source(name: str, found: _Described, types: Mapping[str, str], owners: Mapping[str, _Owner]) -> Source:
+def _source(name: str, found: _Described, types: Mapping[str, str], owners: Mapping[str, _Owner]) -> ImportedSource:
     said = {one.name: one.data_type for one in found.columns.values()}
     columns: dict[str, str | None] = {**types} if types else {**said}
-    return Source(name, found.relation_name or name, columns, _told(found, owners))
+    return ImportedSource(name, found.relation_name or name, columns, _told(found, owners))
 
 
-def _told(found: _Described, groups: Mapping[str, _Owner]) -> Told:
+def _told(found: _Described, groups: Mapping[str, _Owner]) -> ModelMetadata:
     meta = {**found.meta, **found.config.meta}
     group = found.config.group or (found.group if isinstance(found, _Node) else None)
     owners = [*_listed(meta.get("owner"))]
     if not owners and group is not None and group in groups:
         owners = [*_listed(groups[group].email)] or [*_listed(groups[group].name)]
     columns = {one.name: one.description for one in found.columns.values() if one.description}
-    return Told(found.description, tuple(dict.fromkeys(owners)), tuple(dict.fromkeys(found.tags)), group, columns)
+    return ModelMetadata(
+        found.description, tuple(dict.fromkeys(owners)), tuple(dict.fromkeys(found.tags)), group, columns
+    )
 
 
 def _listed(value: Any) -> Iterator[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from mz_dagster.adapter import Project, ProjectObject, load_project
 from mz_dagster.adapter.annotations import BadAnnotation, parse_annotations
 from mz_dagster.errors import OperationalError, one_line
-from mz_dagster.operations.importing.models import Model, Models, Source, Told
+from mz_dagster.operations.importing.models import ImportedSource, Model, ModelMetadata, Models
 from mz_dagster.operations.importing.naming import named
 from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.translation import (
@@ -230,7 +230,7 @@ def _translate(query: _Query, names: Mapping[tuple[str, ...], str], dialect: Sou
     )
 
 
-def _annotations(told: Told) -> tuple[str, list[Remark]]:
+def _annotations(told: ModelMetadata) -> tuple[str, list[Remark]]:
     """Returns the lines above a statement, and a remark on each word that Dagster does not take."""
     lines = [re.sub(r"^\s*@", "- @", line).strip() for line in told.description.strip().splitlines()]
     unfit: list[Remark] = []
@@ -261,7 +261,7 @@ def _owner(text: str) -> str:
     )
 
 
-def _stub(name: str, source: Source, dialect: SourceDialect) -> str | None:
+def _stub(name: str, source: ImportedSource, dialect: SourceDialect) -> str | None:
     """Returns the file of a source of which the types of all columns are known; None of another."""
     columns: list[str] = []
     comments = source.told.columns

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from weakref import WeakKeyDictionary
 
 from mz_dagster.errors import OperationalError
-from mz_dagster.finalizers import Later
+from mz_dagster.finalizers import DeferredCalls
 from mz_dagster.storage.spark.config import PLAN_BYTES
 from mz_dagster.storage.spark.deadline import call_with_deadline
 from mz_dagster.storage.spark.orphans import forget_session
@@ -26,11 +26,11 @@ PING_SECONDS = 10.0
 _RELEASING = 4
 
 _builders: WeakKeyDictionary[SparkSession, BoundedChannelBuilder] = WeakKeyDictionary()
-_releases: WeakKeyDictionary[SparkSession, Later] = WeakKeyDictionary()
+_releases: WeakKeyDictionary[SparkSession, DeferredCalls] = WeakKeyDictionary()
 _releases_lock = threading.Lock()
 
 
-class Server(Protocol):
+class LocalServer(Protocol):
     """A server that this machine runs; see `server.ServerInfo`."""
 
     @property
@@ -58,7 +58,7 @@ class Server(Protocol):
         ...
 
 
-def check_answer(server: Server, *, seconds: float) -> None:
+def check_answer(server: LocalServer, *, seconds: float) -> None:
     """Runs `SELECT 1` on `server` in a session of its own.
 
     Raises:
@@ -74,7 +74,7 @@ def check_answer(server: Server, *, seconds: float) -> None:
 
 
 def connect(
-    url: str, token: str | None, server: Server | None, *, own: bool, plan_bytes: int = PLAN_BYTES
+    url: str, token: str | None, server: LocalServer | None, *, own: bool, plan_bytes: int = PLAN_BYTES
 ) -> SparkSession:
     """Returns a new session on the Spark Connect server at `url`; makes no call yet.
 
@@ -130,11 +130,11 @@ def stop(session: SparkSession) -> None:
     session.stop()
 
 
-def releases_of(session: SparkSession) -> Later:
+def releases_of(session: SparkSession) -> DeferredCalls:
     """Returns what releases the rows that a session of Spark Connect keeps on its server, until it is stopped."""
     with _releases_lock:
         if session not in _releases:
-            _releases[session] = Later(_RELEASING, "mz-release")
+            _releases[session] = DeferredCalls(_RELEASING, "mz-release")
         return _releases[session]
 
 

@@ -6,7 +6,7 @@ time. So a kernel vouches for each value it returns, and leaves what it cannot t
 overflows, or whose digits 64 bits do not hold. What has no kernel is evaluated exactly, too, once for each distinct
 tuple of arguments.
 
-- `evaluator`: `evaluated`, the walk over an expression; `outcome`: `Outcome` and `Batch`; `by_row`: the exact way.
+- `evaluator`: `evaluated`, the walk over an expression; `outcome`: `Evaluated` and `RowBatch`; `by_row`: the exact way.
 - `registry`: `Kernel`, and the tables of them.
 - `comparisons`, `logic`, `integers`, `decimals`, `floats`, `casts`, `moments`, `text`: the kernels, by area. `numbers`
   is what those of numbers share.
@@ -31,7 +31,7 @@ from mz_dagster.compute.local.expressions import (  # noqa: F401  (each register
     text,
 )
 from mz_dagster.compute.local.expressions.evaluator import evaluated, has_kernels
-from mz_dagster.compute.local.expressions.outcome import Batch, Outcome
+from mz_dagster.compute.local.expressions.outcome import Evaluated, RowBatch
 from mz_dagster.compute.local.expressions.registry import LENIENT, STRICT
 
-__all__ = ["LENIENT", "STRICT", "Batch", "Outcome", "evaluated", "has_kernels"]
+__all__ = ["LENIENT", "STRICT", "Evaluated", "RowBatch", "evaluated", "has_kernels"]

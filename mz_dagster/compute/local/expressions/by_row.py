@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mz_dagster.compute.local.expressions.outcome import Outcome
+from mz_dagster.compute.local.expressions.outcome import Evaluated
 from mz_dagster.compute.local.expressions.registry import Operand
 from mz_dagster.compute.local.keys import numbered
 from mz_dagster.functions.evaluation import compiled
@@ -23,7 +23,7 @@ from mz_dagster.scalars.types import ScalarType
 from mz_dagster.storage.plain_cells import plain_cells, stored_cells
 
 
-def evaluated_by_row(call: Call, operands: Sequence[Operand], rows: int) -> Outcome:
+def evaluated_by_row(call: Call, operands: Sequence[Operand], rows: int) -> Evaluated:
     """Returns the outcome of a call for so many rows of its arguments' values, of which none has an error.
 
     Args:
@@ -58,8 +58,8 @@ def evaluated_by_row(call: Call, operands: Sequence[Operand], rows: int) -> Outc
     return _spread(found, errors, call.type, pa.array(numbers))
 
 
-def _spread(values: list[Any], errors: list[str | None], type_: ScalarType, numbers: pa.Array) -> Outcome:
+def _spread(values: list[Any], errors: list[str | None], type_: ScalarType, numbers: pa.Array) -> Evaluated:
     stored = stored_cells(values, type_).take(numbers)
     if not any(errors):
-        return Outcome(stored)
-    return Outcome(stored, pa.array(errors, pa.string()).take(numbers))
+        return Evaluated(stored)
+    return Evaluated(stored, pa.array(errors, pa.string()).take(numbers))

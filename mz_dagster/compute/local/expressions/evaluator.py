@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mz_dagster.compute.local.expressions.by_row import evaluated_by_row
-from mz_dagster.compute.local.expressions.outcome import Batch, Outcome, as_mask, first_errors, scattered
+from mz_dagster.compute.local.expressions.outcome import Evaluated, RowBatch, as_mask, first_errors, scattered
 from mz_dagster.compute.local.expressions.registry import LENIENT, STRICT, Mask, Operand
 from mz_dagster.functions import FUNCTIONS
 from mz_dagster.functions.membership import AMONG
@@ -28,21 +28,21 @@ from mz_dagster.scalars.values import to_stored
 from mz_dagster.storage.arrow_schema import arrow_type
 
 
-def evaluated(scalar: Scalar, batch: Batch) -> Outcome:
+def evaluated(scalar: Scalar, batch: RowBatch) -> Evaluated:
     """Returns the outcome of a scalar that `functions.evaluation.is_evaluable` over a batch.
 
     Example:
         >>> from mz_dagster.scalars.types import INT4
         >>> quotient = Call("divide_int4", (Literal(6, INT4), ColumnRef(0, INT4)), INT4)
-        >>> found = evaluated(quotient, Batch(2, {0: pa.array([2, 0], pa.int32())}.__getitem__))
+        >>> found = evaluated(quotient, RowBatch(2, {0: pa.array([2, 0], pa.int32())}.__getitem__))
         >>> found.values.to_pylist(), found.errors.to_pylist()
         ([3, None], [None, '22012 division by zero'])
     """
     match scalar:
         case ColumnRef():
-            return Outcome(batch.at(scalar.position))
+            return Evaluated(batch.at(scalar.position))
         case Literal():
-            return Outcome(pa.scalar(to_stored(scalar.value, scalar.type), arrow_type(scalar.type)))
+            return Evaluated(pa.scalar(to_stored(scalar.value, scalar.type), arrow_type(scalar.type)))
         case If():
             return _branched(scalar, batch)
         case Call():
@@ -52,10 +52,10 @@ def evaluated(scalar: Scalar, batch: Batch) -> Outcome:
                 case "coalesce":
                     return _first_known(scalar, batch)
                 case "without_error":
-                    return Outcome(evaluated(scalar.arguments[0], batch).values)
+                    return Evaluated(evaluated(scalar.arguments[0], batch).values)
                 case "error_of":
                     errors = evaluated(scalar.arguments[0], batch).errors
-                    return Outcome(pa.nulls(batch.rows, pa.string()) if errors is None else errors)
+                    return Evaluated(pa.nulls(batch.rows, pa.string()) if errors is None else errors)
                 case _:
                     return _called(scalar, batch)
         case OuterColumn() | Subquery():
@@ -64,7 +64,7 @@ def evaluated(scalar: Scalar, batch: Batch) -> Outcome:
             assert_never(scalar)
 
 
-def _branched(scalar: If, batch: Batch) -> Outcome:
+def _branched(scalar: If, batch: RowBatch) -> Evaluated:
     condition = evaluated(scalar.condition, batch)
     if isinstance(condition.values, pa.Scalar):
         return evaluated(scalar.then if condition.values.as_py() is True else scalar.otherwise, batch)
@@ -77,20 +77,20 @@ def _branched(scalar: If, batch: Batch) -> Outcome:
             return evaluated(branch, batch)
     if failed is None and all(isinstance(branch, Literal | ColumnRef) for _, branch in parts):
         then, otherwise = (evaluated(branch, batch).values for _, branch in parts)
-        return Outcome(pc.if_else(condition.values.fill_null(False), then, otherwise))
+        return Evaluated(pc.if_else(condition.values.fill_null(False), then, otherwise))
     outcomes = [(mask, evaluated(branch, batch.where(mask))) for mask, branch in parts if mask.any()]
     if failed is not None and condition.errors is not None:
         nothing = pa.nulls(int(failed.sum()), arrow_type(scalar.type))
-        outcomes.append((failed, Outcome(nothing, condition.errors.drop_null())))
+        outcomes.append((failed, Evaluated(nothing, condition.errors.drop_null())))
     return scattered(batch.rows, outcomes, arrow_type(scalar.type))
 
 
-def _connected(call: Call, batch: Batch) -> Outcome:
+def _connected(call: Call, batch: RowBatch) -> Evaluated:
     """Returns `and` and `or`: what decides does so whatever fails in the others, the first of which counts."""
     decides = call.function == "or"
     combine = pc.or_kleene if decides else pc.and_kleene
     values: Operand = pa.scalar(not decides)
-    outcomes: list[Outcome] = []
+    outcomes: list[Evaluated] = []
     for argument in call.arguments:
         open_ = None if has_kernels(argument) else _undecided(values, decides=decides)
         if open_ is None or open_.all():
@@ -105,7 +105,7 @@ def _connected(call: Call, batch: Batch) -> Outcome:
     if errors is not None:
         is_decided = pc.fill_null(pc.equal(values, decides), False)
         errors = pc.if_else(is_decided, pa.scalar(None, pa.string()), errors)
-    return Outcome(values, errors)
+    return Evaluated(values, errors)
 
 
 def _undecided(values: Operand, *, decides: bool) -> Mask | None:
@@ -114,10 +114,10 @@ def _undecided(values: Operand, *, decides: bool) -> Mask | None:
     return ~as_mask(pc.equal(values, decides))
 
 
-def _first_known(call: Call, batch: Batch) -> Outcome:
+def _first_known(call: Call, batch: RowBatch) -> Evaluated:
     """Returns `coalesce`: what comes after the first value is not evaluated, nor what comes after an error."""
     type_ = arrow_type(call.type)
-    parts: list[tuple[Mask, Outcome]] = []
+    parts: list[tuple[Mask, Evaluated]] = []
     is_open = np.ones(batch.rows, np.bool_)
     for argument in call.arguments:
         if not is_open.any():
@@ -130,18 +130,18 @@ def _first_known(call: Call, batch: Batch) -> Outcome:
         if found.errors is not None:
             settled |= as_mask(found.errors.is_valid())
         if is_all and settled.all():
-            return Outcome(values, found.errors)
+            return Evaluated(values, found.errors)
         chosen = pa.array(settled)
         mask = is_open.copy()
         mask[is_open] = settled
         parts.append(
-            (mask, Outcome(values.filter(chosen), None if found.errors is None else found.errors.filter(chosen)))
+            (mask, Evaluated(values.filter(chosen), None if found.errors is None else found.errors.filter(chosen)))
         )
         is_open &= ~mask
     return scattered(batch.rows, parts, type_)
 
 
-def _called(call: Call, batch: Batch) -> Outcome:
+def _called(call: Call, batch: RowBatch) -> Evaluated:
     asked = call.arguments[:1] if call.function == AMONG else call.arguments
     outcomes = [evaluated(one, batch) for one in asked]
     operands = [one.values for one in outcomes]
@@ -149,28 +149,28 @@ def _called(call: Call, batch: Batch) -> Outcome:
     type_ = arrow_type(call.type)
     is_strict = call.function in STRICT or FUNCTIONS[call.function].strict
     if is_strict and any(isinstance(one, pa.Scalar) and not one.is_valid for one in operands):
-        return Outcome(pa.nulls(batch.rows, type_), errors)
+        return Evaluated(pa.nulls(batch.rows, type_), errors)
     if all(isinstance(one, pa.Scalar) for one in operands):
         return _constant(call, operands, batch.rows, errors)
     if errors is not None:  # of a row with an error nothing is asked
         good = as_mask(errors.is_null())
         few = [one.filter(pa.array(good)) if isinstance(one, pa.Array) else one for one in operands]
         found = _applied(call, few, int(good.sum()))
-        failed = Outcome(pa.nulls(batch.rows - int(good.sum()), type_), errors.drop_null())
+        failed = Evaluated(pa.nulls(batch.rows - int(good.sum()), type_), errors.drop_null())
         return scattered(batch.rows, [(good, found), (~good, failed)], type_)
     return _applied(call, operands, batch.rows)
 
 
-def _constant(call: Call, operands: Sequence[Operand], rows: int, errors: pa.Array | None) -> Outcome:
+def _constant(call: Call, operands: Sequence[Operand], rows: int, errors: pa.Array | None) -> Evaluated:
     """Returns the outcome of a call whose arguments are the same for all rows."""
     assert errors is None, "a constant with an error is an array"
     found = evaluated_by_row(call, operands, 1)
     if found.errors is None:
-        return Outcome(found.array(1)[0])
-    return Outcome(pa.nulls(rows, arrow_type(call.type)), pa.repeat(found.errors[0], rows))
+        return Evaluated(found.array(1)[0])
+    return Evaluated(pa.nulls(rows, arrow_type(call.type)), pa.repeat(found.errors[0], rows))
 
 
-def _applied(call: Call, operands: Sequence[Operand], rows: int) -> Outcome:
+def _applied(call: Call, operands: Sequence[Operand], rows: int) -> Evaluated:
     """Returns the outcome of a call for arguments without errors, of which one varies."""
     kernel = STRICT.get(call.function) or LENIENT.get(call.function)
     computed = kernel(call, operands) if kernel is not None and rows else None
@@ -183,11 +183,11 @@ def _applied(call: Call, operands: Sequence[Operand], rows: int) -> Outcome:
     if call.function in STRICT:
         values, doubtful = _null_for_null(values, doubtful, operands)
     if doubtful is None or not doubtful.any():
-        return Outcome(values)
+        return Evaluated(values)
     chosen = pa.array(doubtful)
     few = [one.filter(chosen) if isinstance(one, pa.Array) else one for one in operands]
     exact = evaluated_by_row(call, few, int(doubtful.sum()))
-    sure = Outcome(values.filter(pa.array(~doubtful)))
+    sure = Evaluated(values.filter(pa.array(~doubtful)))
     return scattered(rows, [(~doubtful, sure), (doubtful, exact)], type_)
 
 

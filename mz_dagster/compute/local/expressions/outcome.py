@@ -13,7 +13,7 @@ from mz_dagster.compute.local.expressions.registry import Mask, Operand
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Evaluated:
     """The values of an expression, and its errors.
 
     Attributes:
@@ -34,7 +34,7 @@ class Outcome:
         return None if self.errors is None else as_mask(self.errors.is_valid())
 
 
-class Batch:
+class RowBatch:
     """Rows of columns, of which each is made only when it is asked for.
 
     Args:
@@ -42,7 +42,7 @@ class Batch:
         column: Returns the column at a position.
 
     Example:
-        >>> batch = Batch(3, {0: pa.array([1, 2, 3])}.__getitem__)
+        >>> batch = RowBatch(3, {0: pa.array([1, 2, 3])}.__getitem__)
         >>> few = batch.where(np.array([True, False, True]))
         >>> few.rows, few.at(0).to_pylist()
         (2, [1, 3])
@@ -59,16 +59,16 @@ class Batch:
             self._found[position] = self._column(position)
         return self._found[position]
 
-    def with_column(self, position: int, values: pa.Array) -> Batch:
+    def with_column(self, position: int, values: pa.Array) -> RowBatch:
         """Returns a copy with one more column."""
-        found = Batch(self.rows, self.at)
+        found = RowBatch(self.rows, self.at)
         found._found[position] = values
         return found
 
-    def where(self, mask: Mask) -> Batch:
+    def where(self, mask: Mask) -> RowBatch:
         """Returns the rows for which the mask is true."""
         chosen = pa.array(np.flatnonzero(mask))
-        return Batch(len(chosen), lambda position: self.at(position).take(chosen))
+        return RowBatch(len(chosen), lambda position: self.at(position).take(chosen))
 
 
 def as_mask(values: pa.Array) -> Mask:
@@ -78,18 +78,18 @@ def as_mask(values: pa.Array) -> Mask:
     return found
 
 
-def first_errors(outcomes: Sequence[Outcome]) -> pa.Array | None:
+def first_errors(outcomes: Sequence[Evaluated]) -> pa.Array | None:
     """Returns for each row the error of the first outcome that has one."""
     errors = [one.errors for one in outcomes if one.errors is not None]
     return None if not errors else errors[0] if len(errors) == 1 else pc.coalesce(*errors)
 
 
-def scattered(rows: int, parts: Sequence[tuple[Mask, Outcome]], type_: pa.DataType) -> Outcome:
+def scattered(rows: int, parts: Sequence[tuple[Mask, Evaluated]], type_: pa.DataType) -> Evaluated:
     """Returns the outcome over a batch of which each part has the rows of its mask; others are NULL.
 
     Example:
         >>> odd = np.array([True, False, True])
-        >>> scattered(3, [(odd, Outcome(pa.array([1, 3])))], pa.int64()).values.to_pylist()
+        >>> scattered(3, [(odd, Evaluated(pa.array([1, 3])))], pa.int64()).values.to_pylist()
         [1, None, 3]
     """
     sizes = [int(mask.sum()) for mask, _ in parts]
@@ -102,9 +102,9 @@ def scattered(rows: int, parts: Sequence[tuple[Mask, Outcome]], type_: pa.DataTy
     values = [one.array(size) for size, (_, one) in zip(sizes, parts, strict=True)]
     taken = pa.concat_arrays([pa.array([], type_), *values]).take(places)
     if all(one.errors is None for _, one in parts):
-        return Outcome(taken)
+        return Evaluated(taken)
     errors = [
         pa.nulls(size, pa.string()) if one.errors is None else one.errors
         for size, (_, one) in zip(sizes, parts, strict=True)
     ]
-    return Outcome(taken, pa.concat_arrays(errors).take(places))
+    return Evaluated(taken, pa.concat_arrays(errors).take(places))

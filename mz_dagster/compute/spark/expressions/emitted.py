@@ -12,7 +12,7 @@ from operator import and_
 from typing import TYPE_CHECKING, Protocol
 
 from mz_dagster.compute.spark.balanced import balanced
-from mz_dagster.functions.moments.infinite import DATE, MOMENT, RULES, Made, Rule
+from mz_dagster.functions.moments.infinite import DATE, MOMENT, RULES, InfiniteResult, InfinityRule
 from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.scalars.infinity import INFINITY, NEGATIVE_INFINITY, Infinity
 from mz_dagster.scalars.scalar import Literal, Scalar
@@ -102,7 +102,7 @@ def strict(*names: str, heavy: bool = False) -> Callable[[Implementation], Imple
     return register
 
 
-def _finite(implementation: Implementation, rule: Rule) -> Implementation:
+def _finite(implementation: Implementation, rule: InfinityRule) -> Implementation:
     """Returns an implementation that goes by a rule where an argument is infinite."""
 
     def emitted(invocation: Invocation) -> Outcome:
@@ -122,13 +122,13 @@ def _finite(implementation: Implementation, rule: Rule) -> Implementation:
     return emitted
 
 
-def _infinite(infinity: Infinity, kind: Kind, rule: Rule, type_: ScalarType) -> tuple[Column, str | None]:
+def _infinite(infinity: Infinity, kind: Kind, rule: InfinityRule, type_: ScalarType) -> tuple[Column, str | None]:
     """Returns what a rule makes of an infinite value of a kind, and the error."""
     try:
         plain = rule.of(infinity.stored(kind), DATE if kind is Kind.DATE else MOMENT)
     except SqlFailure as failure:
         return sf.lit(None).cast(spark_type(type_)), str(failure)
-    if rule.outcome is Made.KEPT:
+    if rule.outcome is InfiniteResult.KEPT:
         return literal_infinity(infinity, type_.kind), None
     return sf.lit(plain).cast(spark_type(type_)), None
 

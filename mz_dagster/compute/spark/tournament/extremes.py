@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mz_dagster.compute.algebra.frame import DIFF
-from mz_dagster.compute.spark.tournament.versions import Shape, sign
+from mz_dagster.compute.spark.tournament.versions import RowLayout, sign
 from mz_dagster.errors import InternalError
 from mz_dagster.plan.physical import Extremes
 from mz_dagster.plan.relation import AggregateFunction
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-def extremes(frame: DataFrame, shape: Shape, function: Extremes, keys: Sequence[str], subject: Column) -> DataFrame:
+def extremes(frame: DataFrame, shape: RowLayout, function: Extremes, keys: Sequence[str], subject: Column) -> DataFrame:
     """Returns the rows that are not `subject`, and for each bucket of the others one row of multiplicity 1.
 
     Args:
@@ -65,7 +65,7 @@ def extreme(function: AggregateFunction, value: Column) -> Column:
 
 
 def grouped_with_bystanders(
-    frame: DataFrame, shape: Shape, keys: Sequence[str], subject: Column, results: Sequence[Column]
+    frame: DataFrame, shape: RowLayout, keys: Sequence[str], subject: Column, results: Sequence[Column]
 ) -> DataFrame:
     """Aggregates the subjects by bucket and version, and every other row by itself.
 

@@ -16,7 +16,7 @@ from mz_dagster.compute.algebra.frame import DIFF, ERROR, spark_type
 from mz_dagster.compute.algebra.gathering import MOST_BYTES, MOST_ELEMENTS
 from mz_dagster.compute.spark.tournament.extremes import grouped_with_bystanders
 from mz_dagster.compute.spark.tournament.top_rows import ordered
-from mz_dagster.compute.spark.tournament.versions import Shape, sign
+from mz_dagster.compute.spark.tournament.versions import RowLayout, sign
 from mz_dagster.errors import InternalError
 from mz_dagster.plan.physical import Gathered
 from mz_dagster.plan.relation import Aggregate, AggregateFunction, ColumnOrder
@@ -31,7 +31,7 @@ TOO_MANY_ELEMENTS = f"54000 array size exceeds the maximum allowed ({MOST_ELEMEN
 TOO_MANY_BYTES = f"54000 string_agg result exceeds the maximum allowed ({MOST_BYTES} bytes)"
 
 
-def gathered(frame: DataFrame, shape: Shape, function: Gathered, keys: Sequence[str], subject: Column) -> DataFrame:
+def gathered(frame: DataFrame, shape: RowLayout, function: Gathered, keys: Sequence[str], subject: Column) -> DataFrame:
     """Returns the rows that are not `subject`, and for each bucket of the others one row of multiplicity 1.
 
     Args:
@@ -75,7 +75,7 @@ def gathered(frame: DataFrame, shape: Shape, function: Gathered, keys: Sequence[
     )  # fmt: skip
 
 
-def _collected(shape: Shape, aggregate: Aggregate, place: str) -> list[tuple[str, Column]]:
+def _collected(shape: RowLayout, aggregate: Aggregate, place: str) -> list[tuple[str, Column]]:
     """Returns the aggregations of one aggregate: what was found, with its place, and how large the result will be."""
     if aggregate.distinct:
         raise InternalError("a distinct aggregate is gathered from distinct rows")

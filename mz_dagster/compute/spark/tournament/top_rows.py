@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mz_dagster.compute.algebra.frame import DIFF
-from mz_dagster.compute.spark.tournament.versions import Places, Shape
+from mz_dagster.compute.spark.tournament.versions import Places, RowLayout
 from mz_dagster.plan.physical import TopRows
 from mz_dagster.plan.relation import ColumnOrder
 from mz_dagster.storage.late_pyspark import Window
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def top_rows(
     frame: DataFrame,
-    shape: Shape,
+    shape: RowLayout,
     function: TopRows,
     keys: Sequence[str],
     partition: Sequence[str],

@@ -39,7 +39,7 @@ from mz_dagster.compute.spark.tournament.versions import (
     CARRIED,
     GOOD,
     LEVEL,
-    Shape,
+    RowLayout,
     bucket_of,
     consolidated,
     hashed,
@@ -64,13 +64,13 @@ _OPEN, _CHANGED = -1, -2
 _KEY = (Named("k0", INT4), Named("k1", INT8))
 
 
-def top_updates(changes: DataFrame, own: OwnState, shape: Shape, node: Staged, function: TopRows) -> DataFrame:
+def top_updates(changes: DataFrame, own: OwnState, shape: RowLayout, node: Staged, function: TopRows) -> DataFrame:
     """Returns the changes of all levels that the input's `changes` make, as a flow."""
     return _Tournament(changes, own, shape, node, function).updates()
 
 
 class _Tournament:
-    def __init__(self, changes: DataFrame, own: OwnState, shape: Shape, node: Staged, function: TopRows) -> None:
+    def __init__(self, changes: DataFrame, own: OwnState, shape: RowLayout, node: Staged, function: TopRows) -> None:
         self._changes = changes
         self._own = own
         self._shape = shape

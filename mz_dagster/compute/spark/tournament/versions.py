@@ -52,7 +52,7 @@ GOOD = "mz_good"
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class RowLayout:
     """What a stage knows of the rows it works on.
 
     Attributes:
@@ -125,7 +125,7 @@ class Places:
 
     Attributes:
         count: How many.
-        order: By which they are taken, before `Shape.ties`.
+        order: By which they are taken, before `RowLayout.ties`.
     """
 
     count: int
@@ -146,13 +146,13 @@ def subject() -> Column:
     return sf.col(FROM).isNotNull() & sf.col(ERROR).isNull()
 
 
-def partition(shape: Shape) -> list[str]:
+def partition(shape: RowLayout) -> list[str]:
     """Returns the names of the columns that part versions of buckets, and those from rows that are no subjects."""
     return [LEVEL, BUCKET, *shape.group_names, FROM, ERROR]
 
 
 def versions(
-    flow: DataFrame, shape: Shape, level: int | None, *, keeps_changes: bool, places: Places | None = None
+    flow: DataFrame, shape: RowLayout, level: int | None, *, keeps_changes: bool, places: Places | None = None
 ) -> DataFrame:
     """Returns the rows of each version of the touched buckets of `level`, and the rows that stand by.
 
@@ -214,7 +214,7 @@ def failed_where(wrong: Column, code: str) -> list[Column]:
     return [diff.alias(DIFF), sf.when(wrong, sf.lit(code)).otherwise(sf.col(ERROR)).alias(ERROR)]
 
 
-def _ranked(flow: DataFrame, shape: Shape, own: Column, order: Sequence[Column]) -> DataFrame:
+def _ranked(flow: DataFrame, shape: RowLayout, own: Column, order: Sequence[Column]) -> DataFrame:
     """Returns a flow, consolidated, with each row's place in its bucket before the interval, and whether it changes.
 
     Of what is not `own` both mean nothing.
@@ -235,7 +235,7 @@ def _ranked(flow: DataFrame, shape: Shape, own: Column, order: Sequence[Column])
 
 def replaced(
     results: DataFrame,
-    shape: Shape,
+    shape: RowLayout,
     level: Column,
     bucket: Column,
     extra: Sequence[str] = (),
@@ -276,7 +276,7 @@ def replaced(
     return flow.select(*columns, TIME, DIFF, ERROR)
 
 
-def hashed(shape: Shape) -> Column:
+def hashed(shape: RowLayout) -> Column:
     """Returns a row's hash, by which it has its buckets: that of the columns that are not of the group."""
     others = [sf.col(f"c{position}") for position in shape.others]
     return sf.xxhash64(*others) if others else sf.lit(0).cast("bigint")
@@ -292,7 +292,7 @@ def bucket_at(buckets: int) -> Column:
     return bucket_of(sf.col(BUCKET), buckets)
 
 
-def consolidated(frame: DataFrame, shape: Shape) -> DataFrame:
+def consolidated(frame: DataFrame, shape: RowLayout) -> DataFrame:
     """Returns the frame's updates as `shape.row`, time, diff, error and `GOOD`, equal ones summed."""
     rows = without_error_data(frame, shape.arity).select(*shape.split(), *META)
     good = sf.sum(sf.when(sf.col(ERROR).isNull(), sf.col(DIFF))).alias(GOOD)
@@ -300,7 +300,7 @@ def consolidated(frame: DataFrame, shape: Shape) -> DataFrame:
     return summed.where(sf.col(DIFF) != 0)
 
 
-def held(state: DataFrame, shape: Shape, level: Column) -> DataFrame:
+def held(state: DataFrame, shape: RowLayout, level: Column) -> DataFrame:
     """Returns updates of a state, as an operator's frame, as a flow of what was PRIOR.
 
     Args:

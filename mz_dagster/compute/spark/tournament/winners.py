@@ -19,7 +19,7 @@ from mz_dagster.compute.algebra.frame import DIFF, ERROR, TIME
 from mz_dagster.compute.algebra.times import PRIOR
 from mz_dagster.compute.spark.tournament.extremes import extreme
 from mz_dagster.compute.spark.tournament.top_rows import ordered
-from mz_dagster.compute.spark.tournament.versions import Shape
+from mz_dagster.compute.spark.tournament.versions import RowLayout
 from mz_dagster.plan.physical import Extremes, TopRows
 from mz_dagster.storage.late_pyspark import Window
 from mz_dagster.storage.late_pyspark import functions as sf
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _UPDATE = "mz_update"
 
 
-def winners(rows: DataFrame, shape: Shape, function: TopRows | Extremes) -> DataFrame:
+def winners(rows: DataFrame, shape: RowLayout, function: TopRows | Extremes) -> DataFrame:
     """Returns the updates of the winners.
 
     Args:
@@ -51,7 +51,7 @@ def winners(rows: DataFrame, shape: Shape, function: TopRows | Extremes) -> Data
             assert_never(function)
 
 
-def _first(rows: DataFrame, shape: Shape, function: TopRows) -> DataFrame:
+def _first(rows: DataFrame, shape: RowLayout, function: TopRows) -> DataFrame:
     if not shape.others and not shape.floats:
         return _first_times(rows, shape)
     # Equal rows by their times: the later ones change nothing.
@@ -69,7 +69,7 @@ def _first(rows: DataFrame, shape: Shape, function: TopRows) -> DataFrame:
     return found.where(sf.col(TIME).isNotNull())
 
 
-def _first_times(rows: DataFrame, shape: Shape) -> DataFrame:
+def _first_times(rows: DataFrame, shape: RowLayout) -> DataFrame:
     """Returns each row that was not there before, at the first of its times; the group is the whole row."""
     own_time = sf.when(~_good(), sf.col(TIME)).alias("mz_own_time")
     diff = sf.when(_good(), _one()).otherwise(sf.sum(DIFF))
@@ -77,7 +77,7 @@ def _first_times(rows: DataFrame, shape: Shape) -> DataFrame:
     return found.where(sf.col(TIME) > PRIOR).select(*shape.row, TIME, DIFF, ERROR)
 
 
-def _extremes(rows: DataFrame, shape: Shape, function: Extremes) -> DataFrame:
+def _extremes(rows: DataFrame, shape: RowLayout, function: Extremes) -> DataFrame:
     names = [f"c{position}" for position in shape.others]
     by_name = list(zip(function.functions, names, strict=True))
     at_once = [extreme(one, sf.col(name)).alias(name) for one, name in by_name]

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 from mz_dagster.compute.algebra.frame import spark_type
 from mz_dagster.compute.spark.expressions import emit, literal
 from mz_dagster.compute.spark.expressions.emitted import literal_infinity
-from mz_dagster.compute.spark.tournament.versions import Shape
+from mz_dagster.compute.spark.tournament.versions import RowLayout
 from mz_dagster.compute.spark.window.sums import sum_types
 from mz_dagster.errors import InternalError
 from mz_dagster.functions.aggregates.sums import exact_sums_of_frames
@@ -65,7 +65,7 @@ _FLOATS = (Kind.FLOAT4, Kind.FLOAT8)
 _FAR = 2**31 - 2
 
 
-def value_name(shape: Shape, position: int) -> str:
+def value_name(shape: RowLayout, position: int) -> str:
     """Returns the name of the column that holds the value at `position` with its negative zeros."""
     return f"mz_signed_{position}" if position in shape.floats else f"c{position}"
 
@@ -101,7 +101,7 @@ class Positions:
     """
 
     order: tuple[ColumnOrder, ...]
-    shape: Shape
+    shape: RowLayout
     functions: Sequence[tuple[int, WindowFunction]]
 
     def added(self, frame: DataFrame, partition: Sequence[str]) -> DataFrame:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mz_dagster.compute.algebra.frame import spark_type
 from mz_dagster.compute.spark.expressions import Emitter
-from mz_dagster.compute.spark.tournament.versions import Shape
+from mz_dagster.compute.spark.tournament.versions import RowLayout
 from mz_dagster.errors import InternalError
 from mz_dagster.functions.errors import NUMERIC_OVERFLOW, out_of_range
 from mz_dagster.plan.relation import WindowFunction
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _INTEGERS = (Kind.INT2, Kind.INT4, Kind.INT8)
 
 
-def sum_types(shape: Shape, function: WindowFunction) -> dict[str, ScalarType]:
+def sum_types(shape: RowLayout, function: WindowFunction) -> dict[str, ScalarType]:
     """Returns the names and types of the parts of a sum."""
     type_ = shape.relation_type.columns[function.arguments[0]].type
     if type_.kind in _INTEGERS:
@@ -34,7 +34,7 @@ def sum_types(shape: Shape, function: WindowFunction) -> dict[str, ScalarType]:
     return {"high": high_part_type(type_.scale), "low": type_}
 
 
-def sum_parts(shape: Shape, function: WindowFunction) -> dict[str, Column]:
+def sum_parts(shape: RowLayout, function: WindowFunction) -> dict[str, Column]:
     """Returns the parts of the argument."""
     position = function.arguments[0]
     value, type_ = sf.col(f"c{position}"), shape.relation_type.columns[position].type
@@ -47,7 +47,9 @@ def sum_parts(shape: Shape, function: WindowFunction) -> dict[str, Column]:
     }
 
 
-def summed(frame: DataFrame, shape: Shape, function: WindowFunction, number: int) -> tuple[DataFrame, Column, Column]:
+def summed(
+    frame: DataFrame, shape: RowLayout, function: WindowFunction, number: int
+) -> tuple[DataFrame, Column, Column]:
     """Returns the sum and its error over `frame`, which may have got columns that they share.
 
     Args:

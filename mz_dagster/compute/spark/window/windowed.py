@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 from mz_dagster.compute.algebra.frame import DIFF, ERROR, spark_type
 from mz_dagster.compute.spark.tournament.gathered import joined
 from mz_dagster.compute.spark.tournament.top_rows import ordered
-from mz_dagster.compute.spark.tournament.versions import Shape
+from mz_dagster.compute.spark.tournament.versions import RowLayout
 from mz_dagster.compute.spark.window.positions import (
     FIRST,
     GROUP,
@@ -57,7 +57,7 @@ _PLACED = ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "nti
 
 
 def windowed(
-    frame: DataFrame, shape: Shape, function: Windowed, partition: Sequence[str], subject: Column
+    frame: DataFrame, shape: RowLayout, function: Windowed, partition: Sequence[str], subject: Column
 ) -> DataFrame:
     """Returns the rows with the functions' results behind them, in each partition.
 
@@ -80,7 +80,7 @@ class _Windows:
     """Computes the functions of one `Windowed`."""
 
     frame: DataFrame
-    shape: Shape
+    shape: RowLayout
     function: Windowed
     partition: tuple[str, ...]
     subject: Column
