@@ -266,7 +266,8 @@ def _to_float4(word: str) -> float:
             if math.isfinite(value):
                 neighbours.append(value)
     distances = [
-        (abs(Decimal(value) - exact), struct.unpack("I", struct.pack("f", value))[0] & 1, value) for value in neighbours
+        (_EXACT.subtract(Decimal(value), exact).copy_abs(), struct.unpack("I", struct.pack("f", value))[0] & 1, value)
+        for value in neighbours
     ]
     return min(distances)[2]
 

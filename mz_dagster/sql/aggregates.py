@@ -85,7 +85,9 @@ def bind_aggregate(binder: ExpressionBinder, call: CallSyntax) -> Scalar:
     collected, taken = len(calls.calls), [len(one.arguments) for one in stack]
 
     def sink(core: Core) -> ColumnRef:
-        if core.is_unordered:
+        if core.is_unordered and calls.given:
+            core, calls.takes_given = replace(core, order=calls.given), f"{call.name}()"
+        elif core.is_unordered:
             binder.binding.order_reader = f"{call.name}()"
         return calls.column(core)
 

@@ -38,29 +38,35 @@ class CommonTable:
     Attributes:
         id: A local id.
         relation: What reads it; its own plan, if it depends on the rows around its query.
-        names: Of its columns.
+        names: Of its columns; those behind them only the order needs.
         level: How many rows were around it when it was bound.
+        order: Of its rows, over the columns of `relation`.
+        order_position: As of `OrderedRows`.
     """
 
     id: GlobalId
     relation: Relation
     names: tuple[str, ...]
     level: int = 0
+    order: tuple[ColumnOrder, ...] = ()
+    order_position: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class OrderedRows:
-    """A query whose order is not part of its plan.
+    """A query whose order counts for what reads it, though it is not part of its plan.
 
     Attributes:
         relation: The plan: the query's columns, then those only the order needs.
+        names: Of the query's columns.
         order: Over its columns.
-        shown: How many columns the query has.
+        order_position: Where in the text the order stands, unless a limit or DISTINCT ON has made use of it already.
     """
 
     relation: Relation
-    order: tuple[ColumnOrder, ...]
-    shown: int
+    names: tuple[str, ...]
+    order: tuple[ColumnOrder, ...] = ()
+    order_position: int | None = None
 
 
 @dataclass(slots=True)
@@ -79,6 +85,7 @@ class BindingContext:
         lets: The CTEs, in the order in which each may read those before it.
         enclosing: The rows around the query that is bound now, innermost last.
         lost_order: The position of an ORDER BY without effect: what reads the rows of its query gets them in no order.
+            That of a derived table or a CTE that is all that FROM has is the order of what reads it.
         order_reader: What goes by the order of the rows that it reads, since it has no ORDER BY of its own.
         bind_query: Binds a subquery of an expression at this place; None where there is no query around it.
         bind_ordered: Binds one whose order counts; None likewise.
@@ -158,12 +165,16 @@ class BindingContext:
     def check_order(self) -> None:
         """Raises UnsupportedForm if something would go by an order that is lost: nothing is ever dropped silently."""
         if self.lost_order is not None and self.order_reader is not None:
-            raise UnsupportedForm(
-                f"ORDER BY in a subquery is not supported beside {self.order_reader} without an order",
-                detail="The rows that a query reads have no order.",
-                hint=f"Write the order where it counts: with {self.order_reader}.",
-                position=self.lost_order,
-            )
+            raise self.order_is_lost(self.lost_order, self.order_reader)
+
+    def order_is_lost(self, position: int | None, reader: str) -> UnsupportedForm:
+        """Returns the error of what would go by an order, at `position`, that its rows do not come in."""
+        return UnsupportedForm(
+            f"ORDER BY in a subquery is not supported beside {reader} without an order",
+            detail="The rows that it reads have no order: a join, a grouping or another order comes in between.",
+            hint=f"Write the order where it counts: with {reader}.",
+            position=position,
+        )
 
     def parameter(self, index: int, position: int) -> Bound:
         """Returns the value of the `?` with that number, as a literal."""

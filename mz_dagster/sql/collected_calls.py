@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from mz_dagster.plan.relation import AggregateFunction, FrameBound, FrameUnit, WindowFrame
+from mz_dagster.plan.relation import AggregateFunction, FrameBound, FrameExclusion, FrameUnit, WindowFrame
 from mz_dagster.scalars.scalar import ColumnRef, Literal, Scalar
 from mz_dagster.scalars.types import INT4, INT8, ScalarType
 from mz_dagster.sql.placeholders import AGGREGATE_BASE, SET_BASE, WINDOW_BASE, sets_in
@@ -72,10 +72,14 @@ class AggregateCalls:
     """Collects what one SELECT asks of its groups: the cores of its aggregates, and GROUPING.
 
     Attributes:
+        given: The order in which the rows come, which is that of an aggregate without one of its own.
         calls: Each once; the placeholder of the i-th is at `AGGREGATE_BASE + i`.
+        takes_given: What goes by the order in which the rows come: one of them.
     """
 
+    given: tuple[SortKey, ...] = ()
     calls: list[Core | Grouping] = field(default_factory=list)
+    takes_given: str | None = None
 
     def column(self, call: Core | Grouping) -> ColumnRef:
         """Returns the placeholder of `call`."""
@@ -126,14 +130,18 @@ class WindowCalls:
     """Collects the window functions of one SELECT.
 
     Attributes:
+        given: The order in which the rows come, which is that of a window without one of its own.
         calls: Each once; the placeholder of the i-th is at `WINDOW_BASE + i`.
         syntax: For each of `calls` where it stands, for errors.
         named: The definitions of the WINDOW clause.
+        takes_given: What goes by the order in which the rows come: one of them.
     """
 
+    given: tuple[SortKey, ...] = ()
     calls: list[WindowCall] = field(default_factory=list)
     syntax: list[exp.Expr] = field(default_factory=list)
     named: dict[str, WindowSpec] = field(default_factory=dict)
+    takes_given: str | None = None
 
     def column(self, call: WindowCall, node: exp.Expr) -> ColumnRef:
         """Returns the placeholder of `call`."""
@@ -141,6 +149,26 @@ class WindowCalls:
             self.calls.append(call)
             self.syntax.append(node)
         return ColumnRef(WINDOW_BASE + self.calls.index(call), call.type, call.nullable, call.name)
+
+    def is_sorted(self, spec: WindowSpec) -> bool:
+        """Returns whether the rows come in the order of a window, so that they stay in it.
+
+        One whose frame leaves peers out would have other peers in another order.
+        """
+        leading = [key.scalar for key in self.given[: len(spec.partition)]]
+        if set(spec.partition) != set(leading) or spec.order not in ((), self.given):
+            return False
+        return spec.framed().exclusion not in (FrameExclusion.GROUP, FrameExclusion.TIES)
+
+    def in_given_order(self, spec: WindowSpec) -> WindowSpec:
+        """Returns a window that has no order with the one in which the rows come, if they stay in it."""
+        if not self.is_sorted(spec):
+            return spec
+        frame = spec.framed()
+        if frame.unit is FrameUnit.RANGE:
+            # All rows were peers of each other.
+            frame = replace(frame, start=FrameBound(True, preceding=True), end=FrameBound(True))
+        return replace(spec, order=self.given, frame=frame)
 
 
 @dataclass(slots=True)

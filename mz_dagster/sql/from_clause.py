@@ -14,10 +14,11 @@ from sqlglot import exp
 
 from mz_dagster.functions import Failure, common_type, resolve_function
 from mz_dagster.plan.outer_join import outer_join
-from mz_dagster.plan.relation import DependentJoin, Filter, Join, Map, Project, Relation
+from mz_dagster.plan.relation import ColumnOrder, DependentJoin, Filter, Join, Map, Project, Relation
+from mz_dagster.plan.rewriting import projected_to
 from mz_dagster.plan.semijoin import ONE_ROW
 from mz_dagster.scalars.scalar import ColumnRef, Scalar
-from mz_dagster.sql.binding import BindingContext, CommonTable, name_of, only
+from mz_dagster.sql.binding import BindingContext, CommonTable, OrderedRows, name_of, only
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.enclosing import Enclosing, carried, enclosed, shown
 from mz_dagster.sql.errors import (
@@ -35,15 +36,24 @@ from mz_dagster.sql.jsonb_records import RECORD_FUNCTIONS, bind_records
 from mz_dagster.sql.scope import Scope, ScopeColumn
 from mz_dagster.sql.set_functions import bind_rows_from
 
-BindQuery = Callable[[exp.Expr, "FromBinder"], "tuple[Relation, tuple[str, ...]]"]
+BindQuery = Callable[[exp.Expr, "FromBinder"], OrderedRows]
 
 
 @dataclass(frozen=True, slots=True)
 class FromItem:
-    """A bound part of FROM: a plan and what can be named in it."""
+    """A bound part of FROM: a plan and what can be named in it.
+
+    Attributes:
+        relation: The plan; of a query, behind its columns those that only its order needs.
+        scope: Of the plan's columns.
+        order: Of the rows, if it is one query alone.
+        order_position: As of `OrderedRows`.
+    """
 
     relation: Relation
     scope: Scope
+    order: tuple[ColumnOrder, ...] = ()
+    order_position: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,16 +102,25 @@ class FromBinder:
                 trees[-1][1].append(join)
         combined = self._tree(*trees[0])
         for node, rest in trees[1:]:
+            combined = self._unordered(combined)
             with enclosed(self.binding.enclosing, Enclosing(combined.scope, visible=False)) as row:
-                right = self._tree(node, rest)
+                right = self._unordered(self._tree(node, rest))
             combined = self._beside(combined, right, tuple(row.arguments), node)
         return combined
 
     def _tree(self, first: exp.Expr, joins: list[exp.Join]) -> FromItem:
         source = self._item(first)
         for join in joins:
-            source = self._join(source, join)
+            source = self._join(self._unordered(source), join)
         return source
+
+    def _unordered(self, source: FromItem) -> FromItem:
+        """Returns the rows of a query that is joined, which has no effect on their order, without what that needs."""
+        if not source.order:
+            return source
+        self.binding.lost_order = source.order_position or self.binding.lost_order
+        shown = range(len(source.scope.visible))
+        return FromItem(projected_to(source.relation, shown), source.scope)
 
     def _after_comma(self, join: exp.Join) -> bool:
         span = self.body.span(join.this)
@@ -135,7 +154,7 @@ class FromBinder:
         keeps = _KEEPS[side]
         row = Enclosing(left.scope, visible=False, outer_joined=keeps[1])
         with enclosed(self.binding.enclosing, row):
-            right = self._item(join.this)
+            right = self._unordered(self._item(join.this))
         arguments = tuple(row.arguments)
         joined = self._beside(left, right, arguments, join.this)
         on, using = join.args.get("on"), join.args.get("using")
@@ -305,6 +324,7 @@ class FromBinder:
         alias, names = self._alias(node)
         if alias is None:
             return inner
+        inner = self._unordered(inner)
         shown_names = tuple(column.name for column in inner.scope.visible)
         relation = Project(inner.relation, tuple(column.position for column in inner.scope.visible))
         return self._aliased(relation, shown_names, alias, names, node)
@@ -317,7 +337,8 @@ class FromBinder:
         if len(parts) == 1 and parts[0] in self.tables:
             common = self.tables[parts[0]]
             read = carried(common.relation, self.binding.enclosing, common.level)
-            return self._aliased(read, common.names, alias or parts[0], names, node)
+            source = self._aliased(read, common.names, alias or parts[0], names, node)
+            return replace(source, order=common.order, order_position=common.order_position)
         relation, own, schema = self.binding.relation(parts, position)
         source = self._aliased(relation, own, alias or parts[-1], names, node)
         scope = source.scope.with_fields(own)
@@ -399,8 +420,9 @@ class FromBinder:
         else:
             only(self.body, node, "expressions", "alias")
             query = node
-        relation, own = self.bind_query(query, self)
-        return self._aliased(relation, own, alias, names, node)
+        rows = self.bind_query(query, self)
+        source = self._aliased(rows.relation, rows.names, alias, names, node)
+        return replace(source, order=rows.order, order_position=rows.order_position)
 
     def _alias(self, node: exp.Expr) -> tuple[str | None, list[str]]:
         alias = node.args.get("alias")

@@ -6,7 +6,7 @@ expression over what the query reads.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -17,6 +17,7 @@ from mz_dagster.plan.relation import ColumnOrder
 from mz_dagster.scalars.scalar import ColumnRef, Scalar
 from mz_dagster.sql.binding import Bound, name_of, only, unwrapped
 from mz_dagster.sql.body_parser import Body
+from mz_dagster.sql.collected_calls import SortKey
 from mz_dagster.sql.errors import (
     AmbiguousColumn,
     InvalidColumnReference,
@@ -66,6 +67,17 @@ class OutputColumns:
             place = self.place(one.this, "ORDER BY")
             keys.append(ColumnOrder(place, bool(one.args.get("desc")), bool(one.args.get("nulls_first"))))
         return tuple(keys)
+
+    def given_order(self, keys: Sequence[SortKey], node: exp.Expr) -> tuple[ColumnOrder, ...]:
+        """Returns the order in which the rows of FROM come; what a key needs is appended, for errors as `node`."""
+        order: list[ColumnOrder] = []
+        for key in keys:
+            if key.scalar not in self.items:
+                self.items.append(key.scalar)
+                self.nodes.append(node)
+                self.names.append("?order?")
+            order.append(ColumnOrder(self.items.index(key.scalar), key.descending, key.nulls_first))
+        return tuple(order)
 
     def place(self, node: exp.Expr, clause: str) -> int:
         """Returns which column `node` means in ORDER BY or DISTINCT ON."""

@@ -23,6 +23,7 @@ from uuid import UUID
 from mz_dagster.functions import UNKNOWN, Failure, Unknown, common_type, literal_of, numeric_literal
 from mz_dagster.functions.literals import numeric_type_of
 from mz_dagster.functions.numbers import unconstrained_functions
+from mz_dagster.functions.numbers.numerics import EXACT
 from mz_dagster.scalars.infinity import Infinity
 from mz_dagster.scalars.scalar import Literal, Value
 from mz_dagster.scalars.types import (
@@ -109,7 +110,8 @@ def negated_literal(literal: Literal) -> Literal:
     # Of numbers without a point or an exponent this is the one that is no integer, while its negative is.
     if value == 2**63 and literal.type.scale == 0:
         return Literal(-int(value), INT8)
-    return Literal(-value, literal.type)
+    # Python's own minus rounds to as many digits as the caller's context has.
+    return Literal(EXACT.minus(value), literal.type)
 
 
 def _integer(value: int, position: int) -> Literal:

@@ -52,6 +52,7 @@ class Pending:
         limit_size: How many rows are expected in front of a limit.
         ordered_distinct: Whether the order has had its effect, in DISTINCT ON.
         scope: What the query reads, which a limit must not.
+        order_position: Where in the text the order stands, if it may be lost by mistake.
     """
 
     body: Body
@@ -65,6 +66,7 @@ class Pending:
     limit_size: int | None = None
     ordered_distinct: bool = False
     scope: Scope = field(default_factory=Scope)
+    order_position: int | None = None
 
     def __post_init__(self) -> None:
         if self.shown < 0:

@@ -77,16 +77,16 @@ class Queries:
                 pending = self._set_operation(node, inner, tail.order)
             case exp.Values():
                 only(self.body, node, "expressions", "alias", "with_", *TAIL)
-                around = FromBinder(self.binding, self.body, inner, self.derived)
+                around = FromBinder(self.binding, self.body, inner, self.ordered)
                 with self.binding.binding_by(
-                    lambda one: self.derived(one, around)[0], lambda one: self.ordered(one, around)
+                    lambda one: self.derived(one, around), lambda one: self.ordered(one, around)
                 ):
                     pending = self._values(node, tail.order)
             case _:
                 raise UnsupportedForm("this form of query is not supported", position=self.body.position(node))
         counted = Expressions(self.binding, self.body, pending.scope, "LIMIT")
-        around = FromBinder(self.binding, self.body, inner, self.derived)
-        with self.binding.binding_by(lambda one: self.derived(one, around)[0], lambda one: self.ordered(one, around)):
+        around = FromBinder(self.binding, self.body, inner, self.ordered)
+        with self.binding.binding_by(lambda one: self.derived(one, around), lambda one: self.ordered(one, around)):
             limit = limit_of(counted, tail.limit)
             offset = offset_of(replace(counted, clause="OFFSET"), tail.offset)
         cut = limit is not None or offset != 0
@@ -96,27 +96,31 @@ class Queries:
             raise InvalidRowCount(message, position=self.body.position(node))
         pending = pending.cut(limit, offset, ties=ties)
         by_order = cut or pending.ordered_distinct
-        if by_order and tail.order is None:
+        if tail.order is not None:
+            pending.order_position = self.body.position(tail.order)
+        if by_order and not pending.order:
             self.binding.order_reader = "LIMIT" if cut else "DISTINCT ON"
         if finishing:
             return pending
-        if tail.order is not None and not (by_order or drops_order):
-            self.binding.lost_order = self.body.position(tail.order)
+        if pending.order and not (by_order or drops_order):
+            self.binding.lost_order = pending.order_position
         return pending.limited()
 
-    def derived(self, node: exp.Expr, around: FromBinder) -> tuple[Relation, tuple[str, ...]]:
-        """Returns the plan and the column names of a query within a query."""
-        pending = self.bind(node, around.tables)
-        what = "VALUES" if isinstance(node, exp.Values) else "UNION"
-        return pending.finish(pending.common_types(what), what), pending.names
+    def derived(self, node: exp.Expr, around: FromBinder) -> Relation:
+        """Returns the plan of a query within a query, whose order does not count."""
+        return _finished(node, self.bind(node, around.tables))
 
     def ordered(self, node: exp.Expr, around: FromBinder) -> OrderedRows:
-        """Returns the plan of a query within a query whose order counts."""
+        """Returns the plan of a query within a query whose order, if it has one, counts."""
         pending = self.bind(node, around.tables, finishing=True)
+        if not pending.order:
+            return OrderedRows(_finished(node, pending.limited()), pending.names)
         relation, _ = pending.settled().rows[0]
+        position = None if pending.ordered_distinct else pending.order_position
         if pending.limit is not None or pending.offset:
             relation = TopK(relation, (), pending.order, pending.limit, pending.offset, pending.limit_size)
-        return OrderedRows(relation, pending.order, pending.shown)
+            position = None
+        return OrderedRows(relation, pending.names[: pending.shown], pending.order, position)
 
     def _with(self, node: exp.Expr, tables: dict[str, CommonTable]) -> dict[str, CommonTable]:
         clause = node.args.get("with_")
@@ -135,36 +139,38 @@ class Queries:
                     f'WITH query name "{name}" specified more than once', position=self.body.position(alias)
                 )
             seen.add(name)
-            relation, own = self.derived(cte.this, FromBinder(self.binding, self.body, inner, self.derived))
+            found = self.ordered(cte.this, FromBinder(self.binding, self.body, inner, self.ordered))
+            own = found.names
             names = [name_of(one) for one in alias.args.get("columns") or []]
             if len(names) > len(own):
                 raise InvalidColumnReference(
                     f'WITH query "{name}" has {len(own)} columns available but {len(names)} columns specified',
                     position=self.body.position(alias),
                 )
-            inner[name] = self._shared(relation, (*names, *own[len(names) :]))
+            inner[name] = self._shared(replace(found, names=(*names, *own[len(names) :])))
         return inner
 
-    def _shared(self, relation: Relation, names: tuple[str, ...]) -> CommonTable:
+    def _shared(self, rows: OrderedRows) -> CommonTable:
         """Returns the table by which a CTE is read: a local name, to be bound around the whole query.
 
         One that depends on the rows around it is read as its own plan.
         """
-        if isinstance(relation, Get | Constant) or is_dependent(relation):
-            return CommonTable(self.binding.local_id(), relation, names, len(self.binding.enclosing))
-        identity = self.binding.local_id()
-        self.binding.lets.append((identity, relation))
-        return CommonTable(identity, Get(identity, relation.relation_type, str(identity)), names)
+        identity, read, level = self.binding.local_id(), rows.relation, len(self.binding.enclosing)
+        if not (isinstance(read, Get | Constant) or is_dependent(read)):
+            self.binding.lets.append((identity, read))
+            read, level = Get(identity, read.relation_type, str(identity)), 0
+        return CommonTable(identity, read, rows.names, level, rows.order, rows.order_position)
 
     def _select(self, node: exp.Select, tables: dict[str, CommonTable], order: exp.Expr | None) -> Pending:
         check_clauses(self.body, node)
         from_ = node.args.get("from_")
         if from_ is None and node.args.get("joins"):
             raise InvalidSyntax("syntax error: JOIN without FROM", position=self.body.position(node.args["joins"][0]))
-        binder = FromBinder(self.binding, self.body, tables, self.derived)
-        with self.binding.binding_by(lambda one: self.derived(one, binder)[0], lambda one: self.ordered(one, binder)):
+        binder = FromBinder(self.binding, self.body, tables, self.ordered)
+        with self.binding.binding_by(lambda one: self.derived(one, binder), lambda one: self.ordered(one, binder)):
             source = binder.bind(from_.this if from_ is not None else None, list(node.args.get("joins") or []))
-            return SelectBinder(self.binding, self.body, source.scope).bind(node, source.relation, order)
+            select = SelectBinder(self.binding, self.body, source.scope, source.order, source.order_position)
+            return select.bind(node, source.relation, order)
 
     def _values(self, node: exp.Values, order: exp.Expr | None) -> Pending:
         expressions = Expressions(self.binding, self.body, Scope(), "VALUES")
@@ -194,6 +200,11 @@ class Queries:
         outputs = OutputColumns(self.body, list(pending.names), list(items), pending.nodes[0], None)
         pending.order = outputs.order(order)
         return pending
+
+
+def _finished(node: exp.Expr, pending: Pending) -> Relation:
+    what = "VALUES" if isinstance(node, exp.Values) else "UNION"
+    return pending.finish(pending.common_types(what), what)
 
 
 def with_lets(relation: Relation, binding: BindingContext, position: int | None = None) -> Relation:

@@ -83,10 +83,11 @@ class Scope:
 
     @classmethod
     def of(cls, name: str | None, relation_type: RelationType, names: tuple[str, ...] | None = None) -> Scope:
-        """Returns the scope of one relation, whose columns may be renamed by `names`."""
+        """Returns the scope of one relation; `names` may rename its first columns, and hide those behind them."""
+        shown = relation_type.names if names is None else names
         columns = tuple(
-            ScopeColumn(names[i] if names else column.name, i, column.type, column.nullable)
-            for i, column in enumerate(relation_type.columns)
+            ScopeColumn(shown[i], i, column.type, column.nullable)
+            for i, column in enumerate(relation_type.columns[: len(shown)])
         )
         return cls((ScopeTable(name, columns),), columns)
 

@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from mz_dagster.functions import Unknown
 from mz_dagster.plan.relation import ColumnOrder, Filter, Reduce, Relation, TopK
+from mz_dagster.plan.rewriting import projected_to, reference
 from mz_dagster.plan.semijoin import ONE_ROW, with_scalars
 from mz_dagster.scalars.scalar import Scalar
 from mz_dagster.sql.binding import BindingContext, Bound, name_of, only
@@ -45,19 +46,26 @@ class SelectBinder:
         binding: The statement's state.
         body: The text.
         scope: What FROM offers.
+        order: Of the rows of FROM, over their columns.
+        order_position: As of `OrderedRows`.
     """
 
     binding: BindingContext
     body: Body
     scope: Scope
+    order: tuple[ColumnOrder, ...] = ()
+    order_position: int | None = None
 
     def bind(self, node: exp.Select, relation: Relation, order: exp.Expr | None) -> Pending:
         """Returns the SELECT over `relation`, its rows in the order of the ORDER BY clause `order`."""
         sizes = self.body.group_sizes(node)
-        aggregates, windows, sets = AggregateCalls(), WindowCalls(), SetCalls()
+        given = tuple(
+            SortKey(reference(relation.relation_type, one.position), one.descending, one.nulls_first)
+            for one in self.order
+        )
+        aggregates, windows, sets = AggregateCalls(given), WindowCalls(given), SetCalls()
         where = node.args.get("where")
-        if where is not None:
-            relation = Filter(relation, (self._expressions("WHERE").boolean(where.this, "WHERE"),))
+        condition = None if where is None else self._expressions("WHERE").boolean(where.this, "WHERE")
         binder = self._expressions("SELECT", aggregates, windows)
         definitions = node.args.get("windows") or []
         define_windows(replace(binder, clause="window definitions", windows=None), windows, definitions)
@@ -71,6 +79,20 @@ class SelectBinder:
         outputs.expressions = replace(binder, clause="DISTINCT ON").typed
         on = self._distinct_on(distinct, outputs)
         group = node.args.get("group")
+        is_grouped = group is not None or having is not None or bool(aggregates.calls)
+        if given:
+            resorted = not all(windows.is_sorted(one.spec) for one in windows.calls)
+            if windows.takes_given is not None and (is_grouped or (resorted and self.order_position is not None)):
+                raise self.binding.order_is_lost(self.order_position, windows.takes_given)
+            if not (keys or is_grouped or resorted or distinct is not None):
+                keys = outputs.given_order(given, node)
+            elif windows.takes_given is None and aggregates.takes_given is None:
+                # Ties go by the whole row, which is not to hold what only this order needs.
+                relation = projected_to(relation, range(len(self.scope.visible)))
+                if not keys and self.order_position is not None:
+                    self.binding.lost_order = self.order_position
+        if condition is not None:
+            relation = Filter(relation, (condition,))
         groupings = GroupBy()
         if group is not None and not group.expressions:
             groupings = all_items(binder, outputs)
@@ -79,8 +101,10 @@ class SelectBinder:
             taken: dict[int, Scalar] = {}
             groupings = group_by(self.body, group, lambda one: group_key(in_group, one, outputs, taken))
             check_told_apart(self.body, groupings, taken, outputs)
+        if aggregates.takes_given is not None and len(groupings.sets) > 1 and self.order_position is not None:
+            raise self.binding.order_is_lost(self.order_position, aggregates.takes_given)
         calls = windows.calls
-        if group is not None or having is not None or aggregates.calls:
+        if is_grouped:
             relation, columns = apply_sets(relation, sets, groupings.keys)
             found = grouped(
                 self.binding, self.body, self.scope, relation, groupings, aggregates.calls, sizes.aggregate, columns
@@ -125,6 +149,7 @@ class SelectBinder:
             limit_size=sizes.limit,
             ordered_distinct=chosen,
             scope=self.scope,
+            order_position=self.order_position,
         )
         if chosen:
             return pending

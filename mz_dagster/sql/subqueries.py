@@ -80,7 +80,7 @@ def bind_array_query(binder: ExpressionBinder, node: exp.Expr) -> Scalar:
     row = Enclosing(binder.scope, aggregate=partial(bind_aggregate, binder))
     with enclosed(binding.enclosing, row):
         ordered = binding.bind_ordered(query)
-    if ordered.shown != 1:
+    if len(ordered.names) != 1:
         raise InvalidSyntax("subquery must return only one column", position=_opening(binder.body, query))
     if not ordered.order:
         binding.order_reader = "ARRAY()"

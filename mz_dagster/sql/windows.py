@@ -122,8 +122,11 @@ def bind_window(binder: ExpressionBinder, node: exp.Window) -> Scalar:
     if call.order:
         raise UnsupportedForm("aggregate ORDER BY is not implemented for window functions", position=position)
     spec = _over(inner, windows, node)
-    if not spec.order and (spec.frame is not None or call.name not in _OF_PEERS):
-        binder.binding.order_reader = f"{call.name}() OVER"
+    if not spec.order and call.name not in RANKS and (spec.frame is not None or call.name not in _OF_PEERS):
+        if windows.given:
+            spec, windows.takes_given = windows.in_given_order(spec), f"{call.name}() OVER"
+        else:
+            binder.binding.order_reader = f"{call.name}() OVER"
     if call.name in WINDOW_FUNCTIONS:
         return windows.column(_function(inner, call, spec), node)
     if call.ignore_nulls:

@@ -390,9 +390,9 @@ def bind_returning(
         if not isinstance(select, exp.Select) or given != {"expressions"}:
             raise InvalidSyntax("syntax error: RETURNING takes a list of expressions", position=body.text.offset + 8)
         binding = BindingContext(resolver, composed.parameters(params), circumstances)
-        binder = FromBinder(binding, body, {}, Queries(binding, body).derived)
+        binder = FromBinder(binding, body, {}, Queries(binding, body).ordered)
         expressions = Expressions(binding, body, source.scope, "RETURNING")
-        with binding.binding_by(lambda one: binder.bind_query(one, binder)[0]):
+        with binding.binding_by(lambda one: Queries(binding, body).derived(one, binder)):
             for item in select.expressions:  # here neither aggregates nor window functions may stand
                 one = item.this if isinstance(item, exp.Alias) else item
                 if not one.is_star:
@@ -525,8 +525,8 @@ class _Join:
                 raise InvalidSyntax("syntax error: this is no condition", position=body.text.offset + 1)
             only(body, select, "expressions", "from_", "joins", "where")
             binding = BindingContext(context.resolver, composed.parameters(context.parameters), context.circumstances)
-            binder = FromBinder(binding, body, {}, Queries(binding, body).derived)
-            with binding.binding_by(lambda one: binder.bind_query(one, binder)[0]):
+            binder = FromBinder(binding, body, {}, Queries(binding, body).ordered)
+            with binding.binding_by(lambda one: Queries(binding, body).derived(one, binder)):
                 source = binder.bind(select.args["from_"].this, list(select.args.get("joins") or []))
                 where = select.args.get("where")
                 relation = source.relation
@@ -542,9 +542,9 @@ class _Join:
     def bound_by(self, bind: Callable[[Expressions, exp.Expr], Out], node: exp.Expr) -> Out:
         """Returns what `bind` makes of an expression over the rows of FROM."""
         with self.composed.blamed():
-            binder = FromBinder(self.binding, self.body, {}, Queries(self.binding, self.body).derived)
+            binder = FromBinder(self.binding, self.body, {}, Queries(self.binding, self.body).ordered)
             expressions = Expressions(self.binding, self.body, self.source.scope, "UPDATE")
-            with self.binding.binding_by(lambda one: binder.bind_query(one, binder)[0]):
+            with self.binding.binding_by(lambda one: Queries(self.binding, self.body).derived(one, binder)):
                 return bind(expressions, node)
 
 

@@ -74,6 +74,48 @@ QUERIES = (
     "SELECT x FROM generate_series(1, 9) AS g(x) ORDER BY x LIMIT length('abc')",
     "SELECT x FROM generate_series(1, 9) AS g(x) ORDER BY x LIMIT CASE WHEN 1 > 2 THEN 1 END OFFSET 7",
 )
+_ROWS = "(VALUES (1, 'a', 3), (2, 'b', 1), (3, 'c', 2), (4, 'd', NULL), (5, 'e', 0), (6, 'f', 9)) AS v (a, t, b)"
+#: Rows in the order of the one derived table that is all of FROM, as far as nothing else puts them in order.
+IN_GIVEN_ORDER = tuple(
+    one.replace("{}", _ROWS)
+    for one in (
+        "SELECT array_agg(a), string_agg(t, ','), count(*) FROM (SELECT a, t FROM {} ORDER BY b) x WHERE a > 1",
+        "SELECT a % 2, array_agg(a), string_agg(t, '-') FILTER (WHERE a < 5), json_agg(t)::text, jsonb_agg(a)::text,"
+        " json_object_agg(t, a)::text, jsonb_object_agg(a % 4, t)::text FROM (SELECT a, t FROM {} ORDER BY b DESC) x"
+        " GROUP BY 1 ORDER BY 1",
+        "SELECT array_agg(DISTINCT a), array_agg(a ORDER BY a), array_agg(a) FROM (SELECT a FROM {} ORDER BY b) x",
+        "SELECT array_agg(a) FROM (SELECT a FROM {} ORDER BY b DESC LIMIT 4 OFFSET 1) x",
+        "SELECT array_agg(a) FROM (SELECT DISTINCT ON (a % 3) a FROM {} ORDER BY a % 3 DESC, b) x",
+        "SELECT ARRAY(SELECT a FROM (SELECT a FROM (SELECT a FROM {} ORDER BY b) x WHERE a <> 2) y)",
+        "SELECT a, lag(a) OVER (), lead(a, 2) OVER (), row_number() OVER (), ntile(3) OVER (), first_value(a) OVER (),"
+        " last_value(a) OVER (), nth_value(a, 2) OVER (), sum(a) OVER (ROWS 1 PRECEDING), sum(a) OVER (),"
+        " rank() OVER () FROM (SELECT a FROM {} ORDER BY b) x",
+        "SELECT a, array_agg(a) OVER w, last_value(a) OVER w, dense_rank() OVER w FROM (SELECT a FROM {} ORDER BY b) x"
+        " WINDOW w AS (RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)",
+        "SELECT a, m, row_number() OVER (PARTITION BY m), last_value(a) OVER (PARTITION BY m)"
+        " FROM (SELECT a, a % 2 AS m FROM {} ORDER BY m, b DESC) x",
+        "SELECT a, lag(a) OVER (), rank() OVER (ROWS 1 PRECEDING) FROM (SELECT a FROM {} ORDER BY b) x ORDER BY a DESC",
+        "SELECT a + 1 FROM (SELECT a FROM {} ORDER BY b) x LIMIT 2",
+        "SELECT a FROM (SELECT a, b FROM {} ORDER BY b, a) x",
+        "WITH x AS (SELECT a FROM {} ORDER BY b)"
+        " SELECT (SELECT array_agg(a) FROM x), (SELECT a FROM x LIMIT 1), (SELECT max(a) FROM x)",
+        "SELECT array_agg(a) FROM (SELECT a FROM {} UNION ALL SELECT 7 ORDER BY 1 DESC) x",
+        "SELECT array_agg(u) FROM (SELECT unnest(ARRAY[b, a]) AS u, a FROM {} ORDER BY t DESC, 1) x",
+        "SELECT g, (SELECT array_agg(a) FROM (SELECT a FROM {} WHERE a <= g ORDER BY b) x)"
+        " FROM generate_series(1, 4) g ORDER BY g",
+        "SELECT array_agg(x.t) FROM (SELECT * FROM {} ORDER BY 3) AS x (p, t)",
+        "SELECT a FROM (SELECT a, row_number() OVER () AS n FROM (SELECT a FROM {} ORDER BY b) x) y"
+        " WHERE n <= 2 ORDER BY a",
+    )
+)
+
+
+def test_rows_come_in_the_order_of_their_derived_table_as_in_postgres(
+    postgres: Postgres, evaluated: Connection
+) -> None:
+    with postgres.connect() as theirs:
+        for query in IN_GIVEN_ORDER:
+            assert evaluated.execute(query).fetchall() == theirs.execute(query).fetchall(), query
 
 
 def test_forms_have_the_values_that_they_have_in_postgres(postgres: Postgres, evaluated: Connection) -> None:

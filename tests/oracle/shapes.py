@@ -48,6 +48,7 @@ class Shapes:
             "distinct on": (2, self._distinct_on),
             "limit": (3, self._limited),
             "window": (3, self._windowed),
+            "given order": (2, self._in_given_order),
             "set operation": (3, self._set_operation),
             "subquery": (5, self._with_subqueries),
             "lateral": (2, self._lateral),
@@ -198,6 +199,31 @@ class Shapes:
     def _ordered(self, spelled: Sequence[str]) -> list[str]:
         return [f"{one}{self._source.choice(('', '', ' DESC', ' ASC NULLS FIRST', ' DESC NULLS LAST'))}"
                 for one in spelled]  # fmt: skip
+
+    def _in_given_order(self) -> Query:
+        """Returns a query whose rows come in the order of its derived table: of all columns, so that it is total."""
+        source, inner = self._source, self._derived("t0")
+        names = [one.name for one in inner.columns]
+        order = ", ".join(self._ordered(source.sample(names, len(names))))
+        text = f"(SELECT * FROM {inner.text} ORDER BY {order}) AS t1"
+        scope = replace(inner, text=text, spelled=tuple(f"t1.{one}" for one in names))
+        column = source.choice(scope.columns)
+        own = Expr(f"⟦{scope.columns.index(column)}⟧", column.type, column.bound)
+        if source.random() < 0.4:
+            items = [*self._all(scope), self._window_function(scope, "")]
+            while "RANGE" in items[-1].text or "GROUPS" in items[-1].text:
+                items[-1] = self._window_function(scope, "")
+            tail = source.choice(("", "", " LIMIT 2"))
+        else:
+            keys, items = self._items(scope, source.choice((0, 1, 1))), []
+            items += [one for one in keys if one.has_column]
+            tail = f" GROUP BY {scope.spell(items[0])}" if items else ""
+            if column.type in ("integer", "text"):
+                items.append(Expr(f"array_agg({own.text})", f"{column.type}[]"))
+            items.append(Expr(f"jsonb_agg({own.text})", "jsonb") if column.type in ("integer", "text", "boolean")
+                         else Expr(f"string_agg(CAST({own.text} AS text), ',')", "text", 1000))  # fmt: skip
+        listed = ", ".join(f"{scope.spell(one)} AS c{i}" for i, one in enumerate(items))
+        return self._made(f"SELECT {listed} FROM {scope.text}{tail}", items, scope)
 
     def _windowed(self) -> Query:
         source, scope = self._source, self._derived("t0")

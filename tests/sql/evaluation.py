@@ -293,9 +293,11 @@ def _called(call: Call, arguments: list[Any]) -> Any:
         case "ge" | "gte":
             return first >= second
         case "add":
-            return _fitted(first + second, call.type)
+            with localcontext(_EXACT):
+                return _fitted(first + second, call.type)
         case "subtract":
-            return (first - second).days if name == "subtract_date_date" else _fitted(first - second, call.type)
+            with localcontext(_EXACT):
+                return (first - second).days if name == "subtract_date_date" else _fitted(first - second, call.type)
         case "multiply":
             with localcontext() as context:
                 context.prec = 200

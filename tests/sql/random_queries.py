@@ -37,6 +37,7 @@ class Queries:
             self.windowed,
             self.combined,
             self.limited,
+            self.given,
             self.distinct_on,
             self.asking,
             self.guarded,
@@ -211,6 +212,41 @@ class Queries:
         if self.pick.random() < 0.5:
             return f"SELECT x.id, x.a FROM ({inner}) x"
         return f"WITH x AS ({inner}) SELECT x.f, count(*), sum(x.a) FROM x GROUP BY x.f"
+
+    def given(self) -> str:
+        """Returns a query whose rows come in the order of its derived table, which nothing else orders."""
+        inner = f"SELECT a, b, c, f, d, s {self.source()} ORDER BY {self.keys('id')}{self.maybe(' LIMIT 5')}"
+        if self.pick.random() < 0.3:
+            inner = f"SELECT b, s, f, d, c, a FROM ({inner}) w{self.maybe(f' WHERE {self.condition()}')}"
+        source = f"FROM ({inner}) x{self.maybe(f' WHERE {self.condition()}')}"
+        with_, source = (f"WITH x AS ({inner}) ", "FROM x") if self.pick.random() < 0.2 else ("", source)
+        calls = [
+            "array_agg(a)",
+            "string_agg(c, '-')",
+            "array_agg(d) FILTER (WHERE f)",
+            "json_agg(c)::text",
+            "jsonb_agg(b)::text",
+        ]
+        rows = [
+            "row_number()",
+            "lag(b)",
+            "first_value(c)",
+            "last_value(d)",
+            "nth_value(a, 2)",
+            "ntile(3)",
+            "array_agg(a)",
+        ]
+        match self.pick.randrange(4):
+            case 0:
+                return f"{with_}SELECT {', '.join(self.pick.sample(calls, 2))} {source}"
+            case 1:
+                key = self.pick.choice(["f", "a % 2", "c"])
+                return f"{with_}SELECT {key}, {self.pick.choice(calls)}, max(b) {source} GROUP BY {key}"
+            case 2:
+                frame = self.pick.choice(["", "ROWS 1 PRECEDING", "ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING"])
+                return f"{with_}SELECT b, {self.pick.choice(rows)} OVER ({frame}), rank() OVER () {source}"
+            case _:
+                return f"{with_}SELECT a, c, b {source} {self.pick.choice(['LIMIT 2', 'OFFSET 1 LIMIT 3', 'LIMIT 4'])}"
 
     def distinct_on(self) -> str:
         on = self.pick.sample(["a", "f", "c", "b"], self.pick.randint(1, 2))

@@ -274,7 +274,7 @@ def width_bucket(value: Decimal, low: Decimal, high: Decimal, count: int) -> int
     """
     check_buckets(count, equal=low == high)
     if low > high:
-        value, low, high = -value, -low, -high
+        value, low, high = (EXACT.minus(one) for one in (value, low, high))
     if value < low:
         return 0
     if value >= high:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from mz_dagster.functions.numbers.decimals import places_of
+from mz_dagster.functions.numbers.numerics import EXACT
 from mz_dagster.functions.references import PURE
 from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.scalars.types import Kind
@@ -42,5 +43,5 @@ def fits(value: Decimal, scale: int) -> bool:
     """
     if not value.is_finite():
         return False
-    trimmed = value.normalize()
+    trimmed = value.normalize(EXACT)
     return places_of(trimmed) <= scale and value.adjusted() + 1 + scale <= _MOST_DIGITS

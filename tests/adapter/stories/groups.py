@@ -13,6 +13,13 @@ GROUPS = Story(
         "extremes": "SELECT k, min(v) AS low, max(v) AS high, max(s) AS last FROM t GROUP BY k",
         "best": "SELECT DISTINCT ON (k) k, v, s FROM t ORDER BY k, v DESC NULLS LAST, s",
         "two": _TWO,
+        "in_order": "SELECT k, array_agg(v) AS vs, string_agg(s, '-') AS ss"
+        " FROM (SELECT * FROM t ORDER BY v DESC, s, k) AS x WHERE v IS DISTINCT FROM 0 GROUP BY k",
+        "windows_in_order": "SELECT v, lag(v) OVER () AS l, last_value(s) OVER () AS e, rank() OVER () AS r"
+        " FROM (SELECT v, s FROM t ORDER BY s, v, k) AS x",
+        "first_in_order": "SELECT k, v FROM (SELECT k, v FROM t ORDER BY s DESC, v, k) AS x LIMIT 3",
+        "common_in_order": "WITH x AS (SELECT v, s FROM t ORDER BY v, s LIMIT 4) SELECT jsonb_agg(s)::text AS ss,"
+        " array_agg(v) AS vs, ARRAY(SELECT v FROM (SELECT v FROM t ORDER BY v DESC) AS y) AS ws FROM x",
         "lists": "SELECT k, array_agg(v ORDER BY v) AS vs, string_agg(s, '-' ORDER BY s DESC) AS ss FROM t GROUP BY k",
     },
     writes=(
@@ -24,5 +31,9 @@ GROUPS = Story(
         "DELETE FROM t WHERE v = 7",
         "UPDATE t SET v = 3, s = 'x' WHERE k = 'a' OR k IS NULL",
     ),
-    asked=(f"{_TWO} ORDER BY k, v",),
+    asked=(
+        f"{_TWO} ORDER BY k, v",
+        "SELECT string_agg(k, '') FROM (SELECT k FROM t ORDER BY v, s, k) AS x",
+        "SELECT k, row_number() OVER () FROM (SELECT k FROM t ORDER BY s NULLS FIRST, v, k) AS x",
+    ),
 )

@@ -69,7 +69,11 @@ def _numeric(invocation: Invocation) -> Outcome:
 def _mixed(name: str, coarse: Column, fine: Column, scale: int, scalar: Scalar) -> Column:
     """Returns the comparison of `coarse` with `fine`, whose scale is greater."""
     widened = try_cast(coarse, f"decimal(38,{scale})")
-    if isinstance(scalar, Literal) and isinstance(scalar.value, Decimal) and abs(scalar.value) < 10 ** (38 - scale):
+    if (
+        isinstance(scalar, Literal)
+        and isinstance(scalar.value, Decimal)
+        and scalar.value.copy_abs() < 10 ** (38 - scale)
+    ):
         return compare(name, sf.lit(f"{scalar.value:f}").cast(f"decimal(38,{scale})"), fine)
     # What cannot be widened is farther from zero than anything of the finer scale.
     zero = decimal("0", scalar.type.scale)

@@ -125,4 +125,4 @@ def _numerics(values: pa.Array, stored: pa.Decimal128Type) -> pa.Array:
     place, end = Decimal(1).scaleb(-stored.scale), Decimal(10) ** (38 - stored.scale)
     encoded = values.dictionary_encode()
     rounded = [Decimal(one).quantize(place, ROUND_HALF_UP, _EXACT) for one in encoded.dictionary.to_pylist()]
-    return pa.array([one if abs(one) < end else None for one in rounded], stored).take(encoded.indices)
+    return pa.array([one if one.copy_abs() < end else None for one in rounded], stored).take(encoded.indices)
