@@ -62,7 +62,7 @@ from mz_dagster.plan.relation import (
     Let,
     Map,
     Negate,
-    Project,
+    Projection,
     Reduce,
     Relation,
     RepeatRow,
@@ -208,9 +208,9 @@ class _Decorrelation:
             case Filter():
                 below = self.applied(relation.input, domain, local, failures)
                 return self._filtered(below, self._over(relation.predicates, domain), failures)
-            case Project():
+            case Projection():
                 below = self.applied(relation.input, domain, local, failures)
-                return Project(below, (*range(by), *(by + one for one in relation.positions)))
+                return Projection(below, (*range(by), *(by + one for one in relation.positions)))
             case Negate() | Threshold() | FlatMap():
                 return with_inputs(relation, [self.applied(relation.input, domain, local, failures)])
             case Union():
@@ -708,7 +708,7 @@ def _is_never_null(relation: Relation) -> bool:
 def _is_of_one_row(relation: Relation) -> bool:
     """Returns whether `relation` is linear operators over the one row without columns."""
     match relation:
-        case Map() | Filter() | Project() | FlatMap():
+        case Map() | Filter() | Projection() | FlatMap():
             return not _has_subqueries(scalars_of(relation)) and _is_of_one_row(relation.input)
         case _:
             return relation is ONE_ROW

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.dependence import outer_columns
 from mz_dagster.plan.equality import is_equality
-from mz_dagster.plan.relation import Filter, Get, Join, Map, Project, Relation
+from mz_dagster.plan.relation import Filter, Get, Join, Map, Projection, Relation
 from mz_dagster.plan.rewriting import can_fail, conjuncts, filtered, moved
 from mz_dagster.scalars.scalar import Call, Literal, Scalar, Subquery, columns_of, reads_now, walk
 
@@ -33,7 +33,7 @@ def domain_source(
         match source:
             case Get() if source.id in shared:
                 source = shared[source.id]
-            case Project():
+            case Projection():
                 predicates = [moved(one, dict(enumerate(source.positions))) for one in predicates]
                 places = tuple(source.positions[one] for one in places)
                 source = source.input

@@ -24,7 +24,7 @@ from mz_dagster.plan.relation import (
     Let,
     Map,
     Negate,
-    Project,
+    Projection,
     Reduce,
     Relation,
     Threshold,
@@ -64,9 +64,9 @@ def _tied(relation: Relation, ties: Sequence[Scalar]) -> Relation:
             parts = [one for predicate in relation.predicates for one in conjuncts(predicate)]
             own = [one for one in parts if _is_tie(one)]
             return filtered(_tied(relation.input, (*ties, *own)), [one for one in parts if not _is_tie(one)])
-        case Project():
+        case Projection():
             places = dict(enumerate(relation.positions))
-            return Project(_tied(relation.input, [moved(one, places) for one in ties]), relation.positions)
+            return Projection(_tied(relation.input, [moved(one, places) for one in ties]), relation.positions)
         case Map():
             return _through_map(relation, ties)
         case Negate() | Union() | Threshold():

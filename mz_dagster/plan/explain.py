@@ -48,7 +48,7 @@ from mz_dagster.plan.relation import (
     Let,
     Map,
     Negate,
-    Project,
+    Projection,
     Reduce,
     Relation,
     RepeatRow,
@@ -89,7 +89,7 @@ def explain_logical(relation: Relation) -> str:
     Example:
         >>> from mz_dagster.scalars.types import Column, INT4, RelationType
         >>> t = Get("u1", RelationType((Column("a", INT4), Column("b", INT4))), "t")
-        >>> print(explain_logical(Project(t, (1,))))
+        >>> print(explain_logical(Projection(t, (1,))))
         Project #1{b}
           Get t (u1)
     """
@@ -284,7 +284,7 @@ def _logical_line(relation: Relation) -> str:
             return f"Map {', '.join(shown)}"
         case Filter():
             return "Filter " + " and ".join(explain_scalar(one) for one in relation.predicates)
-        case Project():
+        case Projection():
             below = relation.input.relation_type
             return "Project " + ", ".join(_reference(below, one) for one in relation.positions)
         case Join():

@@ -27,7 +27,7 @@ from mz_dagster.plan.relation import (
     Let,
     Map,
     Negate,
-    Project,
+    Projection,
     Reduce,
     Relation,
     RepeatRow,
@@ -64,7 +64,7 @@ def column_lineage(relation: Relation) -> Lineage:
     Example:
         >>> from mz_dagster.scalars.types import Column, INT4, RelationType
         >>> t = Get(GlobalId("t"), RelationType((Column("a", INT4), Column("b", INT4))))
-        >>> column_lineage(Project(t, (1,)))
+        >>> column_lineage(Projection(t, (1,)))
         (frozenset({SourceColumn(collection='t', position=1)}),)
     """
     return _lineage(share_subplans(relation), {})  # which is looked at once wherever it is read
@@ -86,7 +86,7 @@ def _lineage(relation: Relation, local: Mapping[GlobalId, Lineage]) -> Lineage:
             return columns
         case Filter() | TopK() | Threshold() | TemporalFilter():
             return _lineage(relation.input, local)
-        case Project():
+        case Projection():
             below = _lineage(relation.input, local)
             return tuple(below[position] for position in relation.positions)
         case Join():

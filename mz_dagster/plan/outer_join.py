@@ -28,7 +28,7 @@ from mz_dagster.plan.relation import (
     Let,
     Map,
     Negate,
-    Project,
+    Projection,
     Relation,
     Union,
     inputs_of,
@@ -98,7 +98,7 @@ def outer_join(
         turned = None if condition is None else _turned(condition)
         found = _matched_rows(b, matched, width) if turned is None else _matched_keys(b, a, turned)
         unmatched = with_literals(minus(b, found), nulls[0], left.relation_type.names)
-        parts.append(Project(unmatched, (*range(other, other + width), *range(other))))
+        parts.append(Projection(unmatched, (*range(other, other + width), *range(other))))
     return sharing.bound(Union(tuple(parts), _keys(a, b, condition, keeps)))
 
 
@@ -128,7 +128,7 @@ def preserved(relation: Relation) -> Preserved | None:
     match relation:
         case Union(inputs=(matched, Map(input=Union(inputs=(Get() as side, Negate()))))):
             is_left = True
-        case Union(inputs=(matched, Project(input=Map(input=Union(inputs=(Get() as side, Negate())))))):
+        case Union(inputs=(matched, Projection(input=Map(input=Union(inputs=(Get() as side, Negate())))))):
             is_left = False
         case _:
             return None
@@ -191,9 +191,9 @@ def _keys(
 def _with_row_of_nulls(relation: Relation) -> Relation | None:
     """Returns a table function that has a row of NULLs where it has none else; None if `relation` is something else."""
     match relation:
-        case Project():
+        case Projection():
             below = _with_row_of_nulls(relation.input)
-            return None if below is None else Project(below, relation.positions)
+            return None if below is None else Projection(below, relation.positions)
         case Map() if all(isinstance(one, Call) and one.function == "field" for one in relation.scalars):
             below = _with_row_of_nulls(relation.input)
             return None if below is None else Map(below, relation.scalars, relation.names)

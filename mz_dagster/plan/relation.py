@@ -80,7 +80,7 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True)
-class Project:
+class Projection:
     """Keeps the columns at `positions`, in that order; a position may repeat."""
 
     input: Relation
@@ -571,7 +571,7 @@ class DependentJoin:
 
 
 Relation = (
-    Get | Constant | Map | Filter | Project | Join | Negate | Union | Let
+    Get | Constant | Map | Filter | Projection | Join | Negate | Union | Let
     | Reduce | TopK | Threshold | Window | TemporalFilter | RepeatRow | CatchErrors | FlatMap | DependentJoin
 )  # fmt: skip
 
@@ -587,7 +587,7 @@ def inputs_of(relation: Relation) -> tuple[Relation, ...]:
     match relation:
         case Get() | Constant():
             return ()
-        case Map() | Filter() | Project() | Negate() | CatchErrors():
+        case Map() | Filter() | Projection() | Negate() | CatchErrors():
             return (relation.input,)
         case Reduce() | TopK() | Threshold() | Window() | TemporalFilter() | RepeatRow() | FlatMap():
             return (relation.input,)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from mz_dagster.formalism import GlobalId
-from mz_dagster.plan.relation import Get, Project, Relation
+from mz_dagster.plan.relation import Get, Projection, Relation
 from mz_dagster.scalars.types import RelationType
 
 
@@ -48,7 +48,7 @@ class Item:
         if self.expansion is not None:
             return self.expansion
         if self.stored is not None:
-            return Project(Get(self.id, self.stored, self.name), self.places)
+            return Projection(Get(self.id, self.stored, self.name), self.places)
         return Get(self.id, self.relation_type, self.name)
 
     def contents(self) -> Relation:

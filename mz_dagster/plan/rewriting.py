@@ -18,7 +18,7 @@ from mz_dagster.plan.relation import (
     Let,
     Map,
     Negate,
-    Project,
+    Projection,
     Reduce,
     Relation,
     RepeatRow,
@@ -44,8 +44,8 @@ def with_inputs(relation: Relation, inputs: Sequence[Relation]) -> Relation:
             return Map(inputs[0], relation.scalars, relation.names)
         case Filter():
             return Filter(inputs[0], relation.predicates)
-        case Project():
-            return Project(inputs[0], relation.positions)
+        case Projection():
+            return Projection(inputs[0], relation.positions)
         case Negate():
             return Negate(inputs[0])
         case CatchErrors():
@@ -226,7 +226,7 @@ def projected_to(relation: Relation, positions: Sequence[int]) -> Relation:
     """Returns `relation` under a projection, if that changes anything."""
     if tuple(positions) == tuple(range(relation.relation_type.arity)):
         return relation
-    return Project(relation, tuple(positions))
+    return Projection(relation, tuple(positions))
 
 
 def empty(relation_type: RelationType) -> Constant:

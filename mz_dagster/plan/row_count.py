@@ -18,7 +18,7 @@ from mz_dagster.plan.relation import (
     Let,
     Map,
     Negate,
-    Project,
+    Projection,
     Relation,
     Threshold,
     TopK,
@@ -42,7 +42,7 @@ def with_default(row: Relation, cells: Sequence[Literal], identity: GlobalId) ->
     columns = tuple(Column(name, cell.type, cell.nullable) for name, cell in zip(names, cells, strict=True))
     default = Constant((tuple(cells),), RelationType(columns, frozenset({frozenset()}), True))
     width = len(cells)
-    superseded = Project(Map(rows, tuple(cells), names), tuple(range(width, 2 * width)))
+    superseded = Projection(Map(rows, tuple(cells), names), tuple(range(width, 2 * width)))
     return Let(identity, row, Union((rows, default, Negate(superseded)), frozenset({frozenset()})))
 
 
@@ -60,7 +60,7 @@ def at_most_one_row(relation: Relation) -> bool:
     if frozenset() in relation.relation_type.keys or _with_default(relation):
         return True
     match relation:
-        case Map() | Project() | Filter() | Threshold() | Window() | TopK():
+        case Map() | Projection() | Filter() | Threshold() | Window() | TopK():
             return at_most_one_row(relation.input)
         case Join():
             return all(at_most_one_row(one) for one in relation.inputs)
@@ -77,7 +77,7 @@ def at_least_one_row(relation: Relation) -> bool:
     match relation:
         case Constant():
             return bool(relation.rows)
-        case Map() | Project() | Window():
+        case Map() | Projection() | Window():
             return at_least_one_row(relation.input)
         case TopK():
             return relation.offset == 0 and relation.limit != 0 and at_least_one_row(relation.input)
@@ -107,7 +107,7 @@ def _with_default(relation: Relation) -> bool:
     if len(negated) != 1 or len(defaults) != 1 or len(rest) != 1:
         return False
     below: Relation = negated[0].input
-    while isinstance(below, Map | Project) and below != rest[0]:
+    while isinstance(below, Map | Projection) and below != rest[0]:
         below = below.input
     same = below == rest[0] or (isinstance(below, Get) and isinstance(rest[0], Get) and below.id == rest[0].id)
     return same and frozenset() in rest[0].relation_type.keys

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from mz_dagster.formalism import GlobalId
-from mz_dagster.plan.relation import Constant, Get, Join, Let, Map, Negate, Project, Reduce, Relation, Union
+from mz_dagster.plan.relation import Constant, Get, Join, Let, Map, Negate, Projection, Reduce, Relation, Union
 from mz_dagster.plan.rewriting import projected_to
 from mz_dagster.scalars.scalar import ColumnRef, Literal, Scalar
 from mz_dagster.scalars.types import RelationType
@@ -63,7 +63,7 @@ def with_scalars(relation: Relation, scalars: Sequence[Scalar], name: str) -> tu
 def distinct_of(relation: Relation, scalars: Sequence[Scalar]) -> Relation:
     """Returns the distinct rows of `scalars` over `relation`; of none: the empty row, if there is any row."""
     below, positions = with_scalars(relation, scalars, "key")
-    return Reduce(Project(below, positions), tuple(range(len(positions))), (), ())
+    return Reduce(Projection(below, positions), tuple(range(len(positions))), (), ())
 
 
 def semijoin(relation: Relation, scalars: Sequence[Scalar], keys: Relation, *, null_safe: bool) -> Relation:

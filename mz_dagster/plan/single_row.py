@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from mz_dagster.plan.relation import Map, Project, Reduce, Relation
+from mz_dagster.plan.relation import Map, Projection, Reduce, Relation
 from mz_dagster.plan.rewriting import can_fail, reference, references
 from mz_dagster.plan.row_count import default_of, is_one_row, with_default
 from mz_dagster.plan.semijoin import Sharing
@@ -38,9 +38,9 @@ def row_and_value(
         return None
     value: Scalar = reference(relation.relation_type, relation.relation_type.arity - 1)
     below: Relation = relation
-    while isinstance(below, Project | Map):
+    while isinstance(below, Projection | Map):
         columns: tuple[Scalar, ...] = references(below.input, range(below.input.relation_type.arity))
-        if isinstance(below, Project):
+        if isinstance(below, Projection):
             columns = tuple(columns[one] for one in below.positions)
         else:
             for one in below.scalars:

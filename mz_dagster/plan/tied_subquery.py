@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from mz_dagster.plan.dependence import is_dependent, outer_columns
 from mz_dagster.plan.equality import equated, is_equality
-from mz_dagster.plan.relation import Filter, Join, Let, Map, Project, Relation, query_of
+from mz_dagster.plan.relation import Filter, Join, Let, Map, Projection, Relation, query_of
 from mz_dagster.plan.rewriting import conjuncts, filtered, moved, shifted
 from mz_dagster.scalars.scalar import Call, Scalar, Subquery, columns_of, walk
 
@@ -85,7 +85,7 @@ def _untied(relation: Relation) -> _Untied | None:
             return None if below is None else _with_predicates(below, predicates)
         case Map():
             return _mapped(relation)
-        case Project():
+        case Projection():
             below = _untied(relation.input)
             if below is None:
                 return None

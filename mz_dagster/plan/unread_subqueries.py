@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from mz_dagster.plan.relation import DependentJoin, Filter, Join, Let, Map, Project, Reduce, Relation, inputs_of
+from mz_dagster.plan.relation import DependentJoin, Filter, Join, Let, Map, Projection, Reduce, Relation, inputs_of
 from mz_dagster.plan.rewriting import scalars_of, with_inputs
 from mz_dagster.scalars.scalar import Literal, Scalar, Subquery, columns_of, walk
 
@@ -24,7 +24,7 @@ def without_unread_subqueries(relation: Relation) -> Relation:
         >>> both = Map(one, (Subquery(SubqueryKind.SCALAR, one),), ("asked",))
         >>> without_unread_subqueries(both) == both
         True
-        >>> [one.value for one in without_unread_subqueries(Project(both, (0,))).input.scalars]
+        >>> [one.value for one in without_unread_subqueries(Projection(both, (0,))).input.scalars]
         [None]
     """
     return _Rewriting().all_of(relation)
@@ -49,7 +49,7 @@ class _Rewriting:
 
     def _rewritten(self, relation: Relation, read: frozenset[int]) -> Relation:
         match relation:
-            case Project():
+            case Projection():
                 return with_inputs(relation, [self.read(relation.input, {relation.positions[one] for one in read})])
             case Filter():
                 return with_inputs(relation, [self.read(relation.input, {*read, *_columns(relation.predicates)})])

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from mz_dagster.functions import Failure, common_type, resolve_function
 from mz_dagster.plan.outer_join import outer_join
-from mz_dagster.plan.relation import ColumnOrder, DependentJoin, Filter, Join, Map, Project, Relation
+from mz_dagster.plan.relation import ColumnOrder, DependentJoin, Filter, Join, Map, Projection, Relation
 from mz_dagster.plan.rewriting import projected_to
 from mz_dagster.plan.semijoin import ONE_ROW
 from mz_dagster.scalars.scalar import ColumnRef, Scalar
@@ -326,7 +326,7 @@ class FromBinder:
             return inner
         inner = self._unordered(inner)
         shown_names = tuple(column.name for column in inner.scope.visible)
-        relation = Project(inner.relation, tuple(column.position for column in inner.scope.visible))
+        relation = Projection(inner.relation, tuple(column.position for column in inner.scope.visible))
         return self._aliased(relation, shown_names, alias, names, node)
 
     def _table(self, node: exp.Table) -> FromItem:

@@ -27,7 +27,7 @@ from mz_dagster.plan.relation import (
     Let,
     Map,
     Negate,
-    Project,
+    Projection,
     Reduce,
     Relation,
     Union,
@@ -336,7 +336,7 @@ def _by_sets(
     number = reference(found.relation_type, 0)
     superseded = Filter(found, (_of_set(number, [not by for by in sets], BOOL),))
     arity, names = found.relation_type.arity, found.relation_type.names[1:]
-    replaced_by = Project(Map(superseded, tuple(cells), names), (0, *range(arity, 2 * arity - 1)))
+    replaced_by = Projection(Map(superseded, tuple(cells), names), (0, *range(arity, 2 * arity - 1)))
     return Let(found.id, reduce, Union((found, default, Negate(replaced_by)), reduce.relation_type.keys))
 
 

@@ -19,7 +19,7 @@ from mz_dagster.plan.relation import (
     Filter,
     Join,
     Map,
-    Project,
+    Projection,
     Relation,
     TopK,
     Union,
@@ -122,7 +122,7 @@ class Pending:
         ranked = Window(relation, (), self.order, (WindowFunction("rank", (), INT8, False),), ("rank",))
         last = Literal(min(offset + limit, 2**63 - 1), INT8)
         let_through = Filter(ranked, (Call("le_int8", (ColumnRef(arity, INT8, False), last), BOOL, False),))
-        return replace(settled, rows=[(Project(let_through, tuple(range(arity))), items)], offset=offset)
+        return replace(settled, rows=[(Projection(let_through, tuple(range(arity))), items)], offset=offset)
 
     def _cut_by(self, limit: int | Scalar | None, offset: int | Scalar, *, ties: bool) -> Pending:
         """Returns the query with bounds that the plan computes: in a row of their own, which fails whatever is read."""
@@ -143,7 +143,7 @@ class Pending:
         ]
         if ties:
             tests.append(Call("is_distinct_from", (most, Literal(0, INT8)), BOOL, False))
-        let_through = Project(Filter(joined, tuple(tests)), tuple(range(arity)))
+        let_through = Projection(Filter(joined, tuple(tests)), tuple(range(arity)))
         return replace(settled, rows=[(let_through, items)])
 
     def types(self) -> list[list[ArgumentType]]:
@@ -241,4 +241,4 @@ def projected(relation: Relation, scalars: Sequence[Scalar], names: Sequence[str
         relation = Map(relation, tuple(added), tuple(added_names))
     if positions == list(range(relation.relation_type.arity)):
         return relation
-    return Project(relation, tuple(positions))
+    return Projection(relation, tuple(positions))

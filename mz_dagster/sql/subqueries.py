@@ -12,7 +12,7 @@ from functools import partial
 from sqlglot import exp
 
 from mz_dagster.functions import Unknown
-from mz_dagster.plan.relation import Aggregate, AggregateFunction, Map, Project, Reduce, Relation
+from mz_dagster.plan.relation import Aggregate, AggregateFunction, Map, Projection, Reduce, Relation
 from mz_dagster.plan.rewriting import reference
 from mz_dagster.scalars.record import field, record
 from mz_dagster.scalars.scalar import Call, Literal, Scalar, Subquery, SubqueryKind
@@ -134,7 +134,7 @@ def bind_row_subquery(binder: ExpressionBinder, node: exp.Expr, width: int) -> l
         few = "few" if len(columns) < width else "many"
         raise InvalidSyntax(f"subquery has too {few} columns", position=_opening(binder.body, node))
     row = record([reference(query.relation.relation_type, i) for i in range(width)])
-    single = Project(Map(query.relation, (row,), ("row",)), (width,))
+    single = Projection(Map(query.relation, (row,), ("row",)), (width,))
     value = Subquery(SubqueryKind.SCALAR, single, tuple(query.row.arguments))
     return [field(value, i) for i in range(width)]
 

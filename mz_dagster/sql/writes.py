@@ -16,7 +16,7 @@ from typing import TypeVar
 from sqlglot import exp
 
 from mz_dagster.functions import UTC, CastContext, in_zone
-from mz_dagster.plan.relation import Constant, Filter, Project, Relation
+from mz_dagster.plan.relation import Constant, Filter, Projection, Relation
 from mz_dagster.plan.resolver import Resolver
 from mz_dagster.plan.semijoin import ONE_ROW
 from mz_dagster.plan.transform import fold_constants
@@ -412,7 +412,7 @@ def _old_rows(statement: Update | Delete, context: _Context) -> Relation:
         match = ("SELECT 1 FROM ", statement.using, *where)
         composed = Composed.of("SELECT 1 FROM ", statement.target, " WHERE EXISTS (", *match, ")")
     join = _Join.bound(composed, context)
-    return with_lets(Project(join.relation, tuple(range(context.target.arity))), join.binding)
+    return with_lets(Projection(join.relation, tuple(range(context.target.arity))), join.binding)
 
 
 def _check_apart(using: SqlText, context: _Context) -> None:

@@ -26,7 +26,7 @@ from mz_dagster.plan.relation import (
     Let,
     Map,
     Negate,
-    Project,
+    Projection,
     Reduce,
     Relation,
     RepeatRow,
@@ -157,7 +157,7 @@ def _ints(draw: Draw, relation: Relation) -> Relation:
     positions = _of_type(relation, INT4)
     padded = Map(relation, (Literal(draw(_maybe), INT4),), ("p",))
     positions.append(padded.relation_type.arity - 1)
-    return Project(padded, (draw(st.sampled_from(positions)), draw(st.sampled_from(positions))))
+    return Projection(padded, (draw(st.sampled_from(positions)), draw(st.sampled_from(positions))))
 
 
 def _joined(draw: Draw, left: Relation, right: Relation) -> Relation:
@@ -205,7 +205,7 @@ def _caught(draw: Draw, relation: Relation) -> Relation:
     caught = CatchErrors(relation)
     error = reference(caught.relation_type, relation.relation_type.arity)
     kind = draw(st.sampled_from(["is_null", "is_null", "is_not_null"]))
-    return Project(Filter(caught, (Call(kind, (error,), BOOL, False),)), tuple(range(relation.relation_type.arity)))
+    return Projection(Filter(caught, (Call(kind, (error,), BOOL, False),)), tuple(range(relation.relation_type.arity)))
 
 
 def _flattened(draw: Draw, relation: Relation) -> Relation:
@@ -237,7 +237,7 @@ def _shared(draw: Draw, value: Relation, depth: int) -> Relation:
             case "filter":
                 return Filter(get, (_predicate(draw, get),))
             case "project":
-                return Project(get, _some(draw, get, most=4))
+                return Projection(get, _some(draw, get, most=4))
             case _:
                 return get
 
@@ -288,7 +288,7 @@ def relations(draw: Draw, depth: int = 4) -> Relation:
             return _mapped(draw, below())
         case "project":
             relation = below()
-            return Project(relation, _some(draw, relation, most=4))
+            return Projection(relation, _some(draw, relation, most=4))
         case "join":
             return _joined(draw, below(), below())
         case "union":

@@ -57,7 +57,7 @@ from mz_dagster.plan.relation import (
     Let,
     Map,
     Negate,
-    Project,
+    Projection,
     Reduce,
     Relation,
     RepeatRow,
@@ -241,7 +241,7 @@ def rows_of(relation: Relation, collections: Mapping[str, Rows], now: int = 0) -
         case Filter():
             rows = below(relation.input)
             return Counter({r: n for r, n in rows.items() if all(value(p, r) is True for p in relation.predicates)})
-        case Project():
+        case Projection():
             return _projected(below(relation.input), relation.positions)
         case Join():
             return _joined([below(one) for one in relation.inputs], relation.equivalences, relation.null_safe)

@@ -9,7 +9,7 @@ from mz_dagster.formalism import GlobalId
 from mz_dagster.plan import lower_to_maintained_plan, lower_to_snapshot_plan, optimize
 from mz_dagster.plan.lowering import LookupOrders, ordered_by_size, snapshot_ordered_by_size
 from mz_dagster.plan.physical import DeltaJoin, Physical, collections_read, physical_inputs
-from mz_dagster.plan.relation import Filter, Get, Join, Project, Relation
+from mz_dagster.plan.relation import Filter, Get, Join, Projection, Relation
 from mz_dagster.plan.rewriting import reference
 from mz_dagster.scalars.scalar import Call, Literal, Scalar, columns_of
 from mz_dagster.scalars.types import BOOL, INT4, Column, RelationType
@@ -90,7 +90,7 @@ def test_a_snapshot_begins_where_the_fewest_rows_come_about() -> None:
 
 def test_the_size_of_a_shared_subplan_is_estimated() -> None:
     shared = joined((CUSTOMER, NATION), (1, 2))
-    pairs = joined((Project(shared, (0, 1)), Project(shared, (1, 0)), ORDERS), (0, 3), (5, 1))
+    pairs = joined((Projection(shared, (0, 1)), Projection(shared, (1, 0)), ORDERS), (0, 3), (5, 1))
     plan = lower_to_snapshot_plan(optimize(pairs))
     assert [one.id for one in plan.shared] == ["shared:1"]
     ordered = snapshot_ordered_by_size(plan, SIZES.__getitem__)

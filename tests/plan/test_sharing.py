@@ -24,7 +24,7 @@ from mz_dagster.plan.physical import (
     operator_kind,
     physical_inputs,
 )
-from mz_dagster.plan.relation import Filter, Get, Let, Project, Relation, Union
+from mz_dagster.plan.relation import Filter, Get, Let, Projection, Relation, Union
 from mz_dagster.plan.rewriting import bottom_up, nodes_of
 from mz_dagster.plan.transform import demand, push_predicates
 from mz_dagster.scalars.scalar import Call, ColumnRef, Literal
@@ -102,9 +102,9 @@ def test_equal_subqueries_are_one_whatever_their_names() -> None:
 def test_projections_over_one_another_are_moved_to_a_narrower_shared_subplan_once() -> None:
     three = RelationType(tuple(Column(name, INT4) for name in "abc"))
     value, shared = Get(GlobalId("u1"), three, "t"), Get(GlobalId("let:1"), three)
-    wide = Let(shared.id, value, Project(Project(shared, (1, 2)), (1, 0)))
+    wide = Let(shared.id, value, Projection(Projection(shared, (1, 2)), (1, 0)))
     narrow = Get(shared.id, RelationType(three.columns[1:]))
-    assert demand(wide) == Let(shared.id, Project(value, (1, 2)), Project(narrow, (1, 0)))
+    assert demand(wide) == Let(shared.id, Projection(value, (1, 2)), Projection(narrow, (1, 0)))
 
 
 def operators(plan: Physical) -> list[Physical]:

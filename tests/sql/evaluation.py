@@ -36,7 +36,7 @@ from mz_dagster.plan.relation import (
     Let,
     Map,
     Negate,
-    Project,
+    Projection,
     Reduce,
     Relation,
     Threshold,
@@ -82,7 +82,7 @@ def rows_of(relation: Relation, collections: Mapping[str, Rows]) -> Rows:
             for row, n in below(relation.input).items():
                 if all(value(one, row) is True for one in relation.predicates):
                     result[row] += n
-        case Project():
+        case Projection():
             for row, n in below(relation.input).items():
                 result[tuple(row[i] for i in relation.positions)] += n
         case Join():

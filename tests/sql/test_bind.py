@@ -9,7 +9,7 @@ from mz_dagster.errors import Error
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan import optimize
 from mz_dagster.plan.relation import Constant, TopK
-from mz_dagster.plan.relation import Project as Projection
+from mz_dagster.plan.relation import Projection as Projection
 from mz_dagster.sql import (
     AsOf,
     BoundChange,

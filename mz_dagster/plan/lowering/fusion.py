@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from mz_dagster.plan.bounding import leading_bounds
 from mz_dagster.plan.physical import Linear, MapFilterProject, Physical, ReadCollection
-from mz_dagster.plan.relation import Filter, Map, Project, Relation
+from mz_dagster.plan.relation import Filter, Map, Projection, Relation
 from mz_dagster.plan.rewriting import moved
 from mz_dagster.scalars.scalar import ColumnRef, Scalar
 from mz_dagster.scalars.types import RelationType
@@ -15,8 +15,8 @@ from mz_dagster.scalars.types import RelationType
 
 def fused(relation: Relation) -> tuple[Relation, MapFilterProject]:
     """Returns the operator below the run of maps, filters and projections on top of `relation`, and the run."""
-    run: list[Map | Filter | Project] = []
-    while isinstance(relation, Map | Filter | Project):
+    run: list[Map | Filter | Projection] = []
+    while isinstance(relation, Map | Filter | Projection):
         run.append(relation)
         relation = relation.input
     arity = relation.relation_type.arity
@@ -25,7 +25,7 @@ def fused(relation: Relation) -> tuple[Relation, MapFilterProject]:
     width = arity
     for one in reversed(run):
         match one:
-            case Project():
+            case Projection():
                 places = [places[position] for position in one.positions]
             case Filter():
                 steps += [("filter", moved(predicate, dict(enumerate(places)))) for predicate in one.predicates]

@@ -55,7 +55,7 @@ from mz_dagster.plan.relation import (
     Let,
     Map,
     Negate,
-    Project,
+    Projection,
     Reduce,
     Relation,
     RepeatRow,
@@ -149,7 +149,7 @@ class _Lowering:
                 value = self.lowered(relation.value)
                 self._local[relation.id] = self.several(value, lookup_key(relation))
                 return self.lowered(relation.body)
-            case Map() | Filter() | Project() | DependentJoin():
+            case Map() | Filter() | Projection() | DependentJoin():
                 raise InternalError(f"{type(relation).__name__} cannot be lowered by itself")
             case _:
                 assert_never(relation)

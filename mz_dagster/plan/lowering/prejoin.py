@@ -14,7 +14,7 @@ from itertools import permutations
 
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.lowering.fusion import fused
-from mz_dagster.plan.relation import Get, Join, Project, Relation
+from mz_dagster.plan.relation import Get, Join, Projection, Relation
 from mz_dagster.plan.rewriting import moved
 from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar, columns_of
 
@@ -75,7 +75,7 @@ def _paired(join: Join, large: int, filtering: int) -> Relation:
     outer = Join(
         (inner, *(join.inputs[i] for i in rest)), *_equivalences(join, range(len(join.inputs)), places, without=pair)
     )
-    return Project(outer, tuple(places[position] for position in range(join.relation_type.arity)))
+    return Projection(outer, tuple(places[position] for position in range(join.relation_type.arity)))
 
 
 def _places(join: Join, order: Sequence[int]) -> dict[int, int]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mz_dagster.plan.relation import Join, Project, Relation
+from mz_dagster.plan.relation import Join, Projection, Relation
 from mz_dagster.plan.rewriting import moved
 from mz_dagster.scalars.scalar import columns_of
 
@@ -32,7 +32,7 @@ def with_singletons_joined(join: Join) -> Relation | None:
     places = {position: place for place, position in enumerate(_columns(join, [*rest, *alone]))}
     classes = tuple(tuple(moved(scalar, places) for scalar in one) for one in join.equivalences)
     whole = Join(tuple(inputs), classes, join.null_safe) if len(inputs) > 1 else inputs[0]
-    return Project(whole, tuple(places[position] for position in range(join.relation_type.arity)))
+    return Projection(whole, tuple(places[position] for position in range(join.relation_type.arity)))
 
 
 def _product(inputs: Sequence[Relation]) -> Relation:

@@ -26,7 +26,7 @@ from mz_dagster.plan.relation import (
     Let,
     Map,
     Negate,
-    Project,
+    Projection,
     Reduce,
     Relation,
     RepeatRow,
@@ -93,7 +93,7 @@ class _Narrowing:
                 inputs = tuple(self.narrowed(one, needed) for one in relation.inputs)
                 keys = (frozenset(kept.index(one) for one in key) for key in relation.keys if key <= needed)
                 return Union(inputs, frozenset(keys))
-            case Project():
+            case Projection():
                 below = frozenset(relation.positions[one] for one in kept)
                 places = {old: new for new, old in enumerate(sorted(below))}
                 return projected_to(
@@ -263,13 +263,13 @@ class _Narrowing:
             body = self.over_narrow(relation.body)
             self.around[relation.id] = outer
             return Let(relation.id, value, body)
-        if isinstance(relation, Project) and isinstance(relation.input, Get):
+        if isinstance(relation, Projection) and isinstance(relation.input, Get):
             narrow = self.around.get(relation.input.id)
             return relation if narrow is None else _over(narrow, relation)
         return with_inputs(relation, [self.over_narrow(one) for one in inputs_of(relation)])
 
 
-def _over(narrow: _Narrow, relation: Project) -> Relation:
+def _over(narrow: _Narrow, relation: Projection) -> Relation:
     """Returns a projection of a shared subplan over the narrow form of that."""
     get, places = narrow
     return projected_to(get, [places[one] for one in relation.positions])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mz_dagster.plan.relation import Filter, Join, Map, Project, Relation
+from mz_dagster.plan.relation import Filter, Join, Map, Projection, Relation
 from mz_dagster.plan.rewriting import bottom_up, moved, projected_to
 from mz_dagster.scalars.scalar import Scalar, columns_of
 
@@ -67,7 +67,7 @@ def _parts(relation: Relation) -> _Parts | None:
     match relation:
         case Join():
             return _Parts(relation.inputs, _classes(relation), (), tuple(range(relation.relation_type.arity)))
-        case Project():
+        case Projection():
             below = _parts(relation.input)
             if below is None:
                 return None

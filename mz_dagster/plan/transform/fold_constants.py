@@ -24,7 +24,7 @@ from mz_dagster.plan.relation import (
     Join,
     Map,
     Negate,
-    Project,
+    Projection,
     Reduce,
     Relation,
     RepeatRow,
@@ -69,7 +69,7 @@ def _folded_relation(relation: Relation) -> Relation:
             if isinstance(below, Constant):
                 return _mapped_rows(Map(below, scalars, relation.names), below)
             return relation if scalars == relation.scalars else Map(below, scalars, relation.names)
-        case Project():
+        case Projection():
             if isinstance(relation.input, Constant):
                 rows = tuple(tuple(row[i] for i in relation.positions) for row in relation.input.rows)
                 return Constant(rows, relation.relation_type)

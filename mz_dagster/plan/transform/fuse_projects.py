@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mz_dagster.plan.relation import Project, Relation
+from mz_dagster.plan.relation import Projection, Relation
 from mz_dagster.plan.rewriting import bottom_up, projected_to
 
 
@@ -12,9 +12,9 @@ def fuse_projects(relation: Relation) -> Relation:
 
 
 def _fused(relation: Relation) -> Relation:
-    if not isinstance(relation, Project):
+    if not isinstance(relation, Projection):
         return relation
     positions, below = relation.positions, relation.input
-    if isinstance(below, Project):
+    if isinstance(below, Projection):
         positions, below = tuple(below.positions[one] for one in positions), below.input
     return projected_to(below, positions)

@@ -28,7 +28,7 @@ from mz_dagster.plan.relation import (
     Let,
     Map,
     Negate,
-    Project,
+    Projection,
     Reduce,
     Relation,
     Union,
@@ -50,7 +50,7 @@ _MERGED = (
     AggregateFunction.BIT_XOR,
 )
 
-_Run = tuple[Map | Filter | Project, ...]
+_Run = tuple[Map | Filter | Projection, ...]
 
 
 def merge_totals(relation: Relation) -> Relation:
@@ -100,7 +100,7 @@ def _merged(join: Join, bound: Mapping[GlobalId, Relation], ids: Iterator[Global
     places = {position: place for place, position in enumerate(columns)}
     classes = tuple(tuple(moved(scalar, places) for scalar in one) for one in join.equivalences)
     whole = Join(tuple(inputs), classes, join.null_safe) if len(inputs) > 1 else inputs[0]
-    return Project(whole, tuple(places[position] for position in range(join.relation_type.arity)))
+    return Projection(whole, tuple(places[position] for position in range(join.relation_type.arity)))
 
 
 def _total(relation: Relation, bound: Mapping[GlobalId, Relation]) -> _Total | None:
@@ -130,7 +130,7 @@ def _cells(relation: Relation) -> list[object] | None:
         return None
     places = list(range(len(constant.rows[0])))
     for one in run:
-        if not isinstance(one, Project):
+        if not isinstance(one, Projection):
             return None
         places = [places[position] for position in one.positions]
     return [constant.rows[0][place].value for place in places]
@@ -138,8 +138,8 @@ def _cells(relation: Relation) -> list[object] | None:
 
 def _run(relation: Relation) -> tuple[Relation, _Run]:
     """Returns what is below the maps, filters and projections on top of a relation; and these, from the bottom up."""
-    run: list[Map | Filter | Project] = []
-    while isinstance(relation, Map | Filter | Project):
+    run: list[Map | Filter | Projection] = []
+    while isinstance(relation, Map | Filter | Projection):
         run.append(relation)
         relation = relation.input
     return relation, tuple(reversed(run))
@@ -169,7 +169,7 @@ def _together(totals: Sequence[_Total], identity: GlobalId) -> Relation:
         if predicates:
             total.relation = Filter(total.relation, tuple(predicates))
         chosen += places
-    return Project(total.relation, tuple(chosen))
+    return Projection(total.relation, tuple(chosen))
 
 
 def _counted_rows(totals: Sequence[_Total]) -> Relation:
@@ -216,7 +216,7 @@ class _Widened:
                         places.append(self.added(_guarded(moved(scalar, at), predicates), name))
                 case Filter():
                     predicates += [_guarded(moved(predicate, at), predicates) for predicate in one.predicates]
-                case Project():
+                case Projection():
                     places = [places[position] for position in one.positions]
         return places, predicates
 

@@ -24,7 +24,7 @@ from mz_dagster.plan.relation import (
     Let,
     Map,
     Negate,
-    Project,
+    Projection,
     Reduce,
     Relation,
     TemporalFilter,
@@ -100,7 +100,7 @@ class _Rejection:
 def _below(relation: Relation, rejected: frozenset[int]) -> frozenset[int]:
     """Returns the columns of the one input of `relation` in which no NULL is wanted."""
     match relation:
-        case Project():
+        case Projection():
             return frozenset(relation.positions[one] for one in rejected)
         case Map():
             arity = relation.input.relation_type.arity
@@ -171,7 +171,7 @@ def _always_null(relation: Relation, position: int) -> bool:
             read = {one.position: one.type for one in walk(scalar) if isinstance(one, ColumnRef)}
             nulls = {one: Literal(None, type_) for one, type_ in read.items() if _always_null(relation, one)}
             return _is_null(fold_scalar(substituted(scalar, nulls)))
-        case Project():
+        case Projection():
             return _always_null(relation.input, relation.positions[position])
         case Filter() | Negate() | Threshold():
             return _always_null(relation.input, position)

@@ -27,7 +27,7 @@ from mz_dagster.plan.relation import (
     Let,
     Map,
     Negate,
-    Project,
+    Projection,
     Reduce,
     Relation,
     RepeatRow,
@@ -68,10 +68,10 @@ class _Pushing:
         match relation:
             case Filter():
                 return self.pushed(relation.input, (*relation.predicates, *predicates))
-            case Project():
+            case Projection():
                 places = dict(enumerate(relation.positions))
                 below = self.pushed(relation.input, [moved(one, places) for one in predicates])
-                return Project(below, relation.positions)
+                return Projection(below, relation.positions)
             case Map():
                 return self._through_map(relation, predicates)
             case Negate() | Union():

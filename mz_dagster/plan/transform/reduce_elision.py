@@ -10,7 +10,7 @@ is negative: there the reduction is an error, and the row with that multiplicity
 from __future__ import annotations
 
 from mz_dagster.functions import Failure, cast
-from mz_dagster.plan.relation import Aggregate, AggregateFunction, Map, Project, Reduce, Relation
+from mz_dagster.plan.relation import Aggregate, AggregateFunction, Map, Projection, Reduce, Relation
 from mz_dagster.plan.rewriting import bottom_up, projected_to, reference
 from mz_dagster.scalars.scalar import Call, If, Literal, Scalar
 from mz_dagster.scalars.types import BOOL, INT8, RelationType
@@ -36,7 +36,7 @@ def _elided(relation: Relation) -> Relation:
     if not values:
         return projected_to(relation.input, relation.key)
     mapped = Map(relation.input, tuple(values), relation.names)
-    return Project(mapped, (*relation.key, *range(below.arity, below.arity + len(values))))
+    return Projection(mapped, (*relation.key, *range(below.arity, below.arity + len(values))))
 
 
 def _of_one_row(aggregate: Aggregate, below: RelationType) -> Scalar | None:

@@ -4,7 +4,7 @@
     Let a = v in Filter p a             is   Filter p v
 
 Plans are equal if they differ in names only. What passes on rows of collections, or of a shared subplan, one by one is
-cheaper computed twice than kept, so it is not bound: `Map`, `Filter`, `Project`, `Negate` over what is cheap itself.
+cheaper computed twice than kept, so it is not bound: `Map`, `Filter`, `Projection`, `Negate` over what is cheap itself.
 
 Each node is looked at once, whatever binds it, and told from others by itself and the numbers of its inputs: the cost
 is linear in the size of the plan, in which a shared subplan counts once.
@@ -24,7 +24,7 @@ from mz_dagster.plan.relation import (
     Let,
     Map,
     Negate,
-    Project,
+    Projection,
     Reduce,
     Relation,
     Window,
@@ -129,7 +129,7 @@ class _Subplans:
 
 
 def _passes_on(node: Relation) -> bool:
-    return isinstance(node, Get | Constant | Map | Filter | Project | Negate)
+    return isinstance(node, Get | Constant | Map | Filter | Projection | Negate)
 
 
 def _place(number: int) -> GlobalId:

@@ -16,7 +16,7 @@ from mz_dagster.plan.relation import (
     Filter,
     FlatMap,
     Map,
-    Project,
+    Projection,
     Reduce,
     Relation,
     Union,
@@ -62,7 +62,7 @@ def _without_groups(relation: Relation, arguments: dict[int, AggregateFunction],
     if arguments.keys() & used:
         return relation
     match relation:
-        case Project():
+        case Projection():
             below = {relation.positions[one]: function for one, function in arguments.items()}
             if len(below) != len(arguments):
                 return relation
@@ -122,7 +122,7 @@ def _rows(inner: Reduce, arguments: dict[int, AggregateFunction], used: frozense
             return None
         scalars.append(scalar)
     mapped = Map(inner.input, tuple(scalars), inner.names)
-    return Project(mapped, (*inner.key, *range(type_.arity, type_.arity + len(scalars))))
+    return Projection(mapped, (*inner.key, *range(type_.arity, type_.arity + len(scalars))))
 
 
 def _added(one: Aggregate, below: RelationType) -> Scalar | None:
