@@ -24,6 +24,6 @@ def refuse_spark(patch: pytest.MonkeyPatch) -> list[str]:
         raise AssertionError("this needs no Spark")
 
     # Not `WarmSpark.open`, which whoever steps and reads has bound long ago; it looks these up when it is called.
-    for name in ("open_session", "lent_session"):
+    for name in ("open_session", "borrowed_session"):
         patch.setattr(sys.modules[WarmSpark.__module__], name, refuse)
     return tried

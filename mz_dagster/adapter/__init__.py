@@ -11,7 +11,7 @@ In the order of import:
 - `definition`, `annotations`, `project_files`: what a CREATE statement says, the comment above it, a project's files.
 - `catalog_definitions`, `change_plan`, `apply`, `change_cost`: what the catalog holds, as plans and graphs; how the
   project's files differ from it; making it hold them, and what that costs.
-- `standing`: what the files define, and of what is wrong in them what was applied last.
+- `effective_objects`: what the files define, and of what is wrong in them what was applied last.
 - `health`, `retention`: why collections stay behind; history that goes by itself.
 - `engine`: poll, step, reach, compact.
 - `rebuilding`: views and indexes that are damaged, made anew from what they read.

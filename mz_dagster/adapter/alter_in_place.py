@@ -214,7 +214,7 @@ class _RelaxedDefinitions:
 
     def _are_alike(self, one: Physical, other: Physical) -> bool:
         """Returns whether two plans compute the same, whatever they know of the table's columns."""
-        return identity(_unknowing(one, self._table.id)) == identity(_unknowing(other, self._table.id))
+        return identity(_all_nullable(one, self._table.id)) == identity(_all_nullable(other, self._table.id))
 
     def _item(self, version: int) -> Item:
         shapes = self._reshaped.shapes
@@ -234,13 +234,13 @@ class _RelaxedDefinitions:
         return Item(id, name, "table", type_, timeline, None, stored, shape.places, version)
 
 
-def _unknowing(plan: Physical, table: GlobalId) -> Physical:
+def _all_nullable(plan: Physical, table: GlobalId) -> Physical:
     if isinstance(plan, ReadCollection):
         if plan.id != table:
             return plan
         columns = tuple(replace(one, nullable=True) for one in plan.relation_type.columns)
         return replace(plan, relation_type=RelationType(columns))
-    return with_physical_inputs(plan, [_unknowing(one, table) for one in physical_inputs(plan)])
+    return with_physical_inputs(plan, [_all_nullable(one, table) for one in physical_inputs(plan)])
 
 
 def _used(plan: Physical, table: GlobalId) -> frozenset[int]:

@@ -159,7 +159,7 @@ class _Alteration:
         gone = readers.going_by()
         named = [one for one in gone if one.kind != "index"]  # they go with what they are on
         if named and not statement.cascade:
-            raise ColumnRead(_deed(statement), {called(one): one.kind for one in named})
+            raise ColumnRead(_verb_phrase(statement), {called(one): one.kind for one in named})
         dropped = readers.with_all_readers(gone)
         alteration = alteration_of(row, text, definition, self.altered, reshaped, readers, dropped, made.sequences)
         table = replace(row, sql=text, columns=alteration.columns, keys=alteration.keys)
@@ -170,7 +170,7 @@ class _Alteration:
     ) -> Callable[[CollectionRow], DecidedWrite]:
         """Returns what decides which rows are written with an alteration."""
         engine, peeks, old = self.names.engine, self.peeks, self.row
-        if not self._asks_rows(reshaped):
+        if not self._reads_rows(reshaped):
             return lambda _: DecidedWrite((), takeover=alteration)
         plan = peeks.planned(engine.definitions.item(old.id, old.version).contents())
         seen = old.shapes.places if old.shapes is not None else range(len(old.columns))
@@ -204,7 +204,7 @@ class _Alteration:
 
         return decide
 
-    def _asks_rows(self, reshaped: ShapeChange) -> bool:
+    def _reads_rows(self, reshaped: ShapeChange) -> bool:
         """Returns whether the rows there are have to become others, or to be held against what is new."""
         before = {one.name: one for one in self.row.columns}
         of_rows = any(
@@ -253,7 +253,7 @@ def _check_types(row: ObjectRow, altered: AlteredTable, statement: AlterTable) -
             )
 
 
-def _deed(statement: AlterTable) -> str:
+def _verb_phrase(statement: AlterTable) -> str:
     """Returns what a statement does, as an error says it."""
     (first, *others) = statement.actions
     if first.kind == "drop column" and not others:

@@ -25,7 +25,7 @@ from mz_dagster.adapter.engine import Engine
 from mz_dagster.budget import budget, engine_of
 from mz_dagster.catalog import Batch, CollectionRow, Lease
 from mz_dagster.compute import Discrepancy, RowSample, SparkUse, content, discrepancy, negative_multiplicities
-from mz_dagster.compute.snapshot.discrepancy import local_discrepancy, rows_here
+from mz_dagster.compute.snapshot.discrepancy import local_discrepancy, local_rows
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan import gets_of, lower_to_snapshot_plan, optimize
@@ -131,7 +131,7 @@ def negative_rows(
         columns = RelationType(contents.rows[id].columns)
         if contents.count(id) <= budget().small_rows:
             total = consolidated(contents.read_here(id), contents.time)
-            found = rows_here(total, pc.less(total.column(DIFF), 0), examples)
+            found = local_rows(total, pc.less(total.column(DIFF), 0), examples)
         else:
             frame = content(contents.read, (id, columns), contents.time)
             found = negative_multiplicities(frame, columns, share=share, examples=examples)

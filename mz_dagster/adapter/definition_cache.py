@@ -73,20 +73,20 @@ class DefinitionCache:
         """
         key = _digest((_planner(), repr(budget()), *parts))
         kept = self._read(key)
-        if kept is not None and self._stand_for_the_same(kept[0], resolver):
+        if kept is not None and self._is_current(kept[0], resolver):
             return self._known(key, *kept)
         asked: dict[tuple[str, ...], Item | None] = {}
         definition = make(_RecordingResolver(resolver, asked))
-        told = [(name, self._told(item)) for name, item in asked.items()]
+        told = [(name, self._digest(item)) for name, item in asked.items()]
         found = tuple((name, one) for name, one in told if one is not None)
         if len(found) == len(told):
             self._write(key, found, definition)
             return self._known(key, found, definition)
         return definition
 
-    def _stand_for_the_same(self, asked: Asked, resolver: Resolver) -> bool:
+    def _is_current(self, asked: Asked, resolver: Resolver) -> bool:
         try:
-            return all(self._told(resolver.resolve(name)) == told for name, told in asked)
+            return all(self._digest(resolver.resolve(name)) == told for name, told in asked)
         except Exception:  # whoever binds finds out what is wrong, and where
             return False
 
@@ -95,7 +95,7 @@ class DefinitionCache:
             self._views[id(definition.relation)] = definition.relation, _digest((key, asked))
         return definition
 
-    def _told(self, item: Item | None) -> str | None:
+    def _digest(self, item: Item | None) -> str | None:
         """Returns a digest of what a name stands for; None of a view that was not made here."""
         if item is None:
             return ""

@@ -29,7 +29,7 @@ def are_equivalent(
         ids: For ids that the first one reads: those under which the second one does.
         stored: The columns of tables that were altered, as they are stored by now.
     """
-    told = partial(_told, stored=stored)
+    told = partial(_stored_identity, stored=stored)
     if one.kind not in ("view", "materialized view", "index"):
         return False
     facts = [(each.kind, each.relation_type, each.timeline, each.retain_history_ms, each.key) for each in (one, other)]
@@ -55,7 +55,7 @@ def are_equivalent(
     return one.relation is other.relation is None or _same_query(one.relation, other.relation, ids, told)
 
 
-def _told(plan: Physical, stored: Stored) -> object:
+def _stored_identity(plan: Physical, stored: Stored) -> object:
     return identity(over_stored(plan, stored))
 
 

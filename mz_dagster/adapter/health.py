@@ -37,10 +37,10 @@ def reasons(graph: Graph, rows: Mapping[GlobalId, CollectionRow]) -> dict[Global
         for node in graph
         if isinstance(node, FailedNode) and node.owner in own and node.id not in own
     }
-    return spread(own | waiting, {node.id: node.inputs for node in graph}, names)
+    return with_dependants(own | waiting, {node.id: node.inputs for node in graph}, names)
 
 
-def spread(
+def with_dependants(
     own: Mapping[GlobalId, str], inputs: Mapping[GlobalId, Collection[GlobalId]], names: Mapping[GlobalId, str]
 ) -> dict[GlobalId, str]:
     """Returns the reasons together with those of everything that is computed from what has one.
@@ -52,7 +52,7 @@ def spread(
 
     Example:
         >>> a, b = GlobalId("u1"), GlobalId("u2")
-        >>> spread({a: "no folder"}, {b: {a}}, {a: "a", b: "b"})[b]
+        >>> with_dependants({a: "no folder"}, {b: {a}}, {a: "a", b: "b"})[b]
         'waits for "a": no folder'
     """
     outputs: dict[GlobalId, list[GlobalId]] = {}

@@ -15,7 +15,7 @@ import math
 from collections.abc import Mapping, Sequence, Set
 
 from mz_dagster.adapter.engine import Engine
-from mz_dagster.adapter.replanning import Replanned, make_anew, with_readers
+from mz_dagster.adapter.replanning import Replanned, recreate, with_readers
 from mz_dagster.catalog import ObjectRow
 from mz_dagster.compute import Progress, quiet
 from mz_dagster.errors import ProgrammingError
@@ -66,7 +66,7 @@ def rebuild(engine: Engine, names: Sequence[str], progress: Progress = quiet) ->
         ids = {_computed(engine, name, rows).id for name in names}
         objects = with_readers(engine.catalog, lambda row: "it is to be rebuilt" if row.id in ids else None)
         _check_inputs(engine, {one.row.id for one in objects}, rows)
-        return make_anew(engine.catalog, engine.definitions, objects)
+        return recreate(engine.catalog, engine.definitions, objects)
 
     done = engine.change(attempt)
     for one, _ in done:

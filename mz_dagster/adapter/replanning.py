@@ -69,10 +69,10 @@ def replan(catalog: Catalog, definitions: CatalogDefinitions) -> tuple[tuple[Rep
         UnknownObject: Somebody else was faster, with some of it at least.
         SinceBehindInput: The inputs' histories became shorter meanwhile.
     """
-    return make_anew(catalog, definitions, to_replan(catalog, definitions))
+    return recreate(catalog, definitions, to_replan(catalog, definitions))
 
 
-def make_anew(
+def recreate(
     catalog: Catalog, definitions: CatalogDefinitions, objects: Sequence[Replanned]
 ) -> tuple[tuple[Replanned, GlobalId], ...]:
     """Gives objects new ids, in one transaction, with the names and the history that they had; they hydrate anew.

@@ -43,12 +43,12 @@ class Result:
         return replace(self, rows=rows)
 
 
-def handed_out(rows: Iterable[tuple[Any, ...]], columns: Sequence[Column]) -> Rows:
+def user_rows(rows: Iterable[tuple[Any, ...]], columns: Sequence[Column]) -> Rows:
     """Returns rows as a user gets them: of numerics without a scale, which are texts until here, `Decimal`s.
 
     Example:
         >>> from mz_dagster.scalars.types import INT4, UNCONSTRAINED, array_of
-        >>> handed_out([(1, ["1.50", None])], (Column("a", INT4), Column("b", array_of(UNCONSTRAINED))))
+        >>> user_rows([(1, ["1.50", None])], (Column("a", INT4), Column("b", array_of(UNCONSTRAINED))))
         ((1, [Decimal('1.50'), None]),)
     """
     held = frozenset({Kind.UNCONSTRAINED})

@@ -20,7 +20,7 @@ from mz_dagster.adapter.dml import Autocommit
 from mz_dagster.adapter.engine import Engine, ObjectRecreated
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.peeks import Peeks
-from mz_dagster.adapter.result import Result, handed_out
+from mz_dagster.adapter.result import Result, user_rows
 from mz_dagster.adapter.shows import show
 from mz_dagster.adapter.table_as import create_table_as
 from mz_dagster.adapter.timestamps import AsOfTime, Isolation
@@ -471,7 +471,7 @@ class Session:
             as_of = AsOfTime(bind_as_of(statement.as_of, params=parameters), statement.as_of.at_least)
         rows = ordered_rows(self._peeks.peek(bound.relation, as_of), bound.finishing)
         columns = bound.relation_type.columns
-        return Result(f"SELECT {len(rows)}", columns, handed_out(rows, columns), len(rows))
+        return Result(f"SELECT {len(rows)}", columns, user_rows(rows, columns), len(rows))
 
     def _explain(self, statement: Explain, parameters: Sequence[object]) -> Result:
         relation, plan = self._explained(statement, parameters)

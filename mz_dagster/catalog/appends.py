@@ -20,7 +20,7 @@ from mz_dagster.catalog.batches import RollbackWith, make_live
 from mz_dagster.catalog.capabilities import Capabilities, move, needing_write, validated
 from mz_dagster.catalog.database import next_ids
 from mz_dagster.catalog.errors import FrontierNotHeld, UnknownObject
-from mz_dagster.catalog.frontiers import let_go
+from mz_dagster.catalog.frontiers import close_dropped
 from mz_dagster.catalog.objects import check_new, create_rows
 from mz_dagster.catalog.rows import (
     BatchId,
@@ -116,7 +116,7 @@ class Appends(Capabilities):
             FrontierNotHeld: It does not stand at `lower`.
         """
         with self._database.read() as connection:
-            return _standing_at(validated(connection, token, self._now_ms()), lower)
+            return _checked_frontier(validated(connection, token, self._now_ms()), lower)
 
     def append_batch(
         self,
@@ -148,12 +148,12 @@ class Appends(Capabilities):
         try:
             with self._database.write() as connection:
                 now = self._now_ms()
-                held = _standing_at(validated(connection, token, now), lower)
+                held = _checked_frontier(validated(connection, token, now), lower)
                 if not lower <= upper:
                     raise UpperWentBack(lower, upper)
                 make_live(connection, [Seal(held.collection, lower, upper, batch, stats)])
                 moved = needing_write(move(connection, held, upper, now))
-                let_go(connection, held.collection, now)  # what nobody will read
+                close_dropped(connection, held.collection, now)  # what nobody will read
                 fail_point("seal.in_transaction")
         except RollbackWith as refused:
             return cast(BatchNotWriting, refused.outcome)
@@ -161,7 +161,7 @@ class Appends(Capabilities):
         return moved
 
 
-def _standing_at(capability: Capability, lower: Antichain[int]) -> WriteCapability:
+def _checked_frontier(capability: Capability, lower: Antichain[int]) -> WriteCapability:
     held = needing_write(capability)
     if held.frontier != lower:
         raise FrontierNotHeld(

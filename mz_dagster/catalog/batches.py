@@ -320,7 +320,7 @@ class Batches(Payloads):
                 lower, upper = map(frontier_text, interval_of([live[position][0] for position in positions]))
                 if stats.payload is not None:
                     row: Any = _Written.of(merged, collection, lower, upper)
-                    _bring(connection, [row])
+                    _insert_unreserved(connection, [row])
                 else:
                     row = _writing(connection, merged)
                 if (row.collection, row.lower, row.upper) != (collection, lower, upper):
@@ -487,7 +487,7 @@ def make_live(connection: Connection, seals: Sequence[Seal]) -> None:
                 detail=f'It is reserved for "{found.collection}" from {found.lower} to {found.upper}.',
             )
         written.append((found, one.stats))
-    _bring(connection, [row for row, _ in brought])
+    _insert_unreserved(connection, [row for row, _ in brought])
     change_contents(connection, _finish(connection, [*written, *brought]))
 
 
@@ -517,7 +517,7 @@ class _Written(NamedTuple):
         return cls(id, collection, lower, upper, **_columns(stats))
 
 
-def _bring(connection: Connection, rows: Sequence[_Written]) -> None:
+def _insert_unreserved(connection: Connection, rows: Sequence[_Written]) -> None:
     """Makes the rows of batches under whose ids nothing was reserved; they are finished in the same transaction."""
     if rows:
         state = {"state": BatchState.WRITING.value, "writer": _NO_WRITER}

@@ -44,10 +44,10 @@ from mz_dagster.catalog.errors import (
 )
 from mz_dagster.catalog.frontiers import (
     before,
+    close_dropped,
     frontiers,
     is_live,
     is_written_by_capability,
-    let_go,
     row_lattice,
     settle_upper,
 )
@@ -173,7 +173,7 @@ class Capabilities(Transactions):
             dropped = connection.execute(on_dropped.where(_of_hold(hold), OBJECT.c.dropped.is_(True))).scalars().all()
             connection.execute(delete(CAPABILITY).where(_of_hold(hold)))
             for id in dropped:
-                let_go(connection, GlobalId(id), self._now_ms())
+                close_dropped(connection, GlobalId(id), self._now_ms())
 
     def downgrade(self, token: str, frontier: Antichain[int]) -> Capability:
         """Moves a capability to a later frontier, and lets since or upper follow; at `{}` it is over.
@@ -248,7 +248,7 @@ class Capabilities(Transactions):
             connection.execute(delete(CAPABILITY).where(_is(token)))
             if row.writes:
                 settle_upper(connection, GlobalId(row.collection), self._now_ms())
-            let_go(connection, GlobalId(row.collection), self._now_ms())
+            close_dropped(connection, GlobalId(row.collection), self._now_ms())
 
     def capabilities(self) -> tuple[CapabilityRow, ...]:
         """Returns all that holds a since or an upper back, but for retention, without any secret.
@@ -376,7 +376,7 @@ def move(connection: Connection, held: Capability, frontier: Antichain[int], now
     elif frontier.is_empty:
         _end_if_unread(connection, held.collection, now)
     if frontier.is_empty:
-        let_go(connection, held.collection, now)
+        close_dropped(connection, held.collection, now)
     return type(held)(held.token, held.collection, frontier, held.until_ms)
 
 

@@ -104,7 +104,7 @@ class Database:
     def read(self) -> Iterator[Connection]:
         """Yields a connection in a transaction that sees one committed state and writes nothing."""
         alone = None if self.read_only is None else _written_by_nobody(self.read_only)
-        with _told_apart(), self._begun(self._begin_read) as connection:
+        with _translated_errors(), self._begun(self._begin_read) as connection:
             yield connection
             connection.rollback()
         if self.read_only is not None and alone is not None and _written_by_nobody(self.read_only) != alone:
@@ -127,7 +127,7 @@ class Database:
         """
         self._check_writable()
         begin = partial(self._begin_write, until_power_cut=until_power_cut)
-        with _told_apart(), self._begun(begin) as connection:
+        with _translated_errors(), self._begun(begin) as connection:
             yield connection
             fail_point("catalog.before_commit")
             with _committing():
@@ -138,7 +138,7 @@ class Database:
     def migrate(self) -> Iterator[Connection]:
         """Yields a connection in a transaction that alone may read or write; commits it unless the block raises."""
         self._check_writable()
-        with _told_apart(), self.engine.connect() as raw:
+        with _translated_errors(), self.engine.connect() as raw:
             connection = raw.execution_options(mz_begin="BEGIN EXCLUSIVE")
             with connection.begin():
                 yield connection
@@ -163,7 +163,7 @@ class Database:
                 try:
                     connection = begin(entered)
                 except DBAPIError as error:
-                    may_return = self._has_answered and _is_away(error)
+                    may_return = self._has_answered and _is_unavailable(error)
                     if not may_return or self.clock.monotonic_ms() >= until:
                         raise
                 else:
@@ -333,7 +333,7 @@ def _busy() -> CatalogBusy:
 
 
 @contextmanager
-def _told_apart() -> Iterator[None]:
+def _translated_errors() -> Iterator[None]:
     """Translates the database's errors into ours; before its commit, a failed write has had no effect."""
     try:
         yield
@@ -363,7 +363,7 @@ def _committing() -> Iterator[None]:
         ) from error
 
 
-def _is_away(error: DBAPIError) -> bool:
+def _is_unavailable(error: DBAPIError) -> bool:
     """Returns whether a server cannot be reached, shuts down or starts; what has no server is never away."""
     sqlstate = getattr(error.orig, "sqlstate", "")  # psycopg has None where it got no answer at all
     return isinstance(error, UnreachableDatabase) and (

@@ -232,7 +232,7 @@ class Frontiers(Transactions):
             held_on = OBJECT.c.dropped.is_(True), or_(COLLECTION.c.since != "[]", COLLECTION.c.upper != "[]")
             ended = select(COLLECTION.c.id).join(OBJECT, OBJECT.c.id == COLLECTION.c.id)
             for id in connection.execute(ended.where(COLLECTION.c.timeline == timeline, *held_on)).scalars().all():
-                let_go(connection, id, now)
+                close_dropped(connection, id, now)
             lattice = LATTICES[str(timeline_row(connection, timeline).lattice)]
             undropped = COLLECTION.c.timeline == timeline, OBJECT.c.dropped.is_(False)
             kinds = select(COLLECTION.c.id).join(OBJECT, OBJECT.c.id == COLLECTION.c.id)
@@ -335,7 +335,7 @@ def is_live(now: int) -> ColumnElement[bool]:
     return or_(CAPABILITY.c.until_ms.is_(None), CAPABILITY.c.until_ms > now)
 
 
-def let_go(connection: Connection, collection: GlobalId, now: int) -> None:
+def close_dropped(connection: Connection, collection: GlobalId, now: int) -> None:
     """Ends what nobody has a right to any more of a dropped collection; does nothing to one that is not dropped.
 
     Without a live capability to read it, its since is `{}` and its batches are garbage. Without one to write it, its

@@ -65,5 +65,5 @@ class IdleAdvance(Replica):
             fail_point("seal.in_transaction")
         fail_point("seal.sealed")
         after = state.advanced(timeline, upper, number)
-        self._know(state, after)
+        self._keep_newer(state, after)
         return after

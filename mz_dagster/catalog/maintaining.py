@@ -132,7 +132,7 @@ def _taken_over(connection: Connection, token: str, view: NewObject, now: int) -
             f'"{view.name}" cannot be written to "{id}": their timelines differ',
             detail=f"The view is of {view.timeline}, and the collection of {row.timeline}.",
         )
-    if not _is_as_promised(row, view):
+    if not _keeps_promises(row, view):
         raise WrongDefinition(
             f'"{view.name}" cannot be written to "{id}": their columns or keys differ',
             detail=f"The view has {_described(view)}; the collection was created with {_described(row)}.",
@@ -164,7 +164,7 @@ def _taken_over(connection: Connection, token: str, view: NewObject, now: int) -
     return row
 
 
-def _is_as_promised(row: CollectionRow, view: NewObject) -> bool:
+def _keeps_promises(row: CollectionRow, view: NewObject) -> bool:
     """Returns whether a view's contents keep what the columns and keys of a collection promise."""
     return (
         len(row.columns) == len(view.columns)

@@ -10,8 +10,8 @@ in the order of creation is new, so that everything comes after what it depends 
 
 A dropped collection's since and upper become `{}`, unreadable and unwritable for good, and its batches `replaced`, so
 that readers who list them finish and the sweep takes the rest; but since not before the last capability to read it that
-others hold is given back or expires (`frontiers.let_go`). Once nothing is left of it, a tombstone takes the place of
-the object's rows (`tombstones`).
+others hold is given back or expires (`frontiers.close_dropped`). Once nothing is left of it, a tombstone takes the
+place of the object's rows (`tombstones`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from mz_dagster.catalog.errors import (
     UnknownObject,
     WrongDefinition,
 )
-from mz_dagster.catalog.frontiers import check_absent, frontiers, let_go
+from mz_dagster.catalog.frontiers import check_absent, close_dropped, frontiers
 from mz_dagster.catalog.naming import check_names, give_name, take_names
 from mz_dagster.catalog.reachability import Entry, needed
 from mz_dagster.catalog.rows import (
@@ -440,7 +440,7 @@ def drop_rows(connection: Connection, ids: Iterable[GlobalId], now: int) -> None
         update(COLLECTION).where(COLLECTION.c.id == the_id).values(failure=None, poll_failure=None), gone
     )
     for one in gone:
-        let_go(connection, one["the_id"], now)
+        close_dropped(connection, one["the_id"], now)
     bury(connection)
 
 

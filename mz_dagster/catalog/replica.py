@@ -331,7 +331,7 @@ class Replica(Transactions):
                 self._state = self._state.after(connection, [one for one in changes if one.number != _MARK])
             yield connection, self._state
 
-    def _know(self, before: CatalogState, after: CatalogState) -> None:
+    def _keep_newer(self, before: CatalogState, after: CatalogState) -> None:
         """Keeps a state that this process has made of another, unless it has come to know of more meanwhile."""
         with self._lock:
             if self._state is before:

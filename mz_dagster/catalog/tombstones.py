@@ -4,7 +4,7 @@ An id never denotes anything else (`objects`), so that it was there is remembere
 only ever looked up by its key. All else goes, so that no statement ever walks over what was dropped. Of a dropped
 object everything stays as long as
 
-- its collection's since or upper is not `{}`: others have a right to it (`frontiers.let_go`);
+- its collection's since or upper is not `{}`: others have a right to it (`frontiers.close_dropped`);
 - there is a batch of its own in any state: a reader may list it, its writer wake up, its files be there (`sweeping`);
 - an object that stays is computed from it, owned by it, or depends on it.
 

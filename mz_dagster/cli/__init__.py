@@ -30,7 +30,7 @@ from mz_dagster.cli.changes import hydration, print_changes, print_faults, print
 from mz_dagster.cli.tables import print_table
 from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.errors import Error, InternalError, OperationalError, ProgrammingError
-from mz_dagster.leaving import leave
+from mz_dagster.process_exit import exit_process
 from mz_dagster.progress import Bars, Lines, Reporter, reported_to
 from mz_dagster.version import __version__
 
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except Terminated:
         print("terminated; what was acknowledged is durable", file=sys.stderr)
-        return leave(128 + signal.SIGTERM)
+        return exit_process(128 + signal.SIGTERM)
     except Exception as error:
         # Not by a boundary around the command: a pipe that broke ends it in peace.
         from mz_dagster.storage.foreign import as_error
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         print("interrupted; what was acknowledged is durable", file=sys.stderr)
-        return leave(128 + signal.SIGINT)
+        return exit_process(128 + signal.SIGINT)
 
 
 def _reporter() -> Reporter:

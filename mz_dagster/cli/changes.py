@@ -28,14 +28,14 @@ def print_changes(plan: ChangePlan) -> None:
     why = "no file defines it any more"
     first = (Action.RENAME, Action.ALTER)  # what others are missed for comes before who misses it
     changes = [one for one in plan.changes if one.action is not Action.KEEP]
-    rows = [_told(one) for one in changes if one.action in first]
+    rows = [_row(one) for one in changes if one.action in first]
     for row, readers in plan.missed:
         rows.append(
             ("leave", row.kind, str(row.name), f"{why}, and {', '.join(readers)} cannot do without", "readable")
         )
     for row in plan.orphans:
         rows.append(("drop" if plan.drops else "leave", row.kind, str(row.name), why, "" if plan.drops else "readable"))
-    rows += [_told(one) for one in changes if one.action not in first]
+    rows += [_row(one) for one in changes if one.action not in first]
     replaced = {*plan.created, *plan.replaced, *plan.dropped}
     for each in plan.replanned:
         if each.name not in replaced:
@@ -56,8 +56,8 @@ def print_changes(plan: ChangePlan) -> None:
         print(f"with --drop would go: {', '.join(plan.orphaned)}")
 
 
-def _told(change: Change) -> tuple[str, str, str, str, str]:
-    return (_verb(change), change.object.definition.kind, change.name, change.reason, _meanwhile(change))
+def _row(change: Change) -> tuple[str, str, str, str, str]:
+    return (_verb(change), change.object.definition.kind, change.name, change.reason, _readers_meanwhile(change))
 
 
 def print_queries(plan: ChangePlan) -> None:
@@ -83,7 +83,7 @@ def _verb(change: Change) -> str:
     return "rehydrate" if change.action is Action.REPLACE and change.has_collection else change.action.value
 
 
-def _meanwhile(change: Change) -> str:
+def _readers_meanwhile(change: Change) -> str:
     """Returns who can read an object's old contents between the change and its hydration."""
     if change.old is None or not change.has_collection or change.stays:
         return ""

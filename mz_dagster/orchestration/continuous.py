@@ -34,7 +34,7 @@ from mz_dagster.orchestration.frontier_checks import (
     evaluation,
     frontier_check_specs,
     last_frontiers,
-    told_by_poll,
+    poll_changes,
 )
 from mz_dagster.orchestration.recording import (
     RecordedTicks,
@@ -128,7 +128,7 @@ class Continuous:
         while not self.stop.is_set():
             polled, idle = self._now_s(), None
             changed: Set[GlobalId] = frozenset()
-            with self._going_on("poll"):
+            with self._logging_failures("poll"):
                 arrivals = Arrivals.of(self.engine, self.timeline)
                 poll = self.engine.poll(self.timeline, leadership=lead)
                 if poll.tick is None:
@@ -138,9 +138,9 @@ class Continuous:
                     self._failed = None
                 changed = poll.changed
             if changed:
-                yield from told_by_poll(self.engine, self.timeline, asset_rows(self.engine, self.specs), changed)
+                yield from poll_changes(self.engine, self.timeline, asset_rows(self.engine, self.specs), changed)
             report = None
-            with self._going_on("step"):  # also where a poll failed: what was minted before is closed
+            with self._logging_failures("step"):  # also where a poll failed: what was minted before is closed
                 report = self._step(lead)
             if report is not None:
                 yield from self._record(report)
@@ -221,7 +221,7 @@ class Continuous:
         return self.engine.clock.monotonic_ms() / 1000
 
     @contextmanager
-    def _going_on(self, what: str) -> Iterator[None]:
+    def _logging_failures(self, what: str) -> Iterator[None]:
         """Tells of a failure of the world outside instead of ending with it."""
         try:
             yield

@@ -166,7 +166,7 @@ def evaluation(key: dg.AssetKey, result: dg.AssetCheckResult) -> dg.AssetCheckEv
     )
 
 
-def told_by_poll(
+def poll_changes(
     engine: Engine, timeline: str, assets: Mapping[dg.AssetKey, CollectionRow], changed: Set[GlobalId]
 ) -> Iterator[dg.AssetCheckEvaluation]:
     """Yields what `goes_on` says of assets since a poll of these sources failed, or did not any more.

@@ -107,7 +107,7 @@ def live_run(
     return None
 
 
-def tried(instance: dg.DagsterInstance, timeline: str, key: str) -> TickAttempts | None:
+def attempts_of(instance: dg.DagsterInstance, timeline: str, key: str) -> TickAttempts | None:
     """Returns how often runs to the tick with that partition key have ended, or None if none has.
 
     After a first one that was killed the next may begin at once; if that is killed, too, the tick itself may be why.

@@ -32,7 +32,7 @@ from mz_dagster.catalog import CollectionRow
 from mz_dagster.errors import Error
 from mz_dagster.formalism import GlobalId
 from mz_dagster.orchestration.events import asset_metadata
-from mz_dagster.orchestration.frontier_checks import told_by_poll
+from mz_dagster.orchestration.frontier_checks import poll_changes
 from mz_dagster.orchestration.recording import (
     RecordedTicks,
     UnrecordedTick,
@@ -43,7 +43,7 @@ from mz_dagster.orchestration.recording import (
     unrecorded,
 )
 from mz_dagster.orchestration.resource import MzResource
-from mz_dagster.orchestration.runs import TICK_TAG, TIMELINE_TAG, is_over, live_run, tried
+from mz_dagster.orchestration.runs import TICK_TAG, TIMELINE_TAG, attempts_of, is_over, live_run
 from mz_dagster.orchestration.ticks import named, partition_key, partitions_of, tick_of
 
 #: How many materializations one evaluation records; Dagster gives a sensor a minute, and each takes some milliseconds.
@@ -194,7 +194,7 @@ def _evaluate(context: dg.SensorEvaluationContext, engine: Engine, timeline: str
     try:
         polled = engine.poll(timeline)
         reason, healed = polled.reason, polled.healed
-        events += told_by_poll(engine, timeline, assets, polled.changed)
+        events += poll_changes(engine, timeline, assets, polled.changed)
     except Error as error:  # what was minted before is requested all the same
         failure, reason = error, str(error)
     ticks = live_ticks(engine, timeline)
@@ -215,7 +215,7 @@ def _evaluate(context: dg.SensorEvaluationContext, engine: Engine, timeline: str
     events += [one.materialization(engine) for one in lacking]
     request = None
     if open_ticks:
-        before = tried(instance, timeline, partition_key(open_ticks[-1]))
+        before = attempts_of(instance, timeline, partition_key(open_ticks[-1]))
         if before is None or before.again_at <= now_s or healed:
             request = _request(timeline, open_ticks, asset_rows(engine, specs))
         else:

@@ -37,8 +37,8 @@ from dagster._cli.api import execute_run_command
 from dagster._grpc.types import ExecuteRunArgs
 
 from mz_dagster.clock import SYSTEM_CLOCK
-from mz_dagster.leaving import leave
 from mz_dagster.process import ProcessIdentity
+from mz_dagster.process_exit import exit_process
 
 #: The tag of a run that names its worker: host, process, and when that started.
 WORKER_TAG = "mz/worker"
@@ -157,7 +157,7 @@ def _work(arguments: str) -> NoReturn:
     try:
         execute(arguments, None)
     finally:
-        leave(0)  # an interrupted run has said so in Dagster's record
+        exit_process(0)  # an interrupted run has said so in Dagster's record
     sys.exit(0)
 
 

@@ -11,9 +11,9 @@ only what computing them costs; it may move errors.
 - `day_comparison`: dates compared with moments. `bounding`: predicates by which storage skips files.
 - `rewriting`: walking and rebuilding plans.
 - `semijoin`, `outer_join`: those joins, spelled in the algebra.
-- `decorrelate`: subqueries and lateral joins become plain relations; with `asked`, `dependence`, `domain`, `row_count`,
-  `tied_subquery`, and `subquery_errors` with `total_groups`, `early_ties` and `unread`, by which errors within are
-  those of the rows that ask.
+- `decorrelate`: subqueries and lateral joins become plain relations; with `domain_plan`, `dependence`, `domain`,
+  `row_count`, `equality_correlation`, and `subquery_errors` with `total_groups`, `early_correlation` and
+  `unread_subqueries`, by which errors within are those of the rows that ask.
 - `equality`: equalities as a join can look them up.
 - `transform/`: one transform per file.
 - `optimize`: their order, which is data that is checked.

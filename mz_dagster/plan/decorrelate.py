@@ -39,7 +39,6 @@ from typing import assert_never
 
 from mz_dagster.errors import InternalError
 from mz_dagster.formalism import GlobalId
-from mz_dagster.plan.asked import Asked, looked_up
 from mz_dagster.plan.dependence import (
     free_columns,
     is_dependent,
@@ -47,7 +46,9 @@ from mz_dagster.plan.dependence import (
     with_free_columns,
     with_outer_columns,
 )
-from mz_dagster.plan.early_ties import with_ties_first
+from mz_dagster.plan.domain_plan import DomainPlan, looked_up
+from mz_dagster.plan.early_correlation import with_correlation_first
+from mz_dagster.plan.equality_correlation import compared, equality_correlation
 from mz_dagster.plan.relation import (
     Aggregate,
     AggregateFunction,
@@ -110,7 +111,6 @@ from mz_dagster.plan.subquery_errors import (
     total,
     with_keys_mapped,
 )
-from mz_dagster.plan.tied_subquery import compared, tied_subquery
 from mz_dagster.plan.transform.temporal_filters import is_temporal, without_not
 from mz_dagster.plan.unread_subqueries import without_unread_subqueries
 from mz_dagster.scalars.scalar import (
@@ -151,10 +151,10 @@ class _Decorrelation:
     def plain(self, relation: Relation) -> Relation:
         """Returns a closed relation without subqueries."""
         if id(relation) not in self._plain:
-            self._plain[id(relation)] = relation, self._made_plain(relation)
+            self._plain[id(relation)] = relation, self._decorrelated(relation)
         return self._plain[id(relation)][1]
 
-    def _made_plain(self, relation: Relation) -> Relation:
+    def _decorrelated(self, relation: Relation) -> Relation:
         match relation:
             case Map() if _has_subqueries(relation.scalars):
                 return self._mapped(self.plain(relation.input), relation.scalars, relation.names)
@@ -382,7 +382,7 @@ class _Decorrelation:
             if (subquery, negated) in together:
                 continue
             below = sharing.shared(below)
-            if asking is None and tied_subquery(subquery) is None:
+            if asking is None and equality_correlation(subquery) is None:
                 asking = below
             found = self._found(below, subquery, asking)
             below = minus(below, found) if negated else found
@@ -403,7 +403,7 @@ class _Decorrelation:
                 arguments the two have one domain.
         """
         arity = below.relation_type.arity
-        tied = tied_subquery(subquery)
+        tied = equality_correlation(subquery)
         if tied is not None:
             arguments = [_with_arguments(outer, subquery.arguments) for outer, _ in tied.pairs]
             whole, arguments = self._answered(below, arguments)
@@ -412,7 +412,7 @@ class _Decorrelation:
         sharing = Sharing(self.local_id)
         whole, arguments = self._answered(below, subquery.arguments)
         same = asking if whole is below else None
-        asked = Asked.of(query_of(subquery), subquery.test, whole, _represented(arguments), sharing, asking=same)
+        asked = DomainPlan.of(query_of(subquery), subquery.test, whole, _represented(arguments), sharing, asking=same)
         rows = self.applied(asked.relation, asked.domain, {}, None)
         if asked.test is not None:
             rows = Filter(rows, self._over((asked.test,), asked.domain))
@@ -430,7 +430,7 @@ class _Decorrelation:
         counts: list[Aggregate] = []
         conditions: list[Scalar] = []
         for number, (subquery, negated) in enumerate(memberships):
-            asked = Asked.of(query_of(subquery), subquery.test, below, _represented(subquery.arguments), sharing)
+            asked = DomainPlan.of(query_of(subquery), subquery.test, below, _represented(subquery.arguments), sharing)
             by = len(asked.places)
             rows = self.applied(asked.relation, asked.domain, {}, None)
             if asked.test is not None:
@@ -464,7 +464,7 @@ class _Decorrelation:
         if _is_of_one_row(right):
             return self._beside_each(whole, right, arguments, arity, failures)
         sharing = Sharing(self.local_id) if failures is None else failures.sharing
-        asked = Asked.of(right, None, whole, _represented(arguments), sharing)
+        asked = DomainPlan.of(right, None, whole, _represented(arguments), sharing)
         inner_failures = None if failures is None else failures.beside(len(asked.places))
         rows = self.applied(asked.relation, asked.domain, {}, inner_failures)
         if failures is not None and inner_failures is not None:
@@ -543,12 +543,12 @@ class _Decorrelation:
             ]
             query = without_unread_subqueries(query_of(one))
             if is_dependent(query) and may_fail(query, self._lets):
-                query = with_ties_first(query)
-            asked = Asked.of(query, one.test, outer, mine, sharing, early=in_filter)
+                query = with_correlation_first(query)
+            asked = DomainPlan.of(query, one.test, outer, mine, sharing, early=in_filter)
             failures = (
                 Failures(sharing, len(asked.places)) if one in guarded and subquery_may_fail(one, self._lets) else None
             )
-            said, errors = self._said_with_errors(one.kind, asked, sharing, failures)
+            said, errors = self._answers_with_errors(one.kind, asked, sharing, failures)
             is_there = one.kind is SubqueryKind.SCALAR and _is_never_null(asked.relation)
             answered.append((asked.places, said))
             own = range(len(asked.places), said.relation_type.arity)
@@ -568,17 +568,17 @@ class _Decorrelation:
             width += said.relation_type.arity
         return sharing.bound(projected_to(looked_up(outer, answered), kept)), answers
 
-    def _said_with_errors(
-        self, kind: SubqueryKind, asked: Asked, sharing: Sharing, failures: Failures | None
+    def _answers_with_errors(
+        self, kind: SubqueryKind, asked: DomainPlan, sharing: Sharing, failures: Failures | None
     ) -> tuple[Relation, int]:
-        """Returns what `_said` does, then columns for its errors, NULL where there is none; and how many."""
+        """Returns what `_answers` does, then columns for its errors, NULL where there is none; and how many."""
         if failures is None:
-            return self._said(kind, asked, sharing, None), 0
+            return self._answers(kind, asked, sharing, None), 0
         single = None
         if kind is SubqueryKind.SCALAR and not asked.places:
             single = row_and_value(asked.relation, self.plain, sharing)
         if single is None:
-            said, errors = self._said(kind, asked, sharing, failures), 0
+            said, errors = self._answers(kind, asked, sharing, failures), 0
         else:
             row, value, below = single
             if may_fail(below, self._lets):
@@ -590,7 +590,7 @@ class _Decorrelation:
             said, errors = failures.said(said, sharing), errors + 1
         return said, errors
 
-    def _said(self, kind: SubqueryKind, asked: Asked, sharing: Sharing, failures: Failures | None) -> Relation:
+    def _answers(self, kind: SubqueryKind, asked: DomainPlan, sharing: Sharing, failures: Failures | None) -> Relation:
         """Returns, for each row of the domain, its columns and what the subquery says."""
         match kind:
             case SubqueryKind.SCALAR:
@@ -605,7 +605,7 @@ class _Decorrelation:
             case _:
                 assert_never(kind)
 
-    def _value(self, asked: Asked, sharing: Sharing, failures: Failures | None) -> Relation:
+    def _value(self, asked: DomainPlan, sharing: Sharing, failures: Failures | None) -> Relation:
         """Returns the subquery's one value, NULL where there is none, and if there may be several, whether there are.
 
         That is NULL where there is no row; of several rows the value is NULL.
@@ -636,7 +636,7 @@ class _Decorrelation:
             parts.append(nothing if one else _answer(nothing, Literal(None, BOOL)))
         return Union(tuple(parts), frozenset({frozenset(range(by))}))
 
-    def _any(self, asked: Asked, sharing: Sharing, failures: Failures | None) -> Relation:
+    def _any(self, asked: DomainPlan, sharing: Sharing, failures: Failures | None) -> Relation:
         """Returns true where the test is true for some row, else NULL where it is NULL for some, else false."""
         assert asked.test is not None
         by = len(asked.places)
@@ -679,7 +679,7 @@ class _Decorrelation:
         return self._with_false(asked, true, unknown, sharing)
 
     def _with_false(
-        self, asked: Asked, true: Relation, unknown: Sequence[Relation] | None, sharing: Sharing
+        self, asked: DomainPlan, true: Relation, unknown: Sequence[Relation] | None, sharing: Sharing
     ) -> Relation:
         """Returns the answer of each row of the domain: whether it is in `true`, else NULL if it is in `unknown`."""
         by = len(asked.places)
@@ -738,7 +738,7 @@ def _asked_together(memberships: Sequence[tuple[Subquery, bool]]) -> list[tuple[
             if one.arguments == first.arguments
             and one.arguments
             and _used(one) == _used(first)
-            and tied_subquery(one) is None
+            and equality_correlation(one) is None
             and not _has_subqueries(one.arguments)
         ]
         if not negated and len(alike) > 1:

@@ -53,7 +53,7 @@ def compared(test: Scalar, operation: str = "eq") -> tuple[Scalar, Literal] | No
     return value, constant
 
 
-def gathered(connective: Call) -> Scalar:
+def as_membership(connective: Call) -> Scalar:
     """Returns an `and` or `or` with the comparisons of one scalar with many constants as one test.
 
     Example:
@@ -61,7 +61,7 @@ def gathered(connective: Call) -> Scalar:
         >>> from mz_dagster.scalars.types import INT4
         >>> x = ColumnRef(0, INT4)
         >>> tests = tuple(Call("eq_int4", (x, Literal(n, INT4)), BOOL) for n in range(99))
-        >>> found = gathered(Call("or", tests, BOOL))
+        >>> found = as_membership(Call("or", tests, BOOL))
         >>> found.function, len(found.arguments[1].value)
         ('is_among', 99)
     """

@@ -202,7 +202,7 @@ class Failures:
         for one in closed.found:
             if (id(domain), id(one)) not in self._added:
                 self._added.add((id(domain), id(one)))
-                beside = one if domain is ONE_ROW else projected_to(Join((domain, one), ()), self._told(domain))
+                beside = one if domain is ONE_ROW else projected_to(Join((domain, one), ()), self._places(domain))
                 self.found.append(beside)
 
     def caught(self, rows: Relation) -> Relation:
@@ -233,7 +233,7 @@ class Failures:
         texts = tuple(Call("error_of", (one,), TEXT) for one in failing)
         text = texts[0] if len(texts) == 1 else Call("coalesce", texts, TEXT)
         told = Map(rows, (text,), (_ERROR,))
-        self.found.append(projected_to(Filter(told, (_is_told(told),)), self._told(rows)))
+        self.found.append(projected_to(Filter(told, (_is_told(told),)), self._places(rows)))
         return rows, tuple(total(one) for one in scalars)
 
     def without_group_errors(self, relation: Reduce | Window) -> Relation:
@@ -252,7 +252,7 @@ class Failures:
         safe = dict(zip(others, bounding, strict=True))
         return Filter(rows, tuple(substitute(one, safe.get) for one in bounds))
 
-    def _told(self, rows: Relation) -> tuple[int, ...]:
+    def _places(self, rows: Relation) -> tuple[int, ...]:
         """Returns the domain's columns, with which rows begin, and the one behind the rows."""
         return (*range(self.by), rows.relation_type.arity)
 

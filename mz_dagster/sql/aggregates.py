@@ -18,11 +18,11 @@ from mz_dagster.plan.relation import AggregateFunction
 from mz_dagster.scalars.scalar import ColumnRef, If, Literal, OuterColumn, Scalar, walk
 from mz_dagster.scalars.types import BOOL, BYTEA, FLOAT8, INT8, INTERVAL, TEXT, Kind, ScalarType, numeric
 from mz_dagster.sql.aggregate_expansion import Expansion, Sink
-from mz_dagster.sql.binding import only
+from mz_dagster.sql.binding import only_parts
 from mz_dagster.sql.call_syntax import CallSyntax, no_function
 from mz_dagster.sql.coercions import implicit
 from mz_dagster.sql.collected_calls import AggregateCalls, Core, Grouping, SortKey
-from mz_dagster.sql.enclosing import Enclosing, inwards, level_of, outside
+from mz_dagster.sql.enclosing import Enclosing, level_of, only_outer_rows, outer_reference
 from mz_dagster.sql.errors import (
     GroupingError,
     InvalidSyntax,
@@ -116,9 +116,9 @@ def _of_enclosing(stack: list[Enclosing], call: CallSyntax, level: int) -> Scala
     if bind is None:
         message = "aggregate functions are not allowed in FROM clause of their own query level"
         raise GroupingError(message, position=call.position)
-    with outside(stack, level):
+    with only_outer_rows(stack, level):
         result = bind(call)
-    return inwards(result, stack, level)
+    return outer_reference(result, stack, level)
 
 
 def _not_allowed(binder: ExpressionBinder, call: CallSyntax) -> GroupingError:
@@ -158,7 +158,7 @@ def sort_keys(binder: ExpressionBinder, order: Sequence[exp.Expr]) -> tuple[Sort
     """Returns the keys of an ORDER BY in a call or a window; numbers there are values, not positions."""
     keys: list[SortKey] = []
     for one in order:
-        only(binder.body, one, "this", "desc", "nulls_first", what="this form of ORDER BY")
+        only_parts(binder.body, one, "this", "desc", "nulls_first", what="this form of ORDER BY")
         scalar = binder.typed(one.this)
         keys.append(SortKey(scalar, bool(one.args.get("desc")), bool(one.args.get("nulls_first"))))
     return tuple(keys)
@@ -187,8 +187,8 @@ def _expansion(binder: ExpressionBinder, call: CallSyntax, sink: Sink) -> Expans
     order = sort_keys(binder, call.order)
     condition = None
     if call.filter is not None:
-        outside = replace(binder, clause="FILTER", aggregates=None, windows=None, sets=None)
-        condition = outside.boolean(call.filter, "FILTER")
+        outer = replace(binder, clause="FILTER", aggregates=None, windows=None, sets=None)
+        condition = outer.boolean(call.filter, "FILTER")
     return Expansion(binder, call, arguments, order, condition, sink)
 
 

@@ -12,7 +12,7 @@ from mz_dagster.functions.membership import among, is_member
 from mz_dagster.plan.membership import compared
 from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar
 from mz_dagster.scalars.types import BOOL, INT4, TEXT, Kind, ScalarType, array_of
-from mz_dagster.sql.binding import Bound, argument_type, only, unwrapped
+from mz_dagster.sql.binding import Bound, argument_type, only_parts, unwrapped
 from mz_dagster.sql.errors import DatatypeMismatch, IndeterminateDatatype, UnsupportedForm, WrongObjectKind, error_of
 from mz_dagster.sql.expression_binder import ExpressionBinder
 from mz_dagster.sql.jsonb_calls import bind_subscripts
@@ -60,7 +60,7 @@ def array_from(values: Sequence[Scalar], element: ScalarType) -> Scalar:
 
 def bind_bracket(binder: ExpressionBinder, node: exp.Bracket) -> Scalar:
     """Returns `array[place]` or `array[first:last]`, or the member of a jsonb that all subscripts lead to."""
-    only(binder.body, node, "this", "expressions", what="this form of subscript")
+    only_parts(binder.body, node, "this", "expressions", what="this form of subscript")
     position = binder.body.position(node)
     inner, places = node.this, list(node.expressions)
     while isinstance(inner, exp.Bracket):
@@ -81,7 +81,7 @@ def bind_bracket(binder: ExpressionBinder, node: exp.Bracket) -> Scalar:
     if not isinstance(place, exp.Slice):
         arguments: list[Bound] = [array, _place(binder, place)]
         return binder.applied(resolve_function("array_subscript", [array.type, INT4]), arguments, position)
-    only(binder.body, place, "this", "expression", what="this form of slice")
+    only_parts(binder.body, place, "this", "expression", what="this form of slice")
     first = Literal(1, INT4) if place.this is None else _place(binder, place.this)
     last: Scalar = Literal(2**31 - 1, INT4) if place.expression is None else _place(binder, place.expression)
     arguments = [array, first, last]

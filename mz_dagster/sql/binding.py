@@ -208,7 +208,9 @@ def unwrapped(node: exp.Expr) -> exp.Expr:
     return node
 
 
-def only(body: Body, node: exp.Expr, *expected: str, what: str = "this clause", reason: str | None = None) -> None:
+def only_parts(
+    body: Body, node: exp.Expr, *expected: str, what: str = "this clause", reason: str | None = None
+) -> None:
     """Refuses `node` if it carries anything but the `expected` parts: nothing is ever dropped silently."""
     for name, value in node.args.items():
         if name in expected or not value:

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from mz_dagster.errors import Error
 from mz_dagster.functions import ArgumentType, no_match
-from mz_dagster.sql.binding import name_of, only
+from mz_dagster.sql.binding import name_of, only_parts
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.errors import InvalidSyntax, UnsupportedForm, error_of
 
@@ -50,50 +50,50 @@ def call_syntax(body: Body, node: exp.Expr) -> CallSyntax:
         match inner:
             case exp.IgnoreNulls() | exp.RespectNulls():
                 ignore_nulls = isinstance(inner, exp.IgnoreNulls)
-                only(body, inner, "this")
+                only_parts(body, inner, "this")
                 inner = inner.this
             case exp.Filter() if condition is None:
-                only(body, inner, "this", "expression")
+                only_parts(body, inner, "this", "expression")
                 condition = inner.expression.this
                 inner = inner.this
             case exp.WithinGroup() if within is None:
-                only(body, inner, "this", "expression")
+                only_parts(body, inner, "this", "expression")
                 within = inner.expression
                 inner = inner.this
             case exp.Dot() if name_of(inner.this) == "pg_catalog":
                 inner = inner.expression
             case exp.Column() if name_of(inner.args.get("table")) == "pg_catalog":
-                only(body, inner, "this", "table")
+                only_parts(body, inner, "this", "table")
                 inner = inner.this
             case _:
                 raise UnsupportedForm(
                     "this form of call is not supported", detail="It has no exact plan yet.", position=position
                 )
-    only(body, inner, "this", "expressions", "name", what="this form of call")
+    only_parts(body, inner, "this", "expressions", "name", what="this form of call")
     arguments: list[exp.Expr] = list(inner.expressions)
     order: tuple[exp.Expr, ...] = ()
     if arguments and isinstance(arguments[-1], exp.Order):
         ordered = arguments[-1]
-        only(body, ordered, "this", "expressions")
+        only_parts(body, ordered, "this", "expressions")
         order = tuple(ordered.expressions)
         arguments[-1] = ordered.this
     if arguments and isinstance(arguments[-1], exp.IgnoreNulls | exp.RespectNulls) and not ignore_nulls:
         ignore_nulls = isinstance(arguments[-1], exp.IgnoreNulls)
-        only(body, arguments[-1], "this")
+        only_parts(body, arguments[-1], "this")
         arguments[-1] = arguments[-1].this
     if within is not None:
         if order or any(isinstance(one, exp.Distinct) for one in arguments):
             word = "multiple ORDER BY clauses" if order else "DISTINCT"
             raise InvalidSyntax(f"cannot use {word} with WITHIN GROUP", position=position)
-        only(body, within, "expressions")
+        only_parts(body, within, "expressions")
         order = tuple(within.expressions)
     distinct = len(arguments) == 1 and isinstance(arguments[0], exp.Distinct)
     if distinct:
-        only(body, arguments[0], "expressions", what="this form of DISTINCT")
+        only_parts(body, arguments[0], "expressions", what="this form of DISTINCT")
         arguments = list(arguments[0].expressions)
     star = len(arguments) == 1 and isinstance(arguments[0], exp.Star) and not distinct and not order
     if star:
-        only(body, arguments[0], what="this form of *")
+        only_parts(body, arguments[0], what="this form of *")
         arguments = []
     name = name_of(inner.this)
     return CallSyntax(

@@ -39,7 +39,7 @@ from mz_dagster.scalars.types import (
     ScalarType,
 )
 from mz_dagster.sql.aggregates import AGGREGATES, bind_aggregate, bind_grouping
-from mz_dagster.sql.binding import Bound, argument_type, name_of, only, unwrapped
+from mz_dagster.sql.binding import Bound, argument_type, name_of, only_parts, unwrapped
 from mz_dagster.sql.call_syntax import call_syntax
 from mz_dagster.sql.errors import UndefinedFunction, UnsupportedForm, WrongObjectKind, error_of, suggestion
 from mz_dagster.sql.expression_binder import ExpressionBinder
@@ -70,23 +70,23 @@ def bind_call(binder: ExpressionBinder, node: exp.Expr) -> Bound:
         case exp.Extract():
             return _extract(binder, str(node.this.name), node.expression, position)
         case exp.Substring():
-            only(body, node, "this", "start", "length")
+            only_parts(body, node, "this", "start", "length")
             start = [node.args["start"]] if node.args.get("start") is not None else [exp.Literal.number(1)]
             length = [node.args["length"]] if node.args.get("length") is not None else []
             return _call(binder, "substring", [node.this, *start, *length], position)
         case exp.Trim():
-            only(body, node, "this", "position", "expression", what="this form of TRIM")
+            only_parts(body, node, "this", "position", "expression", what="this form of TRIM")
             characters = [node.expression] if node.args.get("expression") is not None else []
             return _call(binder, trim_name(node), [node.this, *characters], position)
         case exp.StrPosition():
-            only(body, node, "this", "substr", what="this form of POSITION")
+            only_parts(body, node, "this", "substr", what="this form of POSITION")
             return _call(binder, "position", [node.this, node.args["substr"]], position)
         case exp.Overlay():
-            only(body, node, "this", "expression", "from_", "for_", what="this form of OVERLAY")
+            only_parts(body, node, "this", "expression", "from_", "for_", what="this form of OVERLAY")
             parts = [node.this, node.expression, node.args["from_"], node.args.get("for_")]
             return _call(binder, "overlay", [one for one in parts if one is not None], position)
         case _ if type(node) in WORDS:
-            only(body, node, what="this form of call")
+            only_parts(body, node, what="this form of call")
             return bind_session_value(binder, WORDS[type(node)], (), node)
         case exp.Window():
             return bind_window(binder, node)
@@ -117,7 +117,7 @@ def _modified(binder: ExpressionBinder, node: exp.Expr, position: int) -> Bound:
 
 def _named(binder: ExpressionBinder, node: exp.Anonymous, position: int) -> Bound:
     name = name_of(node.this)
-    only(binder.body, node, "this", "expressions", "name", what="this form of call")
+    only_parts(binder.body, node, "this", "expressions", "name", what="this form of call")
     if name in SESSION_VALUES:
         return bind_session_value(binder, name, node.expressions, node)
     refused = refusal_of_function(binder.body, node, name)

@@ -55,7 +55,7 @@ def enclosed(stack: list[Enclosing], one: Enclosing) -> Iterator[Enclosing]:
 
 
 @contextmanager
-def shown(stack: Sequence[Enclosing]) -> Iterator[None]:
+def with_rows_visible(stack: Sequence[Enclosing]) -> Iterator[None]:
     """Makes the rows in `stack` visible for the duration of the block: it binds a LATERAL relation."""
     before = [one.visible for one in stack]
     for one in stack:
@@ -139,7 +139,7 @@ def level_of(outers: Sequence[OuterColumn], stack: Sequence[Enclosing]) -> int:
 
 
 @contextmanager
-def outside(stack: list[Enclosing], level: int) -> Iterator[None]:
+def only_outer_rows(stack: list[Enclosing], level: int) -> Iterator[None]:
     """Leaves only the rows around the one at `level` on the stack, for the duration of the block."""
     inner = stack[level:]
     del stack[level:]
@@ -149,14 +149,14 @@ def outside(stack: list[Enclosing], level: int) -> Iterator[None]:
         stack += inner
 
 
-def inwards(scalar: Scalar, stack: Sequence[Enclosing], level: int) -> Scalar:
+def outer_reference(scalar: Scalar, stack: Sequence[Enclosing], level: int) -> Scalar:
     """Returns what stands within all rows of the stack for a scalar over the row at `level`."""
     for one in stack[level:]:
         scalar = one.column(scalar)
     return scalar
 
 
-def carried(relation: Relation, stack: Sequence[Enclosing], level: int) -> Relation:
+def relation_within_all(relation: Relation, stack: Sequence[Enclosing], level: int) -> Relation:
     """Returns a relation that was bound within the first `level` rows of the stack, as it is within all of them."""
     if not is_dependent(relation):
         return relation

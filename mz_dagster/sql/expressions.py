@@ -27,7 +27,7 @@ from mz_dagster.functions import (
 from mz_dagster.scalars.scalar import If, Literal, Scalar
 from mz_dagster.scalars.types import BOOL, FLOAT8, UNCONSTRAINED, Kind, ScalarType, array_of, numeric
 from mz_dagster.sql.array_forms import bind_array, bind_bracket
-from mz_dagster.sql.binding import Bound, argument_type, name_of, only, unwrapped
+from mz_dagster.sql.binding import Bound, argument_type, name_of, only_parts, unwrapped
 from mz_dagster.sql.calls import bind_call
 from mz_dagster.sql.constant_lists import bind_among, constant_nodes
 from mz_dagster.sql.enclosing import named
@@ -115,19 +115,19 @@ class Expressions(ExpressionBinder):
         return Literal(bool(node.this), BOOL)
 
     def _placeholder(self, node: exp.Placeholder) -> Bound:
-        only(self.body, node, "jdbc", what="a named parameter", reason="Parameters are written as ?.")
+        only_parts(self.body, node, "jdbc", what="a named parameter", reason="Parameters are written as ?.")
         return self.binding.parameter(self.body.parameter(node), self.body.position(node))
 
     def _column(self, node: exp.Column) -> Bound:
         position = self.body.position(node)
         if isinstance(node.this, exp.Star):
-            only(self.body, node, "this", "table", what="this form of *")
-            only(self.body, node.this, what="this form of *")
+            only_parts(self.body, node, "this", "table", what="this form of *")
+            only_parts(self.body, node.this, what="this form of *")
             return row_of(self, name_of(node.args["table"]), position)
         if _is_bare_word(node):
             return bind_session_value(self, name_of(node.this), (), node)
         table, schema = node.args.get("table"), node.args.get("db")
-        only(self.body, node, "this", "table", "db", what="a column qualified by a database")
+        only_parts(self.body, node, "this", "table", "db", what="a column qualified by a database")
         if isinstance(node.this, exp.Filter) and name_of(table) == "pg_catalog":
             return self._call(node.this)
         if table is None and isinstance(node.this, exp.Identifier):
@@ -163,7 +163,7 @@ class Expressions(ExpressionBinder):
         return bound
 
     def _binary(self, node: exp.Binary) -> Bound:
-        only(self.body, node, "this", "expression", *_IGNORED)
+        only_parts(self.body, node, "this", "expression", *_IGNORED)
         position = self.body.operator_position(node)
         if isinstance(node, _COMPARISONS):
             for operand in (node.this, node.expression):
@@ -252,7 +252,7 @@ class Expressions(ExpressionBinder):
         return self.operator(symbol, arguments, self.body.operator_position(node))
 
     def _between(self, node: exp.Between) -> Bound:
-        only(self.body, node, "this", "low", "high", what="this form of BETWEEN")
+        only_parts(self.body, node, "this", "low", "high", what="this form of BETWEEN")
         position = self.body.position(node)
         if row_nodes(node.this) is not None:
             return bind_row_between(self, node)
@@ -293,7 +293,7 @@ class Expressions(ExpressionBinder):
         return self.connected("or", tests, position)
 
     def _case(self, node: exp.Case) -> Bound:
-        only(self.body, node, "this", "ifs", "default")
+        only_parts(self.body, node, "this", "ifs", "default")
         branches: list[exp.If] = node.args["ifs"]
         default = node.args.get("default")
         operand = self.bind(node.this) if node.this is not None else None
@@ -321,7 +321,7 @@ class Expressions(ExpressionBinder):
         """Returns a cast; one to numeric without a scale of what has none of its own rounds to `scale`."""
         if type(node) is not exp.Cast:
             raise refusal_of(self.body, node)
-        only(self.body, node, "this", "to", *_IGNORED)
+        only_parts(self.body, node, "this", "to", *_IGNORED)
         to: exp.Expr = node.args["to"]
         span = self.body.span(to)
         offset = self.body.text.offset + (span[0] if span else 0)

@@ -18,9 +18,9 @@ from mz_dagster.plan.relation import ColumnOrder, DependentJoin, Filter, Join, M
 from mz_dagster.plan.rewriting import projected_to
 from mz_dagster.plan.semijoin import ONE_ROW
 from mz_dagster.scalars.scalar import ColumnRef, Scalar
-from mz_dagster.sql.binding import BindingContext, CommonTable, OrderedRows, name_of, only
+from mz_dagster.sql.binding import BindingContext, CommonTable, OrderedRows, name_of, only_parts
 from mz_dagster.sql.body_parser import Body
-from mz_dagster.sql.enclosing import Enclosing, carried, enclosed, shown
+from mz_dagster.sql.enclosing import Enclosing, enclosed, relation_within_all, with_rows_visible
 from mz_dagster.sql.errors import (
     AmbiguousColumn,
     DuplicateColumn,
@@ -149,7 +149,7 @@ class FromBinder:
             raise UnsupportedForm(
                 f"{what} is not supported", detail="PostgreSQL has no such join.", hint=_JOINS, position=position
             )
-        only(self.body, join, "this", "kind", "side", "method", "on", "using", "alias", what="this form of JOIN")
+        only_parts(self.body, join, "this", "kind", "side", "method", "on", "using", "alias", what="this form of JOIN")
         self._check_join(join, side, kind, method, position)
         keeps = _KEEPS[side]
         row = Enclosing(left.scope, visible=False, outer_joined=keeps[1])
@@ -300,10 +300,10 @@ class FromBinder:
                 return self._derived(node)
             case exp.Lateral():
                 if isinstance(node.this, exp.Anonymous | exp.Unnest):
-                    only(self.body, node, "this", "alias", "ordinality", what="this form of LATERAL")
+                    only_parts(self.body, node, "this", "alias", "ordinality", what="this form of LATERAL")
                     ordinality = bool(node.args.get("ordinality") or node.this.args.get("offset"))
                     return self._rows_from(node, node.this, [node.this], ordinality=ordinality)
-                with shown(self.binding.enclosing[self._level :]):
+                with with_rows_visible(self.binding.enclosing[self._level :]):
                     return self._derived(node)
             case _:
                 raise UnsupportedForm(
@@ -319,7 +319,7 @@ class FromBinder:
         return isinstance(node, exp.Table)
 
     def _parenthesized(self, node: exp.Subquery) -> FromItem:
-        only(self.body, node, "this", "alias")
+        only_parts(self.body, node, "this", "alias")
         inner = self._item(node.this)
         alias, names = self._alias(node)
         if alias is None:
@@ -331,12 +331,12 @@ class FromBinder:
 
     def _table(self, node: exp.Table) -> FromItem:
         position = self.body.position(node)
-        only(self.body, node, "this", "db", "catalog", "alias")
+        only_parts(self.body, node, "this", "db", "catalog", "alias")
         parts = tuple(name_of(one) for one in (node.args.get("catalog"), node.args.get("db"), node.this) if one)
         alias, names = self._alias(node)
         if len(parts) == 1 and parts[0] in self.tables:
             common = self.tables[parts[0]]
-            read = carried(common.relation, self.binding.enclosing, common.level)
+            read = relation_within_all(common.relation, self.binding.enclosing, common.level)
             source = self._aliased(read, common.names, alias or parts[0], names, node)
             return replace(source, order=common.order, order_position=common.order_position)
         relation, own, schema = self.binding.relation(parts, position)
@@ -346,14 +346,14 @@ class FromBinder:
 
     def _functions(self, node: exp.Table) -> FromItem:
         """Returns the rows of a function, or of several in ROWS FROM."""
-        only(self.body, node, "this", "db", "alias", "ordinality", "rows_from")
+        only_parts(self.body, node, "this", "db", "alias", "ordinality", "rows_from")
         if node.args.get("db") is not None and name_of(node.args["db"]) != "pg_catalog":
             raise UnsupportedForm(
                 "a function qualified by a schema is not supported", position=self.body.position(node)
             )
         tables = node.args.get("rows_from") or [node]
         for one in tables:
-            only(self.body, one, "this", "db", "alias", "ordinality", "rows_from")
+            only_parts(self.body, one, "this", "db", "alias", "ordinality", "rows_from")
         return self._rows_from(node, node, [one.this for one in tables], ordinality=bool(node.args.get("ordinality")))
 
     def _rows_from(self, node: exp.Expr, owner: exp.Expr, calls: list[exp.Expr], *, ordinality: bool) -> FromItem:
@@ -374,7 +374,7 @@ class FromBinder:
             self.body.check_name(owner.args["offset"], alias=True)
             names.append(name_of(owner.args["offset"]))
         binder = Expressions(self.binding, self.body, Scope(), "functions in FROM")
-        with shown(self.binding.enclosing[self._level :]):
+        with with_rows_visible(self.binding.enclosing[self._level :]):
             found = bind_rows_from(binder, calls, ordinality=ordinality)
         own = found.names
         if alias is not None and found.scalar:
@@ -402,7 +402,7 @@ class FromBinder:
             self.body.check_name(alias.this, alias=True)
         name = name_of(call.this) if alias.this is None else name_of(alias.this)
         binder = Expressions(self.binding, self.body, Scope(), "functions in FROM")
-        with shown(self.binding.enclosing[self._level :]):
+        with with_rows_visible(self.binding.enclosing[self._level :]):
             relation, names = bind_records(binder, call, definitions)
         return self._aliased(relation, names, name, [], node)
 
@@ -410,15 +410,15 @@ class FromBinder:
         alias, names = self._alias(node)
         query: exp.Expr
         if isinstance(node, exp.Lateral):
-            only(self.body, node, "this", "alias", what="this form of LATERAL")
+            only_parts(self.body, node, "this", "alias", what="this form of LATERAL")
             query = node.this
             if not isinstance(query, exp.Subquery):
                 raise UnsupportedForm("this form of LATERAL is not supported", position=self.body.position(node))
         elif isinstance(node, exp.Subquery):
-            only(self.body, node, "this", "alias")
+            only_parts(self.body, node, "this", "alias")
             query = node.this
         else:
-            only(self.body, node, "expressions", "alias")
+            only_parts(self.body, node, "expressions", "alias")
             query = node
         rows = self.bind_query(query, self)
         source = self._aliased(rows.relation, rows.names, alias, names, node)
@@ -428,7 +428,7 @@ class FromBinder:
         alias = node.args.get("alias")
         if alias is None:
             return None, []
-        only(self.body, alias, "this", "columns")
+        only_parts(self.body, alias, "this", "columns")
         columns = list(alias.args.get("columns") or [])
         for named in (alias.this, *columns):
             if isinstance(named, exp.Identifier):

@@ -87,7 +87,7 @@ def all_items(binder: ExpressionBinder, outputs: OutputColumns) -> GroupBy:
     return GroupBy(tuple(keys), (tuple(range(len(keys))),))
 
 
-def check_told_apart(body: Body, groupings: GroupBy, taken: dict[int, Scalar], outputs: OutputColumns) -> None:
+def check_distinguishable(body: Body, groupings: GroupBy, taken: dict[int, Scalar], outputs: OutputColumns) -> None:
     """Refuses keys of several groupings that PostgreSQL tells apart by the output column they are, not by their value.
 
     Raises:

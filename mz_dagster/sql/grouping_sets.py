@@ -13,7 +13,7 @@ from itertools import combinations, product
 from sqlglot import exp
 
 from mz_dagster.scalars.scalar import Scalar
-from mz_dagster.sql.binding import only
+from mz_dagster.sql.binding import only_parts
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.errors import StatementTooComplex, TooMany, UnsupportedForm
 
@@ -48,7 +48,7 @@ def group_by(body: Body, group: exp.Expr, key: Callable[[exp.Expr], Scalar]) -> 
     Raises:
         StatementTooComplex: There are too many groupings.
     """
-    only(body, group, "expressions", "all", what="this form of GROUP BY")
+    only_parts(body, group, "expressions", "all", what="this form of GROUP BY")
     clause = _Clause(body, key)
     factors: list[Sequence[_Set]] = []
     count = 1
@@ -92,13 +92,13 @@ class _Clause:
                 sizes = range(len(elements), -1, -1)
                 return [_joined(chosen) for size in sizes for chosen in combinations(elements, size)]
             case exp.GroupingSets():
-                only(self.body, node, "expressions", what="this form of GROUPING SETS")
+                only_parts(self.body, node, "expressions", what="this form of GROUPING SETS")
                 return [one for element in node.expressions for one in self.sets(element)]
             case _:
                 return [self._positions(node)]
 
     def _elements(self, node: exp.Expr) -> list[_Set]:
-        only(self.body, node, "expressions", what="this form of GROUP BY")
+        only_parts(self.body, node, "expressions", what="this form of GROUP BY")
         if not node.expressions:  # WITH ROLLUP, which is not PostgreSQL's
             raise UnsupportedForm(
                 "this form of GROUP BY is not supported",

@@ -12,7 +12,7 @@ from mz_dagster.plan.rewriting import projected_to, reference
 from mz_dagster.plan.semijoin import ONE_ROW
 from mz_dagster.scalars.scalar import Call, Literal, Scalar
 from mz_dagster.scalars.types import JSON, JSONB, TEXT, Kind, ScalarType, array_of
-from mz_dagster.sql.binding import name_of, only
+from mz_dagster.sql.binding import name_of, only_parts
 from mz_dagster.sql.cursor import TokenCursor
 from mz_dagster.sql.errors import DuplicateColumn, UndefinedFunction, error_of
 from mz_dagster.sql.expression_binder import ExpressionBinder
@@ -30,7 +30,7 @@ def bind_records(
     Each column is the member of its name, read as its type from the member's text; null and what is not there are NULL.
     """
     body, name, nodes = binder.body, name_of(call.this), call.expressions
-    only(body, call, "this", "expressions", "name", what="this form of call")
+    only_parts(body, call, "this", "expressions", "name", what="this form of call")
     if len(nodes) != 1:
         raise UndefinedFunction(
             f"function {name}() of {len(nodes)} arguments does not exist", position=body.position(call)
@@ -48,7 +48,7 @@ def bind_records(
     names: list[str] = []
     members: list[Scalar] = []
     for one in definitions:
-        only(body, one, "this", "kind", what="this form of column definition")
+        only_parts(body, one, "this", "kind", what="this form of column definition")
         if name_of(one.this) in names:
             raise DuplicateColumn(
                 f'column name "{name_of(one.this)}" specified more than once', position=body.position(one)

@@ -16,7 +16,7 @@ from mz_dagster.plan.semijoin import ONE_ROW
 from mz_dagster.plan.transform import fold_constants
 from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar, walk
 from mz_dagster.scalars.types import INT8, TEXT
-from mz_dagster.sql.binding import only
+from mz_dagster.sql.binding import only_parts
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.errors import (
     DatatypeMismatch,
@@ -69,13 +69,13 @@ def limit_of(binder: ExpressionBinder, node: exp.Expr | None) -> RowCount | None
     if isinstance(node, exp.Fetch):
         options = node.args.get("limit_options")
         if options is not None:
-            only(body, options, "rows", "with_ties", what="this form of FETCH")
-        only(body, node, "direction", "count", "limit_options", what="this form of FETCH")
+            only_parts(body, options, "rows", "with_ties", what="this form of FETCH")
+        only_parts(body, node, "direction", "count", "limit_options", what="this form of FETCH")
         count = node.args.get("count")
         return 1 if count is None else _value(binder, count, "LIMIT")
     if node is None or _is_all(body, node):
         return None
-    only(body, node, "expression", what="this form of LIMIT")
+    only_parts(body, node, "expression", what="this form of LIMIT")
     return _value(binder, node.expression, "LIMIT")
 
 
@@ -99,7 +99,7 @@ def offset_of(binder: ExpressionBinder, node: exp.Expr | None) -> RowCount:
     """Returns how many rows OFFSET leaves out."""
     if node is None:
         return 0
-    only(binder.body, node, "expression", what="this form of OFFSET")
+    only_parts(binder.body, node, "expression", what="this form of OFFSET")
     return _value(binder, node.expression, "OFFSET") or 0
 
 

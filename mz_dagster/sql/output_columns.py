@@ -15,7 +15,7 @@ from mz_dagster.functions import Unknown
 from mz_dagster.functions.numbers.numerics import whole_number
 from mz_dagster.plan.relation import ColumnOrder
 from mz_dagster.scalars.scalar import ColumnRef, Scalar
-from mz_dagster.sql.binding import Bound, name_of, only, unwrapped
+from mz_dagster.sql.binding import Bound, name_of, only_parts, unwrapped
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.collected_calls import SortKey
 from mz_dagster.sql.errors import (
@@ -60,10 +60,10 @@ class OutputColumns:
         """Returns the keys of ORDER BY; what a key needs is appended."""
         if node is None:
             return ()
-        only(self.body, node, "expressions", what="this form of ORDER BY")
+        only_parts(self.body, node, "expressions", what="this form of ORDER BY")
         keys: list[ColumnOrder] = []
         for one in node.expressions:
-            only(self.body, one, "this", "desc", "nulls_first", what="this form of ORDER BY")
+            only_parts(self.body, one, "this", "desc", "nulls_first", what="this form of ORDER BY")
             place = self.place(one.this, "ORDER BY")
             keys.append(ColumnOrder(place, bool(one.args.get("desc")), bool(one.args.get("nulls_first"))))
         return tuple(keys)

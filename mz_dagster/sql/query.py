@@ -14,7 +14,7 @@ from mz_dagster.plan.decorrelate import decorrelate
 from mz_dagster.plan.dependence import is_dependent
 from mz_dagster.plan.relation import Constant, Get, Let, Relation, TopK
 from mz_dagster.plan.semijoin import ONE_ROW
-from mz_dagster.sql.binding import BindingContext, Bound, CommonTable, OrderedRows, name_of, only
+from mz_dagster.sql.binding import BindingContext, Bound, CommonTable, OrderedRows, name_of, only_parts
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.comparability import check_comparable
 from mz_dagster.sql.errors import (
@@ -68,7 +68,7 @@ class Queries:
         tail = (tail or QueryTail()).around(self.body, node)
         inner = self._with(node, tables)
         if isinstance(node, exp.Subquery):
-            only(self.body, node, "this", "with_", *TAIL)
+            only_parts(self.body, node, "this", "with_", *TAIL)
             return self.bind(node.this, inner, finishing=finishing, drops_order=drops_order, tail=tail)
         match node:
             case exp.Select():
@@ -76,7 +76,7 @@ class Queries:
             case exp.Union() | exp.Except() | exp.Intersect():
                 pending = self._set_operation(node, inner, tail.order)
             case exp.Values():
-                only(self.body, node, "expressions", "alias", "with_", *TAIL)
+                only_parts(self.body, node, "expressions", "alias", "with_", *TAIL)
                 around = FromBinder(self.binding, self.body, inner, self.ordered)
                 with self.binding.binding_by(
                     lambda one: self.derived(one, around), lambda one: self.ordered(one, around)
@@ -126,10 +126,10 @@ class Queries:
         clause = node.args.get("with_")
         if clause is None:
             return tables
-        only(self.body, clause, "expressions")
+        only_parts(self.body, clause, "expressions")
         inner, seen = dict(tables), set[str]()
         for cte in clause.expressions:
-            only(self.body, cte, "this", "alias", "materialized", "scalar")
+            only_parts(self.body, cte, "this", "alias", "materialized", "scalar")
             alias = cte.args["alias"]
             for named in (alias.this, *(alias.args.get("columns") or [])):
                 self.body.check_name(named, alias=True)
@@ -193,7 +193,7 @@ class Queries:
         return Pending(self.body, rows, nodes, names, order=outputs.order(order))
 
     def _set_operation(self, node: exp.Expr, tables: dict[str, CommonTable], order: exp.Expr | None) -> Pending:
-        only(self.body, node, "this", "expression", "distinct", "with_", *TAIL, what="this form of set operation")
+        only_parts(self.body, node, "this", "expression", "distinct", "with_", *TAIL, what="this form of set operation")
         left, right = self.bind(node.this, tables), self.bind(node.expression, tables)
         pending = combined(self.binding, self.body, node, left, right)
         _, items = pending.rows[0]

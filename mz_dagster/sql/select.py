@@ -17,13 +17,13 @@ from mz_dagster.plan.relation import ColumnOrder, Filter, Reduce, Relation, TopK
 from mz_dagster.plan.rewriting import projected_to, reference
 from mz_dagster.plan.semijoin import ONE_ROW, with_scalars
 from mz_dagster.scalars.scalar import Scalar
-from mz_dagster.sql.binding import BindingContext, Bound, name_of, only
+from mz_dagster.sql.binding import BindingContext, Bound, name_of, only_parts
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.collected_calls import AggregateCalls, SetCalls, SortKey, WindowCall, WindowCalls
 from mz_dagster.sql.enclosing import all_named
 from mz_dagster.sql.errors import InvalidColumnReference, InvalidSyntax, UnsupportedForm
 from mz_dagster.sql.expressions import Expressions
-from mz_dagster.sql.grouping import Grouped, all_items, check_told_apart, group_key, grouped
+from mz_dagster.sql.grouping import Grouped, all_items, check_distinguishable, group_key, grouped
 from mz_dagster.sql.grouping_sets import GroupBy, group_by
 from mz_dagster.sql.ordering import TAIL
 from mz_dagster.sql.output_columns import OutputColumns
@@ -100,7 +100,7 @@ class SelectBinder:
             in_group = replace(self._expressions("GROUP BY"), sets=sets)
             taken: dict[int, Scalar] = {}
             groupings = group_by(self.body, group, lambda one: group_key(in_group, one, outputs, taken))
-            check_told_apart(self.body, groupings, taken, outputs)
+            check_distinguishable(self.body, groupings, taken, outputs)
         if aggregates.takes_given is not None and len(groupings.sets) > 1 and self.order_position is not None:
             raise self.binding.order_is_lost(self.order_position, aggregates.takes_given)
         calls = windows.calls
@@ -168,7 +168,7 @@ class SelectBinder:
         found = node.args.get(part)
         if found is None:
             return None
-        only(self.body, found, "this")
+        only_parts(self.body, found, "this")
         return self._expressions(clause, aggregates, windows).boolean(found.this, clause)
 
     def _items(self, node: exp.Select, binder: Expressions) -> OutputColumns:
@@ -200,15 +200,15 @@ class SelectBinder:
     def _star(self, item: exp.Expr, binder: Expressions) -> Sequence[tuple[str, Scalar]] | None:
         """Returns the columns that an item with a star stands for, with their names; None if it has no star."""
         if isinstance(item, exp.Star):
-            only(self.body, item, what="this form of *")
+            only_parts(self.body, item, what="this form of *")
             if not self.scope.tables:
                 raise InvalidSyntax("SELECT * with no tables specified is not valid", position=self.body.position(item))
             return [(column.name, column.reference) for column in self.scope.visible]
         if isinstance(item, exp.Dot) and isinstance(item.expression, exp.Star):
             return bind_all_fields(binder, item)
         if isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
-            only(self.body, item, "this", "table", what="this form of *")
-            only(self.body, item.this, what="this form of *")
+            only_parts(self.body, item, "this", "table", what="this form of *")
+            only_parts(self.body, item.this, what="this form of *")
             table = name_of(item.args["table"])
             columns = all_named(self.scope, self.binding.enclosing, table, self.body.position(item))
             return [(column.name, column) for column in columns]
@@ -217,7 +217,7 @@ class SelectBinder:
     def _distinct_on(self, distinct: exp.Expr | None, outputs: OutputColumns) -> list[int] | None:
         if distinct is None:
             return None
-        only(self.body, distinct, "on", what="this form of DISTINCT")
+        only_parts(self.body, distinct, "on", what="this form of DISTINCT")
         on = distinct.args.get("on")
         if on is None:
             if len(outputs.items) > outputs.shown:
@@ -285,7 +285,7 @@ def _first_of_each(
 
 def check_clauses(body: Body, node: exp.Select) -> None:
     """Refuses a SELECT with clauses that have no plan."""
-    only(body, node, *_CLAUSES, *TAIL, "with_")
+    only_parts(body, node, *_CLAUSES, *TAIL, "with_")
     if node.args.get("kind"):
         raise UnsupportedForm("SELECT AS is not supported", position=body.position(node))
 

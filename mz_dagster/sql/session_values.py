@@ -90,7 +90,7 @@ def bind_session_value(binder: ExpressionBinder, name: str, nodes: Sequence[exp.
         raise UndefinedFunction(f"function {name}({shown}) does not exist", position=position)
     if name in _SESSION:
         return Literal(_of_session(name, circumstances), TEXT)
-    return _of_chance(binder, name, node) if name in CHANCE else _of_clock(name, circumstances)
+    return _random_value(binder, name, node) if name in CHANCE else _of_clock(name, circumstances)
 
 
 def _no_function_of_inputs(name: str, position: int, *, called: bool) -> UnsupportedForm:
@@ -150,7 +150,7 @@ def _type_of(binder: ExpressionBinder, bound: Bound, position: int) -> Scalar:
     return If(binder.operator("is null", [bound], position), named, named)
 
 
-def _of_chance(binder: ExpressionBinder, name: str, node: exp.Expr) -> Bound:
+def _random_value(binder: ExpressionBinder, name: str, node: exp.Expr) -> Bound:
     """Returns a value that nobody can foretell: where there are rows, another for each, by its number among them."""
     if not binder.scope.tables:
         return Literal(uuid4(), UUID) if name == "gen_random_uuid" else Literal(secrets.randbits(53) / 2**53, FLOAT8)

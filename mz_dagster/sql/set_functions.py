@@ -21,7 +21,7 @@ from mz_dagster.plan.semijoin import ONE_ROW
 from mz_dagster.scalars.record import field as record_field
 from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar
 from mz_dagster.scalars.types import TEXT, Kind, array_of
-from mz_dagster.sql.binding import Bound, argument_type, name_of, only
+from mz_dagster.sql.binding import Bound, argument_type, name_of, only_parts
 from mz_dagster.sql.collected_calls import SetCalls
 from mz_dagster.sql.errors import AmbiguousFunction, UndefinedFunction, UnsupportedForm
 from mz_dagster.sql.expression_binder import ExpressionBinder
@@ -161,11 +161,11 @@ def _arrays(binder: ExpressionBinder, node: exp.Expr) -> list[Scalar]:
     """Returns the arrays that a function's rows are: of `unnest` one for each argument, else one."""
     body, position = binder.body, binder.body.position(node)
     if isinstance(node, exp.Unnest):
-        only(body, node, "expressions", "alias", "offset")
+        only_parts(body, node, "expressions", "alias", "offset")
         return [_unnested(binder, one, position) for one in node.expressions]
     if not isinstance(node, exp.Anonymous):
         raise UnsupportedForm("this form in FROM is not supported", position=position)
-    only(body, node, "this", "expressions", "name", what="this form of call")
+    only_parts(body, node, "this", "expressions", "name", what="this form of call")
     name = name_of(node.this)
     if name == "unnest":
         return [_unnested(binder, one, position) for one in node.expressions]

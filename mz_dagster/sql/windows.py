@@ -45,7 +45,7 @@ from mz_dagster.scalars.scalar import ColumnRef, Literal, Scalar, columns_of
 from mz_dagster.scalars.types import FLOAT8, INT4, INT8, INTERVAL, Kind, ScalarType
 from mz_dagster.scalars.values import Interval
 from mz_dagster.sql.aggregates import AGGREGATES, expand, sort_keys, window_not_allowed
-from mz_dagster.sql.binding import Bound, argument_type, name_of, only
+from mz_dagster.sql.binding import Bound, argument_type, name_of, only_parts
 from mz_dagster.sql.call_syntax import CallSyntax, call_syntax, no_function
 from mz_dagster.sql.collected_calls import Core, SortKey, WindowCall, WindowCalls, WindowSpec
 from mz_dagster.sql.errors import (
@@ -104,7 +104,7 @@ def bind_window(binder: ExpressionBinder, node: exp.Window) -> Scalar:
     position = body.position(node)
     if windows is None:
         raise window_not_allowed(binder, position)
-    only(body, node, "this", "partition_by", "order", "spec", "alias", "over", what="this form of OVER")
+    only_parts(body, node, "this", "partition_by", "order", "spec", "alias", "over", what="this form of OVER")
     if str(node.args.get("over") or "OVER").upper() != "OVER":
         raise UnsupportedForm("this form of window is not supported", detail="Write OVER.", position=position)
     call = call_syntax(binder.body, node.this)
@@ -261,14 +261,14 @@ def _named(binder: ExpressionBinder, windows: WindowCalls, alias: exp.Expr) -> W
 def _spec(binder: ExpressionBinder, windows: WindowCalls, node: exp.Expr, *, copies: bool) -> WindowSpec:
     """Returns what stands in the parentheses of OVER, or behind AS in a WINDOW clause (`copies`)."""
     body = binder.body
-    only(body, node, "this", "partition_by", "order", "spec", "alias", "over", what="this form of window")
+    only_parts(body, node, "this", "partition_by", "order", "spec", "alias", "over", what="this form of window")
     alias, order_node = node.args.get("alias"), node.args.get("order")
     partition_nodes: list[exp.Expr] = list(node.args.get("partition_by") or [])
     inside = replace(binder, clause="window definitions", windows=None, sets=None)
     partition = tuple(dict.fromkeys(inside.typed(one) for one in partition_nodes))
     order: tuple[SortKey, ...] = ()
     if order_node is not None:
-        only(body, order_node, "expressions")
+        only_parts(body, order_node, "expressions")
         order = sort_keys(inside, order_node.expressions)
     if alias is not None:
         base, name, position = _named(binder, windows, alias), name_of(alias), _opening(binder, node)
@@ -301,7 +301,7 @@ def _opening(binder: ExpressionBinder, node: exp.Expr) -> int:
 def _frame(binder: ExpressionBinder, window: exp.Expr, order: tuple[SortKey, ...]) -> WindowFrame:
     body, opening = binder.body, _opening(binder, window)
     node: exp.Expr = window.args["spec"]
-    only(body, node, "kind", "start", "start_side", "end", "end_side", "exclude", what="this form of frame")
+    only_parts(body, node, "kind", "start", "start_side", "end", "end_side", "exclude", what="this form of frame")
     unit = FrameUnit(str(node.args["kind"]).lower())
     begin, finish = _bound_positions(binder, opening)
     behind, ahead = _side(node, "start"), _side(node, "end")

@@ -23,7 +23,7 @@ from mz_dagster.plan.transform import fold_constants
 from mz_dagster.scalars.scalar import ColumnRef, Literal, Scalar, Subquery, Value
 from mz_dagster.scalars.types import Column, RelationType
 from mz_dagster.sql.binder import BoundQuery, bound_query, finished
-from mz_dagster.sql.binding import BindingContext, only
+from mz_dagster.sql.binding import BindingContext, only_parts
 from mz_dagster.sql.body_parser import Body, parse_body
 from mz_dagster.sql.circumstances import Circumstances, zone_of
 from mz_dagster.sql.composed import Composed, parameters_in
@@ -523,7 +523,7 @@ class _Join:
             select = body.root
             if not isinstance(select, exp.Select):
                 raise InvalidSyntax("syntax error: this is no condition", position=body.text.offset + 1)
-            only(body, select, "expressions", "from_", "joins", "where")
+            only_parts(body, select, "expressions", "from_", "joins", "where")
             binding = BindingContext(context.resolver, composed.parameters(context.parameters), context.circumstances)
             binder = FromBinder(binding, body, {}, Queries(binding, body).ordered)
             with binding.binding_by(lambda one: Queries(binding, body).derived(one, binder)):

@@ -114,7 +114,7 @@ class DuplicateStatement(ProgrammingError):
     sqlstate = "42P05"
 
 
-class _Gone(Exception):
+class _ClientGone(Exception):
     """Says that the client has gone."""
 
 
@@ -182,7 +182,7 @@ class Backend:
                 if isinstance(message, messages.Terminate):
                     return
                 self._handle(message)
-        except (_Gone, TimeoutError, ssl.SSLError, ConnectionError, OSError) as error:
+        except (_ClientGone, TimeoutError, ssl.SSLError, ConnectionError, OSError) as error:
             logger.debug("connection %d ended: %s", self.process_id, error)
         except PygwireError as error:
             self._fatal(ProtocolViolation(f"the protocol was violated: {error}"))
@@ -199,7 +199,7 @@ class Backend:
                 elif isinstance(message, messages.StartupMessage):
                     self._fatal(TooManyConnections("sorry, too many clients already", hint="Close some."))
                     return
-        except (_Gone, TimeoutError, ssl.SSLError, OSError, PygwireError) as error:
+        except (_ClientGone, TimeoutError, ssl.SSLError, OSError, PygwireError) as error:
             logger.debug("connection %d ended: %s", self.process_id, error)
         finally:
             self._close()
@@ -217,7 +217,7 @@ class Backend:
             self._flush()
             data = self.client.recv(_RECEIVED)
             if not data:
-                raise _Gone("the client has gone")
+                raise _ClientGone("the client has gone")
             yield from self._protocol.receive(data)
             if self._protocol._decoder.buffered > most:
                 raise PygwireError(f"a message of more than {most} bytes")

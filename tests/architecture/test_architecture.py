@@ -40,7 +40,7 @@ GROUND = {
     "disk",
     "fail_point",
     "finalizers",
-    "leaving",
+    "process_exit",
     "liveness",
     "process",
     "progress",

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
-from mz_dagster.compute.spark.broadcast import broadcast, were_too_many
+from mz_dagster.compute.spark.broadcast import broadcast, is_too_large_to_broadcast
 from mz_dagster.scalars.types import INT8, TEXT, ScalarType, array_of
 from tests.budgets import SetBudget
 
@@ -26,4 +26,4 @@ def test_rows_of_many_bytes_are_not_sent(spark: SparkSession, set_budget: SetBud
     for rows, width, types in ((1_001, 1, {}), (100, 1_100, {"t": TEXT}), (100, 1_100, {"a": array_of(TEXT)})):
         with pytest.raises(Exception, match="too many") as raised:
             sent(spark, rows, width, types)
-        assert were_too_many(raised.value)
+        assert is_too_large_to_broadcast(raised.value)

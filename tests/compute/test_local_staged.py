@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from mz_dagster.compute.local import spared_buckets
+from mz_dagster.compute.local import bucket_pruning
 from mz_dagster.compute.local import staged as staged_module
 from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.staged import can_stage, staged_updates
@@ -129,7 +129,7 @@ class Life:
 def test_the_state_is_the_tournament_recomputed_after_every_step(
     name: str, seed: int, spared: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spared_buckets, "_MANY_BUCKETS", 0 if spared else 10**9)
+    monkeypatch.setattr(bucket_pruning, "_MANY_BUCKETS", 0 if spared else 10**9)
     node, source = NODES[name], random.Random(seed)
     assert can_stage(node)
     history = random_history(source, 60, grows=node.monotonic)
@@ -200,7 +200,7 @@ def test_what_is_wrong_in_the_data_is_left_to_spark(name: str, told_by: str) -> 
 def test_a_row_that_is_not_there_is_told_to_spark_of_a_bucket_that_is_spared(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spared_buckets, "_MANY_BUCKETS", 0)
+    monkeypatch.setattr(bucket_pruning, "_MANY_BUCKETS", 0)
     node = NODES[name]
     life = Life(node, random.Random(1))
     life.step([((1, Decimal(2), None, None, None), 1, 1), ((1, Decimal(1), None, None, None), 1, 1)])

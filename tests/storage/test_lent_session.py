@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mz_dagster.errors import ProgrammingError
-from mz_dagster.storage.spark import SparkConfig, lent_session
+from mz_dagster.storage.spark import SparkConfig, borrowed_session
 from mz_dagster.storage.spark.config import DELTA_CONF
 
 
@@ -40,7 +40,7 @@ class Session:
 def test_a_spark_without_delta_is_refused_with_the_setting_that_it_lacks(tmp_path: Path, missing: str) -> None:
     session: Any = Session(**{key: value for key, value in DELTA_CONF.items() if key != missing})
     with pytest.raises(ProgrammingError) as caught:
-        lent_session(session, SparkConfig(state_dir=tmp_path))
+        borrowed_session(session, SparkConfig(state_dir=tmp_path))
     assert f"{missing}={DELTA_CONF[missing]}" in str(caught.value.detail)
     assert "io.delta:delta-spark" in str(caught.value.hint)
     assert not session.queries
@@ -50,7 +50,7 @@ def test_its_settings_are_made_exact_once_and_extensions_of_others_do_not_matter
     others = {"spark.sql.extensions": f"org.example.Other,{DELTA_CONF['spark.sql.extensions']}"}
     session: Any = Session(**{**DELTA_CONF, **others})
     config = SparkConfig(state_dir=tmp_path, conf={"spark.sql.shuffle.partitions": "3"})
-    lent: list[Any] = [lent_session(session, config), lent_session(session, config)]
+    lent: list[Any] = [borrowed_session(session, config), borrowed_session(session, config)]
     assert session.conf["spark.sql.session.timeZone"] == "UTC"
     assert session.conf["spark.sql.ansi.enabled"] == "true"
     assert session.conf["spark.sql.shuffle.partitions"] == "3"

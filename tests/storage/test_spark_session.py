@@ -34,7 +34,7 @@ from mz_dagster.scalars.types import (
     Column,
     numeric,
 )
-from mz_dagster.storage.spark import SparkConfig, call_with_deadline, channel, close_session, kept, open_session
+from mz_dagster.storage.spark import SparkConfig, call_with_deadline, channel, checkpointed, close_session, open_session
 from mz_dagster.storage.spark.deadline import is_lost, reporting_lost_spark
 from mz_dagster.storage.spark_shards import update_schema
 from tests.conftest import STATE
@@ -73,7 +73,7 @@ def test_what_is_kept_on_the_server_is_released_once_nothing_holds_it(spark: Spa
     from pyspark.sql.connect.dataframe import DataFrame
     from pyspark.sql.connect.plan import CachedRemoteRelation
 
-    frame: Any = kept(spark.range(5))
+    frame: Any = checkpointed(spark.range(5))
     session: Any = spark
     relation = frame._plan._relation_id
     again = DataFrame(CachedRemoteRelation(relation, session), session)
@@ -101,7 +101,7 @@ from contextlib import nullcontext
 from types import SimpleNamespace
 from pyspark.sql.connect.proto import ExecutePlanRequest
 from mz_dagster.storage.spark.connecting import releases_of
-from mz_dagster.storage.spark.kept import kept_frame
+from mz_dagster.storage.spark.checkpoint import checkpointed_frame
 
 released = set()
 all_are = threading.Event()
@@ -130,7 +130,7 @@ class Holds:
 session = Session()
 for depth in range(25, 65):
     for number in range(20):
-        held = kept_frame(session, f"{depth} {number}")
+        held = checkpointed_frame(session, f"{depth} {number}")
         for _ in range(depth):
             held = Holds(held)
         del held

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from mz_dagster.compute.algebra.delta_terms import meeting_terms
 from mz_dagster.compute.algebra.frame import TIME
-from mz_dagster.compute.local.join import join_updates, settled
+from mz_dagster.compute.local.join import compacted, join_updates
 from mz_dagster.compute.local.linear_operators import constant, plan_schema
 from mz_dagster.compute.local.operators import LinearElsewhere, LocalOperators
 from mz_dagster.formalism import GlobalId
@@ -59,7 +59,7 @@ class ContentOperators(LocalOperators):
     def join(self, node: DeltaJoin, inputs: Sequence[pa.Table | None], compared: tuple[Comparison, ...]) -> pa.Table:
         """Returns the updates of a join, all of whose inputs are here."""
         tables = [
-            plan_schema(one).empty_table() if found is None else settled(found, self._lower)
+            plan_schema(one).empty_table() if found is None else compacted(found, self._lower)
             for one, found in zip(node.inputs, inputs, strict=True)
         ]
         meeting = meeting_terms(list(map(_span, tables)))

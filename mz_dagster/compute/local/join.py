@@ -99,7 +99,7 @@ def join_updates(
     return _Join(node, compared).updates(changes, meeting, lookup)
 
 
-def settled(updates: pa.Table, time: int) -> pa.Table:
+def compacted(updates: pa.Table, time: int) -> pa.Table:
     """Returns updates in which what was taken back by `time` is gone; those before it are at it.
 
     Of n inputs whose rows of one key were replaced h times each, a join would make h^n rows, which cancel.

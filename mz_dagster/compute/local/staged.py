@@ -25,12 +25,12 @@ from mz_dagster.budget import budget
 from mz_dagster.compute.algebra.frame import DIFF, ERROR, TIME, by_position, positional
 from mz_dagster.compute.algebra.times import PRIOR
 from mz_dagster.compute.algebra.tournaments import leaves_one_row
+from mz_dagster.compute.local.bucket_pruning import pruned_state, prunes_buckets
 from mz_dagster.compute.local.coded_rows import NULL, CodedRows, Row
 from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.expressions.numbers import integers
 from mz_dagster.compute.local.join import failed
 from mz_dagster.compute.local.keys import numbered, whole
-from mz_dagster.compute.local.spared_buckets import spared_state, spares
 from mz_dagster.compute.local.tournament import Rows, Tournament, changed_levels
 from mz_dagster.compute.lookups.lookup_keys import is_key
 from mz_dagster.plan.physical import Extremes, Staged, TopRows
@@ -104,9 +104,9 @@ class _Tournament:
         if not good.num_rows:
             return failed(changes, self._schema)
         hashes = self._hashes(good)
-        if spares(self._node, good, hashes):
+        if prunes_buckets(self._node, good, hashes):
             keys = self._keys(good, hashes, first=1)
-            state = spared_state(self._node, good, hashes, self._met(keys, lookup(keys)), lookup, self._hashes)
+            state = pruned_state(self._node, good, hashes, self._met(keys, lookup(keys)), lookup, self._hashes)
         else:
             keys = self._keys(good, hashes)
             state = self._met(keys, lookup(keys))

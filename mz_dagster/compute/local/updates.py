@@ -21,7 +21,7 @@ from mz_dagster.compute.algebra.delta_terms import meeting_terms
 from mz_dagster.compute.algebra.lineage import passed_inputs
 from mz_dagster.compute.algebra.times import FIRST_TIME
 from mz_dagster.compute.local.declined import Declined
-from mz_dagster.compute.local.join import ValueBound, join_updates, settled
+from mz_dagster.compute.local.join import ValueBound, compacted, join_updates
 from mz_dagster.compute.local.linear_operators import constant, plan_schema
 from mz_dagster.compute.local.operators import LinearElsewhere, LocalOperators
 from mz_dagster.compute.lookups.common_lookups import LookupPath, leaf, passed_down, path, used_columns
@@ -106,7 +106,7 @@ class UpdateOperators(LocalOperators):
         def lookup(i: int, j: int, by: Mapping[int, pa.ChunkedArray], within: Sequence[ValueBound]) -> pa.Table:
             found = self._history(node.inputs[j], by, path(node, i, j), within)
             if j not in known or known[j][0] is not found:
-                known[j] = found, settled(found, self._lower - 1)
+                known[j] = found, compacted(found, self._lower - 1)
             return known[j][1]
 
         return join_updates(node, changes, meeting, lookup, compared)

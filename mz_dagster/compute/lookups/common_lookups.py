@@ -50,7 +50,7 @@ from mz_dagster.storage.arrow_schema import update_schema
 from mz_dagster.storage.late_pyspark import functions as sf
 from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.shards import ERROR
-from mz_dagster.storage.spark import kept
+from mz_dagster.storage.spark import checkpointed
 from mz_dagster.storage.spark_shards import update_schema as spark_schema
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class LookupPath:
 
 
 @dataclass(slots=True, eq=False)
-class _Made:
+class _Lookup:
     """A lookup that was made, or is being made, and where its keys come from.
 
     Attributes:
@@ -185,7 +185,7 @@ class CommonLookups:
                 self._asked[one.lookup][one.keyed] += 1
                 self._used[one.lookup] |= used | set(one.positions)
         self._lock = threading.Lock()
-        self._made: defaultdict[tuple[_Columns, int, int], list[_Made]] = defaultdict(list)
+        self._made: defaultdict[tuple[_Columns, int, int], list[_Lookup]] = defaultdict(list)
 
     def of(self, path: LookupPath, lower: int, upper: int, reads: KeyReader) -> DataFrame | None:
         """Returns the rows of the path's collection before `upper` that its updates in `[lower, upper)` can meet.
@@ -223,7 +223,7 @@ class CommonLookups:
                 made.table = self._read(made, path.lookup, lower, upper, reads)
             return made.table
 
-    def _read(self, made: _Made, lookup: _Columns, lower: int, upper: int, reads: KeyReader) -> pa.Table | None:
+    def _read(self, made: _Lookup, lookup: _Columns, lower: int, upper: int, reads: KeyReader) -> pa.Table | None:
         """Returns a lookup's rows, read in this process if that is less than to have Spark do it."""
         columns = by_position(RelationType(self._rows[lookup[0]].columns))
         if not made.is_framed:
@@ -236,7 +236,7 @@ class CommonLookups:
         frame = self._frame(made, lookup, lower, upper, reads)
         return None if frame is None else frame.to(spark_schema(columns)).toArrow().cast(update_schema(columns))
 
-    def _frame(self, made: _Made, lookup: _Columns, lower: int, upper: int, reads: KeyReader) -> DataFrame | None:
+    def _frame(self, made: _Lookup, lookup: _Columns, lower: int, upper: int, reads: KeyReader) -> DataFrame | None:
         """Returns a lookup's rows on Spark; None if the keys are too many."""
         with made.lock:
             if not made.is_framed:
@@ -246,7 +246,7 @@ class CommonLookups:
                 made.is_framed = True
             return made.frame
 
-    def _made_of(self, path: LookupPath, lower: int, upper: int) -> _Made | None:
+    def _made_of(self, path: LookupPath, lower: int, upper: int) -> _Lookup | None:
         """Returns the lookup, which was or will be made by who asks for it; None if it is not one to be made here."""
         lookup, keys = path.lookup, self._origins(path.keyed, lower, upper)
         if not self._is_worth(lookup, keys, lower, upper, is_alone=self._is_alone(lookup)):
@@ -256,7 +256,7 @@ class CommonLookups:
             made = next((one for one in known if keys <= one.keys), None)
             if made is None:
                 others = (self._origins(one, lower, upper) for one in self._asked[lookup])
-                made = _Made(keys.union(*(one for one in others if self._is_ready(lookup, one, lower, upper))))
+                made = _Lookup(keys.union(*(one for one in others if self._is_ready(lookup, one, lower, upper))))
                 known.append(made)
             return made
 
@@ -341,7 +341,7 @@ class CommonLookups:
             sf.col(name) if position in used else sf.lit(None).cast(spark_type(column.type)).alias(name)
             for position, (name, column) in enumerate(zip(positional(len(columns)), columns, strict=True))
         ]
-        return kept(frame.select(*shown, *META))
+        return checkpointed(frame.select(*shown, *META))
 
 
 def _made_of(

@@ -20,7 +20,7 @@ from mz_dagster.compute.walk.render import Renderer
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import Physical, SnapshotPlan, may_cancel
 from mz_dagster.scalars.scalar import Scalar
-from mz_dagster.storage.spark import kept
+from mz_dagster.storage.spark import checkpointed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -61,6 +61,6 @@ def _cut_off(session: SparkSession, frame: DataFrame) -> DataFrame:
     """
     name = named(frame)
     try:
-        return kept(session.table(name), eager=False)
+        return checkpointed(session.table(name), eager=False)
     finally:
         session.catalog.dropTempView(name)

@@ -159,14 +159,14 @@ def local_discrepancy(
     errors, moved = (_total_here(one, pc.is_valid(one.column(ERROR))) for one in (held, difference))
     return Discrepancy(
         held=_total_here(held, pc.is_null(held.column(ERROR))),
-        missing=rows_here(difference, pc.greater(difference.column(DIFF), 0), examples),
-        surplus=rows_here(difference, pc.less(difference.column(DIFF), 0), examples),
+        missing=local_rows(difference, pc.greater(difference.column(DIFF), 0), examples),
+        surplus=local_rows(difference, pc.less(difference.column(DIFF), 0), examples),
         errors_held=errors,
         errors_computed=errors + moved,
     )
 
 
-def rows_here(total: pa.Table, condition: pa.ChunkedArray, limit: int) -> RowSample:
+def local_rows(total: pa.Table, condition: pa.ChunkedArray, limit: int) -> RowSample:
     """Returns the rows of a consolidated table for which a condition is true, as often as they are there or lacking."""
     found = total.filter(pc.and_(pc.is_null(total.column(ERROR)), condition))
     cells = [python_cells(found.column(name)) for name in found.column_names if name not in META]

@@ -70,6 +70,6 @@ def _size(name: str, type_: ScalarType) -> Column:
     return sf.coalesce(sf.octet_length(text), sf.lit(0)).cast("bigint")
 
 
-def were_too_many(error: BaseException) -> bool:
+def is_too_large_to_broadcast(error: BaseException) -> bool:
     """Returns whether what failed was to send more than is sent."""
     return any(_TOO_MANY in str(one) for one in chain(error))

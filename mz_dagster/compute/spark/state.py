@@ -89,7 +89,7 @@ class FrameState:
 
     def lookup(self, keys: DataFrame, positions: Sequence[int]) -> DataFrame:
         """Returns the rows of the keys; nothing is pruned."""
-        return restricted(self.before(), keys, positions)
+        return restricted_to_keys(self.before(), keys, positions)
 
     def find(self, keys: pa.Table, positions: Sequence[int]) -> DataFrame:
         """Raises `InternalError`: nothing prunes, so that nothing asks."""
@@ -148,11 +148,11 @@ class ShardState:
         if self.is_whole:
             return self.before()
         if not self.prunes:
-            return restricted(self.before(), keys, positions)
+            return restricted_to_keys(self.before(), keys, positions)
         by_position = {position: sf.col(f"k{i}") for i, position in enumerate(positions)}
         found = self._reads.lookup(self._id, self._upper, keys, by_position)
         return (
-            restricted(self.before(), keys, positions, sent=self._keys_at(positions))
+            restricted_to_keys(self.before(), keys, positions, sent=self._keys_at(positions))
             if found is None
             else self._data(found)
         )
@@ -187,7 +187,7 @@ class ShardState:
         return with_positions(frame, self._type).where(sf.col(ERROR).isNull())
 
 
-def restricted(
+def restricted_to_keys(
     frame: DataFrame, keys: DataFrame, positions: Sequence[int], *, sent: Mapping[str, ScalarType] | None = None
 ) -> DataFrame:
     """Returns the rows of `frame` whose columns at `positions` equal some row of `keys`; NULL equals NULL.

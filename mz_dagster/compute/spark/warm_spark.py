@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from mz_dagster.budget import EngineSetting, engine_setting
 from mz_dagster.errors import NotSupportedError
 from mz_dagster.storage.local_shards import LocalShards
-from mz_dagster.storage.spark import SparkConfig, lent_session, open_session, server_status
+from mz_dagster.storage.spark import SparkConfig, borrowed_session, open_session, server_status
 from mz_dagster.storage.spark_shards import SparkShards
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class WarmSpark:
         """
         refuse_if_local("it is read or written by Spark")
         with self._lock:
-            session = open_session(self._config) if self._lend is None else lent_session(self._lend(), self._config)
+            session = open_session(self._config) if self._lend is None else borrowed_session(self._lend(), self._config)
             if self._opened is None or self._opened[0] is not session:
                 self._opened = (session, SparkShards(self._root, session, self._local))
             return self._opened

@@ -57,7 +57,7 @@ from mz_dagster.catalog import (
 from mz_dagster.clock import SYSTEM_CLOCK, Clock
 from mz_dagster.compute.algebra.frame import replan_while_running
 from mz_dagster.compute.lookups.common_lookups import CommonLookups
-from mz_dagster.compute.spark.broadcast import were_too_many
+from mz_dagster.compute.spark.broadcast import is_too_large_to_broadcast
 from mz_dagster.compute.spark.spark_use import SparkUse
 from mz_dagster.compute.step.advance import Advance, frontier_at
 from mz_dagster.compute.step.common_time import CommonTime
@@ -68,9 +68,9 @@ from mz_dagster.compute.step.schedule import Schedule
 from mz_dagster.errors import DatabaseError, OperationalError, one_line
 from mz_dagster.fail_point import fail_point
 from mz_dagster.formalism import GlobalId
-from mz_dagster.leaving import STEP_THREADS
 from mz_dagster.plan.lowering import LookupOrders
 from mz_dagster.plan.plan_size import PlanTooLarge
+from mz_dagster.process_exit import STEP_THREADS
 from mz_dagster.progress import task
 from mz_dagster.storage.append import BatchWriter
 from mz_dagster.storage.foreign import only_our_errors
@@ -438,7 +438,7 @@ class Stepper:
                 try:
                     stats, rows_read = advance.write(sends=True)
                 except Exception as error:
-                    if not were_too_many(error):
+                    if not is_too_large_to_broadcast(error):
                         raise
                     progress(f'"{node.name}" [{lower}, {upper}): much comes of {node.operators}, so it is shuffled')
                     replan_while_running(self._opened(run)[0], True)

@@ -108,7 +108,7 @@ _DATE, _TIME = _YEAR | _MONTH | _DAY, _HOUR | _MINUTE | _SECOND | _FRACTION
 _LABELLED = {"year": _YEAR, "month": _MONTH, "day": _DAY, "hour": _HOUR, "minute": _MINUTE, "second": _SECOND}
 
 
-class _Unread(Exception):
+class _Unreadable(Exception):
     """Says why a text is not read: PostgreSQL's code, and its message with `{type}` and `{text}`."""
 
     def __init__(self, sqlstate: str, message: str) -> None:
@@ -138,7 +138,7 @@ def date_of_text(text: str) -> int:
         if found.infinity:
             return AFTER if found.infinity == "infinity" else BEFORE
         day = found.day_number
-    except _Unread as why:
+    except _Unreadable as why:
         raise _failure(why, "date", text) from None
     if not FIRST_DAY <= day <= LAST_DAY:
         raise SqlFailure("22008", f'date out of range: "{text}"')
@@ -209,7 +209,7 @@ def _moment(text: str, type_: str, *, zoned: bool, default: str | None = None) -
                 return (AFTER if found.infinity == "infinity" else BEFORE) * DAY
             day, clock, offset, zone_name = found.day_number, found.clock, found.offset, found.zone_name
             names_zone = found.names_zone
-        except _Unread as why:
+        except _Unreadable as why:
             raise _failure(why, type_, text) from None
     moment = day * DAY + clock - (offset * SECOND if zoned else 0)
     zone_name = zone_name if names_zone else default
@@ -230,25 +230,25 @@ def time_of_text(text: str) -> int:
     """
     try:
         return _Moment(text, 129, clock_only=True).clock
-    except _Unread as why:
+    except _Unreadable as why:
         raise _failure(why, "time", text) from None
 
 
-def _failure(why: _Unread, type_: str, text: str) -> SqlFailure:
+def _failure(why: _Unreadable, type_: str, text: str) -> SqlFailure:
     return SqlFailure(why.sqlstate, why.message.format(type=type_, text=text))
 
 
 def _fields_of(text: str, size: int) -> list[tuple[str, str]]:
     """Returns the fields, each with what it looks like: `time`, `date`, `number`, `word` or `zone`."""
     if not text.isascii():
-        raise _Unread(*_BAD_FORMAT)
+        raise _Unreadable(*_BAD_FORMAT)
     text, at = text.lower(), 0
     fields: list[tuple[str, str]] = []
     while at < len(text):
         found = _TOKEN.match(text, at)
         if found is None:
             if text[at] not in _PUNCTUATION:
-                raise _Unread(*_BAD_FORMAT)
+                raise _Unreadable(*_BAD_FORMAT)
             at += 1
             continue
         at = found.end()
@@ -265,7 +265,7 @@ def _fields_of(text: str, size: int) -> list[tuple[str, str]]:
             kind, field = ("zone" if kind == "zone" else "word"), field[0] + field[1:].lstrip(" \t\n\v\f\r")
         fields.append((kind, field))
     if len(fields) > _MAX_FIELDS or sum(len(field) + 1 for _, field in fields) > size:
-        raise _Unread(*_BAD_FORMAT)
+        raise _Unreadable(*_BAD_FORMAT)
     return fields
 
 
@@ -294,11 +294,11 @@ class _Moment:
         for i, (kind, field) in enumerate(fields):
             new = self._read(kind, field, i, fields)
             if new & self._known:
-                raise _Unread(*_BAD_FORMAT)
+                raise _Unreadable(*_BAD_FORMAT)
             self._known |= new
         self._check()
         if self._refusal:
-            raise _Unread("0A000", self._refusal)
+            raise _Unreadable("0A000", self._refusal)
 
     @property
     def day_number(self) -> int:
@@ -327,7 +327,7 @@ class _Moment:
                 return self._date_or_zone(field, i, fields)
             case "time":
                 if self._label not in ("", "time") and not self._clock_only:
-                    raise _Unread(*_BAD_FORMAT)
+                    raise _Unreadable(*_BAD_FORMAT)
                 self._label = ""
                 return self._colons(field)
             case "zone":
@@ -356,11 +356,11 @@ class _Moment:
             return self._zone_name(field, ("22023", f'time zone "{field}" not recognized'))
         # Digits of a time, and an offset.
         if self._label not in ("", "time") and not self._clock_only:
-            raise _Unread(*_BAD_FORMAT)
+            raise _Unreadable(*_BAD_FORMAT)
         self._label = ""
         digits_, sign, offset = field.partition("-")
         if self._known & _TIME == _TIME or not sign:
-            raise _Unread(*_BAD_FORMAT)
+            raise _Unreadable(*_BAD_FORMAT)
         self.offset = _offset(sign + offset)
         return self._run_together(digits_, self._known | self._taken) | _OFFSET
 
@@ -368,7 +368,7 @@ class _Moment:
         """Takes in the name of a zone; `unknown` is the error if there is none."""
         self.offset, self.zone_name = 0, zone_named(field)
         if self.zone_name is None and not _POSIX_ZONE.fullmatch(field):
-            raise _Unread(*unknown)
+            raise _Unreadable(*unknown)
         if self.zone_name is None:
             self._refusal = f'the time zone "{field}" is not supported'
         return _OFFSET
@@ -380,24 +380,24 @@ class _Moment:
         for part in parts:
             if part.isalpha():
                 if part not in _MONTHS or (known | new) & _MONTH:
-                    raise _Unread(*_BAD_FORMAT)
+                    raise _Unreadable(*_BAD_FORMAT)
                 self.month, has_text_month = _MONTHS[part], True
                 new |= _MONTH
         for part in parts:
             if not part.isalpha():
                 said = self._date_part(part, known | new, text_month=has_text_month)
                 if (known | new) & said:
-                    raise _Unread(*_BAD_FORMAT)
+                    raise _Unreadable(*_BAD_FORMAT)
                 new |= said
         if (known | new) & ~(_YEARDAY | _OFFSET) != _DATE:
-            raise _Unread(*_BAD_FORMAT)
+            raise _Unreadable(*_BAD_FORMAT)
         return new
 
     def _date_part(self, digits: str, known: int, *, text_month: bool) -> int:
         """Takes in a number of a date, by what is known."""
         whole, point, fraction = digits.partition(".")
         if not whole:
-            raise _Unread(*_BAD_FORMAT)
+            raise _Unreadable(*_BAD_FORMAT)
         value, length = _integer(whole), len(digits)
         if point:
             if len(whole) > 2:
@@ -422,7 +422,7 @@ class _Moment:
         elif date == _DATE:
             return self._run_together(digits, known)
         else:
-            raise _Unread(*_BAD_FORMAT)
+            raise _Unreadable(*_BAD_FORMAT)
         self._set(part, value)
         if part == _YEAR:
             self._short_year = length <= 2
@@ -446,7 +446,7 @@ class _Moment:
             self._short_year = self._short_year or len(whole) == 6
             return _DATE
         if known & _TIME == _TIME or len(whole) not in (4, 6):
-            raise _Unread(*_BAD_FORMAT)
+            raise _Unreadable(*_BAD_FORMAT)
         self.hour, self.minute, self.second = int(whole[:2]), int(whole[2:4]), int(whole[4:] or 0)
         return _TIME
 
@@ -454,7 +454,7 @@ class _Moment:
         """Takes in a time with colons; `MM:SS.sss` has no hours."""
         found = _CLOCK.fullmatch(field)
         if found is None:
-            raise _Unread(*_BAD_FORMAT)
+            raise _Unreadable(*_BAD_FORMAT)
         first, second = _integer(found[1]), _integer(found[2])
         self.micros = _micros(found[4] or "")
         if found[3] is None and found[4] is not None:
@@ -462,7 +462,7 @@ class _Moment:
         else:
             self.hour, self.minute, self.second = first, second, _integer(found[3] or "")
         if self.minute > 59 or self.second > 60 or (self.clock > DAY and not self._clock_only):
-            raise _Unread(*_OUT_OF_RANGE)
+            raise _Unreadable(*_OUT_OF_RANGE)
         return _TIME
 
     def _labelled(self, field: str) -> int:
@@ -471,12 +471,12 @@ class _Moment:
         whole, point, fraction = field.partition(".")
         value = _integer(whole)
         if label == "none" or (point and label not in ("julian", "time", "second")):
-            raise _Unread(*_BAD_FORMAT)
+            raise _Unreadable(*_BAD_FORMAT)
         self.is_epoch, self.infinity = False, ""
         match label:
             case "time":
                 if self._run_together(field, self._known | _DATE) != _TIME:
-                    raise _Unread(*_BAD_FORMAT)
+                    raise _Unreadable(*_BAD_FORMAT)
                 return _TIME
             case "julian":
                 self._set_julian(value)
@@ -506,7 +506,7 @@ class _Moment:
             if point and i == 0 and len(fields) >= 2 and fields[-1][0] == "date":
                 return self._date(field)
             if point and len(whole) <= 2:
-                raise _Unread(*_BAD_FORMAT)
+                raise _Unreadable(*_BAD_FORMAT)
             if point or len(field) > 4:
                 return self._run_together(field, self._known | _DATE)
             return self._date_part(field, self._known | _DATE, text_month=False)
@@ -534,7 +534,7 @@ class _Moment:
             case "t":
                 dated = self._clock_only or self._known & _DATE == _DATE
                 if not dated or not following or following[0] not in ("number", "time", "date"):
-                    raise _Unread(*_BAD_FORMAT)
+                    raise _Unreadable(*_BAD_FORMAT)
                 self._label = "time"
                 return 0
             case "am" | "pm":
@@ -551,7 +551,7 @@ class _Moment:
                 self.hour = self.minute = self.second = self.micros = self.offset = 0
                 return _TIME | _OFFSET
         if self._clock_only and word in _KEYWORDS and word != "now":
-            raise _Unread(*_BAD_FORMAT)
+            raise _Unreadable(*_BAD_FORMAT)
         if word == "epoch":
             self.is_epoch = True
             return _RESERVED
@@ -574,14 +574,14 @@ class _Moment:
             self.month, self._text_month = _MONTHS[word], True
             return said
         if word in _KEYWORDS:
-            raise _Unread(*_BAD_FORMAT)
+            raise _Unreadable(*_BAD_FORMAT)
         return self._zone_name(word, _BAD_FORMAT)
 
     def _check(self) -> None:
         """Checks what could not be until all was read, and finishes the year and the hour."""
         self._check_date()
         if self._half and self.hour > 12:
-            raise _Unread(*_OUT_OF_RANGE)
+            raise _Unreadable(*_OUT_OF_RANGE)
         if self._half == "am" and self.hour == 12:
             self.hour = 0
         elif self._half == "pm" and self.hour != 12:
@@ -589,16 +589,16 @@ class _Moment:
         if self.is_epoch or self.infinity:
             return
         if self._clock_only and (self.minute > 59 or self.second > 60 or self.clock > DAY):
-            raise _Unread(*_OUT_OF_RANGE)
+            raise _Unreadable(*_OUT_OF_RANGE)
         needed = _TIME if self._clock_only else _DATE
         if self._known & needed != needed:
-            raise _Unread(*_BAD_FORMAT)
+            raise _Unreadable(*_BAD_FORMAT)
         if self._known & _SUMMER and (self.zone_name is not None or not self._known & _OFFSET):
-            raise _Unread(*_BAD_FORMAT)
+            raise _Unreadable(*_BAD_FORMAT)
         if self._clock_only and self._known & _DATE != _DATE and self._zone_changes:
-            raise _Unread(*_BAD_FORMAT)
+            raise _Unreadable(*_BAD_FORMAT)
         if self._clock_only and self.clock == DAY:
-            raise _Unread(*_OUT_OF_RANGE)
+            raise _Unreadable(*_OUT_OF_RANGE)
 
     def _check_date(self) -> None:
         known = self._known
@@ -606,7 +606,7 @@ class _Moment:
             if self._short_year and self.year < 100 and not self._before_christ:
                 self.year += 2000 if self.year < 70 else 1900
             if self.year <= 0:
-                raise _Unread(*_OUT_OF_RANGE)
+                raise _Unreadable(*_OUT_OF_RANGE)
             if self._before_christ:
                 self.year = 1 - self.year
         if known & _YEARDAY:
@@ -615,7 +615,7 @@ class _Moment:
         wrong_month = known & _MONTH and not 1 <= self.month <= 12
         wrong_day = known & _DAY and not 1 <= self.day <= 31
         if wrong_month or wrong_day or (known & _DATE == _DATE and self.day > days_in(self.year, self.month)):
-            raise _Unread(*_OUT_OF_RANGE)
+            raise _Unreadable(*_OUT_OF_RANGE)
 
 
 def _parts_of(field: str) -> list[str]:
@@ -626,7 +626,7 @@ def _parts_of(field: str) -> list[str]:
             at += 1
         found = _DATE_PART.match(field, at)
         if found is None:
-            raise _Unread(*_BAD_FORMAT)
+            raise _Unreadable(*_BAD_FORMAT)
         parts.append(found[0])
         at = found.end() + 1
     return parts
@@ -636,14 +636,14 @@ def _offset(field: str) -> int:
     """Returns the seconds of `+HH[[:]MM[:SS]]`."""
     found = _ZONE.match(field)
     if found is None:
-        raise _Unread(*_BAD_FORMAT)
+        raise _Unreadable(*_BAD_FORMAT)
     hours, minutes, seconds = (int(found[i] or 0) for i in (2, 3, 4))
     if found[3] is None and found.end() == len(field) and len(field) > 3:
         hours, minutes = divmod(hours, 100)
     if not (0 <= hours <= 15 and 0 <= minutes <= 59 and 0 <= seconds <= 59):
-        raise _Unread(*_ZONE_OUT_OF_RANGE)
+        raise _Unreadable(*_ZONE_OUT_OF_RANGE)
     if found.end() != len(field):
-        raise _Unread(*_BAD_FORMAT)
+        raise _Unreadable(*_BAD_FORMAT)
     size = hours * 3600 + minutes * 60 + seconds
     return size if found[1] == "+" else -size
 
@@ -651,7 +651,7 @@ def _offset(field: str) -> int:
 def _integer(digits: str) -> int:
     value = whole_number(digits or "0")
     if value > _INT4:
-        raise _Unread(*_OUT_OF_RANGE)
+        raise _Unreadable(*_OUT_OF_RANGE)
     return value
 
 

@@ -62,14 +62,14 @@ def _put_back(examined: ExaminedProject, id: GlobalId, said: Contents) -> str:
         candidates = [one for one in rows if one not in live]
         known = {one["id"] for one in rows}
         candidates += [_unknown(row, number, files) for number, files in on_disk.items() if number not in known]
-        guesses = (guess for one in candidates for guess in _guesses(examined, row, one, on_disk))
+        guesses = (guess for one in candidates for guess in _candidates(examined, row, one, on_disk))
         guess = _proven(guesses, said.digest ^ found.digest)
     elif said.batches == found.batches:
         on_disk = _on_disk(examined, row)
         guess = None
         for one in live:
             rest = said.digest ^ found.digest ^ digest_of(SimpleNamespace(**one))
-            guess = guess or _proven(_guesses(examined, row, one, on_disk), rest)
+            guess = guess or _proven(_candidates(examined, row, one, on_disk), rest)
     else:
         guess = None
     if guess is None or not examined.catalog.relist(guess):
@@ -120,7 +120,7 @@ def _stats(files: Sequence[BatchFile]) -> dict[str, int]:
     }
 
 
-def _guesses(
+def _candidates(
     examined: ExaminedProject, row: CollectionRow, one: Row, on_disk: Mapping[BatchId, Sequence[BatchFile]]
 ) -> Iterator[Row]:
     """Yields what a batch's row may have been, the likeliest first."""

@@ -124,7 +124,7 @@ def _check_batch(
     elif listed is not None and set(listed) != {(one.path, one.bytes, one.rows) for one in files}:
         yield Finding("batch-files", "", "the log names other files of it than the catalog lists", rebuild)
     elif stats != batch.stats:
-        what = f"the catalog says {_told(batch.stats)}, and the log {_told(stats)}"
+        what = f"the catalog says {_in_words(batch.stats)}, and the log {_in_words(stats)}"
         yield Finding("batch-stats", "", what, rebuild)
     for one in files:
         yield from _check_file(examined.shards.path(row) / one.path, one)
@@ -264,5 +264,5 @@ def _rebuild(examined: ExaminedProject, id: GlobalId) -> str:
     return f"made the log of {called} anew; the old one is {kept}"
 
 
-def _told(stats: BatchStats) -> str:
+def _in_words(stats: BatchStats) -> str:
     return f"{stats.errors} errors, {stats.files} files, {stats.bytes} bytes"

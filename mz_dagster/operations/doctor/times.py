@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from mz_dagster.adapter.health import spread
+from mz_dagster.adapter.health import with_dependants
 from mz_dagster.catalog import Catalog
 from mz_dagster.catalog.sweeping import GRACE_MS, LONGEST_MS
 from mz_dagster.formalism import GlobalId
@@ -43,7 +43,7 @@ def _behind(examined: ExaminedProject) -> Iterator[Finding]:
     for edge in examined.records["hold"]:
         inputs.setdefault(GlobalId(edge["output"]), set()).add(GlobalId(edge["input"]))
     names = {id: row["created_as"] or id for id, row in examined.objects.items()}
-    for id, why in spread(own, inputs, names).items():
+    for id, why in with_dependants(own, inputs, names).items():
         if id not in own and not examined.is_dropped(id):
             yield Finding("input-behind", examined.called(id), f"it {why}")
 

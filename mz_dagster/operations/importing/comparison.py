@@ -42,7 +42,7 @@ _TYPES = {
 }
 
 
-class _Other(Protocol):
+class _OtherEngine(Protocol):
     """An engine that runs the originals."""
 
     def put(self, name: str, table: pa.Table) -> None:
@@ -74,14 +74,14 @@ def compared(project: Project, proposal: Proposal, dialect: SourceDialect, engin
         used = engine or opened.enter_context(Engine(project))
         other = opened.enter_context(_opened(dialect, used))
         session = opened.enter_context(closing(Session(used)))
-        sides = _Sides(session, other, {one.name for one in proposal.imported if one.outcome == WRITTEN})
+        sides = _Engines(session, other, {one.name for one in proposal.imported if one.outcome == WRITTEN})
         return replace(proposal, imported=tuple(map(sides.compared, proposal.imported)))
 
 
-class _Sides:
+class _Engines:
     """Both engines, and what they know by now."""
 
-    def __init__(self, session: Session, other: _Other, imported: set[str]) -> None:
+    def __init__(self, session: Session, other: _OtherEngine, imported: set[str]) -> None:
         self._session = session
         self._other = other
         self._imported = imported
@@ -213,7 +213,7 @@ def _rows(table: pa.Table) -> Sequence[Row]:
 
 
 @contextmanager
-def _opened(dialect: SourceDialect, engine: Engine) -> Iterator[_Other]:
+def _opened(dialect: SourceDialect, engine: Engine) -> Iterator[_OtherEngine]:
     if dialect.name == "duckdb":
         try:
             import duckdb

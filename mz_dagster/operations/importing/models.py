@@ -214,16 +214,16 @@ def _model(node: _Node, owners: Mapping[str, _Owner]) -> Model:
     sql = None if reason else node.compiled_code
     place = node.original_file_path or node.name
     name = node.alias or node.name
-    return Model(name, sql, place, node.relation_name, _KINDS.get(kind or ""), _told(node, owners), reason)
+    return Model(name, sql, place, node.relation_name, _KINDS.get(kind or ""), _metadata(node, owners), reason)
 
 
 def _source(name: str, found: _Described, types: Mapping[str, str], owners: Mapping[str, _Owner]) -> ImportedSource:
     said = {one.name: one.data_type for one in found.columns.values()}
     columns: dict[str, str | None] = {**types} if types else {**said}
-    return ImportedSource(name, found.relation_name or name, columns, _told(found, owners))
+    return ImportedSource(name, found.relation_name or name, columns, _metadata(found, owners))
 
 
-def _told(found: _Described, groups: Mapping[str, _Owner]) -> ModelMetadata:
+def _metadata(found: _Described, groups: Mapping[str, _Owner]) -> ModelMetadata:
     meta = {**found.meta, **found.config.meta}
     group = found.config.group or (found.group if isinstance(found, _Node) else None)
     owners = [*_listed(meta.get("owner"))]

@@ -197,7 +197,7 @@ class _Narrowing:
         functions = [relation.functions[i] for i in used]
         given = frozenset(relation.partition) | {one.position for one in relation.order}
         needed = own.union(given, *(one.positions for one in functions))
-        if any(_tells_peers_apart(one) for one in functions):
+        if any(_differs_between_peers(one) for one in functions):
             needed = _deciding(given, needed, relation.input.relation_type.keys)
         places = {old: new for new, old in enumerate(sorted(needed))}
         narrow = replace(
@@ -289,7 +289,7 @@ def _deciding(given: frozenset[int], needed: frozenset[int], keys: Iterable[froz
     return frozenset(decided) | needed
 
 
-def _tells_peers_apart(function: WindowFunction) -> bool:
+def _differs_between_peers(function: WindowFunction) -> bool:
     """Returns whether a window function's values differ between rows that its order says are equal."""
     if function.name in ("rank", "dense_rank", "percent_rank", "cume_dist"):
         return False

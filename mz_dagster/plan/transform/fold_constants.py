@@ -15,7 +15,7 @@ from mz_dagster.functions import FUNCTIONS
 from mz_dagster.functions.evaluation import is_evaluable, value_of
 from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.plan.day_comparison import compared_by_day
-from mz_dagster.plan.membership import gathered
+from mz_dagster.plan.membership import as_membership
 from mz_dagster.plan.relation import (
     CatchErrors,
     Constant,
@@ -277,7 +277,7 @@ def _folded_connector(call: Call) -> Scalar:
         return rest[0]
     if all(isinstance(one, Literal) for one in rest):
         return Literal(None, BOOL)
-    return gathered(Call(call.function, rest, BOOL, any(one.nullable for one in rest)))
+    return as_membership(Call(call.function, rest, BOOL, any(one.nullable for one in rest)))
 
 
 def _value_of(call: Call) -> Literal | None:

@@ -118,7 +118,7 @@ def _total(relation: Relation, bound: Mapping[GlobalId, Relation]) -> _Total | N
         return None
     source, below = _run(reduce.input)
     is_merged = all(one.function in _MERGED and one.filter is None for one in reduce.aggregates)
-    if not isinstance(source, Get) or not is_merged or cells != [_of_nothing(one).value for one in reduce.aggregates]:
+    if not isinstance(source, Get) or not is_merged or cells != [_of_no_rows(one).value for one in reduce.aggregates]:
         return None
     return _Total(source, below, reduce.aggregates, above)
 
@@ -145,7 +145,7 @@ def _run(relation: Relation) -> tuple[Relation, _Run]:
     return relation, tuple(reversed(run))
 
 
-def _of_nothing(aggregate: Aggregate) -> Literal:
+def _of_no_rows(aggregate: Aggregate) -> Literal:
     """Returns what an aggregate comes to without rows."""
     return Literal(0 if aggregate.function is AggregateFunction.COUNT else None, aggregate.type)
 
@@ -162,7 +162,7 @@ def _together(totals: Sequence[_Total], identity: GlobalId) -> Relation:
         aggregates += [each for each in own if each not in aggregates]
         starts.append([aggregates.index(each) for each in own])
     reduce = Reduce(row.relation, (), tuple(aggregates), tuple(f"total_{i}" for i in range(len(aggregates))))
-    total = _Widened(with_default(reduce, [_of_nothing(one) for one in aggregates], identity))
+    total = _Widened(with_default(reduce, [_of_no_rows(one) for one in aggregates], identity))
     chosen: list[int] = []
     for one, start in zip(totals, starts, strict=True):
         places, predicates = total.computed(start, one.above)

@@ -14,8 +14,8 @@ answer, and no token is ever on a command line, in a log or in a `repr`.
 - `channel.py`: the gRPC channel with deadlines and a retry policy that gives up;
 - `connecting.py`: a session on one server, made, asked and ended;
 - `orphans.py`: the sessions of processes that were killed, and the end of what they compute;
-- `session.py`: `open_session`, `lent_session`, `close_session`, `active`, `warm_up`;
-- `kept.py`: `kept`, for frames whose rows stay on the server until nothing holds them;
+- `session.py`: `open_session`, `borrowed_session`, `close_session`, `active`, `warm_up`;
+- `checkpoint.py`: `checkpointed`, for frames whose rows stay on the server until nothing holds them;
 - `probe.py`: whether the executors of a Spark that somebody else runs have the files and the Python that they need;
 - `globs.py`: `escaped_glob`, for paths that name files;
 - `deadline.py`: `call_with_deadline` and `reporting_lost_spark`.
@@ -23,24 +23,31 @@ answer, and no token is ever on a command line, in a log or in a `repr`.
 It knows nothing of shards. Importing it does not import pyspark: only the first session does.
 """
 
+from mz_dagster.storage.spark.checkpoint import checkpointed
 from mz_dagster.storage.spark.config import SparkConfig
 from mz_dagster.storage.spark.deadline import call_with_deadline, reporting_lost_spark
-from mz_dagster.storage.spark.kept import kept
 from mz_dagster.storage.spark.known_servers import known_state_dirs
 from mz_dagster.storage.spark.server import ServerInfo, ensure_server, server_status, stop_server
-from mz_dagster.storage.spark.session import active, close_session, close_sessions, lent_session, open_session, warm_up
+from mz_dagster.storage.spark.session import (
+    active,
+    borrowed_session,
+    close_session,
+    close_sessions,
+    open_session,
+    warm_up,
+)
 
 __all__ = [
     "ServerInfo",
     "SparkConfig",
     "active",
+    "borrowed_session",
     "call_with_deadline",
+    "checkpointed",
     "close_session",
     "close_sessions",
     "ensure_server",
-    "kept",
     "known_state_dirs",
-    "lent_session",
     "open_session",
     "reporting_lost_spark",
     "server_status",

@@ -43,9 +43,9 @@ class WatchedServer(NamedTuple):
             seconds: How long to wait for its end, which its clients may notice before the system does.
         """
         found = ending_of(self.process, endings_file(self.state_dir), seconds=seconds)
-        return None if found is None else self._told(found)
+        return None if found is None else self._explained(found)
 
-    def _told(self, ending: Ending) -> WhyEnded:
+    def _explained(self, ending: Ending) -> WhyEnded:
         said = next((line for line in ending.said.splitlines() if any(one in line for one in _NO_MEMORY)), None)
         who = f"The Spark server (process {self.process.pid})"
         logs = f"Its last words are in {output_file(self.state_dir)}, those of servers before it in {_OLDER}."

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from weakref import WeakSet
 
 from mz_dagster.errors import OperationalError, ProgrammingError
-from mz_dagster.leaving import before_leaving
 from mz_dagster.process import ProcessIdentity
+from mz_dagster.process_exit import before_exit
 from mz_dagster.storage.spark.config import (
     DELTA_CONF,
     DELTA_PACKAGE,
@@ -84,7 +84,7 @@ def open_session(config: SparkConfig) -> SparkSession:
         return _open_connect(config, server.url, server.token, server=server)
 
 
-def lent_session(session: SparkSession, config: SparkConfig) -> SparkSession:
+def borrowed_session(session: SparkSession, config: SparkConfig) -> SparkSession:
     """Returns a session that somebody else opened, and will close, fit for the engine: its settings are made exact.
 
     They stay so for its other users, too: time zone UTC, ANSI mode, decimals that keep their scale. What waits for its
@@ -157,7 +157,7 @@ def close_sessions() -> None:
         _forget_mode()
 
 
-before_leaving(close_sessions)
+before_exit(close_sessions)
 
 
 def warm_up(session: SparkSession, *, seconds: float = 120.0) -> None:

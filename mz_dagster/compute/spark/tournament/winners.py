@@ -59,9 +59,9 @@ def _first(rows: DataFrame, shape: RowLayout, function: TopRows) -> DataFrame:
     better = Window.partitionBy(*shape.group_names, ERROR).orderBy(*order).rowsBetween(Window.unboundedPreceding, -1)
     placed = rows.select(*shape.row, TIME, DIFF, ERROR, sf.min(TIME).over(better).alias("mz_beaten"))
     time, beaten = sf.col(TIME), sf.col("mz_beaten")
-    wins = _good() & (beaten.isNull() | (beaten > time))
+    wins = _holds() & (beaten.isNull() | (beaten > time))
     updates = sf.array(
-        _at(sf.when(~_good() | (wins & (time > PRIOR)), time), sf.when(_good(), _one()).otherwise(sf.col(DIFF))),
+        _at(sf.when(~_holds() | (wins & (time > PRIOR)), time), sf.when(_holds(), _one()).otherwise(sf.col(DIFF))),
         _at(sf.when(wins, beaten), _one(-1)),
     )
     exploded = placed.select(*shape.row, ERROR, sf.explode(updates).alias(_UPDATE))
@@ -71,8 +71,8 @@ def _first(rows: DataFrame, shape: RowLayout, function: TopRows) -> DataFrame:
 
 def _first_times(rows: DataFrame, shape: RowLayout) -> DataFrame:
     """Returns each row that was not there before, at the first of its times; the group is the whole row."""
-    own_time = sf.when(~_good(), sf.col(TIME)).alias("mz_own_time")
-    diff = sf.when(_good(), _one()).otherwise(sf.sum(DIFF))
+    own_time = sf.when(~_holds(), sf.col(TIME)).alias("mz_own_time")
+    diff = sf.when(_holds(), _one()).otherwise(sf.sum(DIFF))
     found = rows.groupBy(*shape.row, ERROR, own_time).agg(sf.min(TIME).alias(TIME), diff.alias(DIFF))
     return found.where(sf.col(TIME) > PRIOR).select(*shape.row, TIME, DIFF, ERROR)
 
@@ -93,9 +93,9 @@ def _extremes(rows: DataFrame, shape: RowLayout, function: Extremes) -> DataFram
         (sf.count(sf.lit(1)).over(before) > 0).alias("mz_had"),
     )  # fmt: skip
     time, had = sf.col(TIME), sf.col("mz_had")
-    changed = _good() & (time > PRIOR) & (~had | (sf.col("mz_until") != sf.col("mz_before")))
+    changed = _holds() & (time > PRIOR) & (~had | (sf.col("mz_until") != sf.col("mz_before")))
     updates = sf.array(
-        _at(sf.when(~_good() | changed, time), sf.when(_good(), _one()).otherwise(sf.col(DIFF)), sf.col("mz_until")),
+        _at(sf.when(~_holds() | changed, time), sf.when(_holds(), _one()).otherwise(sf.col(DIFF)), sf.col("mz_until")),
         _at(sf.when(changed & had, time), _one(-1), sf.col("mz_before")),
     )
     exploded = running.select(*shape.group_names, ERROR, sf.explode(updates).alias(_UPDATE))
@@ -110,7 +110,7 @@ def _at(time: Column, diff: Column, *row: Column) -> Column:
     return sf.struct(time.alias(TIME), diff.alias(DIFF), *(one.alias("mz_row") for one in row))
 
 
-def _good() -> Column:
+def _holds() -> Column:
     return sf.col(ERROR).isNull()
 
 

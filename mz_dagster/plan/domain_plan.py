@@ -15,7 +15,7 @@ from mz_dagster.scalars.scalar import ColumnRef, Literal, OuterColumn, Scalar
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class DomainPlan:
     """A dependent plan with the domain for which it is asked.
 
     Attributes:
@@ -43,7 +43,7 @@ class Asked:
         *,
         early: bool = False,
         asking: Relation | None = None,
-    ) -> Asked:
+    ) -> DomainPlan:
         """Returns the plan over the domain of the arguments that it reads; `outer` gets columns for them.
 
         If it may be asked `early`, the domain may have more rows; those of `asking` if there is such a relation, in

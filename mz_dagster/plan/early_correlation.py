@@ -1,4 +1,4 @@
-"""What ties a subquery to the row that asks, asked first: rows that are no row's business do not fail for it.
+"""Conditions that correlate a subquery with its outer row, tested first: rows that no outer row has do not fail.
 
     Filter[t = outer] Map[6 / x] R      is      Map[6 / x] Filter[t = outer] R
 
@@ -37,7 +37,7 @@ from mz_dagster.plan.rewriting import can_fail, conjuncts, filtered, moved, shif
 from mz_dagster.scalars.scalar import Call, ColumnRef, Scalar, Subquery, columns_of, reads_now, walk
 
 
-def with_ties_first(relation: Relation) -> Relation:
+def with_correlation_first(relation: Relation) -> Relation:
     """Returns a plan with each condition that reads arguments as far down as it may go.
 
     Example:
@@ -48,56 +48,63 @@ def with_ties_first(relation: Relation) -> Relation:
         >>> from mz_dagster.scalars.types import BOOL, INT4, Column, RelationType
         >>> u = Get(GlobalId("u1"), RelationType((Column("a", INT4), Column("x", INT4))), "u")
         >>> quotient = Call("divide_int4", (Literal(6, INT4), ColumnRef(1, INT4)), INT4)
-        >>> tie = Call("eq_int4", (ColumnRef(0, INT4), OuterColumn(0, INT4)), BOOL)
-        >>> print(explain_logical(with_ties_first(Filter(Map(u, (quotient,), ("q",)), (tie,)))))
+        >>> correlation = Call("eq_int4", (ColumnRef(0, INT4), OuterColumn(0, INT4)), BOOL)
+        >>> print(explain_logical(with_correlation_first(Filter(Map(u, (quotient,), ("q",)), (correlation,)))))
         Map q := (6 / #1)
           Filter (#0 = outer 0)
             Get u (u1)
     """
-    return _tied(relation, ())
+    return _with_correlations(relation, ())
 
 
-def _tied(relation: Relation, ties: Sequence[Scalar]) -> Relation:
-    """Returns the rows of `relation` that pass all of `ties`, which cannot fail."""
+def _with_correlations(relation: Relation, correlations: Sequence[Scalar]) -> Relation:
+    """Returns the rows of `relation` that pass all of `correlations`, which cannot fail."""
     match relation:
         case Filter():
             parts = [one for predicate in relation.predicates for one in conjuncts(predicate)]
-            own = [one for one in parts if _is_tie(one)]
-            return filtered(_tied(relation.input, (*ties, *own)), [one for one in parts if not _is_tie(one)])
+            own = [one for one in parts if _is_correlation(one)]
+            return filtered(
+                _with_correlations(relation.input, (*correlations, *own)),
+                [one for one in parts if not _is_correlation(one)],
+            )
         case Projection():
             places = dict(enumerate(relation.positions))
-            return Projection(_tied(relation.input, [moved(one, places) for one in ties]), relation.positions)
+            return Projection(
+                _with_correlations(relation.input, [moved(one, places) for one in correlations]), relation.positions
+            )
         case Map():
-            return _through_map(relation, ties)
+            return _through_map(relation, correlations)
         case Negate() | Union() | Threshold():
-            return with_inputs(relation, [_tied(one, ties) for one in inputs_of(relation)])
+            return with_inputs(relation, [_with_correlations(one, correlations) for one in inputs_of(relation)])
         case Let():
-            return _through_let(relation, ties)
+            return _through_let(relation, correlations)
         case Join():
-            return _into(relation, ties)
+            return _into(relation, correlations)
         case DependentJoin():
-            return _into(relation, ties)
+            return _into(relation, correlations)
         case FlatMap():
-            return _past(relation, ties, range(relation.input.relation_type.arity - relation.arrays))
+            return _past(relation, correlations, range(relation.input.relation_type.arity - relation.arrays))
         case Reduce():
-            return _past(relation, ties, relation.key)
+            return _past(relation, correlations, relation.key)
         case TopK():
-            return _past(relation, ties, {one: one for one in relation.group})
+            return _past(relation, correlations, {one: one for one in relation.group})
         case Window():
-            return _past(relation, ties, {one: one for one in relation.partition})
+            return _past(relation, correlations, {one: one for one in relation.partition})
         case _:
-            return filtered(with_inputs(relation, [_tied(one, ()) for one in inputs_of(relation)]), ties)
+            return filtered(
+                with_inputs(relation, [_with_correlations(one, ()) for one in inputs_of(relation)]), correlations
+            )
 
 
-def _through_let(relation: Let, ties: Sequence[Scalar]) -> Relation:
-    """Returns a bound subplan with ties in its body; in an outer join, in the side that they are about.
+def _through_let(relation: Let, correlations: Sequence[Scalar]) -> Relation:
+    """Returns a bound subplan with correlations in its body; in an outer join, in the side that they are about.
 
     What that side's column must be equal to, the other side's must be that is equal to it in partners.
     """
     into: dict[GlobalId | None, list[Scalar]] = {}
-    if ties and (found := preserved(relation)) is not None:
-        own = [one for one in ties if columns_of(one) <= set(found.columns)]
-        ties = [one for one in ties if one not in own]
+    if correlations and (found := preserved(relation)) is not None:
+        own = [one for one in correlations if columns_of(one) <= set(found.columns)]
+        correlations = [one for one in correlations if one not in own]
         into[found.side] = [shifted(one, -found.columns.start) for one in own]
         for one in own:
             column = min(columns_of(one))
@@ -106,17 +113,17 @@ def _through_let(relation: Let, ties: Sequence[Scalar]) -> Relation:
 
     def tied(one: Relation) -> Relation:
         if isinstance(one, Let) and into:
-            return Let(one.id, _tied(one.value, into.pop(one.id, [])), tied(one.body))
-        return _tied(one, ties)
+            return Let(one.id, _with_correlations(one.value, into.pop(one.id, [])), tied(one.body))
+        return _with_correlations(one, correlations)
 
     if into:
         return tied(relation)
-    return Let(relation.id, _tied(relation.value, ()), _tied(relation.body, ties))
+    return Let(relation.id, _with_correlations(relation.value, ()), _with_correlations(relation.body, correlations))
 
 
-def _is_equality(tie: Scalar) -> bool:
+def _is_equality(correlation: Scalar) -> bool:
     """Returns whether a condition says that a column is equal to what reads none."""
-    sides = equated(tie)
+    sides = equated(correlation)
     return sides is not None and any(isinstance(one, ColumnRef) for one in sides)
 
 
@@ -130,7 +137,7 @@ def _of_other(equality: Scalar, column: int) -> Scalar:
     return replace(equality, arguments=tuple(arguments), nullable=True)
 
 
-def _is_tie(predicate: Scalar) -> bool:
+def _is_correlation(predicate: Scalar) -> bool:
     return not (
         can_fail(predicate)
         or reads_now(predicate)
@@ -140,43 +147,45 @@ def _is_tie(predicate: Scalar) -> bool:
     )
 
 
-def _through_map(relation: Map, ties: Sequence[Scalar]) -> Relation:
+def _through_map(relation: Map, correlations: Sequence[Scalar]) -> Relation:
     arity = relation.input.relation_type.arity
     values: dict[int, Scalar] = {}
     for place, scalar in enumerate(relation.scalars, arity):
         value = substituted(scalar, values)
         if not can_fail(value) and not any(isinstance(one, Subquery) for one in walk(value)):
             values[place] = value
-    inlined = [substituted(one, values) for one in ties]
+    inlined = [substituted(one, values) for one in correlations]
     below = [one for one in inlined if all(place < arity for place in columns_of(one))]
-    stays = [tie for tie, one in zip(ties, inlined, strict=True) if one not in below]
-    return filtered(Map(_tied(relation.input, below), relation.scalars, relation.names), stays)
+    stays = [correlation for correlation, one in zip(correlations, inlined, strict=True) if one not in below]
+    return filtered(Map(_with_correlations(relation.input, below), relation.scalars, relation.names), stays)
 
 
-def _into(relation: Join | DependentJoin, ties: Sequence[Scalar]) -> Relation:
-    """Returns a join with ties in the inputs that have all their columns; of a lateral one, in the left one."""
+def _into(relation: Join | DependentJoin, correlations: Sequence[Scalar]) -> Relation:
+    """Returns a join with correlations in the inputs that have all their columns; of a lateral one, in the left one."""
     inputs = inputs_of(relation)
     open_ = inputs[:1] if isinstance(relation, DependentJoin) else inputs
     into: list[list[Scalar]] = [[] for _ in inputs]
     stays: list[Scalar] = []
-    for tie in ties:
+    for correlation in correlations:
         start = 0
         for place, one in enumerate(open_):
-            if columns_of(tie) <= set(range(start, start + one.relation_type.arity)):
-                into[place].append(shifted(tie, -start))
+            if columns_of(correlation) <= set(range(start, start + one.relation_type.arity)):
+                into[place].append(shifted(correlation, -start))
                 break
             start += one.relation_type.arity
         else:
-            stays.append(tie)
-    below = [_tied(one, own) for one, own in zip(inputs, into, strict=True)]
+            stays.append(correlation)
+    below = [_with_correlations(one, own) for one, own in zip(inputs, into, strict=True)]
     return filtered(with_inputs(relation, below), stays)
 
 
 def _past(
-    relation: FlatMap | Reduce | TopK | Window, ties: Sequence[Scalar], places: Sequence[int] | Mapping[int, int]
+    relation: FlatMap | Reduce | TopK | Window,
+    correlations: Sequence[Scalar],
+    places: Sequence[int] | Mapping[int, int],
 ) -> Relation:
-    """Returns an operator over what passes the ties that read only columns which it passes on, at their places."""
+    """Returns an operator over what passes the correlations over columns that it passes on."""
     passed = places if isinstance(places, Mapping) else dict(enumerate(places))
-    through = [moved(one, passed) for one in ties if columns_of(one) <= passed.keys()]
-    stays = [one for one in ties if not columns_of(one) <= passed.keys()]
-    return filtered(with_inputs(relation, [_tied(relation.input, through)]), stays)
+    through = [moved(one, passed) for one in correlations if columns_of(one) <= passed.keys()]
+    stays = [one for one in correlations if not columns_of(one) <= passed.keys()]
+    return filtered(with_inputs(relation, [_with_correlations(relation.input, through)]), stays)

@@ -22,13 +22,13 @@ _LAST_ACTS_SECONDS = 3.0
 _last_acts: list[Callable[[], object]] = []
 
 
-def before_leaving(act: Callable[[], object]) -> None:
+def before_exit(act: Callable[[], object]) -> None:
     """Has something done before this process ends, however it does so by itself; it must be safe in any thread."""
     atexit.register(act)
     _last_acts.append(act)
 
 
-def leave(code: int) -> int:
+def exit_process(code: int) -> int:
     """Returns the exit code of a process that was interrupted; does not return if threads of a step are left."""
     if not any(one.name.startswith(STEP_THREADS) for one in threading.enumerate()):
         return code

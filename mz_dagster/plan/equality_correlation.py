@@ -1,4 +1,4 @@
-"""Subqueries that are tied to their outer row by equalities only.
+"""Equality correlation: subqueries that depend on their outer row by equalities only.
 
 `EXISTS (SELECT .. FROM u WHERE u.k = outer.a AND u.b > 0)` asks whether `outer.a` is among the values of `k` in the
 rows of a closed plan. What is found here becomes a semijoin with those values, without a domain.
@@ -17,7 +17,7 @@ from mz_dagster.scalars.scalar import Call, Scalar, Subquery, columns_of, walk
 
 
 @dataclass(frozen=True, slots=True)
-class TiedSubquery:
+class EqualityCorrelation:
     """Whether some row of a closed plan has these values.
 
     Attributes:
@@ -30,13 +30,13 @@ class TiedSubquery:
 
 
 @dataclass(frozen=True, slots=True)
-class _Untied:
-    """A dependent plan without its ties.
+class _Uncorrelated:
+    """A dependent plan without its correlations.
 
     Attributes:
         relation: Closed.
         places: For each column of the dependent plan, where it is in `relation`; None if it depends on the outer row.
-        pairs: The ties.
+        pairs: The correlations.
     """
 
     relation: Relation
@@ -44,12 +44,12 @@ class _Untied:
     pairs: tuple[tuple[Scalar, Scalar], ...] = ()
 
 
-def tied_subquery(subquery: Subquery) -> TiedSubquery | None:
-    """Returns what `EXISTS` or `ANY` asks, as a look-up of values; None if it is tied otherwise."""
-    found = _untied(query_of(subquery))
+def equality_correlation(subquery: Subquery) -> EqualityCorrelation | None:
+    """Returns what `EXISTS` or `ANY` asks, as a look-up of values; None if it is correlated otherwise."""
+    found = _uncorrelated(query_of(subquery))
     if found is not None and subquery.test is not None:
         found = _with_predicates(found, conjuncts(subquery.test))
-    return None if found is None else TiedSubquery(found.relation, found.pairs)
+    return None if found is None else EqualityCorrelation(found.relation, found.pairs)
 
 
 def compared(scalar: Scalar) -> tuple[Scalar, Scalar] | None:
@@ -75,31 +75,31 @@ def _apart(first: Scalar, second: Scalar) -> tuple[Scalar, Scalar] | None:
     return None
 
 
-def _untied(relation: Relation) -> _Untied | None:
+def _uncorrelated(relation: Relation) -> _Uncorrelated | None:
     if not is_dependent(relation):
-        return _Untied(relation, tuple(range(relation.relation_type.arity)))
+        return _Uncorrelated(relation, tuple(range(relation.relation_type.arity)))
     match relation:
         case Filter():
-            below = _untied(relation.input)
+            below = _uncorrelated(relation.input)
             predicates = [one for predicate in relation.predicates for one in conjuncts(predicate)]
             return None if below is None else _with_predicates(below, predicates)
         case Map():
             return _mapped(relation)
         case Projection():
-            below = _untied(relation.input)
+            below = _uncorrelated(relation.input)
             if below is None:
                 return None
             return replace(below, places=tuple(below.places[one] for one in relation.positions))
         case Join():
             return _joined(relation)
         case Let() if not is_dependent(relation.value):
-            below = _untied(relation.body)
+            below = _uncorrelated(relation.body)
             return None if below is None else replace(below, relation=Let(relation.id, relation.value, below.relation))
         case _:
             return None
 
 
-def _with_predicates(below: _Untied, predicates: Sequence[Scalar]) -> _Untied | None:
+def _with_predicates(below: _Uncorrelated, predicates: Sequence[Scalar]) -> _Uncorrelated | None:
     kept: list[Scalar] = []
     pairs = list(below.pairs)
     for one in predicates:
@@ -116,8 +116,8 @@ def _with_predicates(below: _Untied, predicates: Sequence[Scalar]) -> _Untied | 
     return replace(below, relation=filtered(below.relation, kept), pairs=tuple(pairs))
 
 
-def _mapped(relation: Map) -> _Untied | None:
-    below = _untied(relation.input)
+def _mapped(relation: Map) -> _Uncorrelated | None:
+    below = _uncorrelated(relation.input)
     if below is None:
         return None
     base, places = below.relation, list(below.places)
@@ -128,11 +128,11 @@ def _mapped(relation: Map) -> _Untied | None:
             continue
         places.append(base.relation_type.arity)
         base = Map(base, (placed,), (name,))
-    return _Untied(base, tuple(places), below.pairs)
+    return _Uncorrelated(base, tuple(places), below.pairs)
 
 
-def _joined(relation: Join) -> _Untied | None:
-    parts = [_untied(one) for one in relation.inputs]
+def _joined(relation: Join) -> _Uncorrelated | None:
+    parts = [_uncorrelated(one) for one in relation.inputs]
     bases: list[Relation] = []
     places: list[int | None] = []
     pairs: list[tuple[Scalar, Scalar]] = []
@@ -151,10 +151,10 @@ def _joined(relation: Join) -> _Untied | None:
         if len(known) != len(members):
             return None
         classes.append(known)
-    return _Untied(Join(tuple(bases), tuple(classes), relation.null_safe), tuple(places), tuple(pairs))
+    return _Uncorrelated(Join(tuple(bases), tuple(classes), relation.null_safe), tuple(places), tuple(pairs))
 
 
 def _placed(scalar: Scalar, places: Sequence[int | None]) -> Scalar | None:
-    """Returns `scalar` over the plan without its ties, or None if it reads a column that is not there."""
+    """Returns `scalar` over the plan without its correlations, or None if it reads a column that is not there."""
     known = {column: place for column in sorted(columns_of(scalar)) if (place := places[column]) is not None}
     return moved(scalar, known) if len(known) == len(columns_of(scalar)) else None

@@ -1,9 +1,9 @@
-"""Frames whose rows are kept on the server until nothing holds them.
+"""Checkpoints: frames whose rows are kept on the server until nothing holds them.
 
 pyspark releases them in a finalizer that builds messages and makes a call, which ends the process where it runs while
 other objects are taken down (see `mz_dagster.finalizers`). Here the finalizer only says what is to be released; threads
-of the session's do it. Invariant: of what `kept` returns nothing is released while a frame holds it, and no finalizer
-comes near protobuf or gRPC.
+of the session's do it. Invariant: of what `checkpointed` returns nothing is released while a frame holds it, and no
+finalizer comes near protobuf or gRPC.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def kept(frame: DataFrame, *, eager: bool = True) -> DataFrame:
+def checkpointed(frame: DataFrame, *, eager: bool = True) -> DataFrame:
     """Returns the rows of `frame` without how they came about, on the executors for as long as a frame holds them.
 
     Args:
@@ -28,10 +28,10 @@ def kept(frame: DataFrame, *, eager: bool = True) -> DataFrame:
     session = frame.sparkSession
     with active(session):
         found = frame.localCheckpoint(eager=eager)
-    return kept_frame(session, _taken_over(found)) if is_connect(session) else found
+    return checkpointed_frame(session, _taken_over(found)) if is_connect(session) else found
 
 
-def kept_frame(session: SparkSession, relation_id: str) -> DataFrame:
+def checkpointed_frame(session: SparkSession, relation_id: str) -> DataFrame:
     """Returns the frame of what a session of Spark Connect keeps; when it goes, that is released."""
     from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
 

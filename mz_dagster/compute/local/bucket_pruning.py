@@ -36,7 +36,7 @@ Hashed = Callable[[pa.Table], Sequence[int]]
 _MANY_BUCKETS = 4
 
 
-def spares(node: Staged, rows: pa.Table, hashes: Sequence[int]) -> bool:
+def prunes_buckets(node: Staged, rows: pa.Table, hashes: Sequence[int]) -> bool:
     """Returns whether buckets are to be spared.
 
     Args:
@@ -58,13 +58,13 @@ def spares(node: Staged, rows: pa.Table, hashes: Sequence[int]) -> bool:
     return _count(places, len(rows)) >= _MANY_BUCKETS * _count(groups, len(rows))
 
 
-def spared_state(
+def pruned_state(
     node: Staged, rows: pa.Table, hashes: Sequence[int], above: pa.Table, lookup: Lookup, hashed: Hashed
 ) -> pa.Table:
     """Returns the state at the places that rows may change, what stands for a spared bucket in place of its rows.
 
     Args:
-        node: The tournament, which `spares`.
+        node: The tournament, which `prunes_buckets`.
         rows: Those that change, with their diffs: the input's columns, `c0`, `c1`, ..., and `mz_diff` among others.
         hashes: Theirs.
         above: The state at these places but for its first level.
