@@ -13,6 +13,7 @@ from mz_dagster.functions import (
     Failure,
     Unknown,
     cast,
+    no_match,
     resolve_date_part,
     resolve_date_trunc,
     resolve_extract,
@@ -167,7 +168,7 @@ def _named(binder: ExpressionBinder, node: exp.Anonymous, position: int) -> Boun
                                     position)  # fmt: skip
             return bind_in_zone(binder, arguments[6], moment, position)
         case _ if name in _CAST_CALLS and len(arguments) == 1:
-            return _cast_call(binder, _CAST_CALLS[name], arguments[0], position)
+            return _cast_call(binder, name, arguments[0], position)
         case "date_part" | "date_trunc" if len(arguments) == 2:
             return _dated(binder, name, arguments, position)
         case _ if name in TEXT_CALLS:
@@ -212,14 +213,14 @@ _CAST_CALLS = {
 }  # fmt: skip
 
 
-def _cast_call(binder: ExpressionBinder, target: ScalarType, node: exp.Expr, position: int) -> Scalar:
-    """Returns `type(x)`, which is a cast."""
-    bound = binder.bind(node)
+def _cast_call(binder: ExpressionBinder, name: str, node: exp.Expr, position: int) -> Scalar:
+    """Returns `type(x)`, which is a cast; records become strings by `CAST` and `::` only."""
+    target, bound = _CAST_CALLS[name], binder.bind(node)
     if isinstance(bound, Unknown):
         return binder.literal(bound, target, node)
     found = cast(bound.type, target, CastContext.EXPLICIT)
-    if isinstance(found, Failure):
-        raise error_of(found, position)
+    if isinstance(found, Failure) or bound.type.kind is Kind.RECORD:
+        raise error_of(no_match(name, [bound.type]), position)
     return found.apply(bound)
 
 

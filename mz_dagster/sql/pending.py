@@ -133,7 +133,8 @@ class Pending:
         functions = tuple(WindowFunction(name, (), INT8, False) for name in names)
         numbered = Window(relation, (), self.order, functions, names)
         bounds = tuple(one if isinstance(one, Scalar) else Literal(one, INT8) for one in (limit, offset))
-        joined = Join((numbered, Map(ONE_ROW, bounds, ("limit", "offset"))), ())
+        counts = Map(ONE_ROW, bounds, ("limit", "offset"))
+        joined = Join((numbered, counts), ())
         number, rank, most, skipped = (reference(joined.relation_type, arity + i) for i in range(4))
         first = Call("coalesce", (skipped, Literal(0, INT8)), INT8, False)
         within = Call("subtract_int8", (rank if ties else number, first), INT8, False)
@@ -144,7 +145,7 @@ class Pending:
         if ties:
             tests.append(Call("is_distinct_from", (most, Literal(0, INT8)), BOOL, False))
         let_through = Projection(Filter(joined, tuple(tests)), tuple(range(arity)))
-        return replace(settled, rows=[(let_through, items)])
+        return replace(settled, rows=[(Union((let_through, _failures(counts, relation))), items)])
 
     def types(self) -> list[list[ArgumentType]]:
         """Returns, for each column, the types it has in the rows."""
@@ -222,6 +223,16 @@ class Pending:
                 )
             raise error_of(found, position)
         return found.apply(item)
+
+
+def _failures(counts: Map, like: Relation) -> Relation:
+    """Returns the errors of a row of counts, as no rows of another relation: they are there if that is known empty."""
+    columns = like.relation_type.columns
+    zero = Literal(0, INT8)
+    negative = [Call("lt_int8", (reference(counts.relation_type, i), zero), BOOL) for i in range(2)]
+    never = Filter(counts, (Call("or", tuple(negative), BOOL),))
+    empty_row = Map(never, tuple(Literal(None, one.type) for one in columns), like.relation_type.names)
+    return Projection(empty_row, tuple(range(2, 2 + len(columns))))
 
 
 def projected(relation: Relation, scalars: Sequence[Scalar], names: Sequence[str]) -> Relation:

@@ -58,6 +58,10 @@ def bind_field(binder: ExpressionBinder, node: exp.Dot) -> Scalar:
     """Returns `(record).name`; the column of that name, if the record is the row of a relation."""
     position = binder.body.position(node.expression)
     name = name_of(node.expression)
+    starred = unwrapped(node.this)
+    if isinstance(starred, exp.Column) and isinstance(starred.this, exp.Star):
+        # Its columns, as an alias names them, while the row of `(t).name` has the fields that it was made with.
+        return named(binder.scope, binder.binding.enclosing, name_of(starred.args["table"]), name, position)
     relation = _fields_of(binder, node.this)
     if relation is not None:
         return named(binder.scope, binder.binding.enclosing, relation, name, position)

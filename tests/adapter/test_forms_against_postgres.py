@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import psycopg
 import pytest
 
 from mz_dagster.adapter import Connection
@@ -49,6 +50,17 @@ EXPRESSIONS = (
     "format('none', VARIADIC NULL::text[])",
     "jsonb_build_array(VARIADIC ARRAY[1, NULL, 3])",
     "'a'\n'b' || 'c'\n  -- and\n  'd'",
+    # Roots and quotients that lie just below a half, or just below a bound.
+    "sqrt(0.99999999999999999999999999999999999999)",
+    f"sqrt(0.{'9' * 60})",
+    "width_bucket(0, -1e100, 1, 10)",
+    "width_bucket(0, -1e100, 1e100, 10)",
+    "width_bucket(0, 1e-100, -1e100, 10)",
+    "width_bucket(0::float8, -1e100, 1, 10)",
+    "width_bucket(0.99999999999999999999::numeric(38,20), -99999999999999999.0::numeric(38,1), 1::numeric(38,0), 3)",
+    "text(ROW(1, 2))",
+    "bool(ROW(1))",
+    "text(ARRAY[1, 2])",
 )
 QUERIES = (
     "SELECT x FROM generate_series(1, 3) AS g(x) WHERE EXISTS (SELECT FROM generate_series(2, 3) AS h(y) WHERE x = y)",
@@ -72,6 +84,7 @@ QUERIES = (
     "SELECT count(*) FROM regexp_matches('abc', '', 'g')",
     "SELECT x FROM generate_series(1, 9) AS g(x) ORDER BY x LIMIT 1 + 1 OFFSET 2 * 2",
     "SELECT x FROM generate_series(1, 9) AS g(x) ORDER BY x LIMIT length('abc')",
+    "SELECT (i.*).c, (i.*).d FROM u AS i(c, d)",
     "SELECT x FROM generate_series(1, 9) AS g(x) ORDER BY x LIMIT CASE WHEN 1 > 2 THEN 1 END OFFSET 7",
 )
 _ROWS = "(VALUES (1, 'a', 3), (2, 'b', 1), (3, 'c', 2), (4, 'd', NULL), (5, 'e', 0), (6, 'f', 9)) AS v (a, t, b)"
@@ -133,9 +146,28 @@ def test_forms_have_the_values_that_they_have_in_postgres(postgres: Postgres, ev
 
 
 def test_forms_of_queries_have_the_rows_that_they_have_in_postgres(postgres: Postgres, evaluated: Connection) -> None:
+    table = "CREATE TEMP TABLE u (a int, b text)"
+    evaluated.execute(table)
+    evaluated.execute("INSERT INTO u VALUES (1, 'x')")
     with postgres.connect() as theirs:
+        theirs.execute(table)
+        theirs.execute("INSERT INTO u VALUES (1, 'x')")
         for query in QUERIES:
             assert evaluated.execute(query).fetchall() == theirs.execute(query).fetchall(), query
+
+
+def test_a_negative_limit_is_one_of_no_rows_too(postgres: Postgres, evaluated: Connection) -> None:
+    with postgres.connect() as theirs:
+        for query in (
+            "SELECT 1 WHERE false LIMIT (SELECT -1)",
+            "SELECT 1 WHERE false OFFSET (SELECT -1)",
+            "SELECT * FROM (SELECT x FROM generate_series(1, 3) AS g(x) WHERE false LIMIT (SELECT min(1) - 5)) AS d",
+        ):
+            with pytest.raises(psycopg.Error) as wanted:
+                theirs.execute(query)
+            with pytest.raises(Error) as found:
+                evaluated.execute(query).fetchall()
+            assert found.value.sqlstate == wanted.value.sqlstate, query
 
 
 def test_forms_that_others_have(evaluated: Connection) -> None:

@@ -20,6 +20,7 @@ from decimal import ROUND_HALF_UP, Decimal, localcontext
 from fractions import Fraction
 
 from mz_dagster.functions.aggregates.sums import nearest, parsed
+from mz_dagster.functions.numbers.numerics import rounded_root
 from mz_dagster.functions.registry import SqlFailure, pure
 
 #: What a spread is if a value is not finite.
@@ -186,10 +187,7 @@ def _numeric(n: int, others: int, total: Decimal, squares: Decimal, scale: int, 
         digits = max(_shown(above, below), -int(squares.as_tuple().exponent))
         value = (above / below).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
         if root:
-            # Truncated far behind the last digit, so that it rounds as the root does.
-            context.prec = 120
-            value = value.sqrt().quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
-        context.prec = 400
+            value = rounded_root(value, digits)
         value = value.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP)
         if abs(value) >= Decimal(10) ** (38 - scale):
             raise SqlFailure("22003", "numeric field overflow")

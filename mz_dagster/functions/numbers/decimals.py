@@ -9,7 +9,17 @@ from __future__ import annotations
 import math
 from decimal import Context, Decimal, localcontext
 
-from mz_dagster.functions.numbers.numerics import EXACT, fitted, scaled, unscaled, weight
+from mz_dagster.functions.numbers.numerics import (
+    ALL_DIGITS,
+    EXACT,
+    MOST_SHOWN,
+    fitted,
+    quotient_digits,
+    rounded_root,
+    scaled,
+    unscaled,
+    weight,
+)
 from mz_dagster.functions.registry import SqlFailure, pure
 
 #: Enough for 38 digits that are right, whatever is lost on the way.
@@ -38,8 +48,8 @@ def sqrt(value: Decimal, scale: int) -> Decimal:
         raise SqlFailure("2201F", "cannot take square root of a negative number")
     if not value:
         return fitted(value, 0, scale)
-    with localcontext(Context(prec=_PRECISION)):
-        return fitted(value.sqrt(), sqrt_digits(value), scale)
+    digits = sqrt_digits(value)
+    return fitted(rounded_root(value, digits), digits, scale)
 
 
 def sqrt_digits(value: Decimal) -> int:
@@ -273,14 +283,26 @@ def width_bucket(value: Decimal, low: Decimal, high: Decimal, count: int) -> int
         3
     """
     check_buckets(count, equal=low == high)
+    return bucket(value, low, high, count)
+
+
+def bucket(value: Decimal, low: Decimal, high: Decimal, count: int) -> int:
+    """Returns the number of the bucket between bounds that differ.
+
+    The quotient is rounded as any other before it is cut off, as PostgreSQL does, so that what lies just below the
+    upper bound may be in a bucket behind the last.
+    """
     if low > high:
-        value, low, high = (EXACT.minus(one) for one in (value, low, high))
+        value, low, high = value.copy_negate(), low.copy_negate(), high.copy_negate()
     if value < low:
         return 0
     if value >= high:
         return bounded(count + 1, "int4")
-    with localcontext(EXACT):
-        return int((value - low) * count // (high - low)) + 1
+    with localcontext(ALL_DIGITS):
+        above, below = (value - low) * count, high - low
+        digits = min(max(quotient_digits(above, below), places_of(above), places_of(below)), MOST_SHOWN)
+        units = int(above.scaleb(digits + 1) // below)
+    return bounded((units + 5) // 10 // 10**digits + 1, "int4")
 
 
 @pure("width_bucket_float8")
@@ -298,6 +320,8 @@ def width_bucket_float8(value: float, low: float, high: float, count: int) -> in
         return 0
     if value <= high if falling else value >= high:
         return bounded(count + 1, "int4")
-    span = high - low
-    part = (value / 2 - low / 2) / (high / 2 - low / 2) if math.isinf(span) else (value - low) / span
-    return min(int(count * part), count - 1) + 1
+    above, below = count * abs(value - low), abs(high - low)
+    if math.isinf(above) or math.isinf(below):
+        # What PostgreSQL 15 makes of these is no bucket.
+        raise SqlFailure("22003", "value out of range: overflow")
+    return bounded(int(above / below + 1), "int4")

@@ -5,12 +5,17 @@ A numeric has 38 digits at most, of which its type's scale says how many come af
 
 from __future__ import annotations
 
+import math
 from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal
 
 from mz_dagster.functions.registry import SqlFailure
 
 #: Has more digits than any number here has: nothing is rounded by the way.
 EXACT = Context(prec=2000)
+#: Has more than any number without a scale has.
+ALL_DIGITS = Context(prec=400_000, Emax=999_999, Emin=-999_999)
+#: The most digits after the point of a quotient, root or the like.
+MOST_SHOWN = 1000
 _MOST = 10**38
 #: How many significant digits a result that is cut off at its scale has at least, unless it is exact: as a real has.
 LEAST_DIGITS = 6
@@ -45,7 +50,7 @@ def unscaled(value: Decimal, scale: int) -> int:
 
 def scaled(units: int, scale: int) -> Decimal:
     """Returns what has so many units of the last of some decimals."""
-    return Decimal(units).scaleb(-scale, EXACT)
+    return Decimal(units).scaleb(-scale, ALL_DIGITS)
 
 
 def to_scale(value: Decimal, scale: int) -> Decimal:
@@ -73,6 +78,19 @@ def fitted(value: Decimal, shown: int, scale: int) -> Decimal:
     if found != wanted:
         _check_digits(found, scale)
     return found
+
+
+def rounded_root(value: Decimal, digits: int) -> Decimal:
+    """Returns the square root of a number that is not negative, rounded half up to so many digits after the point.
+
+    Cut off exactly behind the next digit: a root rounded before may lie at a half that the exact one does not reach.
+
+    Example:
+        >>> rounded_root(Decimal("0.99999"), 5)
+        Decimal('0.99999')
+    """
+    units = int(value.scaleb(2 * digits + 2, ALL_DIGITS).to_integral_value(ROUND_DOWN, ALL_DIGITS))
+    return scaled((math.isqrt(units) + 5) // 10, digits)
 
 
 def _check_digits(found: Decimal, scale: int) -> None:
@@ -136,7 +154,7 @@ def quotient_digits(left: Decimal, right: Decimal) -> int:
 def _quotient_weight(above: Decimal, below: Decimal) -> int:
     """Returns PostgreSQL's estimate of the quotient's weight, in digits to the base 10,000."""
     first, second = weight(above), weight(below)
-    return first - second - (int(above.scaleb(-4 * first, EXACT)) <= int(below.scaleb(-4 * second, EXACT)))
+    return first - second - (int(above.scaleb(-4 * first, ALL_DIGITS)) <= int(below.scaleb(-4 * second, ALL_DIGITS)))
 
 
 def weight(value: Decimal) -> int:

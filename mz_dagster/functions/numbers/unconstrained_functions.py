@@ -7,7 +7,7 @@ from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal, localcontext
 
 from mz_dagster.functions.numbers.decimals import (
-    bounded,
+    bucket,
     check_buckets,
     check_logarithm,
     exp_digits,
@@ -18,7 +18,7 @@ from mz_dagster.functions.numbers.decimals import (
     sqrt_digits,
 )
 from mz_dagster.functions.numbers.number_templates import numeric_text
-from mz_dagster.functions.numbers.numerics import quotient_digits
+from mz_dagster.functions.numbers.numerics import MOST_SHOWN, quotient_digits, rounded_root
 from mz_dagster.functions.numbers.unconstrained import (
     EXACT,
     WHOLE_DIGITS,
@@ -30,7 +30,7 @@ from mz_dagster.functions.numbers.unconstrained import (
 from mz_dagster.functions.registry import SqlFailure, pure
 
 #: The most decimal places that a function shows, and that it is asked for.
-MOST_SHOWN, _MOST_ASKED = 1000, 2000
+_MOST_ASKED = 2000
 #: How many significant digits are shown of what has no end, and to how many a logarithm is estimated beforehand.
 _SIGNIFICANT, _ESTIMATED = 16, 8
 #: The exponents of e from which on a power is too large.
@@ -275,10 +275,7 @@ def sqrt(value: str) -> str:
         return value
     if number < 0:
         raise SqlFailure("2201F", "cannot take square root of a negative number")
-    digits = sqrt_digits(number)
-    # Cut off behind the last digit: what is exactly half is told from what is more by what is left.
-    context = Context(prec=max(40, digits + abs(number.adjusted()) + 30), rounding=ROUND_DOWN)
-    return computed(number.sqrt(context), digits)
+    return text_of(rounded_root(number, min(sqrt_digits(number), MOST_SHOWN)))
 
 
 @pure("exp_unconstrained")
@@ -430,14 +427,4 @@ def width_bucket(value: str, low: str, high: str, count: int) -> int:
     if least.is_infinite() or most.is_infinite():
         raise SqlFailure("2201G", "lower and upper bounds must be finite")
     check_buckets(count, equal=least == most)
-    if least > most:
-        number, least, most = number.copy_negate(), least.copy_negate(), most.copy_negate()
-    if number < least:
-        return 0
-    if number >= most:
-        return bounded(count + 1, "int4")
-    with localcontext(EXACT):
-        above, below = (number - least) * count, most - least
-    # Rounded as any quotient before it is cut off, as in PostgreSQL.
-    digits = max(quotient_digits(above, below), places_of(above), places_of(below))
-    return bounded(int(at_scale(exact_quotient(above, below, digits), 0, ROUND_FLOOR)) + 1, "int4")
+    return bucket(number, least, most, count)

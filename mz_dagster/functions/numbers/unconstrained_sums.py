@@ -6,12 +6,12 @@ A value is digits of nine places, which are added up as integers by its scale an
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from decimal import ROUND_DOWN, Context, Decimal, localcontext
+from decimal import Decimal, localcontext
 
 from mz_dagster.functions.numbers.decimals import places_of
-from mz_dagster.functions.numbers.numerics import quotient_digits
+from mz_dagster.functions.numbers.numerics import MOST_SHOWN, quotient_digits, rounded_root
 from mz_dagster.functions.numbers.unconstrained import EXACT, at_scale, text_of
-from mz_dagster.functions.numbers.unconstrained_functions import MOST_SHOWN, computed, exact_quotient
+from mz_dagster.functions.numbers.unconstrained_functions import exact_quotient
 from mz_dagster.functions.registry import pure
 
 #: Digits of one place of a sum: bigints add up 9 thousand million of them.
@@ -107,9 +107,7 @@ def _spread(count: int, others: int, total: str, squares: str, *, root: bool) ->
             return "0"
         digits = min(max(quotient_digits(above, below), places_of(above), 0), MOST_SHOWN)
         value = exact_quotient(above, below, digits)
-        if root:
-            value = value.sqrt(Context(prec=max(60, digits + abs(value.adjusted()) + 40), rounding=ROUND_DOWN))
-        return computed(value, digits)
+    return text_of(rounded_root(value, digits) if root else value)
 
 
 for _name, _of_sample, _is_root in (
