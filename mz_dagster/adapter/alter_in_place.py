@@ -338,4 +338,5 @@ def alteration_of(
         {kept[column]: said for column, said in row.comments.items() if column in kept},
         frozenset(one.id for one in readers.rows),
         dropped,
+        types=definition.dependencies,
     )

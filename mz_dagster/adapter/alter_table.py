@@ -16,6 +16,7 @@ from typing import Any
 from mz_dagster.adapter.alter_in_place import ColumnRead, Readers, ShapeChange, alteration_of, readers_of, rewritten
 from mz_dagster.adapter.catalog_definitions import called
 from mz_dagster.adapter.constraints import Enforcement, constraints_of
+from mz_dagster.adapter.definition import typed_columns
 from mz_dagster.adapter.dml import Autocommit, DecidedWrite, check_not_null, read_and_append
 from mz_dagster.adapter.generated_values import GeneratedValues
 from mz_dagster.adapter.hidden_tables import definition_of, hidden_table
@@ -33,6 +34,7 @@ from mz_dagster.catalog import (
     Takeover,
 )
 from mz_dagster.plan.relation import Map
+from mz_dagster.plan.resolver import Item, Resolver
 from mz_dagster.plan.semijoin import ONE_ROW
 from mz_dagster.scalars.scalar import Value
 from mz_dagster.sql import AlterTable, CreateTable, parse
@@ -64,14 +66,33 @@ def alter_table(peeks: Peeks, names: Names, statement: AlterTable, circumstances
         raise
     (current,) = parse(row.sql)
     assert isinstance(current, CreateTable)
+    types = _Types(names.engine.definitions.as_created(row), names)
+    current = replace(current, columns=typed_columns(current.columns, types)[0])
     altered = AlteredTable.of(last_of(row.schema, str(row.name)), current, statement.actions)
     if altered.definition == AlteredTable.of(last_of(row.schema, str(row.name)), current, ()).definition:
         return
+    altered.definition.columns = list(typed_columns(altered.definition.columns, types)[0])
     alteration = _Alteration(peeks, names, row, altered, circumstances)
     if readers_of(names.engine, row.id):
         alteration.carry_out_in_place(statement, current)
     else:
         alteration.carry_out(current.timeline)
+
+
+@dataclass(frozen=True, slots=True)
+class _Types:
+    """Resolves the types of a table's columns: to what they were when it was created, new ones to what there is now."""
+
+    before: Resolver
+    now: Resolver
+
+    def resolve(self, name: tuple[str, ...]) -> Item | None:
+        """Returns what a name stands for."""
+        return self.before.resolve(name) or self.now.resolve(name)
+
+    def names(self) -> tuple[str, ...]:
+        """Returns all names in use."""
+        return self.now.names()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +133,15 @@ class _Alteration:
     def _new(self, timeline: str | None) -> NewObject:
         engine = self.names.engine
         text = self._text(timeline, engine.catalog.collection(self.row.id).retention_ms)
-        (new,) = engine.definitions.new_objects(definition_of(text, str(self.row.timeline)))
+        (new,) = engine.definitions.new_objects(definition_of(text, str(self.row.timeline), self.names))
         kept = {"": "", **self.altered.renamed}
         comments = {kept[column]: text for column, text in self.row.comments.items() if column in kept}
         options = {**new.options, COMMENTS: comments} if comments else new.options
         in_schema = {name: id for name, id in self.row.dependencies.items() if name.startswith("schema ")}
         options = {**options, SCHEMA: self.row.schema} if in_schema else options
-        return replace(new, name=self.row.name, tags=self.row.tags, options=options, dependencies=in_schema)
+        return replace(
+            new, name=self.row.name, tags=self.row.tags, options=options, dependencies={**in_schema, **new.dependencies}
+        )
 
     def _fill(self, table: ObjectRow, name: str | None) -> None:
         """Seals the rows that the table has from here on, and with them all else."""
@@ -153,7 +176,7 @@ class _Alteration:
         engine, row = self.names.engine, self.row
         _check_types(row, self.altered, statement)
         text = self._text(current.timeline, engine.catalog.collection(row.id).retention_ms)
-        (made,) = engine.definitions.new_objects(definition := definition_of(text, str(row.timeline)))
+        (made,) = engine.definitions.new_objects(definition := definition_of(text, str(row.timeline), self.names))
         reshaped = ShapeChange.of(row, self.altered)
         readers = Readers.of(engine, row, reshaped)
         gone = readers.going_by()

@@ -51,7 +51,6 @@ from mz_dagster.plan.relation import Get, Relation
 from mz_dagster.plan.resolver import Item, Resolver
 from mz_dagster.scalars.types import RelationType
 from mz_dagster.sql import CreateTable, TableConstraints, parse
-from mz_dagster.sql.binder import NO_NAMES
 from mz_dagster.sql.errors import UndefinedTable
 from mz_dagster.sql.schemas import PUBLIC, key_of
 from mz_dagster.storage.source import FileSource
@@ -140,7 +139,7 @@ class CatalogDefinitions:
             row = self._catalog.object(id)
             if row.shapes is not None:
                 found = shaped(row, version)
-            elif row.kind in (*_OF_CONTENTS, "schema"):
+            elif row.kind in (*_OF_CONTENTS, "schema", "type"):
                 found = Item(id, called(row), row.kind, row.relation_type, row.timeline)
             else:
                 found = self.definition_of(row).item(id)
@@ -164,7 +163,7 @@ class CatalogDefinitions:
             if (row.id, row.version) not in self._tables:
                 (table,) = parse(row.sql)
                 assert isinstance(table, CreateTable)
-                made = define(table, NO_NAMES, default_timeline=str(row.timeline), name=row.created_as)
+                made = define(table, self.as_created(row), default_timeline=str(row.timeline), name=row.created_as)
                 self._tables[row.id, row.version] = made
             return self._tables[row.id, row.version]
         if row.id not in self._definitions:

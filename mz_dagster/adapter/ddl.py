@@ -20,16 +20,19 @@ from mz_dagster.sql import (
     CreateSchema,
     CreateSource,
     CreateTable,
+    CreateType,
     CreateView,
     Drop,
     Name,
 )
 from mz_dagster.sql.errors import (
+    DuplicateObject,
     DuplicateSchema,
     InvalidSchemaName,
     ReservedName,
     UndefinedColumn,
     UndefinedTable,
+    UndefinedType,
     UnsupportedForm,
     suggestion,
 )
@@ -41,6 +44,7 @@ _TAGS = {
     CreateView: "CREATE VIEW",
     CreateMaterializedView: "CREATE MATERIALIZED VIEW",
     CreateIndex: "CREATE INDEX",
+    CreateType: "CREATE TYPE",
 }
 
 
@@ -73,13 +77,15 @@ def create(names: Names, statement: Definable, progress: Progress = quiet) -> st
     engine = names.engine
     tag = _TAGS[type(statement)]
     name = name_of(statement)
-    temporary = not isinstance(statement, CreateSource | CreateIndex) and statement.temporary
+    temporary = not isinstance(statement, CreateSource | CreateIndex | CreateType) and statement.temporary
     qualified = _qualified(names, statement, name)
     try:
         names.check_free(qualified, temporary=temporary)
     except NameTaken:
         if statement.if_not_exists:
             return tag
+        if isinstance(statement, CreateType):
+            raise DuplicateObject(f'type "{name}" already exists', position=qualified.offset + 1) from None
         raise
     target = names.target(qualified)
     key = name if temporary else target.key
@@ -262,4 +268,6 @@ def _named(names: Names, name: Name, kind: str, if_exists: bool) -> ObjectRow | 
     except UndefinedTable:
         if if_exists:
             return None
+        if kind == "type":
+            raise UndefinedType(f'type "{name}" does not exist', position=name.offset + 1) from None
         raise

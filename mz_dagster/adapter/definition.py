@@ -8,7 +8,7 @@ bound is what runs: an object's names are resolved to ids once, when it is creat
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mz_dagster.adapter import introspection
@@ -19,17 +19,20 @@ from mz_dagster.plan.physical import MaintainedPlan, ReadCollection, TemporalSta
 from mz_dagster.plan.reading_time import unmaintainable, with_position
 from mz_dagster.plan.relation import Relation
 from mz_dagster.plan.resolver import Item, Resolver
-from mz_dagster.scalars.types import Column, RelationType
+from mz_dagster.scalars.types import Column, Enumeration, RelationType, enum_of
 from mz_dagster.sql import (
+    ColumnDefinition,
     CreateIndex,
     CreateMaterializedView,
     CreateSource,
     CreateTable,
+    CreateType,
     CreateView,
     Files,
     bind_definition,
 )
 from mz_dagster.sql.constraints import check_definition
+from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.errors import (
     InvalidTableDefinition,
     UndefinedColumn,
@@ -38,9 +41,10 @@ from mz_dagster.sql.errors import (
     WrongObjectKind,
     suggestion,
 )
+from mz_dagster.sql.type_names import looked_up
 from mz_dagster.storage.source import RECORD_COLUMNS, Envelope
 
-Definable = CreateSource | CreateTable | CreateView | CreateMaterializedView | CreateIndex
+Definable = CreateSource | CreateTable | CreateView | CreateMaterializedView | CreateIndex | CreateType
 
 #: What no text holds.
 _UNTEXTUAL = re.compile("[\0\ud800-\udfff]")
@@ -51,7 +55,7 @@ class Definition:
     """One object's definition.
 
     Attributes:
-        kind: `source`, `table`, `view`, `materialized view` or `index`.
+        kind: `source`, `table`, `view`, `materialized view`, `index` or `type`.
         text: The user's own SQL.
         relation_type: Its columns, keys and monotonicity; of an index, those of what it is on.
         timeline: Of its times; None for a plain view over constants.
@@ -150,8 +154,16 @@ class _ShapeRecorder:
 def _defined(statement: Definable, resolver: Resolver, called: str, default_timeline: str, indexed: bool) -> Definition:
     match statement:
         case CreateSource():
-            return _source(statement, called, default_timeline)
+            columns, types = typed_columns(statement.columns, resolver)
+            return _source(replace(statement, columns=columns), called, default_timeline, types)
+        case CreateType():
+            # What the catalog calls an object is what SQL writes, but for the quotes of one that is in no other schema.
+            written = quoted(called) if called == statement.name.last else called
+            values = Column("value", enum_of(Enumeration.of(written, statement.labels)))
+            return Definition("type", called, statement.text, RelationType((values,)), None, {})
         case CreateTable():
+            columns, types = typed_columns(statement.columns, resolver)
+            statement = replace(statement, columns=columns)
             check_definition(statement)
             return Definition(
                 "table",
@@ -159,13 +171,33 @@ def _defined(statement: Definable, resolver: Resolver, called: str, default_time
                 statement.text,
                 _table_type(statement),
                 statement.timeline or default_timeline,
-                {},
+                types,
                 retain_history_ms=statement.retain_history_ms,
             )
         case CreateView() | CreateMaterializedView():
             return _view(statement, resolver, called, default_timeline)
         case CreateIndex():
             return _index(statement, resolver, called, indexed)
+
+
+def typed_columns(
+    columns: Sequence[ColumnDefinition], resolver: Resolver
+) -> tuple[tuple[ColumnDefinition, ...], dict[str, GlobalId]]:
+    """Returns columns as declared with the enumerations that their types name, and these by their names.
+
+    Raises:
+        UndefinedType: A name stands for no type.
+    """
+    found: dict[str, GlobalId] = {}
+
+    def resolve(parts: tuple[str, ...]) -> Item | None:
+        item = resolver.resolve(parts)
+        if item is not None and item.kind == "type":
+            found[".".join(parts)] = item.id
+        return item
+
+    typed = (replace(one, type=looked_up(one.type, resolve, one.type_offset + 1)) for one in columns)
+    return tuple(typed), found
 
 
 def _table_type(statement: CreateTable) -> RelationType:
@@ -205,7 +237,7 @@ def _check_dependencies(definition: Definition, position: int) -> None:
             )
 
 
-def _source(statement: CreateSource, name: str, default_timeline: str) -> Definition:
+def _source(statement: CreateSource, name: str, default_timeline: str, types: Mapping[str, GlobalId]) -> Definition:
     columns = tuple(Column(one.name, one.type, one.nullable) for one in statement.columns)
     names = [column.name for column in columns]
     key = tuple(names.index(part) for part in statement.key or ())
@@ -217,7 +249,7 @@ def _source(statement: CreateSource, name: str, default_timeline: str) -> Defini
         statement.text,
         RelationType(columns, keys, monotonic=not upsert),
         statement.timeline or default_timeline,
-        {},
+        types,
         files=statement.files,
         envelope="upsert" if upsert else "none",
         key=key,

@@ -107,7 +107,8 @@ class DefinitionCache:
                 return None
             view = self._views[id(item.expansion)][1]
         modifiers = [column.type.modifier for column in type_.columns]  # which the types do not show
-        told = (item.id, item.name, item.kind, type_.columns, modifiers, keys, type_.monotonic, item.timeline)
+        members = [column.type.enumeration and column.type.enumeration.members for column in type_.columns]
+        told = (item.id, item.name, item.kind, type_.columns, modifiers, members, keys, type_.monotonic, item.timeline)
         return _digest((*told, item.version, view))
 
     # ---- files

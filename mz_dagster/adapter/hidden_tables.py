@@ -14,16 +14,16 @@ from mz_dagster.adapter.definition import Definition, define
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.catalog import KEEPER, NewObject, ObjectRow
 from mz_dagster.errors import OperationalError
+from mz_dagster.plan.resolver import Resolver
 from mz_dagster.sql import CreateTable, parse
-from mz_dagster.sql.binder import NO_NAMES
 from mz_dagster.storage.append import BatchWriter
 
 
-def definition_of(text: str, default_timeline: str) -> Definition:
-    """Returns the definition of a table, given its CREATE TABLE."""
+def definition_of(text: str, default_timeline: str, types: Resolver) -> Definition:
+    """Returns the definition of a table, given its CREATE TABLE and what resolves the names of types in it."""
     (table,) = parse(text)
     assert isinstance(table, CreateTable)
-    return define(table, NO_NAMES, default_timeline=default_timeline)
+    return define(table, types, default_timeline=default_timeline)
 
 
 @contextmanager

@@ -35,7 +35,17 @@ from mz_dagster.errors import Error, ProgrammingError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.plan_size import PlanTooLarge
 from mz_dagster.plan.resolver import Item
-from mz_dagster.sql import Comment, CreateIndex, CreateSource, CreateTable, CreateTableAs, Statement, parse, split
+from mz_dagster.sql import (
+    Comment,
+    CreateIndex,
+    CreateSource,
+    CreateTable,
+    CreateTableAs,
+    CreateType,
+    Statement,
+    parse,
+    split,
+)
 from mz_dagster.sql.errors import suggestion
 from mz_dagster.sql.lexer import Token, TokenKind, tokens_of
 from mz_dagster.sql.schemas import PUBLIC
@@ -45,7 +55,20 @@ _BESIDE = re.compile(r'(?:[^"\n-]|"[^"\n]*"|-(?!-))*--+[ \t]*(\S[^\n]*)')
 
 
 #: What stands between CREATE and the name.
-_BEFORE_NAME = ("or", "replace", "source", "table", "view", "materialized", "default", "index", "if", "not", "exists")
+_BEFORE_NAME = (
+    "or",
+    "replace",
+    "source",
+    "table",
+    "view",
+    "materialized",
+    "default",
+    "index",
+    "if",
+    "not",
+    "exists",
+    "type",
+)
 
 
 class BadProjectFile(ProgrammingError):
@@ -411,7 +434,7 @@ class _Loader:
 
 
 def _is_temporary(statement: Definable) -> bool:
-    return not isinstance(statement, CreateSource | CreateIndex) and statement.temporary
+    return not isinstance(statement, CreateSource | CreateIndex | CreateType) and statement.temporary
 
 
 def _line(text: str, offset: int) -> int:

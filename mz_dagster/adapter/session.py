@@ -57,6 +57,7 @@ from mz_dagster.sql import (
     CreateSource,
     CreateTable,
     CreateTableAs,
+    CreateType,
     CreateView,
     Delete,
     Drop,
@@ -97,6 +98,7 @@ _DEFINING = (
     | CreateView
     | CreateMaterializedView
     | CreateSchema
+    | CreateType
     | CreateIndex
     | CreateTableAs
     | Drop
@@ -411,8 +413,10 @@ class Session:
             case Refresh():
                 self._names.object(statement.name, "materialized view")
                 return Result("REFRESH MATERIALIZED VIEW")  # it is what its query says at every time
-            case CreateSource() | CreateTable() | CreateView() | CreateMaterializedView() | CreateIndex():
-                if self._variables.zone != UTC and not isinstance(statement, CreateSource | CreateIndex):
+            case (
+                CreateSource() | CreateTable() | CreateView() | CreateMaterializedView() | CreateIndex() | CreateType()
+            ):
+                if self._variables.zone != UTC and not isinstance(statement, CreateSource | CreateIndex | CreateType):
                     check_definition_in(self._variables.zone, statement, self._names)
                 return Result(ddl.create(self._names, statement, self._progress))
             case CreateTableAs():

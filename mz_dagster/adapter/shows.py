@@ -31,6 +31,7 @@ _KINDS = {
     "views": "view",
     "materialized views": "materialized view",
     "indexes": "index",
+    "types": "type",
 }
 
 

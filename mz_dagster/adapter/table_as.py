@@ -42,7 +42,7 @@ def create_table_as(
             return Result("CREATE TABLE AS")
         raise
     bound = bind_rows(statement.query, statement.columns, names, params=parameters, circumstances=circumstances)
-    definition = _definition(statement, bound, engine.project.timeline)
+    definition = _definition(statement, bound, engine.project.timeline, names)
     engine.catalog.declare_timeline(str(definition.timeline))
     (table,) = engine.definitions.new_objects(definition)
     target = names.target(statement.name)
@@ -78,8 +78,8 @@ def _made(peeks: Peeks, table: NewObject, plan: Relation | None) -> tuple[Global
     return made.id, count
 
 
-def _definition(statement: CreateTableAs, bound: BoundQuery, default_timeline: str) -> Definition:
+def _definition(statement: CreateTableAs, bound: BoundQuery, default_timeline: str, names: Names) -> Definition:
     timeline = statement.timeline or (None if bound.timeline == default_timeline else bound.timeline)
     columns = [ColumnDefinition(one.name, one.type) for one in bound.relation_type.columns]
     text = table_text(statement.name.last, columns, timeline=timeline, retain_history_ms=statement.retain_history_ms)
-    return definition_of(text, default_timeline)
+    return definition_of(text, default_timeline, names)

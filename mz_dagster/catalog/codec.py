@@ -14,7 +14,7 @@ from mz_dagster.catalog.rows import BatchFile, Keys
 from mz_dagster.catalog.shapes import Shape, Shapes
 from mz_dagster.errors import DamageError
 from mz_dagster.formalism import EPOCH_MS, NATURAL, Antichain, IntegerTimes
-from mz_dagster.scalars.types import Column, Kind, Modifier, ScalarType, array_of, record_of
+from mz_dagster.scalars.types import Column, Enumeration, Kind, Modifier, ScalarType, array_of, enum_of, record_of
 
 LATTICES: dict[str, IntegerTimes] = {"epoch_ms": EPOCH_MS, "natural": NATURAL}
 """The lattices that a timeline can be declared with, by name."""
@@ -87,6 +87,8 @@ def _type_json(type_: ScalarType) -> Any:
         return [type_.kind.value, _type_json(type_.element)]
     if type_.kind is Kind.RECORD:
         return [type_.kind.value, [[name, _type_json(one)] for name, one in type_.fields]]
+    if type_.enumeration is not None:
+        return [type_.kind.value, [type_.enumeration.name, list(type_.enumeration.members or ())]]
     modifier = type_.modifier
     rest = () if modifier is None else ([modifier.precision, modifier.fields],)
     return [type_.kind.value, type_.length or type_.scale, *rest]
@@ -99,6 +101,9 @@ def _type_of(value: Any) -> ScalarType:
             return array_of(_type_of(rest))
         case Kind.RECORD:
             return record_of((name, _type_of(one)) for name, one in rest)
+        case Kind.ENUM:
+            name, members = rest
+            return enum_of(Enumeration(name, tuple(members)))
         case Kind.VARCHAR | Kind.CHAR:
             return ScalarType(kind, length=rest)
         case _:

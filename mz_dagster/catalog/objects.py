@@ -490,6 +490,8 @@ def alter_in_place(connection: Connection, id: GlobalId, alteration: Alteration,
             options=json_text(options),
         )
     )
+    for name in alteration.types.keys() - row.dependencies.keys():
+        connection.execute(insert(DEPENDENCY).values(dependant=id, name=name, dependency=alteration.types[name]))
     alter_sequences(connection, id, alteration.renamed, alteration.sequences, alteration.claimed)
 
 

@@ -23,7 +23,7 @@ BatchId = NewType("BatchId", int)
 WriterId = NewType("WriterId", int)
 """Names a process's lease to write batches."""
 
-KINDS = ("source", "table", "view", "materialized view", "index", "arrangement", "collection", "schema")
+KINDS = ("source", "table", "view", "materialized view", "index", "arrangement", "collection", "schema", "type")
 """What an object can be; a `collection` has no SQL: it is written through capabilities, and by nothing else."""
 
 KEEPER = "keeper"
@@ -189,6 +189,7 @@ class Alteration:
         comments: What is said of it, and of its columns.
         readers: All that depended on it, directly or not, when that was looked at.
         dropped: What of it goes with the alteration.
+        types: The types that were created and that its columns are of, by their names.
     """
 
     sql: str
@@ -201,6 +202,7 @@ class Alteration:
     readers: frozenset[GlobalId]
     dropped: frozenset[GlobalId] = frozenset()
     claimed: Mapping[str, int] = field(default_factory=dict)
+    types: Mapping[str, GlobalId] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -175,6 +175,7 @@ _NAMES = {
     Kind.CHAR: "bpchar",
     Kind.ARRAY: "array",
     Kind.RECORD: "record",
+    Kind.ENUM: "enum",
 }
 
 
@@ -216,6 +217,10 @@ def _unmodified(source: ScalarType, target: ScalarType, context: CastContext) ->
     if Kind.ARRAY in (source.kind, target.kind) or Kind.RECORD in (source.kind, target.kind):
         return _composite(source, target, context)
     pair = (source.kind, target.kind)
+    if pair == (Kind.ENUM, Kind.TEXT) and context is not CastContext.IMPLICIT:
+        return Cast("label_of_enum", source, target, False)
+    if pair == (Kind.TEXT, Kind.ENUM) and context is CastContext.EXPLICIT:
+        return Cast("enum_of_label", source, target, True)
     if pair not in CASTS and not {source.kind, target.kind}.isdisjoint(_LIMITED):
         return _through_text(source, target, context)
     known = CASTS.get(pair)
@@ -327,6 +332,7 @@ CATEGORY: dict[Kind, str] = {
     Kind.INTERVAL: "T",
     Kind.MZ_TIMESTAMP: "U",
     Kind.ARRAY: "A",
+    Kind.ENUM: "E",
 }
 PREFERRED: frozenset[Kind] = frozenset({Kind.BOOL, Kind.FLOAT8, Kind.TEXT, Kind.TIMESTAMPTZ, Kind.INTERVAL})
 
@@ -358,12 +364,19 @@ def common_type(types: Sequence[ArgumentType], context: str = "CASE") -> ScalarT
         if one.kind is kind:
             continue
         if CATEGORY[one.kind] != CATEGORY[kind]:
-            return Failure("42804", f"{context} types {kind_name(kind)} and {type_name(one)} cannot be matched")
+            first = next(type_ for type_ in decided if type_.kind is kind)
+            return Failure("42804", f"{context} types {type_name(first)} and {type_name(one)} cannot be matched")
         if kind not in PREFERRED and implicitly_castable(kind, one.kind) and not implicitly_castable(one.kind, kind):
             kind = one.kind
     for one in decided:
         if not implicitly_castable(one.kind, kind):
             return Failure("42846", f"{context} could not convert type {type_name(one)} to {kind_name(kind)}")
+    if kind is Kind.ENUM:
+        other = next((one for one in decided if one != decided[0]), decided[0])
+        if other != decided[0]:
+            message = f"{context} could not convert type {type_name(other)} to {type_name(decided[0])}"
+            return Failure("42846", message)
+        return other
     if kind in _LIMITED:
         return _common_string(kind, types, decided, context)
     if kind is not Kind.NUMERIC:

@@ -95,6 +95,11 @@ def _read(text: str, type_: ScalarType, *, assigned: bool, rounds: bool) -> Lite
             return Literal(text, type_)
         case Kind.VARCHAR | Kind.CHAR:
             return _string(text, type_, assigned=assigned)
+        case Kind.ENUM:
+            assert type_.enumeration is not None
+            if text in type_.enumeration.labels:
+                return Literal(text, type_)
+            return Failure("22P02", f'invalid input value for enum {type_.enumeration.name}: "{text}"')
         case Kind.UUID:
             return _pure(lambda: Literal(UUID(strings.uuid_of(text)), type_))
         case Kind.BYTEA:

@@ -12,6 +12,7 @@ Spark's workers get the code by value and may have nothing else. `evaluation` ca
 1970-01-01 UTC |
 | interval | tuple (months, days, microseconds) |
 | uuid, jsonb, numeric without a scale | str: the canonical text |
+| enum | str: the member |
 | json | str: the text as written |
 | array; record | list; tuple |
 """
@@ -49,7 +50,7 @@ from mz_dagster.functions.numbers import (  # noqa: F401
 )
 from mz_dagster.functions.regexps import regexp, similar  # noqa: F401
 from mz_dagster.functions.registry import PURE, SCALED
-from mz_dagster.functions.text import characters, like_patterns, strings, texts  # noqa: F401
+from mz_dagster.functions.text import characters, enums, like_patterns, strings, texts  # noqa: F401
 
 PURE.update({name: infinite.guarded(name, PURE[name]) for name in infinite.RULES if name in PURE})
 

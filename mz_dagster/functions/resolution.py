@@ -19,6 +19,7 @@ from mz_dagster.functions.casts import (
     numeric_scale,
     short_name,
 )
+from mz_dagster.functions.comparing import COMPARISONS
 from mz_dagster.functions.failure import Failure
 from mz_dagster.functions.literals import numeric_type_of
 from mz_dagster.functions.moments.moment_table import DATE_PARTS, INTERVAL_FIELDS, INTERVAL_UNITS, TIME_FIELDS
@@ -279,6 +280,9 @@ def _resolve(
     polymorphic = resolve_polymorphic(sql_name, arguments, FUNCTIONS)
     if polymorphic is not None:
         return polymorphic
+    compared = _compared_enums(sql_name, arguments)
+    if compared is not None:
+        return compared
     candidates = [
         one
         for one in overloads.get(sql_name, ())
@@ -311,6 +315,17 @@ def _resolve(
             return found
         casts.append(found if found is not None and found.function else None)
     return Resolved(function, tuple(targets), result, tuple(casts))
+
+
+def _compared_enums(sql_name: str, arguments: Sequence[ArgumentType]) -> Resolved | None:
+    """Returns the comparison of two values of one enumeration, whose members compare as texts; None of all else."""
+    types = {one for one in arguments if isinstance(one, ScalarType)}
+    if sql_name not in COMPARISONS or len(arguments) != 2 or len(types) != 1:
+        return None
+    (type_,) = types
+    if type_.kind is not Kind.ENUM:
+        return None
+    return Resolved(FUNCTIONS[f"{COMPARISONS[sql_name]}_text"], (type_, type_), BOOL, (None, None))
 
 
 def _without_scale(

@@ -17,7 +17,7 @@ from mz_dagster.functions.literals import literal_of
 from mz_dagster.functions.moments.infinite import RULES, InfiniteResult
 from mz_dagster.functions.session_zone import zoned
 from mz_dagster.scalars.scalar import Call, Literal, Scalar
-from mz_dagster.scalars.types import INT4, TEXT, Kind, ScalarType
+from mz_dagster.scalars.types import INT4, TEXT, Enumeration, Kind, ScalarType, array_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,13 @@ class Cast:
         operand = scalar if self.first is None else self.first.apply(scalar)
         rule = RULES.get(self.function)
         nullable = scalar.nullable or (rule is not None and rule.outcome is InfiniteResult.UNKNOWN)
-        return zoned(Call(self.function, (operand,), self.target, nullable))
+        arguments = (operand,) if self.target.enumeration is None else (operand, *_values_of(self.target.enumeration))
+        return zoned(Call(self.function, arguments, self.target, nullable))
+
+
+def _values_of(enumeration: Enumeration) -> tuple[Literal, Literal]:
+    """Returns what a cast to an enumeration's type looks its values up in, and the name of the type."""
+    return Literal(enumeration.members, array_of(TEXT)), Literal(enumeration.name, TEXT)
 
 
 def modified(scalar: Scalar, target: ScalarType) -> Scalar:
@@ -273,7 +279,7 @@ def type_name(type_: ArgumentType) -> str:
         return "unknown"
     if type_.element is not None:
         return f"{type_name(type_.element)}[]"
-    return kind_name(type_.kind)
+    return kind_name(type_.kind) if type_.enumeration is None else type_.enumeration.name
 
 
 def kind_name(kind: Kind) -> str:

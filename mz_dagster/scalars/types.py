@@ -6,9 +6,10 @@ choice must be exact: a type whose values Spark cannot hold exactly is refused w
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import lru_cache
 
 
 class Kind(Enum):
@@ -37,6 +38,7 @@ class Kind(Enum):
     CHAR = "character"
     ARRAY = "array"
     RECORD = "record"
+    ENUM = "enum"
 
 
 #: The kinds that may have a modifier.
@@ -62,6 +64,61 @@ class Modifier:
 
 
 @dataclass(frozen=True, slots=True)
+class Enumeration:
+    """The values of a type that `CREATE TYPE ... AS ENUM` made.
+
+    A value is stored as its member: digits that have the order of the values, a blank, and its label. So members are
+    compared, joined and grouped as texts are, and a new value finds a place between any two.
+
+    Attributes:
+        name: What the catalog calls the type; types are equal by it.
+        members: In order; None of a type that is named and not looked up yet.
+    """
+
+    name: str
+    members: tuple[str, ...] | None = field(default=None, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, name: str, labels: Sequence[str]) -> Enumeration:
+        """Returns the type of values with these labels, in order.
+
+        Example:
+            >>> Enumeration.of("mood", ["sad", "happy"]).members
+            ('1 sad', '2 happy')
+        """
+        digits = len(str(len(labels)))
+        return cls(name, tuple(f"{f'{i:0{digits}}'.rstrip('0')} {label}" for i, label in enumerate(labels, 1)))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels in order."""
+        return tuple(map(label_of, self.members or ()))
+
+    def member(self, label: str) -> str:
+        """Returns the member with a label.
+
+        Raises:
+            KeyError: There is none.
+        """
+        return _members_by_label(self.members or ())[label]
+
+
+def label_of(member: str) -> str:
+    """Returns the label of a member of an enumeration.
+
+    Example:
+        >>> label_of("05 very happy")
+        'very happy'
+    """
+    return member.partition(" ")[2]
+
+
+@lru_cache(maxsize=256)
+def _members_by_label(members: tuple[str, ...]) -> Mapping[str, str]:
+    return {label_of(one): one for one in members}
+
+
+@dataclass(frozen=True, slots=True)
 class ScalarType:
     """Is the type of a cell.
 
@@ -75,6 +132,7 @@ class ScalarType:
             and for what a literal becomes that is compared with a `CHAR`.
         fields: Names and types of a `RECORD`'s fields; `f1`, `f2`, ... if nobody named them. Empty for every other
             kind.
+        enumeration: Of an `ENUM`, its values; None for every other kind.
         modifier: What a cast to the type, or an assignment, makes of a value; None if nothing. It is no part of what
             the type is: types are equal whatever their modifiers, and nothing but such casts looks at it.
 
@@ -88,6 +146,7 @@ class ScalarType:
     element: ScalarType | None = None
     length: int = 0
     fields: tuple[tuple[str, ScalarType], ...] = ()
+    enumeration: Enumeration | None = None
     modifier: Modifier | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -105,6 +164,8 @@ class ScalarType:
             raise ValueError(f"{self.kind.value} has no length")
         if self.fields and self.kind is not Kind.RECORD:
             raise ValueError("a record has fields, and nothing else has")
+        if (self.enumeration is not None) != (self.kind is Kind.ENUM):
+            raise ValueError("an enum has values of its own, and nothing else has")
         if self.modifier is not None and self.kind not in _MODIFIED:
             raise ValueError(f"{self.kind.value} has no modifier")
 
@@ -127,6 +188,8 @@ class ScalarType:
             return f"{self.element}[]"
         if self.length:
             return f"{self.kind.value}({self.length})"
+        if self.enumeration is not None:
+            return self.enumeration.name
         if self.kind is Kind.UNCONSTRAINED:
             return Kind.NUMERIC.value
         if self.kind is Kind.NUMERIC:
@@ -169,6 +232,11 @@ def high_part_type(scale: int) -> ScalarType:
 def array_of(element: ScalarType) -> ScalarType:
     """Returns the type of one-dimensional arrays: what `array_agg` returns."""
     return ScalarType(Kind.ARRAY, element=element)
+
+
+def enum_of(enumeration: Enumeration) -> ScalarType:
+    """Returns the type of an enumeration's values."""
+    return ScalarType(Kind.ENUM, enumeration=enumeration)
 
 
 def record_of(fields: Iterable[tuple[str, ScalarType]]) -> ScalarType:

@@ -13,6 +13,7 @@ and its *stored form*, which shards, Spark and Arrow have. They differ for a few
 | record | tuple | struct of the fields `f1`, `f2`, ... |
 | array | list | list of stored elements |
 | char(n) | its text, padded to n characters | the text without its blanks at the end, which never count |
+| enum | its label | the member: see `Enumeration` |
 | jsonb | canonical text, as PostgreSQL prints it | the same |
 | numeric without a scale | its text, as PostgreSQL prints it: equal ones may differ in their scale | the same |
 | bytea | `bytes` | the same |
@@ -26,7 +27,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from mz_dagster.scalars.infinity import Infinity, infinity_of
-from mz_dagster.scalars.types import Kind, ScalarType
+from mz_dagster.scalars.types import Kind, ScalarType, label_of
 
 _SECOND = 1_000_000
 _EPOCHS = {Kind.TIMESTAMP: datetime(1970, 1, 1), Kind.TIMESTAMPTZ: datetime(1970, 1, 1, tzinfo=UTC)}
@@ -61,6 +62,9 @@ def to_stored(value: Any, type_: ScalarType) -> Any:
             return str(value)
         case Kind.CHAR:
             return value.rstrip(" ")
+        case Kind.ENUM:
+            assert type_.enumeration is not None
+            return type_.enumeration.member(value)
         case Kind.RECORD:
             cells = zip(value, type_.fields, strict=True)
             return {f"f{i}": to_stored(cell, one) for i, (cell, (_, one)) in enumerate(cells, 1)}
@@ -93,6 +97,8 @@ def from_stored(value: Any, type_: ScalarType) -> Any:
             return UUID(value)
         case Kind.CHAR:
             return value.ljust(type_.length)
+        case Kind.ENUM:
+            return label_of(value)
         case Kind.RECORD:
             cells = zip(_cells(value), type_.fields, strict=True)
             return tuple(from_stored(cell, one) for cell, (_, one) in cells)

@@ -14,6 +14,7 @@ from mz_dagster.plan.reading_time import with_position
 from mz_dagster.plan.relation import ColumnOrder, Relation
 from mz_dagster.plan.resolver import Item, Resolver
 from mz_dagster.scalars.scalar import Scalar
+from mz_dagster.scalars.types import ScalarType
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.enclosing import Enclosing
@@ -26,6 +27,7 @@ from mz_dagster.sql.errors import (
 )
 from mz_dagster.sql.lexer import fold
 from mz_dagster.sql.parameters import literal_of_value
+from mz_dagster.sql.type_names import looked_up
 
 #: What a bound expression is before its context has decided the type of a bare literal.
 Bound = Scalar | Unknown
@@ -134,7 +136,7 @@ class BindingContext:
         """
         name = ".".join(parts)
         item = self.resolver.resolve(parts)
-        if item is None:
+        if item is None or item.kind == "type":
             raise UndefinedTable.named(name, self.resolver.names(), position)
         if item.kind == "index":
             raise WrongObjectKind(f'"{name}" is an index', hint="Read what it is on.", position=position)
@@ -153,6 +155,21 @@ class BindingContext:
                     position=position,
                 )
         return item
+
+    def type_named(self, type_: ScalarType, position: int) -> ScalarType:
+        """Returns a type as written, with what the name of an enumeration stands for, and notes its use.
+
+        Raises:
+            UndefinedType: It stands for nothing.
+        """
+
+        def resolve(parts: tuple[str, ...]) -> Item | None:
+            item = self.resolver.resolve(parts)
+            if item is not None:
+                self.names[".".join(parts)] = item.id
+            return item
+
+        return looked_up(type_, resolve, position)
 
     def relation(self, parts: tuple[str, ...], position: int) -> tuple[Relation, tuple[str, ...], str]:
         """Returns the plan that reads what a name stands for, its columns' names, and its schema."""

@@ -42,6 +42,7 @@ from mz_dagster.scalars.types import (
 from mz_dagster.sql.aggregates import AGGREGATES, bind_aggregate, bind_grouping
 from mz_dagster.sql.binding import Bound, argument_type, name_of, only_parts, unwrapped
 from mz_dagster.sql.call_syntax import call_syntax
+from mz_dagster.sql.enum_calls import ENUM_CALLS, bind_enum_call
 from mz_dagster.sql.errors import UndefinedFunction, UnsupportedForm, WrongObjectKind, error_of, suggestion
 from mz_dagster.sql.expression_binder import ExpressionBinder
 from mz_dagster.sql.jsonb_calls import JSONB_CALLS, bind_jsonb_call
@@ -171,6 +172,8 @@ def _named(binder: ExpressionBinder, node: exp.Anonymous, position: int) -> Boun
             return _cast_call(binder, name, arguments[0], position)
         case "date_part" | "date_trunc" if len(arguments) == 2:
             return _dated(binder, name, arguments, position)
+        case _ if name in ENUM_CALLS:
+            return bind_enum_call(binder, name, arguments, position)
         case _ if name in TEXT_CALLS:
             return bind_text_call(binder, name, arguments, position)
         case _ if name in JSONB_CALLS:
@@ -263,7 +266,7 @@ def _nullif(binder: ExpressionBinder, nodes: Sequence[exp.Expr], position: int) 
     value = test.arguments[0] if isinstance(first, Unknown) else first
     if not isinstance(first, Unknown) and _comparable_family(test.arguments[0].type) != _comparable_family(first.type):
         value = test.arguments[0]
-    if test.function == "eq_text" and value.type.kind is not Kind.TEXT:
+    if test.function == "eq_text" and value.type.kind not in (Kind.TEXT, Kind.ENUM):
         # Compared as text, a string of limited length is one.
         value = binder.as_type(value, TEXT, nodes[0])
     return If(test, Literal(None, value.type), value)

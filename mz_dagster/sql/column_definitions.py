@@ -191,7 +191,7 @@ def parse_column(cursor: TokenCursor, found: Columns, *, only_keys: bool = False
                     start,
                 )
             type_ = type_.unmodified
-        column = ColumnDefinition(name, type_, True, offset)
+        column = ColumnDefinition(name, type_, True, offset, type_offset=start.start)
     else:
         column = ColumnDefinition(name, generates, False, offset, identity=serial(generates))
     while True:

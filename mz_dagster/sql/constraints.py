@@ -17,7 +17,7 @@ from mz_dagster.plan.relation import Constant, Filter, Relation
 from mz_dagster.plan.resolver import Item, Resolver
 from mz_dagster.scalars.scalar import Call, Literal, Scalar, Value
 from mz_dagster.scalars.types import BOOL, INT8, Column, RelationType
-from mz_dagster.sql.binder import NO_NAMES, BoundQuery, bind_query
+from mz_dagster.sql.binder import BoundQuery, bind_query
 from mz_dagster.sql.binding import BindingContext
 from mz_dagster.sql.body_parser import Body, parse_scalar
 from mz_dagster.sql.circumstances import Circumstances
@@ -26,6 +26,7 @@ from mz_dagster.sql.errors import DatatypeMismatch, UnsupportedForm
 from mz_dagster.sql.expression_binder import ExpressionBinder
 from mz_dagster.sql.expressions import Expressions
 from mz_dagster.sql.lexer import tokens_of
+from mz_dagster.sql.schemas import names_in
 from mz_dagster.sql.scope import Scope
 from mz_dagster.sql.session_values import CHANCE
 from mz_dagster.sql.statements import CheckConstraint, CreateTable, Identity, SqlText, UniqueKey
@@ -126,9 +127,10 @@ def bind_defaults(
 ) -> Iterator[Scalar]:
     """Yields the value of a column's DEFAULT for each of so many rows."""
     body = _parsed(default, "DEFAULT expression")
+    types = _TypesOf((column,))
     for _ in range(count):
         yield assigned(
-            Expressions(BindingContext(NO_NAMES, (), circumstances), body, Scope(), "DEFAULT"), body.root, column
+            Expressions(BindingContext(types, (), circumstances), body, Scope(), "DEFAULT"), body.root, column
         )
 
 
@@ -143,7 +145,26 @@ def bind_check(
     """Returns a CHECK's condition over the columns of its table."""
     body = _parsed(check.predicate, "check constraint")
     scope = Scope.of(table, columns)
-    return Expressions(BindingContext(NO_NAMES, (), circumstances), body, scope, "CHECK").boolean(body.root, "CHECK")
+    binding = BindingContext(_TypesOf(columns.columns), (), circumstances)
+    return Expressions(binding, body, scope, "CHECK").boolean(body.root, "CHECK")
+
+
+@dataclass(frozen=True, slots=True)
+class _TypesOf:
+    """Resolves the types of a table's columns, which its defaults and conditions may name, and nothing else."""
+
+    columns: tuple[Column, ...]
+
+    def resolve(self, name: tuple[str, ...]) -> Item | None:
+        for column in self.columns:
+            type_ = column.type.element or column.type
+            if type_.enumeration is not None and name[-1] == names_in(type_.enumeration.name)[-1]:
+                values = RelationType((Column("value", type_),))
+                return Item(GlobalId(type_.enumeration.name), name[-1], "type", values, None)
+        return None
+
+    def names(self) -> tuple[str, ...]:
+        return ()
 
 
 def _parsed(text: SqlText, what: str) -> Body:

@@ -232,8 +232,14 @@ class InvalidParameterValue(DataError):
     sqlstate = "22023"
 
 
+class InvalidName(ProgrammingError):
+    """A name or label that is too long."""
+
+    sqlstate = "42602"
+
+
 class DuplicateObject(ProgrammingError):
-    """A name of a constraint that another of its table bears."""
+    """A name of a constraint that another of its table bears, or of a type that there is."""
 
     sqlstate = "42710"
 

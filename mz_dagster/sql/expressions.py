@@ -325,7 +325,7 @@ class Expressions(ExpressionBinder):
         to: exp.Expr = node.args["to"]
         span = self.body.span(to)
         offset = self.body.text.offset + (span[0] if span else 0)
-        named = type_name_of(self.body.source(to), max(offset, 0))
+        named = self._named(to, max(offset, 0))
         whole = self.body.span(node)
         prefixed = span is not None and whole is not None and span[0] == whole[0]
         if prefixed and not (isinstance(node.this, exp.Literal) and node.this.is_string):
@@ -347,11 +347,19 @@ class Expressions(ExpressionBinder):
             raise error_of(found, self.body.position(node))
         return found.apply(bound)
 
+    def _named(self, to: exp.Expr, offset: int = 0) -> TypeName:
+        """Returns a type as named, an enumeration with its values."""
+        named = type_name_of(self.body.source(to), offset)
+        if named.enumeration is None:
+            return named
+        found = self.binding.type_named(replace(named, is_array=False).scalar_type, self.body.position(to))
+        return replace(named, enumeration=found.enumeration)
+
     def _cast_on(self, literal: Scalar, node: exp.Cast) -> Scalar:
         """Returns a typed literal that is cast on, `date '2020-01-01'::text`: the casts read as if of its text."""
         bound = literal if not isinstance(node.this, exp.Cast) else self._cast_on(literal, node.this)
         to: exp.Expr = node.args["to"]
-        target = self._cast_target(type_name_of(self.body.source(to)), bound.type, node)
+        target = self._cast_target(self._named(to), bound.type, node)
         return self.cast_to(bound, target, node)
 
     def _cast_target(self, named: TypeName, source: ScalarType, node: exp.Cast, scale: int | None = None) -> ScalarType:

@@ -84,4 +84,4 @@ def _type(binder: ExpressionBinder, definition: exp.ColumnDef) -> ScalarType:
     cursor.tokens = tuple(one for one in tokens_of(cursor.source) if one.kind is not TokenKind.END)
     type_ = column_type(cursor)
     cursor.expects_end()
-    return type_
+    return binder.binding.type_named(type_, start + 1)

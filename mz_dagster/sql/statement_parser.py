@@ -47,10 +47,11 @@ from mz_dagster.sql.transaction_statements import (
     parse_rollback,
     parse_savepoint,
 )
+from mz_dagster.sql.type_statements import parse_create_type
 from mz_dagster.sql.write_statements import parse_copy, parse_delete, parse_insert, parse_truncate, parse_update
 
 _KINDS = "source|table|view|materialized|index"
-_PLURALS = ("objects", "schemas", "sources", "tables", "views", "indexes")
+_PLURALS = ("objects", "schemas", "sources", "tables", "views", "indexes", "types")
 
 
 def parse(text: str) -> tuple[Statement, ...]:
@@ -158,7 +159,9 @@ def _create(cursor: TokenCursor, common: Common) -> Statement:
         if cursor.sees("authorization"):
             raise cursor.refuse("AUTHORIZATION", "Objects have no owners.")
         return CreateSchema(*common, Name((cursor.identifier("a schema"),), cursor.ahead(-1).start), missing)
-    if cursor.sees("unique|recursive|sink|connection|secret|cluster|database|role|type|function"):
+    if cursor.accepts("type"):
+        return parse_create_type(cursor, common)
+    if cursor.sees("unique|recursive|sink|connection|secret|cluster|database|role|function"):
         raise cursor.refuse(f"CREATE {cursor.current.value.upper()}", "There is no such object.")
     if cursor.sees("sequence"):
         raise cursor.refuse(
@@ -233,7 +236,7 @@ def _kind(cursor: TokenCursor) -> str:
 
 def _drop(cursor: TokenCursor, common: Common) -> Drop:
     cursor.expects("drop")
-    kind = "schema" if cursor.accepts("schema") else _kind(cursor)
+    kind = cursor.advance().value if cursor.sees("schema|type") else _kind(cursor)
     if_exists = cursor.accepts("if", "exists")
     names = [cursor.name()]
     while cursor.accepts_symbol(","):
@@ -246,6 +249,12 @@ def _drop(cursor: TokenCursor, common: Common) -> Drop:
 
 def _alter(cursor: TokenCursor, common: Common) -> AlterRename | AlterRetainHistory | AlterTable:
     cursor.expects("alter")
+    if cursor.sees("type"):
+        raise cursor.refuse(
+            "ALTER TYPE",
+            "What was defined over a type knows its values.",
+            "Create another type, add a column of it, and UPDATE it by old::text::new.",
+        )
     kind = _kind(cursor)
     if_exists = cursor.accepts("if", "exists")
     name = cursor.name()

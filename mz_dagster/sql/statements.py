@@ -88,6 +88,7 @@ class ColumnDefinition:
         offset: Where its definition starts.
         default: What it is where a row that is inserted does not say it; None for NULL.
         identity: How it generates its values; None if it does not.
+        type_offset: Where its type stands.
     """
 
     name: str
@@ -96,6 +97,7 @@ class ColumnDefinition:
     offset: int = 0
     default: SqlText | None = None
     identity: Identity | None = None
+    type_offset: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,8 +256,17 @@ class CreateSchema(Statement):
 
 
 @dataclass(frozen=True, slots=True)
+class CreateType(Statement):
+    """`CREATE TYPE ... AS ENUM`; the labels are in order, each once."""
+
+    name: Name
+    labels: tuple[str, ...]
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Drop(Statement):
-    """`DROP`; `kind` is `source`, `table`, `view`, `materialized view`, `index` or `schema`."""
+    """`DROP`; `kind` is `source`, `table`, `view`, `materialized view`, `index`, `schema` or `type`."""
 
     kind: str
     names: tuple[Name, ...]

@@ -7,14 +7,17 @@ column is of the unconstrained type (`functions/numbers/unconstrained.py`).
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from mz_dagster.functions.literals import numeric_type_of
 from mz_dagster.functions.numbers.numerics import whole_number
-from mz_dagster.scalars.types import UNCONSTRAINED, Kind, Modifier, ScalarType, array_of, numeric
+from mz_dagster.plan.resolver import Item
+from mz_dagster.scalars.types import UNCONSTRAINED, Enumeration, Kind, Modifier, ScalarType, array_of, numeric
 from mz_dagster.sql.cursor import TokenCursor
 from mz_dagster.sql.errors import InvalidSyntax, UndefinedType, suggestion
 from mz_dagster.sql.lexer import Token, TokenKind, tokens_of
+from mz_dagster.sql.schemas import names_in, path_of
 
 _KINDS = {
     "boolean": Kind.BOOL, "bool": Kind.BOOL,
@@ -57,6 +60,7 @@ class TypeName:
         length: Of a string; 0 if it is not limited.
         is_array: Whether it is an array of that.
         modifier: What is made of its values.
+        enumeration: Of what is no type of the language: the name, with its schema if it says one, not looked up yet.
     """
 
     kind: Kind
@@ -64,6 +68,7 @@ class TypeName:
     length: int = 0
     is_array: bool = False
     modifier: Modifier | None = None
+    enumeration: Enumeration | None = None
 
     @property
     def is_open(self) -> bool:
@@ -73,7 +78,9 @@ class TypeName:
     @property
     def scalar_type(self) -> ScalarType:
         """The type; an open scale counts as 0."""
-        type_ = ScalarType(self.kind, self.scale or 0, length=self.length, modifier=self.modifier)
+        type_ = ScalarType(
+            self.kind, self.scale or 0, length=self.length, enumeration=self.enumeration, modifier=self.modifier
+        )
         return array_of(type_) if self.is_array else type_
 
     def type_of_text(self, text: str | None) -> ScalarType:
@@ -128,8 +135,7 @@ def parse_type_name(cursor: TokenCursor) -> TypeName:
             token,
         )
     else:
-        hint = suggestion(word, _KINDS)
-        raise UndefinedType(f'type "{word}" does not exist', hint=hint, position=token.start + 1)
+        name = TypeName(Kind.ENUM, enumeration=Enumeration(path_of(_parts(cursor, word))))
     arguments = arguments or _arguments(cursor)
     if name.kind is Kind.NUMERIC:
         name = _numeric(arguments, token.start)
@@ -162,6 +168,14 @@ def parse_type_name(cursor: TokenCursor) -> TypeName:
             f"an array of {name.scalar_type}", "Elements keep their microseconds.", f"Write {word}[].", token
         )
     return replace(name, is_array=True, modifier=None)
+
+
+def _parts(cursor: TokenCursor, first: str) -> tuple[str, ...]:
+    """Moves past what qualifies a name."""
+    parts = [first]
+    while cursor.accepts_symbol("."):
+        parts.append(cursor.identifier("a type"))
+    return tuple(parts)
 
 
 def _is_array(cursor: TokenCursor) -> bool:
@@ -202,6 +216,25 @@ def _interval(cursor: TokenCursor, arguments: tuple[int, ...], token: Token) -> 
         raise InvalidSyntax("syntax error: there is no such type of intervals", position=token.start + 1)
     seconds = _seconds("interval", arguments, token)
     return Modifier(None if seconds is None else seconds.precision, written) if fields or seconds else None
+
+
+def looked_up(type_: ScalarType, resolve: Callable[[tuple[str, ...]], Item | None], position: int) -> ScalarType:
+    """Returns a type whose enumeration, if it is or has one, is that which its name stands for.
+
+    Raises:
+        UndefinedType: The name stands for no type.
+    """
+    if type_.element is not None:
+        element = looked_up(type_.element, resolve, position)
+        return type_ if element is type_.element else array_of(element)
+    if type_.enumeration is None or type_.enumeration.members is not None:
+        return type_
+    parts = names_in(type_.enumeration.name)
+    item = resolve(parts)
+    if item is None or item.kind != "type":
+        name = ".".join(parts)
+        raise UndefinedType(f'type "{name}" does not exist', hint=suggestion(name, _KINDS), position=position)
+    return item.relation_type.columns[0].type
 
 
 def column_type(cursor: TokenCursor) -> ScalarType:

@@ -36,6 +36,7 @@ _TYPES: dict[Kind, pa.DataType] = {
     Kind.UNCONSTRAINED: pa.string(),
     Kind.VARCHAR: pa.string(),
     Kind.CHAR: pa.string(),
+    Kind.ENUM: pa.string(),
 }
 
 UPDATE_FIELDS = (

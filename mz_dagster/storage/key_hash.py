@@ -25,7 +25,7 @@ _BYTES = {
     **dict.fromkeys((Kind.INT8, Kind.MZ_TIMESTAMP, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ), 8),
 }
 #: An unconstrained numeric is one by its representation: what is joined or grouped by is the one for all equal ones.
-_TEXTS = frozenset({Kind.TEXT, Kind.VARCHAR, Kind.CHAR, Kind.UUID, Kind.UNCONSTRAINED})
+_TEXTS = frozenset({Kind.TEXT, Kind.VARCHAR, Kind.CHAR, Kind.UUID, Kind.UNCONSTRAINED, Kind.ENUM})
 
 #: The kinds of which keys can be hashed here.
 HASHED_KINDS = frozenset({*_BYTES, *_TEXTS, Kind.BYTEA, Kind.NUMERIC})

@@ -42,7 +42,7 @@ _WIDENING = frozenset({"cast_int2_to_int4", "cast_int2_to_int8", "cast_int4_to_i
 #: Of which kinds a column and a constant may be, by the function that says whether they are equal.
 _COMPARED = {
     **dict.fromkeys(("eq_int2", "eq_int4", "eq_int8"), frozenset({Kind.INT2, Kind.INT4, Kind.INT8})),
-    "eq_text": frozenset({Kind.TEXT, Kind.VARCHAR}),
+    "eq_text": frozenset({Kind.TEXT, Kind.VARCHAR, Kind.ENUM}),
     "eq_bpchar": frozenset({Kind.CHAR}),
     "eq_bool": frozenset({Kind.BOOL}),
     "eq_uuid": frozenset({Kind.UUID}),

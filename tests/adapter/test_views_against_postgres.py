@@ -26,6 +26,7 @@ from mz_dagster.functions.moments.interval_text import text_of_interval
 from mz_dagster.scalars.infinity import INFINITY, NEGATIVE_INFINITY, Infinity
 from mz_dagster.scalars.values import Interval
 from tests.adapter.stories import Story
+from tests.adapter.stories.enums import ENUMS
 from tests.adapter.stories.groups import GROUPS
 from tests.adapter.stories.jsonb import JSON, JSONB
 from tests.adapter.stories.modifiers import MODIFIERS
@@ -37,7 +38,7 @@ from tests.adapter.stories.unconstrained import UNCONSTRAINED
 from tests.budgets import SetBudget
 from tests.postgres_server import Postgres
 
-STORIES = (GROUPS, JSON, JSONB, MODIFIERS, REPRESENTATIONS, STATISTICS, STRINGS, TIMES, VALIDITY)
+STORIES = (ENUMS, GROUPS, JSON, JSONB, MODIFIERS, REPRESENTATIONS, STATISTICS, STRINGS, TIMES, VALIDITY)
 
 Row = tuple[Any, ...]
 
@@ -77,7 +78,7 @@ def referee(postgres: Postgres) -> Iterator[psycopg.Connection[Row]]:
     ("stories", "before", "budget"),
     [
         pytest.param((JSON, JSONB, TIMES, VALIDITY), 0, Budget(), id="some"),
-        pytest.param((MODIFIERS, REPRESENTATIONS), 0, Budget.here_alone(), id="representations here"),
+        pytest.param((ENUMS, MODIFIERS, REPRESENTATIONS), 0, Budget.here_alone(), id="representations here"),
         pytest.param(STORIES, 0, Budget(), id="all", marks=pytest.mark.deep),
         pytest.param(STORIES, 1, Budget(), id="hydrated", marks=pytest.mark.deep),
         pytest.param(
@@ -92,6 +93,7 @@ def referee(postgres: Postgres) -> Iterator[psycopg.Connection[Row]]:
             pytest.param((UNCONSTRAINED,), 1, budget, id=f"unconstrained {name}", marks=pytest.mark.deep)
             for name, budget in (("by spark", Budget.spark_alone()), ("by both", Budget()))
         ),
+        pytest.param((ENUMS,), 1, Budget.spark_alone(), id="enums by spark", marks=pytest.mark.deep),
         pytest.param((ALL_STATISTICS,), 1, Budget(), id="statistics", marks=pytest.mark.deep),
     ],
 )

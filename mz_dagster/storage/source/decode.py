@@ -54,6 +54,8 @@ def decode(text: SparkColumn, type_: ScalarType) -> SparkColumn:
             return text
         case Kind.VARCHAR | Kind.CHAR:
             return fitted(text, type_)
+        case Kind.ENUM:
+            return _decode_enum(text, type_)
         case Kind.UUID:
             return _decode_uuid(text)
         case Kind.BYTEA:
@@ -94,6 +96,8 @@ def why_not(text: SparkColumn, type_: ScalarType) -> SparkColumn:
     match kind:
         case Kind.TEXT | Kind.BOOL | Kind.UUID:
             return _invalid_syntax(text, name)
+        case Kind.ENUM:
+            return F.concat(F.lit(f"22P02 invalid input value for enum {type_}: "), shown(text))
         case Kind.BYTEA:
             return F.lit("22P02 invalid input syntax for type bytea")
         case Kind.JSON | Kind.JSONB | Kind.UNCONSTRAINED | Kind.TIME | Kind.INTERVAL:
@@ -134,6 +138,14 @@ def shown(text: SparkColumn) -> SparkColumn:
     """Returns `text` quoted for a message, cut after 100 characters."""
     cut = F.when(F.length(text) > 100, F.concat(F.substring(text, 1, 100), F.lit("..."))).otherwise(text)
     return F.concat(F.lit('"'), cut, F.lit('"'))
+
+
+def _decode_enum(text: SparkColumn, type_: ScalarType) -> SparkColumn:
+    assert type_.enumeration is not None
+    found = F.lit(None).cast("string")
+    for label, member in zip(type_.enumeration.labels, type_.enumeration.members or (), strict=True):
+        found = F.when(text == label, F.lit(member)).otherwise(found)
+    return found
 
 
 def _trimmed(text: SparkColumn) -> SparkColumn:

@@ -69,5 +69,6 @@ def _types() -> dict[Kind, types.DataType]:
         Kind.JSONB: types.StringType(),
         Kind.UNCONSTRAINED: types.StringType(),
         Kind.VARCHAR: types.StringType(),
+        Kind.ENUM: types.StringType(),
         Kind.CHAR: types.StringType(),
     }

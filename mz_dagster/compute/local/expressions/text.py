@@ -17,6 +17,12 @@ from mz_dagster.functions.text.like_patterns import tokens
 from mz_dagster.scalars.scalar import Call
 
 
+@strict("label_of_enum")
+def _label(_: Call, operands: Sequence[Operand]) -> Computed:
+    (member,) = operands
+    return Computed(pc.replace_substring_regex(member, "^[0-9]+ ", ""))
+
+
 @strict("like_text", "not_like_text", "ilike_text", "not_ilike_text")
 def _like(call: Call, operands: Sequence[Operand]) -> Computed | None:
     text, pattern = operands

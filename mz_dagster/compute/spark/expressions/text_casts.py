@@ -35,6 +35,12 @@ def _to_text(invocation: Invocation) -> Outcome:
     return invocation.values[0].cast("string"), None
 
 
+@strict("label_of_enum")
+def _label(invocation: Invocation) -> Outcome:
+    (member,) = invocation.values
+    return sf.regexp_replace(member, "^[0-9]+ ", ""), None
+
+
 @strict("output_bool")
 def _output_bool(invocation: Invocation) -> Outcome:
     (value,) = invocation.values

@@ -126,6 +126,8 @@ def read_text(text: str, type_: ScalarType) -> Any:
     match kind:
         case Kind.VARCHAR | Kind.CHAR:
             return _fitted(text, type_)
+        case Kind.ENUM:
+            return _member(text, type_)
         case Kind.UUID:
             return _uuid(text)
         case Kind.BYTEA:
@@ -172,6 +174,14 @@ def _fitted(text: str, type_: ScalarType) -> str:
     if kept.rstrip(" ") != text.rstrip(" "):
         raise SqlFailure("22001", f"value too long for type {type_}")
     return kept.rstrip(" ") if type_.kind is Kind.CHAR else kept
+
+
+def _member(text: str, type_: ScalarType) -> str:
+    assert type_.enumeration is not None
+    try:
+        return type_.enumeration.member(text)
+    except KeyError:
+        raise SqlFailure("22P02", f"invalid input value for enum {type_}: {_shown(text)}") from None
 
 
 def _uuid(text: str) -> str:

@@ -1,0 +1,137 @@
+"""Enumerations are PostgreSQL's: their order, their literals and casts, where they stand; without Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psycopg
+import pytest
+
+import mz_dagster
+from mz_dagster.errors import Error
+from tests.postgres_server import Postgres
+
+SCRIPT = (
+    "CREATE TYPE mood AS ENUM ('sad', 'ok', 'very happy')",
+    "CREATE TYPE other AS ENUM ('zz', 'aa', 'sad')",
+    "CREATE TYPE \"My Mood\" AS ENUM ('A b', 'c''d')",
+    "CREATE TABLE p (name text, m mood, o other NOT NULL DEFAULT 'aa')",
+    "INSERT INTO p VALUES ('x', 'ok'), ('y', 'sad'), ('z', 'very happy'), ('n', NULL), ('w', 'ok')",
+    "CREATE TABLE k (m mood PRIMARY KEY, c mood CHECK (c > 'sad'::mood), d mood DEFAULT 'ok'::mood)",
+    "INSERT INTO k VALUES ('ok', 'ok')",
+    "INSERT INTO k VALUES ('ok', 'ok')",
+    "INSERT INTO k VALUES ('sad', 'sad')",
+    "INSERT INTO k VALUES ('ok', 'ok') ON CONFLICT (m) DO UPDATE SET c = 'very happy'",
+    "INSERT INTO p (name, m) VALUES ('q', 'nope')",
+    "INSERT INTO p (name, m) SELECT 'q', 'sad'::text",
+    "INSERT INTO p (name, m) SELECT 'q', 'saad'::text::mood",
+    "INSERT INTO p (name, m) SELECT 'q', 'sad'::text::mood",
+    "CREATE TABLE copied AS SELECT m, count(*) AS n FROM p GROUP BY m",
+    "CREATE TABLE grown (a int)",
+    "ALTER TABLE grown ADD COLUMN m mood, ADD COLUMN ms mood[]",
+    "INSERT INTO grown VALUES (1, 'sad', '{ok}')",
+    "CREATE TYPE mood AS ENUM ('a')",
+    "CREATE TYPE twice AS ENUM ('a', 'a')",
+    "CREATE TABLE none (a nothing)",
+    "DROP TYPE mood",
+    "DROP TYPE nothing",
+    "DROP TYPE IF EXISTS nothing",
+    "CREATE TYPE empty AS ENUM ()",
+    "DROP TYPE empty",
+    'CREATE TABLE quoted (m "My Mood")',
+    "INSERT INTO quoted VALUES ('A b'), ('c''d')",
+    "CREATE SCHEMA sh",
+    "CREATE TYPE sh.colour AS ENUM ('red', 'blue')",
+    "CREATE TABLE sh.painted (c sh.colour)",
+    "INSERT INTO sh.painted VALUES ('red'), ('blue')",
+    "DROP SCHEMA sh",
+)
+QUERIES = (
+    "SELECT * FROM p ORDER BY m DESC NULLS LAST, name",
+    "SELECT * FROM k",
+    "SELECT * FROM copied ORDER BY m",
+    "SELECT a, m, ms::text FROM grown",
+    "SELECT m, count(*) FROM p GROUP BY m ORDER BY m DESC",
+    "SELECT min(m), max(m), count(DISTINCT m) FROM p",
+    "SELECT name FROM p WHERE m > 'sad' ORDER BY 1",
+    "SELECT name FROM p WHERE m IN ('sad', 'ok') AND m BETWEEN 'sad' AND 'ok' ORDER BY 1",
+    "SELECT name FROM p WHERE m = 'nix'",
+    "SELECT name FROM p WHERE m = name",
+    "SELECT a.name FROM p a JOIN p b ON a.m = b.o",
+    "SELECT a.name, b.name FROM p a JOIN p b ON a.m = b.m AND a.name < b.name ORDER BY 1, 2",
+    "SELECT a.m, b.o FROM p a JOIN p b ON a.m::text = b.o::text",
+    "SELECT m::text || '!', m || '!', 'a' || m FROM p ORDER BY name",
+    "SELECT 'sad'::mood < 'ok', 'ok'::mood::text, 'sad'::varchar(3)::mood, '{sad,ok}'::mood[]::text",
+    "SELECT 'sad'::mood = 'sad'::other",
+    "SELECT 'x'::mood",
+    "SELECT 'x'::nothing",
+    "SELECT 1::mood",
+    "SELECT m::int FROM p",
+    "SELECT length(m) FROM p",
+    "SELECT string_agg(m, ',') FROM p",
+    "SELECT CASE WHEN true THEN 'sad'::mood ELSE 'sad'::other END",
+    "SELECT m FROM p UNION SELECT 'sad'::text",
+    "SELECT m FROM p UNION SELECT 'sad' ORDER BY 1",
+    "SELECT array_agg(m ORDER BY m DESC, name)::text, string_agg(m::text, ',' ORDER BY m) FROM p",
+    "SELECT ROW(m, name)::text, coalesce(m, 'ok'), greatest(m, 'ok'), nullif(m, 'ok') FROM p ORDER BY name",
+    "SELECT name, rank() OVER (ORDER BY m), lag(m, 1, 'ok') OVER (ORDER BY m, name) FROM p ORDER BY name",
+    "SELECT DISTINCT ON (m) m, name FROM p ORDER BY m, name DESC",
+    "SELECT to_json(m)::text, jsonb_build_array(m)::text, row_to_json(p)::text, concat(m, '-', o),"
+    " format('%s', m) FROM p ORDER BY name",
+    "SELECT json_agg(m ORDER BY name)::text, jsonb_object_agg(name, m)::text FROM p",
+    "SELECT mode() WITHIN GROUP (ORDER BY m), percentile_disc(0.5) WITHIN GROUP (ORDER BY m DESC) FROM p",
+    "SELECT m::varchar(2), m::char(3), pg_typeof(m)::text, pg_typeof(ARRAY[m])::text FROM p ORDER BY name",
+    "SELECT name FROM p WHERE m = ANY ('{sad,ok}') AND (m, name) > ('sad', 'a') ORDER BY 1",
+    "SELECT enum_first(NULL::mood), enum_last('sad'::mood), enum_range(NULL::mood)::text",
+    "SELECT enum_range('ok'::mood, NULL)::text, enum_range(NULL, 'ok'::mood)::text",
+    "SELECT enum_range('ok', 'sad'::mood)::text",
+    "SELECT enum_first(1)",
+    "SELECT * FROM mood",
+    "SELECT m, m::text, 'A b'::\"My Mood\" < m FROM quoted ORDER BY m DESC",
+    "SELECT 'x'::\"My Mood\"",
+    "SELECT c, 'red'::sh.colour < c FROM sh.painted ORDER BY c DESC",
+    "SELECT 'red'::colour",
+)
+
+
+def test_enumerations_are_those_of_postgres(postgres: Postgres, tmp_path: Path) -> None:
+    connection = mz_dagster.connect(tmp_path)
+    different = []
+    with postgres.new_database().connect() as theirs:
+
+        def told(connection: psycopg.Connection[tuple[object, ...]] | mz_dagster.Connection, text: str) -> object:
+            try:
+                cursor = connection.execute(text)
+                return cursor.fetchall() if cursor.description else None
+            except (Error, psycopg.Error) as error:
+                return error.sqlstate
+
+        for statement in (*SCRIPT, *QUERIES):
+            ours, wanted = told(connection, statement), told(theirs, statement)
+            if ours != wanted:
+                different.append(f"{statement}: {ours}, in PostgreSQL {wanted}")
+        # Another process, which has only the catalog's word for what the types are.
+        other = mz_dagster.connect(tmp_path)
+        different += [
+            f"{query}: {told(other, query)} later" for query in QUERIES if told(other, query) != told(theirs, query)
+        ]
+    assert not different, "\n".join(different)
+
+
+@pytest.mark.parametrize(
+    ("statement", "sqlstate", "message"),
+    [
+        ("CREATE TYPE t AS (a int)", "0A000", "this form of CREATE TYPE"),
+        (f"CREATE TYPE t AS ENUM ('{'x' * 64}')", "42602", "invalid enum label"),
+        ("SELECT enum_range(m, 'ok') FROM p", "0A000", "not constants"),
+        ("ALTER TYPE mood ADD VALUE 'new'", "0A000", "ALTER TYPE is not supported"),
+        ("ALTER TABLE p ALTER COLUMN name TYPE mood", "0A000", "this change of a type"),
+    ],
+)
+def test_what_is_refused_of_enumerations(tmp_path: Path, statement: str, sqlstate: str, message: str) -> None:
+    connection = mz_dagster.connect(tmp_path)
+    for one in SCRIPT[:4]:
+        connection.execute(one)
+    with pytest.raises(Error, match=message) as found:
+        connection.execute(statement)
+    assert found.value.sqlstate == sqlstate
