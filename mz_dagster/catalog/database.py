@@ -10,8 +10,9 @@ A SQLite file that cannot be written, or in whose folder nothing can, is read al
 SQLite needs files beside it where somebody may write; where nobody has begun to, it is told that nobody does, and that
 this was so is compared at the end of each transaction.
 
-A PostgreSQL that answered before and is away, since it is restarted for example, is waited for where a transaction
-begins, up to `AWAY_MS`: nothing has happened yet, so trying again is safe. A transaction that it is lost in fails.
+A PostgreSQL that is away, since it is restarted for example, is waited for where a transaction begins, the first one
+of a process included, up to `AWAY_MS`: nothing has happened yet, so trying again is safe. A log's line says so. A
+transaction that it is lost in fails, and so does at once what no waiting mends, as a host's name that nobody knows.
 
 Every write passes the fail points `catalog.before_commit` and `catalog.committed`, so that a crash test
 can kill a process around each one. An exception in a write rolls it back.
@@ -19,6 +20,7 @@ can kill a process around each one. An exception in a write rolls it back.
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import threading
@@ -42,6 +44,8 @@ from mz_dagster.clock import Clock
 from mz_dagster.disk import make_folder, make_private, make_private_file
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.fail_point import fail_point
+
+_logger = logging.getLogger("mz_dagster.catalog")
 
 WAIT_MS = 30_000
 """How long a write waits for the writers before it, in milliseconds."""
@@ -158,14 +162,18 @@ class Database:
         If the server is away, `begin` is tried again.
         """
         until = self.clock.monotonic_ms() + AWAY_MS
+        is_told = False
         while True:
             with ExitStack() as entered:
                 try:
                     connection = begin(entered)
                 except DBAPIError as error:
-                    may_return = self._has_answered and _is_unavailable(error)
+                    may_return = _is_unavailable(error) and (self._has_answered or not _is_unknown_host(error))
                     if not may_return or self.clock.monotonic_ms() >= until:
                         raise
+                    if not is_told:
+                        _logger.warning("waiting for the catalog's database: %s", _first_line(error.orig))
+                        is_told = True
                 else:
                     self._has_answered = True
                     yield connection
@@ -369,6 +377,11 @@ def _is_unavailable(error: DBAPIError) -> bool:
     return isinstance(error, UnreachableDatabase) and (
         sqlstate is None or sqlstate.startswith("08") or sqlstate in _GOING_OR_COMING
     )
+
+
+def _is_unknown_host(error: DBAPIError) -> bool:
+    text = str(error.orig)
+    return any(part in text for part in ("resolve host", "translate host name"))
 
 
 def _first_line(error: BaseException | None) -> str:

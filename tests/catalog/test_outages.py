@@ -73,6 +73,14 @@ def test_a_server_that_goes_away_is_waited_for_where_nothing_has_happened_yet(
             assert "\n" not in caught.value.message
             assert "Check that the database is there" in str(caught.value.hint)
 
-        server.start()
+        # Not there yet: one that comes is waited for, and a host that nobody knows is not.
+        monkeypatch.setattr(database_module, "AWAY_MS", 60_000)
+        with pytest.raises(CatalogUnavailable, match="resolve host"):
+            Catalog.open("postgresql+psycopg://u@no-such-host.invalid/d")
+        starting = threading.Timer(0.5, server.start)
+        starting.start()
+        with Catalog.open(url) as opened:
+            assert opened.timelines()
+        starting.join()
         assert catalog.write_ts("t", 0) == 3
         assert catalog.renew_leadership(lead, 60_000) == lead

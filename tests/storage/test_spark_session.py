@@ -14,6 +14,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
+import grpc
 import pytest
 from pyspark.sql.connect.proto import ExecutePlanRequest
 
@@ -206,6 +207,38 @@ def test_stored_types_come_back_as_they_are(spark: SparkSession) -> None:
         "struct<c0:boolean,c1:smallint,c2:int,c3:bigint,c4:float,c5:double,c6:string,c7:date,c8:timestamp_ntz,"
         "c9:timestamp,c10:bigint,c11:decimal(38,5),mz_timestamp:bigint,mz_diff:bigint,mz_error:string>"
     )
+
+
+def test_hints_of_a_spark_that_is_named_are_not_of_commands_for_an_embedded_one() -> None:
+    with pytest.raises(OperationalError) as lost, reporting_lost_spark():
+        raise ConnectionResetError("Channel closed")
+    with pytest.raises(OperationalError) as silent:
+        call_with_deadline(None, threading.Event().wait, 0.01)
+    for raised in (lost, silent):
+        assert "spark.remote" in str(raised.value.hint)
+        assert "mz-dagster" not in str(raised.value.hint)
+
+
+class Unavailable(grpc.RpcError):  # type: ignore[misc]  # gRPC has no types
+    """What a call meets whose server is gone."""
+
+    def code(self) -> grpc.StatusCode:
+        return grpc.StatusCode.UNAVAILABLE
+
+
+def test_who_ends_does_not_wait_for_a_server_that_was_given_up() -> None:
+    def attempts(policy: channel.BoundedPolicy) -> int:
+        call, count = policy.to_state(), 1
+        while call.can_retry(Unavailable()):
+            call.next_attempt()
+            count += 1
+        return count
+
+    policy = channel.BoundedPolicy(lambda: False)
+    assert [attempts(policy), attempts(policy)] == [7, 1], "the second call is not retried"
+    ended = channel.BoundedPolicy(lambda: False)
+    ended.end()
+    assert attempts(ended) == 1
 
 
 def test_error_of_a_query_is_not_taken_for_a_lost_server(spark: SparkSession) -> None:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import grpc
 from pyspark.sql.connect.client import DefaultChannelBuilder
 from pyspark.sql.connect.client.retries import DefaultPolicy, RetryPolicyState
 
+from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.plan.plan_size import PlanTooLarge
 from mz_dagster.storage.spark.config import PLAN_BYTES
 from mz_dagster.storage.spark.ending import WatchedServer
@@ -32,6 +33,8 @@ REMOTE_STREAM_SECONDS = 600.0
 #: How long the release of what is kept on the server may take: of all that pyspark executes, only that is a call whose
 #: answer is no stream.
 _RELEASE_SECONDS = 20.0
+#: For how long a server that failed all attempts of a call has one attempt for each, in milliseconds.
+_GIVEN_UP_MS = 10_000
 _EXECUTE = "/spark.connect.SparkConnectService/ExecutePlan"
 
 
@@ -133,6 +136,9 @@ class BoundedChannelBuilder(DefaultChannelBuilder):
 class BoundedPolicy(DefaultPolicy):
     """Retries what the default policy retries, but for seconds, and never a server that is known to be dead.
 
+    A server that has failed all attempts of a call is given up: for a while other calls have one attempt each, among
+    them what pyspark still says of the failed one, for which the end of the process would wait.
+
     Attributes:
         is_dead: Returns True if a retry is pointless; must be cheap.
         server: The embedded server that is called, if it is one; errors bear it (see `deadline.lost_spark`).
@@ -143,6 +149,12 @@ class BoundedPolicy(DefaultPolicy):
         super().__init__(max_retries=6, initial_backoff=50, max_backoff=2000, max_server_retry_delay=10_000)
         self.is_dead = is_dead
         self.server = server
+        self._is_over = False
+        self._given_up_ms: float | None = None
+
+    def end(self) -> None:
+        """Retries nothing any more: what is said as a session or the process ends must not wait for a server."""
+        self._is_over = True
 
     def to_state(self) -> RetryPolicyState:
         """Returns the state of one call's attempts."""
@@ -153,7 +165,15 @@ class BoundedPolicy(DefaultPolicy):
         if self.server is not None:
             with suppress(AttributeError):
                 e.mz_server = self.server  # type: ignore[attr-defined]
-        return super().can_retry(e) and not self.is_dead()
+        return super().can_retry(e) and not (self._is_over or self._is_given_up or self.is_dead())
+
+    def give_up(self) -> None:
+        """Is told of a call whose attempts have all failed."""
+        self._given_up_ms = SYSTEM_CLOCK.monotonic_ms()
+
+    @property
+    def _is_given_up(self) -> bool:
+        return self._given_up_ms is not None and SYSTEM_CLOCK.monotonic_ms() < self._given_up_ms + _GIVEN_UP_MS
 
 
 class _Attempts(RetryPolicyState):
@@ -161,7 +181,11 @@ class _Attempts(RetryPolicyState):
 
     def can_retry(self, exception: BaseException) -> bool:
         limit = self.policy.max_retries
-        return (limit is None or self._attempt < limit) and super().can_retry(exception)
+        if limit is None or self._attempt < limit:
+            return super().can_retry(exception)
+        if super().can_retry(exception):
+            cast(BoundedPolicy, self.policy).give_up()
+        return False
 
 
 def _with_deadline(details: Any, seconds: float) -> _Details:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import threading
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -10,13 +11,13 @@ from weakref import WeakKeyDictionary
 from mz_dagster.errors import OperationalError
 from mz_dagster.finalizers import DeferredCalls
 from mz_dagster.storage.spark.config import PLAN_BYTES
-from mz_dagster.storage.spark.deadline import call_with_deadline
+from mz_dagster.storage.spark.deadline import call_with_deadline, note_embedded
 from mz_dagster.storage.spark.orphans import forget_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from mz_dagster.storage.spark.channel import BoundedChannelBuilder
+    from mz_dagster.storage.spark.channel import BoundedChannelBuilder, BoundedPolicy
     from mz_dagster.storage.spark.ending import WatchedServer
 
 PING_SECONDS = 10.0
@@ -26,6 +27,7 @@ PING_SECONDS = 10.0
 _RELEASING = 4
 
 _builders: WeakKeyDictionary[SparkSession, BoundedChannelBuilder] = WeakKeyDictionary()
+_policies: WeakKeyDictionary[SparkSession, BoundedPolicy] = WeakKeyDictionary()
 _releases: WeakKeyDictionary[SparkSession, DeferredCalls] = WeakKeyDictionary()
 _releases_lock = threading.Lock()
 
@@ -106,6 +108,10 @@ def connect(
         lambda: server is not None and not server.is_alive, None if server is None else server.watched
     )
     session.client.set_retry_policies([policy])
+    _policies[cast("SparkSession", session)] = policy
+    atexit.register(policy.end)  # behind pyspark's own, so done before that
+    if server is not None:
+        note_embedded(cast("SparkSession", session))
     return cast("SparkSession", session)
 
 
@@ -115,6 +121,9 @@ def stop(session: SparkSession) -> None:
         session.stop()
         return
     forget_session(session)
+    if (policy := _policies.pop(session, None)) is not None:
+        policy.end()
+        atexit.unregister(policy.end)
     client: Any = session.client
     # A dead or silent server forgets the session by itself. Not session.stop in the thread of the deadline: what it
     # resets belongs to the calling thread.

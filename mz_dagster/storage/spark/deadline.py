@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakSet
 
 from mz_dagster.errors import Error, OperationalError
 from mz_dagster.storage.spark.causes import cause_of, chain
@@ -27,6 +28,11 @@ _HINT = (
     'See "mz-dagster spark status"; "mz-dagster spark stop" and "mz-dagster spark start" give a new server. '
     "Then open a new session."
 )
+_HINT_OF_NAMED = (
+    'See that the Spark that "spark.remote" or "spark.master" in mz.toml names runs and can be reached from here; '
+    "it is started by whoever keeps it. Then open a new session."
+)
+_embedded: WeakSet[Any] = WeakSet()  # sessions on servers that `mz-dagster spark` starts and stops
 # An operation that the server has not begun yet cannot be interrupted, so it is tried again, for five minutes.
 _INTERRUPTIONS = 600
 _INTERRUPT_AGAIN_SECONDS = 0.5
@@ -101,6 +107,11 @@ def reporting_lost_spark(*, writing: bool = False) -> Iterator[None]:
         raise
 
 
+def note_embedded(session: SparkSession) -> None:
+    """Notes that a session is on an embedded server, which the commands in hints are for."""
+    _embedded.add(session)
+
+
 def vanished_file(error: BaseException) -> OperationalError | None:
     """Returns what reports that a data file was gone when Spark came to it; None if `error` does not say so."""
     if not any(text in str(error) for text in _MISSING_FILE):
@@ -125,7 +136,8 @@ def lost_spark(error: BaseException, *, writing: bool) -> OperationalError:
     servers = (getattr(one, "mz_server", None) for one in chain(error))
     server: WatchedServer | None = next((one for one in servers if one is not None), None)
     ended = None if server is None else server.why_ended()
-    detail, hint = (cause_of(error), _HINT) if ended is None else (ended.cause, f"{ended.hint} {_HINT}")
+    own = _HINT_OF_NAMED if server is None else _HINT
+    detail, hint = (cause_of(error), own) if ended is None else (ended.cause, f"{ended.hint} {own}")
     kind = HeapFull if ended is not None and ended.of_heap else OperationalError
     return kind("the connection to Spark was lost", detail=detail, hint=hint, may_have_taken_effect=writing)
 
@@ -185,7 +197,7 @@ def call_with_deadline(
         raise NoAnswer(
             "Spark did not answer in time",
             detail=f"The deadline was {seconds:g} s.",
-            hint=_HINT,
+            hint=_HINT if session in _embedded else _HINT_OF_NAMED,
             may_have_taken_effect=writing,
         )
     if failure:
