@@ -31,6 +31,7 @@ from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.disk import make_private_folder
 from mz_dagster.plan.relation import Relation
 from mz_dagster.plan.resolver import Item, Resolver
+from mz_dagster.scalars.types import ScalarType
 from mz_dagster.version import __version__
 
 #: After how long what nobody has used goes, and how often its use is noted, in seconds.
@@ -45,6 +46,12 @@ _PLAIN = {
 
 #: What a binder asked for: names, each with a digest of what it stood for.
 Asked = tuple[tuple[tuple[str, ...], str], ...]
+
+
+def _members(type_: ScalarType) -> tuple[object, ...]:
+    """Returns the values of the enumerations in a type, which it does not show."""
+    own = type_.enumeration
+    return () if own is None and not type_.parts else (own and (own.name, own.members), *map(_members, type_.parts))
 
 
 class DefinitionCache:
@@ -107,7 +114,7 @@ class DefinitionCache:
                 return None
             view = self._views[id(item.expansion)][1]
         modifiers = [column.type.modifier for column in type_.columns]  # which the types do not show
-        members = [column.type.enumeration and column.type.enumeration.members for column in type_.columns]
+        members = [_members(column.type) for column in type_.columns]
         told = (item.id, item.name, item.kind, type_.columns, modifiers, members, keys, type_.monotonic, item.timeline)
         return _digest((*told, item.version, view))
 

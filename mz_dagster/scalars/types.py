@@ -146,7 +146,7 @@ class ScalarType:
     element: ScalarType | None = None
     length: int = 0
     fields: tuple[tuple[str, ScalarType], ...] = ()
-    enumeration: Enumeration | None = None
+    enumeration: Enumeration | None = field(default=None, repr=False)  # digests of plans are of what is shown
     modifier: Modifier | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -44,7 +44,7 @@ def constant_nodes(body: Body, node: exp.RawString) -> list[exp.Expr]:
 def _node(text: str, start: int, end: int) -> exp.Expr:
     found: exp.Expr
     if text[0] == "'":
-        found = exp.Literal.string(_quoted(text))
+        found = exp.Literal.string(unquoted(text))
     elif text[0] in "nN":
         found = exp.Null()
     elif text[0] == "-":
@@ -102,18 +102,19 @@ def _by_type(texts: Sequence[str]) -> tuple[dict[ScalarType, list[Any]], list[Un
     unknowns: list[Unknown] = []
     for text in dict.fromkeys(texts):
         if text[0] == "'":
-            unknowns.append(Unknown(_quoted(text)))
+            unknowns.append(Unknown(unquoted(text)))
         elif text[0] in "nN":
             unknowns.append(Unknown(None))
         else:
-            found = _number(text)
+            found = number_of(text)
             if found is None:
                 return None
             numbers.setdefault(found[0], []).append(found[1])
     return numbers, unknowns
 
 
-def _number(text: str) -> tuple[ScalarType, Any] | None:
+def number_of(text: str) -> tuple[ScalarType, Any] | None:
+    """Returns the type and the value of a number as it is written; None if it is an error."""
     if len(text) < 19 and text.lstrip("-").isdecimal():
         value = int(text)
         return INT4 if -(2**31) <= value < 2**31 else INT8, value
@@ -125,7 +126,8 @@ def _number(text: str) -> tuple[ScalarType, Any] | None:
     return literal.type, literal.value
 
 
-def _quoted(text: str) -> str:
+def unquoted(text: str) -> str:
+    """Returns what a string as it is written says."""
     return text[1:-1].replace("''", "'")
 
 

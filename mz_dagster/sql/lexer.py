@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 
 from mz_dagster.budget import budget
 from mz_dagster.sql.errors import BadCharacter, InvalidSyntax
@@ -84,9 +85,9 @@ _OPENING = frozenset((
     "then", "to", "trailing", "using", "values", "when", "where", "with", "zone",
 ))  # fmt: skip
 #: A number, a string or NULL, and a list of them.
-_CONSTANT = rf"(?:-?{_NUMBER.pattern}|'(?:[^']++|'')*+'|(?i:null))"
-_EACH_CONSTANT = re.compile(_CONSTANT)
-_CONSTANTS = re.compile(rf"{_CONSTANT}(?:[ \t\r\n\f\v]*+,[ \t\r\n\f\v]*+{_CONSTANT})*+(?=[ \t\r\n\f\v]*+\))")
+CONSTANT = rf"(?:-?{_NUMBER.pattern}|'(?:[^']++|'')*+'|(?i:null))"
+_EACH_CONSTANT = re.compile(CONSTANT)
+_CONSTANTS = re.compile(rf"{CONSTANT}(?:[ \t\r\n\f\v]*+,[ \t\r\n\f\v]*+{CONSTANT})*+(?=[ \t\r\n\f\v]*+\))")
 _ASCII_FOLD = {ordinal: ordinal + 32 for ordinal in range(ord("A"), ord("Z") + 1)}
 
 
@@ -208,8 +209,14 @@ def _constants_at(text: str, at: int, before: list[Token]) -> Token | None:
     return Token(TokenKind.CONSTANTS, value, at, match.end())
 
 
+@cache
+def _ordinary(quote: str, escapes: bool) -> re.Pattern[str]:
+    """Returns what may stand between quotes without another one, and without a backslash if that escapes."""
+    return re.compile(rf"[^{quote}\\]*" if escapes else f"[^{quote}]*")
+
+
 def _quoted_end(text: str, start: int, quote: str, what: str, *, escapes: bool = False) -> int:
-    ordinary = re.compile(rf"[^{quote}\\]*" if escapes else f"[^{quote}]*")
+    ordinary = _ordinary(quote, escapes)
     at = start + 1
     while (match := ordinary.match(text, at)) is not None and match.end() < len(text):
         at = match.end()

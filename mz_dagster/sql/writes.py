@@ -27,6 +27,7 @@ from mz_dagster.sql.binding import BindingContext, only_parts
 from mz_dagster.sql.body_parser import Body, parse_body
 from mz_dagster.sql.circumstances import Circumstances, zone_of
 from mz_dagster.sql.composed import Composed, parameters_in
+from mz_dagster.sql.constant_rows import constant_rows
 from mz_dagster.sql.constraints import WrittenRows, assigned, bind_default, is_by_chance, literal_rows
 from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.errors import (
@@ -128,10 +129,17 @@ def bind_insert_many(
     zone = UTC if circumstances is None else circumstances.settings["timezone"]
     body: Body | None = None
     composed: Composed | None = None
-    if statement.query is not None and (width := _Values.of(statement.query).width):  # before anything is claimed
-        _check_generated(statement, target, places[:width], identities)
+    constant: Constant | None = None
+    if statement.query is not None:
+        with zone_of(circumstances):
+            constant = constant_rows(statement.query.text, [target.columns[i] for i in places])
+        width = _Values.of(statement.query).width if constant is None else constant.relation_type.arity
+        if width and (constant is None or identities):  # before anything is claimed
+            _check_generated(statement, target, places[:width], identities)
+        if constant is not None and width < len(places) and statement.columns:
+            constant = None
     for params in many:
-        if statement.query is not None and (body is None or claim is not None):
+        if statement.query is not None and constant is None and (body is None or claim is not None):
             composed = _with_defaults(statement.query, places, target, defaults, identities, claim, zone)
             with nullcontext() if composed is None else composed.blamed():
                 body = parse_body(statement.query if composed is None else composed.text)
@@ -139,7 +147,9 @@ def bind_insert_many(
         values = params if composed is None else composed.parameters(params)
         binding = BindingContext(resolver, values, circumstances)
         relation: Relation = ONE_ROW
-        if body is not None:
+        if constant is not None:
+            relation, places = constant, places[: constant.relation_type.arity]
+        elif body is not None:
             with nullcontext() if composed is None else composed.blamed(), zone_of(circumstances):
                 pending = Queries(binding, body).bind(body.root, {}, drops_order=True)
             given = len(pending.names)
@@ -152,7 +162,8 @@ def bind_insert_many(
             types, names = [one.type for one in columns], [one.name for one in columns]
             with zone_of(circumstances):
                 relation = pending.finish(types, "INSERT", CastContext.ASSIGNMENT, names)
-        _check_generated(statement, target, places, identities)
+        if identities:
+            _check_generated(statement, target, places, identities)
         generated = _generated(statement, target, places, identities, defaults)
         omitted: dict[int, Scalar] = {
             i: bind_default(one, defaults[one.name], circumstances)
