@@ -33,7 +33,6 @@ from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
@@ -83,10 +82,6 @@ _REMOVED = ".removed-"
 
 Result = TypeVar("Result")
 
-_PARQUET = ds.ParquetFileFormat(
-    read_options={"coerce_int96_timestamp_unit": "us"},
-    default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True),
-)
 
 
 class LocalShards:
@@ -242,9 +237,9 @@ class LocalShards:
         files = [one for one in files if one.inlined is None]
         stored = stored_names(names, collection.columns)
         asked = _all_of(
-            None if lower is None else ds.field(TIME) >= lower,
-            None if upper is None else ds.field(TIME) < upper,
-            None if condition is None else condition | ds.field(ERROR).is_valid(),
+            None if lower is None else pc.field(TIME) >= lower,
+            None if upper is None else pc.field(TIME) < upper,
+            None if condition is None else condition | pc.field(ERROR).is_valid(),
         )
         parts = []
         if inlined:
@@ -280,8 +275,7 @@ class LocalShards:
         def decoded(some: Sequence[StoredFile], only: pc.Expression | None, columns: Sequence[str]) -> pa.Table:
             with self._counting:
                 self.rows_decoded += sum(one.rows for one in some)
-            dataset = ds.dataset([str(path / one.path) for one in some], schema=schema, format=_PARQUET)
-            return dataset.to_table(columns=list(columns), filter=only)
+            return _scan([path / one.path for one in some], schema, columns, only)
 
         try:
             self._check(collection, files)
@@ -653,6 +647,18 @@ def _is_within(file: StoredFile, lower: int | None, upper: int | None) -> bool:
     if file.times is None:
         return lower is None and upper is None
     return (lower is None or file.times[0] >= lower) and (upper is None or file.times[1] < upper)
+
+
+def _scan(files: Sequence[Path], schema: pa.Schema, columns: Sequence[str], only: pc.Expression | None) -> pa.Table:
+    """Returns columns of the rows of Parquet files for which `only` is true; pages are held against their checksums."""
+    import pyarrow.dataset as ds  # imports pandas, a tenth of this package's start, which few processes need
+
+    parquet = ds.ParquetFileFormat(
+        read_options={"coerce_int96_timestamp_unit": "us"},
+        default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True),
+    )
+    dataset = ds.dataset([str(file) for file in files], schema=schema, format=parquet)
+    return dataset.to_table(columns=list(columns), filter=only)
 
 
 def _all_of(*conditions: Any) -> Any:

@@ -18,7 +18,6 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from mz_dagster.scalars.types import Column, Kind
 
@@ -106,5 +105,5 @@ def stored_value(column: Column, columns: Sequence[Column]) -> pc.Expression:
     """Returns the value of a column of a collection, over the columns as they are stored."""
     short = short_names(columns).get(column.name)
     if short is None:
-        return ds.field(column.name)
-    return pc.coalesce(ds.field(short).cast(pa.decimal128(38, column.type.scale)), ds.field(column.name))
+        return pc.field(column.name)
+    return pc.coalesce(pc.field(short).cast(pa.decimal128(38, column.type.scale)), pc.field(column.name))
