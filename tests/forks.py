@@ -7,6 +7,7 @@ from multiprocessing.context import ForkServerContext
 
 #: A process has one server, which imports what it is told when it starts, so it is told of everything.
 _PRELOADED = (
+    "mz_dagster.cli",
     "tests.storage.life",
     "tests.storage.kill_worker",
     "tests.storage.race_worker",

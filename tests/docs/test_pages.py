@@ -20,6 +20,9 @@ from pathlib import Path
 
 import pytest
 
+from mz_dagster.cli import main
+from tests.forks import forks
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 _FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.M | re.S)
@@ -69,11 +72,14 @@ def test_what_a_page_says_works(page: Path, tmp_path: Path) -> None:
             target.write_text(block.text)
         elif language == "console":
             for command, printed in commands(block.text):
-                found, folder = run(f"{command}\n", folder)
+                if (arguments := own_arguments(command)) is not None:
+                    found = run_own(arguments, folder)
+                else:
+                    found, folder = run(f"{command}\n", folder)
                 check(printed, found, command)
         elif language == "sql":
             fails = block.info.split(" ")[1:] == ["error"]
-            found, _ = run(f"mz-dagster sql <<'END'\n{block.text}END\n", folder, fails=fails)
+            found = run_own(["sql"], folder, text=block.text, fails=fails)
             check(block.printed, found, block.text)
         elif language == "python":
             run(f"{shlex.quote(sys.executable)} -W error - <<'END'\n{block.text}END\n", folder)
@@ -92,6 +98,41 @@ def commands(text: str) -> Iterator[tuple[str, str | None]]:
             command, printed = line[2:], []
         else:
             printed.append(line)
+
+
+def own_arguments(command: str) -> list[str] | None:
+    """Returns the arguments if a command is `mz-dagster` and nothing of the shell's."""
+    words = shlex.shlex(command, posix=True, punctuation_chars=True)
+    words.whitespace_split = True
+    first, *rest = [*words]
+    return rest if first == "mz-dagster" and not any(set(one) <= set("&|<>;()") for one in rest) else None
+
+
+def run_own(arguments: Sequence[str], folder: Path, *, text: str = "", fails: bool = False) -> str:
+    """Runs `mz-dagster` in a folder, in a process that has its imports; returns what it printed."""
+    out = folder / ".out"
+    process = forks().Process(target=in_process, args=(arguments, folder, text, out))
+    process.start()
+    process.join(120)
+    process.kill()
+    printed = out.read_text()
+    out.unlink()
+    assert process.exitcode is not None
+    assert (process.exitcode != 0) == fails, f"{arguments}\n{printed}"
+    return printed
+
+
+def in_process(arguments: Sequence[str], folder: Path, text: str, out: Path) -> None:
+    """Is `mz-dagster`, with a text to read; what it prints goes to a file."""
+    os.environ["MZ_ENGINE"] = "local"
+    os.chdir(folder)
+    (source := folder / ".in").write_text(text)
+    for number, one in enumerate((os.open(source, os.O_RDONLY), os.open(out, os.O_WRONLY | os.O_CREAT))):
+        os.dup2(one, number)
+    os.dup2(1, 2)
+    source.unlink()
+    with open(0) as sys.stdin, open(1, "w") as sys.stdout, open(2, "w") as sys.stderr:
+        sys.exit(main(arguments))
 
 
 def run(script: str, folder: Path, *, fails: bool = False) -> tuple[str, Path]:
