@@ -21,7 +21,7 @@ export DAGSTER_DISABLE_TELEMETRY := yes
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup java postgres chromium run test test-fast test-versions test-deep bench bench-full lint docs dist lock clean
+.PHONY: help setup java postgres chromium run test test-needs test-fast test-versions test-deep bench bench-full lint docs dist lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST)
@@ -61,7 +61,11 @@ lint: .make/project ## check style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: setup lint postgres chromium ## lint, then every test that is not deep
+# Python's packages and the system's are installed at once.
+test-needs: setup lint postgres chromium
+
+test: ## lint, then every test that is not deep
+	$(MAKE) --no-print-directory --jobs=3 test-needs
 	$(BIN)/python -m pytest -q -m "not deep" --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
 test-fast: setup lint postgres ## lint, then the tests that start no Spark and are not long

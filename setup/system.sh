@@ -44,7 +44,12 @@ if test "$as_root" != no && command -v apt-get > /dev/null; then
   echo "Installing $wanted: apt-get install $packages" >&2
   # Runlevel 1: nothing that is installed here may start a service.
   apt="$as_root env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get -qq -o DPkg::Lock::Timeout=120"
-  { $apt update && $apt install -y --no-install-recommends $packages; } > /dev/null || true
+  # Several of us may run at once; apt's own wait is not for its lists.
+  mkdir -p .make
+  exec 9> .make/apt.lock
+  ! command -v flock > /dev/null || flock 9
+  { $apt update && $apt install -y --no-install-recommends $packages; } > /dev/null 9>&- || true
+  exec 9>&-
   "${1}_is_there" && exit 0
 fi
 echo "$wanted is needed and could not be installed here. On Debian, as root: apt-get install $packages" >&2

@@ -83,7 +83,6 @@ _REMOVED = ".removed-"
 Result = TypeVar("Result")
 
 
-
 class LocalShards:
     """Keeps the shards below a root folder, without Spark.
 
