@@ -43,7 +43,7 @@ _FRESHNESS_HINT = (
 
 
 class BadAnnotation(ProgrammingError):
-    """Reports a line that is no annotation, or not a valid one.
+    """A line that is no annotation, or not a valid one.
 
     Attributes:
         line: Which of the comment's lines, counted from 0.
@@ -69,7 +69,7 @@ class Freshness:
 
 @dataclass(frozen=True, slots=True)
 class Annotations:
-    """Is what a statement's annotations say.
+    """What a statement's annotations say.
 
     Attributes:
         owners: E-mail addresses, and teams as `team:name`.

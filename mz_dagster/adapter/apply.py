@@ -29,7 +29,7 @@ from mz_dagster.version import __version__
 
 
 class NotAllApplied(BadProjectFile):
-    """Reports what was not applied, because it is wrong or reads what is; all else was.
+    """What was not applied, because it is wrong or reads what is; all else was.
 
     Attributes:
         plan: What was carried out, with the faults.

@@ -16,7 +16,7 @@ from mz_dagster.errors import OperationalError
 
 
 class StatementCancelled(OperationalError):
-    """Reports a statement that was ended before it was done; what it would have written is not there."""
+    """A statement that was ended before it was done; what it would have written is not there."""
 
     sqlstate = "57014"
 

@@ -64,7 +64,7 @@ _OF_CONTENTS = ("source", "table", "materialized view")
 
 
 class PlannedDifferently(OperationalError):
-    """Reports an object whose arrangements were made by a release of this package that planned it otherwise."""
+    """An object whose arrangements were made by a release of this package that planned it otherwise."""
 
     def __init__(self, name: str, release: str | None, *, newer: bool) -> None:
         super().__init__(

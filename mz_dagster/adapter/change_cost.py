@@ -33,7 +33,7 @@ from mz_dagster.storage.source import SourceUnreadable
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Is an amount of what is stored: updates and bytes; of files the updates are not known, and None."""
+    """An amount of what is stored: updates and bytes; of files the updates are not known, and None."""
 
     updates: int | None
     bytes: int
@@ -47,7 +47,7 @@ NOTHING = Size(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Hydration:
-    """Is what making the contents of one new or replaced object costs.
+    """What making the contents of one new or replaced object costs.
 
     Attributes:
         name: The object.
@@ -70,7 +70,7 @@ class Hydration:
 
 @dataclass(frozen=True, slots=True)
 class ChangeCost:
-    """Is what a change plan costs.
+    """What a change plan costs.
 
     Attributes:
         hydrations: One for each object with contents that is created or replaced, but tables, which begin empty.

@@ -46,14 +46,14 @@ class Action(Enum):
 
 
 class OrphanStillRead(ProgrammingError):
-    """Reports that something made in a session reads what no file defines any more, so that it is not dropped."""
+    """Something made in a session reads what no file defines any more, so that it is not dropped."""
 
     sqlstate = "2BP01"
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Is what becomes of one object that the files define.
+    """What becomes of one object that the files define.
 
     Attributes:
         object: The object, as the files define it.
@@ -90,7 +90,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class ChangePlan:
-    """Is the difference between a project's files and a catalog.
+    """The difference between a project's files and a catalog.
 
     Attributes:
         changes: What becomes of each object that the files define, each after those it reads.

@@ -212,7 +212,7 @@ class Connection:
 
 
 class Cursor:
-    """Is a PEP 249 cursor; iterating it yields the rows that are left."""
+    """A PEP 249 cursor; iterating it yields the rows that are left."""
 
     def __init__(self, connection: Connection, session: Session) -> None:
         self.connection = connection

@@ -49,7 +49,7 @@ _TAGS = {
 
 
 class SchemaRequired(ProgrammingError):
-    """Reports a schema that is always there."""
+    """A schema that is always there."""
 
     sqlstate = "2BP01"
 

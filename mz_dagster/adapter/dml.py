@@ -33,14 +33,14 @@ RowUpdate = tuple[Row, int]
 
 
 class WriteContended(OperationalError):
-    """Reports a write that lost every race against others until its deadline; nothing was written."""
+    """A write that lost every race against others until its deadline; nothing was written."""
 
     sqlstate = "40001"
 
 
 @dataclass(frozen=True, slots=True)
 class DecidedWrite:
-    """Is what a write has decided to append, and what else becomes of its table in the same transaction.
+    """What a write has decided to append, and what else becomes of its table in the same transaction.
 
     Attributes:
         updates: The updates. None of them, nor anything else, and there is nothing to seal: what was read is right

@@ -94,25 +94,25 @@ _BEHIND_MS = 1000
 
 
 class SecondRunner(OperationalError):
-    """Reports that another runner leads the timeline; nothing was done."""
+    """Another runner leads the timeline; nothing was done."""
 
     sqlstate = "55P03"
 
 
 class TickNotMinted(ProgrammingError):
-    """Reports a step to a time that was never minted as a tick, nor written at."""
+    """A step to a time that was never minted as a tick, nor written at."""
 
     sqlstate = "22023"
 
 
 class TimeNotReached(OperationalError):
-    """Reports that a time could not be made readable before a deadline."""
+    """A time could not be made readable before a deadline."""
 
     sqlstate = "57014"
 
 
 class ObjectRecreated(OperationalError):
-    """Reports that what was to be read has another id now, since this release plans it otherwise; nothing was done."""
+    """What was to be read has another id now, since this release plans it otherwise; nothing was done."""
 
     def __init__(self, id: GlobalId) -> None:
         super().__init__(
@@ -121,12 +121,12 @@ class ObjectRecreated(OperationalError):
 
 
 class ClockUnreadable(OperationalError):
-    """Reports that a feed's clock file does not tell a time."""
+    """A feed's clock file does not tell a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """Is what a poll of a timeline's sources found.
+    """What a poll of a timeline's sources found.
 
     Attributes:
         tick: The tick that it minted, or None.
@@ -149,7 +149,7 @@ class Poll:
 
 
 class Engine:
-    """Is a project, opened. Use it as a context manager.
+    """A project, opened. Use it as a context manager.
 
     Args:
         project: The project.

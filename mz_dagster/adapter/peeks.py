@@ -41,7 +41,7 @@ _LOOK_MS = 50
 
 
 class TimeNotComputed(OperationalError):
-    """Reports a time up to which a collection would have to be computed first, in a project that cannot be written."""
+    """A time up to which a collection would have to be computed first, in a project that cannot be written."""
 
     sqlstate = "25006"
 

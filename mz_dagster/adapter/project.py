@@ -73,19 +73,19 @@ IDLE_TRANSACTION_MS = 600_000
 
 
 class BadSettings(ProgrammingError):
-    """Reports that `mz.toml` cannot be read or says something that is not understood."""
+    """`mz.toml` cannot be read or says something that is not understood."""
 
     sqlstate = "F0000"
 
 
 class FolderNotAllowed(ProgrammingError):
-    """Reports a source's folder that is outside of the project and that `mz.toml` does not name."""
+    """A source's folder that is outside of the project and that `mz.toml` does not name."""
 
     sqlstate = "42501"
 
 
 class NoProject(ProgrammingError):
-    """Reports that neither a folder nor any above it is a project."""
+    """Neither a folder nor any above it is a project."""
 
     sqlstate = "3D000"
 
@@ -132,7 +132,7 @@ class SparkSettings:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """Is a project's root folder and its settings.
+    """A project's root folder and its settings.
 
     Attributes:
         root: The absolute folder.
@@ -433,7 +433,7 @@ def _variable(found: re.Match[str], path: Path) -> str:
 
 
 class _Table:
-    """Is a TOML table from which settings are taken one by one, so that what is left over is unknown."""
+    """A TOML table from which settings are taken one by one, so that what is left over is unknown."""
 
     def __init__(self, values: dict[str, Any], path: str, prefix: str) -> None:
         self.values = dict(values)

@@ -113,7 +113,7 @@ _OF_SESSION = SetSetting | SetTransaction | Savepoint | ReleaseSavepoint | Show 
 
 
 class Session:
-    """Is a series of statements on one engine.
+    """A series of statements on one engine.
 
     Args:
         engine: The project.

@@ -59,43 +59,43 @@ _NO_BATCH = BatchId(0)
 
 
 class SerializationFailure(OperationalError):
-    """Reports a block that could not commit, since others wrote what it has read; nothing was written."""
+    """A block that could not commit, since others wrote what it has read; nothing was written."""
 
     sqlstate = "40001"
 
 
 class ActiveTransaction(ProgrammingError):
-    """Reports a statement that is no part of a transaction block."""
+    """A statement that is no part of a transaction block."""
 
     sqlstate = "25001"
 
 
 class ReadOnlyTransaction(ProgrammingError):
-    """Reports a write in a block that only reads."""
+    """A write in a block that only reads."""
 
     sqlstate = "25006"
 
 
 class NoActiveTransaction(ProgrammingError):
-    """Reports a statement that has its meaning in a transaction block only."""
+    """A statement that has its meaning in a transaction block only."""
 
     sqlstate = "25P01"
 
 
 class TransactionAborted(ProgrammingError):
-    """Reports a statement in a block in which one has failed."""
+    """A statement in a block in which one has failed."""
 
     sqlstate = "25P02"
 
 
 class TransactionTimedOut(ProgrammingError):
-    """Reports a block that had nothing to do for too long, and has ended; nothing was written."""
+    """A block that had nothing to do for too long, and has ended; nothing was written."""
 
     sqlstate = "25P03"
 
 
 class UnknownSavepoint(ProgrammingError):
-    """Reports the name of a savepoint that the block does not have."""
+    """The name of a savepoint that the block does not have."""
 
     sqlstate = "3B001"
 

@@ -56,7 +56,7 @@ Parameters = Sequence[object]
 
 
 class AmbiguousUpdate(ProgrammingError):
-    """Reports an UPDATE whose FROM clause gives a row of the table several new values; nothing was written."""
+    """An UPDATE whose FROM clause gives a row of the table several new values; nothing was written."""
 
     sqlstate = "21000"
 

@@ -66,7 +66,7 @@ from mz_dagster.formalism import Antichain, GlobalId
 
 
 class Capabilities(Transactions):
-    """Is the part of the catalog that hands out, checks and takes back capabilities."""
+    """The part of the catalog that hands out, checks and takes back capabilities."""
 
     def acquire_read(
         self,

@@ -70,7 +70,7 @@ _VERSION_OF = select(OBJECT.c.shapes).where(OBJECT.c.id == bindparam("wanted"))
 
 
 class Objects(Transactions):
-    """Is the part of the catalog that names and defines things."""
+    """The part of the catalog that names and defines things."""
 
     def create_object(self, new: NewObject) -> ObjectRow:
         """Creates one object; see `create_objects`."""

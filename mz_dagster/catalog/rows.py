@@ -42,7 +42,7 @@ Keys = frozenset[frozenset[int]]
 
 @dataclass(frozen=True, slots=True)
 class TimelineRow:
-    """Is a timeline: its name, the name of its lattice, and how far its oracle has come."""
+    """A timeline: its name, the name of its lattice, and how far its oracle has come."""
 
     name: str
     lattice: str
@@ -52,7 +52,7 @@ class TimelineRow:
 
 @dataclass(frozen=True, slots=True)
 class BoundFile:
-    """Is a file that a binding made part of a source, with what proves that it has not changed since.
+    """A file that a binding made part of a source, with what proves that it has not changed since.
 
     Attributes:
         path: Relative to the source's folder.
@@ -71,7 +71,7 @@ class BoundFile:
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """Is the durable fact that a source's content at `tick` is all earlier bindings' files and these.
+    """The durable fact that a source's content at `tick` is all earlier bindings' files and these.
 
     Attributes:
         source: The source.
@@ -207,7 +207,7 @@ class Alteration:
 
 @dataclass(frozen=True, slots=True)
 class Redefinition:
-    """Is another name and text of an object that is what it was.
+    """Another name and text of an object that is what it was.
 
     Attributes:
         name: Its name.
@@ -224,7 +224,7 @@ class Redefinition:
 
 @dataclass(frozen=True, slots=True)
 class ObjectRow:
-    """Is a created object; only `name`, `dropped` and comments change, and what it is if a collection becomes a view.
+    """A created object; only `name`, `dropped` and comments change, and what it is if a collection becomes a view.
 
     Of a table that is altered in place all changes that an alteration says.
 
@@ -288,7 +288,7 @@ class ObjectRow:
 
 @dataclass(frozen=True, slots=True)
 class CollectionRow:
-    """Is what the catalog knows of a collection.
+    """What the catalog knows of a collection.
 
     Attributes:
         id: Its object's GlobalId.
@@ -365,7 +365,7 @@ class CollectionRow:
 
 
 class BatchState(Enum):
-    """Is where a batch stands; the arrows are the only moves.
+    """Where a batch stands; the arrows are the only moves.
 
     `writing -> live -> replaced -> dead -> (forgotten)` and `writing -> dead -> (forgotten)`.
     """
@@ -385,7 +385,7 @@ INLINED = "inlined"
 
 @dataclass(frozen=True, slots=True)
 class BatchFile:
-    """Is a data file of a batch, with what proves that it is the one that was written.
+    """A data file of a batch, with what proves that it is the one that was written.
 
     Attributes:
         path: Relative to the shard's folder; `INLINED` if it is no file but a payload in the catalog.
@@ -406,7 +406,7 @@ class BatchFile:
 
 @dataclass(frozen=True, slots=True)
 class BatchStats:
-    """Is what a batch holds.
+    """What a batch holds.
 
     Attributes:
         rows: How many updates.
@@ -436,7 +436,7 @@ NO_ROWS = BatchStats(0, 0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Is the updates of one collection in `[lower, upper)`, stored in its shard under `mz_batch = id`."""
+    """The updates of one collection in `[lower, upper)`, stored in its shard under `mz_batch = id`."""
 
     id: BatchId
     collection: GlobalId
@@ -505,7 +505,7 @@ class TimelineHold:
 
 @dataclass(frozen=True, slots=True)
 class ReadSet:
-    """Is what a write has read: some collections, all at one time.
+    """What a write has read: some collections, all at one time.
 
     Attributes:
         time: The time.
@@ -572,7 +572,7 @@ class LostRace:
 
 @dataclass(frozen=True, slots=True)
 class ListedBatches:
-    """Is a collection's live batches in one transaction; gaps between them are known to be empty.
+    """A collection's live batches in one transaction; gaps between them are known to be empty.
 
     Attributes:
         since: The collection's since.
@@ -587,7 +587,7 @@ class ListedBatches:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Is the right to read the listed batches until it is released or expires."""
+    """The right to read the listed batches until it is released or expires."""
 
     id: int
     snapshots: Mapping[GlobalId, ListedBatches]
@@ -595,7 +595,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Leadership:
-    """Is the right to write a timeline; the epoch fences off every earlier holder."""
+    """The right to write a timeline; the epoch fences off every earlier holder."""
 
     timeline: str
     epoch: int
@@ -622,7 +622,7 @@ class LedByAnother:
 
 @dataclass(frozen=True, slots=True)
 class _Capability:
-    """Is what every capability has.
+    """What every capability has.
 
     Attributes:
         token: The unguessable bearer id; the catalog keeps only its hash.
@@ -644,12 +644,12 @@ class _Capability:
 
 @dataclass(frozen=True, slots=True)
 class ReadCapability(_Capability):
-    """Is a durable right that holds a collection's since back: it can be read at every time beyond the frontier."""
+    """A durable right that holds a collection's since back: it can be read at every time beyond the frontier."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteCapability(_Capability):
-    """Is a durable right that holds a collection's upper back: it may be appended to at times beyond the frontier."""
+    """A durable right that holds a collection's upper back: it may be appended to at times beyond the frontier."""
 
 
 Capability = ReadCapability | WriteCapability
@@ -668,7 +668,7 @@ def capability_label(token: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CapabilityRow:
-    """Is what may be shown of a capability.
+    """What may be shown of a capability.
 
     Attributes:
         label: Its number, `r12` or `w12`; None for what the catalog's objects hold on each other, which has no token.

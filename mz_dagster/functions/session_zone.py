@@ -41,7 +41,7 @@ _ZONE = _SessionZone()
 
 
 class ZoneNotSupported(NotSupportedError):
-    """Reports what has no exact form in a session whose time zone is not UTC."""
+    """What has no exact form in a session whose time zone is not UTC."""
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from mz_dagster.scalars.types import INT4, TEXT, Enumeration, Kind, ScalarType, 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Is the type of a quoted literal, or of NULL, before its context has decided.
+    """The type of a quoted literal, or of NULL, before its context has decided.
 
     Attributes:
         text: The literal's text; None for NULL.
@@ -112,7 +112,7 @@ TypeRule = Callable[[Sequence[ScalarType]], ScalarType]
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """Is one implementation.
+    """One implementation.
 
     Attributes:
         name: Unique; what `Call.function` says.
@@ -133,7 +133,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """Is a SQL name with a signature.
+    """A SQL name with a signature.
 
     Attributes:
         sql_name: The function's name in lower case, or the operator.
@@ -155,7 +155,7 @@ class Overload:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """Is the implementation of a cast.
+    """The implementation of a cast.
 
     Attributes:
         function: The implementation's name; empty where nothing is to be done.
@@ -218,7 +218,7 @@ _MODIFYING = {
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """Is a call whose implementation has been chosen.
+    """A call whose implementation has been chosen.
 
     Attributes:
         function: The implementation.

@@ -43,7 +43,7 @@ from mz_dagster.scalars.scalar import columns_of
 
 
 class SourceColumn(NamedTuple):
-    """Is a column of a collection, by its position."""
+    """A column of a collection, by its position."""
 
     collection: GlobalId
     position: int

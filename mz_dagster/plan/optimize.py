@@ -16,7 +16,7 @@ from mz_dagster.plan.relation import Relation
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """Is one transform at its place in the pipeline.
+    """One transform at its place in the pipeline.
 
     Attributes:
         run: The transform.

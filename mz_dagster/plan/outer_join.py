@@ -43,7 +43,7 @@ from mz_dagster.scalars.types import BOOL, INT4
 
 @dataclass(frozen=True, slots=True)
 class SplitCondition:
-    """Is a condition of a join, taken apart.
+    """A condition of a join, taken apart.
 
     Attributes:
         pairs: Scalars over the left and over the right side alone, that are equal; both over their own columns.
@@ -104,7 +104,7 @@ def outer_join(
 
 @dataclass(frozen=True, slots=True)
 class Preserved:
-    """Is what `outer_join` has made, keeping the rows of one side.
+    """What `outer_join` has made, keeping the rows of one side.
 
     Attributes:
         side: The id to which that side is bound. Who keeps some of its rows alone may as well keep them of the join.

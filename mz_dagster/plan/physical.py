@@ -30,7 +30,7 @@ class OperatorKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class MapFilterProject:
-    """Is a fused run of maps, filters and a projection over one row.
+    """A fused run of maps, filters and a projection over one row.
 
     Evaluation: each step of `steps` in order, either a scalar that appends a column or a predicate; a row whose
     predicate is false or NULL is dropped and nothing after it is evaluated; the first error ends
@@ -77,7 +77,7 @@ class ReadCollection:
 
 @dataclass(frozen=True, slots=True)
 class ConstantRows:
-    """Is a fixed multiset of rows: updates at the first time only."""
+    """A fixed multiset of rows: updates at the first time only."""
 
     rows: tuple[tuple[Literal, ...], ...]
     relation_type: RelationType
@@ -177,7 +177,7 @@ class Accumulate:
 
 @dataclass(frozen=True, slots=True)
 class TopRows:
-    """Is a stage function: of each bucket the first rows in an order; `offset` is left out by the last stage only."""
+    """A stage function: of each bucket the first rows in an order; `offset` is left out by the last stage only."""
 
     order: tuple[ColumnOrder, ...]
     limit: int | None
@@ -186,7 +186,7 @@ class TopRows:
 
 @dataclass(frozen=True, slots=True)
 class Extremes:
-    """Is a stage function: of each bucket one row with the group and, per other column, what its values come to.
+    """A stage function: of each bucket one row with the group and, per other column, what its values come to.
 
     Attributes:
         functions: For each column of the input that is not of the group, in order: `MIN`, `MAX`, `BIT_AND`, `BIT_OR` or
@@ -198,7 +198,7 @@ class Extremes:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """Is a stage function, of a single stage: one row per group with ordered aggregates (array_agg, string_agg).
+    """A stage function, of a single stage: one row per group with ordered aggregates (array_agg, string_agg).
 
     The result's columns follow the input's in the state: at level 0 they are NULL; at level 1 the input's
     columns that are not of the group are.
@@ -209,7 +209,7 @@ class Gathered:
 
 @dataclass(frozen=True, slots=True)
 class Windowed:
-    """Is a stage function, of a single stage: each row of the group with the values of window functions behind it.
+    """A stage function, of a single stage: each row of the group with the values of window functions behind it.
 
     At level 0 the functions' columns are NULL.
     """
@@ -285,7 +285,7 @@ Physical = (
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """Is a subplan whose output is kept as a collection of its own, because a later step looks it up.
+    """A subplan whose output is kept as a collection of its own, because a later step looks it up.
 
     Attributes:
         id: `arrangement:N`, under which the plan reads it.
@@ -302,7 +302,7 @@ class Arrangement:
 
 @dataclass(frozen=True, slots=True)
 class MaintainedPlan:
-    """Is what a materialized view, or an index on a view, runs at every step.
+    """What a materialized view, or an index on a view, runs at every step.
 
     Attributes:
         arrangements: In dependency order; each may read those before it.
@@ -317,7 +317,7 @@ class MaintainedPlan:
 
 @dataclass(frozen=True, slots=True)
 class SharedPlan:
-    """Is a subplan that a plan computed once reads several times.
+    """A subplan that a plan computed once reads several times.
 
     Attributes:
         id: `shared:N`, under which the plan reads it like a collection.
@@ -330,7 +330,7 @@ class SharedPlan:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotPlan:
-    """Is what a query at one time runs.
+    """What a query at one time runs.
 
     Attributes:
         shared: In dependency order; each may read those before it.

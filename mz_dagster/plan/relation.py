@@ -30,7 +30,7 @@ class Get:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """Is a fixed multiset of rows, there from the first time on."""
+    """A fixed multiset of rows, there from the first time on."""
 
     rows: tuple[tuple[Literal, ...], ...]
     relation_type: RelationType
@@ -99,7 +99,7 @@ class Projection:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Is the inner join of any number of inputs.
+    """The inner join of any number of inputs.
 
     Columns are all inputs' columns, concatenated. Each equivalence is a class of scalars over those columns
     that must be equal, and none of them NULL, for a row to be part of the result; in the classes whose numbers are in
@@ -150,7 +150,7 @@ class Negate:
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """Is the sum of its inputs' multiplicities: UNION ALL.
+    """The sum of its inputs' multiplicities: UNION ALL.
 
     Attributes:
         keys: Unique keys that follow from what the inputs are, and that only its maker knows: that a row is in one of
@@ -191,7 +191,7 @@ class Let:
 
 @dataclass(frozen=True, slots=True)
 class ColumnOrder:
-    """Is one key of an order: a column, which way, and where NULLs go."""
+    """One key of an order: a column, which way, and where NULLs go."""
 
     position: int
     descending: bool
@@ -223,7 +223,7 @@ class AggregateFunction(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """Is one aggregate of a `Reduce`.
+    """One aggregate of a `Reduce`.
 
     Attributes:
         function: Which.
@@ -266,7 +266,7 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class Reduce:
-    """Is one row per group of rows that are equal in `key` (NULL equals NULL): the key, then the aggregates.
+    """One row per group of rows that are equal in `key` (NULL equals NULL): the key, then the aggregates.
 
     Without rows there is no group: an empty key gives no row over an empty input. The default row of a global
     aggregate is added above, by a union. Without aggregates it is DISTINCT.
@@ -359,7 +359,7 @@ class FrameExclusion(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FrameBound:
-    """Is an end of a frame: `offset` rows, groups or values before (negative) or after the current row.
+    """An end of a frame: `offset` rows, groups or values before (negative) or after the current row.
 
     Attributes:
         unbounded: The partition's own end; `offset` then means nothing.
@@ -373,7 +373,7 @@ class FrameBound:
 
 @dataclass(frozen=True, slots=True)
 class WindowFrame:
-    """Is the part of its partition that a window function sees from a row."""
+    """The part of its partition that a window function sees from a row."""
 
     unit: FrameUnit
     start: FrameBound
@@ -383,7 +383,7 @@ class WindowFrame:
 
 @dataclass(frozen=True, slots=True)
 class WindowFunction:
-    """Is one function of a `Window`.
+    """One function of a `Window`.
 
     Attributes:
         name: `row_number`, `rank`, `dense_rank`, `percent_rank`, `cume_dist`, `ntile`, `lag`, `lead`, `first_value`,
@@ -548,7 +548,7 @@ class FlatMap:
 
 @dataclass(frozen=True, slots=True)
 class DependentJoin:
-    """Is each row of `left` beside the rows that `right` has for it: LATERAL.
+    """Each row of `left` beside the rows that `right` has for it: LATERAL.
 
     Only the binder makes it, and `decorrelate` leaves none.
 

@@ -120,7 +120,7 @@ def _members_by_label(members: tuple[str, ...]) -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class ScalarType:
-    """Is the type of a cell.
+    """The type of a cell.
 
     Attributes:
         kind: The family.
@@ -246,7 +246,7 @@ def record_of(fields: Iterable[tuple[str, ScalarType]]) -> ScalarType:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Is a named, typed column; `nullable=False` is a promise that every row keeps."""
+    """A named, typed column; `nullable=False` is a promise that every row keeps."""
 
     name: str
     type: ScalarType
@@ -258,7 +258,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class RelationType:
-    """Is what is known of a relation without its data.
+    """What is known of a relation without its data.
 
     Attributes:
         columns: In order. Names need not be unique: a plan refers to columns by position.

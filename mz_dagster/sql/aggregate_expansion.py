@@ -29,7 +29,7 @@ Sink = Callable[[Core], ColumnRef]
 
 @dataclass(slots=True)
 class Expansion:
-    """Is a call of an aggregate with its parts bound, and makes cores of them.
+    """A call of an aggregate with its parts bound; it makes cores of them.
 
     Attributes:
         binder: Binds the arguments.

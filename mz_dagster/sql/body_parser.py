@@ -55,7 +55,7 @@ _NEGATED_INSIDE = (exp.Like, exp.ILike, exp.SimilarTo, exp.Between, exp.In)
 
 
 class _Parser(MaterializeParser):
-    """Is sqlglot's parser without function builders, lambdas and intervals, and with positions."""
+    """The parser of sqlglot without function builders, lambdas and intervals, and with positions."""
 
     FUNCTIONS: ClassVar[dict[str, Any]] = {}
     FUNCTION_PARSERS = {
@@ -227,7 +227,7 @@ class _Parser(MaterializeParser):
 
 
 class _Misplaced(Exception):
-    """Reports a token that sqlglot takes where PostgreSQL has no place for it."""
+    """A token that sqlglot takes where PostgreSQL has no place for it."""
 
     def __init__(self, token: TheirToken, hint: str) -> None:
         super().__init__(hint)
@@ -267,7 +267,7 @@ _DIALECT.INDEX_OFFSET = 0
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """Is a parsed query or expression.
+    """A parsed query or expression.
 
     Attributes:
         root: The syntax tree.

@@ -42,7 +42,7 @@ _REFUSED = {
 
 @dataclass(slots=True)
 class Columns:
-    """Is what a parenthesis of columns says.
+    """What a parenthesis of columns says.
 
     Attributes:
         table: What is created, after which constraints are named.

@@ -59,7 +59,7 @@ class UndefinedParameter(ProgrammingError):
 
 
 class AmbiguousAlias(ProgrammingError):
-    """Reports a name by which two relations of FROM could be meant."""
+    """A name by which two relations of FROM could be meant."""
 
     sqlstate = "42P09"
 
@@ -269,13 +269,13 @@ class CardinalityViolation(ProgrammingError):
 
 
 class ReservedName(ProgrammingError):
-    """Reports a name that is the system's own."""
+    """A name that is the system's own."""
 
     sqlstate = "42939"
 
 
 class DuplicateSchema(ProgrammingError):
-    """Reports a schema that is there already."""
+    """A schema that is there already."""
 
     sqlstate = "42P06"
 

@@ -16,7 +16,7 @@ from mz_dagster.scalars.types import ScalarType
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """Is a possibly qualified name, folded as SQL folds it.
+    """A possibly qualified name, folded as SQL folds it.
 
     Attributes:
         parts: `("t",)` or `("schema", "t")`.
@@ -42,7 +42,7 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class SqlText:
-    """Is a part of a statement that is bound later: a query body or a scalar expression.
+    """A part of a statement that is bound later: a query body or a scalar expression.
 
     Attributes:
         text: As the user wrote it.
@@ -57,7 +57,7 @@ class SqlText:
 
 @dataclass(frozen=True, slots=True)
 class AsOf:
-    """Is `AS OF t` or `AS OF AT LEAST t`; `time` is a constant expression."""
+    """`AS OF t` or `AS OF AT LEAST t`; `time` is a constant expression."""
 
     time: SqlText
     at_least: bool = False
@@ -65,7 +65,7 @@ class AsOf:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Is how a column generates its values.
+    """How a column generates its values.
 
     Attributes:
         generated: `always`, where nobody gives another without OVERRIDING; `by default`, where a row that does not say
@@ -79,7 +79,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class ColumnDefinition:
-    """Is a column of a table or source.
+    """A column of a table or source.
 
     Attributes:
         name: Its name.
@@ -102,7 +102,7 @@ class ColumnDefinition:
 
 @dataclass(frozen=True, slots=True)
 class UniqueKey:
-    """Is a constraint: no two rows of a table are equal in these columns. Rows with a NULL there are never equal.
+    """A constraint: no two rows of a table are equal in these columns. Rows with a NULL there are never equal.
 
     Attributes:
         name: Of the constraint.
@@ -119,7 +119,7 @@ class UniqueKey:
 
 @dataclass(frozen=True, slots=True)
 class CheckConstraint:
-    """Is a constraint: no row of a table makes a condition false.
+    """A constraint: no row of a table makes a condition false.
 
     Attributes:
         name: Of the constraint.
@@ -132,7 +132,7 @@ class CheckConstraint:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Is `FROM FILES (FOLDER '...', PATTERN '...') FORMAT ...`.
+    """`FROM FILES (FOLDER '...', PATTERN '...') FORMAT ...`.
 
     Attributes:
         folder: As written, relative to the project.
@@ -147,7 +147,7 @@ class Files:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """Is what all statements share.
+    """What all statements share.
 
     Attributes:
         text: The user's own text, without the semicolon and surrounding space.
@@ -296,7 +296,7 @@ class AlterRename(Statement):
 
 @dataclass(frozen=True, slots=True)
 class AlterAction:
-    """Is one thing that `ALTER TABLE` does.
+    """One thing that `ALTER TABLE` does.
 
     Attributes:
         kind: What.
@@ -348,7 +348,7 @@ class Comment(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Is `column = expression`.
+    """`column = expression`.
 
     Attributes:
         column: The column.
@@ -365,7 +365,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class OnConflict:
-    """Is what an INSERT does with a row that is equal to one of the table in a key.
+    """What an INSERT does with a row that is equal to one of the table in a key.
 
     Attributes:
         columns: The key's columns, as named; none for any key.
@@ -452,7 +452,7 @@ class Update(Statement):
 
 @dataclass(frozen=True, slots=True)
 class CsvOptions:
-    """Is how a CSV file is written: the options of `COPY`, with PostgreSQL's defaults."""
+    """How a CSV file is written: the options of `COPY`, with PostgreSQL's defaults."""
 
     header: Literal["no", "skip", "match"] = "no"
     delimiter: str = ","

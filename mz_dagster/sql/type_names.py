@@ -52,7 +52,7 @@ _MAX_LENGTH = 10_485_760
 
 @dataclass(frozen=True, slots=True)
 class TypeName:
-    """Is a type as named.
+    """A type as named.
 
     Attributes:
         kind: The family.

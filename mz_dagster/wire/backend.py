@@ -79,37 +79,37 @@ class Host(Protocol):
 
 
 class ProtocolViolation(ProgrammingError):
-    """Reports what no client of the protocol sends."""
+    """What no client of the protocol sends."""
 
     sqlstate = "08P01"
 
 
 class InvalidPassword(ProgrammingError):
-    """Reports somebody who may not connect."""
+    """Somebody who may not connect."""
 
     sqlstate = "28P01"
 
 
 class TooManyConnections(OperationalError):
-    """Reports a client more than the server takes."""
+    """A client more than the server takes."""
 
     sqlstate = "53300"
 
 
 class UndefinedStatement(ProgrammingError):
-    """Reports the name of a prepared statement that there is none of."""
+    """The name of a prepared statement that there is none of."""
 
     sqlstate = "26000"
 
 
 class UndefinedPortal(ProgrammingError):
-    """Reports the name of a portal that there is none of."""
+    """The name of a portal that there is none of."""
 
     sqlstate = "34000"
 
 
 class DuplicateStatement(ProgrammingError):
-    """Reports the name of a prepared statement that there is one of already."""
+    """The name of a prepared statement that there is one of already."""
 
     sqlstate = "42P05"
 

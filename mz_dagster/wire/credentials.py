@@ -23,7 +23,7 @@ _NAME = "pgpass"
 
 
 class BadCredentials(OperationalError):
-    """Reports a file of credentials that cannot be used."""
+    """A file of credentials that cannot be used."""
 
     sqlstate = "28000"
 

@@ -56,7 +56,7 @@ from mz_dagster.scalars.types import (
 
 
 class States(Protocol):
-    """Is where the plan's state operators go."""
+    """Where the plan's state operators go."""
 
     def kept(self, node: StateOperator) -> Physical:
         """Returns what reads the operator's output: the operator itself, or the arrangement that it has become."""
@@ -466,7 +466,7 @@ class _Group:
 
 @dataclass(slots=True)
 class _Sums:
-    """Is what an accumulation adds up; its results are scalars over its state.
+    """What an accumulation adds up; its results are scalars over its state.
 
     Attributes:
         first: The position in the state of the row count, which is behind the key.
@@ -523,7 +523,7 @@ class _Sums:
 
 @dataclass(frozen=True, slots=True)
 class _Digits:
-    """Is a double, or a product of two, taken apart: the place of its lowest digit, and the digits from there on."""
+    """A double, or a product of two, taken apart: the place of its lowest digit, and the digits from there on."""
 
     limb: Scalar
     digits: tuple[Scalar, ...]

@@ -65,7 +65,7 @@ def merge_totals(relation: Relation) -> Relation:
 
 @dataclass(frozen=True, slots=True)
 class _Total:
-    """Is an input of a join that has one row: what is computed of aggregates of everything.
+    """An input of a join that has one row: what is computed of aggregates of everything.
 
     Attributes:
         source: What is aggregated.
@@ -189,7 +189,7 @@ def _counted_rows(totals: Sequence[_Total]) -> Relation:
 
 @dataclass(slots=True)
 class _Widened:
-    """Is a relation with columns of several runs over it, each column once."""
+    """A relation with columns of several runs over it, each column once."""
 
     relation: Relation
     _known: dict[object, int] = field(default_factory=dict)
