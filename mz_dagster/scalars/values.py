@@ -1,7 +1,8 @@
 """Values of the types that have no Python type of their own, and how cells are stored.
 
 Owns `Interval`, and the one mapping between the *Python form* of a cell, which literals and the rows of a user have,
-and its *stored form*, which shards, Spark and Arrow have. They differ for a few kinds only:
+and its *stored form*, which shards, Spark and Arrow have (`docs/engines.md` names the others). They differ for a few
+kinds only:
 
 | kind | Python form | stored form |
 |---|---|---|

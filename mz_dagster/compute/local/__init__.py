@@ -14,13 +14,5 @@ makes; what could not be is `declined`.
 Columns stay columns from the file to the file: values are looked at one by one only where no kernel knows a function,
 once for each distinct tuple. Kernels are Arrow's and NumPy's, of which each call lets other threads run.
 
-Measured on two cores with five others at work (ms; row by row, as it was, and now; what q1 of TPC-H does):
-
-| updates | 1,000 | 20,000 | 200,000 |
-|---|---|---|---|
-| filter, products of decimals, parts of sums | 121 / 0.4 | 1,223 / 3 | 11,992 / 156 |
-| four sums by two keys | 15 / 0.6 | 383 / 2 | 2,490 / 49 |
-| greatest of a group, two stages | 55 / 20 | 1,678 / 124 | 15,216 / 2,018 |
-
 It reads by `lookups` alone, writes nothing, and knows nothing of Spark.
 """

@@ -27,8 +27,9 @@ from mz_dagster.compute.algebra.frame import DIFF, ERROR
 from mz_dagster.compute.local.keys import numbered, whole
 from mz_dagster.plan.physical import Extremes, Staged, TopRows
 
-#: Told values of the state's columns by their positions, returns the updates that have them, and perhaps others.
-Lookup = Callable[[Mapping[int, pa.ChunkedArray]], pa.Table]
+#: Returns updates of a state before the interval: told values of its columns by their positions, those that have them,
+#: and perhaps others.
+StateLookup = Callable[[Mapping[int, pa.ChunkedArray]], pa.Table]
 #: Returns the hash of each row of the input's columns.
 Hashed = Callable[[pa.Table], Sequence[int]]
 
@@ -59,7 +60,7 @@ def prunes_buckets(node: Staged, rows: pa.Table, hashes: Sequence[int]) -> bool:
 
 
 def pruned_state(
-    node: Staged, rows: pa.Table, hashes: Sequence[int], above: pa.Table, lookup: Lookup, hashed: Hashed
+    node: Staged, rows: pa.Table, hashes: Sequence[int], above: pa.Table, lookup: StateLookup, hashed: Hashed
 ) -> pa.Table:
     """Returns the state at the places that rows may change, what stands for a spared bucket in place of its rows.
 

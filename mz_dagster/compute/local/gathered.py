@@ -10,7 +10,7 @@ Cost: a sort of the rows of all versions for each aggregate. Memory: their eleme
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mz_dagster.compute.algebra.gathering import MOST_BYTES, MOST_ELEMENTS
+from mz_dagster.compute.local.bucket_pruning import StateLookup
 from mz_dagster.compute.local.coded_rows import CodedRows
 from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.keys import compact, firsts, sums, whole
@@ -37,19 +38,10 @@ def can_gather(node: Staged) -> bool:
     return isinstance(node.function, Gathered) and not node.monotonic and has_keys_or_floats(node)
 
 
-def gathered_updates(
-    changes: pa.Table, node: Staged, lookup: Callable[[Mapping[int, pa.ChunkedArray]], pa.Table]
-) -> pa.Table:
+def gathered_updates(changes: pa.Table, node: Staged, lookup: StateLookup) -> pa.Table:
     """Returns the updates of a state that `can_gather` which the input's `changes` make, at their times.
 
-    Args:
-        changes: Of the input: columns `c0`, `c1`, ..., then time, diff and error.
-        node: The operator.
-        lookup: Returns updates of the state before the interval, and perhaps others: told values of its columns, by
-            their positions.
-
-    Returns:
-        The state's updates in the same form, consolidated in the data part.
+    Arguments and form are those of `versions.versioned_updates`.
 
     Raises:
         Declined: A multiplicity is negative, a result is too large, or the versions have more than

@@ -5,9 +5,8 @@ looked up is an array, not a hash table: how many rows of the other side a key h
 in order. So it is known how many pairs there are before they are made. NULL is like NULL; who does not want it so
 leaves these rows out.
 
-Measured against Arrow's own join, with its count of pairs, and Polars' (ms, on a busy machine): 100 rows with 10,000
-0.1, 1.5 and 0.1; 5,000 with 200,000 8, 113 and 0.9; 200,000 with 2 million 390, 1,770 and 52. A dependency for the
-difference would spare milliseconds in steps of seconds.
+Arrow's own join, with its count of pairs, is slower; Polars' is faster by milliseconds in steps of seconds, for which
+it would be a dependency (`docs/performance.md`).
 
 Memory: an integer or two for each row, and two for each pair.
 """

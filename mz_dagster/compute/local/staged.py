@@ -25,7 +25,7 @@ from mz_dagster.budget import budget
 from mz_dagster.compute.algebra.frame import DIFF, ERROR, TIME, by_position, positional
 from mz_dagster.compute.algebra.times import PRIOR
 from mz_dagster.compute.algebra.tournaments import leaves_one_row
-from mz_dagster.compute.local.bucket_pruning import pruned_state, prunes_buckets
+from mz_dagster.compute.local.bucket_pruning import StateLookup, pruned_state, prunes_buckets
 from mz_dagster.compute.local.coded_rows import NULL, CodedRows, Row
 from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.expressions.numbers import integers
@@ -60,19 +60,10 @@ def can_stage(node: Staged) -> bool:
     return is_known and is_plain and all(map(is_key, node.input.relation_type.columns))
 
 
-def staged_updates(
-    changes: pa.Table, node: Staged, lookup: Callable[[Mapping[int, pa.ChunkedArray]], pa.Table]
-) -> pa.Table:
+def staged_updates(changes: pa.Table, node: Staged, lookup: StateLookup) -> pa.Table:
     """Returns the updates of a state that `can_stage` which the input's `changes` make, at their times.
 
-    Args:
-        changes: Of the input: columns `c0`, `c1`, ..., then time, diff and error.
-        node: The operator.
-        lookup: Returns updates of the state before the interval, and perhaps others: told values of its columns, by
-            their positions.
-
-    Returns:
-        The state's updates in the same form, consolidated in the data part.
+    Arguments and form are those of `versions.versioned_updates`.
 
     Raises:
         Declined: A row of an input that never retracts is retracted, a multiplicity is negative, or the versions have
@@ -99,7 +90,7 @@ class _Tournament:
         #: The state's updates: by level, bucket, row and time the diff. Buckets of a stage may share one of the next.
         self._found: defaultdict[tuple[int, int, Row, int], int] = defaultdict(int)
 
-    def updates(self, changes: pa.Table, lookup: Callable[[Mapping[int, pa.ChunkedArray]], pa.Table]) -> pa.Table:
+    def updates(self, changes: pa.Table, lookup: StateLookup) -> pa.Table:
         good = self._consolidated(changes.filter(pc.is_null(changes.column(ERROR))))
         if not good.num_rows:
             return failed(changes, self._schema)

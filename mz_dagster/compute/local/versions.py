@@ -6,7 +6,7 @@ versions of all of them at once; what a version's result and the one before diff
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from mz_dagster.budget import budget
 from mz_dagster.compute.algebra.frame import DIFF, ERROR, TIME, by_position, positional
+from mz_dagster.compute.local.bucket_pruning import StateLookup
 from mz_dagster.compute.local.coded_rows import CodedRows
 from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.expressions.numbers import integers
@@ -112,7 +113,7 @@ def has_keys_or_floats(node: Staged) -> bool:
 def versioned_updates(
     changes: pa.Table,
     node: Staged,
-    lookup: Callable[[Mapping[int, pa.ChunkedArray]], pa.Table],
+    lookup: StateLookup,
     results: Callable[[CodedRows, Versions, pa.Schema], pa.Table],
 ) -> pa.Table:
     """Returns the updates of a state of which each version of a group is computed whole: of both its levels.
@@ -120,8 +121,11 @@ def versioned_updates(
     Args:
         changes: Of the input: columns `c0`, `c1`, ..., then time, diff and error.
         node: The operator, whose state has one level below the last, in one bucket.
-        lookup: As of `_versions_of`.
+        lookup: Finds rows of the state by values of its columns.
         results: Returns the updates of the last level, of the state's schema.
+
+    Returns:
+        The state's updates in the same form, consolidated in the data part.
 
     Raises:
         Declined: A multiplicity is negative, there are very many rows, or `results` says so.
@@ -135,9 +139,7 @@ def versioned_updates(
     return pa.concat_tables([*parts, results(rows, versions, schema), failed(changes, schema)])
 
 
-def _versions_of(
-    good: pa.Table, node: Staged, lookup: Callable[[Mapping[int, pa.ChunkedArray]], pa.Table]
-) -> tuple[CodedRows, Versions]:
+def _versions_of(good: pa.Table, node: Staged, lookup: StateLookup) -> tuple[CodedRows, Versions]:
     """Returns the rows of the groups that change, coded, and the versions that they are in.
 
     Args:

@@ -9,12 +9,11 @@ Cost: a sort of the rows of all versions. Memory: some integers for each of thes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from mz_dagster.compute.local.bucket_pruning import StateLookup
 from mz_dagster.compute.local.coded_rows import CodedRows
 from mz_dagster.compute.local.keys import compact, firsts, numbered, sums
 from mz_dagster.compute.local.versions import Versions, has_keys_or_floats, versioned_updates
@@ -32,19 +31,10 @@ def can_window(node: Staged) -> bool:
     return has_keys_or_floats(node) and all(is_computed_here(one, columns) for one in node.function.functions)
 
 
-def windowed_updates(
-    changes: pa.Table, node: Staged, lookup: Callable[[Mapping[int, pa.ChunkedArray]], pa.Table]
-) -> pa.Table:
+def windowed_updates(changes: pa.Table, node: Staged, lookup: StateLookup) -> pa.Table:
     """Returns the updates of a state that `can_window` which the input's `changes` make, at their times.
 
-    Args:
-        changes: Of the input: columns `c0`, `c1`, ..., then time, diff and error.
-        node: The operator.
-        lookup: Returns updates of the state before the interval, and perhaps others: told values of its columns, by
-            their positions.
-
-    Returns:
-        The state's updates in the same form, consolidated in the data part.
+    Arguments and form are those of `versions.versioned_updates`.
 
     Raises:
         Declined: A multiplicity is negative, a function fails, or the versions have more than `Budget.versioned_rows`

@@ -26,12 +26,7 @@ if TYPE_CHECKING:
 def extremes(frame: DataFrame, shape: RowLayout, function: Extremes, keys: Sequence[str], subject: Column) -> DataFrame:
     """Returns the rows that are not `subject`, and for each bucket of the others one row of multiplicity 1.
 
-    Args:
-        frame: Rows of `shape` with `keys` and a diff.
-        shape: Of the rows.
-        function: Which extremes.
-        keys: Names of the columns that part versions of buckets, besides the group's; they are kept.
-        subject: Whether a row is one of a bucket, over `keys`.
+    The arguments are those of every function of a stage (`tournament`).
     """
     results: list[Column] = []
     for position, one in zip(shape.others, function.functions, strict=True):

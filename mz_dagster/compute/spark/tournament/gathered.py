@@ -34,16 +34,8 @@ TOO_MANY_BYTES = f"54000 string_agg result exceeds the maximum allowed ({MOST_BY
 def gathered(frame: DataFrame, shape: RowLayout, function: Gathered, keys: Sequence[str], subject: Column) -> DataFrame:
     """Returns the rows that are not `subject`, and for each bucket of the others one row of multiplicity 1.
 
-    Args:
-        frame: Rows of `shape` with a positive diff and `keys`.
-        shape: Of the rows.
-        function: The aggregates.
-        keys: Names of the columns that part versions of buckets, besides the group's; they are kept, and an error is
-            set among them.
-        subject: Whether a row is one of a bucket, over `keys`.
-
-    Returns:
-        `keys`, the columns of `shape`, the results as `c{arity}`, ..., and the diff.
+    The arguments are those of every function of a stage (`tournament`), `keys` with an error among them; the results
+    are `c{arity}` and so on.
     """
     orders = list(dict.fromkeys(one.order for one in function.aggregates))
     names: dict[tuple[ColumnOrder, ...], str] = {}
