@@ -68,15 +68,16 @@ class Enumeration:
     """The values of a type that `CREATE TYPE ... AS ENUM` made.
 
     A value is stored as its member: digits that have the order of the values, a blank, and its label. So members are
-    compared, joined and grouped as texts are, and a new value finds a place between any two.
+    compared, joined and grouped as texts are. Types are equal if name and members are: what a changed file makes of a
+    type is another one than a table keeps that was created before.
 
     Attributes:
-        name: What the catalog calls the type; types are equal by it.
+        name: What the catalog calls the type.
         members: In order; None of a type that is named and not looked up yet.
     """
 
     name: str
-    members: tuple[str, ...] | None = field(default=None, compare=False, repr=False)
+    members: tuple[str, ...] | None = field(default=None, repr=False)  # digests of plans are of what is shown
 
     @classmethod
     def of(cls, name: str, labels: Sequence[str]) -> Enumeration:
