@@ -13,7 +13,14 @@ from mz_dagster.plan.membership import compared
 from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar
 from mz_dagster.scalars.types import BOOL, INT4, TEXT, Kind, ScalarType, array_of
 from mz_dagster.sql.binding import Bound, argument_type, only_parts, unwrapped
-from mz_dagster.sql.errors import DatatypeMismatch, IndeterminateDatatype, UnsupportedForm, WrongObjectKind, error_of
+from mz_dagster.sql.errors import (
+    DatatypeMismatch,
+    IndeterminateDatatype,
+    InvalidSyntax,
+    UnsupportedForm,
+    WrongObjectKind,
+    error_of,
+)
 from mz_dagster.sql.expression_binder import ExpressionBinder
 from mz_dagster.sql.jsonb_calls import bind_subscripts
 
@@ -65,6 +72,12 @@ def bind_bracket(binder: ExpressionBinder, node: exp.Bracket) -> Scalar:
     inner, places = node.this, list(node.expressions)
     while isinstance(inner, exp.Bracket):
         inner, places = inner.this, [*inner.expressions, *places]
+    if not isinstance(inner, exp.Column | exp.Dot | exp.Paren | exp.Placeholder | exp.Parameter | exp.Subquery):
+        raise InvalidSyntax(
+            'syntax error at or near "["',
+            hint="Put what is in front of the subscript into parentheses.",
+            position=position,
+        )
     array = binder.typed(inner)
     if array.type.kind is Kind.JSONB:
         return bind_subscripts(binder, array, places)

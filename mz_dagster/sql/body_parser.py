@@ -79,6 +79,17 @@ class _Parser(MaterializeParser):
     FACTOR = {key: value for key, value in MaterializeParser.FACTOR.items() if key is not _OTHER_OPERATOR}
     TYPE_LITERAL_PARSERS: ClassVar[dict[Any, Any]] = {}
     OPTIONAL_ALIAS_TOKEN_CTE = False
+    ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {"ARRAY": exp.Array}
+
+    def _parse_bracket(self, this: Any = None) -> Any:
+        """Parses subscripts; to sqlglot whatever is called array makes one, a column of that name and ARRAY() too."""
+        is_subscript = self._curr is not None and self._curr.token_type is TokenType.L_BRACKET
+        if is_subscript and isinstance(this, exp.Expr) and this.name.upper() in self.ARRAY_CONSTRUCTORS:
+            if isinstance(this, exp.Anonymous | exp.Array | exp.Literal):
+                self.raise_error("a call has no subscripts")
+            is_word = self._prev.token_type is TokenType.ARRAY and this.args.get("table") is None
+            this = this if is_word else exp.Paren(this=this)
+        return super()._parse_bracket(this)
 
     def _parse_interval(self, *args: Any, **kwargs: Any) -> Any:
         if self._curr.token_type is TokenType.INTERVAL and self._next.token_type is TokenType.STRING:

@@ -24,11 +24,12 @@ from mz_dagster.functions import (
     resolve_function,
     type_name,
 )
-from mz_dagster.scalars.scalar import If, Literal, Scalar
+from mz_dagster.scalars.scalar import Literal, Scalar
 from mz_dagster.scalars.types import BOOL, FLOAT8, UNCONSTRAINED, Kind, ScalarType, array_of, numeric
 from mz_dagster.sql.array_forms import bind_array, bind_bracket
 from mz_dagster.sql.binding import Bound, argument_type, name_of, only_parts, unwrapped
 from mz_dagster.sql.calls import bind_call
+from mz_dagster.sql.choices import chosen
 from mz_dagster.sql.constant_lists import bind_among, constant_nodes
 from mz_dagster.sql.enclosing import named
 from mz_dagster.sql.errors import (
@@ -310,9 +311,7 @@ class Expressions(ExpressionBinder):
         bounds = [self.bind(default) if default is not None else Unknown(None), *map(self.bind, results)]
         check_unconditional(self, [*conditions, *bounds], "CASE")
         otherwise, *thens = self.common(nodes, bounds, "CASE")
-        for condition, then in zip(reversed(conditions), reversed(thens), strict=True):
-            otherwise = If(condition, then, otherwise)
-        return otherwise
+        return chosen(tuple(zip(conditions, thens, strict=True)), otherwise)
 
     def _cast(self, node: exp.Cast) -> Bound:
         return self.cast(node)

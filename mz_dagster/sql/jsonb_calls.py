@@ -16,6 +16,8 @@ from mz_dagster.sql.errors import DatatypeMismatch, InvalidParameterValue, Undef
 from mz_dagster.sql.expression_binder import ExpressionBinder
 
 #: SQL name -> implementation, argument and result.
+#: The types of keys.
+_TEXTS = (Kind.TEXT, Kind.VARCHAR, Kind.CHAR)
 _PATHS = {
     "json_extract_path": ("extract_path_json", JSON, JSON),
     "json_extract_path_text": ("extract_path_text_json", JSON, TEXT),
@@ -133,7 +135,7 @@ def bind_subscripts(binder: ExpressionBinder, value: Scalar, nodes: Sequence[exp
         if isinstance(node, exp.Slice):
             raise DatatypeMismatch("jsonb subscript does not support slices", position=binder.body.position(node))
         bound = binder.bind(node)
-        if not isinstance(bound, Unknown) and bound.type.kind not in (Kind.TEXT, Kind.INT2, Kind.INT4):
+        if not isinstance(bound, Unknown) and bound.type.kind not in (*_TEXTS, Kind.INT2, Kind.INT4):
             raise DatatypeMismatch(
                 f"subscript type {type_name(bound.type)} is not supported",
                 detail="jsonb subscript must be coercible to either integer or text.",

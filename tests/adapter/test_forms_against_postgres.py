@@ -81,6 +81,9 @@ QUERIES = (
     "SELECT m, m[1], n FROM regexp_matches('foobarbaz', 'b(.)(.)', 'g') WITH ORDINALITY AS r(m, n) ORDER BY n",
     "SELECT x, m FROM (VALUES ('a1b2'), ('c')) AS v(x), regexp_matches(x, '[0-9]', 'g') AS m ORDER BY 1, 2",
     "SELECT (regexp_matches('a=1', '(.)=(.)'))[2]",
+    """SELECT list[2], s.list[1:1], "array"[2], s."array"[1], s.array[2], "list"[1], ("array")[1], ARRAY[7] || "array" """
+    'FROM (VALUES (ARRAY[5, 6], ARRAY[8, 9])) AS s (list, "array")',
+    "SELECT ('{\"a\":1}'::jsonb)['a'::char(3)], ('{\"a\":1}'::jsonb)['a'::varchar(3)]",
     "SELECT count(*) FROM regexp_matches('abc', '', 'g')",
     "SELECT x FROM generate_series(1, 9) AS g(x) ORDER BY x LIMIT 1 + 1 OFFSET 2 * 2",
     "SELECT x FROM generate_series(1, 9) AS g(x) ORDER BY x LIMIT length('abc')",
@@ -192,6 +195,11 @@ def test_forms_that_others_have(evaluated: Connection) -> None:
         ("SELECT 1 FETCH FIRST 2 ROWS WITH TIES", "without ORDER BY"),
         ("SELECT least(VARIADIC ARRAY[1, 2])", "VARIADIC in least"),
         ("SELECT concat(VARIADIC 1)", "must be an array"),
+        ("SELECT ARRAY[1, 2][1e0 + 1]", "syntax error at or near"),
+        ("SELECT ARRAY(SELECT 7)[1]", "syntax error at or near"),
+        ("SELECT array_agg(x)[1] FROM (VALUES (1)) AS v (x)", "syntax error at or near"),
+        ("SELECT '{1,2}'::int[][1]", "syntax error at or near"),
+        ("SELECT CAST('{1}' AS int[])[1]", "syntax error at or near"),
         ("SELECT concat(VARIADIC ARRAY['a'], 'b')", "VARIADIC in concat"),
     ],
 )

@@ -14,6 +14,7 @@ import pytest
 from mz_dagster.adapter import Connection, Engine, Isolation, Project
 from mz_dagster.budget import Budget
 from mz_dagster.errors import Error
+from mz_dagster.sql import choices
 from mz_dagster.sql.lexer import same_tokens
 from mz_dagster.storage.spark import SparkConfig
 from tests.budgets import SetBudget
@@ -161,6 +162,51 @@ def test_spark_evaluates_long_expressions_as_well(
     set_budget(Budget.spark_alone())
     for shape, query in [*SHAPES.items()][first::3]:
         assert _here(connection, query(130)) == referee(query(130)), shape
+
+
+#: Arms that are true, fail, or are never reached, and values that are NULL or fail.
+CASES: dict[str, Callable[[int], str]] = {
+    "searched": lambda n: (
+        f"SELECT a, CASE {' '.join(f'WHEN a = {i} THEN {i + 1}' for i in range(n))} WHEN 1 / (a - 2147483647) = 1 "
+        "THEN 0 ELSE a END FROM t WHERE a < 9 OR a IS NULL"
+    ),
+    "simple": lambda n: f"SELECT CASE a {' '.join(f'WHEN {i} THEN nullif({i}, 2)' for i in range(n))} END FROM t",
+    "of a value that fails": lambda n: (
+        f"SELECT CASE {' '.join(f'WHEN a = {i} THEN 1 / (a - {i + 1})' for i in range(n))} ELSE 1 / (a - 7) END FROM t"
+    ),
+    "that fails": lambda n: (
+        f"SELECT CASE {' '.join(f'WHEN a = {i} THEN {i}' for i in range(3, n))} WHEN 1 / (a - 2) = 1 THEN 0 END FROM t"
+    ),
+}
+
+
+def test_a_case_may_have_thousands_of_arms(connection: Connection, referee: Referee) -> None:
+    assert _here(connection, CASES["searched"](5_000)) == referee(CASES["searched"](5_000))
+
+
+@pytest.mark.parametrize("by_spark", [False, True])
+def test_arms_in_groups_mean_what_they_mean_one_by_one(
+    connection: Connection,
+    referee: Referee,
+    set_budget: SetBudget,
+    monkeypatch: pytest.MonkeyPatch,
+    by_spark: bool,
+) -> None:
+    set_budget(Budget.spark_alone() if by_spark else Budget.here_alone())
+    monkeypatch.setattr(choices, "DEEPEST", 5)
+    monkeypatch.setattr(choices, "GROUP", 3)
+    for shape, query in CASES.items():
+        assert _here(connection, query(20)) == referee(query(20)), shape
+
+
+@pytest.mark.deep
+def test_a_case_takes_time_by_its_arms(connection: Connection) -> None:
+    def seconds(size: int) -> float:
+        begin = process_time()
+        _here(connection, CASES["simple"](size))
+        return process_time() - begin
+
+    assert exponent(seconds, (2_000, 4_000, 8_000, 16_000)) < 1.3, "linear, but for what the machine adds"
 
 
 @pytest.mark.timeout(300)
