@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import socket
+from functools import cache
 from pathlib import Path
 
 _PROC = Path("/proc")
@@ -20,9 +21,13 @@ _PROC = Path("/proc")
 
 def this_process() -> str | None:
     """Returns what tells this process from all others, for `is_dead`; None where that cannot be told."""
-    place = _place()
-    started = state_and_start(os.getpid())
-    return None if place is None or started is None else f"{place} {os.getpid()} {started[1]}"
+    return _told(os.getpid())
+
+
+@cache
+def _told(pid: int) -> str | None:
+    place, started = _place(), state_and_start(pid)
+    return None if place is None or started is None else f"{place} {pid} {started[1]}"
 
 
 def is_dead(process: str | None) -> bool:

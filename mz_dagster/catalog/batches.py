@@ -73,6 +73,7 @@ from mz_dagster.catalog.timelines import advance_oracle, leads
 from mz_dagster.errors import DamageError
 from mz_dagster.fail_point import fail_point
 from mz_dagster.formalism import Antichain, GlobalId, IntegerTimes
+from mz_dagster.liveness import this_process
 
 _FACTS = ("rows", "errors", "files", "bytes", "file_list")
 """The columns of the table `batch` that say what a batch holds."""
@@ -136,7 +137,8 @@ class Batches(Payloads):
         """Returns a lease to write batches, good for `ttl_ms` milliseconds unless renewed."""
         with self._database.write(until_power_cut=True) as connection:
             (id,) = next_ids(connection, "writer", 1)
-            connection.execute(insert(WRITER).values(id=id, holder=holder, until_ms=self._now_ms() + ttl_ms))
+            until = self._now_ms() + ttl_ms
+            connection.execute(insert(WRITER).values(id=id, holder=holder, until_ms=until, process=this_process()))
             return WriterId(id)
 
     def renew_writer(self, writer: WriterId, ttl_ms: int) -> None:

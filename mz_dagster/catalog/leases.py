@@ -22,6 +22,7 @@ from mz_dagster.catalog.frontiers import summed_frontiers
 from mz_dagster.catalog.rows import Batch, BatchState, Lease, ListedBatches
 from mz_dagster.catalog.schema import BATCH, LEASE, LEASED_BATCH
 from mz_dagster.formalism import Antichain, GlobalId
+from mz_dagster.liveness import this_process
 
 #: Built once: every read asks this, and building it takes longer than running it.
 _LIVE = select(BATCH).where(
@@ -56,7 +57,8 @@ class Leases(Transactions):
                     raise WrongRight(held.label, needed="read")
             listed = _listed(connection, collections)
             (lease,) = next_ids(connection, "lease", 1)
-            connection.execute(insert(LEASE).values(id=lease, holder=holder, until_ms=self._now_ms() + ttl_ms))
+            until = self._now_ms() + ttl_ms
+            connection.execute(insert(LEASE).values(id=lease, holder=holder, until_ms=until, process=this_process()))
             rows = [{"lease": lease, "batch": batch.id} for one in listed.values() for batch in one.batches]
             if rows:
                 connection.execute(insert(LEASED_BATCH), rows)

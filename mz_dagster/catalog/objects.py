@@ -44,6 +44,7 @@ from mz_dagster.catalog.errors import (
     WrongDefinition,
 )
 from mz_dagster.catalog.frontiers import check_absent, close_dropped, frontiers
+from mz_dagster.catalog.lease_liveness import dead_processes, is_live
 from mz_dagster.catalog.naming import check_names, give_name, take_names
 from mz_dagster.catalog.reachability import Entry, needed
 from mz_dagster.catalog.rows import (
@@ -496,7 +497,8 @@ def alter_in_place(connection: Connection, id: GlobalId, alteration: Alteration,
 
 
 def _entries(connection: Connection, now: int) -> dict[GlobalId, Entry]:
-    keepers = set(connection.execute(select(WRITER.c.id).where(WRITER.c.until_ms > now)).scalars())
+    live = is_live(WRITER, now, dead_processes(connection, now))
+    keepers = set(connection.execute(select(WRITER.c.id).where(live)).scalars())
     dependencies = dependencies_of(connection)
     used = {one for each in dependencies.values() for one in each.values()}
     query = (

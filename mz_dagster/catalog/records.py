@@ -34,6 +34,7 @@ from mz_dagster.catalog.schema import (
 from mz_dagster.catalog.timelines import NOBODY
 from mz_dagster.catalog.upgrade import upgrade
 from mz_dagster.catalog.url import CatalogUrl
+from mz_dagster.liveness import this_process
 
 PORTION = 1000
 """How many rows are copied by one statement."""
@@ -91,7 +92,9 @@ class Records(Transactions):
                 live = select(BATCH.c.id).where(BATCH.c.state == BatchState.LIVE.value)
                 ids = state.execute(live).scalars().all()
                 (lease,) = next_ids(connection, "lease", 1)
-                connection.execute(insert(LEASE).values(id=lease, holder=holder, until_ms=self._now_ms() + ttl_ms))
+                until = self._now_ms() + ttl_ms
+                values = {"id": lease, "holder": holder, "until_ms": until, "process": this_process()}
+                connection.execute(insert(LEASE).values(values))
                 if ids:
                     connection.execute(insert(LEASED_BATCH), [{"lease": lease, "batch": id} for id in ids])
             copy = Database(CatalogUrl.of_file(path), self._database.clock)

@@ -200,8 +200,9 @@ WRITER = Table(
     Column("id", BigInteger, primary_key=True, autoincrement=False),
     Column("holder", Text, nullable=False),
     Column("until_ms", BigInteger, nullable=False),
+    Column("process", Text),
 )
-"""Leases to write batches."""
+"""Leases to write batches, and the process that holds each (`mz_dagster.liveness`)."""
 
 BATCH = Table(
     "batch",
@@ -241,8 +242,9 @@ LEASE = Table(
     Column("id", BigInteger, primary_key=True, autoincrement=False),
     Column("holder", Text, nullable=False),
     Column("until_ms", BigInteger, nullable=False),
+    Column("process", Text),
 )
-"""Leases to read."""
+"""Leases to read, and the process that holds each."""
 
 LEASED_BATCH = Table(
     "leased_batch",

@@ -1,7 +1,7 @@
 """Sweeping: which batches nobody will ever read or seal, and the two steps by which they go.
 
-A batch is *sweepable* if it is `writing` and its writer has no live lease, or `replaced` and on the list of
-no live lease, or `dead` and not yet forgotten. Declaring it `dead` checks that again in the transaction that
+A batch is *sweepable* if it is `writing` and its writer has no live lease (`lease_liveness`), or `replaced` and on the
+list of no live lease, or `dead` and not yet forgotten. Declaring it `dead` checks that again in the transaction that
 does it; from then on no seal can make it live and no lease can list it (only live batches are listed), so
 its rows can be deleted without haste, as often as it takes, and only then is it forgotten.
 
@@ -20,6 +20,7 @@ from mz_dagster.catalog.batches import batch_of
 from mz_dagster.catalog.contents import contents_of
 from mz_dagster.catalog.database import Transactions, in_portions
 from mz_dagster.catalog.frontiers import row_lattice, summed_frontiers
+from mz_dagster.catalog.lease_liveness import dead_processes, is_live
 from mz_dagster.catalog.payloads import delete_payloads
 from mz_dagster.catalog.rows import Batch, BatchId, BatchState
 from mz_dagster.catalog.schema import (
@@ -49,14 +50,16 @@ class Sweeping(Transactions):
 
     def sweepable(self, now: int | None = None) -> tuple[Batch, ...]:
         """Returns the batches that may be swept at `now` (epoch milliseconds, by default the clock's), by id."""
-        query = (
-            select(BATCH, TIMELINE.c.lattice)
-            .join(COLLECTION, COLLECTION.c.id == BATCH.c.collection)
-            .outerjoin(TIMELINE, TIMELINE.c.name == COLLECTION.c.timeline)
-            .where(or_(_unused(self._now_ms() if now is None else now), BATCH.c.state == BatchState.DEAD.value))
-            .order_by(BATCH.c.id)
-        )
+        moment = self._now_ms() if now is None else now
         with self._database.read() as connection:
+            unused = _unused(moment, dead_processes(connection, moment))
+            query = (
+                select(BATCH, TIMELINE.c.lattice)
+                .join(COLLECTION, COLLECTION.c.id == BATCH.c.collection)
+                .outerjoin(TIMELINE, TIMELINE.c.name == COLLECTION.c.timeline)
+                .where(or_(unused, BATCH.c.state == BatchState.DEAD.value))
+                .order_by(BATCH.c.id)
+            )
             return tuple(batch_of(row, row_lattice(row)) for row in connection.execute(query))
 
     def declare_dead(self, ids: Iterable[BatchId], now: int | None = None) -> tuple[BatchId, ...]:
@@ -64,9 +67,10 @@ class Sweeping(Transactions):
         moment = self._now_ms() if now is None else now
         dead: list[BatchId] = []
         with self._database.write() as connection:
+            unused = _unused(moment, dead_processes(connection, moment))
             for portion in in_portions(ids):
                 connection.execute(
-                    update(BATCH).where(BATCH.c.id.in_(portion), _unused(moment)).values(state=BatchState.DEAD.value)
+                    update(BATCH).where(BATCH.c.id.in_(portion), unused).values(state=BatchState.DEAD.value)
                 )
                 query = select(BATCH.c.id).where(BATCH.c.id.in_(portion), BATCH.c.state == BatchState.DEAD.value)
                 dead.extend(BatchId(id) for id in connection.execute(query).scalars())
@@ -143,13 +147,13 @@ class Sweeping(Transactions):
             return frozenset(BatchId(id) for id in connection.execute(query).scalars())
 
 
-def _unused(now: int) -> ColumnElement[bool]:
+def _unused(now: int, dead: tuple[str, ...]) -> ColumnElement[bool]:
     """Returns the condition that nobody with a live lease writes or reads a batch that nobody else can need."""
-    writers = select(WRITER.c.id).where(WRITER.c.until_ms > now)
+    writers = select(WRITER.c.id).where(is_live(WRITER, now, dead))
     listed = (
         select(LEASED_BATCH.c.batch)
         .join(LEASE, LEASE.c.id == LEASED_BATCH.c.lease)
-        .where(LEASED_BATCH.c.batch == BATCH.c.id, LEASE.c.until_ms > now)
+        .where(LEASED_BATCH.c.batch == BATCH.c.id, is_live(LEASE, now, dead))
         .correlate(BATCH)
         .exists()
     )

@@ -81,8 +81,8 @@ QUERIES = (
     "SELECT m, m[1], n FROM regexp_matches('foobarbaz', 'b(.)(.)', 'g') WITH ORDINALITY AS r(m, n) ORDER BY n",
     "SELECT x, m FROM (VALUES ('a1b2'), ('c')) AS v(x), regexp_matches(x, '[0-9]', 'g') AS m ORDER BY 1, 2",
     "SELECT (regexp_matches('a=1', '(.)=(.)'))[2]",
-    """SELECT list[2], s.list[1:1], "array"[2], s."array"[1], s.array[2], "list"[1], ("array")[1], ARRAY[7] || "array" """
-    'FROM (VALUES (ARRAY[5, 6], ARRAY[8, 9])) AS s (list, "array")',
+    'SELECT list[2], s.list[1:1], "array"[2], s."array"[1], s.array[2], "list"[1], ("array")[1], ARRAY[7] || "array"'
+    ' FROM (VALUES (ARRAY[5, 6], ARRAY[8, 9])) AS s (list, "array")',
     "SELECT ('{\"a\":1}'::jsonb)['a'::char(3)], ('{\"a\":1}'::jsonb)['a'::varchar(3)]",
     "SELECT count(*) FROM regexp_matches('abc', '', 'g')",
     "SELECT x FROM generate_series(1, 9) AS g(x) ORDER BY x LIMIT 1 + 1 OFFSET 2 * 2",

@@ -19,6 +19,7 @@ _ADDED: dict[str, list[tuple[str, str | None]]] = {
     "0013": [("project", "names"), ("collection", "bound_files")],
     "0014": [("sequence", None)],
     "0016": [("object", "shapes")],
+    "0017": [("writer", "process"), ("lease", "process")],
 }
 
 

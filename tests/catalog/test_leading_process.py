@@ -1,4 +1,4 @@
-"""Whether a process that leads a timeline is dead: what is certain, and who may lead then."""
+"""Whether a process that has a lease is dead: what is certain, who may lead a timeline then, and what is swept."""
 
 from __future__ import annotations
 
@@ -6,13 +6,26 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 
-from mz_dagster.catalog import Catalog, Leadership, LeadershipLost, LedByAnother
+from mz_dagster.catalog import (
+    BatchStats,
+    Catalog,
+    Leadership,
+    LeadershipLost,
+    LedByAnother,
+    NewObject,
+    Replaced,
+    Seal,
+    Sealed,
+)
 from mz_dagster.clock import ManualClock
+from mz_dagster.formalism import EPOCH_MS, Antichain
 from mz_dagster.liveness import is_dead, this_process
 
+STATS = BatchStats(3, 1, 1, 100)
 LEADS = """
 import sys
 from mz_dagster.catalog import Catalog
@@ -25,17 +38,32 @@ with Catalog.open(sys.argv[1], clock=ManualClock(1_000_000)) as catalog:
     sys.stdin.readline()
     print(catalog.seal([], leadership=lead), flush=True)
 """
+READS_AND_WRITES = """
+import sys
+from mz_dagster.catalog import Catalog
+from mz_dagster.clock import ManualClock
+from mz_dagster.formalism import EPOCH_MS, Antichain, GlobalId
+from mz_dagster.liveness import this_process
+with Catalog.open(sys.argv[1], clock=ManualClock(1_000_000)) as catalog:
+    print(this_process(), flush=True)
+    id = GlobalId(sys.argv[2])
+    catalog.lease([id], "a child", 60_000)
+    writer = catalog.register_writer("a child", 60_000)
+    catalog.reserve_batch(id, writer, *(Antichain.of(EPOCH_MS, time) for time in (2, 3)))
+    print("reads and writes", flush=True)
+    sys.stdin.readline()
+"""
 
 
 class Child:
-    """Is a process that leads the timeline, and seals once it is told to."""
+    """Is a process that leads the timeline and seals once it is told to, or one that runs another script."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, *arguments: str, script: str = LEADS) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", LEADS, url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", script, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         self.told = self.line()
-        assert self.line() == "leads"
+        assert self.line() in ("leads", "reads and writes")
 
     def line(self) -> str:
         assert self.process.stdout is not None
@@ -104,6 +132,33 @@ def test_a_paused_leader_keeps_its_lease_until_it_runs_out_and_seals_nothing_lat
     assert child.process.stdin is not None
     print(file=child.process.stdin, flush=True)
     assert child.line() == str(LeadershipLost("t", 1))
+
+
+def test_what_a_killed_process_reads_and_writes_is_swept_at_once(catalog: Catalog, url: str) -> None:
+    at = [Antichain.of(EPOCH_MS, time) for time in range(3)]
+    id = catalog.create_object(NewObject("x", "table", "", "t", ())).id
+    mine, batches = catalog.register_writer("me", 60_000), []
+    for lower, upper in pairwise(at):
+        batches.append(catalog.reserve_batch(id, mine, lower, upper))
+        assert isinstance(catalog.seal([Seal(id, lower, upper, batches[-1], STATS)]), Sealed)
+    child = Child(url, id, script=READS_AND_WRITES)
+    try:
+        merged = catalog.reserve_batch(id, mine, at[0], at[2])
+        assert isinstance(catalog.replace_batches(id, batches, merged, STATS), Replaced)
+        child.process.send_signal(signal.SIGSTOP)
+        child.wait_for("T")
+        assert not catalog.sweepable(), "it is paused, and may go on"
+        child.process.kill()
+        child.process.wait(30)
+        left = [one.id for one in catalog.sweepable()]
+        assert len(left) == 3, "two are on its list, one is its own"
+        assert set(batches) < set(left)
+        assert list(catalog.declare_dead(left)) == left
+        ours = catalog.reserve_batch(id, mine, at[2], Antichain.of(EPOCH_MS, 3))
+        assert ours not in [one.id for one in catalog.sweepable()], "this process lives"
+    finally:
+        child.process.kill()
+        child.process.communicate(timeout=30)
 
 
 def test_a_lease_says_when_it_ends_in_seconds() -> None:

@@ -232,7 +232,7 @@ def capability(damaged: DamagedProject, writes: bool, frontier: int) -> None:
 
 
 def leave_lease(damaged: DamagedProject, until_ms: int) -> None:
-    damaged.sql("INSERT INTO lease VALUES (1, 'me', ?)", until_ms)
+    damaged.sql("INSERT INTO lease (id, holder, until_ms) VALUES (1, 'me', ?)", until_ms)
     damaged.sql("UPDATE counter SET last = 1 WHERE name = 'lease'")
 
 

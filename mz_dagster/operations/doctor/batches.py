@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from mz_dagster.catalog import Batch, BatchState
+from mz_dagster.liveness import is_dead
 from mz_dagster.operations.doctor.examined_project import ExaminedProject
 from mz_dagster.operations.doctor.finding import Finding, listing
 
@@ -41,8 +42,10 @@ def check_batches(examined: ExaminedProject) -> Iterator[Finding]:
 def _unswept(examined: ExaminedProject) -> Iterator[Finding]:
     """Yields what the next sweep will take."""
     records, now = examined.records, examined.now_ms
-    writers = {row["id"] for row in records["writer"] if row["until_ms"] > now}
-    leases = {row["id"] for row in records["lease"] if row["until_ms"] > now}
+    writers, leases = (
+        {row["id"] for row in records[table] if row["until_ms"] > now and not is_dead(row["process"])}
+        for table in ("writer", "lease")
+    )
     listed = {row["batch"] for row in records["leased_batch"] if row["lease"] in leases}
     writer_of = {row["id"]: row["writer"] for row in records["batch"]}
     for id, batches in examined.batches.items():

@@ -1,0 +1,24 @@
+"""Which leases to read and to write batches still count: those that have not run out, of processes that are not dead.
+
+A process of this machine that is certainly dead (`mz_dagster.liveness`) renews and seals nothing, so that what it has
+left is swept at once. Of a process elsewhere nobody knows, and its lease is waited for. Clocks and processes decide
+when to sweep, never what is safe: a batch is declared dead before anything of it is deleted.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import ColumnElement, Connection, Table, and_, or_, select, union
+
+from mz_dagster.catalog.schema import LEASE, WRITER
+from mz_dagster.liveness import is_dead
+
+
+def dead_processes(connection: Connection, now: int) -> tuple[str, ...]:
+    """Returns the processes of this machine that are dead and hold leases which have not run out at `now`."""
+    held = union(*(select(one.c.process).where(one.c.until_ms > now) for one in (LEASE, WRITER)))
+    return tuple(one for one in connection.execute(held).scalars() if is_dead(one))
+
+
+def is_live(lease: Table, now: int, dead: tuple[str, ...]) -> ColumnElement[bool]:
+    """Returns the condition that a row of LEASE or WRITER is a lease that counts, given the `dead_processes`."""
+    return and_(lease.c.until_ms > now, or_(lease.c.process.is_(None), lease.c.process.not_in(dead)))
