@@ -15,13 +15,14 @@ from typing import Any
 
 from mz_dagster.adapter.alter_in_place import ColumnRead, Readers, ShapeChange, alteration_of, readers_of, rewritten
 from mz_dagster.adapter.catalog_definitions import called
-from mz_dagster.adapter.constraints import Enforcement, constraints_of
+from mz_dagster.adapter.constraints import Enforcement
 from mz_dagster.adapter.definition import typed_columns
 from mz_dagster.adapter.dml import Autocommit, DecidedWrite, check_not_null, read_and_append
 from mz_dagster.adapter.generated_values import GeneratedValues
 from mz_dagster.adapter.hidden_tables import definition_of, hidden_table
 from mz_dagster.adapter.names import Names, TargetFirst
 from mz_dagster.adapter.peeks import Peeks
+from mz_dagster.adapter.table_constraints import constraints_of
 from mz_dagster.catalog import (
     COMMENTS,
     SCHEMA,

@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from mz_dagster.adapter.dml import RowUpdate
+from mz_dagster.adapter.table_constraints import constraints_of
 from mz_dagster.catalog import ObjectRow
 from mz_dagster.plan.relation import Relation
 from mz_dagster.plan.representations import REPRESENTATIONS
 from mz_dagster.plan.resolver import Resolver
 from mz_dagster.scalars.types import RelationType
 from mz_dagster.scalars.values import Interval
-from mz_dagster.sql import CreateTable, TableConstraints, parse
+from mz_dagster.sql import TableConstraints
 from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.constraints import bind_check, bind_equal, bind_present, violations
 from mz_dagster.sql.errors import CheckViolation, UniqueViolation
@@ -30,14 +30,6 @@ from mz_dagster.sql.statements import UniqueKey
 Row = tuple[Any, ...]
 #: Returns the rows of a bound plan at the time at which a statement reads.
 Read = Callable[[Relation], Sequence[Row]]
-
-
-@lru_cache(maxsize=256)
-def constraints_of(sql: str) -> TableConstraints:
-    """Returns what the definition of a table demands of its rows."""
-    (statement,) = parse(sql)
-    assert isinstance(statement, CreateTable)
-    return TableConstraints.of(statement)
 
 
 @dataclass(frozen=True, slots=True)

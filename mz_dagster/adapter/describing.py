@@ -8,6 +8,7 @@ from typing import Any
 
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.shows import shown_columns
+from mz_dagster.adapter.system_catalogs.shown import named_columns
 from mz_dagster.scalars.types import TEXT, Column, RelationType
 from mz_dagster.sql import (
     Delete,
@@ -46,7 +47,7 @@ def describe(names: Names, statement: Statement, parameters: Sequence[object], c
     context: dict[str, Any] = {"params": parameters, "circumstances": circumstances}
     match statement:
         case Select():
-            return bind_query(statement.query, names, **context).relation_type.columns
+            return named_columns(bind_query(statement.query, names, **context).relation_type.columns)
         case Insert():
             insert = statement
             return _written(names, insert, context, lambda target: bind_insert(insert, target, names, **context))

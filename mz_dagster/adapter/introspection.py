@@ -1,4 +1,6 @@
-"""The relations of `mz_catalog` and `mz_internal`: the engine's own state, as rows.
+"""The catalog's own relations: the engine's state, as rows, in `mz_catalog` and `mz_internal`.
+
+Those of PostgreSQL's system catalogs (`system_catalogs/`) are others of the kind.
 
 Each is answered from the catalog alone, without Spark's data and without a step: it has no timeline, is readable at
 every time, and shows the state at the moment of the query. Its columns are declared beside the function
@@ -7,9 +9,10 @@ that fills it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from mz_dagster.adapter.system_catalogs import SYSTEM_RELATIONS, BuiltIn, Facts, SystemRelation
 from mz_dagster.catalog import Catalog, ObjectRow
 from mz_dagster.formalism import Antichain, GlobalId
 from mz_dagster.plan.relation import Constant
@@ -43,8 +46,9 @@ class IntrospectionRelation:
         """Returns what its name stands for."""
         return Item(self.id, self.name, "introspection", self.relation_type, None)
 
-    def constant(self, catalog: Catalog) -> Constant:
+    def constant(self, facts: Facts) -> Constant:
         """Returns its rows now, as a plan."""
+        catalog = facts.catalog
         rows = tuple(
             tuple(Literal(value, column.type) for value, column in zip(row, self.columns, strict=True))
             for row in self.rows(catalog)
@@ -184,14 +188,26 @@ RELATIONS: tuple[IntrospectionRelation, ...] = (
 )
 
 
-def find(name: tuple[str, ...]) -> IntrospectionRelation | None:
-    """Returns the relation of that name, qualified with its schema or not, or None."""
-    for relation in RELATIONS:
-        if name in ((relation.name,), (relation.schema, relation.name)):
-            return relation
-    return None
+_EVERY: tuple[IntrospectionRelation | SystemRelation, ...] = (*RELATIONS, *SYSTEM_RELATIONS)
+_BY_NAME: Mapping[tuple[str, ...], IntrospectionRelation | SystemRelation] = {
+    **{(one.schema, one.name): one for one in _EVERY},
+    **{(one.name,): one for one in _EVERY if one.schema != "information_schema"},
+}
+_BY_ID = {one.id: one for one in _EVERY}
+_FIRST_ID = 12_500
+"""The object id of the first of the engine's own."""
+#: All of them, as the system catalogs tell of them.
+BUILT_IN = (
+    *(BuiltIn(one.schema, one.name, one.object_id, one.relation_type.columns, one.is_view) for one in SYSTEM_RELATIONS),
+    *(BuiltIn(one.schema, one.name, _FIRST_ID + n, one.columns, is_view=True) for n, one in enumerate(RELATIONS)),
+)
 
 
-def by_id(id: GlobalId) -> IntrospectionRelation | None:
+def find(name: tuple[str, ...]) -> IntrospectionRelation | SystemRelation | None:
+    """Returns the relation of that name, qualified with its schema or, if that is searched always, not; or None."""
+    return _BY_NAME.get(name)
+
+
+def by_id(id: GlobalId) -> IntrospectionRelation | SystemRelation | None:
     """Returns the relation of that id, or None."""
-    return next((relation for relation in RELATIONS if relation.id == id), None)
+    return _BY_ID.get(id)

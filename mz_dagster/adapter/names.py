@@ -7,11 +7,14 @@ a lease (`KEEPER`): it goes when the session is closed or, if its process has di
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from mz_dagster.adapter import introspection
 from mz_dagster.adapter.bound_tables import note_table
+from mz_dagster.adapter.create_sql import create_sql
 from mz_dagster.adapter.engine import Engine
+from mz_dagster.adapter.system_catalogs import Facts, made, refused
 from mz_dagster.catalog import KEEPER, SCHEMA, NameTaken, NewObject, ObjectRow, UnknownObject
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.resolver import Item, Resolver
@@ -61,6 +64,7 @@ class Names:
         self._temporary: dict[str, GlobalId] = {}
         self._lease: BatchWriter | None = None
         self._leasing = threading.Lock()
+        self._facts: tuple[object, Facts] | None = None
 
     def close(self) -> None:
         """Drops the session's temporary objects."""
@@ -82,6 +86,8 @@ class Names:
             found = None if name[:-1] == (_TEMPORARY,) else self._resolved(name)
         if found is not None and found.kind == "table":
             note_table(found.id, found.version)
+        if found is None and (error := refused(name)) is not None:
+            raise error
         return found
 
     def _resolved(self, name: tuple[str, ...]) -> Item | None:
@@ -100,6 +106,25 @@ class Names:
     def names(self) -> tuple[str, ...]:
         """Returns all names in use."""
         return (*self._temporary, *self.engine.definitions.names())
+
+    def facts(self, settings: Mapping[str, str], user: str) -> Facts:
+        """Returns what the system catalogs say now."""
+        key = self.engine.catalog.state(), dict(settings), user, dict(self._temporary)
+        known = self._facts
+        if known is None or known[0] != key:
+            catalog, database = self.engine.catalog, self.engine.project.name
+            known = self._facts = key, Facts(catalog, database, self, settings, user, introspection.BUILT_IN, made)
+        return known[1]
+
+    def indexed(self, row: ObjectRow) -> GlobalId:
+        """Returns what an index is on."""
+        on = self.engine.definitions.definition(row.id).on
+        assert on is not None, "every index is on something"
+        return on.id
+
+    def definition_text(self, row: ObjectRow) -> str:
+        """Returns the statement that would create an object anew."""
+        return create_sql(self.engine, row)
 
     # ---- objects
 

@@ -16,6 +16,7 @@ from mz_dagster.adapter import introspection
 from mz_dagster.adapter.bound_tables import check_unaltered
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.simple_plan import SimplePlan
+from mz_dagster.adapter.system_catalogs import Facts
 from mz_dagster.adapter.timestamps import AsOfTime, Isolation, select_timestamp
 from mz_dagster.adapter.transaction import Transaction
 from mz_dagster.catalog import CollectionRow, ListedBatches, ReadSet
@@ -28,6 +29,7 @@ from mz_dagster.plan.physical import SnapshotPlan
 from mz_dagster.plan.reading_time import at_time, depends_on_time
 from mz_dagster.plan.relation import Get, Let, Relation
 from mz_dagster.plan.rewriting import bottom_up, gets_of, nodes_of
+from mz_dagster.plan.transform import fold_constants
 from mz_dagster.scalars.scalar import Scalar
 from mz_dagster.sql.errors import TimelinesDiffer
 from mz_dagster.storage.read import ReadBeforeSince, check_readable, leased, overlapping
@@ -53,11 +55,13 @@ class Peeks:
     Attributes:
         engine: The project.
         isolation: What reads may miss.
+        facts: What the catalog's own relations say.
         transaction: The transaction block of which the statement is; None if it is one of its own.
     """
 
     engine: Engine
     isolation: Isolation
+    facts: Facts
     transaction: Transaction | None = None
 
     def peek(self, relation: Relation, as_of: AsOfTime | None) -> list[Row]:
@@ -133,13 +137,16 @@ class Peeks:
 
     def planned(self, relation: Relation) -> Relation:
         """Returns the optimized plan of a bound query, with the catalog's own relations as they are now."""
-        catalog = self.engine.catalog
+        read = {get.id: own for get in gets_of(relation) if (own := introspection.by_id(get.id)) is not None}
+        if not read:
+            return optimize(self._of_own_writes(relation))
+        rows = {id: own.constant(self.facts) for id, own in read.items()}
 
         def with_rows(one: Relation) -> Relation:
-            found = introspection.by_id(one.id) if isinstance(one, Get) else None
-            return one if found is None else found.constant(catalog)
+            return rows.get(one.id, one) if isinstance(one, Get) else one
 
-        return optimize(bottom_up(self._of_own_writes(relation), with_rows))
+        # Much of what clients ask about is not there; only at the end is all of that constant.
+        return fold_constants(optimize(bottom_up(self._of_own_writes(relation), with_rows)))
 
     def _of_own_writes(self, relation: Relation) -> Relation:
         """Returns a plan that computes itself what is computed from a table that the transaction block has written."""

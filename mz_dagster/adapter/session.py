@@ -22,6 +22,8 @@ from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.peeks import Peeks
 from mz_dagster.adapter.result import Result, user_rows
 from mz_dagster.adapter.shows import show
+from mz_dagster.adapter.system_catalogs import Facts
+from mz_dagster.adapter.system_catalogs.shown import named_columns, with_names
 from mz_dagster.adapter.table_as import create_table_as
 from mz_dagster.adapter.timestamps import AsOfTime, Isolation
 from mz_dagster.adapter.transaction import (
@@ -146,7 +148,12 @@ class Session:
     @property
     def _peeks(self) -> Peeks:
         block = self._variables.transaction
-        return Peeks(self._engine, self._variables.isolation if block is None else block.isolation, block)
+        isolation = self._variables.isolation if block is None else block.isolation
+        return Peeks(self._engine, isolation, self._facts, block)
+
+    @property
+    def _facts(self) -> Facts:
+        return self._names.facts(self._variables.settings(), self._variables.user)
 
     @property
     def _writes(self) -> Writes:
@@ -464,7 +471,8 @@ class Session:
         In a transaction block the clock stands where it was when that began.
         """
         block = self._variables.transaction
-        return self._variables.circumstances(self._engine.clock.now_ms() if block is None else block.began_ms)
+        now_ms = self._engine.clock.now_ms() if block is None else block.began_ms
+        return self._variables.circumstances(now_ms, self._facts)
 
     # ---- reads
 
@@ -475,7 +483,8 @@ class Session:
             as_of = AsOfTime(bind_as_of(statement.as_of, params=parameters), statement.as_of.at_least)
         rows = ordered_rows(self._peeks.peek(bound.relation, as_of), bound.finishing)
         columns = bound.relation_type.columns
-        return Result(f"SELECT {len(rows)}", columns, user_rows(rows, columns), len(rows))
+        found = with_names(self._facts, user_rows(rows, columns), columns)
+        return Result(f"SELECT {len(rows)}", named_columns(columns), found, len(rows))
 
     def _explain(self, statement: Explain, parameters: Sequence[object]) -> Result:
         relation, plan = self._explained(statement, parameters)

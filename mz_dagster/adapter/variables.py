@@ -15,6 +15,7 @@ from mz_dagster.errors import NotSupportedError
 from mz_dagster.functions import UTC as UTC_ZONE
 from mz_dagster.functions.moments.zones import NAMES_OF_UTC, zone_named
 from mz_dagster.sql import ISOLATION_LEVELS, TransactionModes
+from mz_dagster.sql.catalog_facts import CatalogFacts
 from mz_dagster.sql.circumstances import DEFAULTS, Circumstances
 from mz_dagster.sql.errors import InvalidParameterValue, UndefinedObject
 from mz_dagster.sql.options import parse_interval_ms
@@ -224,10 +225,15 @@ class Variables:
         if modes.read_only is not None:
             target.read_only = modes.read_only
 
-    def circumstances(self, now_ms: int) -> Circumstances:
-        """Returns what a statement that begins now is to know of the session."""
+    @property
+    def user(self) -> str:
+        """Who executes statements."""
+        return getpass.getuser()
+
+    def circumstances(self, now_ms: int, catalog: CatalogFacts) -> Circumstances:
+        """Returns what a statement that begins now is to know of the session, and of the system catalogs."""
         clock = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=now_ms)
-        return Circumstances(clock, getpass.getuser(), self.project.name, self.settings())
+        return Circumstances(clock, self.user, self.project.name, self.settings(), catalog)
 
 
 def zone_of_session(text: str) -> str:

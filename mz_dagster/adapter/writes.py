@@ -16,13 +16,14 @@ from typing import Any
 import pyarrow as pa
 
 from mz_dagster.adapter.conflicts import Conflicts
-from mz_dagster.adapter.constraints import Enforcement, constraints_of, shown
+from mz_dagster.adapter.constraints import Enforcement, shown
 from mz_dagster.adapter.dml import Appender, DecidedWrite, RowUpdate, append_columns, check_not_null, read_and_append
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.generated_values import GeneratedValues
 from mz_dagster.adapter.names import Names, TargetFirst
 from mz_dagster.adapter.peeks import Peeks
 from mz_dagster.adapter.result import Result
+from mz_dagster.adapter.table_constraints import constraints_of
 from mz_dagster.catalog import CollectionRow, ObjectRow
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.plan.relation import Constant, Map, Relation

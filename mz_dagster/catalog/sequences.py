@@ -50,6 +50,12 @@ class Sequences(Transactions):
                 connection.execute(update(SEQUENCE).where(own).values(last=found[-1]))
             return found
 
+    def last_numbers(self) -> Mapping[tuple[GlobalId, str], int | None]:
+        """Returns the last number that each sequence has handed out, None if none, by table and column."""
+        with self._database.read() as connection:
+            rows = connection.execute(select(SEQUENCE.c.object, SEQUENCE.c.column, SEQUENCE.c.last))
+            return {(GlobalId(row.object), row.column): row.last for row in rows}
+
 
 def create_sequences(connection: Connection, table: GlobalId, columns: Collection[str]) -> None:
     """Begins the sequences of a table's columns."""

@@ -38,6 +38,7 @@ from mz_dagster.functions.areas import functions as functions_of_areas
 from mz_dagster.functions.areas import overloads as overloads_of_areas
 from mz_dagster.functions.areas import set_overloads
 from mz_dagster.functions.casts import CASTS, short_name
+from mz_dagster.functions.catalog import catalog_table as catalog
 from mz_dagster.functions.comparing import COMPARISONS
 from mz_dagster.functions.failure import Failure
 from mz_dagster.functions.jsonb import jsonb_table as jsonb
@@ -230,6 +231,7 @@ _INTERNAL = (
     *jsonb.INTERNAL,
     *unconstrained.INTERNAL,
     *aggregates.functions(),
+    *catalog.INTERNAL,
 )
 INTERNAL_FUNCTIONS = frozenset(one.name for one in _INTERNAL)
 

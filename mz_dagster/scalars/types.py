@@ -149,6 +149,7 @@ class ScalarType:
     fields: tuple[tuple[str, ScalarType], ...] = ()
     enumeration: Enumeration | None = field(default=None, repr=False)  # digests of plans are of what is shown
     modifier: Modifier | None = field(default=None, compare=False, repr=False)
+    label: str = field(default="", compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.scale and self.kind is not Kind.NUMERIC:
@@ -218,6 +219,11 @@ JSON = ScalarType(Kind.JSON)
 JSONB = ScalarType(Kind.JSONB)
 #: A numeric without a scale: see `functions/numbers/unconstrained.py`.
 UNCONSTRAINED = ScalarType(Kind.UNCONSTRAINED)
+
+
+def labelled(type_: ScalarType, label: str) -> ScalarType:
+    """Returns a type under another name."""
+    return replace(type_, label=label)
 
 
 def numeric(scale: int) -> ScalarType:

@@ -42,6 +42,7 @@ from mz_dagster.scalars.types import (
 from mz_dagster.sql.aggregates import AGGREGATES, bind_aggregate, bind_grouping
 from mz_dagster.sql.binding import Bound, argument_type, name_of, only_parts, unwrapped
 from mz_dagster.sql.call_syntax import call_syntax
+from mz_dagster.sql.catalog_calls import CATALOG_CALLS, bind_catalog_call
 from mz_dagster.sql.enum_calls import ENUM_CALLS, bind_enum_call
 from mz_dagster.sql.errors import UndefinedFunction, UnsupportedForm, WrongObjectKind, error_of, suggestion
 from mz_dagster.sql.expression_binder import ExpressionBinder
@@ -122,6 +123,8 @@ def _named(binder: ExpressionBinder, node: exp.Anonymous, position: int) -> Boun
     only_parts(binder.body, node, "this", "expressions", "name", what="this form of call")
     if name in SESSION_VALUES:
         return bind_session_value(binder, name, node.expressions, node)
+    if name in CATALOG_CALLS:
+        return bind_catalog_call(binder, name, node.expressions, node)
     refused = refusal_of_function(binder.body, node, name)
     if refused is not None:
         raise refused

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from zoneinfo import ZoneInfo
 
 from mz_dagster.functions import UTC, in_zone
+from mz_dagster.sql.catalog_facts import CatalogFacts
 from mz_dagster.version import __version__
 
 #: The settings that values of a session are made of, as they are in one that has changed none.
@@ -28,12 +29,14 @@ class Circumstances:
         user: The name of who executes it.
         database: The project's name.
         settings: The values of the session's settings by their names, all in lower case.
+        catalog: The system catalogs, if there are any.
     """
 
     clock: datetime = datetime(2000, 1, 1, tzinfo=dt.UTC)
     user: str = ""
     database: str = ""
     settings: Mapping[str, str] = field(default_factory=lambda: DEFAULTS)
+    catalog: CatalogFacts | None = None
 
     @property
     def zone(self) -> ZoneInfo:

@@ -29,16 +29,18 @@ from mz_dagster.scalars.types import BOOL, FLOAT8, UNCONSTRAINED, Kind, ScalarTy
 from mz_dagster.sql.array_forms import bind_array, bind_bracket
 from mz_dagster.sql.binding import Bound, argument_type, name_of, only_parts, unwrapped
 from mz_dagster.sql.calls import bind_call
+from mz_dagster.sql.catalog_calls import bind_catalog_cast, text_of_label
 from mz_dagster.sql.choices import chosen
 from mz_dagster.sql.constant_lists import bind_among, constant_nodes
 from mz_dagster.sql.enclosing import named
 from mz_dagster.sql.errors import (
+    DatatypeMismatch,
     InvalidSyntax,
     UndefinedFunction,
     error_of,
 )
 from mz_dagster.sql.expression_binder import CASTS_HINT, ExpressionBinder
-from mz_dagster.sql.lexer import TokenKind
+from mz_dagster.sql.lexer import TokenKind, tokens_of
 from mz_dagster.sql.moment_calls import bind_at_time_zone, bind_overlaps
 from mz_dagster.sql.moments import bind_interval
 from mz_dagster.sql.parameters import negated_literal
@@ -77,6 +79,10 @@ _BINARY: dict[type[exp.Expr], str] = {
 }
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 _NUMBERS = (Kind.INT2, Kind.INT4, Kind.INT8, Kind.FLOAT4, Kind.FLOAT8, Kind.NUMERIC, Kind.UNCONSTRAINED)
+_NAMES = (TokenKind.WORD, TokenKind.QUOTED)
+_COLLATED = (Kind.TEXT, Kind.VARCHAR, Kind.CHAR)
+#: The collations that compare by bytes; that of the database is one.
+_BYTEWISE = ("default", "C", "POSIX", "ucs_basic")
 _LINE_COMMENT = re.compile(r"--[^\r\n]*")
 #: What sqlglot sets although the text does not say it.
 _IGNORED = ("safe", "typed", "big_int", "negate")
@@ -193,7 +199,7 @@ class Expressions(ExpressionBinder):
         return bind_overlaps(self, node)
 
     def _operator(self, node: exp.Operator) -> Bound:
-        symbol: str = node.args["operator"]
+        symbol: str = node.args["operator"].removeprefix("pg_catalog.")
         position = self.body.operator_position(node)
         if node.this is None:
             position = self.body.position(node)
@@ -335,12 +341,17 @@ class Expressions(ExpressionBinder):
         inner = unwrapped(node.this)
         if isinstance(inner, exp.Array) and named.is_array and not named.is_open:
             return bind_array(self, inner, named.scalar_type)
+        if named.label:
+            return bind_catalog_cast(self, named, node)
         number = _number(inner)
         if number is not None and not named.is_open and named.scalar_type.kind in (Kind.FLOAT4, Kind.FLOAT8):
             return self.literal(Unknown(number), named.scalar_type, node.this)
         bound = self.bind(node.this)
         if isinstance(bound, Unknown):
             return self.literal(bound, named.type_of_text(bound.text), node.this, rounds=not named.is_open)
+        if bound.type.label and named.kind is Kind.TEXT and not named.is_array:
+            text = text_of_label(self, bound, node)
+            bound = bound if text is None else text
         found = cast(bound.type, self._cast_target(named, bound.type, node, scale), CastContext.EXPLICIT)
         if isinstance(found, Failure):
             raise error_of(found, self.body.position(node))
@@ -386,6 +397,20 @@ class Expressions(ExpressionBinder):
         ):
             raise refusal_of(self.body, node)
         return Unknown("".join(one.this for one in node.expressions))
+
+    def _collate(self, node: exp.Collate) -> Bound:
+        """Returns a text compared by its bytes, which is what the collations that there are do."""
+        words = [one.value for one in tokens_of(self.body.source(node.expression)) if one.kind in _NAMES]
+        if words[:1] == ["pg_catalog"]:
+            words = words[1:]
+        if len(words) != 1 or words[0] not in _BYTEWISE:
+            raise refusal_of(self.body, node)
+        bound = self.bind(node.this)
+        if not isinstance(bound, Unknown) and bound.type.kind not in _COLLATED:
+            raise DatatypeMismatch(
+                f"collations are not supported by type {type_name(bound.type)}", position=self.body.position(node)
+            )
+        return bound
 
     def _like(self, node: exp.Like | exp.ILike) -> Bound:
         return self._matched(node, None)
@@ -494,6 +519,7 @@ _RULES: tuple[tuple[type[exp.Expr] | tuple[type[exp.Expr], ...], Callable[..., B
     ((exp.Like, exp.ILike), Expressions._like),
     (exp.SimilarTo, Expressions._similar),
     (exp.Escape, Expressions._escape),
+    (exp.Collate, Expressions._collate),
     (tuple(_BINARY), Expressions._binary),
     (exp.Overlaps, Expressions._overlaps),
     (exp.AtTimeZone, Expressions._at_time_zone),

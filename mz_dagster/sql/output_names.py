@@ -85,6 +85,7 @@ def _figure(body: Body, node: exp.Expr | None) -> tuple[str | None, int]:
             if strength > 1:
                 return name, strength
             source = body.source(node.args["to"])
-            return short_name(type_name_of(source).kind), 1
+            named = type_name_of(source)
+            return named.label or short_name(named.kind), 1
         case _:
             return None, 0

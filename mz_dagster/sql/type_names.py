@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from mz_dagster.functions.literals import numeric_type_of
 from mz_dagster.functions.numbers.numerics import whole_number
 from mz_dagster.plan.resolver import Item
+from mz_dagster.scalars.type_ids import LABELLED
 from mz_dagster.scalars.types import UNCONSTRAINED, Enumeration, Kind, Modifier, ScalarType, array_of, numeric
 from mz_dagster.sql.cursor import TokenCursor
 from mz_dagster.sql.errors import InvalidSyntax, UndefinedType, suggestion
@@ -35,8 +36,8 @@ _KINDS = {
     "mz_timestamp": Kind.MZ_TIMESTAMP,
 }  # fmt: skip
 _LATER = frozenset((
-    "name", "timetz", "xml",
-    "money", "bit", "oid", "inet", "cidr", "macaddr", "point", "list", "map", "record", "uint2", "uint4", "uint8",
+    "timetz", "xml",
+    "money", "bit", "inet", "cidr", "macaddr", "point", "list", "map", "record", "uint2", "uint4", "uint8",
 ))  # fmt: skip
 
 #: The fields that an interval's type may name.
@@ -61,6 +62,7 @@ class TypeName:
         is_array: Whether it is an array of that.
         modifier: What is made of its values.
         enumeration: Of what is no type of the language: the name, with its schema if it says one, not looked up yet.
+        label: Of a type of the system catalogs: which one.
     """
 
     kind: Kind
@@ -69,6 +71,7 @@ class TypeName:
     is_array: bool = False
     modifier: Modifier | None = None
     enumeration: Enumeration | None = None
+    label: str = ""
 
     @property
     def is_open(self) -> bool:
@@ -78,9 +81,12 @@ class TypeName:
     @property
     def scalar_type(self) -> ScalarType:
         """The type; an open scale counts as 0."""
-        type_ = ScalarType(
-            self.kind, self.scale or 0, length=self.length, enumeration=self.enumeration, modifier=self.modifier
-        )
+        if self.label:
+            type_ = LABELLED[self.label]
+        else:
+            type_ = ScalarType(
+                self.kind, self.scale or 0, length=self.length, enumeration=self.enumeration, modifier=self.modifier
+            )
         return array_of(type_) if self.is_array else type_
 
     def type_of_text(self, text: str | None) -> ScalarType:
@@ -113,9 +119,13 @@ def parse_type_name(cursor: TokenCursor) -> TypeName:
     if token.kind not in (TokenKind.WORD, TokenKind.QUOTED):
         raise cursor.unexpected("a type")
     cursor.advance()
+    if token.value == "pg_catalog" and cursor.accepts_symbol("."):
+        token = cursor.advance()
     word = token.value
     arguments: tuple[int, ...] = ()
-    if word == "double":
+    if word in LABELLED and (word != "char" or token.kind is TokenKind.QUOTED):
+        name = TypeName(LABELLED[word].kind, label=word)
+    elif word == "double":
         cursor.expects("precision")
         name = TypeName(Kind.FLOAT8)
     elif word in ("character", "char") and cursor.accepts("varying"):
@@ -142,9 +152,8 @@ def parse_type_name(cursor: TokenCursor) -> TypeName:
     elif word == "varchar" and arguments:
         name = TypeName(Kind.VARCHAR, length=_length(word, arguments, token.start))
     elif name.kind is Kind.CHAR:
-        if token.kind is TokenKind.QUOTED or (word == "bpchar" and not arguments):
-            shown = '"char"' if word == "char" else word
-            raise cursor.refuse(f"type {shown}", "Only char(n) has a length of its own.", "Use char(1) or text.", token)
+        if word == "bpchar" and not arguments:
+            raise cursor.refuse(f"type {word}", "Only char(n) has a length of its own.", "Use char(1) or text.", token)
         name = TypeName(Kind.CHAR, length=_length("char", arguments or (1,), token.start))
     elif name.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TIME):
         modifier = _seconds(word, arguments, token)
@@ -239,7 +248,16 @@ def looked_up(type_: ScalarType, resolve: Callable[[tuple[str, ...]], Item | Non
 
 def column_type(cursor: TokenCursor) -> ScalarType:
     """Moves `cursor` past the type of a column."""
+    token = cursor.current
     name = parse_type_name(cursor)
+    if name.label:
+        shown = '"char"' if name.label == "char" else name.label
+        raise cursor.refuse(
+            f"a column of type {shown}",
+            "Values of the system catalogs' types are kept nowhere else.",
+            "Use bigint for an object id, and text for a name.",
+            token,
+        )
     if not name.is_open:
         return name.scalar_type
     return array_of(UNCONSTRAINED) if name.is_array else UNCONSTRAINED

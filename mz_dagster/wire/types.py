@@ -15,11 +15,13 @@ from typing import Any
 from uuid import UUID as Uuid
 from zoneinfo import ZoneInfo
 
+from mz_dagster.adapter.system_catalogs.facts import type_modifier
 from mz_dagster.functions.arrays.arrays import array_text, record_text
 from mz_dagster.functions.moments.interval_text import text_of_interval
 from mz_dagster.functions.numbers.floats import float4_text, float8_text
 from mz_dagster.scalars.infinity import INFINITY, NEGATIVE_INFINITY, Infinity
 from mz_dagster.scalars.scalar import Literal
+from mz_dagster.scalars.type_ids import LABEL_IDS, LABELLED, TYPE_IDS, ids_of, type_id
 from mz_dagster.scalars.types import (
     BOOL,
     BYTEA,
@@ -40,42 +42,17 @@ from mz_dagster.scalars.types import (
     UUID,
     Kind,
     ScalarType,
+    array_of,
 )
 from mz_dagster.scalars.values import Interval
 from mz_dagster.sql.errors import InvalidParameterValue, UnsupportedForm
 
-#: Of each kind: the id of the type, that of arrays of it, and how many bytes a cell has; -1 if they vary.
-_IDS: Mapping[Kind, tuple[int, int, int]] = {
-    Kind.BOOL: (16, 1000, 1),
-    Kind.BYTEA: (17, 1001, -1),
-    Kind.INT8: (20, 1016, 8),
-    Kind.INT2: (21, 1005, 2),
-    Kind.INT4: (23, 1007, 4),
-    Kind.TEXT: (25, 1009, -1),
-    Kind.JSON: (114, 199, -1),
-    Kind.FLOAT4: (700, 1021, 4),
-    Kind.FLOAT8: (701, 1022, 8),
-    Kind.CHAR: (1042, 1014, -1),
-    Kind.VARCHAR: (1043, 1015, -1),
-    Kind.DATE: (1082, 1182, 4),
-    Kind.TIME: (1083, 1183, 8),
-    Kind.TIMESTAMP: (1114, 1115, 8),
-    Kind.TIMESTAMPTZ: (1184, 1185, 8),
-    Kind.INTERVAL: (1186, 1187, 16),
-    Kind.NUMERIC: (1700, 1231, -1),
-    Kind.UNCONSTRAINED: (1700, 1231, -1),
-    Kind.UUID: (2950, 2951, 16),
-    Kind.JSONB: (3802, 3807, -1),
-    Kind.RECORD: (2249, 2287, -1),
-    Kind.MZ_TIMESTAMP: (20, 1016, 8),
-}
-
 #: What a client may say that a parameter is.
 _OF_PARAMETERS: Mapping[int, ScalarType] = {
-    _IDS[one.kind][0]: one
+    type_id(one): one
     for one in (
         *(BOOL, BYTEA, INT8, INT2, INT4, TEXT, JSON, FLOAT4, FLOAT8, DATE, TIME, TIMESTAMP, TIMESTAMPTZ, INTERVAL),
-        *(UNCONSTRAINED, UUID, JSONB),
+        *(UNCONSTRAINED, UUID, JSONB, *LABELLED.values()),
     )
 }
 #: Object ids that leave the type to the context: of nothing, of `unknown`, and of strings of any length.
@@ -109,15 +86,8 @@ def wire_type(type_: ScalarType) -> WireType:
         >>> wire_type(array_of(INT4)).id, wire_type(numeric(2)).modifier
         (1007, 2490374)
     """
-    if type_.element is not None:
-        return WireType(_IDS[type_.element.kind][1], -1, -1)
-    id, _, size = _IDS[type_.kind]
-    modifier = -1
-    if type_.length:
-        modifier = type_.length + 4
-    elif type_.kind is Kind.NUMERIC:
-        modifier = ((38 << 16) | type_.scale) + 4
-    return WireType(id, size, modifier)
+    size = ids_of(type_).size if type_.element is None else -1
+    return WireType(type_id(type_), size, type_modifier(type_))
 
 
 def parameter_type(id: int) -> ScalarType | None:
@@ -128,9 +98,9 @@ def parameter_type(id: int) -> ScalarType | None:
     """
     if id in _OPEN:
         return None
-    for kind, (scalar, array, _) in _IDS.items():
-        if id == array and scalar in _OF_PARAMETERS:
-            return ScalarType(Kind.ARRAY, element=_OF_PARAMETERS[_IDS[kind][0]])
+    for one in (*TYPE_IDS.values(), *LABEL_IDS.values()):
+        if id == one.array and one.id in _OF_PARAMETERS:
+            return array_of(_OF_PARAMETERS[one.id])
     if id not in _OF_PARAMETERS:
         raise UnsupportedForm(
             f"a parameter of the type with the object id {id} is not supported", hint="Send it as text."
@@ -148,6 +118,8 @@ def text_of(value: Any, type_: ScalarType, zone: ZoneInfo | None = None) -> str:
         >>> text_of(True, BOOL), text_of(b"a", BYTEA), text_of(datetime(2020, 1, 1, tzinfo=UTC), TIMESTAMPTZ)
         ('t', '\\x61', '2020-01-01 00:00:00+00')
     """
+    if type_.label in ("int2vector", "oidvector"):
+        return " ".join(map(str, value))
     match type_.kind:
         case Kind.BOOL:
             return "t" if value else "f"
@@ -210,6 +182,8 @@ def _offset_text(offset: timedelta | None) -> str:
 
 def binary_of(value: Any, type_: ScalarType) -> bytes:
     """Returns a cell that is not NULL as PostgreSQL's `send` functions write it."""
+    if type_.label and type_.kind is Kind.INT8:
+        return struct.pack("!I", value)
     match type_.kind:
         case Kind.BOOL:
             return b"\x01" if value else b"\x00"
@@ -315,7 +289,7 @@ def parameter_of(data: bytes, type_: ScalarType, *, binary: bool) -> object:
             raise InvalidParameterValue(f"a parameter is no UTF-8: {error}") from error
     if type_.element is not None:
         return Literal(_array_of(data, type_.element), type_)
-    reader = _READERS.get(type_.kind)
+    reader = _unpacked("!I") if type_.label and type_.kind is Kind.INT8 else _READERS.get(type_.kind)
     if reader is None:
         raise UnsupportedForm(f"a parameter of type {type_} in binary is not supported", hint="Send it as text.")
     try:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 
-from mz_dagster.adapter.constraints import constraints_of
+from mz_dagster.adapter.table_constraints import constraints_of
 from mz_dagster.catalog import Catalog
 from mz_dagster.catalog.records import Record
 from mz_dagster.catalog.schema import METADATA

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import zip_longest
 
+from mz_dagster.formalism import GlobalId
 from mz_dagster.functions import FUNCTIONS
 from mz_dagster.functions.evaluation import is_evaluable, value_of
 from mz_dagster.functions.registry import SqlFailure
@@ -21,7 +22,9 @@ from mz_dagster.plan.relation import (
     Constant,
     Filter,
     FlatMap,
+    Get,
     Join,
+    Let,
     Map,
     Negate,
     Projection,
@@ -50,6 +53,8 @@ from mz_dagster.scalars.types import BOOL, INT8, Column, Kind, RelationType
 
 #: So many rows of arrays are written out in a plan.
 _FEW_ROWS = 1000
+#: So many elements an array has whose functions are computed here.
+_FEW_ELEMENTS = 100
 #: So long a text or bytea is.
 _FEW_CHARACTERS = 10_000
 
@@ -80,6 +85,8 @@ def _folded_relation(relation: Relation) -> Relation:
             return _folded_union(relation)
         case Join():
             return _folded_join(relation)
+        case Let(id=id, value=Constant(rows=()) as none):
+            return fold_constants(bottom_up(relation.body, lambda one: none if _reads(one, id) else one))
         case TopK() if relation.limit == 0:
             return empty(relation.relation_type)
         case TopK() if relation.limit is None and relation.offset == 0:
@@ -103,6 +110,10 @@ def _folded_relation(relation: Relation) -> Relation:
             return empty(relation.relation_type) if nothing else relation
         case _:
             return relation
+
+
+def _reads(relation: Relation, id: GlobalId) -> bool:
+    return isinstance(relation, Get) and relation.id == id
 
 
 def _is_null(scalar: Scalar) -> bool:
@@ -280,9 +291,14 @@ def _folded_connector(call: Call) -> Scalar:
     return as_membership(Call(call.function, rest, BOOL, any(one.nullable for one in rest)))
 
 
+def _is_long(scalar: Scalar) -> bool:
+    """Returns whether a scalar is an array of many elements, which to read anew for every row would take long."""
+    return isinstance(scalar, Literal) and isinstance(scalar.value, tuple) and len(scalar.value) > _FEW_ELEMENTS
+
+
 def _value_of(call: Call) -> Literal | None:
     """Returns the value of a call of literals, None if it is not known or an error."""
-    if call.type.kind in (Kind.ARRAY, Kind.RECORD) or not is_evaluable(call):
+    if call.type.kind in (Kind.ARRAY, Kind.RECORD) or not is_evaluable(call) or any(map(_is_long, call.arguments)):
         return None
     try:
         value = value_of(call)

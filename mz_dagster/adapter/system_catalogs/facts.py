@@ -1,0 +1,433 @@
+"""What the system catalogs know: the objects that a session can name, each with its object id."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+from mz_dagster.adapter.table_constraints import constraints_of
+from mz_dagster.catalog import Catalog, ObjectRow
+from mz_dagster.errors import InternalError
+from mz_dagster.formalism import GlobalId
+from mz_dagster.functions.catalog.catalog_functions import interval_modifier
+from mz_dagster.plan.sequence import SequenceDefinition
+from mz_dagster.scalars.type_ids import type_id
+from mz_dagster.scalars.types import Column, Kind, ScalarType
+from mz_dagster.sql import CreateMaterializedView, CreateView, TableConstraints, parse
+from mz_dagster.sql.catalog_facts import Lookup
+from mz_dagster.sql.cursor import quoted
+from mz_dagster.sql.schemas import PUBLIC, last_of, names_in
+from mz_dagster.sql.statements import Identity, UniqueKey
+
+FIRST_ID = 16384
+"""PostgreSQL's first object id of what users create."""
+IDS = 1024
+"""How many object ids an object of the catalog has."""
+_FIRST_SEQUENCE = 256
+OWNER_ID = 10
+"""The object id of the project's owner, as PostgreSQL's first superuser."""
+#: Object ids of the schemas that are always there.
+PG_CATALOG_ID, PUBLIC_ID, TEMPORARY_ID = 11, 2200, 13_003
+SYSTEM_SCHEMAS: Mapping[str, int] = {
+    "pg_catalog": PG_CATALOG_ID,
+    "information_schema": 13_000,
+    "mz_catalog": 13_001,
+    "mz_internal": 13_002,
+}
+TEMPORARY_SCHEMA = "pg_temp_1"
+_RELKINDS = {"table": "r", "source": "r", "view": "v", "materialized view": "m", "index": "i"}
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A PRIMARY KEY or UNIQUE constraint, and the index by which PostgreSQL would have it.
+
+    Attributes:
+        id: The object id of both.
+        name: The name of both.
+        columns: The numbers of its columns.
+        primary: Whether it is the primary key.
+    """
+
+    id: int
+    name: str
+    columns: tuple[int, ...]
+    primary: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedSequence:
+    """The sequence of a column that generates its values.
+
+    Attributes:
+        id: Its object id.
+        name: Its name.
+        column: The number of its column.
+        type: The column's type.
+        identity: How the column generates its values.
+    """
+
+    id: int
+    name: str
+    column: int
+    type: ScalarType
+    identity: Identity
+
+    @property
+    def definition(self) -> SequenceDefinition:
+        """Which numbers it has."""
+        return self.identity.sequence
+
+
+@dataclass(frozen=True)
+class Described:
+    """A relation, or an index, that can be named.
+
+    Attributes:
+        facts: The catalogs that it is in.
+        row: What the catalog says of it.
+        name: Its name in its schema.
+        schema: Its schema.
+        schema_id: The schema's object id.
+    """
+
+    facts: Facts
+    row: ObjectRow
+    name: str
+    schema: str
+    schema_id: int
+
+    @cached_property
+    def id(self) -> int:
+        """Its object id."""
+        return object_id(self.row.id)
+
+    @property
+    def kind(self) -> str:
+        """Its `pg_class.relkind`."""
+        return _RELKINDS[self.row.kind]
+
+    @property
+    def is_temporary(self) -> bool:
+        """Whether it is the session's own."""
+        return self.schema == TEMPORARY_SCHEMA
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Its columns; an index has those of its key."""
+        if self.row.kind != "index":
+            return self.row.columns
+        on = self.indexed
+        return tuple(on.row.columns[number - 1] for number in self.key)
+
+    @cached_property
+    def constraints(self) -> TableConstraints | None:
+        """What a table demands of its rows."""
+        return constraints_of(self.row.sql) if self.row.kind == "table" else None
+
+    def number(self, column: str) -> int:
+        """Returns the number of a column, from 1 on."""
+        return self.row.relation_type.names.index(column) + 1
+
+    @cached_property
+    def keys(self) -> tuple[Key, ...]:
+        """A table's keys, in the order in which they were declared."""
+        declared: Sequence[UniqueKey] = () if self.constraints is None else self.constraints.keys
+        return tuple(
+            Key(self._own_id(1 + i, _FIRST_SEQUENCE), one.name, tuple(map(self.number, one.columns)), one.primary)
+            for i, one in enumerate(declared)
+        )
+
+    @cached_property
+    def sequences(self) -> tuple[OwnedSequence, ...]:
+        """The sequences of a table's columns."""
+        found = {} if self.constraints is None else self.constraints.identities
+        numbered = ((self.number(column), column, identity) for column, identity in found.items())
+        return tuple(
+            OwnedSequence(
+                self._own_id(_FIRST_SEQUENCE + number, IDS),
+                f"{self.name}_{column}_seq",
+                number,
+                self.row.columns[number - 1].type,
+                identity,
+            )
+            for number, column, identity in sorted(numbered)
+        )
+
+    @property
+    def own(self) -> Iterator[tuple[int, str]]:
+        """Object ids and names of the indexes of its keys and of the sequences of its columns."""
+        yield from ((one.id, one.name) for one in self.keys)
+        yield from ((one.id, one.name) for one in self.sequences)
+
+    def _own_id(self, place: int, end: int) -> int:
+        if place >= end:
+            raise InternalError(f'"{self.name}" has more keys or generated columns than there are object ids for')
+        return self.id + place
+
+    @cached_property
+    def indexed(self) -> Described:
+        """What an index is on."""
+        return self.facts.by_global_id[self.facts.names.indexed(self.row)]
+
+    @cached_property
+    def key(self) -> tuple[int, ...]:
+        """The numbers of the columns of an index."""
+        on = self.indexed.row
+        places = range(len(on.columns)) if on.shapes is None else on.shapes.places
+        return tuple(places.index(one) + 1 for one in self.row.options["key"] if one in places)
+
+    @cached_property
+    def query(self) -> str:
+        """The text of a view's query, under the names of today."""
+        (statement,) = parse(self.facts.names.definition_text(self.row))
+        assert isinstance(statement, CreateView | CreateMaterializedView)
+        return statement.query.text.strip().rstrip(";")
+
+    def default(self, column: str) -> str | None:
+        """Returns the text of a column's default, None if it has none."""
+        if self.constraints is None:
+            return None
+        identity = self.constraints.identities.get(column)
+        if identity is not None and identity.generated == "serial":
+            sequence = next(one for one in self.sequences if one.column == self.number(column))
+            text = self.facts.relation_text(self.schema, sequence.name).replace("'", "''")
+            return f"nextval('{text}'::regclass)"
+        found = self.constraints.defaults.get(column)
+        return None if found is None else found.text.strip()
+
+
+def object_id(id: GlobalId) -> int:
+    """Returns the object id of an object of the catalog.
+
+    Example:
+        >>> object_id(GlobalId("u2"))
+        18432
+    """
+    found = FIRST_ID + int(id[1:]) * IDS
+    if found >= 1 << 31:
+        raise InternalError("the catalog has had more objects than there are object ids")
+    return found
+
+
+def type_modifier(type_: ScalarType) -> int:
+    """Returns PostgreSQL's modifier of a type; -1 if it has none.
+
+    Example:
+        >>> from mz_dagster.scalars.types import numeric
+        >>> type_modifier(numeric(2)), type_modifier(ScalarType(Kind.VARCHAR, length=10))
+        (2490374, 14)
+    """
+    if type_.element is not None:
+        return -1 if type_.label else type_modifier(type_.element)
+    if type_.length:
+        return type_.length + 4
+    modifier = type_.modifier
+    if type_.kind is Kind.NUMERIC:
+        precision = 38 if modifier is None or modifier.precision is None else modifier.precision
+        return (precision << 16 | type_.scale) + 4
+    if modifier is None:
+        return -1
+    if type_.kind is Kind.INTERVAL:
+        return interval_modifier(modifier.fields, modifier.precision)
+    return -1 if modifier.precision is None else modifier.precision
+
+
+@dataclass(frozen=True)
+class Role:
+    """Somebody who may connect, or a set of privileges.
+
+    Attributes:
+        id: The object id.
+        name: The name.
+        is_superuser: Whether everything is allowed.
+        can_login: Whether there is a password to connect with.
+    """
+
+    id: int
+    name: str
+    is_superuser: bool
+    can_login: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltIn:
+    """A relation that is always there.
+
+    Attributes:
+        schema: Its schema.
+        name: Its name.
+        id: Its object id.
+        columns: Its columns.
+        is_view: Whether it is a view.
+    """
+
+    schema: str
+    name: str
+    id: int
+    columns: tuple[Column, ...]
+    is_view: bool
+
+
+class SessionNames(Protocol):
+    """The objects that a session can name."""
+
+    def objects(self) -> Iterator[ObjectRow]:
+        """Yields them."""
+        ...
+
+    def is_temporary(self, id: GlobalId) -> bool:
+        """Returns whether one is the session's own."""
+        ...
+
+    def indexed(self, row: ObjectRow) -> GlobalId:
+        """Returns what an index is on."""
+        ...
+
+    def definition_text(self, row: ObjectRow) -> str:
+        """Returns the statement that would create one anew."""
+        ...
+
+
+class Facts:
+    """The system catalogs at one moment, for one session.
+
+    Args:
+        catalog: The catalog.
+        database: The project's name.
+        names: The objects that the session can name.
+        settings: Its settings.
+        user: Who asks.
+        built_in: The relations that are always there.
+        made: Makes a lookup.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        database: str,
+        names: SessionNames,
+        settings: Mapping[str, str],
+        user: str,
+        built_in: Sequence[BuiltIn],
+        made: Callable[[Facts, str], Lookup],
+    ) -> None:
+        self._made = made
+        self.names = names
+        self.built_in = built_in
+        self.catalog = catalog
+        self.database = database
+        self.settings = settings
+        self.user: str = user
+
+    @cached_property
+    def path(self) -> tuple[str, ...]:
+        """The schemas in which a name that does not say its own is looked for."""
+        return names_in(self.settings["search_path"])
+
+    @property
+    def owner(self) -> Role:
+        """Whose the project is, and everything in it."""
+        return self.roles[0]
+
+    @cached_property
+    def row_counts(self) -> Mapping[GlobalId, int]:
+        """How many updates are stored of each collection that has any."""
+        return {id: stats.rows for id, (_, stats) in self.catalog.live_batch_counts().items()}
+
+    @cached_property
+    def sizes(self) -> Mapping[GlobalId, int]:
+        """How many bytes are stored of each collection that has any."""
+        return {id: stats.bytes for id, (_, stats) in self.catalog.live_batch_counts().items()}
+
+    @cached_property
+    def last_numbers(self) -> Mapping[tuple[GlobalId, str], int | None]:
+        """The last number that each column's sequence has handed out, None if none."""
+        return self.catalog.last_numbers()
+
+    @cached_property
+    def roles(self) -> tuple[Role, ...]:
+        """Who there is."""
+        return (Role(OWNER_ID, self.user, is_superuser=True),)
+
+    @cached_property
+    def schemas(self) -> Mapping[str, int]:
+        """The object ids of all schemas by their names."""
+        made = {names_in(str(one.name))[0]: object_id(one.id) for one in self.catalog.objects("schema")}
+        return {PUBLIC: PUBLIC_ID, TEMPORARY_SCHEMA: TEMPORARY_ID, **SYSTEM_SCHEMAS, **made}
+
+    @cached_property
+    def described(self) -> tuple[Described, ...]:
+        """What was created and can be named, in the order of creation."""
+        return tuple(self._described(*_RELKINDS))
+
+    def _described(self, *kinds: str) -> Iterator[Described]:
+        for row in self.names.objects():
+            if row.kind not in kinds:
+                continue
+            if self.names.is_temporary(row.id):
+                yield Described(self, row, str(row.name), TEMPORARY_SCHEMA, TEMPORARY_ID)
+            else:
+                yield Described(self, row, last_of(row.schema, str(row.name)), row.schema, self.schemas[row.schema])
+
+    @cached_property
+    def by_global_id(self) -> Mapping[GlobalId, Described]:
+        """The same by their ids in the catalog."""
+        return {one.row.id: one for one in self.described}
+
+    @cached_property
+    def relations(self) -> tuple[Described, ...]:
+        """Those that have columns of their own: all but indexes."""
+        return tuple(one for one in self.described if one.row.kind != "index")
+
+    @cached_property
+    def indexes(self) -> tuple[Described, ...]:
+        """Those that CREATE INDEX made."""
+        return tuple(one for one in self.described if one.row.kind == "index")
+
+    @cached_property
+    def enumerations(self) -> tuple[Described, ...]:
+        """The types that CREATE TYPE ... AS ENUM made."""
+        return tuple(one for one in self._described("type"))
+
+    @cached_property
+    def _enumeration_ids(self) -> Mapping[str, int]:
+        return {str(one.row.columns[0].type.enumeration.name): one.id for one in self.enumerations}  # type: ignore[union-attr]
+
+    def type_id(self, type_: ScalarType) -> int:
+        """Returns the object id of a type; that of arrays of an enumeration is the next one behind its own."""
+        element = type_.element or type_
+        if element.enumeration is None:
+            return type_id(type_)
+        return self._enumeration_ids[element.enumeration.name] + (type_.element is not None)
+
+    @cached_property
+    def _visible(self) -> Mapping[str, str]:
+        """Of each name that may stand without its schema, that schema."""
+        found: dict[str, str] = {}
+        schemas = (TEMPORARY_SCHEMA, *self.path)
+        searched = [one for one in self.described if one.schema in schemas]
+        for one in sorted(searched, key=lambda one: schemas.index(one.schema)):
+            for name in (one.name, *(own for _, own in one.own)):
+                found.setdefault(name, one.schema)
+        return found
+
+    def is_visible(self, schema: str, name: str) -> bool:
+        """Returns whether a relation is found by its name alone."""
+        return schema == "pg_catalog" or self._visible.get(name) == schema
+
+    @cached_property
+    def _lookups(self) -> dict[str, Lookup]:
+        return {}
+
+    def lookup(self, name: str) -> Lookup:
+        """Returns one of the lookups, by its name."""
+        if name not in self._lookups:
+            self._lookups[name] = self._made(self, name)
+        return self._lookups[name]
+
+    def relation_text(self, schema: str, name: str) -> str:
+        """Returns what a `regclass` shows: the name, with its schema if that is needed."""
+        return quoted(name) if self.is_visible(schema, name) else f"{quoted(schema)}.{quoted(name)}"

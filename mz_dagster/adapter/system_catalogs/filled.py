@@ -1,0 +1,531 @@
+"""The rows of the relations of `pg_catalog`: of each, the cells that are not as usual."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from mz_dagster.adapter.system_catalogs.facts import (
+    OWNER_ID,
+    PG_CATALOG_ID,
+    TEMPORARY_SCHEMA,
+    Described,
+    Facts,
+    type_modifier,
+)
+from mz_dagster.adapter.system_catalogs.of_functions import functions
+from mz_dagster.adapter.system_catalogs.of_types import collation_of, size_of, types
+from mz_dagster.scalars.scalar import Value
+from mz_dagster.scalars.type_ids import type_id
+from mz_dagster.scalars.types import BOOL, INT8, Column
+from mz_dagster.sql.cursor import quoted
+from mz_dagster.sql.lexer import tokens_of
+from mz_dagster.sql.statements import CheckConstraint
+
+Cells = Mapping[str, Value]
+Rows = Callable[[Facts], Iterable[Cells]]
+
+HEAP_ID, BTREE_ID = 2, 403
+CLASS_ID, ATTRIBUTE_DEFAULT_ID, REWRITE_ID, CONSTRAINT_ID, NAMESPACE_ID = 1259, 2604, 2618, 2606, 2615
+DATABASE_ID = 5
+_TABLESPACE_ID = 1663
+_TEXT_CLASS_ID = 3126
+
+
+# ---- relations
+
+
+def _classes(facts: Facts) -> Iterator[Cells]:
+    sizes = facts.row_counts
+    for one in facts.relations:
+        keys = one.keys
+        has_index = bool(keys) or any(index.indexed is one for index in facts.indexes)
+        yield {
+            "oid": one.id,
+            "relname": one.name,
+            "relnamespace": one.schema_id,
+            "relowner": OWNER_ID,
+            "relam": 0 if one.kind == "v" else HEAP_ID,
+            "relfilenode": 0 if one.kind == "v" else one.id,
+            "reltuples": float(sizes.get(one.row.id, 0)),
+            "relhasindex": has_index,
+            "relpersistence": "t" if one.is_temporary else "p",
+            "relkind": one.kind,
+            "relnatts": len(one.columns),
+            "relchecks": len(one.constraints.checks) if one.constraints is not None else 0,
+            "relhasrules": one.kind in "vm",
+            "relispopulated": True,
+            "relreplident": "n" if one.kind == "v" else "d",
+        }
+        for key in keys:
+            yield _index_class(one, key.id, key.name, len(key.columns))
+        for sequence in one.sequences:
+            yield {
+                **_index_class(one, sequence.id, sequence.name, 3),
+                "relam": 0,
+                "relkind": "S",
+            }
+    for index in facts.indexes:
+        yield _index_class(index, index.id, index.name, len(index.key))
+    for built_in in facts.built_in:
+        yield {
+            "oid": built_in.id,
+            "relname": built_in.name,
+            "relnamespace": facts.schemas[built_in.schema],
+            "relowner": OWNER_ID,
+            "relam": 0 if built_in.is_view else HEAP_ID,
+            "relpersistence": "p",
+            "relkind": "v" if built_in.is_view else "r",
+            "relnatts": len(built_in.columns),
+            "relispopulated": True,
+            "relreplident": "n",
+        }
+
+
+def _index_class(on: Described, id: int, name: str, columns: int) -> Cells:
+    return {
+        "oid": id,
+        "relname": name,
+        "relnamespace": on.schema_id,
+        "relowner": OWNER_ID,
+        "relam": BTREE_ID,
+        "relfilenode": id,
+        "relpersistence": "t" if on.is_temporary else "p",
+        "relkind": "i",
+        "relnatts": columns,
+        "relispopulated": True,
+        "relreplident": "n",
+    }
+
+
+def _namespaces(facts: Facts) -> Iterator[Cells]:
+    for name, id in facts.schemas.items():
+        if name != TEMPORARY_SCHEMA or any(one.is_temporary for one in facts.described):
+            yield {"oid": id, "nspname": name, "nspowner": OWNER_ID}
+
+
+def _attribute(facts: Facts, relation: int, number: int, column: Column, **others: Value) -> Cells:
+    return {
+        "attrelid": relation,
+        "attname": column.name,
+        "atttypid": facts.type_id(column.type),
+        "attstattarget": -1,
+        "attlen": size_of(column.type),
+        "attnum": number,
+        "attndims": 1 if column.type.element is not None else 0,
+        "attcacheoff": -1,
+        "atttypmod": type_modifier(column.type),
+        "attbyval": 0 < size_of(column.type) <= 8,
+        "attalign": "i",
+        "attstorage": "p" if size_of(column.type) > 0 else "x",
+        "attnotnull": not column.nullable,
+        "attislocal": True,
+        "attcollation": collation_of(column.type),
+        **others,
+    }
+
+
+def _attributes(facts: Facts) -> Iterator[Cells]:
+    for one in facts.relations:
+        identities = {} if one.constraints is None else one.constraints.identities
+        for number, column in enumerate(one.columns, start=1):
+            identity = identities.get(column.name)
+            generated = "" if identity is None else identity.generated
+            yield _attribute(
+                facts,
+                one.id,
+                number,
+                column,
+                atthasdef=one.default(column.name) is not None,
+                attidentity={"always": "a", "by default": "d"}.get(generated, ""),
+            )
+        for key in one.keys:
+            for number, place in enumerate(key.columns, start=1):
+                yield _attribute(facts, key.id, number, one.columns[place - 1])
+        for sequence in one.sequences:
+            for number, column in enumerate(_OF_SEQUENCES, start=1):
+                yield _attribute(facts, sequence.id, number, column)
+    for index in facts.indexes:
+        for number, column in enumerate(index.columns, start=1):
+            yield _attribute(facts, index.id, number, column)
+    for built_in in facts.built_in:
+        for number, column in enumerate(built_in.columns, start=1):
+            yield _attribute(facts, built_in.id, number, column)
+
+
+def _defaults(facts: Facts) -> Iterator[Cells]:
+    for one in facts.relations:
+        for number, column in enumerate(one.columns, start=1):
+            text = one.default(column.name)
+            if text is not None:
+                yield {"oid": one.id + number, "adrelid": one.id, "adnum": number, "adbin": text}
+
+
+# ---- keys and indexes
+
+
+def _index(id: int, on: int, columns: tuple[int, ...], *, unique: bool, primary: bool) -> Cells:
+    count = len(columns)
+    return {
+        "indexrelid": id,
+        "indrelid": on,
+        "indnatts": count,
+        "indnkeyatts": count,
+        "indisunique": unique,
+        "indisprimary": primary,
+        "indimmediate": True,
+        "indisvalid": True,
+        "indisready": True,
+        "indislive": True,
+        "indkey": columns,
+        "indcollation": (0,) * count,
+        "indclass": (_TEXT_CLASS_ID,) * count,
+        "indoption": (0,) * count,
+    }
+
+
+def _indexes(facts: Facts) -> Iterator[Cells]:
+    for one in facts.relations:
+        for key in one.keys:
+            yield _index(key.id, one.id, key.columns, unique=True, primary=key.primary)
+    for index in facts.indexes:
+        yield _index(index.id, index.indexed.id, index.key, unique=False, primary=False)
+
+
+def _constraint(id: int, name: str, of: Described, kind: str, columns: tuple[int, ...]) -> Cells:
+    return {
+        "oid": id,
+        "conname": name,
+        "connamespace": of.schema_id,
+        "contype": kind,
+        "convalidated": True,
+        "conrelid": of.id,
+        "confupdtype": " ",
+        "confdeltype": " ",
+        "confmatchtype": " ",
+        "conislocal": True,
+        "connoinherit": kind != "c",
+        "conkey": columns,
+    }
+
+
+def checks_of(one: Described) -> Iterator[tuple[int, CheckConstraint]]:
+    """Yields the CHECK constraints of a relation, each with its object id."""
+    checks = () if one.constraints is None else one.constraints.checks
+    for place, check in enumerate(checks):
+        yield one.id + 512 + place, check
+
+
+def _constraints(facts: Facts) -> Iterator[Cells]:
+    for one in facts.relations:
+        for key in one.keys:
+            yield {**_constraint(key.id, key.name, one, "p" if key.primary else "u", key.columns), "conindid": key.id}
+        for id, check in checks_of(one):
+            names = one.row.relation_type.names
+            used = {token.value for token in tokens_of(check.predicate.text)}
+            numbers = tuple(number for number, name in enumerate(names, start=1) if name in used)
+            yield {**_constraint(id, check.name, one, "c", numbers), "conbin": check.predicate.text}
+
+
+def key_definition(one: Described, columns: tuple[int, ...]) -> str:
+    """Returns columns between parentheses, as a definition lists them."""
+    names = one.row.relation_type.names
+    return f"({', '.join(quoted(names[number - 1]) for number in columns)})"
+
+
+def index_definitions(facts: Facts) -> Iterator[tuple[Described, int, str, tuple[int, ...], str]]:
+    """Yields of each index what it is on, its object id, its name, its columns and its definition."""
+
+    def definition(on: Described, name: str, columns: tuple[int, ...], unique: str) -> str:
+        where = f"{quoted(on.schema)}.{quoted(on.name)}"
+        return f"CREATE {unique}INDEX {quoted(name)} ON {where} USING btree {key_definition(on, columns)}"
+
+    for one in facts.relations:
+        for key in one.keys:
+            yield one, key.id, key.name, key.columns, definition(one, key.name, key.columns, "UNIQUE ")
+    for index in facts.indexes:
+        on = index.indexed
+        yield on, index.id, index.name, index.key, definition(on, index.name, index.key, "")
+
+
+# ---- sequences, views, comments, dependencies
+
+_OF_SEQUENCES = (Column("last_value", INT8, False), Column("log_cnt", INT8, False), Column("is_called", BOOL, False))
+
+
+def _sequences(facts: Facts) -> Iterator[Cells]:
+    for one in facts.relations:
+        for sequence in one.sequences:
+            definition = sequence.definition
+            yield {
+                "seqrelid": sequence.id,
+                "seqtypid": type_id(sequence.type),
+                "seqstart": definition.start,
+                "seqincrement": definition.increment,
+                "seqmax": definition.maximum,
+                "seqmin": definition.minimum,
+                "seqcache": 1,
+                "seqcycle": definition.cycles,
+            }
+
+
+def _rewrites(facts: Facts) -> Iterator[Cells]:
+    for one in facts.relations:
+        if one.kind in "vm":
+            yield {
+                "oid": one.id,
+                "rulename": "_RETURN",
+                "ev_class": one.id,
+                "ev_type": "1",
+                "ev_enabled": "O",
+                "is_instead": True,
+            }
+
+
+def _descriptions(facts: Facts) -> Iterator[Cells]:
+    for one in facts.described:
+        names = one.row.relation_type.names
+        for column, text in one.row.comments.items():
+            number = names.index(column) + 1 if column in names else 0
+            if number or not column:
+                yield {"objoid": one.id, "classoid": CLASS_ID, "objsubid": number, "description": text}
+
+
+def _dependencies(facts: Facts) -> Iterator[Cells]:
+    for one in facts.relations:
+        if one.kind in "vm":
+            yield _depends(REWRITE_ID, one.id, CLASS_ID, one.id, 0, "i")
+            for id in sorted(set(one.row.dependencies.values())):
+                if id in facts.by_global_id:
+                    yield _depends(REWRITE_ID, one.id, CLASS_ID, facts.by_global_id[id].id, 0, "n")
+        for key in one.keys:
+            yield _depends(CLASS_ID, key.id, CONSTRAINT_ID, key.id, 0, "i")
+            for number in key.columns:
+                yield _depends(CONSTRAINT_ID, key.id, CLASS_ID, one.id, number, "a")
+        for sequence in one.sequences:
+            kind = "a" if sequence.identity.generated == "serial" else "i"
+            yield _depends(CLASS_ID, sequence.id, CLASS_ID, one.id, sequence.column, kind)
+    for index in facts.indexes:
+        for number in index.key:
+            yield _depends(CLASS_ID, index.id, CLASS_ID, index.indexed.id, number, "a")
+
+
+def _depends(catalog: int, id: int, on_catalog: int, on: int, column: int, kind: str) -> Cells:
+    return {
+        "classid": catalog,
+        "objid": id,
+        "refclassid": on_catalog,
+        "refobjid": on,
+        "refobjsubid": column,
+        "deptype": kind,
+    }
+
+
+def _enumerated(facts: Facts) -> Iterator[Cells]:
+    for one in facts.enumerations:
+        enumeration = one.row.columns[0].type.enumeration
+        assert enumeration is not None, "it is one"
+        for place, label in enumerate(enumeration.labels, start=1):
+            yield {"oid": one.id + 1 + place, "enumtypid": one.id, "enumsortorder": float(place), "enumlabel": label}
+
+
+# ---- views of the above
+
+
+def _tables(facts: Facts) -> Iterator[Cells]:
+    for one in facts.relations:
+        if one.kind == "r":
+            yield {
+                "schemaname": one.schema,
+                "tablename": one.name,
+                "tableowner": facts.owner.name,
+                "hasindexes": bool(one.keys) or any(index.indexed is one for index in facts.indexes),
+                "hasrules": False,
+                "hastriggers": False,
+                "rowsecurity": False,
+            }
+
+
+def _views(facts: Facts) -> Iterator[Cells]:
+    for one in facts.relations:
+        if one.kind == "v":
+            definition = f" {one.query};"
+            yield {
+                "schemaname": one.schema,
+                "viewname": one.name,
+                "viewowner": facts.owner.name,
+                "definition": definition,
+            }
+
+
+def _materialized_views(facts: Facts) -> Iterator[Cells]:
+    for one in facts.relations:
+        if one.kind == "m":
+            yield {
+                "schemaname": one.schema,
+                "matviewname": one.name,
+                "matviewowner": facts.owner.name,
+                "hasindexes": any(index.indexed is one for index in facts.indexes),
+                "ispopulated": True,
+                "definition": f" {one.query};",
+            }
+
+
+def _index_views(facts: Facts) -> Iterator[Cells]:
+    for on, _, name, _, definition in index_definitions(facts):
+        yield {"schemaname": on.schema, "tablename": on.name, "indexname": name, "indexdef": definition}
+
+
+def _sequence_views(facts: Facts) -> Iterator[Cells]:
+    for one in facts.relations:
+        for sequence in one.sequences:
+            definition = sequence.definition
+            yield {
+                "schemaname": one.schema,
+                "sequencename": sequence.name,
+                "sequenceowner": facts.owner.name,
+                "data_type": type_id(sequence.type),
+                "start_value": definition.start,
+                "min_value": definition.minimum,
+                "max_value": definition.maximum,
+                "increment_by": definition.increment,
+                "cycle": definition.cycles,
+                "cache_size": 1,
+                "last_value": facts.last_numbers.get((one.row.id, one.columns[sequence.column - 1].name)),
+            }
+
+
+# ---- the server
+
+
+def _databases(facts: Facts) -> Iterator[Cells]:
+    yield {
+        "oid": DATABASE_ID,
+        "datname": facts.database,
+        "datdba": OWNER_ID,
+        "encoding": 6,
+        "datlocprovider": "c",
+        "datallowconn": True,
+        "datconnlimit": -1,
+        "dattablespace": _TABLESPACE_ID,
+        "datcollate": "C",
+        "datctype": "C",
+    }
+
+
+def _roles(facts: Facts) -> Iterator[Cells]:
+    for one in facts.roles:
+        yield {
+            "oid": one.id,
+            "rolname": one.name,
+            "rolsuper": one.is_superuser,
+            "rolinherit": True,
+            "rolcreaterole": one.is_superuser,
+            "rolcreatedb": False,
+            "rolcanlogin": one.can_login,
+            "rolreplication": False,
+            "rolbypassrls": one.is_superuser,
+            "rolconnlimit": -1,
+            "rolpassword": "********",
+        }
+
+
+def _users(facts: Facts) -> Iterator[Cells]:
+    for one in facts.roles:
+        if one.can_login:
+            yield {
+                "usename": one.name,
+                "usesysid": one.id,
+                "usecreatedb": False,
+                "usesuper": one.is_superuser,
+                "userepl": False,
+                "usebypassrls": one.is_superuser,
+                "passwd": "********",
+            }
+
+
+def _settings(facts: Facts) -> Iterator[Cells]:
+    for name, value in sorted(facts.settings.items()):
+        yield {
+            "name": name,
+            "setting": value,
+            "category": "Settings",
+            "short_desc": "",
+            "context": "user",
+            "vartype": "bool" if value in ("on", "off") else "string",
+            "source": "session",
+            "reset_val": value,
+            "pending_restart": False,
+        }
+
+
+def _access_methods(facts: Facts) -> Iterator[Cells]:
+    yield {"oid": HEAP_ID, "amname": "heap", "amtype": "t"}
+    yield {"oid": BTREE_ID, "amname": "btree", "amtype": "i"}
+
+
+def _operator_classes(facts: Facts) -> Iterator[Cells]:
+    yield {
+        "oid": _TEXT_CLASS_ID,
+        "opcmethod": BTREE_ID,
+        "opcname": "default_ops",
+        "opcnamespace": PG_CATALOG_ID,
+        "opcowner": OWNER_ID,
+        "opcdefault": True,
+    }
+
+
+def _collations(facts: Facts) -> Iterator[Cells]:
+    for id, name, provider in ((100, "default", "d"), (950, "C", "c"), (951, "POSIX", "c")):
+        yield {
+            "oid": id,
+            "collname": name,
+            "collnamespace": PG_CATALOG_ID,
+            "collowner": OWNER_ID,
+            "collprovider": provider,
+            "collisdeterministic": True,
+            "collencoding": -1,
+            "collcollate": None if id == 100 else name,
+            "collctype": None if id == 100 else name,
+        }
+
+
+def _tablespaces(facts: Facts) -> Iterator[Cells]:
+    yield {"oid": _TABLESPACE_ID, "spcname": "pg_default", "spcowner": OWNER_ID}
+
+
+def _languages(facts: Facts) -> Iterator[Cells]:
+    for id, name in ((12, "internal"), (14, "sql")):
+        yield {"oid": id, "lanname": name, "lanowner": OWNER_ID, "lanpltrusted": name == "sql"}
+
+
+FILLED: Mapping[str, Rows] = {
+    "pg_am": _access_methods,
+    "pg_attrdef": _defaults,
+    "pg_attribute": _attributes,
+    "pg_authid": _roles,
+    "pg_class": _classes,
+    "pg_collation": _collations,
+    "pg_constraint": _constraints,
+    "pg_database": _databases,
+    "pg_depend": _dependencies,
+    "pg_description": _descriptions,
+    "pg_enum": _enumerated,
+    "pg_index": _indexes,
+    "pg_indexes": _index_views,
+    "pg_language": _languages,
+    "pg_matviews": _materialized_views,
+    "pg_namespace": _namespaces,
+    "pg_opclass": _operator_classes,
+    "pg_proc": functions,
+    "pg_rewrite": _rewrites,
+    "pg_roles": _roles,
+    "pg_sequence": _sequences,
+    "pg_sequences": _sequence_views,
+    "pg_settings": _settings,
+    "pg_shadow": _users,
+    "pg_tables": _tables,
+    "pg_tablespace": _tablespaces,
+    "pg_type": types,
+    "pg_user": _users,
+    "pg_views": _views,
+}

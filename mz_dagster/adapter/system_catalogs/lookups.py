@@ -1,0 +1,197 @@
+"""What functions and casts ask the system catalogs: values by keys, each made when it is first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from mz_dagster.adapter.system_catalogs.filled import DATABASE_ID, checks_of, index_definitions, key_definition
+from mz_dagster.adapter.system_catalogs.of_functions import signatures
+from mz_dagster.functions.catalog.catalog_functions import NO_MODIFIER, formatted_type
+from mz_dagster.scalars.type_ids import LABEL_IDS, NAME, TYPE_IDS
+from mz_dagster.scalars.types import BOOL, INT8, TEXT, ScalarType
+from mz_dagster.sql.catalog_calls import COLUMNS, ROLES
+from mz_dagster.sql.catalog_facts import Lookup
+from mz_dagster.sql.cursor import quoted
+
+if TYPE_CHECKING:
+    from mz_dagster.adapter.system_catalogs.facts import Facts
+
+Pairs = Iterator[tuple[Any, Any]]
+
+
+def made(facts: Facts, name: str) -> Lookup:
+    """Returns the lookup of a name."""
+    key, value, pairs = _LOOKUPS.get(name) or _privileges(name)
+    return Lookup(dict(pairs(facts)), key, value)
+
+
+def _named_relations(facts: Facts) -> Iterator[tuple[int, str, str]]:
+    """Yields object id, schema and name of everything in `pg_class`."""
+    for one in facts.described:
+        yield one.id, one.schema, one.name
+        for id, name in one.own:
+            yield id, one.schema, name
+    for built_in in facts.built_in:
+        yield built_in.id, built_in.schema, built_in.name
+
+
+def _relation_texts(facts: Facts) -> Pairs:
+    for id, schema, name in _named_relations(facts):
+        yield id, facts.relation_text(schema, name)
+
+
+def _relation_ids(facts: Facts) -> Pairs:
+    for id, schema, name in _named_relations(facts):
+        yield f"{quoted(schema)}.{quoted(name)}", id
+        if facts.is_visible(schema, name):
+            yield quoted(name), id
+
+
+def _visibility(facts: Facts) -> Pairs:
+    for id, schema, name in _named_relations(facts):
+        yield id, facts.is_visible(schema, name)
+
+
+def _view_definitions(facts: Facts) -> Pairs:
+    for one in facts.relations:
+        if one.kind in "vm":
+            yield one.id, f" {one.query};"
+
+
+def _rule_definitions(facts: Facts) -> Pairs:
+    for one in facts.relations:
+        if one.kind in "vm":
+            where = f"{quoted(one.schema)}.{quoted(one.name)}"
+            yield one.id, f'CREATE RULE "_RETURN" AS\n    ON SELECT TO {where} DO INSTEAD {one.query};'
+
+
+def _constraint_definitions(facts: Facts) -> Pairs:
+    for one in facts.relations:
+        for key in one.keys:
+            yield key.id, f"{'PRIMARY KEY' if key.primary else 'UNIQUE'} {key_definition(one, key.columns)}"
+        for id, check in checks_of(one):
+            yield id, f"CHECK ({check.predicate.text.strip()})"
+
+
+def _index_definitions(facts: Facts) -> Pairs:
+    for on, id, _, columns, definition in index_definitions(facts):
+        yield id * COLUMNS, definition
+        for number, column in enumerate(columns, start=1):
+            yield id * COLUMNS + number, quoted(on.row.relation_type.names[column - 1])
+
+
+def _comments(facts: Facts) -> Pairs:
+    for one in facts.described:
+        names = one.row.relation_type.names
+        for column, text in one.row.comments.items():
+            if not column:
+                yield one.id * COLUMNS, text
+            elif column in names:
+                yield one.id * COLUMNS + names.index(column) + 1, text
+
+
+def _relation_sizes(facts: Facts) -> Pairs:
+    for one in facts.described:
+        yield one.id, facts.sizes.get(one.row.id, 0)
+        for id, _ in one.own:
+            yield id, 0
+    for built_in in facts.built_in:
+        yield built_in.id, 0
+
+
+def _index_sizes(facts: Facts) -> Pairs:
+    yield from ((one.id, 0) for one in facts.relations)
+    found: dict[int, int] = {}
+    for index in facts.indexes:
+        found[index.indexed.id] = found.get(index.indexed.id, 0) + facts.sizes.get(index.row.id, 0)
+    yield from found.items()
+
+
+def _type_visibility(facts: Facts) -> Pairs:
+    for one in (*TYPE_IDS.values(), *LABEL_IDS.values()):
+        yield one.id, True
+        if one.array:
+            yield one.array, True
+    for made in facts.enumerations:
+        yield made.id, made.schema in facts.path
+        yield made.id + 1, made.schema in facts.path
+
+
+def _type_texts(facts: Facts) -> Pairs:
+    """Yields what the types are called that were made."""
+    for one in facts.enumerations:
+        text = quoted(one.name) if one.schema in facts.path else f"{quoted(one.schema)}.{quoted(one.name)}"
+        yield one.id, text
+        yield one.id + 1, f"{text}[]"
+
+
+def _function_arguments(facts: Facts) -> Pairs:
+    for one in signatures():
+        yield one.id, ", ".join(formatted_type(argument, NO_MODIFIER) for argument in one.arguments)
+
+
+def _function_results(facts: Facts) -> Pairs:
+    for one in signatures():
+        yield one.id, f"{'SETOF ' if one.returns_set else ''}{formatted_type(one.result, NO_MODIFIER)}"
+
+
+def _serial_sequences(facts: Facts) -> Pairs:
+    for one in facts.relations:
+        for sequence in one.sequences:
+            called = f"{quoted(one.schema)}.{quoted(sequence.name)}"
+            column = one.columns[sequence.column - 1].name
+            yield f"{quoted(one.schema)}.{quoted(one.name)}.{column}", called
+            if facts.is_visible(one.schema, one.name):
+                yield f"{quoted(one.name)}.{column}", called
+
+
+def _privileges(name: str) -> tuple[ScalarType, ScalarType, Callable[[Facts], Pairs]]:
+    """Returns the lookup of who has a privilege, by what it is on and by role."""
+    what = name.rpartition(" ")[0]
+
+    def pairs(facts: Facts) -> Pairs:
+        for id in _KEPT[what](facts):
+            for role in facts.roles:
+                yield id * ROLES + role.id, role.is_superuser
+
+    return INT8, BOOL, pairs
+
+
+_KEPT: Mapping[str, Callable[[Facts], Iterator[int]]] = {
+    "on relations": lambda facts: (id for id, _, _ in _named_relations(facts)),
+    "on schemas": lambda facts: iter(facts.schemas.values()),
+    "on databases": lambda facts: iter((DATABASE_ID,)),
+    "on functions": lambda facts: (one.id for one in signatures()),
+    "of roles": lambda facts: (one.id for one in facts.roles),
+}
+
+_LOOKUPS: Mapping[str, tuple[ScalarType, ScalarType, Callable[[Facts], Pairs]]] = {
+    "collation visibility": (INT8, BOOL, lambda facts: iter([(100, True), (950, True), (951, True)])),
+    "comments": (INT8, TEXT, _comments),
+    "constraint definitions": (INT8, TEXT, _constraint_definitions),
+    "database ids": (TEXT, INT8, lambda facts: iter([(facts.database, DATABASE_ID)])),
+    "database sizes": (INT8, INT8, lambda facts: iter([(DATABASE_ID, sum(facts.sizes.values()))])),
+    "function arguments": (INT8, TEXT, _function_arguments),
+    "function ids": (TEXT, INT8, lambda facts: ((one.name, one.id) for one in signatures())),
+    "function names": (INT8, TEXT, lambda facts: ((one.id, one.name) for one in signatures())),
+    "function results": (INT8, TEXT, _function_results),
+    "function visibility": (INT8, BOOL, lambda facts: ((one.id, True) for one in signatures())),
+    "index definitions": (INT8, TEXT, _index_definitions),
+    "index sizes": (INT8, INT8, _index_sizes),
+    "relation ids": (TEXT, INT8, _relation_ids),
+    "relation sizes": (INT8, INT8, _relation_sizes),
+    "relation texts": (INT8, TEXT, _relation_texts),
+    "relation visibility": (INT8, BOOL, _visibility),
+    "role ids": (TEXT, INT8, lambda facts: ((one.name, one.id) for one in facts.roles)),
+    "role names": (INT8, NAME, lambda facts: ((one.id, one.name) for one in facts.roles)),
+    "rule definitions": (INT8, TEXT, _rule_definitions),
+    "schema ids": (TEXT, INT8, lambda facts: iter(facts.schemas.items())),
+    "schema texts": (INT8, TEXT, lambda facts: ((id, quoted(name)) for name, id in facts.schemas.items())),
+    "search path": (INT8, TEXT, lambda facts: enumerate(facts.path)),
+    "serial sequences": (TEXT, TEXT, _serial_sequences),
+    "session": (TEXT, TEXT, lambda facts: iter([("user", facts.user)])),
+    "type texts": (INT8, TEXT, _type_texts),
+    "type visibility": (INT8, BOOL, _type_visibility),
+    "view definitions": (INT8, TEXT, _view_definitions),
+}

@@ -1,0 +1,1 @@
+"""Functions of the system catalogs: what their calls, which `sql/catalog_calls.py` binds, are evaluated by."""
