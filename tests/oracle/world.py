@@ -475,6 +475,8 @@ class World:
                     return
             elif ours.codes and ours.codes <= DATA_CODES:
                 return
+        if ours.codes == {"0A000"} and any("'NaN'" in row for row in theirs.rows or ()):
+            return  # a text that no numeric here can be
         same_rows = ours.rows is None or theirs.rows is None or ours.rows == theirs.rows
         if same_rows and ours.codes <= theirs.codes and bool(ours.codes) == bool(theirs.codes):
             return

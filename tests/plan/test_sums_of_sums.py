@@ -29,6 +29,9 @@ QUERIES = {
     "SELECT b, sum(s) FROM (SELECT a, b, sum(s) AS s FROM (SELECT t.b AS a, v.a AS b, f, sum(k) AS s FROM t, v "
     "GROUP BY t.b, v.a, f) x GROUP BY a, b) y GROUP BY b": 1,
     f"SELECT DISTINCT b FROM ({_INNER}) y": 1,
+    # A value of a row is made of another of the same row.
+    "SELECT sum(c) FROM (SELECT DISTINCT f, count(*)::numeric AS c FROM t GROUP BY b, f) y": 3,
+    "SELECT b, '0'::real + 0::real FROM t INTERSECT SELECT k, 0::real + 0::real FROM v": 3,
     # These need the groups.
     f"SELECT b, count(*) FROM ({_INNER}) y GROUP BY b": 2,
     f"SELECT b, sum(s) FROM ({_INNER}) y WHERE m > 1 GROUP BY b": 2,

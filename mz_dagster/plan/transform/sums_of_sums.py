@@ -70,12 +70,14 @@ def _without_groups(relation: Relation, arguments: dict[int, AggregateFunction],
         case Map():
             arity = relation.input.relation_type.arity
             passed = {one: one if one < arity else _passed(relation.scalars[one - arity]) for one in arguments}
-            below = {column: arguments[one] for one, column in passed.items() if column is not None}
+            below = {column: arguments[one] for one, column in passed.items() if column is not None and column < arity}
             if len(below) != len(arguments):
                 return relation
-            others = frozenset(one for one in used if one < arity)
             computed = (scalar for place, scalar in enumerate(relation.scalars, arity) if place not in arguments)
-            others |= {column for scalar in computed for column in columns_of(scalar)}
+            others = used | {column for scalar in computed for column in columns_of(scalar)}
+            if arguments.keys() & others:  # a scalar may read those before it
+                return relation
+            others = frozenset(one for one in others if one < arity)
         case Filter():
             below, others = arguments, used | {column for one in relation.predicates for column in columns_of(one)}
         case FlatMap():

@@ -26,7 +26,10 @@ class Evaluated:
 
     def array(self, rows: int) -> pa.Array:
         """Returns the values as an array of so many."""
-        return pa.repeat(self.values, rows) if isinstance(self.values, pa.Scalar) else self.values
+        if not isinstance(self.values, pa.Scalar):
+            return self.values
+        # Arrow repeats no list zero times.
+        return pa.repeat(self.values, rows) if rows else pa.nulls(0, self.values.type)
 
     @property
     def is_failed(self) -> Mask | None:
