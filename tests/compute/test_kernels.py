@@ -44,9 +44,11 @@ from mz_dagster.scalars.types import (
     INT8,
     MZ_TIMESTAMP,
     TEXT,
+    Enumeration,
     Kind,
     ScalarType,
     array_of,
+    enum_of,
     numeric,
 )
 from mz_dagster.storage.plain_cells import moments_as_numbers, plain_cells, stored_cells
@@ -140,6 +142,7 @@ def calls_of_lowering() -> list[Call]:
     found.append(Call("unsigned_zero_float8", columns(FLOAT8), FLOAT8))
     found.append(Call("limb_float8", columns(FLOAT8), INT4))
     found += [Call("digit_float8", (*columns(FLOAT8), Literal(place, INT4)), INT8) for place in range(4)]
+    found.append(Call("label_of_enum", columns(enum_of(Enumeration.of("mood", MOODS))), TEXT))
     found.append(Call("step_mz_timestamp", columns(MZ_TIMESTAMP), MZ_TIMESTAMP))
     for scale in (0, 2, 10, 38):
         parts = numeric(max(0, scale - 19)), numeric(scale)
@@ -150,6 +153,8 @@ def calls_of_lowering() -> list[Call]:
     return found
 
 
+#: Labels, of which some look like values.
+MOODS = ("ok", "2 good", "", " ", "1 2 3\n4 5")
 _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 
 
@@ -165,6 +170,7 @@ def test_what_lowering_calls_is_over_columns_what_it_is_over_rows() -> None:
             Kind.MZ_TIMESTAMP: [0, 5, 2**63 - 2, 2**63 - 1, None], Kind.INT8: [0, 3, -1, 2**63 - 1, None],
             Kind.FLOAT8: [0.0, -0.0, 1.0, -3.0, 0.1, 5e-324, 1e308, 2.0**-1022, math.nan, math.inf, -math.inf, None],
             Kind.FLOAT4: [0.0, -0.0, 0.5, math.nan, None],
+            Kind.ENUM: [*(Enumeration.of("mood", MOODS).members or ()), None],
         }  # fmt: skip
         rows = []
         for _ in range(ROWS):
