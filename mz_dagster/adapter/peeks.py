@@ -16,7 +16,7 @@ from mz_dagster.adapter import introspection
 from mz_dagster.adapter.bound_tables import check_unaltered
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.simple_plan import SimplePlan
-from mz_dagster.adapter.system_catalogs import Facts
+from mz_dagster.adapter.system_catalogs import FactsOnDemand
 from mz_dagster.adapter.timestamps import AsOfTime, Isolation, select_timestamp
 from mz_dagster.adapter.transaction import Transaction
 from mz_dagster.catalog import CollectionRow, ListedBatches, ReadSet
@@ -61,7 +61,7 @@ class Peeks:
 
     engine: Engine
     isolation: Isolation
-    facts: Facts
+    facts: FactsOnDemand
     transaction: Transaction | None = None
 
     def peek(self, relation: Relation, as_of: AsOfTime | None) -> list[Row]:
@@ -140,7 +140,7 @@ class Peeks:
         read = {get.id: own for get in gets_of(relation) if (own := introspection.by_id(get.id)) is not None}
         if not read:
             return optimize(self._of_own_writes(relation))
-        rows = {id: own.constant(self.facts) for id, own in read.items()}
+        rows = {id: own.constant(self.facts.found) for id, own in read.items()}
 
         def with_rows(one: Relation) -> Relation:
             return rows.get(one.id, one) if isinstance(one, Get) else one

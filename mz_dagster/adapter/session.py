@@ -22,7 +22,7 @@ from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.peeks import Peeks
 from mz_dagster.adapter.result import Result, user_rows
 from mz_dagster.adapter.shows import show
-from mz_dagster.adapter.system_catalogs import Facts
+from mz_dagster.adapter.system_catalogs import FactsOnDemand
 from mz_dagster.adapter.system_catalogs.shown import named_columns, with_names
 from mz_dagster.adapter.table_as import create_table_as
 from mz_dagster.adapter.timestamps import AsOfTime, Isolation
@@ -152,8 +152,8 @@ class Session:
         return Peeks(self._engine, isolation, self._facts, block)
 
     @property
-    def _facts(self) -> Facts:
-        return self._names.facts(self._variables.settings(), self._variables.user)
+    def _facts(self) -> FactsOnDemand:
+        return FactsOnDemand(lambda: self._names.facts(self._variables.settings(), self._variables.user))
 
     @property
     def _writes(self) -> Writes:

@@ -6,7 +6,8 @@ the relation has then (`Peeks.planned`), so everything behind it, both engines i
 nothing of catalogs. It has no timeline and no history: a view over it is refused.
 
 What they say comes from one place, `Facts`: the objects of the catalog as they are now, and the session's part of it
-(temporary objects, the search path, who asks). It is made once for each state of the catalog and session, lazily.
+(temporary objects, the search path, who asks). It is made once for each state of the catalog and session, lazily, and
+only when a statement asks (`FactsOnDemand`), as it reads the whole catalog.
 
     columns       what relations there are: each with PostgreSQL 15's columns, types and object ids
     facts         the objects, their columns, keys, indexes and sequences, each with its object id
@@ -25,8 +26,8 @@ something that there is and is not told (operators, casts, statistics) is an err
 
 from __future__ import annotations
 
-from mz_dagster.adapter.system_catalogs.facts import BuiltIn, Facts
+from mz_dagster.adapter.system_catalogs.facts import BuiltIn, Facts, FactsOnDemand
 from mz_dagster.adapter.system_catalogs.lookups import made
 from mz_dagster.adapter.system_catalogs.relations import SYSTEM_RELATIONS, SystemRelation, refused
 
-__all__ = ["SYSTEM_RELATIONS", "BuiltIn", "Facts", "SystemRelation", "made", "refused"]
+__all__ = ["SYSTEM_RELATIONS", "BuiltIn", "Facts", "FactsOnDemand", "SystemRelation", "made", "refused"]

@@ -291,6 +291,26 @@ class SessionNames(Protocol):
         ...
 
 
+class FactsOnDemand:
+    """The system catalogs as they are when a statement first asks of them, which most never do.
+
+    Args:
+        read: Reads the whole catalog.
+    """
+
+    def __init__(self, read: Callable[[], Facts]) -> None:
+        self._read = read
+
+    @cached_property
+    def found(self) -> Facts:
+        """What they say."""
+        return self._read()
+
+    def lookup(self, name: str) -> Lookup:
+        """Returns one of the lookups, by its name."""
+        return self.found.lookup(name)
+
+
 class Facts:
     """The system catalogs at one moment, for one session.
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from mz_dagster.adapter.system_catalogs.facts import Facts
 from mz_dagster.functions.evaluation import compiled
 from mz_dagster.scalars.scalar import Literal
 from mz_dagster.scalars.types import TEXT, Column, ScalarType, array_of
 from mz_dagster.sql.catalog_calls import REGISTERED, shown_by_label
+from mz_dagster.sql.catalog_facts import CatalogFacts
 
 Rows = tuple[tuple[Any, ...], ...]
 
@@ -26,7 +26,7 @@ def _shown_type(type_: ScalarType) -> ScalarType:
     return array_of(TEXT) if type_.element is not None and type_.element.label in REGISTERED else type_
 
 
-def with_names(facts: Facts, rows: Rows, columns: Sequence[Column]) -> Rows:
+def with_names(facts: CatalogFacts, rows: Rows, columns: Sequence[Column]) -> Rows:
     """Returns the rows of a result, with names in the place of object ids that are shown by them."""
     types = [one.type for one in columns]
     if all(_shown_type(one) is one for one in types):
@@ -34,7 +34,7 @@ def with_names(facts: Facts, rows: Rows, columns: Sequence[Column]) -> Rows:
     return tuple(tuple(_named(facts, *pair) for pair in zip(row, types, strict=True)) for row in rows)
 
 
-def _named(facts: Facts, cell: Any, type_: ScalarType) -> Any:
+def _named(facts: CatalogFacts, cell: Any, type_: ScalarType) -> Any:
     if cell is None or _shown_type(type_) is type_:
         return cell
     if type_.element is not None:
