@@ -11,7 +11,7 @@ import pytest
 from mz_dagster.adapter import Project
 from mz_dagster.adapter.engine import spark_config
 from mz_dagster.adapter.project import BadSettings
-from mz_dagster.catalog import Catalog, CatalogUrl
+from mz_dagster.catalog import Catalog, CatalogUrl, database
 from mz_dagster.cli import main
 from mz_dagster.errors import Error
 from mz_dagster.operations.backup import backup
@@ -52,6 +52,7 @@ def test_a_secret_in_a_catalogs_url_is_told_nowhere(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     caplog.set_level(logging.DEBUG)
+    monkeypatch.setattr(database, "AWAY_MS", 0)
     written = url
     if place == "environment":
         monkeypatch.setenv("PLANTED", SECRET)
