@@ -13,12 +13,13 @@ than the one that made it is told beside all that; see `replanning`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import pairwise
 
 from mz_dagster.adapter.catalog_definitions import CatalogDefinitions
+from mz_dagster.adapter.definition import Definition
 from mz_dagster.adapter.equivalence import are_equivalent, named_as
 from mz_dagster.adapter.project_files import BadProjectFile, Fault, ProjectFiles, ProjectObject
 from mz_dagster.adapter.replanning import Replanned
@@ -325,7 +326,7 @@ def _all_faults(files: ProjectFiles, existing: Mapping[str, ObjectRow]) -> dict[
         cause = next((faults[name] for name in one.depends if name in faults), None)
         if cause is not None:
             faults[one.name] = cause.of_reader(one.name, one.path, one.line)
-        elif (held is not None and (error := _irreplaceable(one, held)) is not None) or (
+        elif (held is not None and (error := _irreplaceable(one, held, existing.values())) is not None) or (
             (error := one.uncreatable) is not None and (held is None or not _is_same(one, held))
         ):
             faults[one.name] = Fault(one.name, error, one.path, one.line)
@@ -346,17 +347,22 @@ def _inputs(ids: Collection[GlobalId], rows: Mapping[GlobalId, ObjectRow]) -> se
 
 def _difference(one: ProjectObject, row: ObjectRow, kept: Mapping[str, GlobalId], fresh: Collection[str]) -> str | None:
     """Returns how a definition differs from what the catalog holds, as a clause; None if it does not."""
+    changed = sorted(
+        name
+        for name, id in one.definition.dependencies.items()
+        if id in fresh or row.dependencies.get(name) != kept.get(id, id)
+    )
+    return _own_difference(one, row) or (f"it reads {', '.join(changed)}" if changed else None)
+
+
+def _own_difference(one: ProjectObject, row: ObjectRow) -> str | None:
+    """Returns how a definition differs from what the catalog holds, whatever became of what it reads."""
     definition = one.definition
     if row.kind != definition.kind or not _is_same(one, row):
         return "its definition changed"
     if row.timeline != definition.timeline:
         return f"its timeline was {row.timeline} and is {definition.timeline}"
-    changed = sorted(
-        name
-        for name, id in definition.dependencies.items()
-        if id in fresh or row.dependencies.get(name) != kept.get(id, id)
-    )
-    return f"it reads {', '.join(changed)}" if changed else None
+    return None
 
 
 def _is_same(one: ProjectObject, row: ObjectRow) -> bool:
@@ -383,14 +389,26 @@ def _readers_outside(id: GlobalId, rows: Sequence[ObjectRow], inside: Collection
     return tuple(sorted(name for name in found if name is not None and name not in inside))
 
 
-def _irreplaceable(one: ProjectObject, row: ObjectRow) -> BadProjectFile | None:
-    """Returns why the object in the catalog cannot become what a file says; None if it can."""
+def _irreplaceable(one: ProjectObject, row: ObjectRow, rows: Iterable[ObjectRow]) -> BadProjectFile | None:
+    """Returns why the object in the catalog, which holds `rows`, cannot become what a file says; None if it can."""
     if row.kind != one.definition.kind:
         return BadProjectFile(
             f'{one.path}:{one.line}: "{one.name}" is a {row.kind} in the catalog, and a {one.definition.kind} here',
             hint=f"Choose another name, or drop it first: DROP {row.kind.upper()} {one.name}.",
         )
-    if row.kind == "table" and _difference(one, row, {}, ()) is not None and _alteration(one, row) is None:
+    if row.kind == "type" and not (row.name == one.name and _labels(row) == _labels(one.definition)):
+        tables = sorted(
+            str(each.name) for each in rows if each.kind == "table" and row.id in each.dependencies.values()
+        )
+        if tables:
+            return BadProjectFile(
+                f'{one.path}:{one.line}: type "{row.name}" cannot change, because tables have columns of it',
+                detail=f"Its values are {_listed(_labels(row))}, and their rows exist nowhere else: "
+                f"{', '.join(tables)}.",
+                hint="Change it back, and define a type of another name beside it; add a column of that to the table, "
+                "and UPDATE it by old::text::new.",
+            )
+    if row.kind == "table" and _own_difference(one, row) is not None and _alteration(one, row) is None:
         return BadProjectFile(
             f'{one.path}:{one.line}: the definition of table "{one.name}" changed',
             detail="Its rows exist nowhere else, so it is not replaced; columns are added behind those that it has, "
@@ -399,6 +417,16 @@ def _irreplaceable(one: ProjectObject, row: ObjectRow) -> BadProjectFile | None:
             "back.",
         )
     return None
+
+
+def _labels(type_: ObjectRow | Definition) -> tuple[str, ...]:
+    """Returns the labels of a type's values."""
+    enumeration = type_.relation_type.columns[0].type.enumeration
+    return () if enumeration is None else enumeration.labels
+
+
+def _listed(labels: Sequence[str]) -> str:
+    return ", ".join(f"'{one}'" for one in labels)
 
 
 def _check_droppable(row: ObjectRow, readers: Sequence[str]) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from mz_dagster.adapter import BadProjectFile, Engine, Project, Session
 from mz_dagster.storage.spark import SparkConfig
+from tests.sparkless import refuse_spark
 
 
 @pytest.fixture
@@ -103,3 +104,43 @@ def test_a_second_index_is_a_copy_in_its_own_order(project: Project, spark_confi
         assert (i.has_collection, j.has_collection) == (False, True)
         assert engine.definitions.sort_key(engine.catalog.collection(engine.collection_of("t"))) == ("a",)
         assert engine.definitions.sort_key(engine.catalog.collection(j.id)) == ("b",)
+
+
+def test_a_type_is_not_replaced_under_a_table(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = refuse_spark(monkeypatch)
+    rest = "CREATE TABLE p (m mood); CREATE MATERIALIZED VIEW v AS SELECT m FROM p WHERE m > 'sad';"
+    write(project.root, mood="CREATE TYPE mood AS ENUM ('sad', 'ok');", rest=rest)
+    with Engine(project) as engine:
+        assert engine.apply().created == ("mood", "p", "v", "t")
+        session = Session(engine)
+        session.execute("INSERT INTO p VALUES ('sad'), ('ok')")
+        assert not engine.apply().changed
+        for changed in ("('sad', 'meh', 'ok')", "('ok', 'sad')"):
+            write(project.root, mood=f"CREATE TYPE mood AS ENUM {changed};")
+            with pytest.raises(BadProjectFile, match='type "mood" cannot change') as refused:
+                engine.apply()
+            assert refused.value.detail == (
+                "Its values are 'sad', 'ok', and their rows exist nowhere else: p. As it was stays what reads it: p, v."
+            )
+            assert refused.value.hint
+            assert session.execute("SELECT enum_range(NULL::mood), m FROM v").rows == ((["sad", "ok"], "ok"),)
+        (project.assets / "mood.sql").unlink()
+        write(project.root, feeling="-- @renamed_from mood\nCREATE TYPE feeling AS ENUM ('sad', 'ok');")
+        with pytest.raises(BadProjectFile, match="mood"):
+            engine.apply()
+        session.execute("INSERT INTO p VALUES ('ok'::mood)")
+        assert session.execute("SELECT count(*) FROM v").rows == ((2,),)
+    assert not tried
+
+
+def test_a_type_that_only_views_read_is_replaced_with_them(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = refuse_spark(monkeypatch)
+    write(project.root, m="CREATE TYPE mood AS ENUM ('x', 'y'); CREATE VIEW v AS SELECT b::mood AS m FROM t;")
+    with Engine(project) as engine:
+        engine.apply()
+        session = Session(engine)
+        session.execute("INSERT INTO t VALUES (1, 'x'), (2, 'y')")
+        write(project.root, m="CREATE TYPE mood AS ENUM ('y', 'x'); CREATE VIEW v AS SELECT b::mood AS m FROM t;")
+        assert engine.apply().replaced == ("mood", "v")
+        assert session.execute("SELECT m FROM v ORDER BY m").rows == (("y",), ("x",))
+    assert not tried
