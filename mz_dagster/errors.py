@@ -25,6 +25,8 @@ class Error(Exception):
         detail: A sentence with the facts, or None.
         hint: A sentence that says what to do, or None.
         position: The 1-based character offset in the SQL text that is to blame, or None.
+        line: The line of the text on which that is, or the failed statement of several begins; None until it is known.
+        column: The character of the line, from 1; None until it is known.
         sqlstate: The five-character SQLSTATE code: that of the class, or of the data where the data say which.
 
     Example:
@@ -34,6 +36,9 @@ class Error(Exception):
     """
 
     sqlstate: str = "XX000"
+    line: int | None = None
+    column: int | None = None
+    _place: str | None = None
 
     def __init__(
         self,
@@ -58,28 +63,59 @@ class Error(Exception):
         return "\n".join((f"ERROR: {first}", *getattr(self, "__notes__", ()), *others))
 
     def _lines(self) -> list[str]:
-        lines = [self.message if self.position is None else f"{self.message} at character {self.position}"]
+        place = self._place
+        if place is None and self.position is not None:
+            place = f"at character {self.position}"
+        lines = [self.message if place is None else f"{self.message} {place}"]
         if self.detail:
             lines.append(f"DETAIL: {self.detail}")
         if self.hint:
             lines.append(f"HINT: {self.hint}")
         return lines
 
-    def point_out(self, sql: str) -> None:
-        """Adds a note of the line of `sql` that is to blame, with a caret below the position, as psql shows it.
+    def point_out(self, sql: str, start: int | None = None) -> None:
+        """Notes the line and the column of `sql` that are to blame, and the line itself with a caret, as psql does.
 
-        Tracebacks show it, and `shown`. Nothing happens if there is no position, or it is noted already.
+        Tracebacks show the note, and `shown`. The message says the line and column where the text has several lines.
+
+        Args:
+            sql: The whole text.
+            start: The offset of the failed statement, if there are several: what is said of an error without a place.
         """
-        if self.position is None or getattr(self, "__notes__", None):
+        offset = start if self.position is None else self.position - 1
+        if offset is None:
+            self.line = self.column = self._place = None  # of another text, if the error was raised before
             return
-        before = sql[: self.position - 1]
-        start = before.rfind("\n") + 1
-        column = len(before) - start
-        first = max(0, column - _SHOWN_AROUND)
-        line = sql[start:].partition("\n")[0]
-        shown = f"{'...' if first else ''}{line[first : column + _SHOWN_AROUND]}".replace("\t", " ")
-        label = f"LINE {before.count(chr(10)) + 1}: "
-        self.add_note(f"{label}{shown}\n{' ' * (len(label) + column - first + (3 if first else 0))}^")
+        self.line, self.column = line, column = line_and_column(sql, offset)
+        if self.position is None:
+            self._place = f"in the statement at line {line}, column {column}"
+            return
+        self._place = f"at line {line}, column {column}" if "\n" in sql.rstrip() else None
+        if getattr(self, "__notes__", None):
+            return
+        before = column - 1
+        first = max(0, before - _SHOWN_AROUND)
+        end = sql.find("\n", offset)
+        shown = sql[offset - before + first : min(len(sql) if end < 0 else end, offset + _SHOWN_AROUND)]
+        shown = f"{'...' if first else ''}{shown}".replace("\t", " ")
+        label = f"LINE {line}: "
+        self.add_note(f"{label}{shown}\n{' ' * (len(label) + before - first + (3 if first else 0))}^")
+
+    def point_out_file(self, file: str) -> None:
+        """Notes what the file is called that holds the text."""
+        if self.line is not None:
+            place = self._place or f"at line {self.line}, column {self.column}"
+            self._place = f"{place} of {file}"
+
+
+def line_and_column(text: str, offset: int) -> tuple[int, int]:
+    r"""Returns the line and the column, each from 1, of an offset in a text.
+
+    Example:
+        >>> line_and_column("SELECT 1;\nSELCT 2", 10)
+        (2, 1)
+    """
+    return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
 
 
 #: How many characters of a line are shown before and behind what is to blame in it.

@@ -46,12 +46,12 @@ class BadAnnotation(ProgrammingError):
     """A line that is no annotation, or not a valid one.
 
     Attributes:
-        line: Which of the comment's lines, counted from 0.
+        number: Which of the comment's lines, counted from 0.
     """
 
     def __init__(self, message: str, *, hint: str) -> None:
         super().__init__(message, hint=hint)
-        self.line = 0
+        self.number = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def parse_annotations(lines: Sequence[str]) -> tuple[Annotations, str | None]:
         try:
             found = _annotated(found, match.group(1), match.group(2).strip())
         except BadAnnotation as error:
-            error.line = number
+            error.number = number
             raise
     return found, "\n".join(others).strip("\n") or None
 

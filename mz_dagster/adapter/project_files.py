@@ -31,7 +31,7 @@ from mz_dagster.adapter.definition_cache import DefinitionCache
 from mz_dagster.adapter.plan_limit import ensure_within_limit
 from mz_dagster.adapter.project import Project
 from mz_dagster.catalog import UnknownTimeline
-from mz_dagster.errors import Error, ProgrammingError
+from mz_dagster.errors import Error, ProgrammingError, line_and_column
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.plan_size import PlanTooLarge
 from mz_dagster.plan.resolver import Item
@@ -473,8 +473,8 @@ def _placed(error: Error, path: Path, text: str, name: str | None = None) -> Bad
     """Returns the error with its position as file, line and column."""
     place = str(path)
     if error.position is not None:
-        before = text[: error.position - 1]
-        place = f"{path}:{before.count(chr(10)) + 1}:{len(before) - before.rfind(chr(10))}"
+        line, column = line_and_column(text, error.position - 1)
+        place = f"{path}:{line}:{column}"
     about = f' (in "{name}")' if name else ""
     return BadProjectFile(f"{place}: {error.message}{about}", detail=error.detail, hint=error.hint)
 
@@ -486,7 +486,7 @@ def _comment_above(found: _Found[Definable]) -> tuple[Annotations, str | None]:
     try:
         return parse_annotations(lines)
     except BadAnnotation as error:
-        place = f"{found.path}:{found.line - len(lines) + error.line}"
+        place = f"{found.path}:{found.line - len(lines) + error.number}"
         raise BadProjectFile(f"{place}: {error.message}", hint=error.hint) from error
 
 

@@ -199,7 +199,7 @@ class Session:
             try:
                 yield self._execute(sql, one, parameters)
             except Error as error:
-                error.point_out(sql)
+                error.point_out(sql, one.tokens[0].start if len(fragments) > 1 else None)
                 raise
 
     @only_our_errors(writing=True)

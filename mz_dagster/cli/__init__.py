@@ -155,8 +155,11 @@ def _parser() -> argparse.ArgumentParser:
     dev.add_argument("--port", type=_positive, default=3000, help="the UI's port on 127.0.0.1 (default: 3000)")
     dev.set_defaults(command=_dev)
 
-    sql = commands.add_parser("sql", help="execute SQL; without -c a shell, or what standard input holds")
-    sql.add_argument("-c", dest="statements", action="append", metavar="SQL", help="execute this (may be repeated)")
+    sql = commands.add_parser("sql", help="execute SQL; without -c or -f a shell, or what standard input holds")
+    sql.add_argument("-c", dest="texts", action="append", metavar="SQL", help="execute this (may be repeated)")
+    sql.add_argument(
+        "-f", dest="texts", action="append", type=Path, metavar="FILE", help="execute a file's statements, one by one"
+    )
     sql.add_argument("--serializable", action="store_true", help="read the latest complete time instead of waiting")
     sql.set_defaults(command=_sql)
 
@@ -450,11 +453,14 @@ def _sql(options: argparse.Namespace) -> int:
     with Engine(project) as engine:
         progress = _Progress()
         with closing(Session(engine, isolation, progress=progress)) as session:
-            if options.statements is None and sys.stdin.isatty() and sys.stdout.isatty():
+            if options.texts is None and sys.stdin.isatty() and sys.stdout.isatty():
                 _shell(session, engine, progress)
             else:
-                for text in options.statements or [sys.stdin.read()]:
-                    _execute(session, text, progress)
+                for text in options.texts or [sys.stdin.read()]:
+                    if isinstance(text, Path):
+                        _execute_file(session, text, progress)
+                    else:
+                        _execute(session, text, progress)
     return 0
 
 
@@ -517,6 +523,19 @@ def _execute(session: Session, text: str, progress: _Progress) -> None:
             print_table([column.name for column in result.columns], result.rows)
         else:
             print(result.tag)
+
+
+def _execute_file(session: Session, path: Path, progress: _Progress) -> None:
+    """Executes the statements of a file; its errors say where in it."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ProgrammingError(f'cannot read "{path}": {error}', hint="Name a readable UTF-8 file.") from error
+    try:
+        _execute(session, text, progress)
+    except Error as error:
+        error.point_out_file(str(path))
+        raise
 
 
 def _shell(session: Session, engine: Engine, progress: _Progress) -> None:

@@ -653,13 +653,15 @@ def test_several_statements_are_executed_one_by_one_up_to_the_first_error(sparkl
     cursor = sparkless.execute("CREATE TABLE s (a integer); INSERT INTO s VALUES (1), (2);; SELECT a FROM s ORDER BY a")
     assert (cursor.tag, cursor.nextset(), cursor.tag, cursor.nextset()) == ("CREATE TABLE", True, "INSERT 0 2", True)
     assert (cursor.fetchall(), cursor.nextset()) == ([(1,), (2,)], None)
-    for wrong, place in (
-        ("SELCT 1", "LINE 2: SELCT 1\n        ^"),
-        ("SELECT b FROM s", "LINE 2: SELECT b FROM s\n               ^"),
+    for wrong, column, place in (
+        ("SELCT 1", 1, "LINE 2: SELCT 1\n        ^"),
+        ("SELECT b FROM s", 8, "LINE 2: SELECT b FROM s\n               ^"),
     ):
         with pytest.raises(ProgrammingError) as caught:
             sparkless.execute(f"INSERT INTO s VALUES (3);\n{wrong}\n; INSERT INTO s VALUES (4)")
         assert caught.value.__notes__ == [place]
+        assert (caught.value.line, caught.value.column) == (2, column)
+        assert str(caught.value).partition("\n")[0].endswith(f" at line 2, column {column}")
     assert rows(sparkless, "SELECT a FROM s") == [(1,), (2,), (3,), (3,)]
 
 
