@@ -13,9 +13,9 @@ In the order of import:
   project's files differ from it; making it hold them, and what that costs.
 - `effective_objects`: what the files define, and of what is wrong in them what was applied last.
 - `health`, `retention`: why collections stay behind; history that goes by itself.
+- `arrivals`, `polls`: a cheap sign that a poll may find something, and what it finds.
 - `engine`: poll, step, reach, compact.
 - `rebuilding`: views and indexes that are damaged, made anew from what they read.
-- `arrivals`: a cheap sign that a poll may find something.
 - `timestamps`, `names`, `peeks`: at which time a statement reads, what its names denote, and what it reads.
 - `dml`, `writes`, `constraints`, `conflicts`, `ddl`, `create_sql`, `shows`: INSERT, UPDATE, DELETE and COPY, what
   tables demand of their rows, definitions, and lists of them.
@@ -38,9 +38,10 @@ from mz_dagster.adapter.change_cost import ChangeCost, Hydration, preview_change
 from mz_dagster.adapter.change_plan import Action, Change, ChangePlan, OrphanStillRead
 from mz_dagster.adapter.connection import Connection, Cursor, connect
 from mz_dagster.adapter.effective_objects import effective_objects
-from mz_dagster.adapter.engine import Engine, Poll, SecondRunner
+from mz_dagster.adapter.engine import Engine, SecondRunner
 from mz_dagster.adapter.health import reasons
 from mz_dagster.adapter.maintain import maintain_view
+from mz_dagster.adapter.polls import Poll
 from mz_dagster.adapter.project import BadSettings, NoProject, Project
 from mz_dagster.adapter.project_files import BadProjectFile, Fault, ProjectObject, load_objects, load_project
 from mz_dagster.adapter.reading import read

@@ -218,6 +218,10 @@ class CatalogDefinitions:
             self._inputs[id] = frozenset({id}).union(*map(self.inputs_of, reads))
         return self._inputs[id]
 
+    def sources_of(self, id: GlobalId) -> frozenset[GlobalId]:
+        """Returns the sources that a collection is computed from; of a source itself."""
+        return frozenset(one for one in self.inputs_of(id) if self.definition(one).kind == "source")
+
     def query_of(self, id: GlobalId) -> Relation:
         """Returns the bound query that says what a materialized view or an index contains."""
         definition = self.definition(id)

@@ -23,21 +23,23 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from mz_dagster.adapter.apply import NotAllApplied, apply_objects
+from mz_dagster.adapter.arrivals import Arrivals
 from mz_dagster.adapter.catalog_definitions import CatalogDefinitions, PlannedDifferently
 from mz_dagster.adapter.change_plan import ChangePlan, plan_changes
 from mz_dagster.adapter.compaction import compact_all
-from mz_dagster.adapter.graphs import Graphs
+from mz_dagster.adapter.graphs import Graphs, not_polled
 from mz_dagster.adapter.health import reasons
 from mz_dagster.adapter.idle_timeline import IdleTimeline, IdleTimelines
 from mz_dagster.adapter.minor_compaction import MinorCompaction
+from mz_dagster.adapter.polls import Poll
 from mz_dagster.adapter.project import Project
 from mz_dagster.adapter.project_files import Fault, load_project
 from mz_dagster.adapter.replanning import replan
@@ -78,6 +80,7 @@ from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.ownership import check_place, claim_shards, owner_of
 from mz_dagster.storage.renewal import Renewal
 from mz_dagster.storage.shards import Shards
+from mz_dagster.storage.source import FileSource
 from mz_dagster.storage.spark import SparkConfig
 
 logger = logging.getLogger("mz_dagster.engine")
@@ -85,6 +88,8 @@ logger = logging.getLogger("mz_dagster.engine")
 Changed = TypeVar("Changed")
 
 _CHANGE_TRIES = 5
+
+_POLL_TRIES = 20
 
 _TELL_AFTER_S = 1.0
 """After how long a read that waits for another runner says so, in seconds."""
@@ -122,30 +127,6 @@ class ObjectRecreated(OperationalError):
 
 class ClockUnreadable(OperationalError):
     """A feed's clock file does not tell a time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Poll:
-    """What a poll of a timeline's sources found.
-
-    Attributes:
-        tick: The tick that it minted, or None.
-        files: How many files were bound to it.
-        reason: One line for people.
-        failures: Why sources could not be polled, by their ids; they stay behind until they can.
-        changed: The sources of which that is new: they fail since this poll, for another reason, or no more.
-    """
-
-    tick: int | None
-    files: int
-    reason: str
-    failures: Mapping[GlobalId, Error] = field(default_factory=dict)
-    changed: frozenset[GlobalId] = frozenset()
-
-    @property
-    def healed(self) -> frozenset[GlobalId]:
-        """The sources that could not be polled before and were now."""
-        return self.changed - self.failures.keys()
 
 
 class Engine:
@@ -196,6 +177,7 @@ class Engine:
             engine=project.engine,
         )
         self._faults: tuple[Fault, ...] | None = None
+        self._polled: dict[str, Arrivals] = {}
         self._young = MinorCompaction(self.catalog, self.shards, self.definitions, self.holder, project.lease_ms)
         self._retention = Retention(
             self.catalog, self.shards, self.definitions, self.holder, project.retention_ms, clock
@@ -336,11 +318,46 @@ class Engine:
 
     # ---- moving the frontiers
 
-    def folders(self, timeline: str) -> Iterator[Path]:
-        """Yields the folders of a timeline's sources, as far as their definitions tell."""
+    def arrivals(self, timeline: str) -> Arrivals:
+        """Returns how the folders of a timeline's sources look now, as far as their definitions tell."""
+        sources: list[FileSource] = []
         for id in self.definitions.sources(timeline):
             with suppress(Error):  # a poll says what is wrong with it
-                yield self.definitions.source(id).folder
+                sources.append(self.definitions.source(id))
+        return Arrivals.of(sources, self.project.clock_of(timeline), self.clock.now_ms())
+
+    def poll_for(self, timeline: str, ids: Iterable[GlobalId]) -> None:
+        """Polls a timeline's sources if collections are computed from any, unless nothing can have arrived since.
+
+        From then on, the oracle's time is one at which all is readable that lay there when this was called.
+
+        Args:
+            timeline: The timeline.
+            ids: Collections on it that are to be read.
+
+        Raises:
+            SourceNotPolled: One of the sources cannot tell what is there.
+            OperationalError: As `poll`; or others minted ticks again and again.
+        """
+        wanted = frozenset[GlobalId]().union(*map(self.definitions.sources_of, ids))
+        if not wanted:
+            return
+        last = self._polled.get(timeline)
+        if last is not None and last.rule_out_more():
+            return
+        for _ in range(_POLL_TRIES):
+            arrivals = self.arrivals(timeline)
+            polled = self.poll(timeline)
+            if polled.is_raced:
+                continue
+            for id in sorted(polled.failures.keys() & wanted):
+                raise not_polled(self.catalog.object(id), self.catalog.collection(id))
+            if not polled.failures:
+                self._polled[timeline] = arrivals
+            return
+        raise OperationalError(
+            f'others minted ticks of timeline "{timeline}" whenever its sources were polled', hint="Try again."
+        )
 
     def poll(self, timeline: str, *, leadership: Leadership | None = None) -> Poll:
         """Asks the timeline's sources what is there, and mints a tick if there is anything new.
@@ -444,7 +461,7 @@ class Engine:
             tick = self.catalog.write_ts(timeline, now)
         minted = self.catalog.mint_tick(timeline, tick, found, expected_last=last)
         if not isinstance(minted, TickMinted):
-            return Poll(None, 0, "another runner minted a tick first")
+            return Poll(None, 0, "another runner minted a tick first", is_raced=True)
         count = sum(len(files) for files in found.values())
         return Poll(tick, count, f"minted tick {tick}: {count} new files")
 

@@ -157,7 +157,7 @@ class _GraphBuilder:
                 if one is not None and self._is_lost(one):
                     raise CollectionLost(called(one))
             if collection.poll_failure is not None:
-                raise _not_polled(row, collection)
+                raise not_polled(row, collection)
             made = self._made.get(row.id)
             if made is None or not _is_made_of(made, row, owned, named, key):
                 made = _CachedNodes(row, owned, named, key, tuple(self._definitions.nodes(row, owned, named, key)))
@@ -208,7 +208,8 @@ def _as_failure(row: ObjectRow, error: Exception) -> DatabaseError:
     )
 
 
-def _not_polled(row: ObjectRow, collection: CollectionRow) -> SourceNotPolled:
+def not_polled(row: ObjectRow, collection: CollectionRow) -> SourceNotPolled:
+    """Returns the error of whoever wants to know what a source contains by now."""
     upper = collection.upper
     reason = collection.poll_failure or ""
     until = "" if upper.is_empty or upper.only == 0 else f"; what is known can be read AS OF {upper.only - 1}"

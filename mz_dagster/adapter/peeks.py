@@ -79,6 +79,8 @@ class Peeks:
             as_of = self.transaction.as_of or as_of
         if as_of is not None:
             self._await(optimized, as_of, by_clock)
+        if as_of is None or as_of.at_least:
+            self._poll(self._collections(optimized))
         for attempt in range(1, _TRIES + 1):
             rows = self._collections(optimized)
             timelines = {row.timeline for row in rows if row.timeline is not None}
@@ -110,6 +112,18 @@ class Peeks:
                 if attempt == _TRIES or (as_of is not None and not as_of.at_least):
                     raise
         raise AssertionError("the last attempt returns or raises")
+
+    def _poll(self, rows: Sequence[CollectionRow]) -> None:
+        """Has the sources that are read, directly or not, asked what is new, if a read is to see that.
+
+        In a transaction block the first read is to, which chooses the time of all.
+        """
+        engine = self.engine
+        begun = self.transaction is not None and self.transaction.as_of is not None
+        strict = self.isolation is Isolation.STRICT_SERIALIZABLE
+        if engine.project.polls_for_reads and strict and not begun and not engine.catalog.is_read_only:
+            for timeline in dict.fromkeys(row.timeline for row in rows if row.timeline is not None):
+                engine.poll_for(timeline, [row.id for row in rows if row.timeline == timeline])
 
     def _note_read(self, timeline: str, time: int, rows: Sequence[CollectionRow]) -> None:
         """Has the transaction block, if there is one, read at that time, and remember what was read."""
@@ -190,6 +204,7 @@ class Peeks:
         engine = self.engine
         rows = list({row.id: row for one in relations for row in self._collections(one)}.values())
         self._check_timeline(table, rows)
+        self._poll(rows)
         read = frozenset(row.id for row in rows)
         by_clock = any(map(depends_on_time, relations)) or any(engine.definitions.is_temporal(id) for id in read)
         if not rows and not by_clock:

@@ -148,6 +148,7 @@ class Project:
         lease_ms: How long a lease lasts before it must be renewed, in milliseconds.
         hydration_deadline_ms: After how long CREATE in a session gives up what it hydrates, in milliseconds.
         as_of_deadline_ms: For how long AS OF waits for a time that is not known yet, in milliseconds.
+        polls_for_reads: Whether a strict serializable read asks the sources first what is new.
         write_deadline_ms: For how long a write that loses races against others tries again, in milliseconds.
         idle_transaction_ms: How long a transaction block may do nothing, in milliseconds; None: for ever.
         engine: Who computes, where a session does not say otherwise.
@@ -166,6 +167,7 @@ class Project:
     lease_ms: int = LEASE_MS
     hydration_deadline_ms: int = HYDRATION_DEADLINE_MS
     as_of_deadline_ms: int = AS_OF_DEADLINE_MS
+    polls_for_reads: bool = True
     write_deadline_ms: int = WRITE_DEADLINE_MS
     idle_transaction_ms: int | None = IDLE_TRANSACTION_MS
     engine: EngineSetting = EngineSetting.AUTO
@@ -312,6 +314,7 @@ class Project:
         inlining = None if is_usual else Inlining(inline_rows, inline_bytes)
         hot_bytes = reads.number("hot_bytes", otherwise=usual.hot_bytes)
         as_of_deadline_ms = reads.duration_ms("as_of_deadline", otherwise=AS_OF_DEADLINE_MS)
+        polls_for_reads = reads.flag("poll", otherwise=True)
         idle_transaction_ms = transactions.duration_ms("idle_timeout", otherwise=IDLE_TRANSACTION_MS, forever=NEVER)
         deadline_ms = writes.duration_ms("deadline", otherwise=WRITE_DEADLINE_MS)
         hydration_deadline_ms = hydration.duration_ms("deadline", otherwise=HYDRATION_DEADLINE_MS)
@@ -362,6 +365,7 @@ class Project:
             lease_ms=lease_ms,
             hydration_deadline_ms=hydration_deadline_ms,
             as_of_deadline_ms=as_of_deadline_ms,
+            polls_for_reads=polls_for_reads,
             write_deadline_ms=deadline_ms,
             idle_transaction_ms=idle_transaction_ms,
             engine=engine,
@@ -480,6 +484,12 @@ class _Table:
         found = self._take(key, otherwise)
         if not isinstance(found, int) or isinstance(found, bool) or found < 0:
             raise self._wrong(key, "a whole number, not negative")
+        return found
+
+    def flag(self, key: str, *, otherwise: bool) -> bool:
+        found = self._take(key, otherwise)
+        if not isinstance(found, bool):
+            raise self._wrong(key, "true or false")
         return found
 
     @overload

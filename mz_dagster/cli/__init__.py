@@ -23,6 +23,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -335,7 +336,9 @@ def _run(options: argparse.Namespace) -> int:
             done = drive(load_definitions(project), instance, ticks=options.ticks, on_run=_print_run, tell=_print_line)
         except RunFailed as failed:
             failure = failed
-    with Engine(project) as engine:
+    with Engine(
+        replace(project, polls_for_reads=False)
+    ) as engine:  # what the runs have made, and nothing that came since
         unread = _print_views(engine, options.rows)
         _print_frontiers(engine)
     if told := failure or unread:

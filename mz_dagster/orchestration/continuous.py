@@ -129,7 +129,7 @@ class Continuous:
             polled, idle = self._now_s(), None
             changed: Set[GlobalId] = frozenset()
             with self._logging_failures("poll"):
-                arrivals = Arrivals.of(self.engine, self.timeline)
+                arrivals = self.engine.arrivals(self.timeline)
                 poll = self.engine.poll(self.timeline, leadership=lead)
                 if poll.tick is None:
                     idle = arrivals

@@ -95,7 +95,7 @@ def build_frontier_sensor(
         with mz.engine(f"dagster sensor {called}") as engine:
             until = engine.clock.monotonic_ms() + 1000 * (_WATCH_S if _may_watch(context) else 0)
             while True:
-                arrivals = Arrivals.of(engine, chosen)
+                arrivals = engine.arrivals(chosen)
                 result, live = _evaluate(context, engine, chosen)
                 if _requests_runs(result) or not _arrives_before(context.instance, engine, arrivals, live, until):
                     return result

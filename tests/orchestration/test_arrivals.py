@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 
 from mz_dagster import Project
-from mz_dagster.adapter import Arrivals, Engine
+from mz_dagster.adapter import Engine
 from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.orchestration import partition_key, sensors
 from mz_dagster.orchestration.continuous import Continuous
@@ -70,21 +70,21 @@ def evaluate(defs: dg.Definitions, instance: dg.DagsterInstance, *, daemon: bool
 
 
 def test_files_and_the_feeds_clock_are_seen_and_nothing_else(quiet: Project, engine: Engine) -> None:
-    arrivals = Arrivals.of(engine, "feed")
+    arrivals = engine.arrivals("feed")
     assert not arrivals.changed()
     (quiet.root / "elsewhere").touch()
     assert not arrivals.changed()
     (quiet.root / "landing" / "b" / "1.jsonl").touch()
     assert arrivals.changed()
-    arrivals = Arrivals.of(engine, "feed")
+    arrivals = engine.arrivals("feed")
     assert not arrivals.changed()
     (quiet.root / "clock").write_text("1000")
     assert arrivals.changed()
-    arrivals = Arrivals.of(engine, "feed")
+    arrivals = engine.arrivals("feed")
     (quiet.root / "landing" / "b" / "1.jsonl").unlink()
     (quiet.root / "landing" / "b").rmdir()
     assert arrivals.changed()
-    assert not Arrivals.of(engine, "feed").changed()
+    assert not engine.arrivals("feed").changed()
 
 
 @pytest.mark.usefixtures("patient")
@@ -175,7 +175,7 @@ def test_continuous_mode_follows_an_arrival_and_keeps_its_interval_between_ticks
 
 
 def test_a_temporary_file_is_a_sign_of_nothing_that_lasts(quiet: Project, engine: Engine) -> None:
-    before = Arrivals.of(engine, "feed")
+    before = engine.arrivals("feed")
     Path(quiet.root / "landing" / "a" / "1.jsonl.tmp").touch()
     assert before.changed()
     assert engine.poll("feed").tick is None
