@@ -2,7 +2,8 @@
 
 Evaluates the project's sensors as the daemon would, in their order, launches what they request in this
 process, and records every run, materialization and tick in a Dagster instance below the project. A crash
-loses nothing: the ticks are in the catalog, and the next drive goes on from there.
+loses nothing: the ticks are in the catalog, and the next drive goes on from there. What is no plain sensor, such as
+that of automation conditions or of the status of runs, is left to the daemon.
 """
 
 from __future__ import annotations
@@ -203,6 +204,11 @@ def drive(
     while done < ticks and idle < idle_rounds:
         idle += 1
         for sensor in repository.sensor_defs:
+            if type(sensor) is not dg.SensorDefinition:
+                if sensor.name not in told:
+                    tell(f"{sensor.name}: left to Dagster's daemon, which evaluates it in its own way")
+                told[sensor.name] = None
+                continue
             try:
                 evaluated = _evaluate(sensor, definitions, instance, cursors.get(sensor.name))
             except Error as error:

@@ -18,9 +18,16 @@ from mz_dagster.catalog import CollectionRow
 from mz_dagster.compute import CollectionStep, Outcome, StepReport
 from mz_dagster.formalism import GlobalId
 from mz_dagster.orchestration.events import NAME_KEY, TIMELINE_KEY, asset_ids, asset_metadata
-from mz_dagster.orchestration.frontier_checks import GOES_ON, FrontierChecks, FrontierSnapshot, last_frontiers
+from mz_dagster.orchestration.frontier_checks import (
+    GOES_ON,
+    FrontierChecks,
+    FrontierSnapshot,
+    evaluation,
+    last_frontiers,
+)
+from mz_dagster.orchestration.recording import missing_partitions
 from mz_dagster.orchestration.runs import holder_of
-from mz_dagster.orchestration.ticks import partition_key, tick_of
+from mz_dagster.orchestration.ticks import partition_key, partitions_of, tick_of
 from mz_dagster.progress import Lines, reported_to
 from mz_dagster.version import __version__
 
@@ -103,6 +110,10 @@ class MzResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         newest is told what the step did, so that sums over partitions are right. An asset that did not get to the
         newest one is materialized at those that can be read.
 
+        A run without ticks, as `dagster job execute` makes one, asks the sources what is new and steps to the newest
+        tick. Its materializations are those of the ticks that it closed, and no result is yielded, which would be of no
+        tick: what else is in its job and depends on an asset is skipped.
+
         A run of checks alone, without ticks, steps nothing and yields what they say of the latest time that each asset
         is complete at.
 
@@ -117,13 +128,11 @@ class MzResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             with self.engine(holder_of(context.run.run_id)) as engine:
                 yield from _checked(context.selected_asset_check_keys, engine, timeline, specs, before)
             return
-        ticks = [tick_of(key) for key in context.partition_keys]
-        if not ticks or ticks != sorted(set(ticks)):
-            raise dg.Failure(
-                f"the partitions {list(context.partition_keys)} are not an ascending range of ticks",
-                metadata={"hint": "Select one tick, or a range from an older to a newer one."},
-            )
+        asked = _ticks_asked_for(context)
         with self.engine(holder_of(context.run.run_id)) as engine:
+            ticks = _newest_ticks(context, engine, timeline) if asked is None else asked
+            if not ticks:
+                return
             assets = asset_ids(engine, specs.values())
             ids = {key: id for key, id in assets.items() if key in context.selected_asset_keys}
             only: frozenset[GlobalId] | None = None
@@ -139,12 +148,17 @@ class MzResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             checks = FrontierChecks(engine, engine.graph(timeline), rows, ticks[-1], before)
             for key, id in ids.items():
                 closed = [tick for tick in ticks if not rows[id].upper.less_equal(tick)]
-                self._report(context, engine, key, rows[id], report.of_object(id), ticks, closed)
+                is_whole = asked is not None and closed == ticks
+                self._report(context, engine, key, rows[id], report.of_object(id), closed, is_whole=is_whole)
                 wanted = {one.name for one in context.selected_asset_check_keys if one.asset_key == key}
-                if closed == ticks:
-                    yield dg.MaterializeResult(asset_key=key, check_results=list(checks.results(key, id, wanted)))
+                found = list(checks.results(key, id, wanted if closed == ticks else wanted & {GOES_ON}))
+                if asked is None:
+                    for one in found:  # a result would be looked up at the run's tick
+                        context.log_event(evaluation(key, one))
+                elif is_whole:
+                    yield dg.MaterializeResult(asset_key=key, check_results=found)
                 else:
-                    yield from checks.results(key, id, wanted & {GOES_ON})
+                    yield from found
         _raise_failures(report)
 
     def _report(
@@ -154,20 +168,47 @@ class MzResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         key: dg.AssetKey,
         row: CollectionRow,
         step: CollectionStep,
-        ticks: Sequence[int],
         closed: Sequence[int],
+        *,
+        is_whole: bool,
     ) -> None:
-        """Says what each closed tick's materialization carries; makes it where no result for all ticks can."""
+        """Says what each closed tick's materialization carries; makes it where no result for the whole run can."""
         if not closed:
             return
         earlier = asset_metadata(engine, row, closed[0])  # none of them lags: what is true of one is true of all
         newest = asset_metadata(engine, row, closed[-1], step=step, changes=self.sample_rows)
         for tick in closed:
             metadata = newest if tick == closed[-1] else earlier
-            if closed == ticks:
+            if is_whole:
                 context.add_asset_metadata(metadata, asset_key=key, partition_key=partition_key(tick))
             else:
                 context.log_event(dg.AssetMaterialization(key, partition=partition_key(tick), metadata=metadata))
+
+
+def _ticks_asked_for(context: dg.AssetExecutionContext) -> list[int] | None:
+    """Returns the ticks of a run, ascending; None of one that names none.
+
+    Raises:
+        dagster.Failure: They are no ascending range.
+    """
+    if not context.has_partition_key and not context.has_partition_key_range:
+        return None
+    ticks = [tick_of(key) for key in context.partition_keys]
+    if not ticks or ticks != sorted(set(ticks)):
+        raise dg.Failure(
+            f"the partitions {list(context.partition_keys)} are not an ascending range of ticks",
+            metadata={"hint": "Select one tick, or a range from an older to a newer one."},
+        )
+    return ticks
+
+
+def _newest_ticks(context: dg.AssetExecutionContext, engine: Engine, timeline: str) -> list[int]:
+    """Polls, and returns the open ticks, else the newest one if there is any; partitions are made of them."""
+    context.log.info(engine.poll(timeline).reason)
+    ticks = list(engine.unsealed_ticks(timeline) or engine.catalog.ticks(timeline, 1))
+    if new := missing_partitions(context.instance, timeline, ticks):
+        context.instance.add_dynamic_partitions(partitions_of(timeline).name or "", new)
+    return ticks
 
 
 def _checked(

@@ -89,3 +89,26 @@ def test_a_view_that_cannot_be_read_keeps_no_other_from_being_shown(
     assert '\nin "error"\ncannot be read: division by zero' in shown
     assert "\nsound\n b\n" in shown
     assert "ERROR: division by zero" in told
+
+
+def test_what_is_no_plain_sensor_is_left_to_the_daemon(instance: dg.DagsterInstance) -> None:
+    asked: list[str] = []
+    definitions = driven({}, asked)
+
+    @dg.asset(deps=["stepped"], automation_condition=dg.AutomationCondition.eager())
+    def exported() -> None: ...
+
+    @dg.run_failure_sensor(name="alarm")
+    def alarm(context: dg.RunFailureSensorContext) -> None: ...
+
+    told: list[str] = []
+    done: list[RunDone] = []
+    definitions = dg.Definitions.merge(definitions, dg.Definitions(assets=[exported], sensors=[alarm]))
+    assert drive(definitions, instance, ticks=2, on_run=done.append, tell=told.append) == 2
+    assert asked == ["1", "2"]
+    left = [
+        line.partition(":")[0]
+        for line in told
+        if line.endswith("left to Dagster's daemon, which evaluates it in its own way")
+    ]
+    assert sorted(left) == ["alarm", "default_automation_condition_sensor"]

@@ -1,0 +1,70 @@
+"""A run that names no tick, as `dagster job execute` makes one, polls and steps to the newest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import dagster as dg
+
+from mz_dagster import Project
+from mz_dagster.adapter import Engine, Session
+from mz_dagster.orchestration import partition_key, partitions_of
+
+
+def execute(
+    defs: dg.Definitions, instance: dg.DagsterInstance, only: Sequence[str] | None = None
+) -> dg.ExecuteInProcessResult:
+    selection = None if only is None else [dg.AssetKey(one) for one in only]
+    return defs.resolve_job_def("step").execute_in_process(instance=instance, asset_selection=selection)
+
+
+def arrive(quiet: Project, clock: int) -> None:
+    (quiet.root / "landing" / "a" / f"{clock}.jsonl").write_text(f'{{"key": {{"id": {clock}}}, "value": {{}}}}\n')
+    (quiet.root / "clock").write_text(str(clock))
+
+
+def materialized(result: dg.ExecuteInProcessResult) -> dict[str, list[str | None]]:
+    found: dict[str, list[str | None]] = {}
+    for event in result.get_asset_materialization_events():
+        one = event.step_materialization_data.materialization
+        found.setdefault(one.asset_key.to_user_string(), []).append(one.partition)
+    return found
+
+
+def test_a_run_without_a_tick_steps_to_the_newest(
+    quiet: Project, engine: Engine, defs: dg.Definitions, instance: dg.DagsterInstance
+) -> None:
+    arrive(quiet, 1000)
+    every = ("a", "b", "doubled")
+    assert materialized(execute(defs, instance)) == {key: [partition_key(1000)] for key in every}
+    assert sorted(Session(engine).execute("SELECT two FROM doubled").rows) == [(2000,)]
+    assert partitions_of("feed").get_partition_keys(dynamic_partitions_store=instance) == [partition_key(1000)]
+
+    # Ticks that others minted and did not close are closed and recorded with it.
+    arrive(quiet, 2000)
+    engine.poll("feed")
+    arrive(quiet, 3000)
+    both = [partition_key(2000), partition_key(3000)]
+    result = execute(defs, instance)
+    assert materialized(result) == dict.fromkeys(every, both)
+    assert {one.check_name for one in result.get_asset_check_evaluations()} >= {"goes_on", "since_le_upper"}
+
+    # Nothing is new: the newest tick is told once more.
+    assert materialized(execute(defs, instance)) == {key: [partition_key(3000)] for key in every}
+
+
+def test_only_what_is_selected_is_stepped(
+    quiet: Project, engine: Engine, defs: dg.Definitions, instance: dg.DagsterInstance
+) -> None:
+    arrive(quiet, 1000)
+    assert materialized(execute(defs, instance, ["a"])) == {"a": [partition_key(1000)]}
+    assert engine.catalog.collection(engine.collection_of("a")).is_readable_at(1000)
+    assert not engine.catalog.collection(engine.collection_of("doubled")).is_readable_at(1000)
+
+
+def test_before_the_first_tick_there_is_nothing_to_do(
+    quiet: Project, engine: Engine, defs: dg.Definitions, instance: dg.DagsterInstance
+) -> None:
+    result = execute(defs, instance)
+    assert result.success
+    assert materialized(result) == {}
