@@ -30,9 +30,13 @@ def effective_objects(project: Project) -> tuple[ProjectObject, ...]:
     What is wrong and was never applied is left out.
 
     Raises:
+        BadProjectFile: Something in the files is wrong, and the project is strict.
         CatalogUnavailable: Something in the files is wrong, and what was applied last cannot be looked up.
     """
     files = load_project(project)
+    if project.strict:
+        for fault in files.faults:
+            raise fault.error
     try:
         catalog = Catalog.open_made(project.catalog_url)
     except Error:

@@ -152,6 +152,7 @@ class Project:
         write_deadline_ms: For how long a write that loses races against others tries again, in milliseconds.
         idle_transaction_ms: How long a transaction block may do nothing, in milliseconds; None: for ever.
         engine: Who computes, where a session does not say otherwise.
+        strict: Whether a file that is wrong keeps Dagster from loading the project.
         inlining: Which batches are stored in the catalog; None for those that the budget says.
         hot_bytes: How many bytes of what is read again and again a process keeps in memory; None for what the budget
             says.
@@ -171,6 +172,7 @@ class Project:
     write_deadline_ms: int = WRITE_DEADLINE_MS
     idle_transaction_ms: int | None = IDLE_TRANSACTION_MS
     engine: EngineSetting = EngineSetting.AUTO
+    strict: bool = False
     source_folders: tuple[Path, ...] = ()
     expect_files_ms: int = 0
     inlining: Inlining | None = None
@@ -282,6 +284,7 @@ class Project:
             timelines[key] = TimelineSettings(key, None if clock is None else root / clock)
             one.refuse_rest()
         stated = project.text("engine")
+        strict = project.flag("strict", otherwise=False)
         engine = engine_setting_of(os.environ.get(ENGINE_VARIABLE) or stated or EngineSetting.AUTO.value)
         keep = retention.duration_ms("keep", otherwise=RETENTION_MS, forever=KEEP_ALL)
         remote, master, conf = spark.text("remote"), spark.text("master"), spark.mapping("conf")
@@ -369,6 +372,7 @@ class Project:
             write_deadline_ms=deadline_ms,
             idle_transaction_ms=idle_transaction_ms,
             engine=engine,
+            strict=strict,
             inlining=inlining,
             hot_bytes=None if hot_bytes == usual.hot_bytes else hot_bytes,
         )

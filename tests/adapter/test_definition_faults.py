@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 
 from mz_dagster import cli
-from mz_dagster.adapter import Engine, NotAllApplied, Project, effective_objects, load_project, preview_changes
+from mz_dagster.adapter import (
+    BadProjectFile,
+    Engine,
+    NotAllApplied,
+    Project,
+    effective_objects,
+    load_project,
+    preview_changes,
+)
 
 GOOD = {
     "t": "CREATE TABLE t (a integer);",
@@ -145,6 +153,15 @@ def test_a_bad_object_stands_as_it_was_applied_last(project: Project) -> None:
     assert "v.sql:3:10" in v.fault.message
     assert w.fault.message.startswith('waits for "v": ')
     assert {one.name for one in load_project(project).objects} == {"t", "x"}
+
+
+def test_a_strict_project_is_not_loaded_with_a_fault(project: Project) -> None:
+    write(project.root, v="\n" + BROKEN[0])
+    (project.root / "mz.toml").write_text("[project]\nstrict = true\n")
+    with pytest.raises(BadProjectFile, match=r"v[.]sql:3:10"):
+        effective_objects(Project.load(project.root))
+    write(project.root, v=GOOD["v"])
+    assert {one.name for one in effective_objects(Project.load(project.root))} == {"t", "v", "w", "x"}
 
 
 def test_doctor_plan_apply_and_frontiers_name_each_fault(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
