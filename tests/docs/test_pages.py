@@ -20,6 +20,9 @@ from pathlib import Path
 
 import pytest
 
+from mz_dagster.adapter.system_catalogs import SYSTEM_RELATIONS
+from mz_dagster.adapter.system_catalogs.filled import FILLED
+from mz_dagster.adapter.system_catalogs.information import INFORMATION
 from mz_dagster.cli import main
 from tests.forks import forks
 
@@ -180,3 +183,17 @@ def test_links_lead_somewhere(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", re.sub(_FENCE, "", page.read_text()))
     lost = [one for one in targets if "://" not in one and not (page.parent / one).exists()]
     assert not lost, f"{page.name} links to {lost}"
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/extending.md"])
+def test_the_code_that_a_page_names_is_there(page: str) -> None:
+    named = re.findall(r"`([\w./<>*-]+(?:/|\.py))`", (ROOT / page).read_text())
+    roots = (ROOT, ROOT / "mz_dagster", ROOT / "tests" / "compute", ROOT / "tests" / "plan", ROOT / "mz_dagster/plan")
+    lost = [one for one in named if not any(any(root.glob(re.sub("<.*?>", "*", one))) for root in roots)]
+    assert not lost, f"{page} names {lost}"
+
+
+def test_the_page_lists_the_relations_of_the_system_catalogs() -> None:
+    page = (ROOT / "docs" / "clients.md").read_text()
+    lost = [one.name for one in SYSTEM_RELATIONS if one.name in {*FILLED, *INFORMATION} and f"`{one.name}`" not in page]
+    assert not lost, lost
