@@ -1,6 +1,6 @@
 """Errors of the data that are reported alike wherever a value is computed, each PostgreSQL's SQLSTATE and message.
 
-The one that has no like there is `NEGATIVE_MULTIPLICITY`, of inputs that retract what was not there.
+Those that have no like there are of inputs that retract what was not there, `NEGATIVE_MULTIPLICITY` and `RETRACTION`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ STEP_OVERFLOW = "22003 step mz_timestamp overflow"
 NTILE_NOT_POSITIVE = "22014 argument of ntile must be greater than zero"
 NTH_VALUE_NOT_POSITIVE = "22016 argument of nth_value must be greater than zero"
 NEGATIVE_MULTIPLICITY = "XX001 a row has a negative multiplicity"
+#: Of what never retracts.
+RETRACTION = "XX001 a row was retracted from a collection that never retracts"
 _OUT_OF_RANGE = {
     Kind.INT2: "22003 smallint out of range",
     Kind.INT4: "22003 integer out of range",

@@ -13,6 +13,7 @@ Files, in the order of import:
 - `clustering`: how large batches are laid out by key, so that a lookup of few keys reads few rows;
 - `skipping`: which files need not be read, because no row of theirs passes a predicate;
 - `shards`: the protocol that both implementations keep, the physical schema, and the errors of reading;
+- `row_numbers`: rows told apart by the values of columns;
 - `arrow_schema`, `consolidation`: update frames in Arrow, and sums of equal updates in process;
 - `plain_cells`: values in Arrow's tables and in Python;
 - `numerics`: most of them are stored as integers of 64 bits;

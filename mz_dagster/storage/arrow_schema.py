@@ -62,6 +62,15 @@ def arrow_type(scalar: ScalarType) -> pa.DataType:
     return pa.decimal128(38, scalar.scale) if scalar.kind is Kind.NUMERIC else _TYPES[scalar.kind]
 
 
+def compares_exactly(scalar: ScalarType) -> bool:
+    """Returns whether Arrow's `=` of stored values is theirs: not of floats, nor of what nests.
+
+    Where values have several representations, it is that of these.
+    """
+    stored = arrow_type(scalar)
+    return not (pa.types.is_floating(stored) or pa.types.is_nested(stored))
+
+
 def update_schema(columns: Sequence[Column]) -> pa.Schema:
     """Returns the schema of an update frame with these data columns, all of them nullable.
 

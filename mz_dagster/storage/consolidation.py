@@ -1,19 +1,17 @@
 """Sums of equal updates in process: `consolidate` over update frames.
 
-Equality is by what is stored: text by bytes, floats by bits but for NaN, of which there is one, nested values by their
-text. Sums are exact, or `MultiplicityOverflow`.
+Equality is by what is stored: text by bytes, floats by bits but for NaN, of which there is one, nested values by what
+is in them. Sums are exact, or `MultiplicityOverflow`.
 
 Memory: twice the frame.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mz_dagster.storage.plain_cells import moments_as_numbers
+from mz_dagster.storage.row_numbers import compact, firsts, numbered, whole
 from mz_dagster.storage.shards import DIFF, TIME, MultiplicityOverflow
 
 _FIRST_TIME = -(2**63)
@@ -41,11 +39,13 @@ def consolidated(frame: pa.Table, time: int, *, only_before: bool = False) -> pa
     keys: list[str] = [name for name in frame.schema.names if name != DIFF]
     # Group by bits, because Arrow's grouping is free to take 0.0 and -0.0 for one; but let all NaN be one.
     bits = frame
-    nested: dict[str, list[Any]] = {}
+    nested: dict[str, pa.Array] = {}
     for position, field in enumerate(frame.schema):
         if pa.types.is_nested(field.type):  # which Arrow does not group by
-            numbers, nested[field.name] = _numbered(moments_as_numbers(frame.column(position)).to_pylist())
-            bits = bits.set_column(position, field.name, pa.array(numbers, pa.int64()))
+            values = whole(frame.column(position))
+            numbers, _ = compact(numbered([values], len(values))[0])
+            nested[field.name] = values.take(pa.array(firsts(numbers)))
+            bits = bits.set_column(position, field.name, pa.array(numbers))
         if pa.types.is_floating(field.type):
             column = frame.column(position)
             nan = pa.scalar(float("nan"), field.type)
@@ -64,7 +64,7 @@ def consolidated(frame: pa.Table, time: int, *, only_before: bool = False) -> pa
         columns = [
             pa.chunked_array([chunk.view(field.type) for chunk in column.chunks], field.type)
             if pa.types.is_floating(field.type)
-            else pa.array([nested[field.name][n] for n in column.to_pylist()], field.type)
+            else nested[field.name].take(column)
             if field.name in nested
             else column.cast(field.type)
             for field, column in zip(frame.schema, grouped.columns, strict=True)
@@ -76,20 +76,6 @@ def consolidated(frame: pa.Table, time: int, *, only_before: bool = False) -> pa
             hint="Delete some of its copies, a part at a time.",
         ) from error
     return pa.Table.from_arrays(columns, schema=frame.schema)
-
-
-def _numbered(values: list[Any]) -> tuple[list[int], list[Any]]:
-    """Returns a number for each value, equal where they have one text, and the value of each number."""
-    numbers: dict[str, int] = {}
-    kinds: list[Any] = []
-    result: list[int] = []
-    for value in values:
-        text = repr(value)
-        if text not in numbers:
-            numbers[text] = len(kinds)
-            kinds.append(value)
-        result.append(numbers[text])
-    return result, kinds
 
 
 def _may_overflow(diffs: pa.ChunkedArray) -> bool:

@@ -3,49 +3,59 @@
 It is XXH64 over each column's bytes, the hash so far being the seed of the next; NULL leaves it as it is. Which bytes
 those are is Spark's business (`XxHash64Function`): integers of up to 32 bits, booleans and days have 4, longer ones and
 moments 8, little-endian; texts are UTF-8; a numeric is the shortest big-endian two's complement of its digits, since
-none is stored with a precision of 18 or less. A test holds it against Spark's own.
+none is stored with a precision of 18 or less; floats are their bits, those of 0.0 and of one NaN for all that equal
+them. Arrays, records and intervals are their elements, one after the other. A test holds it against Spark's own.
 
-Types of which equal values have several representations are not hashed here: floats, intervals, jsonb, what nests.
+Where equal values of a kind have several representations, the hash is one of these: keys are looked up and grouped by
+the one that stands for all equal ones (`plan.representations`).
 """
 
 from __future__ import annotations
 
+import math
+import struct
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
 from xxhash import xxh64_intdigest
 
-from mz_dagster.errors import InternalError
-from mz_dagster.scalars.types import Kind, ScalarType
+from mz_dagster.scalars.types import INT4, INT8, Kind, ScalarType
 
 _SEED = 42
 _BYTES = {
     **dict.fromkeys((Kind.BOOL, Kind.INT2, Kind.INT4, Kind.DATE), 4),
     **dict.fromkeys((Kind.INT8, Kind.MZ_TIMESTAMP, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ), 8),
 }
-#: An unconstrained numeric is one by its representation: what is joined or grouped by is the one for all equal ones.
-_TEXTS = frozenset({Kind.TEXT, Kind.VARCHAR, Kind.CHAR, Kind.UUID, Kind.UNCONSTRAINED, Kind.ENUM})
-
-#: The kinds of which keys can be hashed here.
-HASHED_KINDS = frozenset({*_BYTES, *_TEXTS, Kind.BYTEA, Kind.NUMERIC})
+_FLOATS = {Kind.FLOAT4: "<f", Kind.FLOAT8: "<d"}
+#: Months, days and microseconds.
+_INTERVAL = (INT4, INT4, INT8)
 
 
-def key_hash(values: Sequence[Any], types: Sequence[ScalarType]) -> int:
+def key_hash(values: Sequence[Any], types: Sequence[ScalarType], seed: int = _SEED) -> int:
     """Returns the hash of a key as an unsigned number; modulo a power of two it is that of `hash_modulo`.
 
     Args:
         values: The cells in their plain form (`functions.plain`): days, microseconds; None for NULL.
-        types: Of the columns, each of `HASHED_KINDS`.
+        types: Of the columns.
+        seed: The hash of what comes before them.
 
     Example:
         >>> from mz_dagster.scalars.types import INT8, TEXT
         >>> key_hash([7, None], [INT8, TEXT]) == key_hash([None, 7], [TEXT, INT8])
         True
     """
-    found = _SEED
+    found = seed
     for value, type_ in zip(values, types, strict=True):
-        if value is not None:
+        if value is None:
+            continue
+        if type_.element is not None:
+            found = key_hash(value, [type_.element] * len(value), found)
+        elif type_.kind is Kind.RECORD:
+            found = key_hash(value, type_.parts, found)
+        elif type_.kind is Kind.INTERVAL:
+            found = key_hash(value, _INTERVAL, found)
+        else:
             found = xxh64_intdigest(_hashed_bytes(value, type_), found)
     return found
 
@@ -53,8 +63,8 @@ def key_hash(values: Sequence[Any], types: Sequence[ScalarType]) -> int:
 def _hashed_bytes(value: Any, type_: ScalarType) -> bytes:
     if type_.kind in _BYTES:
         return int(value).to_bytes(_BYTES[type_.kind], "little", signed=True)
-    if type_.kind in _TEXTS:
-        return str(value).encode()
+    if type_.kind in _FLOATS:
+        return struct.pack(_FLOATS[type_.kind], math.nan if value != value else value + 0.0)
     if type_.kind is Kind.BYTEA:
         return bytes(value)
     if type_.kind is Kind.NUMERIC:
@@ -62,7 +72,7 @@ def _hashed_bytes(value: Any, type_: ScalarType) -> bytes:
         assert digits is not None, "a stored numeric has its column's scale"
         # As many bytes as hold its bits and one for the sign; of a negative number, those of its complement.
         return digits.to_bytes((digits if digits >= 0 else ~digits).bit_length() // 8 + 1, "big", signed=True)
-    raise InternalError(f"a key of type {type_} has no hash in process")
+    return str(value).encode()
 
 
 def unscaled(value: Decimal, scale: int) -> int | None:

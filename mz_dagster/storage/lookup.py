@@ -29,9 +29,9 @@ from mz_dagster.functions.membership import constants_of
 from mz_dagster.functions.plain import to_plain
 from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar, columns_of
 from mz_dagster.scalars.types import Column, Kind, ScalarType
-from mz_dagster.storage.arrow_schema import arrow_type
+from mz_dagster.storage.arrow_schema import arrow_type, compares_exactly
 from mz_dagster.storage.clustering import Bucket
-from mz_dagster.storage.key_hash import HASHED_KINDS, key_hash, unscaled
+from mz_dagster.storage.key_hash import key_hash, unscaled
 from mz_dagster.storage.numerics import stored_value
 from mz_dagster.storage.shards import StoredFile
 from mz_dagster.storage.skipping import asked_columns, may_pass
@@ -123,7 +123,7 @@ class Lookup:
     def _numbers(self, key: tuple[int, ...], count: int) -> frozenset[int] | None:
         """Returns in which of a layout's buckets the rows asked for are; None if that is not known, or too many."""
         types = [self.columns[position].type for position in key]
-        if not set(key) <= self.values.keys() or not {one.kind for one in types} <= HASHED_KINDS:
+        if not set(key) <= self.values.keys():
             return None
         values = [self.values[position] for position in key]
         if prod(map(len, values)) > budget().bucket_keys:
@@ -198,7 +198,7 @@ def _asked(predicate: Scalar, columns: Sequence[Column]) -> tuple[int, frozenset
     match predicate:
         case ColumnRef() if predicate.type.kind is Kind.BOOL:
             return predicate.position, frozenset({True})
-        case Call(function="is_null", arguments=(ColumnRef() as column,)) if column.type.kind in HASHED_KINDS:
+        case Call(function="is_null", arguments=(ColumnRef() as column,)) if compares_exactly(column.type):
             return column.position, frozenset({None})
         case Call(function="is_among", arguments=(value, Literal(type=array))) if array.element is not None:
             return _equal(

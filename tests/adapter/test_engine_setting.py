@@ -13,6 +13,7 @@ from mz_dagster.adapter import Connection, Engine, Isolation, Project, Session
 from mz_dagster.adapter.project import BadSettings, engine_setting_of
 from mz_dagster.budget import Budget, EngineSetting, budget, engine_of
 from mz_dagster.compute import LeftToSpark
+from mz_dagster.compute.local import elements
 from mz_dagster.compute.spark.warm_spark import WarmSpark
 from mz_dagster.errors import InternalError, NotSupportedError
 from mz_dagster.orchestration import MzResource
@@ -88,26 +89,22 @@ def test_ten_times_as_much_is_read_from_the_beginning(engine: Engine, opened: li
         session.execute("SELECT k + 2, count(*) FROM t GROUP BY 1")
 
 
-def test_what_this_process_does_not_compute_is_refused_by_name(engine: Engine, opened: list[str]) -> None:
+def test_what_this_process_does_not_hold_is_refused_by_name(
+    engine: Engine, opened: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     session = Session(engine)
     session.execute("CREATE TABLE t (k int, f float8)")
-    session.execute("INSERT INTO t VALUES (1, 2.0)")
+    session.execute("INSERT INTO t VALUES (1, 2.0), (2, 3.0)")
     session.execute("SET engine = local")
-    for query, named in (
-        ("SELECT max(f) FROM t", "Extremes"),
-        ("SELECT sum(f) OVER (ORDER BY k) FROM t", "Windowed"),
-    ):
-        with pytest.raises(LeftToSpark) as refused:
-            session.execute(query)
-        assert isinstance(refused.value, NotSupportedError)
-        assert refused.value.sqlstate == "0A000"
-        assert named in refused.value.message
-        assert '"engine" is "local"' in str(refused.value.detail)
-        assert "SET engine" in str(refused.value.hint)
-        assert named in explained(session, query)
-    with pytest.raises(LeftToSpark, match="Extremes"):
-        session.execute("CREATE MATERIALIZED VIEW w AS SELECT max(f) FROM t")
-    assert session.execute("SELECT k FROM t WHERE k < 5").rows == ((1,),)
+    monkeypatch.setattr(elements, "MOST_ELEMENTS", 1)
+    with pytest.raises(LeftToSpark) as refused:
+        session.execute("SELECT array_agg(f) FROM t")
+    assert isinstance(refused.value, NotSupportedError)
+    assert refused.value.sqlstate == "0A000"
+    assert "an array would be too large" in refused.value.message
+    assert '"engine" is "local"' in str(refused.value.detail)
+    assert "SET engine" in str(refused.value.hint)
+    assert session.execute("SELECT array_agg(f) FROM t WHERE k = 1").rows == (([2.0],),)
     assert opened == []
 
 
@@ -135,14 +132,14 @@ def test_what_is_set_holds_for_all_cursors_of_a_connection_and_no_other(engine: 
 def test_the_plan_says_who_computes_it(engine: Engine) -> None:
     session = Session(engine)
     session.execute("CREATE TABLE t (k int, f float8)")
-    query, texts = "SELECT k, count(*) FROM t GROUP BY k", "SELECT max(f) FROM t"
+    query, powers = "SELECT k, count(*) FROM t GROUP BY k", "SELECT exp(f) FROM t"
     assert explained(session, query) == "engine: this process, up to 200000 changed updates in a step; Spark beyond"
-    assert "Spark, since Extremes is not computed in this process; others: this process" in explained(session, texts)
+    assert "output: Spark, since exp_float8(#1{f}) is not evaluated in this process" in explained(session, powers)
     session.execute("SET engine = spark")
     assert explained(session, query) == 'engine: Spark, as the setting "engine" is "spark"'
     session.execute("SET engine = local")
     assert explained(session, query) == 'engine: this process, as the setting "engine" is "local"'
-    assert "none, since Extremes is not computed in this process" in explained(session, texts)
+    assert explained(session, powers) == explained(session, query)
 
 
 def test_the_project_says_who_computes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

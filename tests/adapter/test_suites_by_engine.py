@@ -1,8 +1,7 @@
 """The query suites, asked in sessions: whichever engine computes an answer, it is PostgreSQL's.
 
 `tests/sql` holds what is bound to PostgreSQL by evaluating plans naively. Here the same queries go all the way, and are
-computed in this process however much that is, or by Spark however little. What this process leaves to Spark, as window
-functions, is only asked of Spark.
+computed in this process however much that is, or by Spark however little.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ import pytest
 
 from mz_dagster.adapter import Connection, Engine, Isolation, Project
 from mz_dagster.budget import Budget
-from mz_dagster.compute import WarmSpark
 from mz_dagster.errors import Error, InternalError
 from tests.budgets import SetBudget
 from tests.postgres_server import Postgres
+from tests.sparkless import refuse_spark
 from tests.sql import (
     join_queries,
     row_queries,
@@ -83,19 +82,13 @@ SUITES: dict[str, tuple[Callable[[int], Data], Mapping[str, Suite]]] = {
 }
 
 
-class NeedsSpark(BaseException):
-    """Says that this process leaves something to Spark; nobody takes it for an error of the statement."""
-
-
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, set_budget: SetBudget) -> Iterator[Connection]:
-    def refuse(self: WarmSpark) -> None:
-        raise NeedsSpark
-
-    monkeypatch.setattr(WarmSpark, "open", refuse)
-    set_budget(Budget.here_alone())
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
+    tried = refuse_spark(monkeypatch)
     with Connection(Engine(Project.load(tmp_path)), Isolation.STRICT_SERIALIZABLE) as opened:
+        opened.execute("SET engine = local")
         yield opened
+    assert not tried
 
 
 @pytest.fixture
@@ -104,12 +97,10 @@ def by_spark(connection: Connection, set_budget: SetBudget) -> Connection:
     return connection
 
 
-def answer(connection: Connection, query: str) -> tuple[Answer, int] | None:
-    """Returns what a session says and how many columns that has; None if it would need Spark."""
+def answer(connection: Connection, query: str) -> tuple[Answer, int]:
+    """Returns what a session says and how many columns that has."""
     try:
         cursor = connection.execute(query)
-    except NeedsSpark:
-        return None
     except InternalError:
         raise
     except Error as error:
@@ -149,8 +140,7 @@ def filled(connection: Connection, postgres: Postgres, data: Data) -> Postgres:
 
 def differences(connection: Connection, database: Postgres, pairs: Sequence[Pair]) -> tuple[list[str], int]:
     """Returns where a session's answers are not PostgreSQL's, and how many were compared."""
-    asked = [(query, spelled, answer(connection, query)) for query, spelled in pairs]
-    told = [(query, spelled, *found) for query, spelled, found in asked if found is not None]
+    told = [(query, spelled, *answer(connection, query)) for query, spelled in pairs]
     differ: list[str] = []
     for (query, _, mine, _), other in zip(told, said(database, [(s, n) for _, s, _, n in told]), strict=True):
         if " ORDER BY " not in query.rpartition(")")[2]:

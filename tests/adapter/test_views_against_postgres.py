@@ -20,7 +20,7 @@ from psycopg.types.datetime import DateLoader, TimestampLoader, TimestamptzLoade
 from psycopg.types.string import TextLoader
 
 from mz_dagster.adapter import Connection
-from mz_dagster.budget import Budget
+from mz_dagster.budget import Budget, EngineSetting, engine_of
 from mz_dagster.errors import DataError
 from mz_dagster.functions.moments.interval_text import text_of_interval
 from mz_dagster.scalars.infinity import INFINITY, NEGATIVE_INFINITY, Infinity
@@ -29,6 +29,7 @@ from tests.adapter.stories import Story
 from tests.adapter.stories.enums import ENUMS
 from tests.adapter.stories.groups import GROUPS
 from tests.adapter.stories.jsonb import JSON, JSONB
+from tests.adapter.stories.keys import KEYS
 from tests.adapter.stories.modifiers import MODIFIERS
 from tests.adapter.stories.representations import REPRESENTATIONS
 from tests.adapter.stories.statistics import ALL_STATISTICS, STATISTICS
@@ -37,8 +38,9 @@ from tests.adapter.stories.times import TIMES, VALIDITY
 from tests.adapter.stories.unconstrained import UNCONSTRAINED
 from tests.budgets import SetBudget
 from tests.postgres_server import Postgres
+from tests.sparkless import refuse_spark
 
-STORIES = (ENUMS, GROUPS, JSON, JSONB, MODIFIERS, REPRESENTATIONS, STATISTICS, STRINGS, TIMES, VALIDITY)
+STORIES = (ENUMS, GROUPS, JSON, JSONB, KEYS, MODIFIERS, REPRESENTATIONS, STATISTICS, STRINGS, TIMES, VALIDITY)
 
 Row = tuple[Any, ...]
 
@@ -78,7 +80,7 @@ def referee(postgres: Postgres) -> Iterator[psycopg.Connection[Row]]:
     ("stories", "before", "budget"),
     [
         pytest.param((JSON, JSONB, TIMES, VALIDITY), 0, Budget(), id="some"),
-        pytest.param((ENUMS, MODIFIERS, REPRESENTATIONS), 0, Budget.here_alone(), id="representations here"),
+        pytest.param((ENUMS, KEYS, MODIFIERS, REPRESENTATIONS), 0, None, id="local"),
         pytest.param(STORIES, 0, Budget(), id="all", marks=pytest.mark.deep),
         pytest.param(STORIES, 1, Budget(), id="hydrated", marks=pytest.mark.deep),
         pytest.param(
@@ -86,7 +88,7 @@ def referee(postgres: Postgres) -> Iterator[psycopg.Connection[Row]]:
         ),
         *(
             pytest.param(STORIES, before, budget, id=f"{name}, {before}", marks=pytest.mark.deep)
-            for name, budget in (("by spark", Budget.spark_alone()), ("here", Budget.here_alone()))
+            for name, budget in (("by spark", Budget.spark_alone()), ("local", None))
             for before in (0, 1)
         ),
         *(
@@ -102,11 +104,20 @@ def test_views_are_those_of_postgres_at_every_time(
     referee: psycopg.Connection[Row],
     stories: Sequence[Story],
     before: int,
-    budget: Budget,
+    budget: Budget | None,
     set_budget: SetBudget,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Tells the stories, the first `before` writes of each before its views are there."""
-    set_budget(budget)
+    """Tells the stories, the first `before` writes of each before its views are there.
+
+    Without a budget, this process computes all of it.
+    """
+    tried: list[str] = []
+    if budget is None:
+        tried = refuse_spark(monkeypatch)
+        connection.execute("SET engine = local")
+    else:
+        set_budget(budget)
 
     def write(statement: str) -> None:
         connection.execute(statement)
@@ -126,13 +137,15 @@ def test_views_are_those_of_postgres_at_every_time(
                 expected += [(now, name, asked(referee, query)) for name, query in story.views.items()]
     poll = connection.engine.poll("default")
     assert poll.tick is not None, poll.reason
-    assert not connection.engine.step("default", poll.tick).failures
+    with engine_of(EngineSetting.LOCAL if budget is None else EngineSetting.AUTO):
+        assert not connection.engine.step("default", poll.tick).failures
     for now, name, rows in expected:
         found = asked(connection, f"SELECT * FROM {name} AS OF {now}")
         assert sorted(found, key=repr) == sorted(rows, key=repr), f"{name} at {now}"
     for story in stories:
         for query in story.asked:
             assert asked(connection, query) == asked(referee, query), query
+    assert not tried
 
 
 def test_a_string_that_is_too_long_is_refused(connection: Connection) -> None:

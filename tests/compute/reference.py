@@ -51,7 +51,16 @@ class Exact(float):
 
 
 def exact(row: Row) -> Row:
-    return tuple(Exact(cell) if isinstance(cell, float) else cell for cell in row)
+    return tuple(map(exact_cell, row))
+
+
+def exact_cell(cell: Any) -> Any:
+    """Returns a cell that equals only what has its bits; of an array, an interval or a record a tuple."""
+    if isinstance(cell, float):
+        return Exact(cell)
+    if isinstance(cell, dict):
+        return exact(tuple(cell.values()))
+    return exact(tuple(cell)) if isinstance(cell, list | tuple) else cell
 
 
 class Failed(Exception):

@@ -21,7 +21,9 @@ RETRACTED = ("error", "XX001 a row was retracted from a collection that never re
 
 
 def comparable(value: Any) -> Any:
-    """Returns what sorts as the value does: NaN is the greatest number, texts go by bytes."""
+    """Returns what sorts as the value does: texts go by bytes, NaN is last, NULL in what nests first."""
+    if isinstance(value, tuple):
+        return tuple(() if one is None else (comparable(one),) for one in value)
     if isinstance(value, float):
         return (math.isnan(value), 0.0 if math.isnan(value) else float(value))
     return value.encode() if isinstance(value, str) else value
@@ -29,6 +31,8 @@ def comparable(value: Any) -> Any:
 
 def identical(value: Any) -> Any:
     """Returns what is equal for values of one group: NULLs, NaNs, the two zeros."""
+    if isinstance(value, tuple):
+        return tuple(map(identical, value))
     if isinstance(value, float):
         return "nan" if math.isnan(value) else float(value) + 0.0
     return value
@@ -39,7 +43,7 @@ def ordered(rows: Sequence[Row], order: Sequence[ColumnOrder], arity: int) -> li
 
     def whole(row: Row) -> Any:
         cells = [(cell is None, 0 if cell is None else comparable(cell)) for cell in row[:arity]]
-        return cells, [isinstance(cell, float) and math.copysign(1, cell) > 0 for cell in row[:arity]]
+        return cells, [signs(cell) for cell in row[:arity]]
 
     result = sorted(rows, key=whole)
     for one in reversed(order):
@@ -48,6 +52,13 @@ def ordered(rows: Sequence[Row], order: Sequence[ColumnOrder], arity: int) -> li
         others.sort(key=lambda row, p=one.position: comparable(row[p]), reverse=one.descending)  # type: ignore[misc]
         result = nulls + others if one.nulls_first else others + nulls
     return result
+
+
+def signs(cell: Any) -> list[bool]:
+    """Returns of each number in a value whether it is not -0.0."""
+    if isinstance(cell, tuple):
+        return [sign for one in cell for sign in signs(one)]
+    return [not isinstance(cell, float) or float(cell) != 0 or math.copysign(1, cell) > 0]
 
 
 def copies(content: Content) -> list[Row]:
@@ -103,6 +114,8 @@ def _extreme(node: Staged, function: Extremes, content: Content) -> Row:
 
 
 def _unsigned(cell: Any) -> Any:
+    if isinstance(cell, tuple):
+        return tuple(map(_unsigned, cell))
     return Exact(0.0) if isinstance(cell, float) and float(cell) == 0 else cell
 
 

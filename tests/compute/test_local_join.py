@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from mz_dagster.compute.algebra.delta_terms import meeting_terms
 from mz_dagster.compute.local.declined import Declined
-from mz_dagster.compute.local.join import can_join, join_updates
+from mz_dagster.compute.local.join import join_updates
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import DeltaJoin, ReadCollection
-from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar, columns_of
+from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, columns_of
 from mz_dagster.scalars.types import (
     FLOAT8,
     INT4,
@@ -31,7 +31,6 @@ from mz_dagster.scalars.types import (
     RelationType,
     ScalarType,
     array_of,
-    numeric,
 )
 from mz_dagster.scalars.values import Interval
 from mz_dagster.storage.arrow_schema import update_table
@@ -127,7 +126,6 @@ def made(node: DeltaJoin, histories: Sequence[Sequence[Told]], lower: int) -> Co
 @given(data=st.data(), lower=st.integers(0, TIMES))
 def test_the_updates_are_those_of_the_definition(name: str, data: st.DataObject, lower: int) -> None:
     node = JOINS[name]
-    assert can_join(node)
     histories = [data.draw(UPDATES) for _ in node.inputs]
     try:
         found = made(node, histories, lower)
@@ -151,7 +149,6 @@ def test_keys_of_every_kind_are_equal_where_their_values_are(type_: ScalarType) 
     read = ReadCollection(GlobalId("u"), RelationType((Column("c0", type_),)))
     columns = read.relation_type.columns * 2
     node = DeltaJoin((read, read), ((ColumnRef(0, type_), ColumnRef(1, type_)),), (), RelationType(columns))
-    assert can_join(node)
     values = [VALUES[type_](n) for n in range(5)]
     tables = [update_table(read.relation_type.columns, [((one,), 1, 1) for one in given]) for given in
               ([*values, None], [*values[1:], *values[:2], None])]  # fmt: skip
@@ -169,7 +166,6 @@ def test_rows_of_every_kind_are_joined(type_: ScalarType, value: Any) -> None:
     read = ReadCollection(GlobalId("u"), RelationType((Column("c0", INT4), Column("c1", type_))))
     columns = read.relation_type.columns * 2
     node = DeltaJoin((read, read), ((ColumnRef(0, INT4), ColumnRef(2, INT4)),), (), RelationType(columns))
-    assert can_join(node)
     table = update_table(read.relation_type.columns, [((1, value), 1, 1), ((2, None), 1, 1)])
     found = join_updates(node, [table, table], frozenset({1}), lambda *_: table)
     stored = table.column("c1").to_pylist()
@@ -179,22 +175,6 @@ def test_rows_of_every_kind_are_joined(type_: ScalarType, value: Any) -> None:
             1: stored[0],
             2: stored[1],
         }
-
-
-def test_what_needs_spark_is_left_to_it() -> None:
-    def over(type_: ScalarType, *scalars: Scalar) -> bool:
-        one = RelationType((Column("c0", type_),))
-        read = ReadCollection(GlobalId("u1"), one)
-        classes = ((ColumnRef(0, type_), ColumnRef(1, type_), *scalars),)
-        return can_join(DeltaJoin((read, read), classes, (), RelationType(one.columns * 2)))
-
-    assert over(INT4)
-    assert over(numeric(2))
-    assert over(FLOAT8)
-    assert over(INT4, Literal(3, INT4))
-    assert not over(INTERVAL)
-    assert not over(INT4, ColumnRef(0, TEXT))
-    assert not over(INT4, Call("add_int4", (ColumnRef(0, INT4), ColumnRef(1, INT4)), INT4))
 
 
 def test_many_pairs_are_left_to_spark_before_they_are_there(set_budget: SetBudget) -> None:

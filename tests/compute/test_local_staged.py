@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from itertools import pairwise
@@ -18,17 +17,21 @@ import pytest
 from mz_dagster.compute.local import bucket_pruning
 from mz_dagster.compute.local import staged as staged_module
 from mz_dagster.compute.local.declined import Declined
-from mz_dagster.compute.local.staged import can_stage, staged_updates
+from mz_dagster.compute.local.gathered import gathered_updates
+from mz_dagster.compute.local.staged import staged_updates
 from mz_dagster.compute.local.tournament import changed_levels
+from mz_dagster.compute.local.windowed import windowed_updates
 from mz_dagster.formalism import GlobalId
 from mz_dagster.formalism import Update as Told
-from mz_dagster.plan.physical import Extremes, Gathered, ReadCollection, Staged, StageFunction, TopRows
+from mz_dagster.plan.physical import Extremes, Gathered, ReadCollection, Staged, StageFunction, TopRows, Windowed
 from mz_dagster.plan.relation import AggregateFunction, ColumnOrder
-from mz_dagster.scalars.types import BOOL, DATE, FLOAT8, INT4, INT8, TEXT, Column, RelationType, numeric
+from mz_dagster.scalars.types import BOOL, DATE, INT4, INT8, TEXT, Column, RelationType, numeric
 from tests.budgets import SetBudget
-from tests.compute.reference import Row, Update, at, is_error
-from tests.compute.staged_reference import check_levels, result
+from tests.compute.reference import Row, Update, at, exact, is_error
+from tests.compute.staged_reference import NEGATIVE, check_levels, identical, never_retracted, result
 from tests.compute.test_local_accumulate import table, told
+from tests.compute.test_staged import DEEP_SHAPES, random_updates
+from tests.compute.test_staged import TIMES as LATEST
 
 TIMES = 8
 INPUT = RelationType(
@@ -39,6 +42,8 @@ BY_X = ColumnOrder(1, descending=True, nulls_first=False)
 BY_T = ColumnOrder(2, descending=False, nulls_first=True)
 BY_F = ColumnOrder(3, descending=True, nulls_first=True)
 MIN, MAX = AggregateFunction.MIN, AggregateFunction.MAX
+#: What advances a state, where it is no tournament.
+ADVANCED: dict[type, Callable[..., pa.Table]] = {Gathered: gathered_updates, Windowed: windowed_updates}
 
 
 def staged(function: StageFunction, *buckets: int, group: tuple[int, ...] = (0,), monotonic: bool = False) -> Staged:
@@ -116,8 +121,8 @@ class Life:
 
     def lookup(self, keys: object) -> pa.Table:
         assert isinstance(keys, dict)
-        wanted = set(zip(*(keys[position].to_pylist() for position in keys), strict=True))
-        rows = [one for one in self.state if is_error(one[0]) or tuple(one[0][p] for p in keys) in wanted]
+        wanted = {identical(exact(row)) for row in zip(*(keys[position].to_pylist() for position in keys), strict=True)}
+        rows = [one for one in self.state if is_error(one[0]) or identical(tuple(one[0][p] for p in keys)) in wanted]
         # A lookup may find more than was asked for.
         rows += [one for one in self.state if one not in rows and self._source.random() < 0.5]
         return table(self._node.relation_type.columns, updates_of(rows))
@@ -131,7 +136,6 @@ def test_the_state_is_the_tournament_recomputed_after_every_step(
 ) -> None:
     monkeypatch.setattr(bucket_pruning, "_MANY_BUCKETS", 0 if spared else 10**9)
     node, source = NODES[name], random.Random(seed)
-    assert can_stage(node)
     history = random_history(source, 60, grows=node.monotonic)
     life = Life(node, source)
     # Each time by itself, whose changes are worked out at once, or several together.
@@ -187,27 +191,40 @@ def nothing(node: Staged) -> pa.Table:
     return table(node.relation_type.columns, [])
 
 
-@pytest.mark.parametrize(("name", "told_by"), [("extremes", "negative"), ("monotonic extremes", "never retracts")])
-def test_what_is_wrong_in_the_data_is_left_to_spark(name: str, told_by: str) -> None:
+@pytest.mark.parametrize("name", ["extremes", "monotonic extremes"])
+def test_a_retraction_in_the_same_time_as_what_it_retracts_is_none(name: str) -> None:
     node = NODES[name]
-    with pytest.raises(Declined, match=told_by):
-        staged_updates(updates((1, -1)), node, lambda _: nothing(node))
-    # A retraction in the same time as what it retracts is none.
     assert not staged_updates(updates((1, -1), (1, 1)), node, lambda _: nothing(node)).num_rows
 
 
+@pytest.mark.parametrize("name", DEEP_SHAPES)
+@pytest.mark.parametrize("seed", range(3))
+def test_the_state_is_the_tournament_recomputed_whatever_the_data_are(name: str, seed: int) -> None:
+    """Of floats of all kinds, negative multiplicities and retractions of what never retracts, as in `test_staged`."""
+    node, source = DEEP_SHAPES[name], random.Random(seed)
+    history = random_updates(source, range(12 if node.group else 1), errors=3)
+    life = Life(node, source, ADVANCED.get(type(node.function), staged_updates))
+    cuts = sorted({0, *(source.randrange(1, LATEST) for _ in range(3 if seed else LATEST)), LATEST})
+    for lower, upper in pairwise(cuts):
+        life.step([one for one in history if lower <= one[1] < upper])
+        for time in range(upper):
+            whole = never_retracted(history, 0, time) if node.monotonic else at(history, time)
+            state = at(life.state, time)
+            last = {row if is_error(row) else row[2:]: n for row, n in state.items() if is_top(node, row)}
+            assert last == result(node, whole), f"the result at {time}"
+
+
 @pytest.mark.parametrize("name", ["top rows in two stages", "an extreme in two stages"])
-def test_a_row_that_is_not_there_is_told_to_spark_of_a_bucket_that_is_spared(
+def test_a_row_that_is_not_there_is_an_error_of_a_bucket_that_is_spared(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bucket_pruning, "_MANY_BUCKETS", 0)
     node = NODES[name]
     life = Life(node, random.Random(1))
     life.step([((1, Decimal(2), None, None, None), 1, 1), ((1, Decimal(1), None, None, None), 1, 1)])
-    with pytest.raises(Declined, match="negative"):
-        life.step([((1, Decimal(1), None, None, None), 2, -2)])
-    with pytest.raises(Declined, match="negative"):
-        life.step([((1, Decimal(0), None, None, None), 2, -1)])
+    life.step([((1, Decimal(1), None, None, None), 2, -2)])
+    life.step([((1, Decimal(0), None, None, None), 3, -1)])
+    assert [one for one in life.state if is_error(one[0])] == [(NEGATIVE, 2, 1), (NEGATIVE, 3, 1)]
 
 
 def test_few_rows_of_a_large_group_are_looked_at() -> None:
@@ -261,12 +278,3 @@ def test_lookups_ask_for_each_level_of_each_bucket() -> None:
     # Errors alone ask for nothing.
     assert not staged_updates(updates((1, 1)).slice(0, 0), node, lookup).num_rows
     assert len(asked) == 1
-
-
-def test_what_needs_spark_is_left_to_it() -> None:
-    node = NODES["top rows"]
-    floats = ReadCollection(GlobalId("in"), RelationType((Column("g", INT4), Column("x", FLOAT8))))
-    assert not can_stage(replace(node, input=floats))
-    assert not can_stage(staged(Gathered(()), 1))
-    assert not can_stage(staged(Extremes((AggregateFunction.BIT_XOR, MIN, MIN, MIN)), 1))
-    assert not can_stage(staged(TopRows((), 2, 1), 1, monotonic=True))

@@ -1,7 +1,4 @@
-"""Window functions on columns, in this process: PostgreSQL 15 is the referee, and a state goes through its steps.
-
-The random functions, frames and rows are those of `test_windowed`, of which those are taken that are computed here.
-"""
+"""Window functions in this process: a state goes through its steps. What functions say is `test_windowed`'s."""
 
 from __future__ import annotations
 
@@ -11,115 +8,19 @@ from collections.abc import Sequence
 from decimal import Decimal
 from itertools import pairwise
 
-import numpy as np
-import pyarrow as pa
 import pytest
 
-from mz_dagster.compute.local.coded_rows import CodedRows
 from mz_dagster.compute.local.declined import Declined
-from mz_dagster.compute.local.window_functions import Partitions, is_computed_here
-from mz_dagster.compute.local.windowed import can_window, windowed_updates
+from mz_dagster.compute.local.windowed import windowed_updates
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import ReadCollection, Staged, Windowed
-from mz_dagster.plan.relation import ColumnOrder, FrameBound, FrameUnit, WindowFrame, WindowFunction
+from mz_dagster.plan.relation import FrameBound, FrameUnit, WindowFrame, WindowFunction
 from mz_dagster.scalars.scalar import Literal
 from mz_dagster.scalars.types import INT4, INT8, TEXT, Column, RelationType, numeric
-from mz_dagster.storage.arrow_schema import arrow_type
 from tests.budgets import SetBudget
 from tests.compute.reference import Content, Row, Update, at, is_error
 from tests.compute.staged_reference import copies, groups, ordered
 from tests.compute.test_local_staged import ARITY, BY_T, BY_X, INPUT, TIMES, Life, is_top, random_history
-from tests.compute.test_windowed import (
-    COLUMNS,
-    NAMES,
-    NUMBERS,
-    ORDERABLE,
-    RANKS,
-    Case,
-    in_postgres,
-    load,
-    normal,
-    random_aggregate,
-    random_frame,
-    random_move,
-    random_order,
-    random_rows,
-    random_value,
-)
-from tests.postgres_server import Postgres
-
-
-def is_here(case: Case) -> bool:
-    return is_computed_here(case.function, [Column(name, type_) for name, type_ in COLUMNS.items()])
-
-
-def in_process(
-    rows: Sequence[tuple[Row, int]], cases: Sequence[Case], order: Sequence[ColumnOrder]
-) -> Counter[tuple[object, ...]]:
-    """Returns id and results of every row."""
-    single = [row for row, diff in rows for _ in range(diff)]
-    types = list(COLUMNS.values())
-    columns = [pa.array([row[i] for row in single], arrow_type(types[i])) for i in range(len(NAMES))]
-    table = pa.table(dict(zip(NAMES, columns, strict=True)))
-    coded = CodedRows(table, len(single))
-    every = np.arange(len(single))
-    partitions = Partitions.of(coded.columns[0], coded.sorted_by, order)
-    found = [partitions.values(one.function, coded, every).to_pylist() for one in cases]
-    ids = [single[place][-1] for place in partitions.order]
-    given = [INT4, *(one.function.type for one in cases)]
-    return Counter(
-        tuple(normal(value, type_) for value, type_ in zip(row, given, strict=True))
-        for row in zip(ids, *found, strict=True)
-    )
-
-
-def check(postgres: Postgres, rows: Sequence[tuple[Row, int]], cases: Sequence[Case], order: Sequence[ColumnOrder],
-          *, ties: bool) -> None:  # fmt: skip
-    cases = [one for one in cases if is_here(one)]
-    assert cases
-    found, wanted = in_process(rows, cases, order), in_postgres(postgres, cases, order, ties=ties)
-    for i, one in enumerate(cases):
-        ours, theirs = (Counter((row[0], row[i + 1]) for row in side.elements()) for side in (found, wanted))
-        assert ours == theirs, (one, order, sorted((ours - theirs).items(), key=repr)[:5],
-                                sorted((theirs - ours).items(), key=repr)[:5])  # fmt: skip
-
-
-def exact_order(rng: random.Random, count: int) -> list[ColumnOrder]:
-    return random_order(rng, rng.sample(ORDERABLE, count))
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_functions_that_see_no_ties_are_as_in_postgres(postgres: Postgres, seed: int) -> None:
-    rng = random.Random(seed)
-    rows = random_rows(rng, 5, 20)
-    load(postgres, rows)
-    order, cases = exact_order(rng, rng.randint(1, 2)), list(RANKS)
-    for _ in range(40):
-        frame, sql = random_frame(rng, order, [FrameUnit.RANGE, FrameUnit.GROUPS])
-        cases.append(random_aggregate(rng, frame, sql, sees_order=False))
-    check(postgres, rows, cases, order, ties=False)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_functions_that_count_rows_are_as_in_postgres(postgres: Postgres, seed: int) -> None:
-    rng = random.Random(50 + seed)
-    rows = random_rows(rng, 5, 16)
-    load(postgres, rows)
-    order = exact_order(rng, seed % 3)
-    cases = [*NUMBERS, *(random_move(rng) for _ in range(20))]
-    for _ in range(20):
-        frame, sql = random_frame(rng, order, [FrameUnit.ROWS])
-        cases.append(random_aggregate(rng, frame, sql, sees_order=True))
-        frame, sql = random_frame(rng, order, [FrameUnit.ROWS])
-        cases.append(random_value(rng, frame, sql))
-    # PostgreSQL is asked with an order without peers, so that peers are left out of nothing there.
-    sees_peers = ("group", "ties")
-    cases = [
-        one for one in cases
-        if one.function.frame is None or one.function.frame.exclusion.value not in sees_peers
-    ]  # fmt: skip
-    check(postgres, rows, cases, order, ties=True)
-
 
 ROWS_BEFORE = WindowFrame(
     FrameUnit.ROWS, FrameBound(False, Literal(1, INT8), preceding=True), FrameBound(False, Literal(0, INT8))
@@ -156,7 +57,6 @@ def recomputed(node: Staged, content: Content) -> Content:
 @pytest.mark.parametrize("seed", range(4))
 def test_the_state_is_the_windows_recomputed_after_every_step(group: tuple[int, ...], seed: int) -> None:
     node, source = node_of(group), random.Random(seed)
-    assert can_window(node)
     history, life = random_history(source, 60, grows=False), Life(node, source, windowed_updates)
     several = sorted({0, source.randrange(1, TIMES), source.randrange(1, TIMES), TIMES})
     for lower, upper in pairwise(several if seed % 2 else range(TIMES + 1)):
@@ -185,28 +85,33 @@ def row_of(group: int, number: str | None = None) -> Row:
 
 
 @pytest.mark.parametrize(
-    ("changes", "functions", "told_by"),
+    ("change", "functions", "error"),
     [
-        ([(row_of(1), 3, -1)], FUNCTIONS, "negative"),
-        ([(row_of(1, "9" * 36 + ".99"), 3, 2)], FUNCTIONS, "beyond its type"),
-        ([(row_of(0), 3, 1)], (WindowFunction("ntile", (0,), INT4),), "ntile"),
-        ([(row_of(0), 3, 1)], (WindowFunction("nth_value", (2, 0), TEXT, frame=ROWS_BEFORE),), "nth_value"),
+        ((row_of(1), 3, -1), FUNCTIONS, "XX001 a row has a negative multiplicity"),
+        ((row_of(1, "9" * 36 + ".99"), 3, 2), FUNCTIONS, "22003 numeric field overflow"),
+        (
+            (row_of(0), 3, 1),
+            (WindowFunction("ntile", (0,), INT4),),
+            "22014 argument of ntile must be greater than zero",
+        ),
+        (
+            (row_of(0), 3, 1),
+            (WindowFunction("nth_value", (2, 0), TEXT, frame=ROWS_BEFORE),),
+            "22016 argument of nth_value must be greater than zero",
+        ),
     ],
 )
-def test_what_is_wrong_in_the_data_is_left_to_spark(
-    changes: list[Update], functions: Sequence[WindowFunction], told_by: str
+def test_what_is_wrong_in_the_data_is_an_error_that_goes_with_it(
+    change: Update, functions: Sequence[WindowFunction], error: str
 ) -> None:
-    with pytest.raises(Declined, match=told_by):
-        Life(node_of((0,), functions), random.Random(1), windowed_updates).step(changes)
+    life = Life(node_of((0,), functions), random.Random(1), windowed_updates)
+    life.step([change])
+    assert at(life.state, 3)["error", error] == 1
+    life.step([(change[0], 4, -change[2])])
+    assert not at(life.state, 4)
 
 
 def test_versions_with_many_rows_are_left_to_spark(set_budget: SetBudget) -> None:
     set_budget(versioned_rows=2)
     with pytest.raises(Declined, match="many rows"):
         Life(node_of((0,)), random.Random(1), windowed_updates).step([(row_of(1), 3, 3)])
-
-
-def test_distances_and_lists_are_not_computed_here() -> None:
-    far = WindowFrame(FrameUnit.RANGE, FrameBound(False, Literal(2, INT8), preceding=True), FrameBound(True))
-    assert not can_window(node_of((), [WindowFunction("count", (), INT8, frame=far)]))
-    assert not can_window(node_of((), [WindowFunction("string_agg", (2, 2), TEXT, frame=ROWS_BEFORE)]))

@@ -28,9 +28,6 @@ from mz_dagster.storage.arrow_schema import update_schema, update_table
 from tests.compute.reference import Row, Update, at, evaluate
 from tests.compute.test_render import SHAPES, TIMES, TYPES, random_histories, random_split, spelled, stored
 
-#: Joins by a scalar over several inputs are Spark's.
-OF_SPARK = {"scalars over several inputs", "NULL equals NULL, scalars over several inputs"}
-
 
 class Histories:
     """The histories of all collections, as this process reads them."""
@@ -112,7 +109,7 @@ def content(node: Physical, histories: Histories, as_of: int, upper: int) -> lis
 
 
 @pytest.mark.parametrize("is_looked_up", [False, True], ids=["read whole", "looked up by key"])
-@pytest.mark.parametrize("shape", [one for one in SHAPES if one not in OF_SPARK])
+@pytest.mark.parametrize("shape", SHAPES)
 def test_updates_sum_to_the_recomputed_content(shape: str, *, is_looked_up: bool) -> None:
     node, source = SHAPES[shape](), random.Random(len(shape))
     assert not why_spark(node)
@@ -130,24 +127,13 @@ def test_updates_sum_to_the_recomputed_content(shape: str, *, is_looked_up: bool
         assert spelled(at(found, time)) == expected(node, histories.updates, time), time
 
 
-@pytest.mark.parametrize("shape", [one for one in SHAPES if one not in OF_SPARK])
+@pytest.mark.parametrize("shape", SHAPES)
 def test_all_updates_from_the_beginning_are_the_recomputed_contents(shape: str) -> None:
     node = SHAPES[shape]()
     histories = Histories(random_histories(seed=8), random.Random(0))
     found = content(node, histories, 3, TIMES)
     for time in range(3, TIMES):
         assert spelled(at(found, time)) == expected(node, histories.updates, time), time
-
-
-@pytest.mark.parametrize("shape", sorted(OF_SPARK))
-def test_what_is_sparks_is_known_before(shape: str) -> None:
-    node = SHAPES[shape]()
-    histories = cast(StepReads, Histories(random_histories(seed=9), random.Random(0)))
-    own = ReadCollection(GlobalId("own"), node.relation_type, "own")
-    plans = LocalUpdates(SparkUse(no_spark), histories, 1, 5, own)
-    assert plans.updates(node) is None
-    assert plans.spark_because == why_spark(node) != ""
-    assert unsupported(node)
 
 
 def test_what_has_a_scalar_of_spark_is_known_before() -> None:

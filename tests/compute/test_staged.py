@@ -21,13 +21,14 @@ from pyspark.sql import functions as sf
 
 from mz_dagster.compute.algebra.frame import META, positional, spark_schema
 from mz_dagster.compute.lookups.lookup_keys import fetched, key_schema
-from mz_dagster.compute.spark.staged import RETRACTION, staged_updates
+from mz_dagster.compute.spark.staged import staged_updates
 from mz_dagster.compute.spark.state import FrameState, OwnState
 from mz_dagster.compute.spark.tournament.gathered import TOO_MANY_ELEMENTS
 from mz_dagster.compute.walk.render import Renderer
 from mz_dagster.errors import InternalError
 from mz_dagster.formalism import NATURAL, Antichain, GlobalId, Ptvc, Timeline, consolidate
 from mz_dagster.formalism import Update as FormalUpdate
+from mz_dagster.functions.errors import RETRACTION
 from mz_dagster.plan.physical import (
     Extremes,
     Gathered,

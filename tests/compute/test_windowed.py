@@ -12,16 +12,21 @@ import json
 import math
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 from mz_dagster.compute.algebra.frame import DIFF, ERROR, ensure_exact, positional, spark_type
+from mz_dagster.compute.local.coded_rows import CodedRows
+from mz_dagster.compute.local.expressions.outcome import first_errors
+from mz_dagster.compute.local.window_frames import Frames, Partitions
+from mz_dagster.compute.local.window_functions import evaluated_functions
 from mz_dagster.compute.spark.tournament.versions import RowLayout
 from mz_dagster.compute.spark.window.positions import has_distance
 from mz_dagster.compute.spark.window.windowed import windowed
@@ -53,6 +58,7 @@ from mz_dagster.scalars.types import (
     numeric,
 )
 from mz_dagster.scalars.values import Interval
+from mz_dagster.storage.arrow_schema import arrow_type
 from tests.postgres_server import Postgres
 
 if TYPE_CHECKING:
@@ -255,6 +261,33 @@ def in_spark(
     return found
 
 
+def in_process(
+    rows: Sequence[tuple[Row, int]], cases: Sequence[Case], order: Sequence[ColumnOrder]
+) -> list[tuple[object, ...]]:
+    """Returns id, results and error of every row."""
+    single = [row for row, diff in rows for _ in range(diff)]
+    types = list(COLUMNS.values())
+    columns = [pa.array([row[i] for row in single], arrow_type(types[i])) for i in range(len(NAMES))]
+    coded = CodedRows(pa.table(dict(zip(NAMES, columns, strict=True))), len(single))
+    partitions = Partitions.of(coded.columns[0], coded.sorted_by, order)
+    row = partitions.order
+    frames = Frames(partitions, order, types, lambda one, places: columns[one].take(pa.array(row[places])))
+    found = evaluated_functions([one.function for one in cases], frames, coded, row)
+    errors = first_errors(found)
+    told = [None] * len(single) if errors is None else errors.to_pylist()
+    values = (one.array(len(single)).to_pylist() for one in found)
+    return list(zip((single[place][-1] for place in row), *values, told, strict=True))
+
+
+#: Returns id, results and error of every row: told rows with their multiplicities, functions and an order.
+Ask = Callable[[Sequence[tuple[Row, int]], Sequence[Case], Sequence[ColumnOrder]], list[tuple[object, ...]]]
+
+
+@pytest.fixture(params=["spark", "this process"])
+def ask(request: pytest.FixtureRequest) -> Ask:
+    return in_process if request.param != "spark" else functools.partial(in_spark, request.getfixturevalue("spark"))
+
+
 def random_bound(
     rng: random.Random, unit: FrameUnit, order: Sequence[ColumnOrder], *, starts: bool
 ) -> tuple[int, FrameBound, str]:
@@ -397,7 +430,7 @@ def random_order(rng: random.Random, names: Sequence[str]) -> list[ColumnOrder]:
 
 
 def check(
-    spark: SparkSession,
+    ask: Ask,
     postgres: Postgres,
     rows: Sequence[tuple[Row, int]],
     cases: Sequence[Case],
@@ -408,7 +441,7 @@ def check(
     wanted = in_postgres(postgres, cases, order, ties=ties)
     types = [INT4, *(one.function.type for one in cases)]
     found: Counter[tuple[object, ...]] = Counter()
-    for *values, error in in_spark(spark, rows, cases, order):
+    for *values, error in ask(rows, cases, order):
         assert error is None
         found[tuple(normal(value, type_) for value, type_ in zip(values, types, strict=True))] += 1
     for i, one in enumerate(cases):
@@ -428,7 +461,7 @@ SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(1, 6)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_functions_that_see_no_ties_are_as_in_postgres(spark: SparkSession, postgres: Postgres, seed: int) -> None:
+def test_functions_that_see_no_ties_are_as_in_postgres(ask: Ask, postgres: Postgres, seed: int) -> None:
     """Orders leave ties, and peers stay peers: ranks, and aggregates over RANGE and GROUPS."""
     rng = random.Random(seed)
     rows = random_rows(rng, 5, 20)
@@ -439,11 +472,11 @@ def test_functions_that_see_no_ties_are_as_in_postgres(spark: SparkSession, post
         for _ in range(26):
             frame, sql = random_frame(rng, order, [FrameUnit.RANGE, FrameUnit.RANGE, FrameUnit.GROUPS])
             cases.append(random_aggregate(rng, frame, sql, sees_order=False))
-        check(spark, postgres, rows, cases, order, ties=False)
+        check(ask, postgres, rows, cases, order, ties=False)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_functions_that_count_rows_are_as_in_postgres(spark: SparkSession, postgres: Postgres, seed: int) -> None:
+def test_functions_that_count_rows_are_as_in_postgres(ask: Ask, postgres: Postgres, seed: int) -> None:
     """Ties go by the whole row: places, ROWS, single values, lists; lag and lead by dynamic distances."""
     rng = random.Random(11 + 100 * seed)
     rows = random_rows(rng, 5, 16)
@@ -456,11 +489,11 @@ def test_functions_that_count_rows_are_as_in_postgres(spark: SparkSession, postg
             cases.append(random_aggregate(rng, frame, sql, sees_order=True))
             frame, sql = random_frame(rng, order, [FrameUnit.ROWS], [FrameExclusion.CURRENT_ROW])
             cases.append(random_value(rng, frame, sql))
-        check(spark, postgres, rows, cases, order, ties=True)
+        check(ask, postgres, rows, cases, order, ties=True)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_values_of_ranges_are_as_in_postgres(spark: SparkSession, postgres: Postgres, seed: int) -> None:
+def test_values_of_ranges_are_as_in_postgres(ask: Ask, postgres: Postgres, seed: int) -> None:
     """RANGE and GROUPS over an order without ties but copies."""
     rng = random.Random(12 + 100 * seed)
     rows = random_rows(rng, 4, 16)
@@ -472,10 +505,10 @@ def test_values_of_ranges_are_as_in_postgres(spark: SparkSession, postgres: Post
             frame, sql = random_frame(rng, order, tuple(FrameUnit))
             cases.append(random_aggregate(rng, frame, sql, sees_order=True))
             cases.append(random_value(rng, frame, sql))
-        check(spark, postgres, rows, cases, order, ties=False)
+        check(ask, postgres, rows, cases, order, ties=False)
 
 
-def test_ties_go_by_the_whole_row(spark: SparkSession) -> None:
+def test_ties_go_by_the_whole_row(ask: Ask) -> None:
     """Of peers, the whole row decides which is first, and copies follow each other; exclusions see them as peers."""
     rng = random.Random(13)
     rows = random_rows(rng, 4, 14)
@@ -495,13 +528,13 @@ def test_ties_go_by_the_whole_row(spark: SparkSession) -> None:
                 ("array_agg", (identity,), array_of(INT4)),
             ):
                 cases.append(Case(WindowFunction(name, arguments, type_, frame=frame), name))
-        found = sorted((tuple(map(_plain, row[:-1])) for row in in_spark(spark, rows, cases, order)), key=repr)
+        found = sorted((tuple(map(_plain, row[:-1])) for row in ask(rows, cases, order)), key=repr)
         wanted = sorted(in_python(rows, cases, order), key=repr)
         for i, one in enumerate(cases):
             assert [(row[0], row[i + 1]) for row in found] == [(row[0], row[i + 1]) for row in wanted], (one, order)
 
 
-def test_sums_of_floats_are_those_of_their_frames_rounded_once(spark: SparkSession) -> None:
+def test_sums_of_floats_are_those_of_their_frames_rounded_once(ask: Ask) -> None:
     """Which rows a frame has is what array_agg says, which PostgreSQL has judged."""
     rng = random.Random(14)
     rows = random_rows(rng, 4, 14)
@@ -516,7 +549,7 @@ def test_sums_of_floats_are_those_of_their_frames_rounded_once(spark: SparkSessi
             factors = rng.choice([("f",), ("f", "f")])
             total = WindowFunction("exact_sum", tuple(map(position, factors)), TEXT, frame=frame, filter=condition)
             cases += [Case(ids, "array_agg"), Case(total, "exact_sum")]
-        for _, *values, error in in_spark(spark, rows, cases, order):
+        for _, *values, error in ask(rows, cases, order):
             assert error is None
             for i, one in enumerate(cases[1::2]):
                 ids_of_frame, text = values[2 * i : 2 * i + 2]
@@ -625,7 +658,7 @@ ZERO = FrameBound(False, Literal(0, INT8))
 RUNNING = WindowFrame(FrameUnit.ROWS, FrameBound(True, preceding=True), ZERO)
 
 
-def test_what_fails_is_an_error_of_its_row_and_zeros_keep_their_signs(spark: SparkSession) -> None:
+def test_what_fails_is_an_error_of_its_row_and_zeros_keep_their_signs(ask: Ask) -> None:
     """Sums may pass beyond their type and come back: what counts is the frame's own sum."""
     empty: dict[str, object] = dict.fromkeys(NAMES)
     most, numeric_most = 2**63 - 1, Decimal("9" * 36 + ".99")
@@ -645,12 +678,12 @@ def test_what_fails_is_an_error_of_its_row_and_zeros_keep_their_signs(spark: Spa
         Case(WindowFunction("sum", (position("b"),), INT8, frame=others), "sum(b)"),
         Case(WindowFunction("sum", (position("n"),), numeric(2), frame=others), "sum(n)"),
     ]
-    found = {row[0]: row[1:] for row in in_spark(spark, rows, cases[:1] + cases[2:3], order)}
+    found = {row[0]: row[1:] for row in ask(rows, cases[:1] + cases[2:3], order)}
     assert found[1] == (most, 0, None)
     assert found[2][1:] == (0, "22003 bigint out of range")
     # The two others' sum does not fit, though what it is made of does.
     assert found[3] == (most, None, "22003 bigint out of range")
-    found = {row[0]: row[1:] for row in in_spark(spark, rows, cases[1:2] + cases[3:], order)}
+    found = {row[0]: row[1:] for row in ask(rows, cases[1:2] + cases[3:], order)}
     assert found[1] == (numeric_most, 0, None)
     assert found[2][1:] == (0, "22003 numeric field overflow")
     assert found[3] == (numeric_most, None, "22003 numeric field overflow")
@@ -662,7 +695,7 @@ def test_what_fails_is_an_error_of_its_row_and_zeros_keep_their_signs(spark: Spa
         Case(WindowFunction("lag", (position("f"),), FLOAT8), "lag(f)"),
         Case(WindowFunction("lead", (position("f"), position("p")), FLOAT8), "lead(f, p)"),
     ]
-    found = {row[0]: row[1:] for row in in_spark(spark, rows, values, order)}
+    found = {row[0]: row[1:] for row in ask(rows, values, order)}
     assert repr(found[1]) == "(None, 1, [-0.0, 0.0, nan], -0.0, None, 0.0, None)"
     assert repr(found[2][4:6]) == "(-0.0, 0.0)"
     assert [found[one][-1] for one in range(1, 7)] == [
@@ -673,7 +706,7 @@ def test_what_fails_is_an_error_of_its_row_and_zeros_keep_their_signs(spark: Spa
         "22014 argument of ntile must be greater than zero",
         "22014 argument of ntile must be greater than zero",
     ]
-    assert in_spark(spark, [], values, order) == []
+    assert ask([], values, order) == []
 
 
 def test_results_follow_the_frame_in_the_types_of_the_plan(spark: SparkSession) -> None:

@@ -6,10 +6,12 @@ makes; what could not be is `declined`.
 - `operators`, `updates`, `content`: the operators of the walk, over an interval and over all from the beginning.
 - `linear_operators`, `join`, `accumulate`, `staged`, `temporal`, `windowed`, `gathered`: one operator each, over these:
 - `expressions`: scalars over batches of rows; `linear`: maps, filters and projections.
-- `keys`: rows told apart by the values of columns; `matching`: which rows of two sides have equal keys, for joins.
+- `matching`: which rows of two sides have equal keys, for joins.
 - `sums`: counts and sums per key; `tournament`: first rows and extremes, of changes at one time; `coded_rows`: values
   as integers of their order.
-- `versions`: the rows of groups before and at each change; `window_functions`: what functions say of sorted rows.
+- `versions`: the rows of groups before and at each change; `window_frames`: what sorted rows see of one another;
+  `window_functions`: what functions say of that; `elements`: arrays and texts of rows.
+- `bucket_pruning`: which buckets of large groups need not be looked at; `error_part`: updates that are errors.
 
 Columns stay columns from the file to the file: values are looked at one by one only where no kernel knows a function,
 once for each distinct tuple. Kernels are Arrow's and NumPy's, of which each call lets other threads run.

@@ -24,8 +24,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mz_dagster.compute.algebra.frame import DIFF, ERROR
-from mz_dagster.compute.local.keys import numbered, whole
+from mz_dagster.compute.local.expressions.numbers import integers
 from mz_dagster.plan.physical import Extremes, Staged, TopRows
+from mz_dagster.plan.relation import AggregateFunction
+from mz_dagster.storage.row_numbers import compact, firsts, numbered, sums, whole
 
 #: Returns updates of a state before the interval: told values of its columns by their positions, those that have them,
 #: and perhaps others.
@@ -49,7 +51,7 @@ def prunes_buckets(node: Staged, rows: pa.Table, hashes: Sequence[int]) -> bool:
         case TopRows(limit=limit):
             has_first = limit is not None
         case Extremes(functions):
-            has_first = len(functions) == 1
+            has_first = len(functions) == 1 and functions[0] in (AggregateFunction.MIN, AggregateFunction.MAX)
         case _:
             has_first = False
     if not has_first or node.monotonic or node.last_level < 2:
@@ -76,29 +78,34 @@ def pruned_state(
     shifted = [f"c{2 + position}" for position in range(len(names))]
     group = [f"c{position}" for position in node.group]
     winners = _summed(above.filter(pc.equal(above.column("c0"), 1)), shifted)
-    firsts = winners.select(shifted).rename_columns(names)
-    firsts = firsts.append_column("bucket", _bucket_column(hashed(firsts), node.buckets[0]))
+    first_rows = winners.select(shifted).rename_columns(names)
+    first_rows = first_rows.append_column("bucket", _bucket_column(hashed(first_rows), node.buckets[0]))
     changed = rows.select(names).append_column("bucket", _bucket_column(hashes, node.buckets[0]))
     retracted = changed.filter(pc.less(rows.column(DIFF), 0))
-    opened = retracted.filter(pa.array(_among(retracted.select(names), firsts.select(names))))
-    place = ["bucket", *group]
+    opened = retracted.filter(pa.array(among(retracted.select(names), first_rows.select(names))))
+
+    def in_places(rows: pa.Table, of: pa.Table) -> NDArray[np.bool_]:
+        return among(rows.select(["bucket", *group]), of.select(["bucket", *group]), signs=False)
+
     # As often as they were there, rows that change; and the whole of what is opened.
     level = pa.chunked_array([pa.array(np.zeros(len(changed), np.int32))])
     same = _first_level(lookup({0: level, **{2 + i: changed.column(name) for i, name in enumerate(names)}}))
     held = same.select(["c1", *shifted]).rename_columns(["bucket", *names])
     found = [above]
-    kept = _among(held.select(names), changed.select(names)) & ~_among(held.select(place), opened.select(place))
+    kept = among(held.select(names), changed.select(names)) & ~in_places(held, opened)
     found.append(same.filter(pa.array(kept)))
     if len(opened):
         level = level.slice(0, len(opened))
         by_group = {2 + position: opened.column(f"c{position}") for position in node.group}
         whole_buckets = _first_level(lookup({0: level, 1: opened.column("bucket"), **by_group}))
-        at = whole_buckets.select(["c1", *(f"c{2 + position}" for position in node.group)]).rename_columns(place)
-        found.append(whole_buckets.filter(pa.array(_among(at, opened.select(place)))))
-    stands = ~_among(firsts.select(names), changed.select(names)) & ~_among(firsts.select(place), opened.select(place))
-    stands &= _among(firsts.select(place), changed.select(place))
+        at = whole_buckets.select(["c1", *(f"c{2 + position}" for position in node.group)]).rename_columns(
+            ["bucket", *group]
+        )
+        found.append(whole_buckets.filter(pa.array(in_places(at, opened))))
+    stands = ~among(first_rows.select(names), changed.select(names)) & ~in_places(first_rows, opened)
+    stands &= in_places(first_rows, changed)
     schema = above.schema
-    columns = {"c0": pa.array(np.zeros(len(winners), np.int32)), "c1": firsts.column("bucket")}
+    columns = {"c0": pa.array(np.zeros(len(winners), np.int32)), "c1": first_rows.column("bucket")}
     columns |= {name: winners.column(name) for name in (*shifted, DIFF)}
     nothing = {field.name: pa.nulls(len(winners), field.type) for field in schema if field.name not in columns}
     standing = pa.table({field.name: (columns | nothing)[field.name] for field in schema}).cast(schema)
@@ -112,20 +119,27 @@ def _first_level(state: pa.Table) -> pa.Table:
 
 def _summed(updates: pa.Table, names: Sequence[str]) -> pa.Table:
     """Returns each row that is there, with its multiplicity."""
-    summed = updates.group_by(list(names), use_threads=False).aggregate([(DIFF, "sum")])
-    summed = summed.rename_columns([DIFF if name == f"{DIFF}_sum" else name for name in summed.column_names])
-    return summed.filter(pc.not_equal(summed.column(DIFF), 0))
+    numbers, _ = compact(numbered([whole(updates.column(name)) for name in names], len(updates))[0])
+    total, first = sums(numbers, integers(whole(updates.column(DIFF)))), firsts(numbers)
+    found = updates.select(names).take(pa.array(first)).append_column(DIFF, pa.array(total))
+    return found.filter(pc.not_equal(found.column(DIFF), 0))
 
 
-def _among(rows: pa.Table, others: pa.Table) -> NDArray[np.bool_]:
-    """Returns for each row whether it is one of some others, NULL being equal to NULL."""
+def among(rows: pa.Table, others: pa.Table, *, signs: bool = True) -> NDArray[np.bool_]:
+    """Returns for each row whether it is one of some others, NULL being equal to NULL.
+
+    Args:
+        rows: Some columns.
+        others: The same columns of other rows.
+        signs: Whether -0.0 is told from 0.0.
+    """
     both = pa.concat_tables([rows, others.cast(rows.schema)])
-    numbers, _ = numbered([whole(column) for column in both.columns], len(both))
+    numbers, _ = numbered([whole(column) for column in both.columns], len(both), signs=signs)
     return np.isin(numbers[: len(rows)], numbers[len(rows) :])
 
 
 def _count(columns: Sequence[pa.Array], rows: int) -> int:
-    return len(np.unique(numbered(columns, rows)[0]))
+    return len(np.unique(numbered(columns, rows, signs=False)[0]))
 
 
 def _buckets(hashes: Sequence[int], count: int) -> NDArray[np.int64]:

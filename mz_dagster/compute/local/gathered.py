@@ -13,39 +13,30 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mz_dagster.compute.algebra.gathering import MOST_BYTES, MOST_ELEMENTS
 from mz_dagster.compute.local.bucket_pruning import StateLookup
 from mz_dagster.compute.local.coded_rows import CodedRows
-from mz_dagster.compute.local.declined import Declined
-from mz_dagster.compute.local.keys import compact, firsts, sums, whole
-from mz_dagster.compute.local.versions import Integers, Versions, has_keys_or_floats, versioned_updates
-from mz_dagster.compute.local.window_functions import Partitions
+from mz_dagster.compute.local.elements import arrays, texts
+from mz_dagster.compute.local.versions import Integers, Versions, versioned_updates
+from mz_dagster.compute.local.window_frames import Partitions
 from mz_dagster.plan.physical import Gathered, Staged
 from mz_dagster.plan.relation import Aggregate, AggregateFunction
-from mz_dagster.scalars.types import Kind
 from mz_dagster.storage.arrow_schema import arrow_type
-
-
-def can_gather(node: Staged) -> bool:
-    """Returns whether ordered aggregates are ones whose state `gathered_updates` advances."""
-    return isinstance(node.function, Gathered) and not node.monotonic and has_keys_or_floats(node)
+from mz_dagster.storage.row_numbers import compact, firsts, sums, whole
 
 
 def gathered_updates(changes: pa.Table, node: Staged, lookup: StateLookup) -> pa.Table:
-    """Returns the updates of a state that `can_gather` which the input's `changes` make, at their times.
+    """Returns the updates of a state which the input's `changes` make, at their times.
 
     Arguments and form are those of `versions.versioned_updates`.
 
     Raises:
-        Declined: A multiplicity is negative, a result is too large, or the versions have more than
-            `Budget.versioned_rows` rows.
+        Declined: A result is too large, or the versions have more than `Budget.versioned_rows` rows.
     """
     function = node.function
     assert isinstance(function, Gathered)
@@ -108,36 +99,18 @@ class _Gathering:
                 return self._texts()
         raise AssertionError("such an aggregate is not gathered")
 
-    @property
-    def _offsets(self) -> Integers:
-        return np.concatenate([[0], np.cumsum(self.lengths)])
-
     def _arrays(self) -> _Result:
-        if self.lengths.max(initial=0) > MOST_ELEMENTS:
-            raise Declined("an array would be too large, which is Spark's to tell")
         (argument,) = self.aggregate.arguments
-        offsets, type_ = self._offsets, arrow_type(self.aggregate.type)
-        elements = whole(self.rows.table.column(argument)).take(pa.array(self.row)).cast(type_.value_type)
-        values = pa.ListArray.from_arrays(
-            pa.array(offsets, pa.int32()), elements, type=type_, mask=pa.array(self.lengths == 0)
-        )
+        values = arrays(self._column(0), self.row, self.lengths, arrow_type(self.aggregate.type))
         codes = self.rows.columns[argument][self.row]
-        return _Result(values, [codes[i:j].tobytes() for i, j in pairwise(offsets)])
+        return _Result(values, [codes[i:j].tobytes() for i, j in pairwise(np.append(0, np.cumsum(self.lengths)))])
 
     def _texts(self) -> _Result:
-        value, separator = self.aggregate.arguments
-        empty: Any = b"" if self.aggregate.type.kind is Kind.BYTEA else ""
-        chosen = pa.array(self.row)
-        texts = whole(self.rows.table.column(value)).take(chosen).to_pylist()
-        separators = whole(self.rows.table.column(separator)).take(chosen).to_pylist()
-        found: list[Any] = []
-        offsets = self._offsets.tolist()
-        for i, j in pairwise(offsets):
-            behind = [(separators[n] or empty) + texts[n] for n in range(i + 1, j)]
-            found.append(empty.join([texts[i], *behind]) if j > i else None)
-        if any(one is not None and len(one) > MOST_BYTES // 4 for one in found):
-            raise Declined("a text would be very large, which is Spark's to make or to tell")
-        return _Result(pa.array(found, arrow_type(self.aggregate.type)), found)
+        found = texts(self._column(0), self._column(1), self.row, self.lengths, arrow_type(self.aggregate.type))
+        return _Result(found, found.to_pylist())
+
+    def _column(self, number: int) -> pa.Array:
+        return whole(self.rows.table.column(self.aggregate.arguments[number]))
 
 
 def _mask(values: pa.ChunkedArray) -> NDArray[np.bool_]:
@@ -163,10 +136,10 @@ def _differences(
     changed = np.flatnonzero(diff)
     event = firsts(events)[changed]
     at, count = place[event], len(changed)
-    row = pa.array(versions.row[first[at]])
+    row = versions.row[first[at]]
     input_fields = list(schema)[2 : 2 + len(rows.columns)]
     data = [
-        rows.table.column(position).take(row) if position in node.group else pa.nulls(count, field.type)
+        rows.decoded(position, rows.compared[position][row]) if position in node.group else pa.nulls(count, field.type)
         for position, field in enumerate(input_fields)
     ]
     place_columns = [pa.array(np.full(count, 1, np.int32)), pa.array(np.zeros(count, np.int64))]

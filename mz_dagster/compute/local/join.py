@@ -5,12 +5,12 @@ are few, and so is what they meet, all of it fits here: the rows of each lookup 
 are known then, and joined (`matching`). The result is the one of `spark.delta_join`, update for update.
 
 Rows are equal by columns of theirs, by scalars over one input, which are computed as further columns of it, and by
-constants, which such columns must equal. Values are told apart by what is stored (`lookup_keys.is_key`), floats by
-their bits, of which zeros and NaN are given one form each. An input is looked up by its columns. What a scalar fails at
+constants, which such columns must equal. A scalar over several inputs is computed where the last of them is joined; its
+error has the joined row's diff. Values are told apart by what is stored, floats by their bits, of which zeros
+and NaN are given one form each. An input is looked up by its columns. What a scalar fails at
 is an error of the input's update, which passes as any other.
 
-A scalar over several inputs is Spark's, which computes it where the last of them is joined. Too many rows are
-`Declined`, and left to it, too.
+Too many rows are `Declined`, and left to Spark.
 """
 
 from __future__ import annotations
@@ -19,29 +19,35 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from mz_dagster.budget import budget
 from mz_dagster.compute.algebra.delta_terms import lookup_order
 from mz_dagster.compute.algebra.evaluable import is_exact_in_python
-from mz_dagster.compute.algebra.frame import DIFF, ERROR, META, by_position
+from mz_dagster.compute.algebra.frame import DIFF, ERROR, by_position
 from mz_dagster.compute.local.declined import Declined
+from mz_dagster.compute.local.error_part import failed
+from mz_dagster.compute.local.expressions import RowBatch, evaluated
+from mz_dagster.compute.local.expressions.outcome import as_mask, first_errors
 from mz_dagster.compute.local.linear import mapped
 from mz_dagster.compute.local.linear_operators import most_rows
 from mz_dagster.compute.local.matching import matches
-from mz_dagster.compute.lookups.lookup_keys import is_key
 from mz_dagster.functions.evaluation import compiled
 from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.plan.bounding import Comparison
 from mz_dagster.plan.physical import DeltaJoin, MapFilterProject
-from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar, columns_of, rewrite
-from mz_dagster.scalars.types import Column, Kind
-from mz_dagster.storage.arrow_schema import arrow_type, update_schema
+from mz_dagster.scalars.scalar import Call, ColumnRef, Scalar, columns_of, rewrite
+from mz_dagster.scalars.types import Kind
+from mz_dagster.storage.arrow_schema import arrow_type, update_schema, without_error_data
 from mz_dagster.storage.consolidation import consolidated
 from mz_dagster.storage.plain_cells import plain_cells
+from mz_dagster.storage.row_numbers import distinct_rows, equal_rows, whole
 
 _FLOATS = frozenset({Kind.FLOAT4, Kind.FLOAT8})
+#: The column of the errors of joined rows.
+_FAILED = "failed"
 _ONE_ZERO = ("unsigned_zero_float4", "unsigned_zero_float8")
 
 
@@ -59,24 +65,6 @@ class ValueBound:
 Lookup = Callable[[int, int, Mapping[int, pa.ChunkedArray], Sequence[ValueBound]], pa.Table]
 
 
-def can_join(node: DeltaJoin) -> bool:
-    """Returns whether a join is one that `join_updates` evaluates."""
-    owners = [i for i, one in enumerate(node.inputs) for _ in range(one.relation_type.arity)]
-    return all(_is_evaluated(equivalence, owners) for equivalence in node.equivalences)
-
-
-def _is_evaluated(equivalence: Sequence[Scalar], owners: Sequence[int]) -> bool:
-    of_inputs = [{owners[position] for position in columns_of(scalar)} for scalar in equivalence]
-    return (
-        len({scalar.type for scalar in equivalence}) == 1
-        and (equivalence[0].type.kind in _FLOATS or is_key(Column("", equivalence[0].type)))
-        and any(of_inputs)
-        and all(len(one) <= 1 for one in of_inputs)
-        and all(one or isinstance(scalar, Literal) for scalar, one in zip(equivalence, of_inputs, strict=True))
-        and all(isinstance(_bare(scalar), ColumnRef | Literal) or is_exact_in_python(scalar) for scalar in equivalence)
-    )
-
-
 def join_updates(
     node: DeltaJoin,
     changes: Sequence[pa.Table],
@@ -84,7 +72,7 @@ def join_updates(
     lookup: Lookup,
     compared: Sequence[Comparison] = (),
 ) -> pa.Table:
-    """Returns the updates that the inputs' `changes` make of a join that `can_join`, not consolidated.
+    """Returns the updates that the inputs' `changes` make of a join, not consolidated.
 
     Args:
         node: The join.
@@ -119,11 +107,15 @@ class _Join:
         self._keys: list[dict[int, list[str]]] = [{} for _ in node.inputs]
         #: By input: what is computed of it besides its columns, as columns `k0`, `k1`, ...
         self._computed: list[list[Scalar]] = [[] for _ in node.inputs]
+        #: Of classes that have scalars over several inputs: these, and the constants of the class.
+        self._late: dict[int, list[Scalar]] = {}
         for number, equivalence in enumerate(node.equivalences):
             constants = [scalar for scalar in equivalence if not columns_of(scalar)]
             for scalar in equivalence:
-                if (first := next(iter(columns_of(scalar)), None)) is not None:
-                    i, _ = owners[first]
+                read = {owners[position][0] for position in columns_of(scalar)}
+                if len(read) > 1:
+                    self._late.setdefault(number, list(constants)).append(scalar)
+                for i in read if len(read) == 1 else ():
                     self._keys[i].setdefault(number, []).append(self._key(i, scalar))
             for i in range(len(node.inputs)):
                 if number in self._keys[i]:
@@ -175,6 +167,7 @@ class _Join:
         """Returns what one input's updates meet, None if that is nothing."""
         joined = self._matchable(i, change)
         representatives = {number: f"p{i}_{names[0]}" for number, names in self._keys[i].items()}
+        bound = {i}
         for j in lookup_order(self._node, i):
             if not joined.num_rows:
                 return None
@@ -193,7 +186,40 @@ class _Join:
             joined = joined.filter(compare(joined.column(f"p{j}_time"), joined.column(f"p{i}_time")))
             for number, names in self._keys[j].items():
                 representatives.setdefault(number, f"p{j}_{names[0]}")
+            bound.add(j)
+            for number in self._late:
+                if self._inputs_of(number) <= bound and not self._inputs_of(number) <= bound - {j}:
+                    joined = self._met_late(number, joined, representatives)
         return self._shaped(joined, i) if joined.num_rows else None
+
+    def _inputs_of(self, number: int) -> set[int]:
+        """Returns the inputs that a class has scalars over."""
+        scalars = self._node.equivalences[number]
+        return {self._owners[position][0] for scalar in scalars for position in columns_of(scalar)}
+
+    def _met_late(self, number: int, joined: pa.Table, representatives: Mapping[int, str]) -> pa.Table:
+        """Returns the joined rows of which a class's scalars over several inputs are equal, and those that fail."""
+        scalars = self._late[number]
+        mfp = MapFilterProject(len(self._names), tuple(("map", one) for one in scalars), ())
+        if len(joined) > most_rows(mfp):
+            raise Declined("what is computed of many rows to join them is Spark's")
+        batch = RowBatch(len(joined), lambda position: whole(joined.column(self._names[position])))
+        outcomes = [evaluated(one, batch) for one in scalars]
+        values = [one.array(len(joined)) for one in outcomes]
+        if number in representatives:
+            values.append(whole(joined.column(representatives[number])))
+        first, *others = values
+        kept = np.full(len(joined), True) if number in self._node.null_safe else as_mask(first.is_valid())
+        for other in others:
+            kept &= equal_rows(first, other)
+        errors = first_errors(outcomes)
+        if errors is not None:
+            kept |= as_mask(errors.is_valid())
+            if _FAILED in joined.column_names:
+                errors = pc.coalesce(joined.column(_FAILED), errors)
+                joined = joined.drop_columns([_FAILED])
+            joined = joined.append_column(_FAILED, errors)
+        return joined.filter(pa.array(kept))
 
     def _within(self, j: int, joined: pa.Table) -> list[ValueBound]:
         """Returns within what columns of an input are in the rows that are asked for with what is joined so far."""
@@ -203,7 +229,7 @@ class _Join:
             names = {position: self._names[position] for position in columns_of(one.other)}
             if owner != j or not names.keys() or not {*names.values()} <= {*joined.column_names}:
                 continue
-            distinct = joined.select(list(names.values())).group_by(list(names.values())).aggregate([])
+            distinct = distinct_rows(joined.select(list(names.values())))
             if len(distinct) > budget().compared_rows or not is_exact_in_python(one.other):
                 continue
             types = [self._node.relation_type.columns[position].type for position in names]
@@ -237,11 +263,8 @@ class _Join:
             if not is_null_safe and key.null_count:
                 frame = frame.filter(pc.is_valid(key))
             for other in others:
-                left, right = frame.column(f"p{i}_{first}"), frame.column(f"p{i}_{other}")
-                equal = pc.fill_null(pc.equal(left, right), False)
-                if is_null_safe:
-                    equal = pc.or_(equal, pc.and_(pc.is_null(left), pc.is_null(right)))
-                frame = frame.filter(equal)
+                equal = equal_rows(whole(frame.column(f"p{i}_{first}")), whole(frame.column(f"p{i}_{other}")))
+                frame = frame.filter(pa.array(equal))
         return frame
 
     def _matched(self, left: pa.Table, right: pa.Table, pairs: Sequence[tuple[str, str]]) -> pa.Table:
@@ -259,8 +282,9 @@ class _Join:
         except pa.ArrowInvalid as error:
             raise Declined("a diff is out of range, which is Spark's to tell") from error
         data = [joined.column(name) for name in self._names]
-        none = pa.nulls(len(joined), pa.string())
-        return pa.Table.from_arrays([*data, joined.column(f"p{i}_time"), diff, none], schema=self._schema)
+        errors = joined.column(_FAILED) if _FAILED in joined.column_names else pa.nulls(len(joined), pa.string())
+        found = pa.Table.from_arrays([*data, joined.column(f"p{i}_time"), diff, errors], schema=self._schema)
+        return without_error_data(found)
 
 
 def _bare(scalar: Scalar) -> Scalar:
@@ -273,12 +297,3 @@ def _one_form(column: pa.ChunkedArray) -> pa.ChunkedArray:
     zero, nan = pa.scalar(0.0, column.type), pa.scalar(float("nan"), column.type)
     column = pc.if_else(pc.fill_null(pc.equal(column, zero), False), zero, column)
     return pc.if_else(pc.fill_null(pc.is_nan(column), False), nan, column)
-
-
-def failed(changes: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Returns the updates of the error part, which pass, as updates of something else."""
-    errors = changes.filter(pc.is_valid(changes.column(ERROR)))
-    columns = [
-        errors.column(field.name) if field.name in META else pa.nulls(len(errors), field.type) for field in schema
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)

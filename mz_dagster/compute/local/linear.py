@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from mz_dagster.compute.local.expressions import RowBatch, evaluated
 from mz_dagster.compute.local.expressions.outcome import as_mask
-from mz_dagster.compute.local.keys import whole
 from mz_dagster.plan.physical import MapFilterProject
 from mz_dagster.storage.arrow_schema import UPDATE_FIELDS, without_error_data
+from mz_dagster.storage.row_numbers import whole
 from mz_dagster.storage.shards import ERROR
 
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.expressions.outcome import as_mask
-from mz_dagster.compute.local.keys import compact, numbered, whole
+from mz_dagster.storage.row_numbers import compact, numbered, whole
 
 #: Up to so many times as many numbers as rows are counted in an array.
 _SPARSE = 4
@@ -50,7 +50,8 @@ def matches(
     """
     met = np.arange(right)
     if left and right > left:  # most of what is much is not asked for, and hashing it is what costs
-        is_met = [pc.is_in(other, one.unique()) for one, other in pairs]
+        plain = [pair for pair in pairs if not pa.types.is_nested(pair[0].type)]
+        is_met = [pc.is_in(other, one.unique()) for one, other in plain]
         if is_met:
             met = np.flatnonzero(as_mask(whole(reduce(pc.and_, is_met))))
     few = [(one, other.take(pa.array(met)) if len(met) < right else other) for one, other in pairs]

@@ -1,20 +1,19 @@
 """Tournaments over few updates, in this process: `staged` for first rows and extremes.
 
-A column's values are coded by their order, which Arrow knows for every type, so that a row is a tuple of small integers
-and a stage function compares no others: the first rows of a bucket are those whose codes sort first, and an extreme is
-the least or greatest code.
+A column's values are coded by their order, so that a row is a tuple of small integers and a stage function compares no
+others: the first rows of a bucket are those whose codes sort first, and an extreme is the least or greatest code. The
+two zeros of floats are equal to what orders and groups, and told apart by what a row is.
 
 A stage goes through the times at which a bucket changes, and what it makes of each version, less what it made of the
-one before, are changes of the next level. What goes wrong in the data is `Declined`, and left to Spark, which tells the
-error.
+one before, are changes of the next level. A row whose multiplicity in a version is negative is an error in the place of
+the row, and so is a retraction from what never retracts.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Mapping
 from heapq import nsmallest
-from operator import itemgetter
 from typing import TypeAlias
 
 import numpy as np
@@ -25,49 +24,35 @@ from mz_dagster.budget import budget
 from mz_dagster.compute.algebra.frame import DIFF, ERROR, TIME, by_position, positional
 from mz_dagster.compute.algebra.times import PRIOR
 from mz_dagster.compute.algebra.tournaments import leaves_one_row
-from mz_dagster.compute.local.bucket_pruning import StateLookup, pruned_state, prunes_buckets
+from mz_dagster.compute.local.bucket_pruning import StateLookup, among, pruned_state, prunes_buckets
 from mz_dagster.compute.local.coded_rows import NULL, CodedRows, Row
 from mz_dagster.compute.local.declined import Declined
+from mz_dagster.compute.local.error_part import error_updates, failed
 from mz_dagster.compute.local.expressions.numbers import integers
-from mz_dagster.compute.local.join import failed
-from mz_dagster.compute.local.keys import numbered, whole
-from mz_dagster.compute.local.tournament import Rows, Tournament, changed_levels
-from mz_dagster.compute.lookups.lookup_keys import is_key
+from mz_dagster.compute.local.tournament import Rows, Tournament, bits_of_places, changed_levels
+from mz_dagster.functions.errors import NEGATIVE_MULTIPLICITY, RETRACTION
 from mz_dagster.plan.physical import Extremes, Staged, TopRows
 from mz_dagster.plan.relation import AggregateFunction
+from mz_dagster.scalars.types import Column, Kind
 from mz_dagster.storage.arrow_schema import update_schema
+from mz_dagster.storage.consolidation import summed
 from mz_dagster.storage.key_hash import key_hash
 from mz_dagster.storage.plain_cells import plain_cells
+from mz_dagster.storage.row_numbers import firsts, numbered, whole
 
-#: Places are told apart by numbers up to this.
-_MOST_NUMBERS = 2**60
-
+_FLOATS = (Kind.FLOAT4, Kind.FLOAT8)
 #: A bucket, and what is its group's own.
 _Place: TypeAlias = tuple[int, Hashable]
 _Content: TypeAlias = dict[Row, int]
 
 
-def can_stage(node: Staged) -> bool:
-    """Returns whether a tournament is one that `staged_updates` advances."""
-    match node.function:
-        case Extremes(functions):
-            is_known = {*functions} <= {AggregateFunction.MIN, AggregateFunction.MAX}
-        case TopRows(offset=offset):
-            is_known = not (node.monotonic and offset)
-        case _:
-            return False
-    is_plain = not (node.monotonic and node.last_level > 1)
-    return is_known and is_plain and all(map(is_key, node.input.relation_type.columns))
-
-
 def staged_updates(changes: pa.Table, node: Staged, lookup: StateLookup) -> pa.Table:
-    """Returns the updates of a state that `can_stage` which the input's `changes` make, at their times.
+    """Returns the updates of a state which the input's `changes` make, at their times.
 
     Arguments and form are those of `versions.versioned_updates`.
 
     Raises:
-        Declined: A row of an input that never retracts is retracted, a multiplicity is negative, or the versions have
-            more than `Budget.versioned_rows` rows.
+        Declined: The versions have more than `Budget.versioned_rows` rows, or diffs are very large.
     """
     return _Tournament(node).updates(changes, lookup)
 
@@ -83,9 +68,10 @@ class _Tournament:
         self._levels = [node.last_level] if node.monotonic else list(range(node.last_level))
         #: Whether the state has the levels below the last, too.
         self._has_all = not node.monotonic and not node.once
-        #: What tells a row's group from others.
-        self._group: Callable[[Row], Hashable] = itemgetter(*node.group) if node.group else lambda _: ()
+        self._codes = CodedRows(pa.table({}), 0)
         self._versioned = 0
+        #: By time and error, how many come, less those that go.
+        self._errors: Counter[tuple[int, str]] = Counter()
         self._orders: dict[Row, tuple[int, ...]] = {}
         #: The state's updates: by level, bucket, row and time the diff. Buckets of a stage may share one of the next.
         self._found: defaultdict[tuple[int, int, Row, int], int] = defaultdict(int)
@@ -93,7 +79,7 @@ class _Tournament:
     def updates(self, changes: pa.Table, lookup: StateLookup) -> pa.Table:
         good = self._consolidated(changes.filter(pc.is_null(changes.column(ERROR))))
         if not good.num_rows:
-            return failed(changes, self._schema)
+            return pa.concat_tables([failed(changes, self._schema), self._told()])
         hashes = self._hashes(good)
         if prunes_buckets(self._node, good, hashes):
             keys = self._keys(good, hashes, first=1)
@@ -103,33 +89,42 @@ class _Tournament:
             state = self._met(keys, lookup(keys))
         data = state.select([f"c{2 + position}" for position in range(len(self._columns))]).rename_columns(self._names)
         is_one_row = self._node.monotonic and leaves_one_row(self._node.function)
-        if is_one_row and len(self._node.group) == len(self._columns):
-            return pa.concat_tables([self._first_times(good, data), failed(changes, self._schema)])
+        if is_one_row and len(self._node.group) == len(self._columns) and not any(map(_has_signs, self._columns)):
+            return pa.concat_tables([self._first_times(good, data), failed(changes, self._schema), self._told()])
         time = good.column(TIME)[0].as_py()
-        codes = CodedRows(pa.concat_tables([good.select(self._names), data]), len(good) + len(state))
+        codes = self._codes = CodedRows(pa.concat_tables([good.select(self._names), data]), len(good) + len(state))
+        errors = failed(changes, self._schema)
         if pc.min_max(good.column(TIME)).as_py() == {"min": time, "max": time} and _are_small(good, state):
-            return pa.concat_tables([self._at_once(codes, hashes, good, state, time), failed(changes, self._schema)])
+            at_once = self._at_once(hashes, good, state, time)
+            if at_once is not None:
+                return pa.concat_tables([at_once, errors, self._told()])
         flow = self._flow(codes.rows[: len(good)], hashes, good)
         held = self._held(codes.rows[len(good) :], state)
         for stage in range(len(self._buckets)):
             flow = self._above(stage, flow, held)
-        return pa.concat_tables([self._table(codes), failed(changes, self._schema)])
+        return pa.concat_tables([self._table(), errors, self._told()])
 
-    def _at_once(self, codes: CodedRows, hashes: list[int], changes: pa.Table, state: pa.Table, time: int) -> pa.Table:
-        """Returns the state's updates if all changes are at one time."""
+    def _told(self) -> pa.Table:
+        """Returns the errors that were found."""
+        return error_updates(self._errors, self._schema)
+
+    def _at_once(self, hashes: list[int], changes: pa.Table, state: pa.Table, time: int) -> pa.Table | None:
+        """Returns the state's updates if all changes are at one time; None if a multiplicity is negative."""
         assert isinstance(self._node.function, TopRows | Extremes)
-        count = len(changes)
-        groups, _ = numbered([pa.array(codes.columns[position]) for position in self._node.group], codes.size)
+        count, codes = len(changes), self._codes
+        groups, _ = numbered([pa.array(codes.compared[position]) for position in self._node.group], codes.size)
         cells = codes.columns
         stages = Tournament(
             self._node.function, self._node.group, self._buckets, self._levels, self._node.last_level, self._has_all,
-            budget().versioned_rows - self._versioned,
+            budget().versioned_rows - self._versioned, codes,
         )  # fmt: skip
         own = tuple(one[:count] for one in cells), tuple(one[count:] for one in cells)
         bucket = np.array([one % self._buckets[0] for one in hashes], np.int64)
         flow = Rows(bucket, groups[:count], own[0], integers(whole(changes.column(DIFF))))
         held = Rows(integers(whole(state.column("c1"))), groups[count:], own[1], integers(whole(state.column(DIFF))))
         found = changed_levels(stages, flow, held, integers(whole(state.column("c0"))))
+        if found is None:
+            return None
         tables = [self._schema.empty_table()]
         for level, rows in found:
             arrays = [
@@ -146,22 +141,27 @@ class _Tournament:
         bounds = pc.min_max(changes.column(DIFF)).as_py()
         if max(-bounds["min"], bounds["max"]) * len(changes) >= 2**63:  # Arrow's sums wrap around
             raise Declined("diffs are large, whose sum Spark checks")
-        summed = changes.group_by([*self._names, TIME], use_threads=False).aggregate([(DIFF, "sum")])
-        total = summed.column(f"{DIFF}_sum")
-        if self._node.monotonic and pc.min(total).as_py() < 0:
-            raise Declined("a row is retracted from what never retracts, which is Spark's to tell")
-        return summed.select([*self._names, TIME]).append_column(DIFF, total).filter(pc.not_equal(total, 0))
+        found = summed(changes)
+        if not self._node.monotonic:
+            return found
+        is_retracted = pc.less(found.column(DIFF), 0)
+        for time in found.column(TIME).filter(is_retracted).to_pylist():
+            self._errors[time, RETRACTION] += 1
+        return found.filter(pc.invert(is_retracted))
 
     def _first_times(self, changes: pa.Table, before: pa.Table) -> pa.Table:
         """Returns each row that was not there before, at the first of its times; the group is the whole row."""
-        before = before.append_column(TIME, pa.array([PRIOR] * len(before), pa.int64()))
-        rows = pa.concat_tables([changes.select(before.column_names), before])
-        found = rows.group_by(self._names, use_threads=False).aggregate([(TIME, "min")])
-        found = found.filter(pc.greater(found.column(f"{TIME}_min"), PRIOR))
-        level, bucket = [self._node.last_level] * len(found), [0] * len(found)
-        place = [pa.array(level, pa.int32()), pa.array(bucket, pa.int64())]
-        meta = [found.column(f"{TIME}_min"), pa.array([1] * len(found), pa.int64()), pa.nulls(len(found), pa.string())]
-        return pa.Table.from_arrays([*place, *found.select(self._names).columns, *meta], schema=self._schema)
+        rows = pa.concat_tables([changes.select(self._names), before])
+        numbers, _ = numbered([whole(one) for one in rows.columns], len(rows))
+        times = np.append(integers(whole(changes.column(TIME))), np.full(len(before), PRIOR))
+        # By number, and there by time: the first is the one that was there before, or came first.
+        order = np.lexsort((times, numbers))
+        first = order[firsts(numbers[order])]
+        come = np.sort(first[times[first] > PRIOR])
+        found = rows.take(pa.array(come))
+        place = [pa.array(np.full(len(come), self._node.last_level, np.int32)), pa.array(np.zeros(len(come), np.int64))]
+        meta = [pa.array(times[come]), pa.array(np.ones(len(come), np.int64)), pa.nulls(len(come), pa.string())]
+        return pa.Table.from_arrays([*place, *found.columns, *meta], schema=self._schema)
 
     def _hashes(self, rows: pa.Table) -> list[int]:
         """Returns the hash of each row, by which it has its buckets (`versions.hashed`)."""
@@ -191,21 +191,11 @@ class _Tournament:
         return {int(name): whole.column(name) for name in whole.column_names}
 
     def _met(self, keys: Mapping[int, pa.ChunkedArray], state: pa.Table) -> pa.Table:
-        """Returns those updates of the state that a lookup by keys asks for, or, in very large groups, some others."""
+        """Returns those updates of the state that a lookup by keys asks for."""
         state = state.filter(pc.is_null(state.column(ERROR)))
-        asked = pa.array([0] * len(next(iter(keys.values()))), pa.int64())
-        found, many = pa.array([0] * len(state), pa.int64()), 1
-        for position, column in keys.items():
-            values = column.unique()
-            many *= len(values)
-            if many > _MOST_NUMBERS:
-                break
-            # What is equal to no value stays NULL.
-            asked, found = (
-                pc.add(pc.multiply(number, len(values)), pc.index_in(one, values).cast(pa.int64()))
-                for number, one in ((asked, column), (found, state.column(f"c{position}")))
-            )
-        return state.filter(pc.is_in(found, asked, skip_nulls=True))
+        places = state.select([f"c{position}" for position in keys])
+        asked = pa.table(list(keys.values()), places.column_names)
+        return state.filter(pa.array(among(places, asked, signs=False)))
 
     def _flow(self, rows: list[Row], hashes: list[int], changes: pa.Table) -> _Flow:
         """Returns the changes of the first level; as updates, too, if the state has that."""
@@ -235,9 +225,13 @@ class _Tournament:
             content = {row: diff for row, diff in held.get((self._levels[stage], place), {}).items() if diff}
             before, (bucket, group) = self._result(content, is_last=is_last), place
             bucket %= buckets
+            wrong = _negative(content)
             for time in sorted(by_time):
                 _apply(content, by_time[time])
                 after = self._result(content, is_last=is_last)
+                if stage == 0:
+                    self._errors[time, NEGATIVE_MULTIPLICITY] += _negative(content) - wrong
+                    wrong = _negative(content)
                 for row in before.keys() | after.keys():
                     diff = after.get(row, 0) - before.get(row, 0)
                     if diff:
@@ -252,8 +246,8 @@ class _Tournament:
         self._versioned += len(content)
         if self._versioned > budget().versioned_rows:
             raise Declined("there are many rows in the versions of what is touched")
-        if content and min(content.values()) < 0:
-            raise Declined("a multiplicity is negative, which is Spark's to tell")
+        if _negative(content):
+            content = {row: diff for row, diff in content.items() if diff > 0}
         match self._node.function:
             case TopRows() as function:
                 return self._first(content, function, function.offset if is_last else 0)
@@ -274,41 +268,55 @@ class _Tournament:
                 found[row] = stop - start
         return found
 
+    def _group(self, row: Row) -> Hashable:
+        """Returns what tells a row's group from others."""
+        compared = self._codes.comparable_row(row)
+        return tuple(compared[position] for position in self._node.group)
+
     def _order(self, row: Row) -> tuple[int, ...]:
         """Returns by what a row is sorted among those of its bucket; worked out once for all versions."""
         if row not in self._orders:
             assert isinstance(self._node.function, TopRows)
-            keys = []
+            keys, compared = [], self._codes.comparable_row(row)
             for one in self._node.function.order:
-                code = row[one.position]
+                code = compared[one.position]
                 if code == NULL:
                     keys.append(-NULL if one.nulls_first else NULL)
                 else:
                     keys.append(-code if one.descending else code)
-            self._orders[row] = (*keys, *row)
+            self._orders[row] = (*keys, *compared, *row)
         return self._orders[row]
 
     def _extremes(self, content: _Content, function: Extremes) -> _Content:
-        if len(content) <= 1:
-            return dict.fromkeys(content, 1)
+        if not content:
+            return {}
+        rows = [self._codes.comparable_row(row) for row in content]
+        if len(rows) == 1 and AggregateFunction.BIT_XOR not in function.functions:
+            return {rows[0]: 1}
         functions = iter(function.functions)
-        columns = list(zip(*content, strict=True))
+        columns = list(zip(*rows, strict=True))
         found = []
         for position, codes in enumerate(columns):
             if position in self._node.group:
                 found.append(codes[0])
                 continue
-            least = next(functions) is AggregateFunction.MIN
-            values = [code for code in codes if code != NULL]
-            found.append((min if least else max)(values, default=NULL))
+            match next(functions):
+                case AggregateFunction.MIN:
+                    found.append(min(codes))
+                case AggregateFunction.MAX:
+                    found.append(max((code for code in codes if code != NULL), default=NULL))
+                case bits:
+                    counts, own = np.array([*content.values()], np.int64), np.array(codes, np.int64)
+                    place = np.zeros(1, np.int64)
+                    found.append(int(bits_of_places(bits, self._codes, position, own, counts, place)[0]))
         return {tuple(found): 1}
 
-    def _table(self, codes: CodedRows) -> pa.Table:
+    def _table(self) -> pa.Table:
         found = [(*place, diff) for place, diff in self._found.items() if diff]
         levels, buckets, rows, times, diffs = zip(*found, strict=True) if found else ((),) * 5
         arrays = [
             pa.array(levels, pa.int32()), pa.array(buckets, pa.int64()),
-            *codes.values(rows),
+            *self._codes.values(rows),
             pa.array(times, pa.int64()), pa.array(diffs, pa.int64()), pa.nulls(len(rows), pa.string()),
         ]  # fmt: skip
         return pa.Table.from_arrays(arrays, schema=self._schema)
@@ -325,11 +333,21 @@ class _Flow:
         rows[row] = rows.get(row, 0) + diff
 
 
+def _has_signs(column: Column) -> bool:
+    """Returns whether a column's values are or hold numbers with signed zeros."""
+    return column.type.kind in _FLOATS or column.type.holds(_FLOATS)
+
+
 def _are_small(*updates: pa.Table) -> bool:
     """Returns whether no sum of some of the updates' diffs is beyond a bigint."""
     bounds = [pc.min_max(one.column(DIFF)).as_py() for one in updates]
     most: int = max(abs(one or 0) for bound in bounds for one in bound.values())
     return most * sum(map(len, updates)) < 2**62
+
+
+def _negative(content: _Content) -> int:
+    """Returns how many rows have a negative multiplicity."""
+    return sum(diff < 0 for diff in content.values())
 
 
 def _apply(content: _Content, changes: Mapping[Row, int]) -> None:

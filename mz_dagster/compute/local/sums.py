@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.expressions.numbers import decimals, halves, integers
-from mz_dagster.compute.local.keys import compact, numbered, whole
+from mz_dagster.storage.row_numbers import compact, numbered, whole
 from mz_dagster.storage.shards import DIFF, TIME
 
 #: Integers of 64 bits, or Python's.

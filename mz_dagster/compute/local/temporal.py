@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mz_dagster.compute.algebra.evaluable import is_exact_in_python
 from mz_dagster.compute.algebra.frame import DIFF, ERROR, TIME
 from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.linear_operators import plan_schema
@@ -35,18 +34,13 @@ class _Event(NamedTuple):
     error: str | None = None
 
 
-def can_filter(node: TemporalState) -> bool:
-    """Returns whether a state is one that `temporal_updates` advances."""
-    return all(map(is_exact_in_python, (*node.lower, *node.upper)))
-
-
 def temporal_updates(changes: pa.Table, own: pa.Table, node: TemporalState, lower: int, upper: int) -> pa.Table:
     """Returns a state's updates in `[lower, upper)`: those that `changes` make, and what falls due.
 
     Args:
         changes: Of the input: columns `c0`, `c1`, ..., then time, diff and error.
         own: The state's updates before `lower`, in the same form, of which only those matter that fall due.
-        node: The operator, which `can_filter`.
+        node: The operator, all of whose scalars are evaluated in this process.
         lower: The beginning of the interval.
         upper: Its end.
 

@@ -16,11 +16,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mz_dagster.compute.local.coded_rows import NULL
+from mz_dagster.compute.local.coded_rows import NULL, CodedRows
 from mz_dagster.compute.local.declined import Declined
-from mz_dagster.compute.local.keys import compact, firsts, numbered, sums
+from mz_dagster.errors import InternalError
 from mz_dagster.plan.physical import Extremes, TopRows
 from mz_dagster.plan.relation import AggregateFunction
+from mz_dagster.storage.row_numbers import compact, firsts, numbered, sums
 
 Codes = NDArray[np.int64]
 
@@ -84,6 +85,7 @@ class Tournament:
         last: The level of the result.
         keeps_all: Whether the state has the levels below that, too.
         most: How many rows versions may have, all in all.
+        codes: Of the rows.
     """
 
     function: TopRows | Extremes
@@ -93,10 +95,11 @@ class Tournament:
     last: int
     keeps_all: bool
     most: int
+    codes: CodedRows
 
 
-def changed_levels(stages: Tournament, changes: Rows, held: Rows, level: Codes) -> list[tuple[int, Rows]]:
-    """Returns the changes of the state, by level.
+def changed_levels(stages: Tournament, changes: Rows, held: Rows, level: Codes) -> list[tuple[int, Rows]] | None:
+    """Returns the changes of the state, by level; None if a multiplicity is negative.
 
     Args:
         stages: How it is held.
@@ -105,7 +108,7 @@ def changed_levels(stages: Tournament, changes: Rows, held: Rows, level: Codes) 
         level: The level of each row of `held`.
 
     Raises:
-        Declined: A multiplicity is negative, or the versions have very many rows.
+        Declined: The versions have very many rows.
     """
     found = [(0, changes)] if stages.keeps_all else []
     versioned = 0
@@ -120,14 +123,14 @@ def changed_levels(stages: Tournament, changes: Rows, held: Rows, level: Codes) 
         before = sums(numbers, np.where(is_change, 0, both.diff))
         after = before + change
         if min(before.min(initial=0), after.min(initial=0)) < 0:
-            raise Declined("a multiplicity is negative, which is Spark's to tell")
+            return None
         versioned += int(np.count_nonzero(before)) + int(np.count_nonzero(after))
         if versioned > stages.most:
             raise Declined("there are many rows in the versions of what is touched")
         if isinstance(stages.function, TopRows):
-            results = _first_rows(stages.function, rows, before, after, is_last=is_last)
+            results = _first_rows(stages.function, stages.codes, rows, before, after, is_last=is_last)
         else:
-            results = _extremes(stages.function, stages.group, rows, before, after)
+            results = _extremes(stages, stages.function, rows, before, after)
         changes = Rows(results.bucket % buckets, results.group, results.cells, results.diff).summed()
         if is_last or stages.keeps_all:
             found.append((stages.last if is_last else stage + 1, changes))
@@ -141,15 +144,25 @@ def _of_places(held: Rows, changes: Rows) -> Rows:
     return held.take(np.flatnonzero(np.isin(places[: len(held)], places[len(held) :])))
 
 
-def _first_rows(function: TopRows, rows: Rows, before: Codes, after: Codes, *, is_last: bool) -> Rows:
+def _first_rows(
+    function: TopRows,
+    coded: CodedRows,
+    rows: Rows,
+    before: Codes,
+    after: Codes,
+    *,
+    is_last: bool,
+) -> Rows:
     """Returns what differs between the first rows of each place before and after."""
     places = rows.places()
+    compared = [coded.comparable(position, codes) for position, codes in enumerate(rows.cells)]
+    apart = [own for own, codes in zip(rows.cells, compared, strict=True) if own is not codes]
     keys = []
     for one in function.order:
-        codes = rows.cells[one.position]
+        codes = compared[one.position]
         null = -NULL if one.nulls_first else NULL
         keys.append(np.where(codes == NULL, null, -codes if one.descending else codes))
-    order = np.lexsort([*reversed([places, *keys, *rows.cells])])
+    order = np.lexsort([*reversed([places, *keys, *compared, *apart])])
     offset = function.offset if is_last else 0
     end = None if function.limit is None else function.offset + function.limit
     chosen = [_taken(places[order], one[order], offset, end) for one in (before, after)]
@@ -169,30 +182,64 @@ def _taken(places: Codes, counts: Codes, offset: int, end: int | None) -> Codes:
     return taken
 
 
-def _extremes(function: Extremes, group: tuple[int, ...], rows: Rows, before: Codes, after: Codes) -> Rows:
+def _extremes(stages: Tournament, function: Extremes, rows: Rows, before: Codes, after: Codes) -> Rows:
     """Returns the rows of extremes that go, and those that come."""
-    gone, come = (
-        _extreme(function, group, rows.take(np.flatnonzero(one)), sign) for one, sign in ((before, -1), (after, 1))
-    )
+    gone, come = (_extreme(stages, function, rows, counts, sign) for counts, sign in ((before, -1), (after, 1)))
     return gone.joined(come)
 
 
-def _extreme(function: Extremes, group: tuple[int, ...], rows: Rows, sign: int) -> Rows:
+def _extreme(stages: Tournament, function: Extremes, rows: Rows, counts: Codes, sign: int) -> Rows:
+    there = np.flatnonzero(counts)
+    rows, counts = rows.take(there), counts[there]
     places = rows.places()
     order = np.argsort(places, kind="stable")
-    rows = rows.take(order)
+    rows, counts = rows.take(order), counts[order]
     first = _starts(places[order])
     functions = iter(function.functions)
     cells = []
-    for position, codes in enumerate(rows.cells):
-        if position in group or not len(first):
+    for position, own in enumerate(rows.cells):
+        codes = stages.codes.comparable(position, own)
+        if position in stages.group or not len(first):
             cells.append(codes[first])
-        elif next(functions) is AggregateFunction.MIN:
-            cells.append(np.minimum.reduceat(codes, first))
-        else:
-            greatest = np.maximum.reduceat(np.where(codes == NULL, -1, codes), first)
-            cells.append(np.where(greatest < 0, NULL, greatest))
+            continue
+        match next(functions):
+            case AggregateFunction.MIN:
+                cells.append(np.minimum.reduceat(codes, first))
+            case AggregateFunction.MAX:
+                greatest = np.maximum.reduceat(np.where(codes == NULL, -1, codes), first)
+                cells.append(np.where(greatest < 0, NULL, greatest))
+            case bits:
+                cells.append(bits_of_places(bits, stages.codes, position, codes, counts, first))
     return Rows(rows.bucket[first], rows.group[first], tuple(cells), np.full(len(first), sign))
+
+
+def bits_of_places(
+    function: AggregateFunction, coded: CodedRows, position: int, codes: Codes, counts: Codes, first: NDArray[np.int64]
+) -> Codes:
+    """Returns the codes of what the bits of the values of each place come to.
+
+    Args:
+        function: How bits are put together.
+        coded: The coded rows.
+        position: Which column it is.
+        codes: The values' codes, place by place.
+        counts: How often each row is there.
+        first: Where places begin.
+    """
+    is_null = codes == NULL
+    values = np.append(coded.integers(position), 0)[np.where(is_null, -1, codes)]
+    match function:
+        case AggregateFunction.BIT_AND:
+            found = np.bitwise_and.reduceat(np.where(is_null, -1, values), first)
+        case AggregateFunction.BIT_OR:
+            found = np.bitwise_or.reduceat(np.where(is_null, 0, values), first)
+        case AggregateFunction.BIT_XOR:
+            # Two of a kind cancel out.
+            found = np.bitwise_xor.reduceat(np.where(is_null | (counts % 2 == 0), 0, values), first)
+        case _:
+            raise InternalError(f"{function.value} of a group is not that of its parts")
+    nothing = np.logical_and.reduceat(is_null, first)
+    return np.where(nothing, NULL, coded.coded(position, np.where(nothing, 0, found)))
 
 
 def _numbered(columns: Sequence[Codes], rows: int) -> Codes:

@@ -25,7 +25,7 @@ from mz_dagster.compute.local.join import ValueBound, compacted, join_updates
 from mz_dagster.compute.local.linear_operators import constant, plan_schema
 from mz_dagster.compute.local.operators import LinearElsewhere, LocalOperators
 from mz_dagster.compute.lookups.common_lookups import LookupPath, leaf, passed_down, path, used_columns
-from mz_dagster.compute.lookups.lookup_keys import LookupKeys, is_key
+from mz_dagster.compute.lookups.lookup_keys import LookupKeys
 from mz_dagster.compute.lookups.spans import span
 from mz_dagster.compute.lookups.step_reads import StepReads
 from mz_dagster.errors import InternalError
@@ -174,15 +174,14 @@ class UpdateOperators(LocalOperators):
             return self._all(node, read)
         columns = in_shard(read.relation_type.columns)
         bound = {below: values for k, values in by.items() if (below := passed_down(node, k)) is not None}
-        usable = {k: bound[k] for k in sorted(bound) if is_key(columns[k])}
-        if not usable:
+        if not bound:
             return self._scanned(node, read, within)
         if common is not None:
             shared = self._reads.common_table(common, self._lower, self._upper)
             if shared is not None:
                 return self._over(node, shared)
         keys = LookupKeys.of(
-            {k: columns[k] for k in usable}, [pa.table({str(k): values for k, values in usable.items()})]
+            {k: columns[k] for k in sorted(bound)}, [pa.table({str(k): bound[k] for k in sorted(bound)})]
         )
         found = self._reads.find_table(read.id, self._upper, keys, used_columns(node), read.where)
         if found is not None:

@@ -6,6 +6,7 @@ versions of all of them at once; what a version's result and the one before diff
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -19,14 +20,13 @@ from mz_dagster.compute.algebra.frame import DIFF, ERROR, TIME, by_position, pos
 from mz_dagster.compute.local.bucket_pruning import StateLookup
 from mz_dagster.compute.local.coded_rows import CodedRows
 from mz_dagster.compute.local.declined import Declined
+from mz_dagster.compute.local.error_part import error_updates, failed
 from mz_dagster.compute.local.expressions.numbers import integers
-from mz_dagster.compute.local.join import failed
-from mz_dagster.compute.local.keys import compact, firsts, numbered, sums, whole
-from mz_dagster.compute.lookups.lookup_keys import is_key
+from mz_dagster.functions.errors import NEGATIVE_MULTIPLICITY
 from mz_dagster.plan.physical import Staged
-from mz_dagster.scalars.types import Kind
 from mz_dagster.storage.arrow_schema import update_schema
 from mz_dagster.storage.consolidation import summed
+from mz_dagster.storage.row_numbers import compact, firsts, numbered, sums, whole
 
 Integers = NDArray[np.int64]
 
@@ -42,6 +42,7 @@ class Versions:
             a partition's last.
         asserted: At which it comes; -1 for its first, which is there before.
         times: Of each touch: its time.
+        negative: Of each row of a version whose multiplicity is negative: which version that is.
     """
 
     version: Integers
@@ -49,16 +50,17 @@ class Versions:
     retracted: Integers
     asserted: Integers
     times: Integers
+    negative: Integers
 
     @classmethod
     def of(cls, rows: CodedRows, group: tuple[int, ...], times: Integers, diffs: Integers) -> Versions:
         """Returns the versions that changes make, which are the first rows, of what is held, the others.
 
         Raises:
-            Declined: A multiplicity is negative, or there are very many rows.
+            Declined: There are very many rows.
         """
         count = len(times)
-        partitions, _ = compact(numbered([pa.array(rows.columns[position]) for position in group], rows.size)[0])
+        partitions, _ = compact(numbered([pa.array(rows.compared[position]) for position in group], rows.size)[0])
         kept = np.flatnonzero(np.append(np.full(count, True), np.isin(partitions[count:], partitions[:count])))
         partitions, partition_count = compact(partitions[kept])
         diffs, row = diffs[kept], _whole_rows(rows)[kept]
@@ -82,8 +84,8 @@ class Versions:
         numbers = version * rows.size + np.repeat(row, spans)
         distinct, place = np.unique(numbers, return_inverse=True)
         copies = sums(place, np.repeat(diffs, spans))
-        if copies.min(initial=0) < 0:
-            raise Declined("a multiplicity is negative, which is Spark's to tell")
+        negative = distinct[copies < 0] // rows.size
+        copies = np.maximum(copies, 0)
         if copies.max(initial=0) > budget().versioned_rows or int(copies.sum()) > budget().versioned_rows:
             raise Declined("there are many rows in the versions of what is touched")
         each = np.repeat(distinct, copies)
@@ -92,22 +94,24 @@ class Versions:
         after = np.arange(len(is_first)) - np.cumsum(is_first)
         retracted = after + 1
         retracted[last] = -1
-        return cls(each // rows.size, each % rows.size, retracted, np.where(is_first, -1, after), by_time[is_next])
+        asserted = np.where(is_first, -1, after)
+        return cls(each // rows.size, each % rows.size, retracted, asserted, by_time[is_next], negative)
+
+    @property
+    def errors(self) -> Counter[tuple[int, str]]:
+        """The errors that rows of negative multiplicities are: by time, how many come, less those that go."""
+        found: Counter[tuple[int, str]] = Counter()
+        for touches, diff in ((self.asserted, 1), (self.retracted, -1)):
+            touch = touches[self.negative]
+            for time in self.times[touch[touch >= 0]].tolist():
+                found[time, NEGATIVE_MULTIPLICITY] += diff
+        return found
 
 
 def _whole_rows(rows: CodedRows) -> Integers:
     """Returns for each row the first that is equal to it."""
     numbers, _ = compact(numbered([pa.array(one) for one in rows.columns], rows.size)[0])
     return firsts(numbers)[numbers]
-
-
-def has_keys_or_floats(node: Staged) -> bool:
-    """Returns whether groups can be looked up, and their rows be compared, here."""
-    columns = node.input.relation_type.columns
-    return all(
-        is_key(column) or (column.type.kind in (Kind.FLOAT4, Kind.FLOAT8) and position not in node.group)
-        for position, column in enumerate(columns)
-    )
 
 
 def versioned_updates(
@@ -128,7 +132,7 @@ def versioned_updates(
         The state's updates in the same form, consolidated in the data part.
 
     Raises:
-        Declined: A multiplicity is negative, there are very many rows, or `results` says so.
+        Declined: There are very many rows, or `results` says so.
     """
     schema = update_schema(by_position(node.relation_type))
     good = changes.filter(pc.is_null(changes.column(ERROR)))
@@ -136,7 +140,8 @@ def versioned_updates(
         return failed(changes, schema)
     rows, versions = _versions_of(good, node, lookup)
     parts = [] if node.once else [_first_level(good, schema)]
-    return pa.concat_tables([*parts, results(rows, versions, schema), failed(changes, schema)])
+    errors = error_updates(versions.errors, schema)
+    return pa.concat_tables([*parts, results(rows, versions, schema), errors, failed(changes, schema)])
 
 
 def _versions_of(good: pa.Table, node: Staged, lookup: StateLookup) -> tuple[CodedRows, Versions]:
@@ -149,7 +154,7 @@ def _versions_of(good: pa.Table, node: Staged, lookup: StateLookup) -> tuple[Cod
             their positions.
 
     Raises:
-        Declined: A multiplicity is negative, or there are very many rows.
+        Declined: There are very many rows.
     """
     names = list(positional(node.input.relation_type.arity))
     keys = pa.table({"level": pa.array([0] * len(good), pa.int32()), "bucket": pa.array([0] * len(good), pa.int64())})

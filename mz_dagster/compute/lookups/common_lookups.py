@@ -32,7 +32,7 @@ import pyarrow.compute as pc
 from mz_dagster.budget import budget
 from mz_dagster.catalog import Batch, CollectionRow
 from mz_dagster.compute.algebra.frame import META, by_position, positional, spark_type, with_positions
-from mz_dagster.compute.lookups.lookup_keys import LookupKeys, is_key
+from mz_dagster.compute.lookups.lookup_keys import LookupKeys
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import (
     Accumulate,
@@ -278,9 +278,8 @@ class CommonLookups:
 
     def _is_worth(self, lookup: _Columns, keys: Iterable[_Columns], lower: int, upper: int, *, is_alone: bool) -> bool:
         read, positions = lookup
-        columns = self._rows[read].columns
         return (
-            any(is_key(columns[position]) for position in positions)
+            bool(positions)
             and self._count(read, None, upper) > (budget().pruned_rows if is_alone else budget().common_lookup_rows)
             and all(
                 self._count(one[0], lower, upper) <= budget().kept_rows
@@ -315,10 +314,9 @@ class CommonLookups:
         """Returns the keys of a lookup."""
         read, positions = lookup
         columns = self._rows[read].columns
-        usable = {n: position for n, position in enumerate(positions) if is_key(columns[position])}
         return LookupKeys.of(
-            {position: columns[position] for position in usable.values()},
-            [self.keys_of(*one, lower, upper).select(list(usable)) for one in keys],
+            {position: columns[position] for position in positions},
+            [self.keys_of(*one, lower, upper) for one in keys],
         )
 
     def keys_of(self, changed: GlobalId, columns: tuple[int, ...], lower: int, upper: int) -> pa.Table:

@@ -5,8 +5,9 @@ could. A collection is laid out by the hash of a key and sorted by it, so the ke
 them, and their bounds the pages of those files: keys that lie together, as those of what came or went last, are in few
 of them.
 
-Only kinds take part whose values are equal exactly where their stored forms are (`key_hash`): a lookup by fewer columns
-finds more than was asked for, and never less.
+Keys are values of which one stands for all equal ones, as those that rows are grouped and joined by are; so they are
+looked up by what is stored. Where Arrow does not compare that exactly, the hash alone tells: a lookup finds more than
+was asked for, and never less.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
+from operator import and_
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -22,13 +24,14 @@ import pyarrow.compute as pc
 
 from mz_dagster.budget import budget
 from mz_dagster.scalars.types import Column, Kind
-from mz_dagster.storage.arrow_schema import arrow_type
+from mz_dagster.storage.arrow_schema import arrow_type, compares_exactly
 from mz_dagster.storage.clustering import TouchedHashes, moduli
-from mz_dagster.storage.key_hash import HASHED_KINDS, key_hash
+from mz_dagster.storage.key_hash import key_hash
 from mz_dagster.storage.late_pyspark import functions as sf
 from mz_dagster.storage.late_pyspark import types
 from mz_dagster.storage.numerics import stored_value
 from mz_dagster.storage.plain_cells import plain_cells
+from mz_dagster.storage.row_numbers import distinct_rows
 from mz_dagster.storage.shards import StoredFile
 from mz_dagster.storage.spark.config import MOST_IN, PAGE_ROWS
 from mz_dagster.storage.spark.schema import quoted, spark_type
@@ -53,7 +56,7 @@ class LookupKeys:
     """The keys by which rows of a collection are looked up, each once. NULL is a key, equal to itself.
 
     Attributes:
-        columns: The collection's columns that they must equal, by position; of kinds that can be keys.
+        columns: The collection's columns that they must equal, by position.
         table: A column for each of `columns`, in their order, and a row for each key.
     """
 
@@ -71,7 +74,7 @@ class LookupKeys:
         schema = pa.schema([pa.field(f"k{i}", arrow_type(one.type)) for i, one in enumerate(columns.values())])
         tables = [one.rename_columns(schema.names).cast(schema) for one in parts]
         whole = pa.concat_tables([schema.empty_table(), *tables])
-        return cls(columns, whole.group_by(schema.names, use_threads=False).aggregate([]))
+        return cls(columns, distinct_rows(whole, signs=False))
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -96,20 +99,24 @@ class LookupKeys:
             sf.col(quoted(name)).eqNullSafe(sf.col(key)) if found.null_count else sf.col(quoted(name)) == sf.col(key)
             for name, key, found in zip(names, self.table.column_names, self.table.columns, strict=True)
         ]
-        return frame.join(keys.hint("broadcast"), reduce(lambda left, right: left & right, equal), "left_semi")
+        return frame.join(keys.hint("broadcast"), reduce(and_, equal), "left_semi")
 
-    def condition(self, columns: Sequence[Column]) -> pc.Expression:
-        """Returns what is true of rows whose columns each have the value of some key, over columns as they are stored.
+    def condition(self, columns: Sequence[Column]) -> pc.Expression | None:
+        """Returns what is true of rows whose columns each have the value of some key, and perhaps of others.
+
+        It is over columns as they are stored.
 
         Args:
             columns: All of the collection.
         """
         parts = []
         for column, values in zip(self.columns.values(), self.table.columns, strict=True):
+            if not compares_exactly(column.type):
+                continue
             stored = stored_value(column, columns)
             one = stored.isin(values.drop_null().combine_chunks())
             parts.append(one | stored.is_null() if values.null_count else one)
-        return reduce(lambda left, right: left & right, parts)
+        return reduce(and_, parts) if parts else None
 
     def within(self, files: Sequence[StoredFile]) -> SparkColumn | None:
         """Returns a predicate that every row with one of the keys passes, over columns under the collection's names.
@@ -193,11 +200,6 @@ def fetched(frame: DataFrame, columns: Sequence[Column]) -> pa.Table | None:
 def key_schema(columns: Iterable[Column]) -> types.StructType:
     """Returns Spark's schema of a table of keys that are values of these columns."""
     return types.StructType([types.StructField(f"k{i}", spark_type(one.type)) for i, one in enumerate(columns)])
-
-
-def is_key(column: Column) -> bool:
-    """Returns whether values of a column can be keys here."""
-    return column.type.kind in HASHED_KINDS
 
 
 def _literal(value: int, column: Column) -> SparkColumn:

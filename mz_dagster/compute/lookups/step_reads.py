@@ -26,7 +26,7 @@ from mz_dagster.budget import budget
 from mz_dagster.catalog import Batch, CollectionRow
 from mz_dagster.compute.algebra.frame import named
 from mz_dagster.compute.lookups.common_lookups import CommonLookups, LookupPath
-from mz_dagster.compute.lookups.lookup_keys import LookupKeys, fetched, is_key
+from mz_dagster.compute.lookups.lookup_keys import LookupKeys, fetched
 from mz_dagster.errors import InternalError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import ReadCollection
@@ -122,7 +122,7 @@ class StepReads:
 
     def prunes(self, id: GlobalId, upper: int, positions: Sequence[int]) -> bool:
         """Returns whether a lookup by these columns, before `upper`, should begin with its keys; no job."""
-        return self.rows(id, upper) > budget().pruned_rows and bool(self._key_columns(id, positions))
+        return self.rows(id, upper) > budget().pruned_rows and bool(positions)
 
     def lookup(
         self,
@@ -145,7 +145,7 @@ class StepReads:
             where: As in `read`.
 
         Returns:
-            None if the keys are too many to look at, or of kinds that cannot be: then all that there is has to be read.
+            None if there are none or too many to look at: then all that there is has to be read.
         """
         columns = self._key_columns(id, by_position)
         if not columns:
@@ -175,11 +175,10 @@ class StepReads:
     def changed_keys(self, id: GlobalId, positions: Sequence[int], lower: int, upper: int) -> pa.Table | None:
         """Returns columns of a collection's updates with `lower <= time < upper`; no job. Rows may repeat.
 
-        None if the updates are many, or the columns' values cannot be keys.
+        None if the updates are many.
         """
-        columns = self._rows[id].columns
         few = self.new_rows(id, lower, upper) <= budget().one_task_rows
-        if self._common is None or not few or not all(is_key(columns[position]) for position in positions):
+        if self._common is None or not few:
             return None
         return self._common.keys_of(id, tuple(positions), lower, upper)
 
@@ -272,9 +271,9 @@ class StepReads:
         return frame.coalesce(1) if self._is_grouped and rows <= budget().one_task_rows else frame
 
     def _key_columns(self, id: GlobalId, positions: Iterable[int]) -> dict[int, Column]:
-        """Returns those of a collection's columns at `positions` of which values can be keys."""
+        """Returns a collection's columns at `positions`."""
         columns = self._rows[id].columns
-        return {position: columns[position] for position in sorted(positions) if is_key(columns[position])}
+        return {position: columns[position] for position in sorted(positions)}
 
     def _chosen(
         self,

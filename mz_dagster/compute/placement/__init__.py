@@ -2,7 +2,7 @@
 
 Invariant: known from the plan, the catalog's counts and `mz_dagster.budget`, before anything runs.
 
-- `supported`: what this process computes of a plan, operator by operator and scalar by scalar.
+- `supported`: which scalars of a plan this process leaves to Spark.
 - `choice`: which engine, by sizes besides; `explained`: the same for EXPLAIN.
 - `sizes`: how many updates a plan makes, for the layout of a large write.
 """

@@ -12,15 +12,13 @@ def placement(plan: MaintainedPlan) -> str:
     setting = engine_setting()
     if setting is EngineSetting.SPARK:
         return 'engine: Spark, as the setting "engine" is "spark"'
+    if setting is EngineSetting.LOCAL:
+        return 'engine: this process, as the setting "engine" is "local"'
     own = [(one.id, one.plan) for one in plan.arrangements]
     left = {name: why for name, one in (*own, ("output", plan.output)) if (why := why_spark(one))}
-    if setting is EngineSetting.LOCAL:
-        little = 'this process, as the setting "engine" is "local"'
-    else:
-        little = f"this process, up to {budget().evaluated_updates} changed updates in a step; Spark beyond"
+    little = f"this process, up to {budget().evaluated_updates} changed updates in a step; Spark beyond"
     if not left:
         return f"engine: {little}"
-    spark = "none" if setting is EngineSetting.LOCAL else "Spark"
-    told = "; ".join(f"{name}: {spark}, since {why}" for name, why in left.items())
+    told = "; ".join(f"{name}: Spark, since {why}" for name, why in left.items())
     others = len(left) <= len(own)
     return f"engine: {told}" + (f"; others: {little}" if others else "")

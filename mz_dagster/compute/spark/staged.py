@@ -50,16 +50,13 @@ from mz_dagster.compute.spark.tournament.winners import winners
 from mz_dagster.compute.spark.union import union
 from mz_dagster.compute.spark.window.windowed import windowed
 from mz_dagster.errors import InternalError
-from mz_dagster.functions.errors import NEGATIVE_MULTIPLICITY
+from mz_dagster.functions.errors import NEGATIVE_MULTIPLICITY, RETRACTION
 from mz_dagster.plan.physical import Extremes, Gathered, Staged, TopRows, Windowed
 from mz_dagster.storage.late_pyspark import functions as sf
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
-
-#: What a retraction is to a monotonic operator.
-RETRACTION = "XX001 a row was retracted from a collection that never retracts"
 
 
 def staged_updates(changes: DataFrame, own: OwnState, node: Staged, known: pa.Table | None = None) -> DataFrame:

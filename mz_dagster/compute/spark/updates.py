@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 
 from mz_dagster.compute.algebra.frame import ERROR, with_positions
 from mz_dagster.compute.algebra.times import FIRST_TIME
-from mz_dagster.compute.lookups.lookup_keys import is_key
 from mz_dagster.compute.lookups.step_reads import StepReads
 from mz_dagster.compute.spark.accumulate import accumulate_updates
 from mz_dagster.compute.spark.constant import constant
@@ -128,9 +127,6 @@ class UpdateOperators(LinearOperators):
         if not group or not self._state.prunes:
             return None
         if known is not None:
-            columns = input.relation_type.columns
-            if not all(is_key(columns[position]) for position in group):
-                return None
             return known.filter(pc.is_null(known.column(ERROR))).select([f"c{position}" for position in group])
         if self._reads is None:
             return None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from mz_dagster.budget import budget
 from mz_dagster.catalog import Binding, CollectionRow
-from mz_dagster.compute.lookups.lookup_keys import LookupKeys, is_key
+from mz_dagster.compute.lookups.lookup_keys import LookupKeys
 from mz_dagster.compute.lookups.step_reads import StepReads
 from mz_dagster.storage.consolidation import consolidated
 from mz_dagster.storage.envelope.local import insertions, upserts
@@ -57,13 +57,11 @@ def local_ingest(
     lower, key = bindings[0].tick, source.stored_key
     everything = range(len(row.columns))
     is_little = reads.rows(row.id, lower) <= budget().whole_rows
-    bound = {i: column for i, column in enumerate(row.columns) if column.name in key and is_key(column)}
-    if not is_little and not bound:
-        return None
     records = source.read_here(bindings)
     if is_little:
         found = reads.read_table(row.id, None, lower, everything)
     else:
+        bound = {i: column for i, column in enumerate(row.columns) if column.name in key}
         keys = LookupKeys.of(bound, [records.select([column.name for column in bound.values()])])
         sought = reads.find_table(row.id, lower, keys, everything)
         if sought is None:

@@ -7,7 +7,8 @@ STRINGS = Story(
     views={
         "groups": "SELECT c, count(*) AS n, max(c) AS m, count(DISTINCT b) AS b FROM s GROUP BY c HAVING c <> 'zz '",
         "pairs": "SELECT x.id, y.id AS other, concat('<', x.c, '>', x.v) AS shown FROM s AS x, s AS y WHERE x.c = y.v",
-        "found": "SELECT id, u, regexp_replace(v, '(a|ab)(c|bcd)?', '[\\1-\\2]', 'g') AS p, v SIMILAR TO '[a-c]+' AS w,"
+        "replaced": "SELECT id, u, regexp_replace(v, '(a|ab)(c|bcd)?', '[\\1-\\2]', 'g') AS p,"
+        " v SIMILAR TO '[a-c]+' AS w,"
         " encode(sha256(b), 'hex') AS h FROM s WHERE c LIKE 'a %' OR v ~ '^a.c'",
     },
     writes=(

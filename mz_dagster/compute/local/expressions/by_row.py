@@ -15,12 +15,12 @@ import pyarrow as pa
 
 from mz_dagster.compute.local.expressions.outcome import Evaluated
 from mz_dagster.compute.local.expressions.registry import Operand
-from mz_dagster.compute.local.keys import numbered
 from mz_dagster.functions.evaluation import compiled
 from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.scalars.scalar import Call, ColumnRef, Literal
 from mz_dagster.scalars.types import ScalarType
 from mz_dagster.storage.plain_cells import plain_cells, stored_cells
+from mz_dagster.storage.row_numbers import numbered
 
 
 def evaluated_by_row(call: Call, operands: Sequence[Operand], rows: int) -> Evaluated:

@@ -1,0 +1,114 @@
+"""Rows told apart by the values of some columns: a number for each, equal where they are, NULL being like NULL."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+#: Numbers of tuples are made small before they could pass it.
+_MOST = 2**62
+
+
+def numbered(columns: Sequence[pa.Array], rows: int, *, signs: bool = True) -> tuple[NDArray[np.int64], int]:
+    """Returns a number for each row, the same for rows of equal values, and a bound that all of them are below.
+
+    Floats are told apart by their bits, but that all NaNs are one, also within lists and structs.
+
+    Args:
+        columns: Of so many rows.
+        rows: How many.
+        signs: Whether -0.0 is told from 0.0.
+
+    Example:
+        >>> numbers, bound = numbered([pa.array(["a", None, "a"]), pa.array([1, 1, 1])], 3)
+        >>> int(numbers[0]) == int(numbers[2]) != int(numbers[1]), bound
+        (True, 2)
+        >>> [one.tolist() for one in (numbered([pa.array([[0.0, 1.0], [-0.0, 1.0]])], 2, signs=is_told)[0]
+        ...                           for is_told in (True, False))]
+        [[0, 1], [0, 0]]
+    """
+    numbers, bound = np.zeros(rows, np.int64), 1
+    for column in columns:
+        own, count = _numbered(column, signs=signs)
+        if bound * count > _MOST:
+            numbers, bound = compact(numbers)
+        numbers, bound = numbers * count + own, bound * count
+    return numbers, bound
+
+
+def whole(column: pa.ChunkedArray) -> pa.Array:
+    """Returns a column in one piece."""
+    found = column.combine_chunks()
+    return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
+
+
+def compact(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+    """Returns numbers from 0 on without gaps, and how many there are."""
+    distinct, found = np.unique(numbers, return_inverse=True)
+    return found, len(distinct)
+
+
+def firsts(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Returns where each number is first, by number."""
+    found: NDArray[np.int64] = np.unique(numbers, return_index=True)[1]
+    return found
+
+
+def sums(numbers: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Returns the sum of the values of each number, of numbers from 0 on."""
+    found = np.zeros(int(numbers.max(initial=-1)) + 1, np.int64)
+    np.add.at(found, numbers, values)
+    return found
+
+
+def distinct_rows(table: pa.Table, *, signs: bool = True) -> pa.Table:
+    """Returns each row of a table once, the first of equal ones.
+
+    Args:
+        table: Rows of some columns.
+        signs: Whether -0.0 is told from 0.0.
+    """
+    if not any(pa.types.is_nested(one.type) or pa.types.is_floating(one.type) for one in table.schema):
+        return table.group_by(table.column_names, use_threads=False).aggregate([])
+    numbers, _ = numbered([whole(one) for one in table.columns], len(table), signs=signs)
+    return table.take(pa.array(np.sort(firsts(numbers))))
+
+
+def equal_rows(left: pa.Array, right: pa.Array) -> NDArray[np.bool_]:
+    """Returns where values of one type are equal, the two zeros being so, too, and NULL to NULL."""
+    numbers, _ = numbered([pa.concat_arrays([left, right])], 2 * len(left), signs=False)
+    same: NDArray[np.bool_] = numbers[: len(left)] == numbers[len(left) :]
+    return same
+
+
+def _numbered(column: pa.Array, *, signs: bool) -> tuple[NDArray[np.int64], int]:
+    if pa.types.is_struct(column.type):
+        return compact(numbered([column.is_valid(), *column.flatten()], len(column), signs=signs)[0])
+    if pa.types.is_list(column.type):
+        return _numbered_lists(column, signs=signs)
+    if pa.types.is_floating(column.type):
+        column = _in_one_form(column, signs=signs).view(pa.int64() if column.type.bit_width == 64 else pa.int32())
+    encoded = column.dictionary_encode(null_encoding="encode")
+    return encoded.indices.to_numpy().astype(np.int64), max(1, len(encoded.dictionary))
+
+
+def _numbered_lists(column: pa.ListArray, *, signs: bool) -> tuple[NDArray[np.int64], int]:
+    ends = column.offsets.to_numpy()
+    elements, _ = numbered([column.values.slice(ends[0], ends[-1] - ends[0])], int(ends[-1] - ends[0]), signs=signs)
+    known: dict[bytes | None, int] = {}
+    spans = zip(pairwise((ends - ends[0]).tolist()), column.is_valid().to_pylist(), strict=True)
+    found = [known.setdefault(elements[i:j].tobytes() if there else None, len(known)) for (i, j), there in spans]
+    return np.array(found, np.int64), max(1, len(known))
+
+
+def _in_one_form(column: pa.Array, *, signs: bool) -> pa.Array:
+    """Returns floats of which all NaNs are one, and if they have no `signs`, the zeros."""
+    is_nan = pc.is_nan(column)
+    column = pc.if_else(is_nan, pa.scalar(math.nan, column.type), column) if pc.any(is_nan).as_py() else column
+    return column if signs else pc.add(column, pa.scalar(0.0, column.type))
