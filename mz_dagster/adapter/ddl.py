@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 
+from mz_dagster.adapter.catalog_definitions import called
 from mz_dagster.adapter.definition import Definable, define, name_of
 from mz_dagster.adapter.engine import Engine, ObjectRecreated, TimeNotReached
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.plan_limit import ensure_within_limit
-from mz_dagster.catalog import NameTaken, NewObject, ObjectRow, StillNeeded, UnknownObject
+from mz_dagster.catalog import COMMENTS, SCHEMA, NameTaken, NewObject, ObjectRow, StillNeeded, UnknownObject
 from mz_dagster.compute import Progress, quiet
 from mz_dagster.errors import ProgrammingError
+from mz_dagster.scalars.types import Column
 from mz_dagster.sql import (
     AlterRename,
     AlterRetainHistory,
@@ -29,6 +33,7 @@ from mz_dagster.sql.errors import (
     DuplicateObject,
     DuplicateSchema,
     InvalidSchemaName,
+    InvalidTableDefinition,
     ReservedName,
     UndefinedColumn,
     UndefinedTable,
@@ -82,6 +87,8 @@ def create(names: Names, statement: Definable, progress: Progress = quiet) -> st
     try:
         names.check_free(qualified, temporary=temporary)
     except NameTaken:
+        if isinstance(statement, CreateView) and statement.replaces:
+            return _replace_view(names, statement)
         if statement.if_not_exists:
             return tag
         if isinstance(statement, CreateType):
@@ -112,6 +119,63 @@ def create(names: Names, statement: Definable, progress: Progress = quiet) -> st
     if definition.plan is not None and created.timeline is not None and waits:
         _hydrate(engine, created, progress)
     return tag
+
+
+def _replace_view(names: Names, statement: CreateView) -> str:
+    """Puts another view in the place of one that nothing reads; returns the command tag.
+
+    Raises:
+        WrongObjectKind: What bears the name is no view.
+        InvalidTableDefinition: The view would not begin with the columns that it has.
+        UnsupportedForm: Something reads the view.
+    """
+    engine, position = names.engine, statement.name.offset + 1
+    old = names.object(statement.name, "view")
+    temporary = names.is_temporary(old.id)
+    definition = define(statement, names, default_timeline=engine.project.timeline, name=str(old.name))
+    if any(map(names.is_temporary, definition.dependencies.values())) and not temporary:
+        raise UnsupportedForm(
+            "a view for all must not use temporary tables or views", hint="Create a TEMPORARY one.", position=position
+        )
+    _check_begins_alike(old.relation_type.columns, definition.relation_type.columns, position)
+    readers = sorted(called(row) for row in engine.catalog.objects() if old.id in row.dependencies.values())
+    if readers:
+        raise UnsupportedForm(
+            f'view "{statement.name}" cannot be replaced, because others read it',
+            detail=f"What reads it is bound to what it was: {', '.join(readers)}.",
+            hint="Drop those first; or change the project's files and apply them, which replaces all that reads it.",
+            position=position,
+        )
+    new = engine.definitions.new_objects(definition)
+    if temporary:
+        names.adopt(str(old.name), engine.catalog.create_objects(names.kept(new))[-1].id)
+        engine.catalog.drop_object(old.id)
+        return "CREATE VIEW"
+    (own,) = new
+    options = {**own.options, **{key: old.options[key] for key in (COMMENTS, SCHEMA) if key in old.options}}
+    kept = {name: id for name, id in old.dependencies.items() if name.startswith("schema ")}
+    engine.catalog.swap(
+        [replace(own, name=old.name, options=options, dependencies={**kept, **own.dependencies})], [old.id]
+    )
+    return "CREATE VIEW"
+
+
+def _check_begins_alike(old: Sequence[Column], new: Sequence[Column], position: int) -> None:
+    """Raises InvalidTableDefinition unless the new columns begin with the old ones."""
+    if len(new) < len(old):
+        raise InvalidTableDefinition("cannot drop columns from view", position=position)
+    for one, other in zip(old, new, strict=False):
+        if one.name != other.name:
+            raise InvalidTableDefinition(
+                f'cannot change name of view column "{one.name}" to "{other.name}"',
+                hint="Drop the view, and create it.",
+                position=position,
+            )
+        if one.type != other.type:
+            raise InvalidTableDefinition(
+                f'cannot change data type of view column "{one.name}" from {one.type} to {other.type}',
+                position=position,
+            )
 
 
 def _qualified(names: Names, statement: Definable, name: str) -> Name:

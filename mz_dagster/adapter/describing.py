@@ -80,7 +80,4 @@ def _written(
         bind(row.relation_type)
     if statement.returning is None:
         return None
-    called = statement.alias or statement.table.last
-    using = None if isinstance(statement, Insert) else statement.using
-    bound = bind_returning(statement.returning, called, using, row.relation_type, [], names, **context)
-    return bound.relation_type.columns
+    return bind_returning(statement, row.relation_type, [], names, **context).relation_type.columns

@@ -120,9 +120,7 @@ class Writes:
             check_not_null(now.shown, name, written)
             return updates, written
 
-        returned = partial(
-            self._returned, statement, statement.alias or name, row, many[0] if many else (), circumstances
-        )
+        returned = partial(self._returned, statement, row, many[0] if many else (), circumstances)
         reading += [] if conflict is None else conflict.reads()
         return self._changed("INSERT 0", table, reading, decide, returned, enforcement)
 
@@ -138,7 +136,7 @@ class Writes:
             written = _with_joined(gone, matches[0], len(now.shown)) if matches else gone
             return [(one, -1) for one in gone], written
 
-        returned = partial(self._returned, statement, _called(statement), row, parameters, circumstances)
+        returned = partial(self._returned, statement, row, parameters, circumstances)
         return self._changed("DELETE", table, reading, decide, returned)
 
     def truncate(self, statement: Truncate, circumstances: Circumstances) -> Result:
@@ -183,7 +181,7 @@ class Writes:
             check_not_null(now.shown, statement.table.last, new)
             return [(one, -1) for one, _ in pairs] + [(one, 1) for one in new], written
 
-        returned = partial(self._returned, statement, _called(statement), row, parameters, circumstances)
+        returned = partial(self._returned, statement, row, parameters, circumstances)
         return self._changed("UPDATE", table, reading, decide, returned, enforcement)
 
     def copy(self, statement: Copy, circumstances: Circumstances) -> Result:
@@ -300,7 +298,6 @@ class Writes:
     def _returned(
         self,
         statement: Insert | Update | Delete,
-        called: str,
         row: ObjectRow,
         parameters: Parameters,
         circumstances: Circumstances,
@@ -309,10 +306,8 @@ class Writes:
         """Returns the query that RETURNING is over rows that are written; None if it was not said."""
         if statement.returning is None:
             return None
-        using = None if isinstance(statement, Insert) else statement.using
-        target = row.relation_type
         return bind_returning(
-            statement.returning, called, using, target, rows, self.names, params=parameters, circumstances=circumstances
+            statement, row.relation_type, rows, self.names, params=parameters, circumstances=circumstances
         )
 
     def _table(self, statement: Insert | Update | Delete | Copy | Truncate) -> tuple[ObjectRow, CollectionRow]:
@@ -358,10 +353,6 @@ def _least_matches(matches: Sequence[Row], arity: int) -> dict[str, Row]:
     for one in sorted(matches, key=repr):
         found.setdefault(repr(one[:arity]), one[arity:])
     return found
-
-
-def _called(statement: Update | Delete) -> str:
-    return statement.alias or statement.table.last
 
 
 def _columns(target: RelationType, names: Sequence[str], statement: Copy) -> list[Column]:

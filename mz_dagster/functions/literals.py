@@ -53,7 +53,9 @@ _MOMENTS = {
     Kind.TIMESTAMPTZ: timestamptz_of_text,
     Kind.TIME: time_of_text,
 }
-_HINT_OF_MOMENTS = "Write the date itself, and a zone as an offset or as a name like Europe/Berlin."
+_HINT_OF_MOMENTS = (
+    "Write the date itself, or current_date or now(); and a zone as an offset or as a name like Europe/Berlin."
+)
 _EXACT = Context(prec=200)
 #: Half a unit in the last place beyond the greatest single-precision number.
 _FLOAT4_OVERFLOW = Decimal(2**128 - 2**103)

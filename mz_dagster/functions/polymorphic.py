@@ -56,7 +56,12 @@ POLYMORPHIC: dict[str, tuple[tuple[str, tuple[_Type, ...], _Type], ...]] = {
     "array_positions": (("array_positions", (_A, _E), array_of(INT4)),),
     "array_remove": (("array_remove", (_A, _E), _A),),
     "array_replace": (("array_replace", (_A, _E, _E), _A),),
-    "generate_subscripts": (("generate_subscripts", (_A, INT4), array_of(INT4)),),
+    "generate_subscripts": (
+        ("generate_subscripts", (_A, INT4), array_of(INT4)),
+        ("generate_subscripts_reversed", (_A, INT4, BOOL), array_of(INT4)),
+    ),
+    "array_fill": (("array_fill", (_E, array_of(INT4)), _A),),
+    "width_bucket": (("width_bucket_array", (_E, _A), INT4),),
     "trim_array": (("trim_array", (_A, INT4), _A),),
     "array_to_string": (
         ("array_to_string", (_A, TEXT), TEXT),
@@ -65,7 +70,7 @@ POLYMORPHIC: dict[str, tuple[tuple[str, tuple[_Type, ...], _Type], ...]] = {
 }
 #: What compares elements: it takes arrays of one type, and of types that compare as they are stored.
 _EXACT = frozenset(("=", "<>", "<", "<=", ">", ">=", "@>", "<@", "&&"))
-_COMPARING = _EXACT | {"array_position", "array_positions", "array_remove", "array_replace"}
+_COMPARING = _EXACT | {"array_position", "array_positions", "array_remove", "array_replace", "width_bucket"}
 #: Kinds whose equal values may be stored differently, or in another order than they compare.
 _INCOMPARABLE = (Kind.INTERVAL, Kind.JSON, Kind.JSONB, Kind.UNCONSTRAINED, Kind.RECORD)
 
@@ -121,12 +126,13 @@ def _resolved(
             elements.append(argument)
     if all(isinstance(one, Unknown) for one in elements):
         return Failure("42804", "could not determine polymorphic type because input has type unknown")
-    if sql_name in _EXACT and len({one.kind for one in elements if isinstance(one, ScalarType)}) > 1:
+    kinds = {one.kind for one in elements if isinstance(one, ScalarType)}
+    if sql_name in _EXACT and len(kinds) > 1 and kinds != {Kind.NUMERIC, Kind.UNCONSTRAINED}:
         return None
     element = common_type(elements, "ARRAY")
     if isinstance(element, Failure):
         return None
-    if sql_name in _COMPARING and element.kind in _INCOMPARABLE:
+    if sql_name in _COMPARING and element.kind in (Kind.JSON, Kind.RECORD):
         return Failure("0A000", f"comparing elements of type {type_name(element)} is not supported")
     types = {_A: array_of(element), _E: element}
     targets = [types[one] if isinstance(one, Pseudo) else one for one in signature]

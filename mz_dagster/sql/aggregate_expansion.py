@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from mz_dagster.functions import ArgumentType, Unknown, type_name
+from mz_dagster.functions import ArgumentType, Unknown
 from mz_dagster.plan.relation import AggregateFunction
 from mz_dagster.plan.representations import REPRESENTATIONS
 from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar
-from mz_dagster.scalars.types import FLOAT8, INT8, TEXT, Kind, ScalarType, array_of
+from mz_dagster.scalars.types import FLOAT8, INT8, TEXT, UNCONSTRAINED, Kind, ScalarType, array_of
 from mz_dagster.sql.binding import Bound, argument_type
 from mz_dagster.sql.call_syntax import CallSyntax
 from mz_dagster.sql.coercions import explicit, implicit
 from mz_dagster.sql.collected_calls import Core, SortKey
-from mz_dagster.sql.errors import InvalidColumnReference, UnsupportedForm
+from mz_dagster.sql.errors import InvalidColumnReference
 from mz_dagster.sql.expression_binder import ExpressionBinder
 
 _FLOATS = (Kind.FLOAT4, Kind.FLOAT8)
@@ -104,6 +104,10 @@ class Expansion:
         if value.type.kind in _FLOATS and self.binder.clause == "window":
             # Spark's frames do not add up floats exactly.
             return explicit(Call("nearest_float8", (self.exact_sum(value),), FLOAT8), value.type)
+        if value.type.kind is Kind.UNCONSTRAINED and self.binder.clause == "window":
+            # Frames add up numbers of one scale.
+            listed = self.array(self.guarded_if_computed(value), self.condition, ())
+            return Call("sum_list_unconstrained", (listed,), UNCONSTRAINED)
         return self.sink(Core(AggregateFunction.SUM, (self.guarded(value),), value.type.unmodified, self.call.distinct))
 
     def extreme(self, value: Scalar) -> ColumnRef:
@@ -123,20 +127,21 @@ class Expansion:
         average = self.operator("/", total, implicit(count, FLOAT8))
         return If(self.operator("=", count, Literal(0, INT8)), Literal(None, FLOAT8), average)
 
-    def ordered_array(self, value: Scalar) -> ColumnRef:
+    def ordered_array(self, value: Scalar) -> Scalar:
         """Returns the array of a value of the rows that count, in the order that the call says."""
+        given, order = self.guarded_if_computed(value), self.guarded_order()
         if self.call.distinct:
             self.check_distinct_order([value])
             if value.type.kind in REPRESENTATIONS:
-                raise UnsupportedForm(
-                    f"DISTINCT in {self.call.name}({type_name(value.type)}) is not supported",
-                    detail="Equal values have several representations, of which one would have to be chosen.",
-                    hint="Select the distinct values in a derived table.",
-                    position=self.call.position,
-                )
-        return self.array(self.guarded_if_computed(value), self.condition, self.guarded_order())
+                # Of equal values, which are neighbours in their order, the first one stays.
+                sorted_ = self.array(given, self.condition, order or (SortKey(given, False, False),), distinct=False)
+                return Call("distinct_elements", (sorted_,), sorted_.type)
+        return self.array(given, self.condition, order)
 
-    def array(self, value: Scalar, condition: Scalar | None, order: tuple[SortKey, ...]) -> ColumnRef:
+    def array(
+        self, value: Scalar, condition: Scalar | None, order: tuple[SortKey, ...], *, distinct: bool | None = None
+    ) -> ColumnRef:
         """Returns the array of a value of the rows for which the condition is true, in an order."""
-        distinct, type_ = self.call.distinct, array_of(value.type.unmodified)
+        distinct = self.call.distinct if distinct is None else distinct
+        type_ = array_of(value.type.unmodified)
         return self.sink(Core(AggregateFunction.ARRAY_AGG, (value,), type_, distinct, condition, order))

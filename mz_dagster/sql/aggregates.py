@@ -241,13 +241,6 @@ def _one_of(expansion: Expansion, kinds: Sequence[Kind]) -> Scalar:
     kind = _known(expansion, expansion.types[0]).kind
     if kind not in kinds:
         raise _no_function(expansion)
-    if kind is Kind.UNCONSTRAINED and expansion.binder.clause == "window":
-        raise UnsupportedForm(
-            f"{expansion.call.name}() of numerics without a scale over a window is not supported",
-            detail="The frames of a window add up numbers of one scale.",
-            hint="Cast it to numeric(38, 6), for example.",
-            position=expansion.call.position,
-        )
     _check_order(expansion)
     return expansion.typed(0)
 
@@ -362,8 +355,9 @@ def _string_agg(expansion: Expansion) -> Scalar:
     arguments = (expansion.guarded(value), expansion.guarded_if_computed(separator))
     order = expansion.guarded_order()
     if expansion.call.distinct:
-        expansion.check_distinct_order([value, separator])
+        given = dict(zip(expansion.arguments, (value, separator), strict=True))  # before they were cast
+        expansion.check_distinct_order([value, separator, *(one for one in given if not isinstance(one, Unknown))])
         # Distinct are the arguments as they are told apart, so that is what is put in order.
         told = dict(zip((value, separator), arguments, strict=True))
-        order = tuple(key.over(told.get(key.scalar, key.scalar)) for key in expansion.order)
+        order = tuple(key.over(told[given.get(key.scalar, key.scalar)]) for key in expansion.order)
     return expansion.sink(Core(AggregateFunction.STRING_AGG, arguments, target, expansion.call.distinct, None, order))

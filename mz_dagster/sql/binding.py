@@ -171,13 +171,13 @@ class BindingContext:
 
         return looked_up(type_, resolve, position)
 
-    def relation(self, parts: tuple[str, ...], position: int) -> tuple[Relation, tuple[str, ...], str]:
-        """Returns the plan that reads what a name stands for, its columns' names, and its schema."""
+    def relation(self, parts: tuple[str, ...], position: int) -> tuple[Relation, Item]:
+        """Returns the plan that reads what a name stands for, and that."""
         item = self.item(parts, position)
         if item.expansion is None:
-            return item.relation(), item.relation_type.names, item.schema
+            return item.relation(), item
         # What is wrong with its mz_now() is wrong where it is named: its own text is another one.
-        return with_position(item.expansion, position), item.relation_type.names, item.schema
+        return with_position(item.expansion, position), item
 
     def check_order(self) -> None:
         """Raises UnsupportedForm if something would go by an order that is lost: nothing is ever dropped silently."""
@@ -208,6 +208,12 @@ class BindingContext:
 def argument_type(bound: Bound) -> ArgumentType:
     """Returns the type by which a call is resolved."""
     return bound if isinstance(bound, Unknown) else bound.type
+
+
+def qualifier_of(column: exp.Column) -> str | None:
+    """Returns what a column is qualified by: a relation, perhaps with its schema; None if by nothing."""
+    parts = [name_of(one) for one in (column.args.get("db"), column.args.get("table")) if one is not None]
+    return ".".join(parts) if parts else None
 
 
 def name_of(node: exp.Expr | str | None) -> str:

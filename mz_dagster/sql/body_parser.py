@@ -499,14 +499,18 @@ def _with_short_constants(sql: str, tokens: tuple[Token, ...]) -> str:
 
 
 def _with_plain_literals(sql: str) -> str:
-    """Returns the text with each literal of another form, such as `E'...'`, as a plain one; nothing else moves."""
+    """Returns the text with literals and names of other forms, such as `E'...'`, as plain ones; nothing else moves."""
+    pieces: list[str] = []
+    at = 0
     for token in tokens_of(sql):
-        if token.kind is TokenKind.STRING and sql[token.start] != "'":
-            plain = "'" + token.value.replace("'", "''") + "'"
+        if token.kind in (TokenKind.STRING, TokenKind.QUOTED) and sql[token.start] not in "'\"":
+            quote = "'" if token.kind is TokenKind.STRING else '"'
+            plain = quote + token.value.replace(quote, quote * 2) + quote
             room = token.end - token.start
             if len(plain) <= room:
-                sql = sql[: token.start] + plain.ljust(room) + sql[token.end :]
-    return sql
+                pieces += [sql[at : token.start], plain.ljust(room)]
+                at = token.end
+    return "".join([*pieces, sql[at:]])
 
 
 def _syntax_error(
@@ -555,7 +559,8 @@ def _with_operators(ours: tuple[Token, ...], theirs: list[TheirToken]) -> list[T
         for token in ours
         if _is_cut_short(token)
     }
-    single = operators | constants
+    # To sqlglot not every reserved word may name an output column.
+    single = operators | constants | {token.start: (TokenType.VAR, token) for token in _labels(ours)}
     found: list[TheirToken] = []
     behind = -1
     for token in theirs:
@@ -568,14 +573,27 @@ def _with_operators(ours: tuple[Token, ...], theirs: list[TheirToken]) -> list[T
     return found
 
 
+def _labels(tokens: tuple[Token, ...]) -> list[Token]:
+    """Returns the reserved words that name output columns, behind AS."""
+    return [
+        token
+        for before, token, behind in zip(tokens, tokens[1:], tokens[2:], strict=False)
+        if before.is_word("as")
+        and token.is_word(*RESERVED)
+        and not (behind.is_symbol("(") or behind.is_word("materialized"))
+    ]
+
+
 def _check_lists(text: SqlText, sql: str, tokens: tuple[Token, ...]) -> None:
     """Refuses what sqlglot lets pass although it is no SQL: commas without an item, `IN ()`, `:name`."""
     brackets = 0
+    labels = {token.start for token in _labels(tokens)}
     for before, token, behind in zip(tokens, tokens[1:], (*tokens[2:], tokens[-1]), strict=False):
         brackets += before.is_symbol("[") - before.is_symbol("]")
         if (before.is_symbol("(") and token.is_symbol(",")) or (before.is_word("select") and token.is_word("as")):
             raise _syntax_error(text, sql, tokens, token.start)
-        if before.is_word("limit") and token.is_symbol(","):
+        is_limit = before.is_word("limit") and before.start not in labels
+        if is_limit and token.is_symbol(","):
             raise _syntax_error(text, sql, tokens, token.start)
         if before.is_word("as") and (token.kind is TokenKind.END or token.is_symbol(",", ")")):
             raise _syntax_error(text, sql, tokens, None if token.kind is TokenKind.END else token.start)
@@ -588,7 +606,7 @@ def _check_lists(text: SqlText, sql: str, tokens: tuple[Token, ...]) -> None:
         )
         empty = before.is_word("in") and token.is_symbol("(") and behind.is_symbol(")")
         # What follows LIMIT 1 must not be a second number.
-        paired = before.is_word("limit") and behind.is_symbol(",")
+        paired = is_limit and behind.is_symbol(",")
         if dangling or before.is_symbol("{") or (before.is_symbol(":") and not brackets):
             blamed = token if dangling else before
             raise _syntax_error(text, sql, tokens, None if blamed.kind is TokenKind.END else blamed.start)

@@ -124,6 +124,12 @@ class WindowCall:
     ignore_nulls: bool = False
     filter: Scalar | None = None
 
+    @property
+    def scalars(self) -> tuple[Scalar, ...]:
+        """All that it is over."""
+        order = (key.scalar for key in self.spec.order)
+        return (*self.arguments, *self.spec.partition, *order, *(() if self.filter is None else (self.filter,)))
+
 
 @dataclass(slots=True)
 class WindowCalls:

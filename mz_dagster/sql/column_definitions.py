@@ -35,7 +35,7 @@ _REFUSED = {
     "references": _REFERENCES,
     "foreign": _REFERENCES,
     "exclude": ("Only equality of keys is enforced.", None),
-    "like": ("Columns are written out.", None),
+    "like": ("Columns are written out.", "Or: CREATE TABLE t AS TABLE other WITH NO DATA, and ALTER TABLE adds keys."),
     "collate": ("Texts are ordered by their code points.", None),
 }
 

@@ -27,7 +27,7 @@ from mz_dagster.functions import (
 from mz_dagster.scalars.scalar import Literal, Scalar
 from mz_dagster.scalars.types import BOOL, FLOAT8, UNCONSTRAINED, Kind, ScalarType, array_of, numeric
 from mz_dagster.sql.array_forms import bind_array, bind_bracket
-from mz_dagster.sql.binding import Bound, argument_type, name_of, only_parts, unwrapped
+from mz_dagster.sql.binding import Bound, argument_type, name_of, only_parts, qualifier_of, unwrapped
 from mz_dagster.sql.calls import bind_call
 from mz_dagster.sql.catalog_calls import bind_catalog_cast, text_of_label
 from mz_dagster.sql.choices import chosen
@@ -128,25 +128,24 @@ class Expressions(ExpressionBinder):
     def _column(self, node: exp.Column) -> Bound:
         position = self.body.position(node)
         if isinstance(node.this, exp.Star):
-            only_parts(self.body, node, "this", "table", what="this form of *")
+            only_parts(self.body, node, "this", "table", "db", what="this form of *")
             only_parts(self.body, node.this, what="this form of *")
-            return row_of(self, name_of(node.args["table"]), position)
+            qualifier = qualifier_of(node)
+            assert qualifier is not None, "* alone is no column"
+            return row_of(self, qualifier, position)
         if _is_bare_word(node):
             return bind_session_value(self, name_of(node.this), (), node)
-        table, schema = node.args.get("table"), node.args.get("db")
+        table = node.args.get("table")
         only_parts(self.body, node, "this", "table", "db", what="a column qualified by a database")
         if isinstance(node.this, exp.Filter) and name_of(table) == "pg_catalog":
             return self._call(node.this)
         if table is None and isinstance(node.this, exp.Identifier):
             self.body.check_name(node.this)
-        qualifier = None if table is None else name_of(table)
-        if schema is not None:
-            qualifier = f"{name_of(schema)}.{qualifier}"
         if table is None:
             row = whole_row(self, node)
             if row is not None:
                 return row
-        return named(self.scope, self.binding.enclosing, qualifier, name_of(node.this), position)
+        return named(self.scope, self.binding.enclosing, qualifier_of(node), name_of(node.this), position)
 
     def _negative(self, node: exp.Neg) -> Bound:
         inner, minus = unwrapped(node.this), True
@@ -259,16 +258,23 @@ class Expressions(ExpressionBinder):
         return self.operator(symbol, arguments, self.body.operator_position(node))
 
     def _between(self, node: exp.Between) -> Bound:
-        only_parts(self.body, node, "this", "low", "high", what="this form of BETWEEN")
+        only_parts(self.body, node, "this", "low", "high", "symmetric", what="this form of BETWEEN")
         position = self.body.position(node)
         if row_nodes(node.this) is not None:
+            only_parts(self.body, node, "this", "low", "high", what="BETWEEN SYMMETRIC of rows")
             return bind_row_between(self, node)
-        value = self.bind(node.this)
-        bounds: list[Scalar] = []
-        for part, symbol in (("low", ">="), ("high", "<=")):
-            bound: exp.Expr = node.args[part]
-            bounds.append(self.operator(symbol, [value, self.bind(bound)], position, [node.this, bound]))
-        return self.operator("and", bounds, position)
+        value, low, high = self.bind(node.this), node.args["low"], node.args["high"]
+
+        def between(low: exp.Expr, high: exp.Expr) -> Scalar:
+            bounds = [
+                self.operator(symbol, [value, self.bind(bound)], position, [node.this, bound])
+                for bound, symbol in ((low, ">="), (high, "<="))
+            ]
+            return self.operator("and", bounds, position)
+
+        if not node.args.get("symmetric"):
+            return between(low, high)
+        return self.operator("or", [between(low, high), between(high, low)], position)
 
     def _in(self, node: exp.In) -> Bound:
         for part in ("unnest", "field"):

@@ -339,10 +339,13 @@ class FromBinder:
             read = relation_within_all(common.relation, self.binding.enclosing, common.level)
             source = self._aliased(read, common.names, alias or parts[0], names, node)
             return replace(source, order=common.order, order_position=common.order_position)
-        relation, own, schema = self.binding.relation(parts, position)
+        relation, item = self.binding.relation(parts, position)
+        own = item.relation_type.names
         source = self._aliased(relation, own, alias or parts[-1], names, node)
         scope = source.scope.with_fields(own)
-        return replace(source, scope=scope if alias is not None else scope.of_schema(schema))
+        if item.kind == "table":
+            scope = scope.with_keys(item.relation_type.keys)
+        return replace(source, scope=scope if alias is not None else scope.of_schema(item.schema))
 
     def _functions(self, node: exp.Table) -> FromItem:
         """Returns the rows of a function, or of several in ROWS FROM."""
@@ -352,9 +355,11 @@ class FromBinder:
                 "a function qualified by a schema is not supported", position=self.body.position(node)
             )
         tables = node.args.get("rows_from") or [node]
+        calls = [one if isinstance(one, exp.Unnest) else one.this for one in tables]
         for one in tables:
-            only_parts(self.body, one, "this", "db", "alias", "ordinality", "rows_from")
-        return self._rows_from(node, node, [one.this for one in tables], ordinality=bool(node.args.get("ordinality")))
+            if not isinstance(one, exp.Unnest):
+                only_parts(self.body, one, "this", "db", "alias", "ordinality", "rows_from")
+        return self._rows_from(node, node, calls, ordinality=bool(node.args.get("ordinality")))
 
     def _rows_from(self, node: exp.Expr, owner: exp.Expr, calls: list[exp.Expr], *, ordinality: bool) -> FromItem:
         """Returns the rows of functions, which may depend on what stands to their left.

@@ -10,7 +10,7 @@ the grouping's number and all keys, of which those are NULL that it does not gro
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -144,6 +144,47 @@ def _first_call(node: exp.Expr, *, windows: bool) -> exp.Expr | None:
             found: exp.Expr = one
             return found
     return None
+
+
+def with_dependent_keys(group: GroupBy, scope: Scope, scalars: Iterable[Scalar]) -> GroupBy:
+    """Returns a clause that groups, too, by the columns that a table's key among its own keys decides.
+
+    Args:
+        group: The clause.
+        scope: What the query reads.
+        scalars: All that is over the groups; of other columns than it needs none becomes a key.
+    """
+    common = set.intersection(*map(set, group.sets))
+    known = {key.position for i, key in enumerate(group.keys) if i in common and isinstance(key, ColumnRef)}
+    decided = {
+        column.position
+        for table in scope.tables
+        if any({table.columns[i].position for i in key} <= known for key in table.keys)
+        for column in table.columns
+    }
+    found = dict.fromkeys(
+        one for scalar in scalars for one in _ungrouped(scalar, group.keys) if one.position in decided
+    )
+    if not found:
+        return group
+    keys = (*group.keys, *found)
+    added = tuple(range(len(group.keys), len(keys)))
+    return GroupBy(keys, tuple((*one, *added) for one in group.sets))
+
+
+def _ungrouped(scalar: Scalar, keys: Sequence[Scalar]) -> Iterator[ColumnRef]:
+    """Yields the columns that a scalar is made of which are not within one of the keys."""
+    if scalar in keys:
+        return
+    match scalar:
+        case ColumnRef():
+            yield scalar
+        case If():
+            for one in (scalar.condition, scalar.then, scalar.otherwise):
+                yield from _ungrouped(one, keys)
+        case Call() | Subquery():
+            for one in scalar.arguments:
+                yield from _ungrouped(one, keys)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from enum import Enum
 from functools import cache
 
 from mz_dagster.budget import budget
-from mz_dagster.sql.errors import BadCharacter, InvalidSyntax
+from mz_dagster.sql.errors import BadCharacter, InvalidSyntax, UnsupportedForm
 
 
 class TokenKind(Enum):
@@ -289,6 +289,54 @@ def _escaped_bytes(octal: str, hexadecimal: str, short: str, long: str, bad: str
     return b"'" if other is None else _CONTROLS.get(other, other).encode()
 
 
+_GAP = r"(?:[ \t\r\n\f\v]|--[^\r\n]*)*"
+#: What may follow `U&'...'`: its escape character.
+_UESCAPE = re.compile(rf"{_GAP}uescape{_GAP}'((?:[^']|'')*)'", re.IGNORECASE)
+_NO_ESCAPE = frozenset("0123456789abcdefABCDEF+'\"")
+
+
+def _unicode_at(text: str, at: int) -> Token:
+    """Returns `U&'...'` or `U&"..."`, with the `UESCAPE` behind it."""
+    quote = text[at + 2]
+    end = _quoted_end(text, at + 2, quote, "quoted string" if quote == "'" else "quoted identifier")
+    inside = text[at + 3 : end - 1].replace(quote * 2, quote)
+    escape = "\\"
+    if match := _UESCAPE.match(text, end):
+        escape, end = match[1], match.end()
+        if len(escape) != 1 or escape in _NO_ESCAPE or escape.isspace():
+            raise InvalidSyntax("invalid Unicode escape character", position=match.start(1))
+    value = _from_unicode(inside, escape, at + 1)
+    if quote == "'":
+        return Token(TokenKind.STRING, value, at, end)
+    if not value:
+        raise InvalidSyntax('zero-length delimited identifier at or near """"', position=at + 1)
+    return Token(TokenKind.QUOTED, value, at, end)
+
+
+def _from_unicode(inside: str, escape: str, position: int) -> str:
+    """Returns what the inside of `U&'...'` stands for; surrogates come in pairs."""
+    mark = re.escape(escape)
+    units = re.compile(f"{mark}(?:({mark})|([0-9A-Fa-f]{{4}})|\\+([0-9A-Fa-f]{{6}})|)")
+
+    def unescaped(match: re.Match[str]) -> str:
+        if match[1]:
+            return escape
+        if not (digits := match[2] or match[3]):
+            raise InvalidSyntax(
+                "invalid Unicode escape",
+                hint=f"Unicode escapes must be {escape}XXXX or {escape}+XXXXXX.",
+                position=position,
+            )
+        if not 0 < (code := int(digits, 16)) <= 0x10FFFF:
+            raise InvalidSyntax("invalid Unicode escape value", position=position)
+        return chr(code)
+
+    try:
+        return units.sub(unescaped, inside).encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+    except UnicodeDecodeError:
+        raise InvalidSyntax("invalid Unicode surrogate pair", position=position) from None
+
+
 def _token_at(text: str, at: int) -> Token:
     character = text[at]
     if character == "'":
@@ -314,14 +362,20 @@ def _token_at(text: str, at: int) -> Token:
         if word.lower() == "e" and behind[:1] == "'":
             end = _quoted_end(text, at + 1, "'", "quoted string", escapes=True)
             return Token(TokenKind.STRING, _unescaped(text[at + 2 : end - 1], at + 1), at, end)
-        if word.lower() in ("b", "x", "n") and behind[:1] == "'":
+        if word.lower() in ("b", "x") and behind[:1] == "'":
+            raise UnsupportedForm(
+                f"bit strings are not supported: {word}'...'",
+                position=at + 1,
+                hint="Write an integer, on which & | # ~ << >> work on bits, or bytes as '\\x1f'::bytea.",
+            )
+        if word.lower() == "n" and behind[:1] == "'":
             raise InvalidSyntax(
                 f"string literals of the form {word}'...' are not known",
                 position=at + 1,
                 hint="Write a plain literal; characters may stand in it as they are.",
             )
-        if word.lower() == "u" and behind[:1] == "&" and text[match.end() + 1 : match.end() + 2] in ("'", '"'):
-            raise InvalidSyntax("Unicode escapes of the form U&'...' are not known", position=at + 1)
+        if word.lower() == "u" and behind in ("&'", '&"'):
+            return _unicode_at(text, at)
         return Token(TokenKind.WORD, fold(word), at, match.end())
     if match := _NUMBER.match(text, at):
         following = _WORD.match(text, match.end())

@@ -6,6 +6,8 @@ one that is asked for, which PostgreSQL calls hypothetical; so it is kept up to 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mz_dagster.errors import Error
 from mz_dagster.functions import (
     ArgumentType,
@@ -19,6 +21,7 @@ from mz_dagster.functions import (
     type_name,
 )
 from mz_dagster.functions.casts import short_name
+from mz_dagster.plan.representations import REPRESENTATIONS, comparable
 from mz_dagster.scalars.scalar import Call, If, Literal, OuterColumn, Scalar, walk
 from mz_dagster.scalars.types import BOOL, FLOAT8, INT4, INT8, INTERVAL, Kind, ScalarType, array_of
 from mz_dagster.sql.aggregate_expansion import Expansion
@@ -33,8 +36,8 @@ RANKS = ("rank", "dense_rank", "percent_rank", "cume_dist")
 _NUMBERS = (Kind.INT2, Kind.INT4, Kind.INT8, Kind.NUMERIC, Kind.UNCONSTRAINED, Kind.FLOAT4, Kind.FLOAT8)
 #: What PostgreSQL's percentiles between two neighbours take for intervals.
 _SPANS = (Kind.INTERVAL, Kind.TIME)
-#: Kinds of which equal values can look different.
-_EQUAL_OTHERWISE = (Kind.INTERVAL, Kind.JSONB, Kind.UNCONSTRAINED, Kind.CHAR, Kind.RECORD, Kind.ARRAY)
+#: Kinds of which equal values can look different, without one that stands for all.
+_EQUAL_OTHERWISE = (Kind.CHAR, Kind.RECORD, Kind.ARRAY)
 
 
 def ordered_set(expansion: Expansion) -> Scalar:
@@ -61,7 +64,8 @@ def _mode(expansion: Expansion) -> Scalar:
             position=expansion.call.position,
         )
     values = _values(expansion, type_)
-    return _element(values, Call("mode_place_array", (values,), INT4))
+    counted = values if type_.kind not in REPRESENTATIONS else _values(expansion, type_, comparable)
+    return _element(values, Call("mode_place_array", (counted,), INT4))
 
 
 def _percentile(expansion: Expansion) -> Scalar:
@@ -107,12 +111,12 @@ def _fraction(expansion: Expansion, *, continuous: bool) -> Scalar:
     return target.apply(found)
 
 
-def _values(expansion: Expansion, type_: ScalarType) -> Scalar:
-    """Returns the group's values in order, without the NULLs."""
+def _values(expansion: Expansion, type_: ScalarType, shown: Callable[[Scalar], Scalar] = lambda value: value) -> Scalar:
+    """Returns what is shown of the group's values in order, without the NULLs."""
     (key,) = expansion.order
     value = expansion.guarded(implicit(key.scalar, type_))
     present = expansion.operator("is not null", value) if value.nullable else None
-    return expansion.array(value, present, (key.over(value),))
+    return expansion.array(shown(value), present, (key.over(value),))
 
 
 def _element(values: Scalar, place: Scalar) -> Scalar:

@@ -73,6 +73,14 @@ def _figure(body: Body, node: exp.Expr | None) -> tuple[str | None, int]:
             return "position", 2
         case exp.Trim():
             return trim_name(node), 2
+        case exp.Overlay():
+            return "overlay", 2
+        case exp.AtTimeZone():
+            return "timezone", 2
+        case exp.Overlaps():
+            return "overlaps", 2
+        case exp.Collate():
+            return _figure(body, node.this)
         case exp.Case():
             name, strength = _figure(body, node.args.get("default"))
             return (name, strength) if strength > 1 else ("case", 1)

@@ -66,7 +66,7 @@ class Queries:
             tail: What follows the parentheses around `node`.
         """
         tail = (tail or QueryTail()).around(self.body, node)
-        inner = self._with(node, tables)
+        inner = self.common_tables(node, tables)
         if isinstance(node, exp.Subquery):
             only_parts(self.body, node, "this", "with_", *TAIL)
             return self.bind(node.this, inner, finishing=finishing, drops_order=drops_order, tail=tail)
@@ -122,7 +122,8 @@ class Queries:
             position = None
         return OrderedRows(relation, pending.names[: pending.shown], pending.order, position)
 
-    def _with(self, node: exp.Expr, tables: dict[str, CommonTable]) -> dict[str, CommonTable]:
+    def common_tables(self, node: exp.Expr, tables: dict[str, CommonTable]) -> dict[str, CommonTable]:
+        """Returns the CTEs in scope of a query: those around it, and its own."""
         clause = node.args.get("with_")
         if clause is None:
             return tables

@@ -8,6 +8,7 @@ from mz_dagster.errors import NotSupportedError
 from mz_dagster.functions import TABLE_OVERLOADS
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.errors import UnsupportedForm
+from mz_dagster.sql.type_names import OTHER_TYPES
 
 _VOLATILE = frozenset((
     "clock_timestamp", "timeofday", "uuid_generate_v4", "setseed", "txid_current", "pg_sleep", "pg_backend_pid",
@@ -71,6 +72,10 @@ def refusal_of_function(body: Body, node: exp.Expr, name: str) -> NotSupportedEr
     elif name in _POPULATING:
         reason = "Relations are no types here."
         hint = f"Write {name.replace('populate', 'to', 1)}(...) AS t (a integer, b text)."
+    elif name == "array_fill" and len(node.args.get("expressions") or ()) == 3:
+        reason, hint = "All arrays begin at 1.", "Leave the bounds out."
+    elif name in OTHER_TYPES:
+        reason, hint = OTHER_TYPES[name]
     elif name in ("map", "list"):
         reason = "There are no composite types yet."
     else:

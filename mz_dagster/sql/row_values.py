@@ -5,9 +5,9 @@ from __future__ import annotations
 from sqlglot import exp
 
 from mz_dagster.scalars.record import field, record
-from mz_dagster.scalars.scalar import Scalar
-from mz_dagster.scalars.types import Kind
-from mz_dagster.sql.binding import Bound, name_of, unwrapped
+from mz_dagster.scalars.scalar import Call, If, Literal, Scalar
+from mz_dagster.scalars.types import BOOL, Kind
+from mz_dagster.sql.binding import Bound, name_of, qualifier_of, unwrapped
 from mz_dagster.sql.enclosing import all_named, named
 from mz_dagster.sql.errors import (
     DatatypeMismatch,
@@ -35,7 +35,7 @@ def bind_row(binder: ExpressionBinder, node: exp.Expr) -> list[tuple[Bound, exp.
     for one in row_nodes(node) or []:
         if isinstance(one, exp.Column) and isinstance(one.this, exp.Star):
             position = binder.body.position(one)
-            columns = all_named(binder.scope, binder.binding.enclosing, name_of(one.args["table"]), position)
+            columns = all_named(binder.scope, binder.binding.enclosing, qualifier_of(one) or "", position)
             found += [(column, one) for column in columns]
         else:
             found.append((binder.bind(one), one))
@@ -129,13 +129,18 @@ def row_of(binder: ExpressionBinder, name: str, position: int) -> Scalar:
     """
     columns = all_named(binder.scope, binder.binding.enclosing, name, position)
     table = _table(binder, name)
-    if table.maybe_missing:
+    if table.is_value:
+        return columns[0]
+    row = record(columns, table.fields or [column.name for column in table.columns])
+    if not table.maybe_missing:
+        return row
+    if table.present is None:
         raise UnsupportedForm(
             f'the whole row of "{name}" is not supported here',
-            detail="Behind an outer join it may be NULL, which is not a row of NULLs.",
+            detail="Behind an outer join it may be NULL, which is not a row of NULLs; and none of its columns is NOT "
+            "NULL, to tell that by.",
             hint="Name its columns.",
             position=position,
         )
-    if table.is_value:
-        return columns[0]
-    return record(columns, table.fields or [column.name for column in table.columns])
+    there = Call("is_not_null", (columns[table.present],), BOOL, False)
+    return If(there, row, Literal(None, row.type))

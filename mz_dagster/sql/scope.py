@@ -6,7 +6,7 @@ in the relation of that name, and a name that two relations offer is ambiguous.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from mz_dagster.scalars.scalar import ColumnRef
@@ -51,6 +51,8 @@ class ScopeTable:
         maybe_missing: Whether an outer join may have no row of it.
         fields: Of its row, what the alias of a table or view does not rename; by default the columns' names.
         schema: Of what has no alias: the schema, by which it can be qualified, too.
+        present: Of what may be missing: which of the columns is not NULL if it is not; None if that cannot be told.
+        keys: Of a table, its keys, by the places of their columns.
     """
 
     name: str | None
@@ -59,10 +61,20 @@ class ScopeTable:
     maybe_missing: bool = False
     fields: tuple[str, ...] = ()
     schema: str | None = None
+    present: int | None = None
+    keys: tuple[frozenset[int], ...] = ()
 
     def is_called(self, name: str) -> bool:
         """Returns whether a name is its own, or that with its schema."""
         return name == self.name or (self.schema is not None and name == f"{self.schema}.{self.name}")
+
+    def nullable(self) -> ScopeTable:
+        """Returns a copy that may be missing."""
+        present = self.present
+        if not self.maybe_missing:
+            present = next((i for i, column in enumerate(self.columns) if not column.nullable), None)
+        columns = tuple(replace(column, nullable=True) for column in self.columns)
+        return replace(self, columns=columns, maybe_missing=True, present=present)
 
     def shifted(self, by: int) -> ScopeTable:
         """Returns a copy whose columns stand `by` positions on."""
@@ -96,8 +108,13 @@ class Scope:
         return replace(self, tables=tuple(replace(table, fields=fields) for table in self.tables))
 
     def of_schema(self, schema: str) -> Scope:
-        """Returns the scope of a relation that has no alias."""
-        return replace(self, tables=tuple(replace(table, schema=schema) for table in self.tables))
+        """Returns the scope of what begins with a relation of a schema that has no alias."""
+        first, *others = self.tables
+        return replace(self, tables=(replace(first, schema=schema), *others))
+
+    def with_keys(self, keys: Iterable[frozenset[int]]) -> Scope:
+        """Returns the scope of a table that has these keys."""
+        return replace(self, tables=tuple(replace(table, keys=tuple(keys)) for table in self.tables))
 
     def of_values(self) -> Scope:
         """Returns the scope of a function's rows that are values: a whole row is then its one value."""
@@ -128,14 +145,7 @@ class Scope:
     def nullable(self) -> Scope:
         """Returns the scope of the side of an outer join that NULLs may stand for."""
         return Scope(
-            tuple(
-                replace(
-                    table,
-                    columns=tuple(replace(column, nullable=True) for column in table.columns),
-                    maybe_missing=True,
-                )
-                for table in self.tables
-            ),
+            tuple(table.nullable() for table in self.tables),
             tuple(replace(column, nullable=True) for column in self.visible),
         )
 

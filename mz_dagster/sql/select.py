@@ -17,13 +17,20 @@ from mz_dagster.plan.relation import ColumnOrder, Filter, Reduce, Relation, TopK
 from mz_dagster.plan.rewriting import projected_to, reference
 from mz_dagster.plan.semijoin import ONE_ROW, with_scalars
 from mz_dagster.scalars.scalar import Scalar
-from mz_dagster.sql.binding import BindingContext, Bound, name_of, only_parts
+from mz_dagster.sql.binding import BindingContext, Bound, only_parts, qualifier_of
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.collected_calls import AggregateCalls, SetCalls, SortKey, WindowCall, WindowCalls
 from mz_dagster.sql.enclosing import all_named
 from mz_dagster.sql.errors import InvalidColumnReference, InvalidSyntax, UnsupportedForm
 from mz_dagster.sql.expressions import Expressions
-from mz_dagster.sql.grouping import Grouped, all_items, check_distinguishable, group_key, grouped
+from mz_dagster.sql.grouping import (
+    Grouped,
+    all_items,
+    check_distinguishable,
+    group_key,
+    grouped,
+    with_dependent_keys,
+)
 from mz_dagster.sql.grouping_sets import GroupBy, group_by
 from mz_dagster.sql.ordering import TAIL
 from mz_dagster.sql.output_columns import OutputColumns
@@ -76,6 +83,8 @@ class SelectBinder:
         qualify = self._condition(node, "qualify", "QUALIFY", aggregates, windows)
         keys = outputs.order(order)
         distinct = node.args.get("distinct")
+        if distinct is not None and not outputs.items:
+            raise InvalidSyntax("syntax error: DISTINCT needs a column", position=self.body.position(node))
         outputs.expressions = replace(binder, clause="DISTINCT ON").typed
         on = self._distinct_on(distinct, outputs)
         group = node.args.get("group")
@@ -105,6 +114,9 @@ class SelectBinder:
             raise self.binding.order_is_lost(self.order_position, aggregates.takes_given)
         calls = windows.calls
         if is_grouped:
+            over_groups = [*outputs.typed_items, *sets.arrays, *(one for call in calls for one in call.scalars)]
+            over_groups += [one for one in (having, qualify) if one is not None]
+            groupings = with_dependent_keys(groupings, self.scope, over_groups)
             relation, columns = apply_sets(relation, sets, groupings.keys)
             found = grouped(
                 self.binding, self.body, self.scope, relation, groupings, aggregates.calls, sizes.aggregate, columns
@@ -188,13 +200,7 @@ class SelectBinder:
             items.append(binder.bind(item.this if isinstance(item, exp.Alias) else item))
             nodes.append(item)
             names.append(output_name(self.body, item))
-        if not items:
-            raise UnsupportedForm(
-                "a SELECT without columns is not supported",
-                hint="Select a constant.",
-                position=self.body.position(node),
-            )
-        node.meta[FIRST_COLUMN] = names[0]
+        node.meta[FIRST_COLUMN] = names[0] if names else None
         return OutputColumns(self.body, names, items, nodes, None)
 
     def _star(self, item: exp.Expr, binder: Expressions) -> Sequence[tuple[str, Scalar]] | None:
@@ -207,9 +213,10 @@ class SelectBinder:
         if isinstance(item, exp.Dot) and isinstance(item.expression, exp.Star):
             return bind_all_fields(binder, item)
         if isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
-            only_parts(self.body, item, "this", "table", what="this form of *")
+            only_parts(self.body, item, "this", "table", "db", what="this form of *")
             only_parts(self.body, item.this, what="this form of *")
-            table = name_of(item.args["table"])
+            table = qualifier_of(item)
+            assert table is not None, "* alone is no column"
             columns = all_named(self.scope, self.binding.enclosing, table, self.body.position(item))
             return [(column.name, column) for column in columns]
         return None

@@ -28,8 +28,10 @@ from mz_dagster.sql.statements import (
     CreateSchema,
     CreateTableAs,
     CreateView,
+    Delete,
     Drop,
     Explain,
+    Insert,
     Name,
     Refresh,
     Select,
@@ -38,6 +40,7 @@ from mz_dagster.sql.statements import (
     SqlText,
     Statement,
     Subscribe,
+    Update,
 )
 from mz_dagster.sql.table_statement import parse_create_table
 from mz_dagster.sql.transaction_statements import (
@@ -48,9 +51,21 @@ from mz_dagster.sql.transaction_statements import (
     parse_savepoint,
 )
 from mz_dagster.sql.type_statements import parse_create_type
-from mz_dagster.sql.write_statements import parse_copy, parse_delete, parse_insert, parse_truncate, parse_update
+from mz_dagster.sql.write_statements import (
+    ctes_of_write,
+    parse_copy,
+    parse_delete,
+    parse_insert,
+    parse_truncate,
+    parse_update,
+    with_ctes,
+)
 
 _KINDS = "source|table|view|materialized|index"
+_NO_OBJECTS = (
+    "recursive|sink|connection|secret|cluster|database|role|user|extension|trigger|rule|policy|operator|collation|foreign|"
+    "unlogged|publication|subscription|statistics|cast|language|server|tablespace|event|access|conversion|group|text"
+)
 _PLURALS = ("objects", "schemas", "sources", "tables", "views", "indexes", "types")
 
 
@@ -79,7 +94,10 @@ def parse_statement(text: str, fragment: Fragment) -> Statement:
 def _statement(cursor: TokenCursor) -> Statement:
     first = cursor.current
     common = Common.of(cursor)
-    if first.is_symbol("(") or first.is_word("select", "with", "values", "table"):
+    if first.is_word("with"):
+        ctes = ctes_of_write(cursor)
+        return _select(cursor, common) if ctes is None else with_ctes(_write(cursor, common), ctes)
+    if first.is_symbol("(") or first.is_word("select", "values", "table"):
         return _select(cursor, common)
     if first.kind is TokenKind.WORD:
         rule = _RULES.get(first.value)
@@ -90,6 +108,12 @@ def _statement(cursor: TokenCursor) -> Statement:
     error = cursor.unexpected("a statement")
     error.hint = suggestion(first.value, [*_RULES, "select", "values", "with"])
     raise error
+
+
+def _write(cursor: TokenCursor, common: Common) -> Insert | Update | Delete:
+    if cursor.sees("insert"):
+        return parse_insert(cursor, common)
+    return parse_update(cursor, common) if cursor.sees("update") else parse_delete(cursor, common)
 
 
 def _select(cursor: TokenCursor, common: Common) -> Select | CreateTableAs:
@@ -123,17 +147,20 @@ def _if_not_exists(cursor: TokenCursor) -> bool:
 
 def _create(cursor: TokenCursor, common: Common) -> Statement:
     cursor.expects("create")
+    replacing = cursor.current
+    if cursor.accepts("or", "replace"):
+        temporary = _temporary(cursor)
+        if not cursor.accepts("view"):
+            raise cursor.refuse("OR REPLACE", "Only a plain view, which has no contents, is replaced.",
+                                "Change the project's files and apply them; or drop it first.", replacing)  # fmt: skip
+        return _create_view(cursor, common, temporary=temporary, replaces=True)
     temporary = _temporary(cursor)
     if cursor.accepts("source"):
         return parse_create_source(cursor, common)
     if cursor.accepts("table"):
         return parse_create_table(cursor, common, temporary=temporary)
     if cursor.accepts("view"):
-        if_not_exists = _if_not_exists(cursor)
-        name, columns = cursor.name(), _optional_names(cursor)
-        cursor.expects("as")
-        temporary = temporary or name.is_temporary
-        return CreateView(*common, name, columns, query_text(cursor), if_not_exists, temporary)
+        return _create_view(cursor, common, temporary=temporary)
     if cursor.accepts("materialized"):
         cursor.expects("view")
         if_not_exists = _if_not_exists(cursor)
@@ -150,10 +177,6 @@ def _create(cursor: TokenCursor, common: Common) -> Statement:
         return _create_index(cursor, common)
     if cursor.sees("default", "index"):
         raise cursor.refuse("CREATE DEFAULT INDEX", "An index has a name of its own.", "Write CREATE INDEX ON object.")
-    if cursor.sees("or", "replace"):
-        raise cursor.refuse(
-            "OR REPLACE", "A changed definition hydrates beside the old one.", "Change the project and apply its plan."
-        )
     if cursor.accepts("schema"):
         missing = cursor.accepts("if", "not", "exists")
         if cursor.sees("authorization"):
@@ -161,7 +184,21 @@ def _create(cursor: TokenCursor, common: Common) -> Statement:
         return CreateSchema(*common, Name((cursor.identifier("a schema"),), cursor.ahead(-1).start), missing)
     if cursor.accepts("type"):
         return parse_create_type(cursor, common)
-    if cursor.sees("unique|recursive|sink|connection|secret|cluster|database|role|function"):
+    if cursor.sees("unique", "index"):
+        raise cursor.refuse(
+            "CREATE UNIQUE INDEX",
+            "An index is a layout of what is there; what may be there, a table says.",
+            "ALTER TABLE t ADD UNIQUE (column).",
+        )
+    if cursor.sees("domain"):
+        raise cursor.refuse("CREATE DOMAIN", "A column has its type's values.", "Give the column a CHECK.")
+    if cursor.sees("function|procedure|aggregate"):
+        raise cursor.refuse(
+            f"CREATE {cursor.current.value.upper()}",
+            "What is maintained is built of functions that both engines compute alike.",
+            "Write the expression out, or make a view of it.",
+        )
+    if cursor.sees(_NO_OBJECTS):
         raise cursor.refuse(f"CREATE {cursor.current.value.upper()}", "There is no such object.")
     if cursor.sees("sequence"):
         raise cursor.refuse(
@@ -170,6 +207,14 @@ def _create(cursor: TokenCursor, common: Common) -> Statement:
             "Declare a column GENERATED BY DEFAULT AS IDENTITY, with the same options.",
         )
     raise cursor.unexpected("SOURCE, TABLE, VIEW, MATERIALIZED VIEW or INDEX")
+
+
+def _create_view(cursor: TokenCursor, common: Common, *, temporary: bool, replaces: bool = False) -> CreateView:
+    if_not_exists = not replaces and _if_not_exists(cursor)
+    name, columns = cursor.name(), _optional_names(cursor)
+    cursor.expects("as")
+    temporary = temporary or name.is_temporary
+    return CreateView(*common, name, columns, query_text(cursor), if_not_exists, temporary, replaces)
 
 
 def _create_index(cursor: TokenCursor, common: Common) -> CreateIndex:

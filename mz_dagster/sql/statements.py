@@ -215,13 +215,14 @@ class CreateTableAs(Statement):
 
 @dataclass(frozen=True, slots=True)
 class CreateView(Statement):
-    """`CREATE VIEW`; `columns` rename the first output columns of the query."""
+    """`CREATE [OR REPLACE] VIEW`; `columns` rename the first output columns of the query."""
 
     name: Name
     columns: tuple[str, ...]
     query: SqlText
     if_not_exists: bool
     temporary: bool = False
+    replaces: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,6 +396,7 @@ class Insert(Statement):
         conflict: What is done with rows that are there already; None if they are an error.
         overriding: `system` if what is given takes the place of what columns generate always, `user` if what they
             generate takes the place of what is given; None if neither is said.
+        ctes: The WITH clause before it, or None; `query` begins with it, too.
     """
 
     table: Name
@@ -404,6 +406,7 @@ class Insert(Statement):
     alias: str | None = None
     conflict: OnConflict | None = None
     overriding: Literal["system", "user"] | None = None
+    ctes: SqlText | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -417,6 +420,7 @@ class Delete(Statement):
         using: The further items of FROM, or None.
         predicate: Which rows go; None for all.
         returning: What is returned of each row, or None.
+        ctes: The WITH clause before it, or None.
     """
 
     table: Name
@@ -425,6 +429,7 @@ class Delete(Statement):
     using: SqlText | None
     predicate: SqlText | None
     returning: SqlText | None = None
+    ctes: SqlText | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,6 +444,7 @@ class Update(Statement):
         using: The further items of FROM, or None.
         predicate: Which rows change; None for all.
         returning: What is returned of each new row, or None.
+        ctes: The WITH clause before it, or None.
     """
 
     table: Name
@@ -448,6 +454,7 @@ class Update(Statement):
     using: SqlText | None
     predicate: SqlText | None
     returning: SqlText | None = None
+    ctes: SqlText | None = None
 
 
 @dataclass(frozen=True, slots=True)

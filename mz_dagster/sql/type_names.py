@@ -35,10 +35,33 @@ _KINDS = {
     "timestamp": Kind.TIMESTAMP, "timestamptz": Kind.TIMESTAMPTZ,
     "mz_timestamp": Kind.MZ_TIMESTAMP,
 }  # fmt: skip
-_LATER = frozenset((
-    "timetz", "xml",
-    "money", "bit", "inet", "cidr", "macaddr", "point", "list", "map", "record", "uint2", "uint4", "uint8",
-))  # fmt: skip
+_AS_TEXT = ("Neither engine orders its values as PostgreSQL does.", "Use text, and a CHECK for its form.")
+_AS_BOUNDS = ("Neither engine has its values.", "Use two columns, the first value and the first one behind.")
+_AS_INTEGER = ("Integers here have a sign.", "Use the next wider integer, or numeric.")
+_ZONED_TIME = (
+    "A time alone has no one offset from UTC: it depends on the date.",
+    "Use timestamptz, or a time and a text for the zone.",
+)
+#: Types of PostgreSQL's, or Materialize's, that there are not: why, and what to use.
+OTHER_TYPES = {
+    "timetz": _ZONED_TIME,
+    "money": ("Its digits depend on a setting of the server.", "Use numeric(38, 2)."),
+    "bit": ("Neither engine has its values.", "Use an integer, on which & | # ~ << >> work, or bytea."),
+    "varbit": ("Neither engine has its values.", "Use bytea."),
+    **dict.fromkeys(("inet", "cidr", "macaddr", "macaddr8", "xml", "tsvector", "tsquery", "jsonpath"), _AS_TEXT),
+    **dict.fromkeys(
+        ("int4range", "int8range", "numrange", "daterange", "tsrange", "tstzrange", "int4multirange",
+         "int8multirange", "nummultirange", "datemultirange", "tsmultirange", "tstzmultirange"),
+        _AS_BOUNDS,
+    ),
+    **dict.fromkeys(
+        ("point", "line", "lseg", "box", "path", "polygon", "circle"),
+        ("Neither engine has its values.", "Use columns of double precision."),
+    ),
+    **dict.fromkeys(("uint2", "uint4", "uint8"), _AS_INTEGER),
+    **dict.fromkeys(("list", "map"), ("PostgreSQL has no such type.", "Use an array, or jsonb.")),
+    "record": ("A record's fields are known only within a query.", "Use a column for each field, or jsonb."),
+}  # fmt: skip
 
 #: The fields that an interval's type may name.
 INTERVAL_FIELDS = ("year", "month", "day", "hour", "minute", "second")
@@ -137,13 +160,8 @@ def parse_type_name(cursor: TokenCursor) -> TypeName:
         name, arguments = TypeName(Kind.FLOAT4 if arguments and arguments[0] <= 24 else Kind.FLOAT8), ()
     elif word in _KINDS:
         name = TypeName(_KINDS[word])
-    elif word in _LATER:
-        raise cursor.refuse(
-            f"type {word}",
-            "Its values cannot be kept exactly yet.",
-            "Use boolean, integers, real, double precision, numeric, text, date or timestamps.",
-            token,
-        )
+    elif word in OTHER_TYPES and not cursor.current.is_symbol("."):
+        raise cursor.refuse(f"type {word}", *OTHER_TYPES[word], token)
     else:
         name = TypeName(Kind.ENUM, enumeration=Enumeration(path_of(_parts(cursor, word))))
     arguments = arguments or _arguments(cursor)
@@ -159,9 +177,7 @@ def parse_type_name(cursor: TokenCursor) -> TypeName:
         modifier = _seconds(word, arguments, token)
         if cursor.accepts("with", "time", "zone"):
             if name.kind is Kind.TIME:
-                raise cursor.refuse(
-                    "time with time zone", "A time alone has no one offset from UTC.", "Use time.", token
-                )
+                raise cursor.refuse("time with time zone", *_ZONED_TIME, token)
             name = TypeName(Kind.TIMESTAMPTZ)
         else:
             cursor.accepts("without", "time", "zone")

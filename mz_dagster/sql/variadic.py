@@ -15,11 +15,14 @@ from mz_dagster.functions.jsonb.as_jsonb import as_jsonb
 from mz_dagster.scalars.scalar import Call, If, Literal, Scalar
 from mz_dagster.scalars.types import BOOL, JSON, JSONB, TEXT, Kind, array_of
 from mz_dagster.sql.binding import argument_type
-from mz_dagster.sql.errors import DatatypeMismatch, UnsupportedForm, error_of
+from mz_dagster.sql.errors import DatatypeMismatch, InvalidParameterValue, UnsupportedForm, error_of
 from mz_dagster.sql.expression_binder import ExpressionBinder
 
 #: How many arguments stand before it.
-_BEFORE = {"concat": 0, "json_build_array": 0, "jsonb_build_array": 0, "concat_ws": 1, "format": 1}
+_BEFORE = {
+    "concat": 0, "json_build_array": 0, "jsonb_build_array": 0, "json_build_object": 0, "jsonb_build_object": 0,
+    "concat_ws": 1, "format": 1,
+}  # fmt: skip
 #: Functions of a document and the steps of a path, by the operator of a whole path.
 _PATHS = {
     "json_extract_path": (JSON, "#>"),
@@ -62,6 +65,8 @@ def bind_variadic(binder: ExpressionBinder, name: str, nodes: Sequence[exp.Expr]
             if isinstance(found, Failure):
                 raise error_of(found, array_position)
             return found
+        case "json_build_object" | "jsonb_build_object":
+            return _object(name, array, array_position)
         case _ if name in _PATHS:
             document_type, symbol = _PATHS[name]
             document = binder.as_type(binder.bind(before[0]), document_type, before[0], f"argument 1 of {name}()")
@@ -72,6 +77,19 @@ def bind_variadic(binder: ExpressionBinder, name: str, nodes: Sequence[exp.Expr]
             separator = Literal("", TEXT) if name == "concat" else binder.bind(before[0])
             types = [type_, argument_type(separator)]
             return binder.applied(resolve_function("array_to_string", types), [array, separator], position)
+
+
+def _object(name: str, array: Scalar, position: int) -> Scalar:
+    element = array.type.element
+    if element is not None and element.kind in (Kind.JSON, Kind.JSONB, Kind.RECORD):
+        raise InvalidParameterValue("key value must be scalar, not array, composite, or json", position=position)
+    found = as_json(array)
+    if isinstance(found, Failure):
+        raise error_of(found, position)
+    is_jsonb = name == "jsonb_build_object"
+    no_key = Literal("argument {}: key must not be null" if is_jsonb else "argument {} cannot be null", TEXT)
+    made = Call("json_build_object_list", (found, no_key), JSON, found.nullable)
+    return Call("cast_json_to_jsonb", (made,), JSONB, made.nullable) if is_jsonb else made
 
 
 def _format(binder: ExpressionBinder, template_node: exp.Expr, array: Scalar, position: int) -> Scalar:

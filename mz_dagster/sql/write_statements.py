@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from mz_dagster.sql.cursor import TokenCursor
 from mz_dagster.sql.errors import InvalidParameterValue, InvalidSyntax
-from mz_dagster.sql.lexer import TokenKind
+from mz_dagster.sql.lexer import TokenKind, tokens_of
 from mz_dagster.sql.options import Common
 from mz_dagster.sql.statements import (
     Assignment,
@@ -22,6 +23,47 @@ from mz_dagster.sql.statements import (
 )
 
 _QUERY_WORDS = ("select", "with", "values", "table")
+_WRITING_WORDS = ("insert", "update", "delete", "merge")
+
+
+def ctes_of_write(cursor: TokenCursor) -> SqlText | None:
+    """Moves past the WITH clause of an INSERT, UPDATE or DELETE; stays where it is, and returns None, of a query's.
+
+    Raises:
+        UnsupportedForm: One of its queries writes.
+    """
+    depth, verb = 0, None
+    for index in range(cursor.at + 1, len(cursor.tokens)):
+        before, token = cursor.tokens[index - 1], cursor.tokens[index]
+        depth += token.is_symbol("(") - token.is_symbol(")")
+        opens = depth == 1 and before.is_symbol("(") and cursor.tokens[index - 2].is_word("as", "materialized")
+        if opens and token.is_word(*_WRITING_WORDS):
+            raise cursor.refuse(
+                "a query of WITH that writes",
+                "A statement writes one table, and all that it reads is as it was before.",
+                "Make it a statement of its own, and both a transaction: BEGIN; ... RETURNING ...; COMMIT.",
+                token,
+            )
+        if depth == 0 and before.is_symbol(")") and not (token.is_symbol(",", ")") or token.is_word("as")):
+            verb = index
+            break
+    if verb is None or not cursor.tokens[verb].is_word(*_WRITING_WORDS):
+        return None
+    if cursor.tokens[verb].is_word("merge"):
+        raise cursor.refuse("MERGE", "Use INSERT, UPDATE and DELETE.", token=cursor.tokens[verb])
+    return cursor.text_until(verb)
+
+
+def with_ctes(statement: Insert | Update | Delete, ctes: SqlText) -> Insert | Update | Delete:
+    """Returns a statement with the WITH clause before it, which the query of an INSERT begins with."""
+    if isinstance(statement, Insert) and statement.query is not None:
+        query, gap = statement.query, statement.query.offset - ctes.offset - len(ctes.text)
+        own = tokens_of(query.text)[0]
+        # Of two clauses the second one goes on with the first.
+        text = f",   {query.text[own.end :]}" if own.is_word("with") else query.text
+        query = SqlText(ctes.text + " " * gap + text, ctes.offset, ctes.parameters_before)
+        statement = replace(statement, query=query)
+    return replace(statement, ctes=ctes)
 
 
 def parse_insert(cursor: TokenCursor, common: Common) -> Insert:
@@ -151,6 +193,12 @@ def _assigned(cursor: TokenCursor) -> list[Assignment]:
     opening = cursor.current
     if not opening.is_symbol("("):
         column = cursor.identifier("a column")
+        if cursor.current.is_symbol("[", "."):
+            raise cursor.refuse(
+                "an assignment to a part of a value",
+                "A column is written whole.",
+                "Write c = jsonb_set(c, '{key}', value) of a jsonb, c = c[:n - 1] || value || c[n + 1:] of an array.",
+            )
         cursor.expects_symbol("=")
         return [Assignment(column, opening.start, _value(cursor, _end_of_assignment(cursor)))]
     columns = cursor.names_in_parentheses()

@@ -23,7 +23,7 @@ from mz_dagster.plan.transform import fold_constants
 from mz_dagster.scalars.scalar import ColumnRef, Literal, Scalar, Subquery, Value
 from mz_dagster.scalars.types import Column, RelationType
 from mz_dagster.sql.binder import BoundQuery, bound_query, finished
-from mz_dagster.sql.binding import BindingContext, only_parts
+from mz_dagster.sql.binding import BindingContext, CommonTable, only_parts
 from mz_dagster.sql.body_parser import Body, parse_body
 from mz_dagster.sql.circumstances import Circumstances, zone_of
 from mz_dagster.sql.composed import Composed, parameters_in
@@ -365,9 +365,7 @@ def bind_update(
 
 
 def bind_returning(
-    returning: SqlText,
-    called: str,
-    using: SqlText | None,
+    statement: Insert | Update | Delete,
     target: RelationType,
     rows: Sequence[Sequence[Value]],
     resolver: Resolver,
@@ -378,58 +376,69 @@ def bind_returning(
     """Returns the plan of what a RETURNING clause makes of the rows that a statement writes.
 
     Args:
-        returning: The clause's items.
-        called: What the items may call the table.
-        using: What else the statement joins.
+        statement: What has the clause.
         target: The table's columns.
         rows: The rows, each followed by all columns of what is joined.
         resolver: Answers names, in subqueries.
         params: The values of all `?` of the statement, in order.
         circumstances: When and by whom it is executed.
     """
+    assert statement.returning is not None, "it has the clause"
+    using = None if isinstance(statement, Insert) else statement.using
     written = WrittenRows.of(resolver, target)
     others = () if using is None else (", ", using)
-    named = Composed.of(f"SELECT 1 FROM {quoted(written.name)} AS {quoted(called)}", *others)
+    called = statement.alias or statement.table.last
+    named = Composed.of(*_ctes(statement), f"SELECT 1 FROM {quoted(written.name)} AS {quoted(called)}", *others)
     source = _Join.bound(named, _Context(RelationType(target.columns), written, params, circumstances)).source
+    scope, item = source.scope, resolver.resolve(statement.table.parts)
+    if statement.alias is None and item is not None:
+        scope = scope.of_schema(item.schema)
     columns = source.relation.relation_type.columns
     literals = literal_rows(rows, columns)
-    composed = Composed.of("SELECT ", returning)
+    composed = Composed.of(*_ctes(statement), "SELECT ", statement.returning)
     with composed.blamed(), zone_of(circumstances):
         body = parse_body(composed.text)
         select = body.root
         given = {one for one, value in select.args.items() if value}
-        if not isinstance(select, exp.Select) or given != {"expressions"}:
+        if not isinstance(select, exp.Select) or given - {"with_"} != {"expressions"}:
             raise InvalidSyntax("syntax error: RETURNING takes a list of expressions", position=body.text.offset + 8)
         binding = BindingContext(resolver, composed.parameters(params), circumstances)
-        binder = FromBinder(binding, body, {}, Queries(binding, body).ordered)
-        expressions = Expressions(binding, body, source.scope, "RETURNING")
-        with binding.binding_by(lambda one: Queries(binding, body).derived(one, binder)):
+        queries = Queries(binding, body)
+        binder = FromBinder(binding, body, queries.common_tables(select, {}), queries.ordered)
+        expressions = Expressions(binding, body, scope, "RETURNING")
+        with binding.binding_by(lambda one: queries.derived(one, binder)):
             for item in select.expressions:  # here neither aggregates nor window functions may stand
                 one = item.this if isinstance(item, exp.Alias) else item
                 if not one.is_star:
                     expressions.bind(one)
             relation = Constant(literals, RelationType(columns))
-            pending = SelectBinder(binding, body, source.scope).bind(select, relation, None)
+            pending = SelectBinder(binding, body, scope).bind(select, relation, None)
         return finished(binding, pending)
+
+
+def _ctes(statement: Insert | Update | Delete) -> tuple[str | SqlText, ...]:
+    """Returns what a query begins with that may name what the statement's WITH clause does."""
+    return () if statement.ctes is None else (statement.ctes, " ")
 
 
 def _old_rows(statement: Update | Delete, context: _Context) -> Relation:
     where = () if statement.predicate is None else (" WHERE ", statement.predicate)
-    composed = Composed.of("SELECT 1 FROM ", statement.target, *where)
+    ctes = _ctes(statement)
+    composed = Composed.of(*ctes, "SELECT 1 FROM ", statement.target, *where)
     if statement.using is not None:
         # First as the join that it means, in which a name may be ambiguous.
-        _Join.bound(Composed.of("SELECT 1 FROM ", statement.target, ", ", statement.using, *where), context)
-        _check_apart(statement.using, context)
+        _Join.bound(Composed.of(*ctes, "SELECT 1 FROM ", statement.target, ", ", statement.using, *where), context)
+        _check_apart(statement, statement.using, context)
         match = ("SELECT 1 FROM ", statement.using, *where)
-        composed = Composed.of("SELECT 1 FROM ", statement.target, " WHERE EXISTS (", *match, ")")
+        composed = Composed.of(*ctes, "SELECT 1 FROM ", statement.target, " WHERE EXISTS (", *match, ")")
     join = _Join.bound(composed, context)
     return with_lets(Projection(join.relation, tuple(range(context.target.arity))), join.binding)
 
 
-def _check_apart(using: SqlText, context: _Context) -> None:
+def _check_apart(statement: Update | Delete, using: SqlText, context: _Context) -> None:
     """Refuses what a lateral relation takes of the target, which is not joined before it but with it."""
     try:
-        _Join.bound(Composed.of("SELECT 1 FROM ", using), context)
+        _Join.bound(Composed.of(*_ctes(statement), "SELECT 1 FROM ", using), context)
     except UndefinedTable as error:
         raise InvalidColumnReference(
             error.message.replace("missing", "invalid reference to", 1),
@@ -443,7 +452,8 @@ def _joined_rows(statement: Delete, context: _Context) -> Relation:
     """Returns the plan of all matches: an old row and what is joined."""
     assert statement.using is not None
     where = () if statement.predicate is None else (" WHERE ", statement.predicate)
-    join = _Join.bound(Composed.of("SELECT 1 FROM ", statement.target, ", ", statement.using, *where), context)
+    parts = (*_ctes(statement), "SELECT 1 FROM ", statement.target, ", ", statement.using, *where)
+    join = _Join.bound(Composed.of(*parts), context)
     return with_lets(join.relation, join.binding)
 
 
@@ -455,7 +465,8 @@ def _new_rows(statement: Update, context: _Context) -> Relation:
             items += [", ", one.value] if items else [one.value]
     using = () if statement.using is None else (", ", statement.using)
     where = () if statement.predicate is None else (" WHERE ", statement.predicate)
-    join = _Join.bound(Composed.of("SELECT ", *(items or ["1"]), " FROM ", statement.target, *using, *where), context)
+    ctes, from_ = _ctes(statement), (" FROM ", statement.target, *using, *where)
+    join = _Join.bound(Composed.of(*ctes, "SELECT ", *(items or ["1"]), *from_), context)
     _check_rows(statement, using, context)
     columns, names = context.target.columns, context.target.names
     old = [ColumnRef(i, one.type, one.nullable, one.name) for i, one in enumerate(columns)]
@@ -499,7 +510,7 @@ def _check_rows(statement: Update, using: Sequence[str | SqlText], context: _Con
     for one in statement.assignments:
         if one.row is not None:
             query, count = one.row
-            asked = Composed.of("SELECT EXISTS (", query, ") FROM ", statement.target, *using)
+            asked = Composed.of(*_ctes(statement), "SELECT EXISTS (", query, ") FROM ", statement.target, *using)
             join = _Join.bound(asked, context)
             bound = join.bound_by(lambda expressions, node: expressions.bind(node), join.select.expressions[0])
             assert isinstance(bound, Subquery)
@@ -517,6 +528,7 @@ class _Join:
         binding: The statement's state.
         source: The FROM clause.
         relation: The rows for which WHERE is true.
+        tables: What the WITH clause names.
     """
 
     composed: Composed
@@ -525,6 +537,7 @@ class _Join:
     binding: BindingContext
     source: FromItem
     relation: Relation
+    tables: dict[str, CommonTable]
 
     @classmethod
     def bound(cls, composed: Composed, context: _Context) -> _Join:
@@ -534,17 +547,19 @@ class _Join:
             select = body.root
             if not isinstance(select, exp.Select):
                 raise InvalidSyntax("syntax error: this is no condition", position=body.text.offset + 1)
-            only_parts(body, select, "expressions", "from_", "joins", "where")
+            only_parts(body, select, "expressions", "from_", "joins", "where", "with_")
             binding = BindingContext(context.resolver, composed.parameters(context.parameters), context.circumstances)
-            binder = FromBinder(binding, body, {}, Queries(binding, body).ordered)
-            with binding.binding_by(lambda one: Queries(binding, body).derived(one, binder)):
+            queries = Queries(binding, body)
+            tables = queries.common_tables(select, {})
+            binder = FromBinder(binding, body, tables, queries.ordered)
+            with binding.binding_by(lambda one: queries.derived(one, binder)):
                 source = binder.bind(select.args["from_"].this, list(select.args.get("joins") or []))
                 where = select.args.get("where")
                 relation = source.relation
                 if where is not None:
                     predicate = Expressions(binding, body, source.scope, "WHERE").boolean(where.this, "WHERE")
                     relation = Filter(relation, (predicate,))
-        return cls(composed, body, select, binding, source, relation)
+        return cls(composed, body, select, binding, source, relation, tables)
 
     def assigned(self, node: exp.Expr, column: Column) -> Scalar:
         """Returns the value that an expression assigns to a column."""
@@ -553,7 +568,7 @@ class _Join:
     def bound_by(self, bind: Callable[[Expressions, exp.Expr], Out], node: exp.Expr) -> Out:
         """Returns what `bind` makes of an expression over the rows of FROM."""
         with self.composed.blamed():
-            binder = FromBinder(self.binding, self.body, {}, Queries(self.binding, self.body).ordered)
+            binder = FromBinder(self.binding, self.body, self.tables, Queries(self.binding, self.body).ordered)
             expressions = Expressions(self.binding, self.body, self.source.scope, "UPDATE")
             with self.binding.binding_by(lambda one: Queries(self.binding, self.body).derived(one, binder)):
                 return bind(expressions, node)

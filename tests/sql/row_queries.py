@@ -20,6 +20,7 @@ SERIES = (
     "SELECT g.ordinality FROM generate_series(5, 7) WITH ORDINALITY AS g (x)",
     "SELECT * FROM ROWS FROM (generate_series(1, 2), generate_series(1, 4)) AS r (p, q)",
     "SELECT * FROM ROWS FROM (generate_series(1, 2), generate_series(4, 1)) WITH ORDINALITY",
+    "SELECT * FROM ROWS FROM (unnest(ARRAY['a']), generate_series(1, 2), unnest(ARRAY[1], '{2,3}'::int[])) AS r (p, q)",
     "SELECT id, g FROM t, generate_series(1, a) AS g",
     "SELECT id, g FROM t, LATERAL generate_series(a, b) AS g",
     "SELECT id, g FROM t CROSS JOIN LATERAL generate_series(t.a, t.b, 1 + abs(t.s)) AS g",

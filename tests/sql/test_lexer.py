@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from mz_dagster.sql import SqlText, split
 from mz_dagster.sql.body_parser import parse_body
-from mz_dagster.sql.errors import BadCharacter, InvalidSyntax
+from mz_dagster.sql.errors import BadCharacter, InvalidSyntax, UnsupportedForm
 from mz_dagster.sql.lexer import TokenKind, fold, tokens_of
 
 PIECES = st.sampled_from(
@@ -59,6 +59,9 @@ def test_semicolons_split_only_outside_quotes_comments_and_parentheses(text: str
         (r"E'\xc3\xa9'", "\u00e9"),
         ("E'it''s'", "it's"),
         ("$$it's$$", "it's"),
+        (r"U&'d\0061t\+000061\\'", "data\\"),
+        (r"u&'\D83D\DE00'''", "\U0001f600'"),
+        ("U&'d!0061t!!' -- its own\n UESCAPE '!'", "dat!"),
     ],
 )
 def test_a_literal_is_what_it_stands_for_also_within_a_query(text: str, value: str) -> None:
@@ -77,7 +80,12 @@ def test_a_literal_is_what_it_stands_for_also_within_a_query(text: str, value: s
         ('SELECT "a', 8, "unterminated quoted identifier"),
         ("SELECT /* a", 8, "unterminated /* comment"),
         ("SELECT $x$ a", 8, "unterminated dollar-quoted string"),
-        ("SELECT B'1'", 8, "string literals of the form"),
+        ("SELECT N'1'", 8, "string literals of the form"),
+        (r"SELECT U&'\00'", 8, "invalid Unicode escape"),
+        (r"SELECT U&'\0000'", 8, "invalid Unicode escape value"),
+        (r"SELECT U&'\D800 '", 8, "invalid Unicode surrogate pair"),
+        ("SELECT U&'a' UESCAPE '+'", 22, "invalid Unicode escape character"),
+        ("SELECT U&'a", 10, "unterminated quoted string"),
         ("SELECT E'a\\'", 9, "unterminated quoted string"),
         (r"SELECT E'\u12'", 8, "a character is"),
         (r"SELECT E'\377'", 8, "invalid escape"),
@@ -90,6 +98,21 @@ def test_what_does_not_end_is_an_error_at_its_start(text: str, position: int, me
         tokens_of(text)
     assert caught.value.position == position
     assert message in caught.value.message
+
+
+def test_a_name_may_be_written_by_code_points() -> None:
+    text = r'SELECT U&"d\0061t""\0022" AS U&"x!0079" UESCAPE ' + "'!', b"
+    body = parse_body(SqlText(text))
+    first, second = body.root.expressions
+    assert (first.this.name, first.alias, body.position(second)) == ('dat""', "xy", len(text))
+
+
+@pytest.mark.parametrize("text", ["SELECT B'1'", "SELECT x'1F'"])
+def test_bit_strings_are_refused(text: str) -> None:
+    with pytest.raises(UnsupportedForm, match="bit strings") as caught:
+        tokens_of(text)
+    assert (caught.value.position, caught.value.sqlstate) == (8, "0A000")
+    assert caught.value.hint
 
 
 def test_a_text_holds_no_zero_byte() -> None:

@@ -166,7 +166,7 @@ def test_statements_of_a_file_keep_their_offsets() -> None:
         ("CREATE MATERIALIZED VIEW v IN CLUSTER c AS SELECT 1", 28, "0A000", "IN CLUSTER"),
         ("CREATE INDEX ON v (lower(a))", 25, "0A000", "expression"),
         ("CREATE SINK s", 8, "0A000", "CREATE SINK"),
-        ("CREATE OR REPLACE VIEW v AS SELECT 1", 8, "0A000", "OR REPLACE"),
+        ("CREATE OR REPLACE TABLE v AS SELECT 1", 8, "0A000", "OR REPLACE"),
         ("ALTER TABLE t SET (RETAIN HISTORY FOR '1 ms')", 39, "42P16", "at least 1000 ms"),
         ("ALTER TABLE t SET (RETAIN HISTORY FOR '1 month')", 39, "42P16", "fixed length"),
         ("INSERT INTO t VALUES (1) ON CONFLICT DO UPDATE SET a = 1", 26, "42601", "requires inference specification"),

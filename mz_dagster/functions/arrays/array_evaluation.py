@@ -7,10 +7,13 @@ of arrays; where SQL's third truth value counts (`@>`, `&&`), NULL equals nothin
 from __future__ import annotations
 
 import operator
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
 from math import copysign
 from typing import Any
 
+from mz_dagster.functions.arrays.array_table import ARRAY_ELEMENTS, SEVERAL_DIMENSIONS, TOO_LONG
 from mz_dagster.functions.arrays.set_table import SERIES_ROWS, TOO_MANY, ZERO_STEP
 from mz_dagster.functions.errors import NUMERIC_OVERFLOW, failure
 from mz_dagster.functions.numbers.numerics import scaled, unscaled
@@ -80,6 +83,37 @@ def _trimmed(array: Sequence[Any], count: int) -> list[Any]:
     return list(array[: len(array) - count])
 
 
+def _filled(value: Any, sizes: Sequence[int | None] | None) -> list[Any]:
+    if sizes is None:
+        raise failure("22004 dimension array or low bound array cannot be null")
+    if None in sizes:
+        raise failure("22004 dimension values cannot be null")
+    counts = [one for one in sizes if one is not None]
+    if any(one < 0 for one in counts) or (0 not in counts and any(one > ARRAY_ELEMENTS for one in counts)):
+        raise failure(TOO_LONG)
+    if not counts or 0 in counts:
+        return []
+    if len(counts) > 1:
+        raise failure(SEVERAL_DIMENSIONS)
+    return [value] * counts[0]
+
+
+def _distinct(call: Call) -> Callable[[Sequence[Any]], list[Any]]:
+    key = _element_key(call)
+    return lambda array: [next(equal) for _, equal in groupby(array, key)]
+
+
+def _bucket(call: Call) -> Callable[[Any, Sequence[Any]], int]:
+    key, value_key = _element_key(call, 1), nullable_key(order_key(call.arguments[0].type))
+
+    def bucket(value: Any, thresholds: Sequence[Any]) -> int:
+        if None in thresholds:
+            raise failure("22004 thresholds array must not contain NULLs")
+        return bisect_right(thresholds, value_key(value), key=key)
+
+    return bucket
+
+
 def _at_places(array: Sequence[Any], places: Sequence[int | None]) -> list[Any]:
     return [None if place is None else _subscript(array, place) for place in places]
 
@@ -142,8 +176,9 @@ def _series(call: Call) -> Callable[..., list[Any]]:
     return series
 
 
-def _subscripts(array: Sequence[Any], dimension: int) -> list[int]:
-    return list(range(1, len(array) + 1)) if dimension == 1 else []
+def _subscripts(array: Sequence[Any], dimension: int, backwards: bool = False) -> list[int]:
+    places = list(range(1, len(array) + 1)) if dimension == 1 else []
+    return places[::-1] if backwards else places
 
 
 #: Strict functions: NULL for NULL.
@@ -167,6 +202,9 @@ STRICT_ARRAYS: Mapping[str, Builder] = {
     "unsigned_zeros": lambda call: lambda value: _unsigned(value, call.type),
     "represented_floats": lambda call: lambda value: _represented(value, call.arguments[0].type),
     "generate_subscripts": lambda _: _subscripts,
+    "generate_subscripts_reversed": lambda _: _subscripts,
+    "width_bucket_array": _bucket,
+    "distinct_elements": _distinct,
     **{f"generate_series_{kind}{by}": _series for kind in ("int4", "int8", "numeric") for by in ("", "_by_1")},
 }
 
@@ -254,6 +292,7 @@ LENIENT_ARRAYS: Mapping[str, Builder] = {
     "array": lambda _: lambda *values: list(values),
     "record": lambda _: lambda *values: values,
     "restored_floats": lambda call: lambda value: _restored(value, call.type),
+    "array_fill": lambda _: _filled,
     "array_append": lambda _: lambda array, value: [*(array or ()), value],
     "array_prepend": lambda _: lambda value, array: [value, *(array or ())],
     "array_cat": lambda _: _concatenated,

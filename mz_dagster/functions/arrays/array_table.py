@@ -11,6 +11,10 @@ from mz_dagster.functions.signature import Function, Nullability, Overload
 from mz_dagster.scalars.types import TEXT, Kind, array_of
 
 _A, _R, _T, _B, _I4 = Kind.ARRAY, Kind.RECORD, Kind.TEXT, Kind.BOOL, Kind.INT4
+#: PostgreSQL's limit to the elements of an array.
+ARRAY_ELEMENTS = 134_217_727
+TOO_LONG = f"54000 array size exceeds the maximum allowed ({ARRAY_ELEMENTS})"
+SEVERAL_DIMENSIONS = "0A000 arrays of several dimensions are not supported"
 _NEVER, _ALWAYS = Nullability.NEVER, Nullability.ALWAYS
 
 
@@ -52,6 +56,10 @@ def functions() -> Iterator[Function]:
     yield Function("array_remove", (), _A, strict=False, nullability=Nullability.IF_FIRST_ARGUMENT)
     yield Function("array_replace", (), _A, strict=False, nullability=Nullability.IF_FIRST_ARGUMENT)
     yield Function("trim_array", (_A, _I4), _A, fallible=True)
+    # What is left of an array of which equal elements are neighbours: the first of each.
+    yield Function("distinct_elements", (_A,), _A)
+    yield Function("array_fill", (), _A, strict=False, fallible=True, nullability=_NEVER)
+    yield Function("width_bucket_array", (), _I4, fallible=True)
     yield Function("array_to_string", (), _T, strict=False, nullability=_ALWAYS)
     yield Function("string_to_array_by", (_T, _T), _A, strict=False, nullability=Nullability.IF_FIRST_ARGUMENT)
     yield Function("string_to_array", (_T, _T, _T), _A, strict=False, nullability=Nullability.IF_FIRST_ARGUMENT)

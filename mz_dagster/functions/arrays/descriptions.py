@@ -13,6 +13,7 @@ DESCRIPTIONS: Mapping[str, Description] = {
     "array_cat": Description("Two arrays, one after the other.", "array_cat(ARRAY[1, 2], ARRAY[3])", "{1,2,3}"),
     "array_dims": Description("The bounds of an array, as text.", "array_dims(ARRAY[5, 6])", "[1:2]"),
     "array_ndims": Description("How many dimensions an array has.", "array_ndims(ARRAY[1])", "1"),
+    "array_fill": Description("An array of so many equal elements.", "array_fill(7, ARRAY[3])", "{7,7,7}"),
     "array_length": Description(
         "How many elements an array has in a dimension, NULL if none.", "array_length(ARRAY[1, 2, 3], 1)", "3"
     ),

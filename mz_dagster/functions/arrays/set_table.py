@@ -59,6 +59,7 @@ def functions() -> Iterator[Function]:
     for kind, short, _ in _MOMENTS:
         yield Function(f"generate_series_{short}", (kind, kind, Kind.INTERVAL), Kind.ARRAY, fallible=True)
     yield Function("generate_subscripts", (Kind.ARRAY, Kind.INT4), Kind.ARRAY)
+    yield Function("generate_subscripts_reversed", (Kind.ARRAY, Kind.INT4, Kind.BOOL), Kind.ARRAY)
     for kind, short, _ in _SERIES:
         yield Function(f"generate_series_{short}_by_1", (kind, kind), Kind.ARRAY, fallible=True)
         yield Function(f"generate_series_{short}", (kind, kind, kind), Kind.ARRAY, fallible=True)
@@ -86,4 +87,7 @@ def set_overloads() -> Iterator[Overload]:
     yield Overload("regexp_split_to_table", (text, text), "regexp_split_text", result=rows_of(TEXT))
     yield Overload("regexp_split_to_table", (text, text, text), "regexp_split_text_flags", result=rows_of(TEXT))
     # `polymorphic.py` resolves it, for arrays of any type.
-    yield Overload("generate_subscripts", (Kind.ARRAY, Kind.INT4), "generate_subscripts", result=rows_of(INT4))
+    subscripts = (Kind.ARRAY, Kind.INT4)
+    yield Overload("generate_subscripts", subscripts, "generate_subscripts", result=rows_of(INT4))
+    reversed_ = (*subscripts, Kind.BOOL)
+    yield Overload("generate_subscripts", reversed_, "generate_subscripts_reversed", result=rows_of(INT4))

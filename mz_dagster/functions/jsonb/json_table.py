@@ -75,6 +75,7 @@ def functions() -> Iterator[Function]:
     yield Function("json_to_recordset", (_J,), _ARRAY, fallible=True)
     yield Function("json_to_record", (_J,), _J, fallible=True)
     yield Function("member_json", (_J, _T), _J, nullability=Nullability.ALWAYS)
+    yield Function("json_build_object_list", (_J, _T), _J, fallible=True)
 
 
 def overloads() -> Iterator[Overload]:

@@ -324,6 +324,26 @@ def built_object(*parts: str) -> str:
     return "{" + ", ".join([member(key, value) for key, value in pairs]) + "}"
 
 
+@pure("json_build_object_list")
+def built_object_of(array: str, no_key: str) -> str:
+    """Returns the object of the keys and values in turn that an array holds.
+
+    Args:
+        array: The array, without blanks between its elements.
+        no_key: What the error says of a key that is null, with `{}` for its number.
+
+    Example:
+        >>> built_object_of('["a",1,2,null]', "argument {} cannot be null")
+        '{"a" : 1, "2" : null}'
+    """
+    found = element_texts(array)
+    if len(found) % 2:
+        raise _invalid("argument list must have even number of elements")
+    if "null" in found[::2]:
+        raise _invalid(no_key.format(2 * found[::2].index("null") + 1))
+    return built_object(*(string_of(one) if i % 2 == 0 and one[0] == '"' else one for i, one in enumerate(found)))
+
+
 @pure("json_of_fields")
 def row_object(separator: str, *parts: str) -> str:
     """Returns the object that a record is, of its fields' names and values in turn."""

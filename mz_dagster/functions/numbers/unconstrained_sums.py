@@ -78,6 +78,19 @@ def total(places: Sequence[int], sums: Sequence[int]) -> str | None:
     return text_of(at_scale(found, max(scales)))
 
 
+@pure("sum_list_unconstrained")
+def listed_total(values: Sequence[str | None]) -> str | None:
+    """Returns the sum of the numbers of a list; none if it has none.
+
+    Example:
+        >>> listed_total(["1.5", None, "-2.250"])
+        '-0.750'
+    """
+    numbers = [one for one in values if one is not None]
+    places = [place for one in numbers for place in sum_places(one)]
+    return total(places, [digits for one in numbers for digits in sum_digits(one)])
+
+
 @pure("rescaled_unconstrained")
 def rescaled(value: str, digits: int) -> str:
     """Returns a number that shows at least so many digits after the point."""

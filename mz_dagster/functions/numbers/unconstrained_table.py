@@ -66,6 +66,7 @@ def functions() -> Iterator[Function]:
     """Yields the implementations."""
     yield from comparing_functions(_U)
     yield Function("to_jsonb_unconstrained", (_U,), Kind.JSONB)
+    yield Function("sum_list_unconstrained", (_ARRAY,), _U, fallible=True, nullability=Nullability.ALWAYS)
     for _, name, arguments, result, fallible in _NAMED:
         yield Function(name, arguments, result, fallible=fallible)
     for _, name in _OF_FINITE:

@@ -23,7 +23,7 @@ JSONB = Story(
 JSON = Story(
     table="CREATE TABLE e (id int, j json)",
     views={
-        "found": "SELECT id, j, j -> 'a' AS a, j ->> 'name' AS name, json_typeof(j #> '{size,0}') AS first FROM e",
+        "json_found": "SELECT id, j, j -> 'a' AS a, j ->> 'name' AS name, json_typeof(j #> '{size,0}') AS first FROM e",
         "pieces": "SELECT id, n, value FROM e, json_array_elements(j -> 'parts') WITH ORDINALITY AS p (value, n)",
         "whole": "SELECT j ->> 'name' AS name, json_agg(j ORDER BY id, j::text) AS js,"
         " json_object_agg(id, j -> 'size' ORDER BY id, j::text) AS o,"

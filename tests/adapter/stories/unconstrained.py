@@ -21,6 +21,15 @@ UNCONSTRAINED = Story(
         "amounts_distinct": "SELECT DISTINCT b FROM amounts",
         "amounts_apart": "SELECT a FROM amounts EXCEPT ALL SELECT b FROM amounts",
         "amounts_in_order": "SELECT g, array_agg(a ORDER BY a, id)::text AS s FROM amounts GROUP BY g",
+        "amounts_framed": "SELECT id, (sum(a) OVER w)::text AS s, (avg(b) FILTER (WHERE b > 0) OVER w)::text AS m,"
+        " (min(a) OVER w)::text AS lo, (stddev(b) OVER v)::text AS d, lag(a) OVER (ORDER BY id)::text AS l"
+        " FROM amounts WINDOW w AS (PARTITION BY g ORDER BY id), v AS (ORDER BY id ROWS 2 PRECEDING)",
+        "amounts_gathered": "SELECT g, array_agg(DISTINCT trim_scale(a) ORDER BY trim_scale(a) DESC)::text AS s,"
+        " trim_scale(mode() WITHIN GROUP (ORDER BY a))::text AS m, cardinality(array_agg(DISTINCT b)) AS n"
+        " FROM amounts GROUP BY g",
+        "amounts_side_by_side": "SELECT id, ARRAY[a, b] = ARRAY[b, 1.000] AS e, ARRAY[a, b] < ARRAY[b, a] AS l,"
+        " ARRAY[a] <@ ARRAY[1, 2.5, 'NaN'] AS c, ARRAY[a, b] && ARRAY[1, 7.0] AS o,"
+        " array_position(ARRAY[a, b, 1], 1.00) AS p, array_remove(ARRAY[a, b], 1)::text AS r FROM amounts",
         "amounts_first": "SELECT DISTINCT ON (g) g, a::text AS a FROM amounts ORDER BY g, a DESC, id",
         "amounts_among": "SELECT id FROM amounts WHERE a IN (1, 'NaN', 2.5)"
         " OR b = ANY (SELECT a FROM amounts WHERE id < 3)",

@@ -22,6 +22,7 @@ from mz_dagster.scalars.types import (
     TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
+    UNCONSTRAINED,
     UUID,
     Kind,
     ScalarType,
@@ -37,14 +38,23 @@ POOLS["ints"] = (array_of(INT4), _INTS)
 POOLS["bigints"] = (array_of(INT8), ["{}", "{1,2}", "{9223372036854775807,NULL}"])
 POOLS["texts"] = (array_of(TEXT), _TEXTS)
 POOLS["floats"] = (array_of(FLOAT8), _FLOATS)
+POOLS["sizes"] = (array_of(INT4), ["{}", "{0}", "{3}", "{-1}", "{NULL}", "{2,0}", "{0,-1}", "{134217728}"])
 POOLS["bools"] = (array_of(BOOL), ["{}", "{t,f}", "{NULL,t}"])
 POOLS["dates"] = (array_of(DATE), ["{}", "{2020-02-29,NULL}", "{0001-01-01,9999-12-31}"])
 POOLS["moments"] = (array_of(TIMESTAMP), ['{"2020-02-29 12:34:56.789",NULL}', "{0001-01-01}"])
 POOLS["prices"] = (array_of(numeric(2)), ["{}", "{1.50,-0.01}", "{NULL,7}"])
-POOLS["intervals"] = (array_of(INTERVAL), ['{"1 mon 2 days",NULL,-00:00:01.5}', '{"30 days","24:00:00"}'])
+POOLS["intervals"] = (
+    array_of(INTERVAL),
+    ['{"1 mon 2 days",NULL,-00:00:01.5}', '{"30 days","24:00:00"}', '{"1 mon","1 day"}', "{}", '{"1 mon"}'],
+)
+POOLS["amounts"] = (array_of(UNCONSTRAINED), ["{}", "{1.0,2}", "{1,2.00}", "{NULL,1e40}", "{NaN,1.00}", "{-0.5,1}"])
+POOLS["amount"] = (UNCONSTRAINED, ["1.000", "2", "NaN", "-0.50", "1e40"])
 POOLS["uuids"] = (array_of(UUID), ["{00000000-0000-4000-8000-00000000000a,NULL}"])
 POOLS["byteas"] = (array_of(BYTEA), [r'{"\\x00ff",""}'])
-POOLS["jsonbs"] = (array_of(JSONB), [r'{"{\"b\": 1.50, \"a\": null}",1,NULL}'])
+POOLS["jsonbs"] = (
+    array_of(JSONB),
+    [r'{"{\"b\": 1.50, \"a\": null}",1,NULL}', r'{"{\"b\": 1.5, \"a\": null}"}', "{1.0}", "{1,2}", "{}"],
+)
 POOLS["zoned"] = (array_of(TIMESTAMPTZ), ['{"2020-02-29 12:34:56+02",NULL}'])
 POOLS["clocks"] = (array_of(TIME), ["{12:34:56.7,NULL}"])
 POOLS["chars"] = (array_of(ScalarType(Kind.CHAR, length=3)), ["{a,abc,NULL}"])
@@ -85,7 +95,7 @@ def examples() -> Iterator[Example]:
 
 
 def _operators() -> Iterator[Example]:
-    for pool in ("ints", "texts", "floats", "prices", "dates"):
+    for pool in ("ints", "texts", "floats", "prices", "dates", "amounts", "intervals", "jsonbs"):
         for symbol in ("=", "<>", "<", "<=", ">", ">="):
             yield operator(symbol, pool, pool)
         for symbol in ("@>", "<@", "&&"):
@@ -109,9 +119,14 @@ def _functions() -> Iterator[Example]:
     for name in ("array_position", "array_positions", "array_remove"):
         yield function(name, "texts", "needle")
         yield function(name, "floats", "float8")
+        yield function(name, "amounts", "amount")
     yield function("array_position", "ints", "few_int4", "few_int4")
     yield function("array_replace", "ints", "few_int4", "few_int4")
+    yield function("array_replace", "amounts", "amount", "amount")
     yield function("trim_array", "ints", "few_int4")
+    yield function("array_fill", "few_int4", "sizes")
+    yield function("width_bucket", "few_int4", "ints")
+    yield function("width_bucket", "float8", "floats")
     yield function("array_to_string", "texts", "separator_text")
     yield function("array_to_string", "bools", "separator_text", "needle")
     yield function("array_to_string", "floats", "separator_text")
@@ -119,6 +134,16 @@ def _functions() -> Iterator[Example]:
     yield function("string_to_array", "split_text", "separator_text", "needle")
     yield function("array_subscript", "ints", "few_int4", sql="({0})[{1}]")
     yield function("array_slice", "ints", "few_int4", "few_int4", sql="({0})[{1}:{2}]")
+    for pool in ("ints", "amounts", "intervals"):
+        (column,) = columns_of((pool,))
+        neighbours = "SELECT x, n, lag(x) OVER (ORDER BY n) AS y FROM unnest({0}) WITH ORDINALITY AS u (x, n)"
+        firsts = f"ARRAY(SELECT x FROM ({neighbours}) AS s WHERE n = 1 OR x IS DISTINCT FROM y ORDER BY n)"
+        call = Call("distinct_elements", (column,), column.type)
+        yield Example(f"CASE WHEN {{0}} IS NOT NULL THEN {firsts} END", call, (pool,))
+    (column,) = columns_of(("amounts",))
+    yield Example(
+        "(SELECT sum(x) FROM unnest({0}) AS x)", Call("sum_list_unconstrained", (column,), UNCONSTRAINED), ("amounts",)
+    )
     for pools in (("few_int4", "few_int4"), ("float8",)):
         columns = columns_of(pools)
         made = Call("array", tuple(columns), array_of(columns[0].type), False)
@@ -195,10 +220,13 @@ def _series() -> Iterator[Example]:
         rows = "ARRAY(SELECT * FROM generate_series({0}, {1}, {2}))"
         some = "{0} IS NOT NULL AND {1} IS NOT NULL AND {2} IS NOT NULL"
         yield Example(f"CASE WHEN {some} THEN {rows} END", applied(resolved, columns), (pool, pool, "step_interval"))
-    columns = columns_of(("texts", "few_int4"))
-    resolved = resolve_table_function("generate_subscripts", [column.type for column in columns])
-    rows = "CASE WHEN {0} IS NOT NULL AND {1} IS NOT NULL THEN ARRAY(SELECT generate_subscripts({0}, {1})) END"
-    yield Example(rows, applied(resolved, columns), ("texts", "few_int4"))
+    for pools in (("texts", "few_int4"), ("texts", "few_int4", "bool")):
+        columns = columns_of(pools)
+        resolved = resolve_table_function("generate_subscripts", [column.type for column in columns])
+        given = [f"{{{i}}}" for i in range(len(pools))]
+        rows = f"ARRAY(SELECT generate_subscripts({', '.join(given)}))"
+        some = " AND ".join(f"{one} IS NOT NULL" for one in given)
+        yield Example(f"CASE WHEN {some} THEN {rows} END", applied(resolved, columns), pools)
 
 
 def _counted(*pools: str) -> Iterator[Example]:

@@ -31,6 +31,12 @@ def examples() -> Iterator[Example]:
     yield casting("json", TEXT)
     yield casting("json", JSONB)
     yield casting("jsonb", JSON)
+    for pool in ("texts", "ints", "moments"):
+        (column,) = columns_of((pool,))
+        array = as_json(column)
+        assert not isinstance(array, Failure)
+        call = Call("json_build_object_list", (array, Literal("argument {} cannot be null", TEXT)), JSON)
+        yield Example("json_build_object(VARIADIC {0})", call, (pool,))
     for symbol in ("->", "->>"):
         yield operator(symbol, "json", "jsonb_key")
         yield operator(symbol, "json", "jsonb_index")

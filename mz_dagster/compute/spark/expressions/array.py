@@ -17,8 +17,10 @@ from mz_dagster.compute.spark.expressions.emitter import emit, literal
 from mz_dagster.compute.spark.expressions.pure import among_in_python, each_in_python, in_python
 from mz_dagster.errors import InternalError
 from mz_dagster.functions import Failure, cast
+from mz_dagster.functions.arrays.array_table import ARRAY_ELEMENTS, SEVERAL_DIMENSIONS, TOO_LONG
 from mz_dagster.functions.output import output_of
 from mz_dagster.functions.plain import to_plain
+from mz_dagster.plan.representations import REPRESENTATIONS, comparable
 from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar
 from mz_dagster.scalars.types import BOOL, Kind, ScalarType
 from mz_dagster.storage.late_pyspark import functions as sf
@@ -92,6 +94,30 @@ def _each(array: Column, call: Call, share: Callable[..., list[Column]]) -> Outc
 # Comparisons.
 
 
+def _as_compared(scalar: Scalar) -> Scalar:
+    """Returns what Spark compares as PostgreSQL does a value."""
+    known = REPRESENTATIONS.get(scalar.type.kind)
+    if known is None:
+        return scalar
+    if known.sorted:
+        return Call(known.sorted, (scalar,), known.order, scalar.nullable)
+    return comparable(scalar)
+
+
+def _compared(invocation: Invocation, number: int) -> Column:
+    """Returns an argument, a value or an array, in a form that Spark compares as PostgreSQL does the argument."""
+    value, type_ = invocation.values[number], invocation.scalars[number].type
+    scalar = _as_compared(ColumnRef(0, type_.element or type_))
+    if not isinstance(scalar, Call):
+        return value
+    if type_.element is None:
+        (shared,) = invocation.share(emit(scalar, [value]).value)
+        return shared
+    compared, error = _each(value, scalar, invocation.share)
+    assert error is None, "to bring a value into another form does not fail"
+    return compared
+
+
 def _ordered(array: Column) -> Column:
     """Returns the elements so that Spark orders them as PostgreSQL does: NULL last."""
     return sf.transform(array, lambda one: sf.struct(one.isNull().alias("f1"), one.alias("f2")))
@@ -130,7 +156,7 @@ def _restored_floats(invocation: Invocation) -> Outcome:
 
 @strict(*(f"{name}_array" for name in ("eq", "ne", "lt", "le", "gt", "ge")))
 def _comparison(invocation: Invocation) -> Outcome:
-    left, right = (_ordered(value) for value in invocation.values)
+    left, right = (_ordered(_compared(invocation, number)) for number in range(2))
     return compare(invocation.function[:2], left, right), None
 
 
@@ -141,7 +167,7 @@ def _has(array: Column, value: Column) -> Column:
 
 @strict("array_contains", "array_contained")
 def _contains(invocation: Invocation) -> Outcome:
-    whole, part = invocation.values
+    whole, part = (_compared(invocation, number) for number in range(2))
     if invocation.function == "array_contained":
         whole, part = part, whole
     present = sf.forall(part, lambda one: _has(whole, one))
@@ -150,7 +176,7 @@ def _contains(invocation: Invocation) -> Outcome:
 
 @strict("array_overlaps")
 def _overlaps(invocation: Invocation) -> Outcome:
-    left, right = invocation.values
+    left, right = (_compared(invocation, number) for number in range(2))
     return sf.when(left.isNotNull() & right.isNotNull(), sf.exists(left, lambda one: _has(right, one))), None
 
 
@@ -231,11 +257,13 @@ def _bound(invocation: Invocation) -> Outcome:
     return sf.when(array.isNotNull() & (dimension == 1) & (sf.size(array) > 0), bound), None
 
 
-@strict("generate_subscripts")
+@strict("generate_subscripts", "generate_subscripts_reversed")
 def _subscripts(invocation: Invocation) -> Outcome:
-    array, dimension = invocation.values
+    array, dimension, *backwards = invocation.values
     none = sf.array().cast("array<int>")
     places = sf.transform(array, lambda _, n: n + 1)
+    if backwards:
+        places = sf.when(backwards[0], sf.reverse(places)).otherwise(places)
     return _where(invocation, sf.when(dimension == 1, places).otherwise(none)), None
 
 
@@ -262,6 +290,46 @@ def _trimmed(invocation: Invocation) -> Outcome:
     return _where(invocation, sf.when(fits, kept)), _where(invocation, sf.when(~fits, error))
 
 
+@lenient("array_fill")
+def _filled(invocation: Invocation) -> Outcome:
+    value, sizes = invocation.values
+    empty = (sf.size(sizes) == 0) | sf.exists(sizes, lambda one: one == 0)
+    error = (
+        sf.when(sizes.isNull(), sf.lit("22004 dimension array or low bound array cannot be null"))
+        .when(sf.exists(sizes, lambda one: one.isNull()), sf.lit("22004 dimension values cannot be null"))
+        .when(
+            sf.exists(sizes, lambda one: one < 0) | (~empty & sf.exists(sizes, lambda one: one > ARRAY_ELEMENTS)),
+            sf.lit(TOO_LONG),
+        )
+        .when(~empty & (sf.size(sizes) > 1), sf.lit(SEVERAL_DIMENSIONS))
+    )
+    count = sf.when(error.isNotNull() | empty, sf.lit(0)).otherwise(sf.get(sizes, sf.lit(0)))
+    return sf.when(error.isNull(), sf.array_repeat(value, count)), error
+
+
+@strict("width_bucket_array")
+def _bucket(invocation: Invocation) -> Outcome:
+    value, thresholds = (_compared(invocation, number) for number in range(2))
+    # A search by halves, as PostgreSQL's, which decides where the thresholds are in no order.
+    bounds = sf.struct(sf.lit(0).alias("low"), sf.size(thresholds).alias("high"))
+
+    def halved(bounds: Column, _: Column) -> Column:
+        low, high = bounds["low"], bounds["high"]
+        middle = sf.shiftright(low + high, 1)
+        below = compare("lt", value, sf.get(thresholds, middle))
+        open_ = low < high
+        return sf.struct(
+            sf.when(open_ & ~below, middle + 1).otherwise(low).alias("low"),
+            sf.when(open_ & below, middle).otherwise(high).alias("high"),
+        )
+
+    found = sf.aggregate(sf.sequence(sf.lit(1), sf.lit(ARRAY_ELEMENTS.bit_length() + 1)), bounds, halved)["low"]
+    error = sf.when(
+        sf.exists(thresholds, lambda one: one.isNull()), sf.lit("22004 thresholds array must not contain NULLs")
+    )
+    return _where(invocation, sf.when(error.isNull(), found)), _where(invocation, error)
+
+
 # Elements that are not distinct from a value.
 
 
@@ -273,13 +341,14 @@ def _places(array: Column, value: Column) -> Column:
 
 @lenient("array_position")
 def _position(invocation: Invocation) -> Outcome:
-    array, value = invocation.values
+    array, value = (_compared(invocation, number) for number in range(2))
     return sf.get(_places(array, value), sf.lit(0)), None
 
 
 @lenient("array_position_from")
 def _position_from(invocation: Invocation) -> Outcome:
-    array, value, start = invocation.values
+    array, value = (_compared(invocation, number) for number in range(2))
+    start = invocation.values[2]
     places = sf.filter(_places(array, value), lambda place: place >= start)
     # Where PostgreSQL knows before that there is no such element it does not look at the start.
     looks = (sf.size(array) > 0) & (value.isNotNull() | sf.exists(array, lambda one: one.isNull()))
@@ -289,19 +358,26 @@ def _position_from(invocation: Invocation) -> Outcome:
 
 @lenient("array_positions")
 def _positions(invocation: Invocation) -> Outcome:
-    return _places(*invocation.values), None
+    return _places(*(_compared(invocation, number) for number in range(2))), None
 
 
 @lenient("array_remove")
 def _without(invocation: Invocation) -> Outcome:
-    array, value = invocation.values
-    return sf.filter(array, lambda one: ~one.eqNullSafe(value)), None
+    array, compared, value = invocation.values[0], _compared(invocation, 0), _compared(invocation, 1)
+    return sf.filter(array, lambda _, n: ~sf.get(compared, n).eqNullSafe(value)), None
 
 
 @lenient("array_replace")
 def _replaced(invocation: Invocation) -> Outcome:
-    array, old, new = invocation.values
-    return sf.transform(array, lambda one: sf.when(one.eqNullSafe(old), new).otherwise(one)), None
+    array, _, new = invocation.values
+    compared, old = _compared(invocation, 0), _compared(invocation, 1)
+    return sf.transform(array, lambda one, n: sf.when(sf.get(compared, n).eqNullSafe(old), new).otherwise(one)), None
+
+
+@strict("distinct_elements")
+def _distinct(invocation: Invocation) -> Outcome:
+    array, compared = invocation.values[0], _compared(invocation, 0)
+    return sf.filter(array, lambda _, n: (n == 0) | ~sf.get(compared, n).eqNullSafe(sf.get(compared, n - 1))), None
 
 
 # Longer arrays.
