@@ -18,7 +18,8 @@ fails within a subquery (`subquery_errors`).
 
 A conjunct of a filter that is `EXISTS`, `IN`, or the negation of `EXISTS`, becomes a semijoin or its complement. If
 what ties it to the outer row is equalities only, it is with the distinct values of the inner side, and there is no
-domain. The conjuncts without subqueries are applied first: subqueries are only asked for what they leave.
+domain. The conjuncts without subqueries are applied first: subqueries are only asked for what they leave. One that may
+fail is computed for the rows that ask, or its errors are errors if there is any.
 
 A lateral relation of linear operators over the one row, as table functions are, is applied to the rows themselves.
 
@@ -42,7 +43,6 @@ from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.dependence import (
     free_columns,
     is_dependent,
-    outer_columns,
     with_free_columns,
     with_outer_columns,
 )
@@ -100,6 +100,7 @@ from mz_dagster.plan.semijoin import (
     with_scalars,
 )
 from mz_dagster.plan.single_row import row_and_value
+from mz_dagster.plan.subquery_conjuncts import asked_together, has_subqueries, membership_of
 from mz_dagster.plan.subquery_errors import (
     Failures,
     asked_by_some,
@@ -156,16 +157,16 @@ class _Decorrelation:
 
     def _decorrelated(self, relation: Relation) -> Relation:
         match relation:
-            case Map() if _has_subqueries(relation.scalars):
+            case Map() if has_subqueries(relation.scalars):
                 return self._mapped(self.plain(relation.input), relation.scalars, relation.names)
-            case Filter() if _has_subqueries(relation.predicates):
+            case Filter() if has_subqueries(relation.predicates):
                 return self._filtered(self.plain(relation.input), relation.predicates)
             case DependentJoin():
                 return self._beside(self.plain(relation.left), relation.right, relation.arguments)
             case Let():
                 self._lets[relation.id] = relation.value
                 return with_inputs(relation, [self.plain(one) for one in inputs_of(relation)])
-            case Join() | TemporalFilter() if _has_subqueries(scalars_of(relation)):
+            case Join() | TemporalFilter() if has_subqueries(scalars_of(relation)):
                 raise InternalError(f"a subquery stands in a {type(relation).__name__}")
             case _:
                 return with_inputs(relation, [self.plain(one) for one in inputs_of(relation)])
@@ -346,7 +347,7 @@ class _Decorrelation:
         """Returns `below` with columns appended; the scalars, over `below` and each other, may have subqueries."""
         arity = below.relation_type.arity
         is_failing = failures is not None and any(map(can_fail, scalars))
-        if not _has_subqueries(scalars) and not is_failing:
+        if not has_subqueries(scalars) and not is_failing:
             return Map(below, tuple(scalars), tuple(names))
         if any(position >= arity for one in scalars for position in columns_of(one)):
             for scalar, name in zip(scalars, names, strict=True):
@@ -360,7 +361,7 @@ class _Decorrelation:
     def _filtered(self, below: Relation, predicates: Sequence[Scalar], failures: Failures | None = None) -> Relation:
         """Returns the rows of `below` that pass; the predicates may have subqueries."""
         parts = [one for predicate in predicates for one in conjuncts(predicate)]
-        simple = [one for one in parts if not _has_subqueries((one,))]
+        simple = [one for one in parts if not has_subqueries((one,))]
         failing = [one for one in simple if failures is not None and can_fail(one)]
         below = filtered(below, [one for one in simple if one not in failing])
         bounds = [without_not(one) for one in failing if is_temporal(without_not(one))]
@@ -371,10 +372,14 @@ class _Decorrelation:
         if failures is not None and bounds:
             below = failures.bounded(below, bounds)
         # Whose errors are wanted by the row has its answers looked up by the row.
-        memberships = [membership for one in parts if failures is None and (membership := _membership(one)) is not None]
-        rest = [one for one in parts if _has_subqueries((one,)) and (failures is not None or _membership(one) is None)]
+        memberships = [
+            (replace(one, relation=without_unread_subqueries(query_of(one))), negated)
+            for one, negated in (filter(None, map(membership_of, parts)) if failures is None else ())
+        ]
+        rest = [one for one in parts if has_subqueries((one,)) and (failures is not None or membership_of(one) is None)]
         sharing = Sharing(self.local_id)
-        together = _asked_together(memberships)
+        may = {one for one, _ in memberships if may_fail(query_of(one), self._lets, of_digits=False)}
+        together = asked_together([one for one in memberships if one[0] not in may])
         if together:
             below = self._passing(sharing.shared(below), together)
         asking: Relation | None = None
@@ -384,8 +389,7 @@ class _Decorrelation:
             below = sharing.shared(below)
             if asking is None and equality_correlation(subquery) is None:
                 asking = below
-            found = self._found(below, subquery, asking)
-            below = minus(below, found) if negated else found
+            below = self._passed(below, subquery, asking, negated=negated, failing=subquery in may)
         if rest:
             if failures is not None:
                 rest = [in_turn(rest)]
@@ -393,37 +397,55 @@ class _Decorrelation:
             below = projected_to(Filter(whole, tuple(plain)), range(below.relation_type.arity))
         return sharing.bound(below)
 
-    def _found(self, below: Relation, subquery: Subquery, asking: Relation | None) -> Relation:
-        """Returns the rows of `below` for which the subquery, `EXISTS` or `ANY`, is true.
+    def _passed(
+        self, below: Relation, subquery: Subquery, asking: Relation | None, *, negated: bool, failing: bool
+    ) -> Relation:
+        """Returns the rows of `below` for which the subquery, `EXISTS` or `ANY`, is true, or if negated is not.
 
         Args:
             below: The rows.
             subquery: What is asked for them.
             asking: What has all rows of `below`, and perhaps others, for which another subquery is asked: for the same
                 arguments the two have one domain.
+            negated: Whether the rows are those for which it is not true.
+            failing: Whether it may fail. Where it takes arguments, it is computed for those of the rows alone; where it
+                takes none, what fails in it is an error if there is any row.
         """
-        arity = below.relation_type.arity
-        tied = equality_correlation(subquery)
+        sharing = Sharing(self.local_id)
+        failures: Failures | None = None
+        by_row = failing and is_dependent(query_of(subquery))
+        if failing and not by_row:
+            failures = Failures(sharing, 0)
+            subquery = replace(subquery, relation=sharing.shared(failures.caught(self.plain(query_of(subquery)))))
+        tied = None if by_row else equality_correlation(subquery)
         if tied is not None:
             arguments = [_with_arguments(outer, subquery.arguments) for outer, _ in tied.pairs]
-            whole, arguments = self._answered(below, arguments)
+            outer, arguments = self._answered(below, arguments)
             keys = distinct_of(self.plain(tied.relation), [inner for _, inner in tied.pairs])
-            return projected_to(semijoin(whole, arguments, keys, null_safe=False), range(arity))
-        sharing = Sharing(self.local_id)
-        whole, arguments = self._answered(below, subquery.arguments)
-        same = asking if whole is below else None
-        asked = DomainPlan.of(query_of(subquery), subquery.test, whole, _represented(arguments), sharing, asking=same)
-        rows = self.applied(asked.relation, asked.domain, {}, None)
-        if asked.test is not None:
-            rows = Filter(rows, self._over((asked.test,), asked.domain))
-        keys = distinct_of(rows, references(rows, range(len(asked.places))))
-        found = semijoin(asked.outer, references(asked.outer, asked.places), keys, null_safe=True)
-        return sharing.bound(projected_to(found, range(arity)))
+            whole = semijoin(outer, arguments, keys, null_safe=False)
+        else:
+            outer, arguments = self._answered(below, subquery.arguments)
+            query = with_correlation_first(query_of(subquery)) if by_row else query_of(subquery)
+            same = asking if outer is below and not failing else None
+            asked = DomainPlan.of(query, subquery.test, outer, _represented(arguments), sharing, asking=same)
+            if by_row:
+                failures = Failures(sharing, len(asked.places))
+            rows = self.applied(asked.relation, asked.domain, {}, failures if by_row else None)
+            if asked.test is not None:
+                rows = Filter(rows, self._over((asked.test,), asked.domain))
+            keys = distinct_of(rows, references(rows, range(len(asked.places))))
+            whole = semijoin(asked.outer, references(asked.outer, asked.places), keys, null_safe=True)
+        found = projected_to(whole, range(below.relation_type.arity))
+        passed = minus(below, found) if negated else found
+        if failures is not None and failures.found:
+            failed = failures.raised(distinct_of(below, ()), below.relation_type)
+            passed = Union((passed, failed), passed.relation_type.keys)
+        return sharing.bound(passed)
 
     def _passing(self, below: Relation, memberships: Sequence[tuple[Subquery, bool]]) -> Relation:
         """Returns the rows of `below` that have, or with True have not, something in each of the subqueries.
 
-        They are `_asked_together`, so one count for each row of the domain tells of all.
+        They are `asked_together`, so one count for each row of the domain tells of all.
         """
         sharing = Sharing(self.local_id)
         found: list[Relation] = []
@@ -498,12 +520,12 @@ class _Decorrelation:
         """
         plain = list(scalars)
         by_some = asked_by_some(plain)
-        while _has_subqueries(plain):
+        while has_subqueries(plain):
             ready = dict.fromkeys(
                 one
                 for scalar in plain
                 for one in walk(scalar)
-                if isinstance(one, Subquery) and not _has_subqueries(one.arguments)
+                if isinstance(one, Subquery) and not has_subqueries(one.arguments)
             )
             guarded = {
                 one
@@ -709,47 +731,9 @@ def _is_of_one_row(relation: Relation) -> bool:
     """Returns whether `relation` is linear operators over the one row without columns."""
     match relation:
         case Map() | Filter() | Projection() | FlatMap():
-            return not _has_subqueries(scalars_of(relation)) and _is_of_one_row(relation.input)
+            return not has_subqueries(scalars_of(relation)) and _is_of_one_row(relation.input)
         case _:
             return relation is ONE_ROW
-
-
-def _membership(predicate: Scalar) -> tuple[Subquery, bool] | None:
-    """Returns the subquery of a conjunct that passes the rows that have, or with True have not, something in it."""
-    match predicate:
-        case Subquery(kind=SubqueryKind.EXISTS | SubqueryKind.ANY):
-            return predicate, False
-        case Call(function="not", arguments=(Subquery() as subquery,)):
-            # Where the test may be NULL, a negated ANY passes less than what a semijoin leaves.
-            if subquery.kind is not SubqueryKind.SCALAR and not subquery.nullable:
-                return subquery, True
-    return None
-
-
-def _asked_together(memberships: Sequence[tuple[Subquery, bool]]) -> list[tuple[Subquery, bool]]:
-    """Returns those that are asked for the same arguments, by a domain, with one not negated; none if it is one alone.
-
-    A row of the domain for which none of them has anything does not pass then, so it need not be counted.
-    """
-    for first, negated in memberships:
-        alike = [
-            (one, other)
-            for one, other in memberships
-            if one.arguments == first.arguments
-            and one.arguments
-            and _used(one) == _used(first)
-            and equality_correlation(one) is None
-            and not _has_subqueries(one.arguments)
-        ]
-        if not negated and len(alike) > 1:
-            return alike
-    return []
-
-
-def _used(subquery: Subquery) -> frozenset[int]:
-    """Returns the numbers of the arguments that a subquery reads."""
-    tested = frozenset[int]() if subquery.test is None else outer_columns(subquery.test)
-    return free_columns(query_of(subquery)) | tested
 
 
 def _one_value(value: Scalar, several: Scalar) -> Scalar:
@@ -758,10 +742,6 @@ def _one_value(value: Scalar, several: Scalar) -> Scalar:
     error = Call("error", (Literal(_SEVERAL, TEXT),), value.type, False)
     # Where there is no row the value is NULL, too; said here, a filter that refuses it is known to need none of those.
     return If(_is_null(several), nothing, If(several, error, value))
-
-
-def _has_subqueries(scalars: Sequence[Scalar]) -> bool:
-    return any(isinstance(one, Subquery) for scalar in scalars for one in walk(scalar))
 
 
 def _replaced(scalar: Scalar, answers: Mapping[Subquery, Scalar]) -> Scalar:

@@ -43,6 +43,7 @@ from mz_dagster.plan.relation import (
     query_of,
 )
 from mz_dagster.plan.rewriting import can_fail, moved, projected_to, reference, scalars_of, shifted
+from mz_dagster.plan.row_count import at_most_one_row
 from mz_dagster.plan.semijoin import ONE_ROW, Sharing, minus, semijoin
 from mz_dagster.plan.total_groups import group_may_fail, without_group_errors
 from mz_dagster.plan.transform.fold_constants import fold_scalar
@@ -60,7 +61,7 @@ from mz_dagster.scalars.scalar import (
     substitute,
     walk,
 )
-from mz_dagster.scalars.types import BOOL, TEXT
+from mz_dagster.scalars.types import BOOL, TEXT, RelationType
 
 _ERROR = "error"
 #: Functions whose only error is that a numeric has too many digits.
@@ -151,8 +152,9 @@ def _fails_of_more_than_digits(scalar: Scalar) -> bool:
 def subquery_may_fail(subquery: Subquery, lets: Mapping[GlobalId, Relation], *, of_digits: bool = True) -> bool:
     """Returns whether what a subquery says may be an error, that of a scalar one having several rows included."""
     is_tested = subquery.test is not None and can_fail(subquery.test)
-    is_scalar = subquery.kind is SubqueryKind.SCALAR
-    return is_tested or is_scalar or may_fail(query_of(subquery), lets, of_digits=of_digits)
+    query = query_of(subquery)
+    may_be_several = subquery.kind is SubqueryKind.SCALAR and not at_most_one_row(query)
+    return is_tested or may_be_several or may_fail(query, lets, of_digits=of_digits)
 
 
 def is_guarded(subquery: Subquery, lets: Mapping[GlobalId, Relation], *, in_filter: bool) -> bool:
@@ -255,6 +257,21 @@ class Failures:
     def _places(self, rows: Relation) -> tuple[int, ...]:
         """Returns the domain's columns, with which rows begin, and the one behind the rows."""
         return (*range(self.by), rows.relation_type.arity)
+
+    def raised(self, asking: Relation, type_: RelationType) -> Relation:
+        """Returns no rows, of a type, but an error where there are errors and a row that asks.
+
+        Args:
+            asking: The row without columns, if somebody asks. Where the domain has columns, its rows are who does.
+            type_: What the rows would be of.
+        """
+        told = self.found[0] if len(self.found) == 1 else Union(tuple(self.found))
+        told = told if self.by else Join((asking, told), ())
+        text = reference(told.relation_type, self.by)
+        none = Filter(told, (Call("error", (text,), BOOL, False),))
+        columns = [Call("error", (text,), one.type, one.nullable) for one in type_.columns]
+        rows = Map(none, tuple(columns), tuple(one.name for one in type_.columns)) if columns else none
+        return projected_to(rows, range(self.by + 1, self.by + 1 + len(columns)))
 
     def said(self, answers: Relation, sharing: Sharing) -> Relation:
         """Returns the answers for a domain with a column for the error, NULL where there is none.

@@ -1,4 +1,4 @@
-"""Columns that nobody reads ask nothing: subqueries in them are taken away, with their errors, before they are planned.
+"""Columns that nobody reads ask nothing: subqueries in them and what may fail are taken away before they are planned.
 
 Invariant: what is read of a plan is what it was. A node that is there several times, as a view is that others read, is
 rewritten once for each set of columns that is read of it, and stays one where nothing changes.
@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from mz_dagster.plan.relation import DependentJoin, Filter, Join, Let, Map, Projection, Reduce, Relation, inputs_of
-from mz_dagster.plan.rewriting import scalars_of, with_inputs
+from mz_dagster.plan.rewriting import can_fail, scalars_of, with_inputs
 from mz_dagster.scalars.scalar import Literal, Scalar, Subquery, columns_of, walk
 
 
 def without_unread_subqueries(relation: Relation) -> Relation:
-    """Returns a plan with NULL for the subqueries in columns that are not read within it; all of its own are.
+    """Returns a plan with NULL for subqueries, and what may fail, in columns that nothing in it reads; its own are.
 
     Example:
         >>> from mz_dagster.plan.semijoin import ONE_ROW
@@ -70,7 +70,7 @@ class _Rewriting:
         needed = set(read)
         scalars: list[Scalar] = []
         for place, scalar in reversed(list(enumerate(relation.scalars, arity))):
-            if place in needed or not any(isinstance(one, Subquery) for one in walk(scalar)):
+            if place in needed or not (can_fail(scalar) or any(isinstance(one, Subquery) for one in walk(scalar))):
                 needed |= columns_of(scalar)
                 scalars.append(scalar)
             else:

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from mz_dagster.functions import Unknown
 from mz_dagster.plan.relation import Aggregate, AggregateFunction, Map, Projection, Reduce, Relation
-from mz_dagster.plan.rewriting import reference
+from mz_dagster.plan.rewriting import projected_to, reference
 from mz_dagster.scalars.record import field, record
 from mz_dagster.scalars.scalar import Call, Literal, Scalar, Subquery, SubqueryKind
 from mz_dagster.scalars.types import array_of
@@ -54,7 +54,10 @@ def bind_exists(binder: ExpressionBinder, node: exp.Expr) -> Scalar:
     if isinstance(select, exp.Select) and not select.expressions:
         select.set("expressions", [exp.true()])
     query = _query(binder, asked)
-    return Subquery(SubqueryKind.EXISTS, query.relation, tuple(query.row.arguments))
+    relation = query.relation
+    while isinstance(relation, Map | Projection):  # nobody asks for what its SELECT computes
+        relation = relation.input
+    return Subquery(SubqueryKind.EXISTS, projected_to(relation, ()), tuple(query.row.arguments))
 
 
 def is_exists(node: exp.Expr) -> bool:

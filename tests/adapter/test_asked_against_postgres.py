@@ -86,6 +86,22 @@ ASKING_TIED = (
     "SELECT k FROM (SELECT k, {} AS v FROM o) s",
     "SELECT k, {} AS v FROM o",
 )
+#: Conditions that fail for the row of `o` with a = 0, and are true for that with a = 3.
+TIED_CONDITIONS = (
+    "a IN (SELECT u.a FROM u LEFT JOIN w ON u.a = w.a WHERE 6 / w.x > 0 AND u.a = o.a)",
+    "EXISTS (SELECT 1 FROM u WHERE u.a = o.a AND 6 / u.x > 0)",
+    "NOT EXISTS (SELECT 1 FROM u WHERE u.a = o.a AND 6 / u.x > 100)",
+    "EXISTS (SELECT 1 FROM u WHERE u.a = o.a) AND EXISTS (SELECT 1 FROM w WHERE w.a = o.a AND 6 / w.x > 1)",
+)
+#: Conditions that fail for each row of `o` that they are asked for.
+CLOSED_CONDITIONS = (
+    "a IN (SELECT 6 / x FROM u)",
+    "(a, k) IN (SELECT 6 / x, a FROM u)",
+    "a > ANY (SELECT 6 / x FROM u)",
+    "EXISTS (SELECT 1 FROM u GROUP BY a HAVING 6 / min(x) > 0)",
+    "NOT EXISTS (SELECT 1 FROM u WHERE 6 / x > 100)",
+    "EXISTS (SELECT 1 FROM u, (SELECT 6 / min(x) AS q FROM w) s WHERE u.a = o.a AND q > 0)",
+)
 QUERIES = [
     *(asking.format(one) for one in CLOSED for asking in ASKING),
     *(asking.format(one) for one in TIED for asking in ASKING_TIED),
@@ -161,6 +177,49 @@ def test_errors_are_those_of_the_rows_that_ask_by_spark(
 ) -> None:
     set_budget(Budget.spark_alone())
     compare(connection, postgres, QUERIES[::7], maintained=True)
+
+
+def conditions_of_rows_that_ask(connection: Connection) -> None:
+    """Asks for what PostgreSQL may evaluate for other rows, too, and then fails: that depends on its plan."""
+    for statement in TABLES:
+        connection.execute(statement)
+    asked = {
+        **{one: ("a > 0", [(2,)], "k < 3", [(1,), (2,)]) for one in TIED_CONDITIONS},
+        **{one: ("k > 3", [], "k < 3", None) for one in CLOSED_CONDITIONS},
+    }
+    for condition, (others, rows, failing, mended) in asked.items():
+        passing, wrong = (f"SELECT k FROM o WHERE {one} AND {condition}" for one in (others, failing))
+        connection.execute(f"CREATE MATERIALIZED VIEW passing AS {passing}")
+        connection.execute(f"CREATE MATERIALIZED VIEW wrong AS {wrong}")
+        for query in (passing, "SELECT * FROM passing"):
+            assert connection.execute(query).fetchall() == rows, condition
+        for query in (wrong, "SELECT * FROM wrong"):
+            with pytest.raises(DataError, match="division by zero"):
+                connection.execute(query)
+        connection.execute("UPDATE u SET x = 1 WHERE x = 0")
+        connection.execute("UPDATE w SET x = 1 WHERE x = 0")
+        found = sorted(connection.execute("SELECT * FROM wrong").fetchall())
+        assert found == sorted(connection.execute(wrong).fetchall()) == (found if mended is None else mended)
+        connection.execute("UPDATE u SET x = 0 WHERE a IN (0, 4)")
+        connection.execute("UPDATE w SET x = 0 WHERE a IN (0, 5)")
+        assert connection.execute("SELECT * FROM passing").fetchall() == rows, condition
+        connection.execute("DROP MATERIALIZED VIEW passing, wrong")
+    unread = "k + 2 IN (SELECT a FROM (SELECT a, 6 / x AS q FROM u) s) AND EXISTS (SELECT 6 / x FROM u)"
+    assert connection.execute(f"SELECT k FROM rows WHERE {unread}").fetchall() == [(1,)]
+
+
+def test_a_condition_fails_for_the_rows_that_it_is_asked_for(sparkless: Connection, set_budget: SetBudget) -> None:
+    set_budget(Budget.here_alone())
+    conditions_of_rows_that_ask(sparkless)
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(1800)
+def test_a_condition_fails_for_the_rows_that_it_is_asked_for_by_spark(
+    connection: Connection, set_budget: SetBudget
+) -> None:
+    set_budget(Budget.spark_alone())
+    conditions_of_rows_that_ask(connection)
 
 
 def test_what_fails_below_an_aggregate_is_told_by_the_state_of_that(sparkless: Connection) -> None:

@@ -27,9 +27,8 @@ Project #3{n}
       Get t (u_t)
       Distinct by #0{k}
         Project #0{k}
-          Map ?column? := 1
-            Filter (#2{c} = 'x')
-              Get v (u_v)""",
+          Filter (#2{c} = 'x')
+            Get v (u_v)""",
     "SELECT n FROM t WHERE NOT EXISTS (SELECT 1 FROM v WHERE v.k = t.a)": """
 Project #3{n}
   Union
@@ -40,8 +39,7 @@ Project #3{n}
           Get t (u_t)
           Distinct by #0{k}
             Project #0{k}
-              Map ?column? := 1
-                Get v (u_v)""",
+              Get v (u_v)""",
     "SELECT n FROM t WHERE a IN (SELECT u.a FROM u)": """
 Project #3{n}
   Project #0{a}, #1{b}, #2{c}, #3{n}
