@@ -126,7 +126,7 @@ def literal(source: random.Random, type_: str, *, wild: bool = False, null: floa
 
 
 def plain(one: Expr) -> Expr:
-    """Returns an expression that has one spelling for all equal values: 0.0 for -0.0, '1 mon' for '30 days'."""
+    """Returns an expression with one spelling for all equal values: 0.0 for -0.0, 1 for 1.0, '1 mon' for '30 days'."""
     return replace(one, text=plain_text(one.text, one.type))
 
 
@@ -134,6 +134,8 @@ def plain_text(text: str, type_: str) -> str:
     """Returns the text of such an expression."""
     if type_ == "interval":
         return f"justify_interval({text})"
+    if type_ == "numeric":
+        return f"trim_scale({text})"
     return f"({text} + CAST(0 AS {type_}))" if type_ in FLOATS else text
 
 

@@ -1,7 +1,8 @@
 """Random expressions over the types that are not numbers, texts, booleans or moments; none of them can fail.
 
 Values have one representation where equal values may have several ('1.0' beside '1.00' in jsonb): which of them a group
-shows is nobody's business. Intervals are justified before they are compared (see `expressions.plain`).
+shows is nobody's business. Intervals are justified, and numerics lose zeros at their end, before they are compared (see
+`expressions.plain`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from tests.oracle.expressions import Expr
 
 ARRAYS = ("integer[]", "text[]")
-RICH_TYPES = ("interval", "time", "uuid", "bytea", "jsonb", "varchar(5)", "char(3)", *ARRAYS)
+RICH_TYPES = ("interval", "time", "uuid", "bytea", "jsonb", "numeric", "varchar(5)", "char(3)", *ARRAYS)
 
 #: Values that are often equal, as text.
 RICH_POOLS: dict[str, tuple[str, ...]] = {
@@ -25,6 +26,8 @@ RICH_POOLS: dict[str, tuple[str, ...]] = {
     "bytea": (r"\x", r"\x00", r"\xdeadbeef", r"\xff00", "abc"),
     "jsonb": ("null", "true", "1", "-2.5", '"a"', '""', "[]", '[1, "a", null]', '{"a": 1}', '{"b": [1], "a": {"a": 2}}',
               '{"a": "x", "c": null}'),
+    "numeric": ("0", "1", "2.5", "-3.25", "10", "1e40", "-0.000000000000000000000000000000000000000001", "NaN",
+                "Infinity"),
     "varchar(5)": ("", "a", "ab", "é", "a b", "abcde"),
     "char(3)": ("", "a", "ab", "abc", "é"),
     "integer[]": ("{}", "{1}", "{1,2}", "{2,NULL,1}", "{1,1}"),
@@ -57,6 +60,11 @@ _FORMS: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
         ("jsonb_build_object('k', {}, 'b', {})", ("integer", "text")), ("jsonb_build_array({}, {})", ("text", "jsonb")),
         ("jsonb_strip_nulls({})", ("jsonb",)),
     ),
+    "numeric": (
+        ("({} + {})", ("numeric", "numeric")), ("({} - {})", ("numeric", "numeric")), ("(- {})", ("numeric",)),
+        ("({} * {})", ("numeric", "numeric")), ("abs({})", ("numeric",)), ("trim_scale({})", ("numeric",)),
+        ("greatest({}, {})", ("numeric", "numeric")), ("round({}, 1)", ("numeric",)),
+    ),
     "varchar(5)": (("CAST({} AS varchar(5))", ("text",)),),
     "char(3)": (("CAST({} AS char(3))", ("text",)), ("CAST({} AS char(3))", ("varchar(5)",))),
     "integer[]": (
@@ -69,6 +77,7 @@ _FORMS: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
     ),
     "boolean": (
         ("({} @> {})", ("jsonb", "jsonb")), ("({} ? 'a')", ("jsonb",)), ("({} @> {})", ("integer[]", "integer[]")),
+        ("({} < {})", ("numeric", "numeric")), ("(ARRAY[{}, {}] = ARRAY[{}, 1.0])", ("numeric", "numeric", "numeric")),
         ("({} && {})", ("text[]", "text[]")), ("({} = ANY ({}))", ("integer", "integer[]")),
         ("({} ~ '^[a-z]+$')", ("text",)), ("({} !~* 'A')", ("text",)), ("({} SIMILAR TO '%(a|b)%')", ("text",)),
     ),

@@ -22,7 +22,7 @@ UNCONSTRAINED = Story(
         "amounts_apart": "SELECT a FROM amounts EXCEPT ALL SELECT b FROM amounts",
         "amounts_in_order": "SELECT g, array_agg(a ORDER BY a, id)::text AS s FROM amounts GROUP BY g",
         "amounts_framed": "SELECT id, (sum(a) OVER w)::text AS s, (avg(b) FILTER (WHERE b > 0) OVER w)::text AS m,"
-        " (min(a) OVER w)::text AS lo, (stddev(b) OVER v)::text AS d, lag(a) OVER (ORDER BY id)::text AS l"
+        " trim_scale(min(a) OVER w)::text AS lo, (stddev(b) OVER v)::text AS d, lag(a) OVER (ORDER BY id)::text AS l"
         " FROM amounts WINDOW w AS (PARTITION BY g ORDER BY id), v AS (ORDER BY id ROWS 2 PRECEDING)",
         "amounts_gathered": "SELECT g, array_agg(DISTINCT trim_scale(a) ORDER BY trim_scale(a) DESC)::text AS s,"
         " trim_scale(mode() WITHIN GROUP (ORDER BY a))::text AS m, cardinality(array_agg(DISTINCT b)) AS n"
