@@ -39,12 +39,6 @@ class Cancellation:
         self._thread: int | None = None
         self._why = ""
 
-    @property
-    def is_executing(self) -> bool:
-        """Whether there is a statement that can be cancelled."""
-        with self._lock:
-            return self._thread is not None
-
     def cancel(self, why: str = "canceling statement due to user request") -> bool:
         """Asks the statement that is being executed to end; returns whether there is one."""
         with self._lock:

@@ -172,11 +172,6 @@ class Frontiers(Transactions):
         with self._database.read() as connection:
             return tuple(collection_of(row) for row in connection.execute(query))
 
-    def note_failure(self, id: GlobalId, text: str | None) -> None:
-        """Records why a collection's last step did not finish; None says that it did."""
-        with self._database.write() as connection:
-            set_failures(connection, {id: text})
-
     def note_polls(self, failures: Mapping[GlobalId, str | None]) -> None:
         """Records how the polls of sources went: why one failed, or None.
 

@@ -105,12 +105,6 @@ class Leases(Transactions):
         with self._database.read() as connection:
             return _is_intact(connection, lease)
 
-    def lease_is_live(self, lease: int) -> bool:
-        """Returns whether a lease still protects its batches."""
-        with self._database.read() as connection:
-            until = connection.execute(select(LEASE.c.until_ms).where(LEASE.c.id == lease)).scalar_one_or_none()
-        return until is not None and until > self._now_ms()
-
 
 def _listed(connection: Connection, collections: Sequence[GlobalId]) -> dict[GlobalId, ListedBatches]:
     found = summed_frontiers(connection, collections)

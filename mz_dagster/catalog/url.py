@@ -1,7 +1,7 @@
 """Where a catalog's database is: a URL that is built and taken apart, never formatted or compared as a text.
 
 A SQLite catalog is a file of this machine, under an absolute path whatever the process's working directory is. A URL
-holds secrets in two places, before the host and among its parameters; neither is in any text but `with_secrets`.
+holds secrets in two places, before the host and among its parameters; neither is in any text of it.
 """
 
 from __future__ import annotations
@@ -88,10 +88,6 @@ class CatalogUrl:
     def file(self) -> Path | None:
         """The SQLite database's file; None for any other database."""
         return Path(self.url.database or "") if self.url.get_backend_name() == "sqlite" else None
-
-    def with_secrets(self) -> str:
-        """Returns the whole URL, to be stored where only its owner can read it."""
-        return self.url.render_as_string(hide_password=False)
 
     def secret_parameters(self) -> dict[str, str]:
         """Returns the parameters whose values are secret."""

@@ -54,11 +54,6 @@ def asset_rows(engine: Engine, specs: Sequence[dg.AssetSpec]) -> dict[dg.AssetKe
     return {key: rows[id] for key, id in asset_ids(engine, specs).items() if id in rows}
 
 
-def is_readable(row: CollectionRow, tick: int) -> bool:
-    """Returns whether the collection can be read at `tick`."""
-    return row.since.less_equal(tick) and not row.upper.less_equal(tick)
-
-
 def live_ticks(engine: Engine, timeline: str) -> tuple[int, ...]:
     """Returns the ticks that Dagster shows, ascending."""
     sinces = [row.since.only for row in engine.catalog.collections(timeline) if not row.since.is_empty]
@@ -133,7 +128,7 @@ def unrecorded(
     up_to = dict(recorded.up_to)
     for key, row in assets.items():
         name = key.to_user_string()
-        readable = [tick for tick in ticks if tick > up_to.get(name, -1) and is_readable(row, tick)]
+        readable = [tick for tick in ticks if tick > up_to.get(name, -1) and row.is_readable_at(tick)]
         readable = readable[: min(_TICKS_AT_ONCE, most - len(found))]
         if not readable:
             continue

@@ -36,9 +36,7 @@ from mz_dagster.sql.binder import (
     bind_predicate,
     bind_query,
     bind_rows,
-    bind_scalar_over,
     bind_time,
-    resolve_kind,
 )
 from mz_dagster.sql.constraints import TableConstraints
 from mz_dagster.sql.finishing import RowSetFinishing, ordered_rows
@@ -155,13 +153,11 @@ __all__ = [
     "bind_query",
     "bind_returning",
     "bind_rows",
-    "bind_scalar_over",
     "bind_time",
     "bind_update",
     "ordered_rows",
     "parse",
     "parse_statement",
-    "resolve_kind",
     "same_tokens",
     "split",
 ]

@@ -30,7 +30,6 @@ from mz_dagster.sql.errors import (
     InvalidSyntax,
     InvalidTableDefinition,
     UnsupportedForm,
-    WrongObjectKind,
     error_of,
 )
 from mz_dagster.sql.expressions import Expressions
@@ -38,7 +37,7 @@ from mz_dagster.sql.finishing import RowSetFinishing
 from mz_dagster.sql.pending import Pending
 from mz_dagster.sql.query import Queries, with_lets
 from mz_dagster.sql.scope import Scope
-from mz_dagster.sql.statements import AsOf, Name, SqlText
+from mz_dagster.sql.statements import AsOf, SqlText
 
 #: Column names under which shards keep their own data.
 RESERVED_COLUMNS = ("mz_timestamp", "mz_diff", "mz_error", "mz_batch")
@@ -186,14 +185,6 @@ def _bind_named(query: SqlText, columns: Sequence[str], binding: BindingContext,
     return bound_query(binding, relation, relation.relation_type.with_names(names))
 
 
-def bind_scalar_over(
-    columns: RelationType, text: SqlText, *, table: str | None = None, params: Sequence[object] = ()
-) -> Scalar:
-    """Returns the scalar that `text` is over the columns of one relation, called `table`."""
-    body = parse_scalar(text)
-    return _scalars(columns, body, table, params).typed(body.root)
-
-
 def bind_predicate(
     columns: RelationType,
     text: SqlText,
@@ -236,15 +227,6 @@ def bind_time(text: SqlText, *, params: Sequence[object] = ()) -> int:
 def bind_as_of(as_of: AsOf, *, params: Sequence[object] = ()) -> int:
     """Returns the time of `AS OF`."""
     return bind_time(as_of.time, params=params)
-
-
-def resolve_kind(name: Name, resolver: Resolver, *kinds: str) -> Item:
-    """Returns the item called `name`, which must be of one of `kinds`."""
-    binding = BindingContext(resolver)
-    item = binding.item(name.parts, name.offset + 1)
-    if item.kind not in kinds:
-        raise WrongObjectKind(f'"{name}" is not a {" or ".join(kinds)}', position=name.offset + 1)
-    return item
 
 
 def _time_of(literal: Literal, position: int) -> int:

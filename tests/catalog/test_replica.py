@@ -65,7 +65,7 @@ class Changes:
                 lambda: catalog.drop_object(row.id, cascade=True),
                 lambda: catalog.swap([new(row.name)], [row.id]),
                 lambda: catalog.set_retention(row.id, chance.randrange(100)),
-                lambda: catalog.note_failure(row.id, chance.choice([None, "why"])),
+                lambda: catalog.seal([], failures={row.id: chance.choice([None, "why"])}),
                 lambda: catalog.note_polls({row.id: chance.choice([None, "where"])}),
                 lambda: catalog.allow_compaction("t", retention_ms=chance.randrange(3)),
                 self.seal,
@@ -200,7 +200,7 @@ def test_what_steps_change_leaves_definitions_as_they_were(catalog: Catalog) -> 
     before = catalog.state()
     row = catalog.collection(table.id)
     catalog.seal([Seal(table.id, row.upper, at(9))])
-    catalog.note_failure(table.id, "no luck")
+    catalog.seal([], failures={table.id: "no luck"})
     after = catalog.state()
     assert after.number > before.number
     assert after.definitions == before.definitions

@@ -68,7 +68,7 @@ def test_a_secret_in_a_catalogs_url_is_told_nowhere(
         texts.append(told(error))
     else:
         texts += [repr(project), str(project.catalog_url), repr(project.catalog_url), f"{project.catalog_url}"]
-        assert SECRET in project.catalog_url.with_secrets()
+        assert SECRET in project.catalog_url.url.render_as_string(hide_password=False)
         with pytest.raises(Error) as failed:
             Catalog.open(project.catalog_url)
         texts.append(told(failed.value))

@@ -43,7 +43,7 @@ def test_a_tick_whose_runs_keep_failing_is_asked_for_after_growing_waits_and_a_n
     assert asked(look()) == ([partition_key(1000)], None)
     tags = dict(look().run_requests[0].tags)
     now_ms = SystemClock().now_ms()
-    engine.catalog.note_failure(engine.collection_of("doubled"), "division of all things")
+    engine.catalog.seal([], failures={engine.collection_of("doubled"): "division of all things"})
     for tries, wait in ((1, 8), (2, 16), (3, 32)):
         failed_run(instance, defs, tags)
         held = look()

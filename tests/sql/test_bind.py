@@ -22,7 +22,7 @@ from mz_dagster.sql import (
     bind_definition,
     bind_delete,
     bind_insert,
-    bind_scalar_over,
+    bind_predicate,
     bind_update,
     ordered_rows,
     parse,
@@ -296,7 +296,7 @@ def change(text: str) -> BoundChange:
 
 def test_a_scalar_over_columns_blames_its_own_text() -> None:
     with pytest.raises(Error) as caught:
-        bind_scalar_over(T, SqlText("a + zz", offset=100), table="t")
+        bind_predicate(T, SqlText("a = zz", offset=100), table="t")
     assert caught.value.position == 105
 
 

@@ -242,7 +242,7 @@ def test_a_view_over_what_is_planned_otherwise_is_created(made: Path) -> None:
 
 def test_what_a_newer_release_made_is_left_to_it(made: Path) -> None:
     with opened(made) as (connection, _):
-        url = connection.engine.project.catalog_url.with_secrets()
+        url = connection.engine.project.catalog_url.url.render_as_string(hide_password=False)
     with connected(url) as raw:
         raw.exec_driver_sql(
             """UPDATE object SET options = replace(options, '"release":"', '"release":"99.') WHERE kind <> 'table'"""

@@ -175,7 +175,7 @@ def test_a_query_ends_when_it_is_cancelled_or_its_time_is_up(tmp_path: Path) -> 
             psql_command(server, "-c", waiting), env=environment(server), stderr=-1, text=True
         ) as ran:
             until = time.monotonic() + 30
-            while not any(one.cancellation.is_executing for one in server.backends()) and time.monotonic() < until:
+            while not any(one.cancellation._thread for one in server.backends()) and time.monotonic() < until:
                 time.sleep(0.05)
             ran.send_signal(signal.SIGINT)  # psql asks for it on a connection of its own
             assert "canceling statement due to user request" in ran.communicate(timeout=30)[1]

@@ -123,11 +123,6 @@ def _near(one: int, other: int) -> bool:
     return max(one, other, _FEW) <= _NEAR * max(min(one, other), _FEW)
 
 
-def estimated_rows(plan: Physical, rows: RowCounts) -> float:
-    """Returns about how many rows a plan has; of a state operator, at most: as many as its input."""
-    return _Sizes(rows).of(plan)
-
-
 def estimated_updates(plan: Physical, rows: RowCounts, new: RowCounts) -> float:
     """Returns about how many updates new ones make of a plan; of a state operator, how many come in.
 

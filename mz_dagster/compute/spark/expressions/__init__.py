@@ -35,6 +35,6 @@ from mz_dagster.compute.spark.expressions import (  # noqa: F401
     text_casts,
 )
 from mz_dagster.compute.spark.expressions.emitted import Emitted
-from mz_dagster.compute.spark.expressions.emitter import Emitter, emit, emittable, literal
+from mz_dagster.compute.spark.expressions.emitter import Emitter, emit, literal
 
-__all__ = ["Emitted", "Emitter", "emit", "emittable", "literal"]
+__all__ = ["Emitted", "Emitter", "emit", "literal"]

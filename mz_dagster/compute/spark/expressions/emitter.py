@@ -394,8 +394,3 @@ _LAZY = {
     "without_error": _without_error,
     "error_of": _error_of,
 }
-
-
-def emittable() -> frozenset[str]:
-    """Returns the names of all functions that can be emitted."""
-    return frozenset(_LAZY) | frozenset(STRICT) | frozenset(LENIENT)
