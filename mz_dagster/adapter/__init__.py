@@ -21,6 +21,8 @@ In the order of import:
   tables demand of their rows, definitions, and lists of them.
 - `hidden_tables`, `table_as`, `alter_table`, `generated_values`: tables that get their name with their rows, and the
   values that columns generate.
+- `subscriptions`, `subscribe_envelopes`: SUBSCRIBE, and the forms in which it tells changes.
+- `declared_cursors`, `copy_client`: cursors that a session names; who sends and gets the rows of COPY.
 - `maintain`: views by right of capabilities.
 - `variables`, `session`, `connection`: what SET changes; statements in, results out; PEP 249.
 - `samples`, `audit`: a look at what was written; a view against its recomputation.

@@ -38,15 +38,31 @@ class Cancellation:
         self._lock = threading.Lock()
         self._thread: int | None = None
         self._why = ""
+        self._goes_on = False
+        self._is_asked = False
 
     def cancel(self, why: str = "canceling statement due to user request") -> bool:
         """Asks the statement that is being executed to end; returns whether there is one."""
         with self._lock:
-            if self._thread is None:
-                return False
             self._why = why
-            _raise_in(self._thread, _Cancel)
-            return True
+            if self._thread is not None:
+                _raise_in(self._thread, _Cancel)
+            self._is_asked = self._thread is None and self._goes_on
+            return self._thread is not None or self._is_asked
+
+    @contextmanager
+    def going_on(self) -> Iterator[None]:
+        """Lets a statement be cancelled between its parts, too, of which each is a block of `executing`.
+
+        What is asked for while none is being executed ends the next one.
+        """
+        with self._lock:
+            self._goes_on = True
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._goes_on = self._is_asked = False
 
     @contextmanager
     def executing(self, timeout_ms: int = 0) -> Iterator[None]:
@@ -63,6 +79,8 @@ class Cancellation:
         try:
             with self._lock:
                 self._thread = threading.get_ident()
+                if self._is_asked:
+                    raise _Cancel
             if timeout_ms:
                 timer.start()
             try:

@@ -348,6 +348,8 @@ class CatalogDefinitions:
         definition: Definition,
         before: Sequence[NewObject] = (),
         reads: Mapping[GlobalId, GlobalId | Ref] = MappingProxyType({}),
+        *,
+        as_of: int | None = None,
     ) -> list[NewObject]:
         """Returns the catalog rows that create an object: its arrangements, then itself.
 
@@ -355,6 +357,7 @@ class CatalogDefinitions:
             definition: What to create.
             before: What is created together with it and stands before it in the list.
             reads: For an id in the definition that the catalog does not know: what it stands for there.
+            as_of: From when on a view is to be readable, if its inputs are; None for now.
 
         Raises:
             FolderNotAllowed: It is a source of a folder outside of the project that the settings do not name.
@@ -362,7 +365,7 @@ class CatalogDefinitions:
         if definition.files is not None:
             self._project.source_folder(definition.files.folder)
         first = len(before)
-        since, upper = self._initial_frontiers(definition, before, reads)
+        since, upper = self._initial_frontiers(definition, before, reads, as_of)
         plan = definition.plan
         dependencies = {name: reads.get(id, id) for name, id in definition.dependencies.items()}
         bound: dict[str, object] = {}
@@ -414,12 +417,16 @@ class CatalogDefinitions:
         return created
 
     def _initial_frontiers(
-        self, definition: Definition, before: Sequence[NewObject], reads: Mapping[GlobalId, GlobalId | Ref]
+        self,
+        definition: Definition,
+        before: Sequence[NewObject],
+        reads: Mapping[GlobalId, GlobalId | Ref],
+        as_of: int | None,
     ) -> tuple[int, int]:
         """Returns since and upper of a new collection, which are equal: the time at which it will be hydrated.
 
-        For a plan it is the latest time that is complete in all inputs, or else the first at which all are valid. A
-        source or table begins at 0.
+        For a plan it is the latest time that is complete in all inputs, not after `as_of`, or else the first at which
+        all are valid. A source or table begins at 0.
         """
         plan = definition.plan
         if plan is None:
@@ -439,8 +446,8 @@ class CatalogDefinitions:
             if upper is not None:
                 uppers.append(upper)
         complete = min(uppers, default=0) - 1
-        as_of = max(valid, complete)
-        return (as_of, as_of)
+        time = max(valid, complete if as_of is None else min(complete, as_of))
+        return (time, time)
 
     def _named_by(
         self, definition: Definition, before: Sequence[NewObject], reads: Mapping[GlobalId, GlobalId | Ref]

@@ -7,17 +7,20 @@ transaction, which `commit` or `rollback` end. Parameters are written `?`.
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
+from weakref import WeakSet
 
+from mz_dagster.adapter.copy_client import CopyClient
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.project import Project
-from mz_dagster.adapter.result import Result
+from mz_dagster.adapter.result import Result, RowStream
 from mz_dagster.adapter.session import Session
 from mz_dagster.adapter.timestamps import Isolation
 from mz_dagster.adapter.transaction import ActiveTransaction, TransactionAborted
@@ -25,6 +28,9 @@ from mz_dagster.adapter.variables import Variables
 from mz_dagster.errors import InterfaceError
 from mz_dagster.scalars.types import Column
 from mz_dagster.storage.foreign import only_our_errors
+
+#: How many rows are taken at once where all are wanted.
+_MANY = 1000
 
 #: PEP 249's seven fields about a result column.
 ColumnDescription = tuple[str, str, None, None, int | None, int | None, bool]
@@ -66,6 +72,7 @@ class Connection:
         self._names = Names(engine)
         self._variables = Variables(engine.project, isolation, autocommit=autocommit)
         self._depth = 0
+        self._cursors: WeakSet[Cursor] = WeakSet()
 
     @property
     def engine(self) -> Engine:
@@ -80,7 +87,9 @@ class Connection:
 
     def cursor(self) -> Cursor:
         """Returns a new cursor."""
-        return Cursor(self, self._session())
+        cursor = Cursor(self, self._session())
+        self._cursors.add(cursor)
+        return cursor
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> Cursor:
         """Executes one statement on a new cursor and returns it, as sqlite3 does."""
@@ -142,6 +151,15 @@ class Connection:
         """Sets a setting of the session as SET does, by None to its default."""
         self._variables.set(name, value)
 
+    def serve_copies(self, client: CopyClient) -> None:
+        """Has COPY FROM STDIN and COPY TO STDOUT be between the session and a client."""
+        self._variables.client = client
+
+    def cursor_columns(self, name: str) -> tuple[Column, ...] | None:
+        """Returns the columns of a cursor that was declared; None if there is none of the name."""
+        found = self._variables.cursors.get(name)
+        return None if found is None else found.result.columns
+
     def describe(self, sql: str, parameters: Sequence[object] = ()) -> tuple[Column, ...] | None:
         """Returns the columns of what a statement would return; see `Session.describe`."""
         return self._session().describe(sql, parameters)
@@ -193,6 +211,9 @@ class Connection:
         if self._engine is not None:
             engine, self._engine = self._engine, None
             try:
+                for one in list(self._cursors):
+                    one.close()
+                self._variables.close_cursors(*self._variables.cursors)
                 self._variables.roll_back()
                 self._names.close()
             finally:
@@ -220,6 +241,7 @@ class Cursor:
         self._session: Session | None = session
         self._results: deque[Result] = deque()
         self._next = 0
+        self._come: deque[tuple[Any, ...]] = deque()
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> Self:
         """Executes a statement; or several, one by one, whose results `nextset` moves along.
@@ -262,8 +284,7 @@ class Cursor:
         """Moves to the result of the next of several statements; returns True, or None if there is none."""
         if len(self._results) < 2:
             return None
-        self._results.popleft()
-        self._next = 0
+        self._forget(self._results.popleft())
         return True
 
     @property
@@ -295,15 +316,34 @@ class Cursor:
         rows = self.fetchmany(1)
         return rows[0] if rows else None
 
-    def fetchmany(self, size: int | None = None) -> list[tuple[Any, ...]]:
-        """Returns the next `size` rows, by default `arraysize`."""
+    def fetchmany(self, size: int | None = None, *, wait_s: float | None = None) -> list[tuple[Any, ...]]:
+        """Returns the next `size` rows, by default `arraysize`.
+
+        Of a subscription those that have come, at least one: none says that it has ended, or that none came in time.
+
+        Args:
+            size: How many at most.
+            wait_s: How long to wait for the first of a subscription, in seconds; None for as long as it takes.
+        """
         rows = self._rows()
-        start, self._next = self._next, min(len(rows), self._next + (self.arraysize if size is None else size))
+        most = self.arraysize if size is None else size
+        if self._result is not None and self._result.stream is not None:
+            return self._taken(self._result.stream, most, wait_s)
+        start, self._next = self._next, min(len(rows), self._next + most)
         return list(rows[start : self._next])
 
+    def _taken(self, stream: RowStream, most: int, wait_s: float | None) -> list[tuple[Any, ...]]:
+        if not self._come and most > 0:
+            self._come.extend(stream.next_rows(wait_s) or ())
+        return [self._come.popleft() for _ in range(min(most, len(self._come)))]
+
     def fetchall(self) -> list[tuple[Any, ...]]:
-        """Returns all rows that are left."""
-        return self.fetchmany(len(self._rows()))
+        """Returns all rows that are left; of a subscription it waits until that has ended."""
+        found = self.fetchmany(len(self._rows()))
+        if self._result is not None and self._result.stream is not None:
+            while some := self.fetchmany(_MANY):
+                found += some
+        return found
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         while (row := self.fetchone()) is not None:
@@ -314,9 +354,17 @@ class Cursor:
         _ = self.connection.engine
         if self._session is None:
             raise InterfaceError("the cursor is closed", hint="Take another one from the connection.")
+        self._forget(*self._results)
         self._results.clear()
-        self._next = 0
         return self._session
+
+    def _forget(self, *results: Result) -> None:
+        """Forgets what is left of results."""
+        self._next = 0
+        self._come.clear()
+        for one in results:
+            if one.stream is not None:
+                one.stream.close()
 
     def _rows(self) -> tuple[tuple[Any, ...], ...]:
         if self._result is None or not self._result.columns:
@@ -330,9 +378,19 @@ class Cursor:
         """Does nothing, as PEP 249 allows."""
 
     def close(self) -> None:
-        """Closes the cursor."""
+        """Closes the cursor, and ends its subscription."""
         self._session = None
+        self._forget(*self._results)
         self._results.clear()
+
+    def __aiter__(self) -> AsyncIterator[tuple[Any, ...]]:
+        return self._each_awaited()
+
+    async def _each_awaited(self) -> AsyncIterator[tuple[Any, ...]]:
+        """Yields the rows that are left; who waits for those of a subscription holds up no event loop."""
+        while rows := await asyncio.to_thread(self.fetchmany, _MANY):
+            for row in rows:
+                yield row
 
 
 def _check_arguments(sql: object, *many: object) -> None:

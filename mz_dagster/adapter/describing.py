@@ -8,6 +8,7 @@ from typing import Any
 
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.shows import shown_columns
+from mz_dagster.adapter.subscriptions import subscribed_columns
 from mz_dagster.adapter.system_catalogs.shown import named_columns
 from mz_dagster.scalars.types import TEXT, Column, RelationType
 from mz_dagster.sql import (
@@ -18,6 +19,7 @@ from mz_dagster.sql import (
     Show,
     ShowSetting,
     Statement,
+    Subscribe,
     Update,
     bind_delete,
     bind_insert,
@@ -48,6 +50,8 @@ def describe(names: Names, statement: Statement, parameters: Sequence[object], c
     match statement:
         case Select():
             return named_columns(bind_query(statement.query, names, **context).relation_type.columns)
+        case Subscribe():
+            return subscribed_columns(names, statement, circumstances)
         case Insert():
             insert = statement
             return _written(names, insert, context, lambda target: bind_insert(insert, target, names, **context))

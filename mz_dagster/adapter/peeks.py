@@ -8,7 +8,7 @@ under one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,9 +78,9 @@ class Peeks:
                 self.transaction.check_as_of(as_of)
             as_of = self.transaction.as_of or as_of
         if as_of is not None:
-            self._await(optimized, as_of, by_clock)
+            self._await(lambda: self._collections(optimized), as_of, by_clock=by_clock)
         if as_of is None or as_of.at_least:
-            self._poll(self._collections(optimized))
+            self.poll(self._collections(optimized))
         for attempt in range(1, _TRIES + 1):
             rows = self._collections(optimized)
             timelines = {row.timeline for row in rows if row.timeline is not None}
@@ -113,7 +113,7 @@ class Peeks:
                     raise
         raise AssertionError("the last attempt returns or raises")
 
-    def _poll(self, rows: Sequence[CollectionRow]) -> None:
+    def poll(self, rows: Sequence[CollectionRow]) -> None:
         """Has the sources that are read, directly or not, asked what is new, if a read is to see that.
 
         In a transaction block the first read is to, which chooses the time of all.
@@ -125,18 +125,48 @@ class Peeks:
             for timeline in dict.fromkeys(row.timeline for row in rows if row.timeline is not None):
                 engine.poll_for(timeline, [row.id for row in rows if row.timeline == timeline])
 
+    def time_for(self, id: GlobalId, as_of: AsOfTime | None) -> int:
+        """Returns a time at which a collection can be read, chosen as for a SELECT of it, or asked for.
+
+        Raises:
+            NoValidTimestamp: It cannot be read at the time asked for.
+        """
+        engine = self.engine
+        if self.transaction is not None:
+            if as_of is not None:
+                self.transaction.check_as_of(as_of)
+            as_of = self.transaction.as_of or as_of
+        if as_of is not None:
+            self._await(lambda: [engine.catalog.collection(id)], as_of, by_clock=False)
+        if as_of is None or as_of.at_least:
+            self.poll([engine.catalog.collection(id)])
+        row = engine.catalog.collection(id)
+        if row.timeline is None:
+            return 0
+        if self.transaction is not None:
+            self.transaction.check_timeline(row.timeline)
+        read_ts = self._read_ts(row.timeline, [row], by_clock=False)
+        if as_of is not None and as_of.time > read_ts:
+            read_ts = self._read_ts(row.timeline, [row], by_clock=True)
+        time = select_timestamp([row], read_ts, self.isolation, as_of, closable=self._closable())
+        self._note_read(row.timeline, time, [row])
+        if row.upper.less_equal(time):
+            self._check_writable(row, time)
+            engine.reach(row.timeline, time, frozenset({id}))
+        return time
+
     def _note_read(self, timeline: str, time: int, rows: Sequence[CollectionRow]) -> None:
         """Has the transaction block, if there is one, read at that time, and remember what was read."""
         if self.transaction is not None:
             self.transaction.read_at(timeline, time, rows)
             self.transaction.note_read(row.id for row in rows)
 
-    def _await(self, relation: Relation, as_of: AsOfTime, by_clock: bool) -> None:
+    def _await(self, collections: Callable[[], list[CollectionRow]], as_of: AsOfTime, *, by_clock: bool) -> None:
         """Returns once the time asked for has come, or nobody can say that it does before the deadline."""
         engine = self.engine
         until = engine.clock.monotonic_ms() + engine.project.as_of_deadline_ms
         while True:
-            rows = self._collections(relation)
+            rows = collections()
             timelines = {row.timeline for row in rows if row.timeline is not None}
             if len(timelines) != 1 and not by_clock:
                 return
@@ -204,7 +234,7 @@ class Peeks:
         engine = self.engine
         rows = list({row.id: row for one in relations for row in self._collections(one)}.values())
         self._check_timeline(table, rows)
-        self._poll(rows)
+        self.poll(rows)
         read = frozenset(row.id for row in rows)
         by_clock = any(map(depends_on_time, relations)) or any(engine.definitions.is_temporal(id) for id in read)
         if not rows and not by_clock:

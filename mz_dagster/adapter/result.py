@@ -6,12 +6,29 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, Protocol
 from zoneinfo import ZoneInfo
 
 from mz_dagster.scalars.types import Column, Kind, ScalarType
+from mz_dagster.sql import ClientFormat
 
 Rows = tuple[tuple[Any, ...], ...]
+
+
+class RowStream(Protocol):
+    """Rows that come for as long as somebody takes them; one thread may take while another closes."""
+
+    def next_rows(self, wait_s: float | None) -> Rows | None:
+        """Returns the rows that have come, at least one; none of them if none came in time, None at the end.
+
+        Args:
+            wait_s: For how long to wait for the first, in seconds; None for as long as it takes.
+        """
+        ...
+
+    def close(self) -> None:
+        """Ends the stream."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +40,16 @@ class Result:
         columns: The result set's columns; empty if there is none.
         rows: Its rows.
         rowcount: Rows returned or changed; -1 if that means nothing for the statement.
+        stream: Of a subscription its rows, in the place of `rows`; whoever takes them closes it.
+        sent_as: How a client is to get the rows that has asked for them by COPY; None for rows as of any statement.
     """
 
     tag: str
     columns: tuple[Column, ...] = ()
     rows: Rows = ()
     rowcount: int = -1
+    stream: RowStream | None = None
+    sent_as: ClientFormat | None = None
 
     def in_zone(self, zone: str) -> Result:
         """Returns the result with its timestamps as the clocks of a time zone show them."""
@@ -37,10 +58,27 @@ class Result:
         if not any(one.kind in held or one.holds(held) for one in types):
             return self
         there = ZoneInfo(zone)
-        rows = tuple(
-            tuple(_in_zone(cell, one, there) for cell, one in zip(row, types, strict=True)) for row in self.rows
-        )
-        return replace(self, rows=rows)
+        if self.stream is not None:
+            return replace(self, stream=_StreamInZone(self.stream, types, there))
+        return replace(self, rows=_rows_in_zone(self.rows, types, there))
+
+
+@dataclass(frozen=True, slots=True)
+class _StreamInZone:
+    stream: RowStream
+    types: Sequence[ScalarType]
+    zone: ZoneInfo
+
+    def next_rows(self, wait_s: float | None) -> Rows | None:
+        found = self.stream.next_rows(wait_s)
+        return None if found is None else _rows_in_zone(found, self.types, self.zone)
+
+    def close(self) -> None:
+        self.stream.close()
+
+
+def _rows_in_zone(rows: Rows, types: Sequence[ScalarType], zone: ZoneInfo) -> Rows:
+    return tuple(tuple(_in_zone(cell, one, zone) for cell, one in zip(row, types, strict=True)) for row in rows)
 
 
 def user_rows(rows: Iterable[tuple[Any, ...]], columns: Sequence[Column]) -> Rows:

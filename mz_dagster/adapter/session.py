@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import NoReturn
 
 from mz_dagster.adapter import ddl
 from mz_dagster.adapter.alter_table import alter_table
 from mz_dagster.adapter.bound_tables import noting_tables
+from mz_dagster.adapter.copy_client import CopyClient
+from mz_dagster.adapter.declared_cursors import DeclaredCursor, DuplicateCursor
 from mz_dagster.adapter.definition import define
 from mz_dagster.adapter.describing import describe
 from mz_dagster.adapter.dml import Autocommit
@@ -22,6 +25,7 @@ from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.peeks import Peeks
 from mz_dagster.adapter.result import Result, user_rows
 from mz_dagster.adapter.shows import show
+from mz_dagster.adapter.subscriptions import subscribe
 from mz_dagster.adapter.system_catalogs import FactsOnDemand
 from mz_dagster.adapter.system_catalogs.shown import named_columns, with_names
 from mz_dagster.adapter.table_as import create_table_as
@@ -50,9 +54,12 @@ from mz_dagster.sql import (
     AlterRetainHistory,
     AlterTable,
     Begin,
+    CloseCursor,
     Comment,
     Commit,
     Copy,
+    CopyFromClient,
+    CopyToClient,
     CreateIndex,
     CreateMaterializedView,
     CreateSchema,
@@ -61,9 +68,11 @@ from mz_dagster.sql import (
     CreateTableAs,
     CreateType,
     CreateView,
+    Declare,
     Delete,
     Drop,
     Explain,
+    Fetch,
     Insert,
     Name,
     Refresh,
@@ -78,6 +87,7 @@ from mz_dagster.sql import (
     ShowSetting,
     SqlText,
     Statement,
+    Subscribe,
     TransactionModes,
     Truncate,
     Update,
@@ -87,6 +97,7 @@ from mz_dagster.sql import (
     split,
 )
 from mz_dagster.sql.circumstances import Circumstances
+from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.definition_zone import check_definition_in
 from mz_dagster.sql.errors import UndefinedParameter, UndefinedTable
 from mz_dagster.sql.finishing import ordered_rows
@@ -109,9 +120,9 @@ _DEFINING = (
     | AlterRetainHistory
     | Comment
 )
-_WRITING = Insert | Delete | Update | Copy | Truncate
+_WRITING = Insert | Delete | Update | Copy | CopyFromClient | Truncate
 #: Statements about the session itself, which neither read nor write.
-_OF_SESSION = SetSetting | SetTransaction | Savepoint | ReleaseSavepoint | Show | Explain
+_OF_SESSION = SetSetting | SetTransaction | Savepoint | ReleaseSavepoint | Show | Explain | Fetch | CloseCursor
 
 
 class Session:
@@ -245,6 +256,8 @@ class Session:
             if self._variables.transaction is not None and not isinstance(statement, Commit | Rollback | RollbackTo):
                 self._variables.transaction.begin_statement(queries=False)
             try:
+                if isinstance(statement, Fetch):
+                    return None if statement.moves else self._variables.cursor(statement.name).result.columns
                 return describe(self._names, statement, parameters, self._circumstances())
             except Error as error:
                 error.point_out(sql)
@@ -407,6 +420,8 @@ class Session:
         match statement:
             case Select():
                 return self._select(statement, parameters)
+            case Subscribe():
+                return self._subscribe(statement, parameters)
             case Insert():
                 return self._writes.insert(statement, [parameters], self._circumstances())
             case Delete():
@@ -415,6 +430,22 @@ class Session:
                 return self._writes.update(statement, parameters, self._circumstances())
             case Copy():
                 return self._writes.copy(statement, self._circumstances())
+            case CopyFromClient():
+                return self._writes.copy_from_client(statement, self._client(statement), self._circumstances())
+            case CopyToClient():
+                self._client(statement)
+                return self._copy_to_client(statement, parameters)
+            case Declare():
+                return self._declare(statement, parameters)
+            case Fetch():
+                return self._fetch(statement)
+            case CloseCursor(name=None):
+                self._variables.close_cursors(*self._variables.cursors)
+                return Result("CLOSE CURSOR ALL")
+            case CloseCursor(name=str(name)):
+                self._variables.cursor(name)
+                self._variables.close_cursors(name)
+                return Result("CLOSE CURSOR")
             case Truncate():
                 return self._writes.truncate(statement, self._circumstances())
             case Refresh():
@@ -485,6 +516,77 @@ class Session:
         columns = bound.relation_type.columns
         found = with_names(self._facts, user_rows(rows, columns), columns)
         return Result(f"SELECT {len(rows)}", named_columns(columns), found, len(rows))
+
+    def _read(self, query: Select | Subscribe, parameters: Sequence[object]) -> Result:
+        if isinstance(query, Select):
+            return self._select(query, parameters)
+        return self._subscribe(query, parameters)
+
+    def _subscribe(self, statement: Subscribe, parameters: Sequence[object]) -> Result:
+        """Returns the rows of a subscription.
+
+        Raises:
+            ActiveTransaction: The block that is open has written, which the subscription would not tell.
+        """
+        if self._variables.transaction is not None and self._variables.transaction.written:
+            raise ActiveTransaction(
+                "SUBSCRIBE cannot run in a transaction that has written",
+                detail="Nobody but the transaction sees what it writes before it commits.",
+                hint="COMMIT first.",
+            )
+        return subscribe(self._peeks, self._names, statement, parameters, self._progress)
+
+    # ---- cursors and COPY
+
+    def _declare(self, statement: Declare, parameters: Sequence[object]) -> Result:
+        """Executes the query of a cursor.
+
+        Raises:
+            NoActiveTransaction: It would be gone with its own statement.
+            DuplicateCursor: There is one of its name.
+        """
+        variables = self._variables
+        if variables.transaction is None and not statement.holds:
+            raise NoActiveTransaction(
+                "DECLARE CURSOR can only be used in transaction blocks", hint="BEGIN, or declare it WITH HOLD."
+            )
+        if statement.name in variables.cursors:
+            raise DuplicateCursor(f'cursor "{statement.name}" already exists', hint="CLOSE it, or choose another name.")
+        result = self._read(statement.query, parameters)
+        variables.declare(
+            statement.name, DeclaredCursor(result, variables.transaction, statement.holds, statement.scrolls)
+        )
+        return Result("DECLARE CURSOR")
+
+    def _fetch(self, statement: Fetch) -> Result:
+        cursor = self._variables.cursor(statement.name)
+        rows = cursor.fetch(statement, self._engine.clock)
+        if statement.moves:
+            return Result(f"MOVE {len(rows)}", rowcount=len(rows))
+        return Result(f"FETCH {len(rows)}", cursor.result.columns, rows, len(rows))
+
+    def _client(self, statement: Statement) -> CopyClient:
+        """Returns who sends or gets the rows of a COPY.
+
+        Raises:
+            NotSupportedError: Nobody does: the session is a program's own.
+        """
+        if self._variables.client is None:
+            raise NotSupportedError(
+                "COPY FROM STDIN and COPY TO STDOUT are for clients of PostgreSQL's protocol",
+                hint="Use executemany() to write many rows, and SELECT to read them; or connect to mz-dagster serve.",
+                position=statement.offset + 1,
+            )
+        return self._variables.client
+
+    def _copy_to_client(self, statement: CopyToClient, parameters: Sequence[object]) -> Result:
+        source = statement.source
+        if isinstance(source, Name):
+            wanted = ", ".join(map(quoted, statement.columns)) or "*"
+            text = f"SELECT {wanted} FROM {'.'.join(map(quoted, source.parts))}"
+            source = Select(statement.text, statement.offset, 0, SqlText(text, source.offset), None)
+        result = self._read(source, parameters)
+        return replace(result, tag=f"COPY {len(result.rows)}", sent_as=statement.format)
 
     def _explain(self, statement: Explain, parameters: Sequence[object]) -> Result:
         relation, plan = self._explained(statement, parameters)

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from mz_dagster.adapter.copy_client import CopyClient
+from mz_dagster.adapter.declared_cursors import DeclaredCursor, UndefinedCursor
 from mz_dagster.adapter.project import Project, engine_setting_of
 from mz_dagster.adapter.timestamps import Isolation
 from mz_dagster.adapter.transaction import ActiveTransaction, Transaction
@@ -71,6 +73,8 @@ class Variables:
         engine: Who computes.
         changed: The other settings that were set, by their names.
         transaction: The transaction block that is open, or None.
+        cursors: The cursors that were declared, by their names.
+        client: Who sends and gets the rows of COPY; None if nobody does.
     """
 
     project: Project
@@ -80,6 +84,8 @@ class Variables:
     engine: EngineSetting = field(init=False)
     changed: dict[str, str] = field(default_factory=dict)
     transaction: Transaction | None = None
+    cursors: dict[str, DeclaredCursor] = field(default_factory=dict)
+    client: CopyClient | None = None
     _before: _Set | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -100,7 +106,9 @@ class Variables:
             transaction.commit()
         except BaseException:
             self._restore()
+            self._close_cursors(transaction, commits=False)
             raise
+        self._close_cursors(transaction, commits=True)
 
     def roll_back(self) -> None:
         """Ends the block that is open, if there is one, and undoes all that was written and set in it."""
@@ -108,6 +116,36 @@ class Variables:
         if transaction is not None:
             transaction.end()
             self._restore()
+            self._close_cursors(transaction, commits=False)
+
+    # ---- cursors
+
+    def cursor(self, name: str) -> DeclaredCursor:
+        """Returns a cursor that was declared.
+
+        Raises:
+            UndefinedCursor: There is none of the name.
+        """
+        found = self.cursors.get(name)
+        if found is None:
+            raise UndefinedCursor(
+                f'cursor "{name}" does not exist', hint="DECLARE it, in this transaction or WITH HOLD."
+            )
+        return found
+
+    def declare(self, name: str, cursor: DeclaredCursor) -> None:
+        """Has a name denote a cursor."""
+        self.cursors[name] = cursor
+
+    def close_cursors(self, *names: str) -> None:
+        """Closes cursors."""
+        for name in names:
+            self.cursors.pop(name).close()
+
+    def _close_cursors(self, block: Transaction, *, commits: bool) -> None:
+        """Closes the cursors that do not outlive the block that they were declared in."""
+        over = [name for name, one in self.cursors.items() if one.block is block and not (commits and one.holds)]
+        self.close_cursors(*over)
 
     def _restore(self) -> None:
         if self._before is not None:

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from mz_dagster.adapter.conflicts import Conflicts
 from mz_dagster.adapter.constraints import Enforcement, shown
+from mz_dagster.adapter.copy_client import CopyClient
 from mz_dagster.adapter.dml import Appender, DecidedWrite, RowUpdate, append_columns, check_not_null, read_and_append
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.generated_values import GeneratedValues
@@ -34,6 +35,7 @@ from mz_dagster.scalars.values import from_stored
 from mz_dagster.sql import (
     BoundQuery,
     Copy,
+    CopyFromClient,
     Delete,
     Insert,
     TableConstraints,
@@ -48,7 +50,7 @@ from mz_dagster.sql import (
 from mz_dagster.sql.circumstances import Circumstances, zone_of
 from mz_dagster.sql.constraints import bind_default
 from mz_dagster.sql.errors import DuplicateColumn, UndefinedColumn, suggestion
-from mz_dagster.storage.copy_csv import read_csv
+from mz_dagster.storage.copy_csv import read_csv, stored_columns
 from mz_dagster.storage.copy_parquet import read_parquet
 from mz_dagster.storage.plain_cells import moments_as_numbers
 
@@ -196,6 +198,27 @@ class Writes:
             else:
                 found = read_csv(path, read, header=csv.header, delimiter=csv.delimiter, quote=csv.quote,
                                  escape=csv.escape, null=csv.null)  # fmt: skip
+        return self._copied(row, table, statement, names, found, circumstances)
+
+    def copy_from_client(self, statement: CopyFromClient, client: CopyClient, circumstances: Circumstances) -> Result:
+        """Appends the rows that a client sends, as one batch."""
+        row, table = self._table(statement)
+        names = statement.columns or row.relation_type.names
+        columns = _columns(row.relation_type, names, statement)
+        with zone_of(circumstances):
+            found = stored_columns(client.receive(statement.format, columns), columns, statement.format.header)
+        return self._copied(row, table, statement, names, found, circumstances)
+
+    def _copied(
+        self,
+        row: ObjectRow,
+        table: CollectionRow,
+        statement: Copy | CopyFromClient,
+        names: Sequence[str],
+        found: Sequence[pa.Array],
+        circumstances: Circumstances,
+    ) -> Result:
+        """Appends columns that were read."""
         count = len(found[0]) if found else 0
         constraints = constraints_of(row.sql)
         if constraints or any(name not in names for name in (*constraints.defaults, *constraints.identities)):
@@ -207,7 +230,7 @@ class Writes:
         self,
         row: ObjectRow,
         table: CollectionRow,
-        statement: Copy,
+        statement: Copy | CopyFromClient,
         found: Mapping[str, pa.Array],
         count: int,
         circumstances: Circumstances,
@@ -310,7 +333,9 @@ class Writes:
             statement, row.relation_type, rows, self.names, params=parameters, circumstances=circumstances
         )
 
-    def _table(self, statement: Insert | Update | Delete | Copy | Truncate) -> tuple[ObjectRow, CollectionRow]:
+    def _table(
+        self, statement: Insert | Update | Delete | Copy | CopyFromClient | Truncate
+    ) -> tuple[ObjectRow, CollectionRow]:
         row = self.names.table(statement.table)
         return row, self.engine.catalog.collection(row.id)
 
@@ -355,7 +380,7 @@ def _least_matches(matches: Sequence[Row], arity: int) -> dict[str, Row]:
     return found
 
 
-def _columns(target: RelationType, names: Sequence[str], statement: Copy) -> list[Column]:
+def _columns(target: RelationType, names: Sequence[str], statement: Copy | CopyFromClient) -> list[Column]:
     position = statement.table.offset + 1
     for name in names:
         if name not in target.names:

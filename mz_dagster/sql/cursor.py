@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mz_dagster.sql.errors import InvalidSyntax, UnsupportedForm
@@ -166,15 +167,21 @@ class TokenCursor:
 
     def index_of(self, *words: str) -> int:
         """Returns the index of the first place, outside parentheses, where `words` stand; else that of the end."""
+        return self.index_of_any([words], self.at)
+
+    def index_of_any(self, alternatives: Sequence[Sequence[str]], start: int) -> int:
+        """Returns the index of the first place from `start` on, outside parentheses, where one of several stands."""
         depth = 0
-        for index in range(self.at, len(self.tokens)):
+        for index in range(start, len(self.tokens)):
             token = self.tokens[index]
             depth += token.is_symbol("(") - token.is_symbol(")")
-            if depth == 0 and all(
-                index + i < len(self.tokens) and self.tokens[index + i].is_word(word) for i, word in enumerate(words)
-            ):
+            if depth == 0 and any(self._stand_at(index, words) for words in alternatives):
                 return index
         return len(self.tokens)
+
+    def _stand_at(self, index: int, words: Sequence[str]) -> bool:
+        there = self.tokens[index : index + len(words)]
+        return len(there) == len(words) and all(one.is_word(word) for one, word in zip(there, words, strict=True))
 
     def unexpected(self, expected: str) -> InvalidSyntax:
         """Returns the error that says what was expected at the current token."""

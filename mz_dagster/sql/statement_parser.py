@@ -12,9 +12,10 @@ from collections.abc import Callable
 
 from mz_dagster.sql.altering import parse_alter_table
 from mz_dagster.sql.cursor import TokenCursor
+from mz_dagster.sql.cursor_statements import parse_close, parse_declare, parse_fetch
 from mz_dagster.sql.errors import InvalidSyntax, InvalidTableDefinition, UnsupportedForm, suggestion
 from mz_dagster.sql.lexer import Fragment, TokenKind, split
-from mz_dagster.sql.options import Common, parse_as_of, parse_retention, parse_with_options
+from mz_dagster.sql.options import Common, parse_retention, parse_with_options
 from mz_dagster.sql.query_clauses import into_clause, query_and_as_of, query_text, with_data
 from mz_dagster.sql.setting_statement import parse_reset, parse_set, parse_show_setting
 from mz_dagster.sql.source_statement import parse_create_source
@@ -37,11 +38,10 @@ from mz_dagster.sql.statements import (
     Select,
     Show,
     ShowSetting,
-    SqlText,
     Statement,
-    Subscribe,
     Update,
 )
+from mz_dagster.sql.subscribe_statement import parse_subscribe
 from mz_dagster.sql.table_statement import parse_create_table
 from mz_dagster.sql.transaction_statements import (
     parse_begin,
@@ -340,35 +340,6 @@ def _comment(cursor: TokenCursor, common: Common) -> Comment:
     return Comment(*common, kind, name, column, comment)
 
 
-def _subscribe(cursor: TokenCursor, common: Common) -> Subscribe:
-    cursor.expects("subscribe")
-    cursor.accepts("to")
-    target: Name | SqlText
-    target = cursor.parenthesized() if cursor.current.is_symbol("(") else cursor.name()
-    if cursor.sees("envelope") or cursor.sees("within"):
-        raise cursor.refuse(f"{cursor.current.value.upper()} in SUBSCRIBE", "Rows come with their time and diff only.")
-    progress, snapshot = _subscribe_options(cursor)
-    as_of = parse_as_of(cursor, cursor.index_of("up", "to")) if cursor.sees("as", "of") else None
-    up_to = cursor.text_until(len(cursor.tokens)) if cursor.accepts("up", "to") else None
-    return Subscribe(*common, target, as_of, up_to, progress, snapshot)
-
-
-def _subscribe_options(cursor: TokenCursor) -> tuple[bool, bool]:
-    options = {"progress": False, "snapshot": True}
-    if cursor.accepts("with"):
-        cursor.expects_symbol("(")
-        while True:
-            name = cursor.identifier("PROGRESS or SNAPSHOT")
-            if name not in options:
-                raise InvalidSyntax(f'"{name}" is not an option of SUBSCRIBE', position=cursor.ahead(-1).start + 1)
-            cursor.accepts_symbol("=")
-            options[name] = not cursor.accepts("false") and (cursor.accepts("true") or True)
-            if cursor.accepts_symbol(")"):
-                break
-            cursor.expects_symbol(",")
-    return options["progress"], options["snapshot"]
-
-
 def _explain(cursor: TokenCursor, common: Common) -> Explain:
     cursor.expects("explain")
     if cursor.sees("analyze"):
@@ -451,7 +422,12 @@ _RULES: dict[str, Callable[[TokenCursor, Common], Statement]] = {
     "copy": parse_copy,
     "truncate": parse_truncate,
     "refresh": _refresh,
-    "subscribe": _subscribe,
+    "subscribe": parse_subscribe,
+    "tail": parse_subscribe,
+    "declare": parse_declare,
+    "fetch": parse_fetch,
+    "move": parse_fetch,
+    "close": parse_close,
     "explain": _explain,
     "set": parse_set,
     "reset": parse_reset,
@@ -470,9 +446,6 @@ _REFUSED = {
     "prepare": "Parameters are given with each statement.",
     "execute": "Parameters are given with each statement.",
     "deallocate": "Parameters are given with each statement.",
-    "declare": "Cursors are those of the Python interface.",
-    "fetch": "Cursors are those of the Python interface.",
-    "close": "Cursors are those of the Python interface.",
     "grant": "Access is the folder's and the catalog's.",
     "revoke": "Access is the folder's and the catalog's.",
     "vacuum": "Compaction is a job of its own: mz-dagster compact.",

@@ -469,6 +469,47 @@ class CsvOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class ClientFormat:
+    """How rows are written that a client sends or gets by COPY: the options, with PostgreSQL's defaults.
+
+    Attributes:
+        kind: Lines of text with backslashes, CSV, or binary.
+        header: Whether a line with the columns' names comes first; `match` has it checked.
+        delimiter: What stands between two cells.
+        null: What a NULL is written as.
+        quote: What stands around a cell of CSV that needs it.
+        escape: What stands before such a quote inside of one.
+        force_quote: Which columns of CSV are always quoted; None for all.
+    """
+
+    kind: Literal["text", "csv", "binary"] = "text"
+    header: Literal["no", "skip", "match"] = "no"
+    delimiter: str = "\t"
+    null: str = "\\N"
+    quote: str = '"'
+    escape: str = '"'
+    force_quote: tuple[str, ...] | None = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CopyFromClient(Statement):
+    """`COPY table FROM STDIN`; `columns` are those that the rows have, in order; empty when not listed."""
+
+    table: Name
+    columns: tuple[str, ...]
+    format: ClientFormat
+
+
+@dataclass(frozen=True, slots=True)
+class CopyToClient(Statement):
+    """`COPY {table | (query)} TO STDOUT`; `columns` are those of a table that are wanted, empty for all."""
+
+    source: Name | Select | Subscribe
+    columns: tuple[str, ...]
+    format: ClientFormat
+
+
+@dataclass(frozen=True, slots=True)
 class Copy(Statement):
     """`COPY table FROM 'file'`.
 
@@ -510,6 +551,33 @@ class Select(Statement):
 
 
 @dataclass(frozen=True, slots=True)
+class RowOrder:
+    """A column that the rows of one time are ordered by, and where it stands, from 1 on."""
+
+    column: str
+    descending: bool
+    nulls_first: bool
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class SubscribeEnvelope:
+    """The form in which changes are told.
+
+    Attributes:
+        kind: `none` is each row with its diff; `upsert` the row that a key has now; `debezium` what it had before, too.
+        key: The key's columns; empty for `none`.
+        order: By what the rows of one time are ordered, of `none`; empty for no order.
+        position: Where the key stands, from 1 on.
+    """
+
+    kind: Literal["none", "upsert", "debezium"]
+    key: tuple[str, ...] = ()
+    order: tuple[RowOrder, ...] = ()
+    position: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Subscribe(Statement):
     """`SUBSCRIBE`; `target` is a name or a query.
 
@@ -519,6 +587,7 @@ class Subscribe(Statement):
         up_to: The first time not emitted any more, or None.
         progress: Whether rows that say how far the stream has come are wanted.
         snapshot: Whether the rows at `as_of` come first.
+        envelope: The form in which changes are told.
     """
 
     target: Name | SqlText
@@ -526,6 +595,51 @@ class Subscribe(Statement):
     up_to: SqlText | None
     progress: bool
     snapshot: bool
+    envelope: SubscribeEnvelope = SubscribeEnvelope("none")
+
+
+@dataclass(frozen=True, slots=True)
+class Declare(Statement):
+    """`DECLARE name CURSOR FOR query`.
+
+    Attributes:
+        name: The cursor's.
+        query: What it reads.
+        holds: Whether it outlives its transaction.
+        scrolls: Whether it may go back; None for as far as it can.
+    """
+
+    name: str
+    query: Select | Subscribe
+    holds: bool
+    scrolls: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch(Statement):
+    """`FETCH` or `MOVE`.
+
+    Attributes:
+        name: The cursor's.
+        step: `forward` or `backward` by `count` rows; to the `absolute` row `count`, negative from the end; or by
+            `relative` so many rows, of which only the last is returned.
+        count: How many; None for all.
+        moves: Whether it is MOVE, which returns no rows.
+        timeout_ms: How long to wait for rows of a subscription, in milliseconds; None for as long as the first takes.
+    """
+
+    name: str
+    step: Literal["forward", "backward", "absolute", "relative"]
+    count: int | None
+    moves: bool
+    timeout_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class CloseCursor(Statement):
+    """`CLOSE`; without a name, all."""
+
+    name: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,21 +6,28 @@ from dataclasses import replace
 from typing import Literal
 
 from mz_dagster.sql.cursor import TokenCursor
-from mz_dagster.sql.errors import InvalidParameterValue, InvalidSyntax
+from mz_dagster.sql.errors import InvalidParameterValue, InvalidSyntax, UnsupportedForm
 from mz_dagster.sql.lexer import TokenKind, tokens_of
 from mz_dagster.sql.options import Common
+from mz_dagster.sql.query_clauses import query_and_as_of
 from mz_dagster.sql.statements import (
     Assignment,
+    ClientFormat,
     Copy,
+    CopyFromClient,
+    CopyToClient,
     CsvOptions,
     Delete,
     Insert,
     Name,
     OnConflict,
+    Select,
     SqlText,
+    Subscribe,
     Truncate,
     Update,
 )
+from mz_dagster.sql.subscribe_statement import parse_subscribe
 
 _QUERY_WORDS = ("select", "with", "values", "table")
 _WRITING_WORDS = ("insert", "update", "delete", "merge")
@@ -256,20 +263,47 @@ def _end_of_assignment(cursor: TokenCursor) -> int:
     return len(cursor.tokens)
 
 
-def parse_copy(cursor: TokenCursor, common: Common) -> Copy:
-    """Moves past `COPY table [(columns)] FROM 'file' [WITH] (FORMAT CSV | PARQUET, ...)`."""
+def parse_copy(cursor: TokenCursor, common: Common) -> Copy | CopyFromClient | CopyToClient:
+    """Moves past `COPY`: `table [(columns)] FROM {'file' | STDIN}` or `{table [(columns)] | (query)} TO STDOUT`."""
     cursor.expects("copy")
+    source: Name | Select | Subscribe
+    columns: tuple[str, ...] = ()
     if cursor.current.is_symbol("("):
-        raise cursor.refuse("COPY of a query", "COPY reads a file into a table.", "Fetch the rows with SELECT.")
-    table = cursor.name()
-    columns = cursor.names_in_parentheses() if cursor.current.is_symbol("(") else ()
-    if cursor.sees("to"):
-        raise cursor.refuse("COPY TO", "COPY reads a file into a table.", "Fetch the rows with SELECT.")
-    cursor.expects("from")
-    if cursor.sees("stdin|program"):
-        raise cursor.refuse(f"COPY FROM {cursor.current.value.upper()}", "COPY reads a file of the project.",
-                            "Name the file, or use executemany.")  # fmt: skip
-    path = cursor.string("a file")
+        source = _copied_query(cursor, common)
+        cursor.expects("to")
+    else:
+        source = cursor.name()
+        columns = cursor.names_in_parentheses() if cursor.current.is_symbol("(") else ()
+        if cursor.accepts("from"):
+            return _copy_from(cursor, common, source, columns)
+        cursor.expects("to")
+    if not cursor.accepts("stdout"):
+        raise cursor.refuse("COPY to a file", "The server's files are the project's.",
+                            "Write TO STDOUT; psql's \\copy has it written to a file of yours.")  # fmt: skip
+    return CopyToClient(*common, source, columns, _client_format(cursor, of_output=True))
+
+
+def _copied_query(cursor: TokenCursor, common: Common) -> Select | Subscribe:
+    opening = cursor.at
+    cursor.skip_balanced()
+    behind, cursor.at = cursor.at, opening + 1
+    source: Select | Subscribe
+    if cursor.sees("subscribe|tail"):
+        source = parse_subscribe(cursor, common, behind - 1)
+    else:
+        query, as_of = query_and_as_of(cursor, behind - 1)
+        source = Select(*common, query, as_of)
+    cursor.at = behind
+    return source
+
+
+def _copy_from(cursor: TokenCursor, common: Common, table: Name, columns: tuple[str, ...]) -> Copy | CopyFromClient:
+    if cursor.accepts("stdin"):
+        return CopyFromClient(*common, table, columns, _client_format(cursor, of_output=False))
+    if cursor.sees("program"):
+        raise cursor.refuse("COPY FROM PROGRAM", "COPY reads a file of the project, or what the client sends.",
+                            "Name the file, or write FROM STDIN.")  # fmt: skip
+    path = cursor.string("a file or STDIN")
     cursor.accepts("with")
     options = cursor.current
     found = _copy_options(cursor)
@@ -284,16 +318,82 @@ def parse_copy(cursor: TokenCursor, common: Common) -> Copy:
     return Copy(*common, table, columns, path, _csv_options(found, options.start + 1))
 
 
+def _client_format(cursor: TokenCursor, *, of_output: bool) -> ClientFormat:
+    """Moves past the options of a COPY from or to a client, in PostgreSQL's form or its older one."""
+    cursor.accepts("with")
+    position = cursor.current.start + 1
+    forced: list[str] | None = []
+    if cursor.current.is_symbol("("):
+        found = _copy_options(cursor, forced if of_output else None)
+    else:
+        found = _older_copy_options(cursor)
+    if found.pop("force_quote", "") == "*":
+        forced = None
+    kind = found.pop("format", "text")
+    if kind == "binary":
+        if found or forced != []:
+            raise InvalidSyntax("COPY in BINARY mode has no other options", position=position)
+        return ClientFormat("binary")
+    if kind == "csv":
+        csv = _csv_options(found, position)
+        force = None if forced is None else tuple(forced)
+        return ClientFormat("csv", csv.header, csv.delimiter, csv.null, csv.quote, csv.escape, force)
+    if kind != "text":
+        raise InvalidParameterValue(f'COPY format "{kind}" not recognized', position=position,
+                                    hint="Formats are text, csv and binary.")  # fmt: skip
+    for name in ("quote", "escape"):
+        if name in found:
+            raise UnsupportedForm(f"COPY {name} available only in CSV mode", position=position)
+    if forced != []:
+        raise UnsupportedForm("COPY force quote available only in CSV mode", position=position)
+    header = _header(found, position)
+    delimiter, null = found.get("delimiter", "\t"), found.get("null", "\\N")
+    if len(delimiter.encode()) != 1:
+        raise UnsupportedForm("COPY delimiter must be a single one-byte character", position=position)
+    if delimiter in "\\\r\n.abcdefghijklmnopqrstuvwxyz0123456789":
+        raise InvalidParameterValue(f'COPY delimiter cannot be "{delimiter}"', position=position)
+    if delimiter in null or any(one in null for one in "\r\n"):
+        raise InvalidParameterValue("COPY null must hold neither the delimiter nor a line break", position=position)
+    return ClientFormat("text", header, delimiter, null)
+
+
+def _older_copy_options(cursor: TokenCursor) -> dict[str, str]:
+    """Moves past options as PostgreSQL had them before version 9: `CSV HEADER DELIMITER ',' NULL ''`."""
+    found: dict[str, str] = {}
+    while cursor.current.kind is TokenKind.WORD:
+        if cursor.sees("csv|binary") and "format" not in found:
+            found["format"] = cursor.advance().value
+        elif cursor.accepts("header") and "header" not in found:
+            found["header"] = "true"
+        elif cursor.sees("delimiter|null|quote|escape"):
+            name = cursor.advance().value
+            cursor.accepts("as")
+            found[name] = cursor.string("a text")
+        else:
+            raise cursor.unexpected("an option of COPY")
+    return found
+
+
 _COPY_OPTIONS = ("format", "header", "delimiter", "null", "quote", "escape")
 
 
-def _copy_options(cursor: TokenCursor) -> dict[str, str]:
+def _copy_options(cursor: TokenCursor, forced: list[str] | None = None) -> dict[str, str]:
+    """Moves past the options in parentheses; notes the columns of FORCE_QUOTE in `forced`, if that may be said."""
     found: dict[str, str] = {}
     if not cursor.accepts_symbol("("):
         return found
     while True:
         token = cursor.current
         name = cursor.advance().value if cursor.sees("null") else cursor.identifier("an option")
+        if name == "force_quote" and forced is not None:
+            if cursor.accepts_symbol("*"):
+                found[name] = "*"
+            else:
+                forced.extend(cursor.names_in_parentheses())
+            if cursor.accepts_symbol(")"):
+                return found
+            cursor.expects_symbol(",")
+            continue
         if name in ("encoding", "force_null", "force_not_null", "force_quote", "freeze", "oids"):
             raise cursor.refuse(f"COPY {name.upper()}", "Files are UTF-8, and read as they are.", None, token)
         if name not in _COPY_OPTIONS:
@@ -315,13 +415,17 @@ _HEADERS: dict[str, Literal["no", "skip", "match"]] = {
 }  # fmt: skip
 
 
-def _csv_options(found: dict[str, str], position: int) -> CsvOptions:
+def _header(found: dict[str, str], position: int) -> Literal["no", "skip", "match"]:
     header = found.get("header", "false").lower()
     if header not in _HEADERS:
         raise InvalidSyntax('header requires a Boolean value or "match"', position=position)
+    return _HEADERS[header]
+
+
+def _csv_options(found: dict[str, str], position: int) -> CsvOptions:
     quote = found.get("quote", '"')
     options = CsvOptions(
-        _HEADERS[header], found.get("delimiter", ","), quote, found.get("escape", quote), found.get("null", "")
+        _header(found, position), found.get("delimiter", ","), quote, found.get("escape", quote), found.get("null", "")
     )
     for name, value in (("delimiter", options.delimiter), ("quote", options.quote), ("escape", options.escape)):
         if len(value.encode()) != 1:

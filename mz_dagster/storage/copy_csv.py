@@ -1,4 +1,4 @@
-"""Reads a CSV file as PostgreSQL's COPY does: into the stored columns of a table, or not at all.
+"""Reads CSV, and its own text format, as PostgreSQL's COPY does: into a table's stored columns, or not at all.
 
 A quote opens and closes a quoted part anywhere in a field; in it the escape character takes a quote's or its own
 meaning away. A field that has no quoted part and equals the NULL string is NULL. All lines end alike. Memory: the whole
@@ -18,10 +18,11 @@ from mz_dagster.functions import Failure, literal_of
 from mz_dagster.scalars.types import Column
 from mz_dagster.scalars.values import to_stored
 from mz_dagster.storage.arrow_schema import arrow_type
-from mz_dagster.storage.copy_errors import BadCopyFormat, BadCopyValue, FileUnreadable
+from mz_dagster.storage.copy_errors import BadCopyFormat, BadCopyValue, FileUnreadable, NotUtf8
 
 Header = Literal["no", "skip", "match"]
-_Record = tuple[int, list[str | None]]
+#: A record's first line, from 1 on, and what its cells are spelled as.
+Record = tuple[int, list[str | None]]
 
 
 def read_csv(
@@ -50,19 +51,24 @@ def read_csv(
         BadCopyFormat: It is not CSV, or a line has too few fields or too many.
         BadCopyValue: A field does not spell a value of its column.
     """
-    records = _records(_text(path), delimiter, quote, escape or quote, null)
+    records = csv_records(_text(path), delimiter=delimiter, quote=quote, escape=escape or quote, null=null)
+    return stored_columns(records, columns, header)
+
+
+def stored_columns(records: Iterator[Record], columns: Sequence[Column], header: Header = "no") -> list[pa.Array]:
+    """Returns columns in their stored form, of records that spell their values; raises as `read_csv`."""
     if header != "no":
         _, names = next(records, (1, [column.name for column in columns]))
         if header == "match":
             _check_names(names, columns)
     cells: list[list[object]] = [[] for _ in columns]
     for line, fields in records:
-        if len(fields) != len(columns):
-            if len(fields) > len(columns):
-                raise _malformed("extra data after last expected column", line)
-            raise _malformed(f'missing data for column "{columns[len(fields)].name}"', line)
-        for column, field, values in zip(columns, fields, cells, strict=True):
+        if len(fields) > len(columns):
+            raise _malformed("extra data after last expected column", line)
+        for column, field, values in zip(columns, fields, cells, strict=False):
             values.append(None if field is None else _stored(field, column, line))
+        if len(fields) < len(columns):
+            raise _malformed(f'missing data for column "{columns[len(fields)].name}"', line)
     return [pa.array(values, arrow_type(column.type)) for column, values in zip(columns, cells, strict=True)]
 
 
@@ -75,7 +81,7 @@ def _text(path: Path) -> str:
             hint="Name a file that this process can read; a path is relative to the project's folder.",
         ) from error
     except UnicodeDecodeError as error:
-        raise BadCopyFormat(
+        raise NotUtf8(
             f'file "{path}" is not UTF-8', detail=f"Its byte {error.start + 1} is none of a character.",
             hint="Recode the file.",
         ) from error  # fmt: skip
@@ -93,8 +99,62 @@ def _check_names(names: Sequence[str | None], columns: Sequence[Column]) -> None
             )
 
 
-def _records(text: str, delimiter: str, quote: str, escape: str, null: str) -> Iterator[_Record]:
-    """Yields each line's fields with the number at which the line begins."""
+def text_records(text: str, *, delimiter: str, null: str) -> Iterator[Record]:
+    r"""Yields the records of COPY's text format: a line each, with backslashes before what would be misread.
+
+    Raises:
+        BadCopyFormat: A line ends in a backslash.
+
+    Example:
+        >>> list(text_records("1\t\\N\na\\tb\t\n", delimiter="\t", null="\\N"))
+        [(1, ['1', None]), (2, ['a\tb', ''])]
+    """
+    d = re.escape(delimiter)
+    cell = re.compile(rf"((?:[^\\{d}\r\n]++|\\(?:\r\n|[\s\S]))*+)({d}|\r\n|\r|\n|\Z)")
+    at, line, begun = 0, 1, 1
+    fields: list[str | None] = []
+    while at < len(text):
+        found = cell.match(text, at)
+        if found is None:
+            raise _malformed("a backslash stands at the end", line)
+        raw, at, end = found[1], found.end(), found[2]
+        if not fields and raw == "\\." and end != delimiter:
+            return
+        fields.append(None if raw == null else _unescaped(raw, line) if "\\" in raw else raw)
+        line += raw.count("\n")
+        if end == delimiter:
+            if at < len(text):
+                continue
+            fields.append(None if null == "" else "")
+        yield begun, fields
+        line += 1
+        fields, begun = [], line
+
+
+#: What a backslash stands before, as PostgreSQL reads it; anything else stands for itself.
+_ESCAPED = re.compile(rb"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3}|[\s\S])")
+_CONTROLS = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
+
+
+def _unescaped(raw: str, line: int) -> str:
+    def meant(found: re.Match[bytes]) -> bytes:
+        what = found[1]
+        if what[:1] == b"x" and len(what) > 1:
+            return bytes([int(what[1:], 16)])
+        return bytes([int(what, 8) & 0xFF]) if what[:1] in b"01234567" else _CONTROLS.get(what, what)
+
+    try:
+        return _ESCAPED.sub(meant, raw.encode()).decode()
+    except UnicodeDecodeError:
+        raise NotUtf8("what stands behind backslashes is not UTF-8", detail=f"It is line {line} of the file.") from None
+
+
+def csv_records(text: str, *, delimiter: str, quote: str, escape: str, null: str) -> Iterator[Record]:
+    """Yields each line's fields with the number at which the line begins.
+
+    Raises:
+        BadCopyFormat: It is not CSV.
+    """
     d, q, e = (re.escape(one) for one in (delimiter, quote, escape))
     plain = re.compile(rf"([^{d}{q}\r\n]*)({d}|{q}|\r\n|\r|\n|\Z)")
     # Possessive: what was escaped once is never tried as the closing quote.

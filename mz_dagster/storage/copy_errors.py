@@ -19,6 +19,12 @@ class BadCopyFormat(DataError):
     sqlstate = "22P04"
 
 
+class NotUtf8(BadCopyFormat):
+    """A file with bytes that are none of a character; nothing was written."""
+
+    sqlstate = "22021"
+
+
 class BadCopyValue(DataError):
     """A value in a file that is none of its column's type, with its SQLSTATE; nothing was written."""
 

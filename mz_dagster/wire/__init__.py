@@ -2,6 +2,7 @@
 
     server       listens on loopback, or with TLS elsewhere; a thread and a session for each connection
     backend      one connection: startup, SCRAM-SHA-256, simple and extended queries, errors with their positions
+    copying      COPY's formats: text, CSV and binary
     statements   a client's text as ours: `$1` is `?`
     types        object ids of types, and cells as text and in binary, as PostgreSQL's
     credentials  who may connect: a password in a file that only its owner can read

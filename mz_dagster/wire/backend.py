@@ -13,11 +13,14 @@ from __future__ import annotations
 import contextlib
 import logging
 import secrets
+import select
 import socket
 import ssl
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
 from typing import Any, Protocol
 from zoneinfo import ZoneInfo
 
@@ -27,14 +30,18 @@ from scramp import ScramException, ScramMechanism
 
 from mz_dagster.adapter import Connection, Result
 from mz_dagster.adapter.cancelling import Cancellation
+from mz_dagster.adapter.result import Rows
 from mz_dagster.errors import Error, OperationalError, ProgrammingError
 from mz_dagster.functions import Failure, OpenParameter, literal_of
 from mz_dagster.scalars.scalar import Literal
 from mz_dagster.scalars.types import TEXT, UNCONSTRAINED, Column, ScalarType
+from mz_dagster.sql import ClientFormat
 from mz_dagster.sql.errors import error_of
+from mz_dagster.storage.copy_csv import Record
+from mz_dagster.wire.copying import Encoder, records
 from mz_dagster.wire.credentials import Credentials
 from mz_dagster.wire.statements import ClientStatement
-from mz_dagster.wire.types import binary_of, parameter_of, parameter_type, text_of, wire_type
+from mz_dagster.wire.types import binary_of, parameter_of, parameter_type, text_of, unsized, wire_type
 
 logger = logging.getLogger("mz_dagster.wire")
 
@@ -46,12 +53,17 @@ _LONGEST_MESSAGE = 1 << 28
 """How long a message may be."""
 _PORTION = 1 << 16
 """How many bytes of a result are collected before they are sent."""
+_LISTEN_S = 1.0
+"""How often it is looked whether who listens to a subscription is still there, in seconds."""
 _PARAMETERS = (
     *("server_version", "server_encoding", "client_encoding", "datestyle", "timezone", "integer_datetimes"),
     *("intervalstyle", "standard_conforming_strings", "application_name", "is_superuser", "session_authorization"),
 )
 #: As clients expect them to be spelled.
 _SPELLED = {"datestyle": "DateStyle", "timezone": "TimeZone", "intervalstyle": "IntervalStyle"}
+
+
+Row = tuple[Any, ...]
 
 
 class Host(Protocol):
@@ -114,6 +126,12 @@ class DuplicateStatement(ProgrammingError):
     sqlstate = "42P05"
 
 
+class CopyEnded(OperationalError):
+    """A COPY whose client has given up."""
+
+    sqlstate = "57014"
+
+
 class _ClientGone(Exception):
     """Says that the client has gone."""
 
@@ -144,6 +162,7 @@ class _Portal:
     formats: Sequence[int]
     result: Result | None = None
     sent: int = 0
+    come: deque[Row] = field(default_factory=deque)
 
 
 @dataclass(slots=True)
@@ -168,6 +187,7 @@ class Backend:
     _prepared: dict[str, _Prepared] = field(default_factory=dict)
     _portals: dict[str, _Portal] = field(default_factory=dict)
     _skips: bool = False
+    _received: Iterator[Any] = field(default_factory=lambda: iter(()), repr=False)
 
     # ---- from beginning to end
 
@@ -178,7 +198,8 @@ class Backend:
             if not self._start():
                 return
             self.client.settimeout(None)
-            for message in self._messages(_LONGEST_MESSAGE):
+            self._received = self._messages(_LONGEST_MESSAGE)
+            for message in self._received:
                 if isinstance(message, messages.Terminate):
                     return
                 self._handle(message)
@@ -294,6 +315,7 @@ class Backend:
     def _opened(self, params: dict[str, str]) -> bool:
         try:
             self._connection = self.server.connect()
+            self._connection.serve_copies(self)
             for name in ("application_name", "client_encoding", "timezone", "extra_float_digits"):
                 value = next((params[one] for one in params if one.lower() == name), None)
                 if value is not None:
@@ -333,7 +355,8 @@ class Backend:
         if isinstance(message, messages.Sync):
             self._skips = False
             if self.connection.transaction_status == "I":
-                self._portals.clear()
+                for name in [*self._portals]:
+                    self._close_portal(name)
             self._ready()
             return
         if self._skips or isinstance(message, messages.CopyData | messages.CopyDone | messages.CopyFail):
@@ -354,10 +377,16 @@ class Backend:
             is_empty = True
             for result in self._executed(lambda: cursor.results(text)):
                 is_empty = False
+                if result.sent_as is not None:
+                    self._copy_out(result, result.sent_as)
+                    continue
+                tag = result.tag
                 if result.columns:
                     self._send(_description(result.columns, ()))
-                    self._send_rows(result, 0, len(result.rows), ())
-                self._send(messages.CommandComplete(tag=result.tag))
+                    self._send_rows(result.columns, result.rows, ())
+                if result.stream is not None:
+                    tag = f"{tag} {self._send_stream(result, partial(self._send_rows, result.columns))}"
+                self._send(messages.CommandComplete(tag=tag))
             if is_empty:
                 self._send(messages.EmptyQueryResponse())
         except Error as error:
@@ -380,7 +409,9 @@ class Backend:
                 self._parse(message)
                 self._send(messages.ParseComplete())
             case messages.Bind():
-                self._portals[message.portal] = self._bound(message)
+                bound = self._bound(message)
+                self._close_portal(message.portal)
+                self._portals[message.portal] = bound
                 self._send(messages.BindComplete())
             case messages.Describe(kind="S", name=name):
                 prepared = self._statement(name)
@@ -388,6 +419,9 @@ class Backend:
                 ids = [wire_type(one or TEXT).id for one in prepared.found]
                 self._send(messages.ParameterDescription(type_oids=ids))
                 self._send(_description(prepared.columns, ()) if prepared.columns else messages.NoData())
+            case messages.Describe(name=name) if self._is_cursor(name):
+                columns = self.connection.cursor_columns(name)
+                self._send(_description(columns, ()) if columns else messages.NoData())
             case messages.Describe(name=name):
                 portal = self._portal(name)
                 self._describe(portal.prepared, portal.values)
@@ -399,7 +433,7 @@ class Backend:
                 self._prepared.pop(name, None)
                 self._send(messages.CloseComplete())
             case messages.Close(name=name):
-                self._portals.pop(name, None)
+                self._close_portal(name)
                 self._send(messages.CloseComplete())
             case messages.Flush():
                 self._flush()
@@ -442,7 +476,7 @@ class Backend:
         columns = self.connection.describe(prepared.statement.text, places)
         if values is None:
             prepared.found = [
-                _of_any_size(one.types[-1]) if isinstance(one, OpenParameter) and one.types else known
+                unsized(one.types[-1]) if isinstance(one, OpenParameter) and one.types else known
                 for one, known in zip(asked, prepared.types, strict=True)
             ]
             prepared.is_described = True
@@ -457,20 +491,113 @@ class Backend:
             cursor, text = self.connection.cursor(), portal.prepared.statement.text
             (portal.result,) = self._executed(lambda: cursor.results(text, values))
         result = portal.result
+        if result.sent_as is not None:
+            self._copy_out(result, result.sent_as)
+            return
+        if result.stream is not None:
+            self._execute_stream(portal, result, most)
+            return
         end = min(len(result.rows), portal.sent + most) if most > 0 else len(result.rows)
         if result.columns:
-            self._send_rows(result, portal.sent, end, portal.formats)
+            self._send_rows(result.columns, result.rows[portal.sent : end], portal.formats)
             portal.sent = end
         if end < len(result.rows):
             self._send(messages.PortalSuspended())
         else:
             self._send(messages.CommandComplete(tag=result.tag))
 
-    def _send_rows(self, result: Result, start: int, end: int, formats: Sequence[int]) -> None:
-        types = [one.type for one in result.columns]
+    def _execute_stream(self, portal: _Portal, result: Result, most: int) -> None:
+        """Sends the rows of a subscription as they come: all until it ends, or so many."""
+        end = portal.sent + most if most > 0 else None
+        with self.cancellation.going_on():
+            while end is None or portal.sent < end:
+                if not portal.come:
+                    found = self._next_rows(result)
+                    if found is None:
+                        self._send(messages.CommandComplete(tag=f"{result.tag} {portal.sent}"))
+                        return
+                    portal.come.extend(found)
+                count = len(portal.come) if end is None else min(len(portal.come), end - portal.sent)
+                self._send_rows(result.columns, [portal.come.popleft() for _ in range(count)], portal.formats)
+                self._flush()
+                portal.sent += count
+        self._send(messages.PortalSuspended())
+
+    def _next_rows(self, result: Result) -> Rows | None:
+        """Returns the next rows of a subscription, which can be cancelled meanwhile; None at its end.
+
+        Raises:
+            _ClientGone: Nobody is there to get them.
+        """
+        assert result.stream is not None
+        while True:
+            with self.cancellation.executing():
+                found = result.stream.next_rows(_LISTEN_S)
+            if found is None or found:
+                return found
+            self._flush()
+            if _has_hung_up(self.client):
+                raise _ClientGone("the client has gone")
+
+    def _send_stream(self, result: Result, send: Callable[[Rows], None]) -> int:
+        """Sends the rows of a subscription as they come; returns how many there were."""
+        assert result.stream is not None
+        sent = 0
+        try:
+            with self.cancellation.going_on():
+                while (rows := self._next_rows(result)) is not None:
+                    send(rows)
+                    self._flush()
+                    sent += len(rows)
+        finally:
+            result.stream.close()
+        return sent
+
+    # ---- COPY
+
+    def _copy_out(self, result: Result, format: ClientFormat) -> None:
+        """Sends the rows of COPY TO STDOUT."""
+        encoder = Encoder(format, result.columns, ZoneInfo(self.connection.settings()["timezone"]))
+        binary = int(format.kind == "binary")
+        self._send(messages.CopyOutResponse(overall_format=binary, col_formats=[binary] * len(result.columns)))
+
+        def send(rows: Rows) -> None:
+            for row in rows:
+                self._send(messages.CopyData(data=encoder.row(row)))
+
+        if header := encoder.header():
+            self._send(messages.CopyData(data=header))
+        send(result.rows)
+        count = len(result.rows) + (0 if result.stream is None else self._send_stream(result, send))
+        if end := encoder.end():
+            self._send(messages.CopyData(data=end))
+        self._send(messages.CopyDone())
+        self._send(messages.CommandComplete(tag=f"COPY {count}"))
+
+    def receive(self, format: ClientFormat, columns: Sequence[Column]) -> Iterator[Record]:
+        """Asks the client for the rows of COPY FROM STDIN; see `CopyClient`."""
+        binary = int(format.kind == "binary")
+        self._send(messages.CopyInResponse(overall_format=binary, col_formats=[binary] * len(columns)))
+        data = bytearray()
+        for message in self._received:
+            match message:
+                case messages.CopyData():
+                    data += message.data
+                case messages.CopyDone():
+                    return records(bytes(data), format, columns)
+                case messages.CopyFail(error_message=why):
+                    raise CopyEnded(f"COPY from stdin failed: {why}", hint="Nothing was written.")
+                case messages.Terminate():
+                    break
+                case _:  # Flush and Sync of who sends a query and does not know that it is a COPY
+                    pass
+        raise _ClientGone("the client has gone")
+
+    def _send_rows(self, columns: Sequence[Column], rows: Rows | list[Row], formats: Sequence[int] = ()) -> None:
+        types = [one.type for one in columns]
         binary = [one == 1 for one in _spread(formats, len(types), "columns")]
         zone = ZoneInfo(self.connection.settings()["timezone"])
-        for row in result.rows[start:end]:
+        for row in rows:
             cells = zip(row, types, binary, strict=True)
             sent = [None if one is None else _cell(one, type_, in_binary, zone) for one, type_, in_binary in cells]
             self._send(messages.DataRow(columns=sent))
@@ -480,10 +607,26 @@ class Backend:
             raise UndefinedStatement(f'prepared statement "{name}" does not exist')
         return self._prepared[name]
 
+    def _is_cursor(self, name: str) -> bool:
+        """Returns whether a name is that of a cursor that SQL declared, which is a portal to PostgreSQL's clients."""
+        return name not in self._portals and self.connection.cursor_columns(name) is not None
+
+    def _close_portal(self, name: str) -> None:
+        portal = self._portals.pop(name, None)
+        if portal is not None and portal.result is not None and portal.result.stream is not None:
+            portal.result.stream.close()
+
     def _portal(self, name: str) -> _Portal:
         if name not in self._portals:
             raise UndefinedPortal(f'portal "{name}" does not exist')
         return self._portals[name]
+
+
+def _has_hung_up(client: socket.socket) -> bool:
+    """Returns whether nobody is at the other end any more."""
+    looking = select.poll()
+    looking.register(client, getattr(select, "POLLRDHUP", select.POLLHUP))
+    return bool(looking.poll(0))
 
 
 def _set_client_first(scram: Any, text: str) -> None:
@@ -498,11 +641,6 @@ def _set_client_first(scram: Any, text: str) -> None:
 
 def _cell(value: Any, type_: ScalarType, binary: bool, zone: ZoneInfo) -> bytes:
     return binary_of(value, type_) if binary else text_of(value, type_, zone).encode()
-
-
-def _of_any_size(type_: ScalarType) -> ScalarType:
-    """Returns what a client is told that a parameter is: of a type without its length or scale, as nothing is cut."""
-    return parameter_type(wire_type(type_).id) or TEXT
 
 
 def _typed(value: object, type_: ScalarType | None) -> object:

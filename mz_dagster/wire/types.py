@@ -111,6 +111,11 @@ def parameter_type(id: int) -> ScalarType | None:
 # ---- as text
 
 
+def unsized(type_: ScalarType) -> ScalarType:
+    """Returns a type without its length or scale, as clients send its values: nothing is cut."""
+    return parameter_type(wire_type(type_).id) or TEXT
+
+
 def text_of(value: Any, type_: ScalarType, zone: ZoneInfo | None = None) -> str:
     r"""Returns what PostgreSQL shows of a cell that is not NULL, in the time zone of its session.
 

@@ -1,0 +1,196 @@
+"""COPY's formats as clients write and read them, by PostgreSQL's documentation of COPY: text, CSV and binary."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from mz_dagster.scalars.scalar import Literal
+from mz_dagster.scalars.types import Column
+from mz_dagster.sql import ClientFormat
+from mz_dagster.sql.errors import InvalidParameterValue, UndefinedColumn
+from mz_dagster.storage.copy_csv import Record, csv_records, text_records
+from mz_dagster.storage.copy_errors import BadCopyFormat, NotUtf8
+from mz_dagster.wire.types import binary_of, parameter_of, text_of, unsized
+
+_SIGNATURE = b"PGCOPY\n\xff\r\n\0"
+_HEAD = _SIGNATURE + struct.pack("!ii", 0, 0)
+_END = struct.pack("!h", -1)
+_UNESCAPED = re.compile(r"[\\\b\f\n\r\t\v]")
+_ESCAPES = {"\\": r"\\", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\v": r"\v"}
+
+
+# ---- to a client
+
+
+class Encoder:
+    """Writes rows in a format.
+
+    Args:
+        format: Which.
+        columns: The rows' columns.
+        zone: The session's time zone.
+
+    Raises:
+        UndefinedColumn: FORCE_QUOTE names a column that there is none of.
+    """
+
+    def __init__(self, format: ClientFormat, columns: Sequence[Column], zone: ZoneInfo) -> None:
+        names = [one.name for one in columns]
+        for name in format.force_quote or ():
+            if name not in names:
+                raise UndefinedColumn(f'FORCE_QUOTE column "{name}" not referenced by COPY', hint="Quote one of them.")
+        self._format = format
+        self._columns = columns
+        self._head = _HEAD
+        self._zone = zone
+        self._forced = [format.force_quote is None or name in format.force_quote for name in names]
+        special = re.escape(format.delimiter + format.quote) + r"\r\n"
+        self._needs_quotes = re.compile(f"[{special}]")
+
+    def header(self) -> bytes:
+        """Returns the line with the columns' names, if there is to be one."""
+        if self._format.header == "no":
+            return b""
+        return self._line([one.name for one in self._columns], [False] * len(self._columns))
+
+    def row(self, cells: Sequence[Any]) -> bytes:
+        """Returns one row."""
+        if self._format.kind == "binary":
+            return self._started() + struct.pack("!h", len(cells)) + b"".join(map(self._binary, cells, self._columns))
+        texts = [
+            None if cell is None else text_of(cell, column.type, self._zone)
+            for cell, column in zip(cells, self._columns, strict=True)
+        ]
+        return self._line(texts, self._forced)
+
+    def end(self) -> bytes:
+        """Returns what comes behind the rows."""
+        return self._started() + _END if self._format.kind == "binary" else b""
+
+    def _started(self) -> bytes:
+        """Returns what binary rows begin with, once: it comes with the first row, as clients expect it."""
+        head, self._head = self._head, b""
+        return head
+
+    def _binary(self, cell: Any, column: Column) -> bytes:
+        if cell is None:
+            return struct.pack("!i", -1)
+        data = binary_of(cell, column.type)
+        return struct.pack("!i", len(data)) + data
+
+    def _line(self, texts: Sequence[str | None], forced: Sequence[bool]) -> bytes:
+        written = self._csv if self._format.kind == "csv" else self._plain
+        return (self._format.delimiter.join(map(written, texts, forced)) + "\n").encode()
+
+    def _plain(self, text: str | None, _: bool) -> str:
+        if text is None:
+            return self._format.null
+        found = _UNESCAPED.sub(lambda one: _ESCAPES[one[0]], text)
+        delimiter = self._format.delimiter
+        return found if delimiter in _ESCAPES else found.replace(delimiter, f"\\{delimiter}")
+
+    def _csv(self, text: str | None, forced: bool) -> str:
+        if text is None:
+            return self._format.null
+        alone = len(self._columns) == 1 and text == "\\."
+        if not (forced or alone or text == self._format.null or self._needs_quotes.search(text)):
+            return text
+        quote, escape = self._format.quote, self._format.escape
+        inner = text.replace(escape, escape * 2) if escape != quote else text
+        return f"{quote}{inner.replace(quote, escape + quote)}{quote}"
+
+
+# ---- from a client
+
+
+def records(data: bytes, format: ClientFormat, columns: Sequence[Column]) -> Iterator[Record]:
+    """Returns the records that a client has sent.
+
+    Raises:
+        BadCopyFormat: They are not written in that format.
+    """
+    if format.kind == "binary":
+        return _binary_records(data, columns)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise NotUtf8(
+            "what was sent is not UTF-8", detail=f"Line {line} has a byte that is none of a character.",
+            hint="Nothing was written.",
+        ) from error  # fmt: skip
+    if format.kind == "text":
+        return text_records(text, delimiter=format.delimiter, null=format.null)
+    return csv_records(
+        text.removesuffix("\\.\n"),
+        delimiter=format.delimiter,
+        quote=format.quote,
+        escape=format.escape,
+        null=format.null,
+    )
+
+
+def _binary_records(data: bytes, columns: Sequence[Column]) -> Iterator[Record]:
+    if not data.startswith(_SIGNATURE):
+        raise BadCopyFormat("COPY file signature not recognized", hint="Is it written in the binary format?")
+    reader = _Reader(data, len(_SIGNATURE))
+    (flags,), (extension,) = reader.take("!i"), reader.take("!i")
+    if flags & 0x7FFF0000:
+        raise BadCopyFormat("unrecognized critical flags in COPY file header", hint="Write it without.")
+    reader.skip(extension)
+    number = 0
+    while True:
+        number += 1
+        (count,) = reader.take("!h")
+        if count == -1:
+            return
+        if count != len(columns):
+            raise BadCopyFormat(
+                f"row field count is {count}, expected {len(columns)}", detail=f"It is row {number}.",
+                hint="Nothing was written.",
+            )  # fmt: skip
+        yield number, [_spelled(reader.cell(), column, number) for column in columns]
+
+
+def _spelled(data: bytes | None, column: Column, number: int) -> str | None:
+    if data is None:
+        return None
+    type_ = unsized(column.type)
+    try:
+        value = parameter_of(data, type_, binary=True)
+    except InvalidParameterValue as error:
+        raise BadCopyFormat(
+            error.message, detail=f'It is row {number}, column "{column.name}".', hint="Nothing was written."
+        ) from error
+    return text_of(value.value, type_) if isinstance(value, Literal) else str(value)
+
+
+class _Reader:
+    def __init__(self, data: bytes, at: int) -> None:
+        self._data = data
+        self._at = at
+
+    def take(self, form: str) -> tuple[Any, ...]:
+        try:
+            found = struct.unpack_from(form, self._data, self._at)
+        except struct.error as error:
+            raise BadCopyFormat("unexpected EOF in COPY data", hint="Nothing was written.") from error
+        self._at += struct.calcsize(form)
+        return found
+
+    def skip(self, size: int) -> None:
+        if size < 0 or self._at + size > len(self._data):
+            raise BadCopyFormat("invalid COPY file header (wrong length)", hint="Nothing was written.")
+        self._at += size
+
+    def cell(self) -> bytes | None:
+        (size,) = self.take("!i")
+        if size == -1:
+            return None
+        start = self._at
+        self.skip(size)
+        return self._data[start : self._at]
