@@ -20,7 +20,7 @@ from mz_dagster.plan.relation import Constant, Filter, Projection, Relation
 from mz_dagster.plan.resolver import Resolver
 from mz_dagster.plan.semijoin import ONE_ROW
 from mz_dagster.plan.transform import fold_constants
-from mz_dagster.scalars.scalar import ColumnRef, Literal, Scalar, Subquery, Value
+from mz_dagster.scalars.scalar import ColumnRef, Literal, Scalar, Value
 from mz_dagster.scalars.types import Column, RelationType
 from mz_dagster.sql.binder import BoundQuery, bound_query, finished
 from mz_dagster.sql.binding import BindingContext, CommonTable, only_parts
@@ -510,11 +510,10 @@ def _check_rows(statement: Update, using: Sequence[str | SqlText], context: _Con
     for one in statement.assignments:
         if one.row is not None:
             query, count = one.row
-            asked = Composed.of(*_ctes(statement), "SELECT EXISTS (", query, ") FROM ", statement.target, *using)
-            join = _Join.bound(asked, context)
-            bound = join.bound_by(lambda expressions, node: expressions.bind(node), join.select.expressions[0])
-            assert isinstance(bound, Subquery)
-            if bound.relation.relation_type.arity != count:
+            from_ = (*_ctes(statement), "SELECT 1 FROM ", statement.target, *using)
+            alone = _Join.bound(Composed.of(*from_), context).relation.relation_type.arity
+            joined = _Join.bound(Composed.of(*from_, ", LATERAL (", query, ") AS mz_row"), context)
+            if joined.relation.relation_type.arity - alone != count:
                 raise InvalidSyntax("number of columns does not match number of values", position=one.offset + 1)
 
 
