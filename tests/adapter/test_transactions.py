@@ -171,7 +171,7 @@ def test_a_failed_statement_fails_the_block_until_it_is_rolled_back(shop: Connec
     assert rows(shop, "SELECT id FROM orders") == [(1,)]
     shop.execute("BEGIN")
     with pytest.raises(Error):
-        shop.execute("SELECT")
+        shop.execute("SELEC")
     with pytest.raises(Error) as caught:
         shop.commit()
     assert caught.value.sqlstate == "25P02"

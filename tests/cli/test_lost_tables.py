@@ -32,7 +32,7 @@ SAMPLE = {
     "postgresql": {("project", "emptied")},
 }
 #: What can be answered without it, or is told by others, so that reads go on.
-NOT_READ = {"tick", "bound_file", "hold", "counter"}
+NOT_READ = {"tick", "hold", "counter"}
 
 
 class Small:
