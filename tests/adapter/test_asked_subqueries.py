@@ -12,7 +12,13 @@ from tests.budgets import SetBudget
 VALUE = "(SELECT q FROM two WHERE q >= a)"
 
 
-BUDGETS = pytest.mark.parametrize("budget", [Budget.here_alone(), Budget.spark_alone()], ids=["here", "spark"])
+BUDGETS = pytest.mark.parametrize(
+    "budget",
+    [
+        pytest.param(Budget.here_alone(), id="here"),
+        pytest.param(Budget.spark_alone(), id="spark", marks=pytest.mark.deep),
+    ],
+)
 
 
 @BUDGETS

@@ -82,7 +82,7 @@ def test_a_table_holds_what_its_query_returned_at_one_time_whoever_writes(tmp_pa
         done = threading.Event()
 
         def write() -> None:
-            while not done.wait(0.02):  # at every time the table has one row
+            while not done.wait(0.1):  # at every time the table has one row
                 other.execute("UPDATE s SET a = a + 1")
 
         writer = threading.Thread(target=write)
