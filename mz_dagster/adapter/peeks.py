@@ -31,6 +31,7 @@ from mz_dagster.plan.relation import Get, Let, Relation
 from mz_dagster.plan.rewriting import bottom_up, gets_of, nodes_of
 from mz_dagster.plan.transform import fold_constants
 from mz_dagster.scalars.scalar import Scalar
+from mz_dagster.sql import AsOf, bind_as_of
 from mz_dagster.sql.errors import TimelinesDiffer
 from mz_dagster.storage.read import ReadBeforeSince, check_readable, leased, overlapping
 from mz_dagster.storage.shards import BatchIncomplete
@@ -46,6 +47,11 @@ class TimeNotComputed(OperationalError):
     """A time up to which a collection would have to be computed first, in a project that cannot be written."""
 
     sqlstate = "25006"
+
+
+def as_of_time(as_of: AsOf | None, parameters: Sequence[object]) -> AsOfTime | None:
+    """Returns the time of an AS OF clause, if there is one."""
+    return None if as_of is None else AsOfTime(bind_as_of(as_of, params=parameters), as_of.at_least)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,36 +79,20 @@ class Peeks:
         """
         optimized = self.planned(relation)
         by_clock = depends_on_time(optimized)
-        if self.transaction is not None:
-            if as_of is not None:
-                self.transaction.check_as_of(as_of)
-            as_of = self.transaction.as_of or as_of
-        if as_of is not None:
-            self._await(lambda: self._collections(optimized), as_of, by_clock=by_clock)
-        if as_of is None or as_of.at_least:
-            self.poll(self._collections(optimized))
+        as_of = self._awaited(lambda: self._collections(optimized), as_of, by_clock=by_clock)
         for attempt in range(1, _TRIES + 1):
             rows = self._collections(optimized)
             timelines = {row.timeline for row in rows if row.timeline is not None}
             if not timelines and not by_clock:
                 return self._read(lower_to_snapshot_plan(optimized), 0, rows)
             (timeline,) = timelines or {self.engine.project.timeline}
-            if self.transaction is not None:
-                self.transaction.check_timeline(timeline)
-            read_ts = self._read_ts(timeline, rows, by_clock)
-            if as_of is not None and as_of.time > read_ts:  # it may have passed without a write
-                read_ts = self._read_ts(timeline, rows, True)
-            time = select_timestamp(rows, read_ts, self.isolation, as_of, closable=self._closable())
             try:
-                self._note_read(timeline, time, rows)
+                time = self._chosen(timeline, rows, as_of, by_clock=by_clock)
             except ReadBeforeSince:
                 if attempt == _TRIES or (as_of is not None and not as_of.at_least):
                     raise
                 continue
-            behind = [row for row in rows if row.upper.less_equal(time)]  # uppers never go back
-            if behind:
-                self._check_writable(behind[0], time)
-                self.engine.reach(timeline, time, frozenset(row.id for row in rows))
+            self._reach(timeline, time, rows)
             if not rows and not self.engine.catalog.is_read_only:
                 self.engine.catalog.apply_write(timeline, time)  # what is written from here on is later
             try:
@@ -131,29 +121,50 @@ class Peeks:
         Raises:
             NoValidTimestamp: It cannot be read at the time asked for.
         """
-        engine = self.engine
+        catalog = self.engine.catalog
+        as_of = self._awaited(lambda: [catalog.collection(id)], as_of, by_clock=False)
+        row = catalog.collection(id)
+        if row.timeline is None:
+            return 0
+        time = self._chosen(row.timeline, [row], as_of, by_clock=False)
+        self._reach(row.timeline, time, [row])
+        return time
+
+    def _awaited(
+        self, collections: Callable[[], list[CollectionRow]], as_of: AsOfTime | None, *, by_clock: bool
+    ) -> AsOfTime | None:
+        """Returns the time that is asked for, by the block if not by the statement, once it has come; polls sources."""
         if self.transaction is not None:
             if as_of is not None:
                 self.transaction.check_as_of(as_of)
             as_of = self.transaction.as_of or as_of
         if as_of is not None:
-            self._await(lambda: [engine.catalog.collection(id)], as_of, by_clock=False)
+            self._await(collections, as_of, by_clock=by_clock)
         if as_of is None or as_of.at_least:
-            self.poll([engine.catalog.collection(id)])
-        row = engine.catalog.collection(id)
-        if row.timeline is None:
-            return 0
+            self.poll(collections())
+        return as_of
+
+    def _chosen(self, timeline: str, rows: Sequence[CollectionRow], as_of: AsOfTime | None, *, by_clock: bool) -> int:
+        """Returns the time at which collections are read, which a block that is open holds readable.
+
+        Raises:
+            ReadBeforeSince: The block cannot hold it any more.
+        """
         if self.transaction is not None:
-            self.transaction.check_timeline(row.timeline)
-        read_ts = self._read_ts(row.timeline, [row], by_clock=False)
-        if as_of is not None and as_of.time > read_ts:
-            read_ts = self._read_ts(row.timeline, [row], by_clock=True)
-        time = select_timestamp([row], read_ts, self.isolation, as_of, closable=self._closable())
-        self._note_read(row.timeline, time, [row])
-        if row.upper.less_equal(time):
-            self._check_writable(row, time)
-            engine.reach(row.timeline, time, frozenset({id}))
+            self.transaction.check_timeline(timeline)
+        read_ts = self._read_ts(timeline, rows, by_clock)
+        if as_of is not None and as_of.time > read_ts:  # it may have passed without a write
+            read_ts = self._read_ts(timeline, rows, True)
+        time = select_timestamp(rows, read_ts, self.isolation, as_of, closable=self._closable())
+        self._note_read(timeline, time, rows)
         return time
+
+    def _reach(self, timeline: str, time: int, rows: Sequence[CollectionRow]) -> None:
+        """Has collections complete at a time."""
+        behind = [row for row in rows if row.upper.less_equal(time)]  # uppers never go back
+        if behind:
+            self._check_writable(behind[0], time)
+            self.engine.reach(timeline, time, frozenset(row.id for row in rows))
 
     def _note_read(self, timeline: str, time: int, rows: Sequence[CollectionRow]) -> None:
         """Has the transaction block, if there is one, read at that time, and remember what was read."""

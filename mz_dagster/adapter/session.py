@@ -22,14 +22,14 @@ from mz_dagster.adapter.describing import describe
 from mz_dagster.adapter.dml import Autocommit
 from mz_dagster.adapter.engine import Engine, ObjectRecreated
 from mz_dagster.adapter.names import Names
-from mz_dagster.adapter.peeks import Peeks
+from mz_dagster.adapter.peeks import Peeks, as_of_time
 from mz_dagster.adapter.result import Result, user_rows
 from mz_dagster.adapter.shows import show
 from mz_dagster.adapter.subscriptions import subscribe
 from mz_dagster.adapter.system_catalogs import FactsOnDemand
 from mz_dagster.adapter.system_catalogs.shown import named_columns, with_names
 from mz_dagster.adapter.table_as import create_table_as
-from mz_dagster.adapter.timestamps import AsOfTime, Isolation
+from mz_dagster.adapter.timestamps import Isolation
 from mz_dagster.adapter.transaction import (
     ActiveTransaction,
     NoActiveTransaction,
@@ -91,17 +91,16 @@ from mz_dagster.sql import (
     TransactionModes,
     Truncate,
     Update,
-    bind_as_of,
     bind_query,
     parse_statement,
     split,
 )
 from mz_dagster.sql.circumstances import Circumstances
-from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.definition_zone import check_definition_in
 from mz_dagster.sql.errors import UndefinedParameter, UndefinedTable
 from mz_dagster.sql.finishing import ordered_rows
 from mz_dagster.sql.lexer import Fragment
+from mz_dagster.sql.query_clauses import table_query
 from mz_dagster.storage.foreign import only_our_errors
 
 #: Statements that define what others see at once.
@@ -509,9 +508,7 @@ class Session:
 
     def _select(self, statement: Select, parameters: Sequence[object]) -> Result:
         bound = bind_query(statement.query, self._names, params=parameters, circumstances=self._circumstances())
-        as_of = None
-        if statement.as_of is not None:
-            as_of = AsOfTime(bind_as_of(statement.as_of, params=parameters), statement.as_of.at_least)
+        as_of = as_of_time(statement.as_of, parameters)
         rows = ordered_rows(self._peeks.peek(bound.relation, as_of), bound.finishing)
         columns = bound.relation_type.columns
         found = with_names(self._facts, user_rows(rows, columns), columns)
@@ -582,9 +579,8 @@ class Session:
     def _copy_to_client(self, statement: CopyToClient, parameters: Sequence[object]) -> Result:
         source = statement.source
         if isinstance(source, Name):
-            wanted = ", ".join(map(quoted, statement.columns)) or "*"
-            text = f"SELECT {wanted} FROM {'.'.join(map(quoted, source.parts))}"
-            source = Select(statement.text, statement.offset, 0, SqlText(text, source.offset), None)
+            query = table_query(source, statement.columns)
+            source = Select(statement.text, statement.offset, 0, query, None)
         result = self._read(source, parameters)
         return replace(result, tag=f"COPY {len(result.rows)}", sent_as=statement.format)
 

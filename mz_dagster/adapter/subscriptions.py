@@ -28,7 +28,7 @@ import pyarrow as pa
 from mz_dagster.adapter.definition import define
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.names import Names
-from mz_dagster.adapter.peeks import Peeks
+from mz_dagster.adapter.peeks import Peeks, as_of_time
 from mz_dagster.adapter.plan_limit import ensure_within_limit
 from mz_dagster.adapter.result import Result, Rows, user_rows
 from mz_dagster.adapter.subscribe_envelopes import Envelope, Row
@@ -45,14 +45,13 @@ from mz_dagster.sql import (
     Name,
     SqlText,
     Subscribe,
-    bind_as_of,
     bind_query,
     bind_time,
     parse,
 )
 from mz_dagster.sql.circumstances import Circumstances
-from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.errors import InvalidParameterValue, UnsupportedForm, WrongObjectKind
+from mz_dagster.sql.query_clauses import table_query
 from mz_dagster.storage import SubscribeDeadline, Subscription, Updates
 from mz_dagster.storage.renewal import Renewal
 from mz_dagster.storage.shards import DIFF, ERROR, TIME
@@ -77,9 +76,7 @@ def subscribe(
         NoValidTimestamp: It cannot be read at the time asked for.
         UndefinedColumn: A key or an order names a column that there is none of.
     """
-    as_of = None
-    if statement.as_of is not None:
-        as_of = AsOfTime(bind_as_of(statement.as_of, params=parameters), statement.as_of.at_least)
+    as_of = as_of_time(statement.as_of, parameters)
     up_to = None if statement.up_to is None else bind_time(statement.up_to, params=parameters)
     with ExitStack() as held:
         block = None if peeks.transaction is None else peeks.transaction.as_of
@@ -114,7 +111,7 @@ def subscribe(
 def subscribed_columns(names: Names, statement: Subscribe, circumstances: Circumstances) -> tuple[Column, ...]:
     """Returns the columns of a subscription, without beginning it; raises as `subscribe`."""
     target = statement.target
-    query = target if isinstance(target, SqlText) else _all_of(target)
+    query = target if isinstance(target, SqlText) else table_query(target)
     columns = bind_query(query, names, circumstances=circumstances).relation_type.columns
     return Envelope.of(statement.envelope, columns, with_progress=statement.progress).columns
 
@@ -123,10 +120,6 @@ def _is_constant(engine: Engine, id: GlobalId) -> bool:
     """Returns whether nothing will ever change what a collection contains."""
     definition = engine.definitions.definition(id)
     return definition.plan is not None and not definition.reads and not definition.is_temporal
-
-
-def _all_of(name: Name) -> SqlText:
-    return SqlText(f"SELECT * FROM {'.'.join(map(quoted, name.parts))}", name.offset)
 
 
 def _collection(
@@ -142,7 +135,7 @@ def _collection(
             )
         if row.has_collection:
             return row.id
-        query = _all_of(target)
+        query = table_query(target)
     else:
         query = target
         if statement.parameters:

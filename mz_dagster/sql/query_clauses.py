@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
-from mz_dagster.sql.cursor import TokenCursor
+from mz_dagster.sql.cursor import TokenCursor, quoted
 from mz_dagster.sql.errors import InvalidSyntax
 from mz_dagster.sql.options import parse_as_of
 from mz_dagster.sql.statements import AsOf, Name, SqlText
@@ -81,3 +82,14 @@ def into_clause(cursor: TokenCursor) -> tuple[Name, bool, SqlText] | None:
     first, last = cursor.tokens[at].start - query.offset, cursor.tokens[behind - 1].end - query.offset
     text = "".join(" " if first <= i < last and one != "\n" else one for i, one in enumerate(query.text))
     return name, temporary or name.is_temporary, SqlText(text, query.offset, query.parameters_before)
+
+
+def table_query(name: Name, columns: Sequence[str] = ()) -> SqlText:
+    """Returns the query of a relation's rows, with some of its columns or all.
+
+    Example:
+        >>> table_query(Name(("s", "Order"), 5), ("a",))
+        SqlText(text='SELECT a FROM s."Order"', offset=5, parameters_before=0)
+    """
+    wanted = ", ".join(map(quoted, columns)) or "*"
+    return SqlText(f"SELECT {wanted} FROM {'.'.join(map(quoted, name.parts))}", name.offset)

@@ -507,14 +507,15 @@ def _new_rows(statement: Update, context: _Context) -> Relation:
 
 def _check_rows(statement: Update, using: Sequence[str | SqlText], context: _Context) -> None:
     """Refuses `(column, ...) = (SELECT ...)` if the query has another number of columns."""
-    for one in statement.assignments:
-        if one.row is not None:
-            query, count = one.row
-            from_ = (*_ctes(statement), "SELECT 1 FROM ", statement.target, *using)
-            alone = _Join.bound(Composed.of(*from_), context).relation.relation_type.arity
-            joined = _Join.bound(Composed.of(*from_, ", LATERAL (", query, ") AS mz_row"), context)
-            if joined.relation.relation_type.arity - alone != count:
-                raise InvalidSyntax("number of columns does not match number of values", position=one.offset + 1)
+    rows = {one.row: one.offset for one in statement.assignments if one.row is not None}
+    if not rows:
+        return
+    from_ = (*_ctes(statement), "SELECT 1 FROM ", statement.target, *using)
+    alone = _Join.bound(Composed.of(*from_), context).relation.relation_type.arity
+    for (query, count), offset in rows.items():
+        joined = _Join.bound(Composed.of(*from_, ", LATERAL (", query, ") AS mz_row"), context)
+        if joined.relation.relation_type.arity - alone != count:
+            raise InvalidSyntax("number of columns does not match number of values", position=offset + 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Protocol
 
 from mz_dagster.adapter.table_constraints import constraints_of
-from mz_dagster.catalog import Catalog, ObjectRow
+from mz_dagster.catalog import BatchStats, Catalog, ObjectRow
 from mz_dagster.errors import InternalError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.functions.catalog.catalog_functions import interval_modifier
@@ -186,6 +186,16 @@ class Described:
         assert isinstance(statement, CreateView | CreateMaterializedView)
         return statement.query.text.strip().rstrip(";")
 
+    @property
+    def definition(self) -> str:
+        """The text of a view's query as PostgreSQL's catalogs show one."""
+        return f" {self.query};"
+
+    @property
+    def has_index(self) -> bool:
+        """Whether a relation has an index, be it that of a key."""
+        return bool(self.keys) or self.id in self.facts.indexed
+
     def default(self, column: str) -> str | None:
         """Returns the text of a column's default, None if it has none."""
         if self.constraints is None:
@@ -355,12 +365,16 @@ class Facts:
     @cached_property
     def row_counts(self) -> Mapping[GlobalId, int]:
         """How many updates are stored of each collection that has any."""
-        return {id: stats.rows for id, (_, stats) in self.catalog.live_batch_counts().items()}
+        return {id: stats.rows for id, (_, stats) in self._stored.items()}
 
     @cached_property
     def sizes(self) -> Mapping[GlobalId, int]:
         """How many bytes are stored of each collection that has any."""
-        return {id: stats.bytes for id, (_, stats) in self.catalog.live_batch_counts().items()}
+        return {id: stats.bytes for id, (_, stats) in self._stored.items()}
+
+    @cached_property
+    def _stored(self) -> Mapping[GlobalId, tuple[int, BatchStats]]:
+        return self.catalog.live_batch_counts()
 
     @cached_property
     def last_numbers(self) -> Mapping[tuple[GlobalId, str], int | None]:
@@ -406,6 +420,11 @@ class Facts:
     def indexes(self) -> tuple[Described, ...]:
         """Those that CREATE INDEX made."""
         return tuple(one for one in self.described if one.row.kind == "index")
+
+    @cached_property
+    def indexed(self) -> frozenset[int]:
+        """The object ids of what those are on."""
+        return frozenset(one.indexed.id for one in self.indexes)
 
     @cached_property
     def enumerations(self) -> tuple[Described, ...]:

@@ -38,7 +38,6 @@ def _classes(facts: Facts) -> Iterator[Cells]:
     sizes = facts.row_counts
     for one in facts.relations:
         keys = one.keys
-        has_index = bool(keys) or any(index.indexed is one for index in facts.indexes)
         yield {
             "oid": one.id,
             "relname": one.name,
@@ -47,7 +46,7 @@ def _classes(facts: Facts) -> Iterator[Cells]:
             "relam": 0 if one.kind == "v" else HEAP_ID,
             "relfilenode": 0 if one.kind == "v" else one.id,
             "reltuples": float(sizes.get(one.row.id, 0)),
-            "relhasindex": has_index,
+            "relhasindex": one.has_index,
             "relpersistence": "t" if one.is_temporary else "p",
             "relkind": one.kind,
             "relnatts": len(one.columns),
@@ -338,7 +337,7 @@ def _tables(facts: Facts) -> Iterator[Cells]:
                 "schemaname": one.schema,
                 "tablename": one.name,
                 "tableowner": facts.owner.name,
-                "hasindexes": bool(one.keys) or any(index.indexed is one for index in facts.indexes),
+                "hasindexes": one.has_index,
                 "hasrules": False,
                 "hastriggers": False,
                 "rowsecurity": False,
@@ -348,12 +347,11 @@ def _tables(facts: Facts) -> Iterator[Cells]:
 def _views(facts: Facts) -> Iterator[Cells]:
     for one in facts.relations:
         if one.kind == "v":
-            definition = f" {one.query};"
             yield {
                 "schemaname": one.schema,
                 "viewname": one.name,
                 "viewowner": facts.owner.name,
-                "definition": definition,
+                "definition": one.definition,
             }
 
 
@@ -364,9 +362,9 @@ def _materialized_views(facts: Facts) -> Iterator[Cells]:
                 "schemaname": one.schema,
                 "matviewname": one.name,
                 "matviewowner": facts.owner.name,
-                "hasindexes": any(index.indexed is one for index in facts.indexes),
+                "hasindexes": one.has_index,
                 "ispopulated": True,
-                "definition": f" {one.query};",
+                "definition": one.definition,
             }
 
 

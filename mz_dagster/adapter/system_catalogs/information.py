@@ -155,7 +155,7 @@ def _views(facts: Facts) -> Iterator[Cells]:
         if one.kind == "v":
             yield {
                 **_of_table(facts, one.schema, one.name),
-                "view_definition": f" {one.query};",
+                "view_definition": one.definition,
                 "check_option": "NONE",
                 **dict.fromkeys(("is_updatable", "is_insertable_into"), "NO"),
                 **dict.fromkeys(("is_trigger_updatable", "is_trigger_deletable", "is_trigger_insertable_into"), "NO"),

@@ -56,14 +56,14 @@ def _visibility(facts: Facts) -> Pairs:
 def _view_definitions(facts: Facts) -> Pairs:
     for one in facts.relations:
         if one.kind in "vm":
-            yield one.id, f" {one.query};"
+            yield one.id, one.definition
 
 
 def _rule_definitions(facts: Facts) -> Pairs:
     for one in facts.relations:
         if one.kind in "vm":
             where = f"{quoted(one.schema)}.{quoted(one.name)}"
-            yield one.id, f'CREATE RULE "_RETURN" AS\n    ON SELECT TO {where} DO INSTEAD {one.query};'
+            yield one.id, f'CREATE RULE "_RETURN" AS\n    ON SELECT TO {where} DO INSTEAD{one.definition}'
 
 
 def _constraint_definitions(facts: Facts) -> Pairs:
