@@ -17,7 +17,7 @@ from typing import Any, assert_never, cast
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.relation import Aggregate, AggregateFunction, ColumnOrder, WindowFunction
 from mz_dagster.scalars.scalar import ColumnRef, Literal, Scalar, signs_of_zeros
-from mz_dagster.scalars.types import RelationType
+from mz_dagster.scalars.types import Column, RelationType, ScalarType
 
 
 class OperatorKind(Enum):
@@ -440,21 +440,24 @@ def identity(node: Physical) -> object:
 
 
 @cache
-def _parameters(node: Any) -> tuple[str, ...]:
-    """Returns what the values of a class of nodes are made of."""
-    return tuple(one.name for one in fields(node) if one.init)
+def _parameters(kind: Any) -> tuple[str, ...] | None:
+    """Returns what the values of a class of nodes are made of; None for what is no node."""
+    return tuple(one.name for one in fields(kind) if one.init) if is_dataclass(kind) else None
 
 
 def _without_names(value: object) -> object:
     match value:
+        case ScalarType() | (int(), *_):  # a type is the same with its names, and a list of positions has none
+            return value
         case tuple():
-            return tuple(_without_names(one) for one in value)
+            return tuple(map(_without_names, value))
         case RelationType():
-            return RelationType(tuple(replace(column, name="") for column in value.columns))
+            return RelationType(tuple([Column("", one.type, one.nullable) for one in value.columns]))
         case ColumnRef():
             return replace(value, name="")
-        case _ if is_dataclass(value) and not isinstance(value, type):
-            parts = {name: _without_names(getattr(value, name)) for name in _parameters(type(value))}
-            return replace(value, **{**parts, "name": ""} if isinstance(value, ReadCollection) else parts)
-        case _:
-            return value
+    node = cast(Any, value)
+    names = _parameters(node.__class__)
+    if names is None:
+        return value
+    parts = {name: _without_names(getattr(node, name)) for name in names}
+    return replace(node, **{**parts, "name": ""} if isinstance(node, ReadCollection) else parts)

@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from itertools import chain
 from typing import assert_never
 
 from mz_dagster.formalism import GlobalId
@@ -54,8 +55,8 @@ class Map:
         if len(self.scalars) != len(self.names):
             raise ValueError("each mapped scalar needs one name")
         below = self.input.relation_type
-        for offset, scalar in enumerate(self.scalars):
-            _check_positions(scalar, below.arity + offset)
+        for arity, scalar in enumerate(self.scalars, below.arity):
+            _check_positions(scalar, arity)
         added = tuple(Column(n, s.type, s.nullable) for n, s in zip(self.names, self.scalars, strict=True))
         object.__setattr__(self, "relation_type", RelationType(below.columns + added, below.keys, below.monotonic))
 
@@ -89,11 +90,11 @@ class Projection:
 
     def __post_init__(self) -> None:
         below = self.input.relation_type
-        if any(not 0 <= position < below.arity for position in self.positions):
+        if self.positions and not 0 <= min(self.positions) <= max(self.positions) < below.arity:
             raise ValueError(f"projection {self.positions} of {below.arity} columns")
-        place = {position: new for new, position in reversed(list(enumerate(self.positions)))}
+        place = dict(zip(reversed(self.positions), reversed(range(len(self.positions))), strict=True))
         keys = frozenset(frozenset(place[position] for position in key) for key in below.keys if key <= place.keys())
-        columns = tuple(below.columns[position] for position in self.positions)
+        columns = tuple(map(below.columns.__getitem__, self.positions))
         object.__setattr__(self, "relation_type", RelationType(columns, keys, below.monotonic))
 
 
@@ -114,7 +115,7 @@ class Join:
     def __post_init__(self) -> None:
         if len(self.inputs) < 2:
             raise ValueError("a join has at least two inputs")
-        columns = tuple(column for one in self.inputs for column in one.relation_type.columns)
+        columns = tuple(chain.from_iterable([one.relation_type.columns for one in self.inputs]))
         for equivalence in self.equivalences:
             if len(equivalence) < 2 or len({scalar.type for scalar in equivalence}) != 1:
                 raise ValueError("an equivalence has two or more scalars of one type")
@@ -164,14 +165,12 @@ class Union:
     def __post_init__(self) -> None:
         if not self.inputs:
             raise ValueError("a union has at least one input")
-        first, *others = (one.relation_type for one in self.inputs)
+        first, *others = (one.relation_type.columns for one in self.inputs)
+        if any(len(other) != len(first) for other in others):
+            raise ValueError("the inputs of a union differ in how many columns they have")
+        columns = first
         for other in others:
-            if tuple(c.type for c in other.columns) != tuple(c.type for c in first.columns):
-                raise ValueError("the inputs of a union differ in their columns' types")
-        columns = tuple(
-            Column(column.name, column.type, any(one.relation_type.columns[i].nullable for one in self.inputs))
-            for i, column in enumerate(first.columns)
-        )
+            columns = tuple([a if a is b else _either(a, b) for a, b in zip(columns, other, strict=True)])
         monotonic = all(one.relation_type.monotonic for one in self.inputs)
         object.__setattr__(self, "relation_type", RelationType(columns, self.keys, monotonic))
 
@@ -648,7 +647,16 @@ def join_keys(inputs: tuple[Relation, ...], equivalences: tuple[tuple[Scalar, ..
     return frozenset(keys)
 
 
+def _either(one: Column, other: Column) -> Column:
+    """Returns what a column of a union is, of two inputs."""
+    if one.type != other.type:
+        raise ValueError("the inputs of a union differ in their columns' types")
+    return one if one.nullable or not other.nullable else Column(one.name, one.type)
+
+
 def _check_positions(scalar: Scalar, arity: int) -> None:
+    if isinstance(scalar, Literal):
+        return
     out_of_range = sorted(position for position in columns_of(scalar) if not 0 <= position < arity)
     if out_of_range:
         raise ValueError(f"columns {out_of_range} of a relation with {arity} columns")

@@ -5,16 +5,14 @@ There are 2^n ways through n such diamonds. Cost is counted in calls of function
 
 from __future__ import annotations
 
-import cProfile
 import math
-import pstats
-from collections.abc import Callable
 from functools import partial
 
 import pytest
 
 from mz_dagster.adapter import Connection
 from mz_dagster.adapter.catalog_definitions import CatalogDefinitions
+from tests.growth import calls
 
 VIEWS = {
     "join": "SELECT x.a, y.b FROM {0} x JOIN {0} y ON x.a = y.a",
@@ -24,13 +22,6 @@ VIEWS = {
     "membership": "SELECT a, b FROM {0} x WHERE a IN (SELECT y.b FROM {0} y WHERE y.a < x.b)",
     "common table": "WITH w AS (SELECT a, count(*)::int AS n FROM {0} GROUP BY a) SELECT w.a, x.b FROM w, {0} x, w v",
 }
-
-
-def calls(work: Callable[[], object]) -> int:
-    """Returns how many calls of functions something makes."""
-    profile = cProfile.Profile()
-    profile.runcall(work)
-    return int(pstats.Stats(profile).total_calls)  # type: ignore[attr-defined]
 
 
 def exponent(sizes: list[int], costs: list[int]) -> float:

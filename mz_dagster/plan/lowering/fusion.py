@@ -9,7 +9,7 @@ from mz_dagster.plan.bounding import leading_bounds
 from mz_dagster.plan.physical import Linear, MapFilterProject, Physical, ReadCollection
 from mz_dagster.plan.relation import Filter, Map, Projection, Relation
 from mz_dagster.plan.rewriting import moved
-from mz_dagster.scalars.scalar import ColumnRef, Scalar
+from mz_dagster.scalars.scalar import ColumnRef, Scalar, columns_of
 from mz_dagster.scalars.types import RelationType
 
 
@@ -68,7 +68,7 @@ def selected(
 
 
 def _composed(first: MapFilterProject, second: MapFilterProject) -> MapFilterProject:
-    """Returns the one that does `first`, then `second`."""
+    """Returns the one that does `first`, then `second`, without the values that only `second` leaves out."""
     places = list(first.projection)
     width = first.arity + sum(kind == "map" for kind, _ in first.steps)
     steps = list(first.steps)
@@ -77,4 +77,25 @@ def _composed(first: MapFilterProject, second: MapFilterProject) -> MapFilterPro
         if kind == "map":
             places.append(width)
             width += 1
-    return MapFilterProject(first.arity, tuple(steps), tuple(places[position] for position in second.projection))
+    return _read(MapFilterProject(first.arity, tuple(steps), tuple(places[position] for position in second.projection)))
+
+
+def _read(mfp: MapFilterProject) -> MapFilterProject:
+    """Returns `mfp` without the values that nothing in it reads."""
+    needed = set(mfp.projection)
+    kept: list[tuple[int | None, str, Scalar]] = []
+    position = mfp.arity + sum(kind == "map" for kind, _ in mfp.steps)
+    for kind, scalar in reversed(mfp.steps):
+        if kind == "map":
+            position -= 1
+            if position not in needed:
+                continue
+        needed |= columns_of(scalar)
+        kept.append((position if kind == "map" else None, kind, scalar))
+    places = dict(enumerate(range(mfp.arity)))
+    steps: list[tuple[str, Scalar]] = []
+    for own, kind, scalar in reversed(kept):
+        steps.append((kind, moved(scalar, places)))
+        if own is not None:
+            places[own] = len(places)
+    return MapFilterProject(mfp.arity, tuple(steps), tuple(places[one] for one in mfp.projection))

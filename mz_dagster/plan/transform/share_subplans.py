@@ -14,7 +14,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
+from functools import cache
+from typing import Any
 
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.relation import (
@@ -25,9 +27,7 @@ from mz_dagster.plan.relation import (
     Map,
     Negate,
     Projection,
-    Reduce,
     Relation,
-    Window,
     inputs_of,
 )
 from mz_dagster.plan.rewriting import nodes_of, with_inputs
@@ -57,11 +57,11 @@ class _Subplans:
 
     Attributes:
         let_ids: The ids that `Let`s in the plan bind.
-        nodes: Each over `Get`s of the numbers of its inputs, which stand before it.
+        nodes: Each, which may be over others, with the numbers of its inputs, which stand before it.
     """
 
     let_ids: frozenset[GlobalId]
-    nodes: list[Relation] = field(default_factory=list)
+    nodes: list[tuple[Relation, tuple[int, ...]]] = field(default_factory=list)
     _known: dict[object, int] = field(default_factory=dict)
     #: What a relation takes from the `Let`s around it, by its identity.
     _free: dict[int, frozenset[GlobalId]] = field(default_factory=dict)
@@ -95,27 +95,25 @@ class _Subplans:
             return self.numbered(relation.body, {**local, relation.id: value})
         if isinstance(relation, Get) and relation.id in local:
             return local[relation.id]
-        inputs = [self.numbered(one, local) for one in inputs_of(relation)]
-        node = with_inputs(relation, [Get(_place(one), self.nodes[one].relation_type) for one in inputs])
-        identity = _identity(node)
+        inputs = tuple(self.numbered(one, local) for one in inputs_of(relation))
+        identity = _identity(relation, inputs)
         if identity not in self._known:
             self._known[identity] = len(self.nodes)
-            self.nodes.append(node)
+            self.nodes.append((relation, inputs))
         return self._known[identity]
 
     def bound(self, root: int) -> Relation:
         """Returns the plan of the node `root`."""
-        inputs = [[] if isinstance(one, Get) else [_number(get) for get in inputs_of(one)] for one in self.nodes]
         uses = Counter([root])
         for number in range(root, -1, -1):
             if uses[number]:
-                uses.update(inputs[number])
+                uses.update(self.nodes[number][1])
         cheap: list[bool] = []
         plans: list[Relation] = []
         lets: list[tuple[GlobalId, Relation]] = []
-        for number, node in enumerate(self.nodes[: root + 1]):
-            plan = node if isinstance(node, Get) else with_inputs(node, [plans[one] for one in inputs[number]])
-            cheap.append(_passes_on(node) and all(cheap[one] for one in inputs[number]))
+        for number, (node, inputs) in enumerate(self.nodes[: root + 1]):
+            plan = with_inputs(node, [plans[one] for one in inputs])
+            cheap.append(_passes_on(node) and all(cheap[one] for one in inputs))
             if uses[number] > 1 and not cheap[number]:
                 identity = GlobalId(f"l{len(lets) + 1}")
                 lets.append((identity, plan))
@@ -132,40 +130,32 @@ def _passes_on(node: Relation) -> bool:
     return isinstance(node, Get | Constant | Map | Filter | Projection | Negate)
 
 
-def _place(number: int) -> GlobalId:
-    return GlobalId(f"node:{number}")
-
-
-def _number(node: Relation) -> int:
-    assert isinstance(node, Get)
-    return int(node.id.removeprefix("node:"))
-
-
 #: Constants of more rows are told apart by being there, not by their rows: an INSERT may have very many.
 _COMPARED_ROWS = 64
 
 
-def _identity(node: Relation) -> object:
-    """Returns what is equal for nodes that are: names do not count, but the sign of a zero does."""
+def _identity(node: Relation, inputs: tuple[int, ...]) -> object:
+    """Returns what is equal for nodes that are, over inputs of these numbers, which say what their columns are.
+
+    Names do not count, but the sign of a zero does.
+    """
     if isinstance(node, Constant) and len(node.rows) > _COMPARED_ROWS:
         return id(node)
-    nameless = _nameless(node)
-    return nameless, signs_of_zeros(nameless)
+    kind: Any = type(node)
+    own = tuple(_nameless(getattr(node, name)) for name in _own(kind))
+    return kind, own, inputs, signs_of_zeros(own)
 
 
-def _nameless(node: Relation) -> Relation:
-    match node:
-        case Get():
-            return Get(node.id, _nameless_type(node.relation_type))
-        case Constant():
-            return Constant(node.rows, _nameless_type(node.relation_type))
-        case Map() | Reduce() | Window():
-            named = with_inputs(node, [_nameless(one) for one in inputs_of(node)])
-            assert isinstance(named, Map | Reduce | Window)
-            return replace(named, names=("",) * len(node.names))
-        case _:
-            return with_inputs(node, [_nameless(one) for one in inputs_of(node)])
+@cache
+def _own(kind: Any) -> tuple[str, ...]:
+    """Returns what decides the rows of a class of nodes besides its inputs."""
+    return tuple(one.name for one in fields(kind) if one.init and one.name not in _INPUTS_AND_NAMES)
 
 
-def _nameless_type(relation_type: RelationType) -> RelationType:
-    return relation_type.with_names(("",) * relation_type.arity)
+_INPUTS_AND_NAMES = frozenset({"input", "inputs", "left", "right", "name", "names"})
+
+
+def _nameless(value: object) -> object:
+    if isinstance(value, RelationType):
+        return tuple((one.type, one.nullable) for one in value.columns), value.keys, value.monotonic
+    return value
