@@ -16,7 +16,6 @@ from types import TracebackType
 from typing import Any, Literal, Self
 from weakref import WeakSet
 
-from mz_dagster.adapter.copy_client import CopyClient
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.project import Project
@@ -25,6 +24,7 @@ from mz_dagster.adapter.session import Session
 from mz_dagster.adapter.timestamps import Isolation
 from mz_dagster.adapter.transaction import ActiveTransaction, TransactionAborted
 from mz_dagster.adapter.variables import Variables
+from mz_dagster.adapter.wire_client import WireClient
 from mz_dagster.errors import InterfaceError
 from mz_dagster.scalars.types import Column
 from mz_dagster.storage.foreign import only_our_errors
@@ -70,7 +70,7 @@ class Connection:
     def __init__(self, engine: Engine, isolation: Isolation, *, autocommit: bool = True) -> None:
         self._engine: Engine | None = engine
         self._names = Names(engine)
-        self._variables = Variables(engine.project, isolation, autocommit=autocommit)
+        self._variables = Variables(engine.project, isolation.value, autocommit=autocommit)
         self._depth = 0
         self._cursors: WeakSet[Cursor] = WeakSet()
 
@@ -147,12 +147,12 @@ class Connection:
         """Returns the values of all settings of the session, by their names in lower case."""
         return self._variables.settings()
 
-    def set(self, name: str, value: str | None) -> None:
-        """Sets a setting of the session as SET does, by None to its default."""
-        self._variables.set(name, value)
+    def begin_with(self, name: str, value: str) -> None:
+        """Sets a setting of the session, as SET does, to what RESET sets it to from now on."""
+        self._variables.begin_with(name, value)
 
-    def serve_copies(self, client: CopyClient) -> None:
-        """Has COPY FROM STDIN and COPY TO STDOUT be between the session and a client."""
+    def serve(self, client: WireClient) -> None:
+        """Has the session be one of a client's: its COPY, and its prepared statements."""
         self._variables.client = client
 
     def cursor_columns(self, name: str) -> tuple[Column, ...] | None:

@@ -15,7 +15,6 @@ from typing import NoReturn
 from mz_dagster.adapter import ddl
 from mz_dagster.adapter.alter_table import alter_table
 from mz_dagster.adapter.bound_tables import noting_tables
-from mz_dagster.adapter.copy_client import CopyClient
 from mz_dagster.adapter.declared_cursors import DeclaredCursor, DuplicateCursor
 from mz_dagster.adapter.definition import define
 from mz_dagster.adapter.describing import describe
@@ -37,6 +36,7 @@ from mz_dagster.adapter.transaction import (
     Transaction,
 )
 from mz_dagster.adapter.variables import Variables
+from mz_dagster.adapter.wire_client import UndefinedStatement, WireClient
 from mz_dagster.adapter.writes import Writes
 from mz_dagster.budget import engine_of
 from mz_dagster.catalog import UnknownObject
@@ -68,8 +68,10 @@ from mz_dagster.sql import (
     CreateTableAs,
     CreateType,
     CreateView,
+    Deallocate,
     Declare,
     Delete,
+    Discard,
     Drop,
     Explain,
     Fetch,
@@ -77,6 +79,7 @@ from mz_dagster.sql import (
     Name,
     Refresh,
     ReleaseSavepoint,
+    ResetAll,
     Rollback,
     RollbackTo,
     Savepoint,
@@ -121,7 +124,20 @@ _DEFINING = (
 )
 _WRITING = Insert | Delete | Update | Copy | CopyFromClient | Truncate
 #: Statements about the session itself, which neither read nor write.
-_OF_SESSION = SetSetting | SetTransaction | Savepoint | ReleaseSavepoint | Show | Explain | Fetch | CloseCursor
+_OF_SESSION = (
+    SetSetting
+    | SetTransaction
+    | ResetAll
+    | Deallocate
+    | Discard
+    | Savepoint
+    | ReleaseSavepoint
+    | Show
+    | ShowSetting
+    | Explain
+    | Fetch
+    | CloseCursor
+)
 
 
 class Session:
@@ -146,7 +162,7 @@ class Session:
     ) -> None:
         self._progress = progress
         self._engine = engine
-        self._variables = variables or Variables(engine.project, isolation)
+        self._variables = variables or Variables(engine.project, isolation.value)
         self._names = names or Names(engine)
         self._names.search_path = lambda: self._variables.get("search_path")
 
@@ -344,7 +360,7 @@ class Session:
         variables.begin(
             Transaction(
                 engine,
-                variables.isolation if modes.isolation is None else Isolation(modes.isolation),
+                modes.isolation or variables.level,
                 read_only=variables.read_only if modes.read_only is None else modes.read_only,
                 began_ms=engine.clock.now_ms(),
                 idle_timeout_ms=engine.project.idle_transaction_ms,
@@ -376,7 +392,7 @@ class Session:
         else:
             variables.roll_back()
         if statement.chain:
-            self._begin(TransactionModes(block.isolation.value, block.read_only))
+            self._begin(TransactionModes(block.level, block.read_only))
         return Result("COMMIT" if commits else "ROLLBACK")
 
     def _block(self, statement: Statement) -> Transaction:
@@ -484,6 +500,13 @@ class Session:
             case SetSetting():
                 self._variables.set(statement.name, statement.value)
                 return Result(statement.text.split(maxsplit=1)[0].upper())
+            case ResetAll():
+                self._variables.reset_all()
+                return Result("RESET")
+            case Deallocate(name=name):
+                return self._deallocate(name)
+            case Discard(what=what):
+                return self._discard(what)
             case ShowSetting(name=None):
                 every = tuple(sorted(self._variables.settings().items()))
                 return Result("SHOW", (Column("name", TEXT, False), Column("setting", TEXT, False)), every, len(every))
@@ -533,6 +556,37 @@ class Session:
             )
         return subscribe(self._peeks, self._names, statement, parameters, self._progress)
 
+    # ---- what is the session's own
+
+    def _deallocate(self, name: str | None) -> Result:
+        """Forgets one statement that the client has prepared, or all.
+
+        Raises:
+            UndefinedStatement: There is none of the name.
+        """
+        client = self._variables.client
+        is_there = client is not None and client.forget_prepared(name)
+        if name is not None and not is_there:
+            raise UndefinedStatement(f'prepared statement "{name}" does not exist')
+        return Result("DEALLOCATE ALL" if name is None else "DEALLOCATE")
+
+    def _discard(self, what: str) -> Result:
+        """Makes the session what it was when it began, or drops its temporary objects; there are no plans kept.
+
+        Raises:
+            ActiveTransaction: All is to go, while a block is open.
+        """
+        variables = self._variables
+        if what == "all":
+            if variables.transaction is not None:
+                raise ActiveTransaction("DISCARD ALL cannot run inside a transaction block", hint="COMMIT first.")
+            variables.close_cursors(*variables.cursors)
+            variables.reset_all()
+            self._deallocate(None)
+        if what in ("all", "temp"):
+            self._names.close()
+        return Result(f"DISCARD {what.upper()}")
+
     # ---- cursors and COPY
 
     def _declare(self, statement: Declare, parameters: Sequence[object]) -> Result:
@@ -562,7 +616,7 @@ class Session:
             return Result(f"MOVE {len(rows)}", rowcount=len(rows))
         return Result(f"FETCH {len(rows)}", cursor.result.columns, rows, len(rows))
 
-    def _client(self, statement: Statement) -> CopyClient:
+    def _client(self, statement: Statement) -> WireClient:
         """Returns who sends or gets the rows of a COPY.
 
         Raises:

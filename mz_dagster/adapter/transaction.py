@@ -47,6 +47,7 @@ from mz_dagster.catalog import (
 )
 from mz_dagster.errors import OperationalError, ProgrammingError
 from mz_dagster.formalism import Antichain, GlobalId
+from mz_dagster.sql import ISOLATION_LEVELS
 from mz_dagster.sql.errors import TimelinesDiffer
 from mz_dagster.storage.append import BatchWriter
 from mz_dagster.storage.read import ReadBeforeSince
@@ -127,7 +128,7 @@ class Transaction:
 
     Args:
         engine: The project.
-        isolation: What its time may miss.
+        level: The isolation level by its name, one of `ISOLATION_LEVELS`.
         read_only: Whether it may not write.
         began_ms: When it began, which is what `now()` says in it, in milliseconds since 1970.
         idle_timeout_ms: After how long without a statement it ends, in milliseconds; None for never.
@@ -136,14 +137,14 @@ class Transaction:
     def __init__(
         self,
         engine: Engine,
-        isolation: Isolation,
+        level: str,
         *,
         read_only: bool = False,
         began_ms: int,
         idle_timeout_ms: int | None,
     ) -> None:
         self.engine = engine
-        self.isolation = isolation
+        self.level = level
         self.read_only = read_only
         self.began_ms = began_ms
         self.is_failed = False
@@ -157,6 +158,11 @@ class Transaction:
         self._used_ms = engine.clock.monotonic_ms()
         self._held = ExitStack()
         self._in_memory: dict[GlobalId, tuple[int, Batch]] = {}
+
+    @property
+    def isolation(self) -> Isolation:
+        """What its time may miss."""
+        return Isolation(ISOLATION_LEVELS[self.level])
 
     # ---- its statements
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from mz_dagster.adapter.copy_client import CopyClient
 from mz_dagster.adapter.declared_cursors import DeclaredCursor, UndefinedCursor
 from mz_dagster.adapter.project import Project, engine_setting_of
 from mz_dagster.adapter.timestamps import Isolation
 from mz_dagster.adapter.transaction import ActiveTransaction, Transaction
+from mz_dagster.adapter.wire_client import WireClient
 from mz_dagster.budget import EngineSetting
 from mz_dagster.errors import NotSupportedError
 from mz_dagster.functions import UTC as UTC_ZONE
@@ -27,6 +27,8 @@ _FIXED: Mapping[str, str] = {
     "bytea_output": "hex",
     "client_encoding": "UTF8",
     "datestyle": "ISO, MDY",
+    "default_table_access_method": "heap",
+    "default_tablespace": "",
     "integer_datetimes": "on",
     "intervalstyle": "postgres",
     "lc_collate": "C",
@@ -45,7 +47,7 @@ _OF_CLIENTS: Mapping[str, str] = {
 _TIMEOUT = "statement_timeout"
 
 _TRUTH = {"on": True, "true": True, "yes": True, "1": True, "off": False, "false": False, "no": False, "0": False}
-_Set = tuple[EngineSetting, Isolation, bool, dict[str, str]]
+_Set = tuple[EngineSetting, str, bool, dict[str, str]]
 
 
 def _timeout_ms(text: str) -> int:
@@ -66,7 +68,7 @@ class Variables:
 
     Attributes:
         project: The project.
-        isolation: What reads may miss.
+        level: The isolation level by the name that was asked for, one of `ISOLATION_LEVELS`.
         read_only: Whether nothing may be written.
         autocommit: Whether each statement is a transaction of its own unless BEGIN was said; else the first of them
             begins one.
@@ -78,25 +80,32 @@ class Variables:
     """
 
     project: Project
-    isolation: Isolation = Isolation.STRICT_SERIALIZABLE
+    level: str = Isolation.STRICT_SERIALIZABLE.value
     read_only: bool = False
     autocommit: bool = True
     engine: EngineSetting = field(init=False)
     changed: dict[str, str] = field(default_factory=dict)
     transaction: Transaction | None = None
     cursors: dict[str, DeclaredCursor] = field(default_factory=dict)
-    client: CopyClient | None = None
+    client: WireClient | None = None
+    _at_start: dict[str, str] = field(default_factory=dict, repr=False)
     _before: _Set | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         self.engine = self.project.engine
+        self._at_start["default_transaction_isolation"] = self.level
+
+    @property
+    def isolation(self) -> Isolation:
+        """What reads may miss."""
+        return Isolation(ISOLATION_LEVELS[self.level])
 
     # ---- transaction blocks
 
     def begin(self, transaction: Transaction) -> None:
         """Opens a transaction block."""
         self.transaction = transaction
-        self._before = self.engine, self.isolation, self.read_only, dict(self.changed)
+        self._before = self.engine, self.level, self.read_only, dict(self.changed)
 
     def commit(self) -> None:
         """Commits the block that is open and ends it; if that raises, what was set in it is undone, too."""
@@ -149,14 +158,14 @@ class Variables:
 
     def _restore(self) -> None:
         if self._before is not None:
-            self.engine, self.isolation, self.read_only, self.changed = self._before
+            self.engine, self.level, self.read_only, self.changed = self._before
 
     # ---- settings
 
     def settings(self) -> Mapping[str, str]:
         """Returns all settings by their names, in lower case."""
         block = self.transaction
-        now = (self.isolation, self.read_only) if block is None else (block.isolation, block.read_only)
+        now = (self.level, self.read_only) if block is None else (block.level, block.read_only)
         return {
             **_FIXED,
             **_OF_CLIENTS,
@@ -164,9 +173,9 @@ class Variables:
             **DEFAULTS,
             **self.changed,
             "engine": self.engine.value,
-            "default_transaction_isolation": self.isolation.value,
+            "default_transaction_isolation": self.level,
             "default_transaction_read_only": _shown(self.read_only),
-            "transaction_isolation": now[0].value,
+            "transaction_isolation": now[0],
             "transaction_read_only": _shown(now[1]),
         }
 
@@ -188,6 +197,18 @@ class Variables:
             )
         return found
 
+    def begin_with(self, name: str, value: str) -> None:
+        """Sets a setting to what is its default in the session from now on; raises as `set`."""
+        self.set(name, value)
+        self._at_start[name] = value
+
+    def reset_all(self) -> None:
+        """Sets all settings but those of transactions to their defaults."""
+        self.engine = self.project.engine
+        self.changed = {}
+        for name, value in self._at_start.items():
+            self.set(name, value)
+
     def set(self, name: str, value: str | None) -> None:
         """Sets a setting, by None to its default.
 
@@ -196,6 +217,7 @@ class Variables:
             InvalidParameterValue: It has no such value.
             NotSupportedError: It is always as it is.
         """
+        value = self._at_start.get(name) if value is None else value
         if name == "engine":
             self.engine = self.project.engine if value is None else engine_setting_of(value)
             return
@@ -229,8 +251,8 @@ class Variables:
         return _timeout_ms(self.changed.get(_TIMEOUT, "0"))
 
     def _set_isolation(self, name: str, value: str | None) -> None:
-        level = ISOLATION_LEVELS.get(" ".join((value or Isolation.STRICT_SERIALIZABLE.value).lower().split()))
-        if level is None:
+        level = " ".join((value or self.level).lower().split())
+        if level not in ISOLATION_LEVELS:
             raise InvalidParameterValue(
                 f'invalid value for parameter "{name}": "{value}"', hint=f"Use one of {', '.join(ISOLATION_LEVELS)}."
             )
@@ -259,7 +281,7 @@ class Variables:
                 what = "ISOLATION LEVEL" if modes.isolation is not None else "READ WRITE"
                 raise ActiveTransaction(f"SET TRANSACTION {what} must be called before any query")
         if modes.isolation is not None:
-            target.isolation = Isolation(modes.isolation)
+            target.level = modes.isolation
         if modes.read_only is not None:
             target.read_only = modes.read_only
 

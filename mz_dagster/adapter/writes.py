@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from mz_dagster.adapter.conflicts import Conflicts
 from mz_dagster.adapter.constraints import Enforcement, shown
-from mz_dagster.adapter.copy_client import CopyClient
 from mz_dagster.adapter.dml import Appender, DecidedWrite, RowUpdate, append_columns, check_not_null, read_and_append
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.generated_values import GeneratedValues
@@ -25,6 +24,7 @@ from mz_dagster.adapter.names import Names, TargetFirst
 from mz_dagster.adapter.peeks import Peeks
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.table_constraints import constraints_of
+from mz_dagster.adapter.wire_client import WireClient
 from mz_dagster.catalog import CollectionRow, ObjectRow
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.plan.relation import Constant, Map, Relation
@@ -200,7 +200,7 @@ class Writes:
                                  escape=csv.escape, null=csv.null)  # fmt: skip
         return self._copied(row, table, statement, names, found, circumstances)
 
-    def copy_from_client(self, statement: CopyFromClient, client: CopyClient, circumstances: Circumstances) -> Result:
+    def copy_from_client(self, statement: CopyFromClient, client: WireClient, circumstances: Circumstances) -> Result:
         """Appends the rows that a client sends, as one batch."""
         row, table = self._table(statement)
         names = statement.columns or row.relation_type.names

@@ -357,6 +357,8 @@ def common_type(types: Sequence[ArgumentType], context: str = "CASE") -> ScalarT
     decided = [one for one in types if not isinstance(one, Unknown)]
     if not decided:
         return TEXT
+    if decided[0].label and all(one.label == decided[0].label for one in decided):
+        return decided[0]
     if any(one.kind in (Kind.ARRAY, Kind.RECORD) for one in decided):
         return _common_composite(decided, context)
     kind = decided[0].kind

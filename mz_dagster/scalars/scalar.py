@@ -8,12 +8,12 @@ arguments; which error wins when several fail is the leftmost argument's.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum
+from functools import cache
 from typing import Any, Protocol, assert_never
 from uuid import UUID
 
@@ -222,10 +222,6 @@ def reads_now(scalar: Scalar) -> bool:
     return any(is_now(one) for one in walk(scalar))
 
 
-#: Floating-point numbers that are zero, in the `repr` of a plan.
-_ZEROS = re.compile(r"(?<![\w.])-?0\.0\b")
-
-
 def signs_of_zeros(plan: object) -> tuple[str, ...]:
     """Returns what equality of plans or scalars leaves out: the signs of the zeros among their literals.
 
@@ -235,7 +231,24 @@ def signs_of_zeros(plan: object) -> tuple[str, ...]:
         >>> zero == negative, signs_of_zeros(zero) == signs_of_zeros(negative)
         (True, False)
     """
-    return tuple(_ZEROS.findall(repr(plan)))
+    return tuple(_zeros(plan))
+
+
+def _zeros(part: object) -> Iterator[str]:
+    if isinstance(part, float):
+        if part == 0:
+            yield repr(part)
+    elif isinstance(part, tuple):
+        for one in part:
+            yield from _zeros(one)
+    elif is_dataclass(part) and not isinstance(part, ScalarType):
+        for name in _fields(type(part)):
+            yield from _zeros(getattr(part, name))
+
+
+@cache
+def _fields(node: Any) -> tuple[str, ...]:
+    return tuple(one.name for one in fields(node) if one.repr)
 
 
 def columns_of(scalar: Scalar) -> frozenset[int]:

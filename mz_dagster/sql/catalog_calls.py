@@ -8,14 +8,15 @@ another label. So is a `regclass`, which becomes the relation's name where it is
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import assert_never
 
 from sqlglot import exp
 
 from mz_dagster.errors import Error, ProgrammingError
 from mz_dagster.functions import CastContext, Failure, Unknown, cast, resolve_function, type_name
 from mz_dagster.functions.catalog.catalog_functions import NO_MODIFIER
-from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar
+from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery
 from mz_dagster.scalars.type_ids import LABELLED, NAME, OID, type_id
 from mz_dagster.scalars.types import BOOL, INT4, INT8, TEXT, Kind, ScalarType, array_of
 from mz_dagster.sql.binding import Bound
@@ -95,14 +96,14 @@ def labelled_as(scalar: Scalar, type_: ScalarType) -> Scalar:
     match scalar:
         case Literal():
             return Literal(scalar.value, type_)
-        case ColumnRef():
-            return ColumnRef(scalar.position, type_, scalar.nullable)
-        case Call():
-            return Call(scalar.function, scalar.arguments, type_, scalar.nullable)
+        case ColumnRef() | OuterColumn() | Call():
+            return replace(scalar, type=type_)
         case If():
             return If(scalar.condition, labelled_as(scalar.then, type_), labelled_as(scalar.otherwise, type_))
+        case Subquery():  # whose type is that of what it selects
+            return Call("coalesce", (scalar,), type_, scalar.nullable)
         case _:
-            return scalar
+            assert_never(scalar)
 
 
 def _cut(text: str, label: str) -> str:
@@ -173,9 +174,14 @@ def _known_id(binder: ExpressionBinder, text: str, label: str, node: exp.Expr) -
     """Returns the object id that a text names, None if there is no such thing."""
     if label == "regtype":
         try:
-            return type_id(type_name_of(text).scalar_type)
+            named = type_name_of(text)
         except Error:
             return None
+        if named.enumeration is None:
+            return type_id(named.scalar_type)
+        made = ".".join(quoted(one) for one in names_in(named.enumeration.name))
+        found = facts_of(binder, f"a cast to {label}", node).lookup("type ids").entries.get(made)
+        return None if found is None else int(str(found)) + named.is_array
     key = text
     if label == "regclass":
         key = _relation_key(text)

@@ -1,4 +1,4 @@
-"""SET, RESET and SHOW of a session's settings."""
+"""SET, RESET and SHOW of a session's settings, and what clears a session: DISCARD and DEALLOCATE."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from mz_dagster.sql.cursor import TokenCursor
 from mz_dagster.sql.lexer import TokenKind
 from mz_dagster.sql.options import Common
 from mz_dagster.sql.schemas import path_of
-from mz_dagster.sql.statements import SetSetting, SetTransaction, ShowSetting
+from mz_dagster.sql.statements import Deallocate, Discard, ResetAll, SetSetting, SetTransaction, ShowSetting
 from mz_dagster.sql.transaction_statements import parse_set_transaction
 
 
@@ -38,12 +38,30 @@ def parse_set(cursor: TokenCursor, common: Common) -> SetSetting | SetTransactio
     return SetSetting(*common, name, _schemas(cursor) if name == "search_path" else _value(cursor))
 
 
-def parse_reset(cursor: TokenCursor, common: Common) -> SetSetting:
-    """Moves past `RESET name`."""
+def parse_reset(cursor: TokenCursor, common: Common) -> SetSetting | ResetAll:
+    """Moves past `RESET {name | ALL}`."""
     cursor.expects("reset")
+    if cursor.accepts("all"):
+        return ResetAll(*common)
     if cursor.accepts("time", "zone"):
         return SetSetting(*common, "timezone", None)
     return SetSetting(*common, _name(cursor), None)
+
+
+def parse_discard(cursor: TokenCursor, common: Common) -> Discard:
+    """Moves past `DISCARD {ALL | PLANS | SEQUENCES | TEMP | TEMPORARY}`."""
+    cursor.expects("discard")
+    if not cursor.sees("all|plans|sequences|temp|temporary"):
+        raise cursor.unexpected("ALL, PLANS, SEQUENCES or TEMP")
+    what = cursor.advance().value
+    return Discard(*common, "temp" if what == "temporary" else what)
+
+
+def parse_deallocate(cursor: TokenCursor, common: Common) -> Deallocate:
+    """Moves past `DEALLOCATE [PREPARE] {name | ALL}`."""
+    cursor.expects("deallocate")
+    cursor.accepts("prepare")
+    return Deallocate(*common, None if cursor.accepts("all") else cursor.identifier("a prepared statement"))
 
 
 def parse_show_setting(cursor: TokenCursor, common: Common) -> ShowSetting:

@@ -17,7 +17,13 @@ from mz_dagster.sql.errors import InvalidSyntax, InvalidTableDefinition, Unsuppo
 from mz_dagster.sql.lexer import Fragment, TokenKind, split
 from mz_dagster.sql.options import Common, parse_retention, parse_with_options
 from mz_dagster.sql.query_clauses import into_clause, query_and_as_of, query_text, with_data
-from mz_dagster.sql.setting_statement import parse_reset, parse_set, parse_show_setting
+from mz_dagster.sql.setting_statement import (
+    parse_deallocate,
+    parse_discard,
+    parse_reset,
+    parse_set,
+    parse_show_setting,
+)
 from mz_dagster.sql.source_statement import parse_create_source
 from mz_dagster.sql.statements import (
     AlterRename,
@@ -431,6 +437,8 @@ _RULES: dict[str, Callable[[TokenCursor, Common], Statement]] = {
     "explain": _explain,
     "set": parse_set,
     "reset": parse_reset,
+    "discard": parse_discard,
+    "deallocate": parse_deallocate,
     "show": _show,
     "begin": parse_begin,
     "start": parse_begin,
@@ -442,10 +450,8 @@ _RULES: dict[str, Callable[[TokenCursor, Common], Statement]] = {
     "release": parse_release,
 }
 _REFUSED = {
-    "discard": "A session has nothing to discard.",
     "prepare": "Parameters are given with each statement.",
     "execute": "Parameters are given with each statement.",
-    "deallocate": "Parameters are given with each statement.",
     "grant": "Access is the folder's and the catalog's.",
     "revoke": "Access is the folder's and the catalog's.",
     "vacuum": "Compaction is a job of its own: mz-dagster compact.",

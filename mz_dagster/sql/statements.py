@@ -643,6 +643,25 @@ class CloseCursor(Statement):
 
 
 @dataclass(frozen=True, slots=True)
+class Deallocate(Statement):
+    """`DEALLOCATE`; without a name, all statements that the client has prepared."""
+
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Discard(Statement):
+    """`DISCARD`; `what` is `all`, `plans`, `sequences` or `temp`."""
+
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResetAll(Statement):
+    """`RESET ALL`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Explain(Statement):
     """`EXPLAIN`; `stage` is `plan` (both), `logical` or `physical`.
 
@@ -692,7 +711,7 @@ class TransactionModes:
     """What a statement says of transactions; None where it says nothing.
 
     Attributes:
-        isolation: The isolation level, `serializable` or `strict serializable`.
+        isolation: The name of the isolation level, one of `ISOLATION_LEVELS`.
         read_only: Whether nothing may be written.
     """
 

@@ -88,7 +88,7 @@ def parse_release(cursor: TokenCursor, common: Common) -> ReleaseSavepoint:
 
 
 def _isolation_level(cursor: TokenCursor) -> str:
-    """Moves past the name of an isolation level, and returns the one that serves it."""
+    """Moves past the name of an isolation level, and returns it."""
     token = cursor.current
     name = cursor.identifier("an isolation level")
     if name in ("read", "repeatable", "strict"):
@@ -97,7 +97,7 @@ def _isolation_level(cursor: TokenCursor) -> str:
         error = InvalidSyntax(f'isolation level "{name}" is not known', position=token.start + 1)
         error.hint = f"Use one of {', '.join(one.upper() for one in ISOLATION_LEVELS)}."
         raise error
-    return ISOLATION_LEVELS[name]
+    return name
 
 
 def _modes(cursor: TokenCursor) -> TransactionModes:

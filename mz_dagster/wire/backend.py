@@ -17,10 +17,11 @@ import select
 import socket
 import ssl
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Protocol
 from zoneinfo import ZoneInfo
 
@@ -31,6 +32,7 @@ from scramp import ScramException, ScramMechanism
 from mz_dagster.adapter import Connection, Result
 from mz_dagster.adapter.cancelling import Cancellation
 from mz_dagster.adapter.result import Rows
+from mz_dagster.adapter.wire_client import UndefinedStatement
 from mz_dagster.errors import Error, OperationalError, ProgrammingError
 from mz_dagster.functions import Failure, OpenParameter, literal_of
 from mz_dagster.scalars.scalar import Literal
@@ -62,6 +64,9 @@ _PARAMETERS = (
 #: As clients expect them to be spelled.
 _SPELLED = {"datestyle": "DateStyle", "timezone": "TimeZone", "intervalstyle": "IntervalStyle"}
 
+
+#: What a client is told of its isolation level, which is one that PostgreSQL knows; the strongest serves it.
+_LEVEL = "repeatable read"
 
 Row = tuple[Any, ...]
 
@@ -106,12 +111,6 @@ class TooManyConnections(OperationalError):
     """A client more than the server takes."""
 
     sqlstate = "53300"
-
-
-class UndefinedStatement(ProgrammingError):
-    """The name of a prepared statement that there is none of."""
-
-    sqlstate = "26000"
 
 
 class UndefinedPortal(ProgrammingError):
@@ -186,6 +185,7 @@ class Backend:
     _connection: Connection | None = None
     _prepared: dict[str, _Prepared] = field(default_factory=dict)
     _portals: dict[str, _Portal] = field(default_factory=dict)
+    _told: dict[str, str] = field(default_factory=dict, repr=False)
     _skips: bool = False
     _received: Iterator[Any] = field(default_factory=lambda: iter(()), repr=False)
 
@@ -315,18 +315,16 @@ class Backend:
     def _opened(self, params: dict[str, str]) -> bool:
         try:
             self._connection = self.server.connect()
-            self._connection.serve_copies(self)
+            self._connection.serve(self)
+            self._connection.begin_with("default_transaction_isolation", _LEVEL)
             for name in ("application_name", "client_encoding", "timezone", "extra_float_digits"):
                 value = next((params[one] for one in params if one.lower() == name), None)
                 if value is not None:
-                    self._connection.set(name, value.strip("'"))  # asyncpg's are quoted
+                    self._connection.begin_with(name, value.strip("'"))  # asyncpg's are quoted
         except Error as error:
             self._fatal(error)
             return False
-        settings = {**self._connection.settings(), "is_superuser": "on", "session_authorization": params["user"]}
-        for name in _PARAMETERS:
-            if name in settings:
-                self._send(messages.ParameterStatus(name=_SPELLED.get(name, name), value=settings[name]))
+        self._tell_parameters({"is_superuser": "on", "session_authorization": params["user"]})
         self._send(messages.BackendKeyData(process_id=self.process_id, secret_key=self.secret))
         self._ready()
         return True
@@ -345,7 +343,16 @@ class Backend:
         assert self._connection is not None, "the client has authenticated"
         return self._connection
 
+    def _tell_parameters(self, more: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Tells the client those settings that it follows, as far as it does not know them."""
+        settings = {**self.connection.settings(), **more}
+        for name in _PARAMETERS:
+            if name in settings and settings[name] != self._told.get(name):
+                self._told[name] = settings[name]
+                self._send(messages.ParameterStatus(name=_SPELLED.get(name, name), value=settings[name]))
+
     def _ready(self) -> None:
+        self._tell_parameters()
         self._send(messages.ReadyForQuery(status=TransactionStatus(self.connection.transaction_status)))
 
     def _handle(self, message: messages.PGMessage) -> None:
@@ -575,7 +582,7 @@ class Backend:
         self._send(messages.CommandComplete(tag=f"COPY {count}"))
 
     def receive(self, format: ClientFormat, columns: Sequence[Column]) -> Iterator[Record]:
-        """Asks the client for the rows of COPY FROM STDIN; see `CopyClient`."""
+        """Asks the client for the rows of COPY FROM STDIN; see `WireClient`."""
         binary = int(format.kind == "binary")
         self._send(messages.CopyInResponse(overall_format=binary, col_formats=[binary] * len(columns)))
         data = bytearray()
@@ -601,6 +608,13 @@ class Backend:
             cells = zip(row, types, binary, strict=True)
             sent = [None if one is None else _cell(one, type_, in_binary, zone) for one, type_, in_binary in cells]
             self._send(messages.DataRow(columns=sent))
+
+    def forget_prepared(self, name: str | None) -> bool:
+        """Forgets a prepared statement, or all of them; see `WireClient`."""
+        if name is not None:
+            return self._prepared.pop(name, None) is not None
+        self._prepared.clear()
+        return True
 
     def _statement(self, name: str) -> _Prepared:
         if name not in self._prepared:

@@ -249,7 +249,8 @@ def test_modes_and_isolation_are_those_of_the_block_or_of_the_session(shop: Conn
 def test_settings_tell_the_modes_and_set_them(shop: Connection) -> None:
     assert rows(shop, "SHOW transaction_isolation") == [("strict serializable",)]
     shop.execute("SET default_transaction_isolation = 'read committed'")
-    assert rows(shop, "SHOW default_transaction_isolation") == [("strict serializable",)]
+    assert rows(shop, "SHOW default_transaction_isolation") == [("read committed",)]
+    assert shop._variables.isolation is Isolation.STRICT_SERIALIZABLE
     shop.execute("SET default_transaction_isolation TO serializable")
     shop.execute("BEGIN")
     assert rows(shop, "SHOW TRANSACTION ISOLATION LEVEL") == [("serializable",)]

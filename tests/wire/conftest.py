@@ -38,6 +38,22 @@ def dsn(server: Server) -> str:
     )
 
 
+def url(server: Server) -> str:
+    """Returns SQLAlchemy's address of a server, through psycopg."""
+    where = f"127.0.0.1:{server.port}/shop"
+    return f"postgresql+psycopg://{server.credentials.user}:{password_of(server)}@{where}"
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server for all tests of a file."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        tried = refuse_spark(monkeypatch)
+        with open_server(tmp_path_factory.mktemp("served")) as opened:
+            yield opened
+        assert not tried, tried[0]
+
+
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     tried = refuse_spark(monkeypatch)

@@ -109,6 +109,28 @@ def test_psycopg_reads_writes_and_commits(server: Server) -> None:
         assert connection.execute("SELECT count(*) FROM t").fetchone() == (3,)
 
 
+def test_what_a_session_has_kept_can_be_discarded(server: Server) -> None:
+    with psycopg.connect(dsn(server), autocommit=True, prepare_threshold=0) as connection:
+        connection.prepared_max = 2  # psycopg deallocates those beyond
+        for number in range(5):
+            assert connection.execute(f"SELECT {number} + %s", (1,)).fetchone() == (number + 1,)
+        for what in ("all", "nothing"):
+            with pytest.raises(psycopg.errors.InvalidSqlStatementName):
+                connection.execute(f'DEALLOCATE PREPARE "{what}"')
+        connection.execute("CREATE TEMPORARY TABLE mine (a integer)")
+        connection.execute("SET timezone = 'Europe/Berlin'")
+        connection.execute("SET application_name = 'x'")
+        assert str(connection.info.timezone) == "Europe/Berlin"
+        assert connection.info.parameter_status("application_name") == "x"
+        connection.execute("DISCARD ALL")
+        assert str(connection.info.timezone) == "UTC"
+        assert connection.execute("SHOW transaction_isolation").fetchone() == ("repeatable read",)
+        with pytest.raises(psycopg.errors.UndefinedTable):
+            connection.execute("TABLE mine")
+        with connection.transaction(), pytest.raises(psycopg.errors.ActiveSqlTransaction), connection.transaction():
+            connection.execute("DISCARD ALL")
+
+
 def test_two_writers_of_what_both_have_read_are_told_apart_by_40001(server: Server) -> None:
     with psycopg.connect(dsn(server), autocommit=True) as one, psycopg.connect(dsn(server)) as other:
         one.execute(TABLE)

@@ -114,3 +114,16 @@ def test_psql_describes_what_there_is(server: Server) -> None:
 def test_what_cannot_be_told_is_an_error(server: Server, asked: str, said: str) -> None:
     ran = psql(server, "-c", asked)
     assert said in ran.stderr
+
+
+def test_types_that_there_are_not_have_no_object_id(server: Server) -> None:
+    asked = (
+        "CREATE SCHEMA other; CREATE TYPE other.mood AS ENUM ('sad'); CREATE TYPE mood AS ENUM ('ok')",
+        "SELECT to_regtype('hstore'), to_regtype('text[]'), to_regtype('mood[]'), 'other.mood'::regtype",
+        "SELECT (SELECT string_agg(t.oid::regtype::text, ' ') FROM (VALUES (1)) AS v) "
+        "FROM pg_type AS t WHERE oid = 'other.mood'::regtype",
+        "SELECT 'hstore'::regtype",
+    )
+    ran = psql(server, "-At", *(part for one in asked for part in ("-c", one)))
+    assert ran.stdout.splitlines()[-2:] == ["|text[]|mood[]|other.mood", "other.mood"], ran.stderr
+    assert 'type "hstore" does not exist' in ran.stderr

@@ -126,6 +126,14 @@ def _type_texts(facts: Facts) -> Pairs:
         yield one.id + 1, f"{text}[]"
 
 
+def _type_ids(facts: Facts) -> Pairs:
+    """Yields the types that were made by their names."""
+    for one in facts.enumerations:
+        yield f"{quoted(one.schema)}.{quoted(one.name)}", one.id
+    for schema in reversed(facts.path):
+        yield from ((quoted(one.name), one.id) for one in facts.enumerations if one.schema == schema)
+
+
 def _function_arguments(facts: Facts) -> Pairs:
     for one in signatures():
         yield one.id, ", ".join(formatted_type(argument, NO_MODIFIER) for argument in one.arguments)
@@ -191,6 +199,7 @@ _LOOKUPS: Mapping[str, tuple[ScalarType, ScalarType, Callable[[Facts], Pairs]]] 
     "search path": (INT8, TEXT, lambda facts: enumerate(facts.path)),
     "serial sequences": (TEXT, TEXT, _serial_sequences),
     "session": (TEXT, TEXT, lambda facts: iter([("user", facts.user)])),
+    "type ids": (TEXT, INT8, _type_ids),
     "type texts": (INT8, TEXT, _type_texts),
     "type visibility": (INT8, BOOL, _type_visibility),
     "view definitions": (INT8, TEXT, _view_definitions),
