@@ -449,7 +449,9 @@ def _without_names(value: object) -> object:
     match value:
         case ConstantRows():  # which are very many literals
             return ConstantRows(value.rows, cast(RelationType, _without_names(value.relation_type)))
-        case ScalarType() | Literal() | (int(), *_):  # a type is the same with its names, and a list of positions has none
+        case (
+            ScalarType() | Literal() | (int(), *_)
+        ):  # a type is the same with its names, and a list of positions has none
             return value
         case tuple():
             return tuple(map(_without_names, value))

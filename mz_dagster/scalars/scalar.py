@@ -14,7 +14,7 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum
 from functools import cache
-from typing import Any, Protocol, assert_never
+from typing import Any, Protocol, assert_never, cast
 from uuid import UUID
 
 from mz_dagster.scalars.infinity import Infinity
@@ -241,14 +241,15 @@ def _zeros(part: object) -> Iterator[str]:
     elif isinstance(part, tuple):
         for one in part:
             yield from _zeros(one)
-    elif is_dataclass(part) and not isinstance(part, ScalarType):
-        for name in _fields(type(part)):
+    elif not isinstance(part, ScalarType):
+        for name in _fields(cast(Any, part).__class__):
             yield from _zeros(getattr(part, name))
 
 
 @cache
-def _fields(node: Any) -> tuple[str, ...]:
-    return tuple(one.name for one in fields(node) if one.repr)
+def _fields(kind: Any) -> tuple[str, ...]:
+    """Returns the fields of a class that are shown; none if it has no fields."""
+    return tuple(one.name for one in fields(kind) if one.repr) if is_dataclass(kind) else ()
 
 
 def columns_of(scalar: Scalar) -> frozenset[int]:
