@@ -74,8 +74,8 @@ test-fast: setup lint postgres ## lint, then the tests that start no Spark and a
 test-versions: java postgres $(UV) ## a few tests on the lowest versions, and on PYTHONS="python3.12 ...", by default all found
 	UV="$(UV)" sh setup/versions.sh "$(BIN)/python" $(PYTHONS)
 
-test-deep: setup postgres ## the long-running tests
-	$(BIN)/python -m pytest -q -m deep --timeout 3600
+test-deep: setup postgres ## the long-running tests, and those of random examples with ten times as many
+	$(BIN)/python -m pytest -q -m "deep or hypothesis" --hypothesis-profile long --timeout 3600
 
 # A benchmark compares within one run, so nothing else should run meanwhile.
 bench: setup ## run all benchmarks, or BENCH=name at SF=n: text, bench/results.json, and plots in docs/

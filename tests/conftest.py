@@ -45,8 +45,9 @@ shutil.rmtree(sys.argv[1], ignore_errors=True)
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-# How long an example takes says nothing where others compute, too.
-settings.register_profile("mz", deadline=None)
+# How long an example takes says nothing where others compute, too. Each run makes other examples; the long ones many.
+settings.register_profile("mz", deadline=None, max_examples=40)
+settings.register_profile("long", deadline=None, max_examples=400)
 settings.load_profile("mz")
 
 _watcher = pytest.StashKey[subprocess.Popen[bytes]]()

@@ -151,7 +151,7 @@ def test_a_lookup_returns_what_spark_does(connection: Connection, key: tuple[str
         return (f"{name} IS NULL", []) if value is None else (f"{name} = ?", [value])
 
     found = 0
-    for _ in range(8):
+    for _ in range(4):
         chosen = [*key[: dice.choice([len(key), 1])], dice.choice(["s", "x", "b"])]
         parts = [asked(name) for name in dict.fromkeys(chosen if dice.random() < 0.5 else key)]
         where = " AND ".join(part for part, _ in parts)
@@ -167,7 +167,7 @@ def test_a_lookup_returns_what_spark_does(connection: Connection, key: tuple[str
         assert [*map(repr, here)] == [*map(repr, there)], (where, parameters)  # NaN and -0.0, too
         found += len(here)
     assert found
-    for where in ("n = 1.5", "n = 1.5000", "n = 1.505", "s = 40000", "s = 1", "c = 'a'", "i = 1 AND i = 2", "b"):
+    for where in ("n = 1.5000", "n = 1.505", "s = 40000", "c = 'a'", "i = 1 AND i = 2"):
         sql = f"SELECT count(*) FROM (SELECT {NAMES} FROM t WHERE {where}) AS found"
         with without_spark():
             here = rows(connection, f"SELECT {NAMES} FROM t WHERE {where}")

@@ -161,7 +161,11 @@ def running_jobs(server: ServerInfo, session: str) -> set[int]:
         return {job["jobId"] for job in json.load(answer) if any(session in tag for tag in job["jobTags"])}
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("project", "number"),
+    [("sqlite", signal.SIGKILL), ("postgresql", signal.SIGKILL), ("sqlite", signal.SIGTERM)],
+    indirect=["project"],
+)
 @pytest.mark.parametrize("life", [insert, step_here, run_worker])
 def test_who_comes_after_a_process_that_was_ended_goes_on_at_once(
     project: Project, life: Callable[[Path], int], number: signal.Signals

@@ -470,7 +470,7 @@ def interleaved(project: Project, seed: int, transactions: int) -> tuple[list[Tr
     return ran, log
 
 
-@pytest.mark.parametrize("seed", [*range(3), *(pytest.param(n, marks=pytest.mark.deep) for n in range(3, 100))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.deep) for n in range(1, 100))])
 def test_interleaved_transactions_are_strictly_serializable(tmp_path: Path, seed: int) -> None:
     ran, log = interleaved(Project.load(tmp_path), seed, 60)
     assert list(violations(ran, log)) == []

@@ -86,7 +86,7 @@ def summed_here(values: Sequence[float | None], state: dict[int, list[int]]) -> 
 def test_a_sum_is_the_exact_sum_rounded_once(spark: SparkSession) -> None:
     ensure_exact(spark)
     pick = random.Random(1)
-    wanted = [case for case in cases(pick, 400) if case]
+    wanted = [case for case in cases(pick, 100) if case]
     rows = [(n, x) for n, case in enumerate(wanted) for x in case]
     frame = spark.createDataFrame(rows, "n int, x double").coalesce(1)
     x = ColumnRef(1, FLOAT8)
@@ -125,7 +125,7 @@ def test_a_sum_is_the_exact_sum_rounded_once(spark: SparkSession) -> None:
 def test_sums_of_products_and_what_is_computed_of_them_are_exact(spark: SparkSession) -> None:
     ensure_exact(spark)
     pick = random.Random(2)
-    wanted = [[(x, y) for x, y in zip(one, reversed(one), strict=True)] for one in cases(pick, 150) if one]
+    wanted = [[(x, y) for x, y in zip(one, reversed(one), strict=True)] for one in cases(pick, 50) if one]
     rows = [(n, x, y) for n, case in enumerate(wanted) for x, y in case]
     frame = spark.createDataFrame(rows, "n int, x double, y double").coalesce(1)
     digits: Scalar = Call("product_digits_float8", (ColumnRef(1, FLOAT8), ColumnRef(2, FLOAT8)), array_of(INT8))

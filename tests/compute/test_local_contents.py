@@ -59,7 +59,7 @@ WRITES = (
 
 
 #: Spark takes half a second and more for each query at each time.
-PARTS = [slice(1, None, 24), *(pytest.param(slice(n, None, 24), marks=pytest.mark.deep) for n in range(24) if n != 1)]
+PARTS = [slice(1, None, 48), *(pytest.param(slice(n, None, 48), marks=pytest.mark.deep) for n in range(48) if n != 1)]
 
 
 @pytest.fixture

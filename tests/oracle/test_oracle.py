@@ -28,7 +28,7 @@ def live(
 
 @pytest.mark.timeout(600)
 def test_views_are_their_queries_at_every_time(tmp_path: Path, spark_config: SparkConfig, postgres: Postgres) -> None:
-    total = live(FEW, tmp_path, spark_config, postgres, views=4, writes=4)
+    total = live(FEW, tmp_path, spark_config, postgres, views=3, writes=3)
     print(total)
     total.check(covers=False)
 

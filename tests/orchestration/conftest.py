@@ -21,6 +21,7 @@ from mz_dagster import (
 from mz_dagster.adapter import Engine
 from mz_dagster.catalog import TickMoved
 from mz_dagster.storage.spark import SparkConfig, ensure_server
+from tests.orchestration.instances import own_instance
 
 SQL = """
 CREATE SOURCE orders (id integer NOT NULL, customer text, amount integer, PRIMARY KEY (id))
@@ -88,7 +89,7 @@ def definitions(project: Project) -> dg.Definitions:
 
 @pytest.fixture
 def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.instance_for_test() as opened:
+    with own_instance() as opened:
         yield opened
 
 

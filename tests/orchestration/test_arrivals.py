@@ -14,6 +14,7 @@ from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.orchestration import partition_key, sensors
 from mz_dagster.orchestration.continuous import Continuous
 from mz_dagster.orchestration.recording import asset_specs
+from tests.orchestration.instances import own_instance
 
 SENSOR = "mz_frontier_feed"
 Mint = Callable[..., None]
@@ -43,7 +44,7 @@ def later() -> Iterator[Callable[[float, Callable[[], object]], None]]:
 @pytest.fixture
 def threads() -> Iterator[dg.DagsterInstance]:
     """An instance whose sensors have a thread each."""
-    with dg.instance_for_test(overrides={"sensors": {"use_threads": True, "num_workers": 4}}) as opened:
+    with own_instance(sensors={"use_threads": True, "num_workers": 4}) as opened:
         yield opened
 
 

@@ -23,6 +23,7 @@ from mz_dagster.formalism import Antichain
 from mz_dagster.orchestration.events import asset_ids, asset_metadata
 from mz_dagster.orchestration.frontier_checks import FrontierChecks, FrontierSnapshot, last_frontiers
 from mz_dagster.storage import compare_and_append, update_table
+from tests.orchestration.instances import own_instance
 
 TIMELINE = "default"
 KEY = dg.AssetKey("t")
@@ -158,7 +159,7 @@ def test_the_last_frontiers_are_those_of_the_last_materialization(connection: Co
     engine = connection.engine
     (spec,) = [one for one in build_mz_asset_specs(engine.project) if one.key == KEY]
     assert asset_ids(engine, [spec]) == {KEY: engine.collection_of("t")}
-    with dg.instance_for_test() as instance:
+    with own_instance() as instance:
         assert last_frontiers(instance, [KEY]) == {}
         instance.report_runless_asset_event(dg.AssetMaterialization(KEY, metadata={"mz/upper": 1}))
         assert last_frontiers(instance, [KEY]) == {}, "an event that does not tell all says nothing"
@@ -170,7 +171,7 @@ def test_the_last_frontiers_are_those_of_the_last_materialization(connection: Co
 def test_a_run_of_checks_alone_needs_no_tick(connection: Connection, definitions: dg.Definitions) -> None:
     """As from the button of the Checks tab."""
     append(connection, "t", ((1, "x"), 1), ((None, None), 1, "22012 division by zero"))
-    with dg.instance_for_test() as instance:
+    with own_instance() as instance:
         ran = definitions.resolve_job_def("frontier_checks").execute_in_process(instance=instance)
     found = {(one.asset_key.to_user_string(), one.check_name): one for one in ran.get_asset_check_evaluations()}
     assert found.keys() == {(asset, check) for asset in ("t", "v", "v_by_n") for check in ALL}
@@ -200,7 +201,7 @@ def run_checks(definitions: dg.Definitions, **config: Any) -> dict[tuple[str, st
         "ops": {"mz_default_checks": {"config": config}},
         "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
     }
-    with dg.instance_for_test() as instance:
+    with own_instance() as instance:
         ran = definitions.resolve_job_def("checks").execute_in_process(instance=instance, run_config=run_config)
     return {(one.asset_key.to_user_string(), one.check_name): one for one in ran.get_asset_check_evaluations()}
 

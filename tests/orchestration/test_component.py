@@ -21,6 +21,7 @@ from dagster.components.testing.test_cases import TestTranslation as Translation
 from mz_dagster import MzProjectComponent, MzResource, StepResult
 from mz_dagster.adapter import NoProject, ProjectObject
 from mz_dagster.orchestration.scaffold import scaffold_project
+from tests.orchestration.instances import own_instance
 
 #: What Dagster's own scaffolding, component tree and test cases use.
 pytestmark = [
@@ -175,7 +176,7 @@ def test_a_subclass_changes_how_assets_look_and_what_a_step_does(tmp_path: Path)
 
     scaffold_project(tmp_path / "shop")
     definitions = Shop(project=str(tmp_path / "shop")).build_defs(dg.ComponentTree.for_test().load_context)
-    with dg.instance_for_test() as instance:
+    with own_instance() as instance:
         spec = op_of(definitions).get_asset_spec(dg.AssetKey("orders"))
         assert (spec.group_name, spec.owners) == ("shop", ["team:orders"])
         instance.add_dynamic_partitions("mz_ticks_default", ["2026-01-05T00:00:00.000Z"])

@@ -19,6 +19,7 @@ from mz_dagster.orchestration.runs import KILLED_TAG
 from mz_dagster.orchestration.warm_launcher import WarmRunLauncher
 from mz_dagster.orchestration.warm_process import WORKER_TAG
 from mz_dagster.process import ProcessIdentity
+from tests.orchestration.instances import own_instance
 
 SETTINGS = {
     "run_launcher": {"module": "mz_dagster.orchestration.warm_launcher", "class": "WarmRunLauncher"},
@@ -121,13 +122,13 @@ def until(done: Callable[[], bool], why: Callable[[], str], seconds: float = 60)
 @pytest.fixture(scope="module")
 def launched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launched]:
     """One warm process for the tests that leave it alive."""
-    with dg.instance_for_test(overrides=SETTINGS) as instance:
+    with own_instance(**SETTINGS) as instance:
         yield Launched(instance, tmp_path_factory.mktemp("project"))
 
 
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[Launched]:
-    with dg.instance_for_test(overrides=SETTINGS) as instance:
+    with own_instance(**SETTINGS) as instance:
         made = Launched(instance, tmp_path)
         yield made
         made.go_on()

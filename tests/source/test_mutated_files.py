@@ -216,7 +216,7 @@ def test_ten_thousand_damaged_files_fail_no_run(spark: SparkSession, tmp_path: P
 def test_a_poll_refuses_a_damaged_parquet_file_by_name(tmp_path: Path) -> None:
     rng = random.Random(4)
     refused = 0
-    for i in range(1_000):
+    for i in range(200):
         (tmp_path / "file").write_bytes(flipped(rng, parquet_file(rng)))
         try:
             found = FileSource(tmp_path, "*", "parquet", columns_of("parquet")).poll({})
@@ -224,7 +224,7 @@ def test_a_poll_refuses_a_damaged_parquet_file_by_name(tmp_path: Path) -> None:
             refused += '"file"' in refusal.message
         else:
             assert len(found) == 1, i
-    assert refused > 300
+    assert refused > 60
 
 
 def test_thousands_of_damaged_lines_are_read_in_python(tmp_path: Path) -> None:
