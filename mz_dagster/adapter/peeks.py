@@ -15,6 +15,7 @@ from typing import Any
 from mz_dagster.adapter import introspection
 from mz_dagster.adapter.bound_tables import check_unaltered
 from mz_dagster.adapter.engine import Engine
+from mz_dagster.adapter.query_indexes import QueryIndexes
 from mz_dagster.adapter.simple_plan import SimplePlan
 from mz_dagster.adapter.system_catalogs import FactsOnDemand
 from mz_dagster.adapter.timestamps import AsOfTime, Isolation, select_timestamp
@@ -70,14 +71,21 @@ class Peeks:
     facts: FactsOnDemand
     transaction: Transaction | None = None
 
-    def peek(self, relation: Relation, as_of: AsOfTime | None) -> list[Row]:
+    def peek(self, relation: Relation, as_of: AsOfTime | None, indexes: QueryIndexes | None = None) -> list[Row]:
         """Returns the rows of a bound query, in no order.
+
+        Args:
+            relation: The query.
+            as_of: The time that is asked for, if one is.
+            indexes: What it may read in place of what it names; None for nothing.
 
         Raises:
             NoValidTimestamp: It cannot be read at the time asked for.
             DataError: Its content is an error.
         """
         optimized = self.planned(relation)
+        if indexes is not None:
+            optimized = indexes.by_key(optimized)
         by_clock = depends_on_time(optimized)
         as_of = self._awaited(lambda: self._collections(optimized), as_of, by_clock=by_clock)
         for attempt in range(1, _TRIES + 1):
@@ -102,6 +110,12 @@ class Peeks:
                 if attempt == _TRIES or (as_of is not None and not as_of.at_least):
                     raise
         raise AssertionError("the last attempt returns or raises")
+
+    def asked_time(self, as_of: AsOfTime | None) -> int | None:
+        """Returns the one time at which a statement can read, if there is one: the block's, or that asked for."""
+        block = None if self.transaction is None else self.transaction.as_of
+        asked = block or as_of
+        return None if asked is None or asked.at_least else asked.time
 
     def poll(self, rows: Sequence[CollectionRow]) -> None:
         """Has the sources that are read, directly or not, asked what is new, if a read is to see that.

@@ -22,6 +22,7 @@ from mz_dagster.adapter.dml import Autocommit
 from mz_dagster.adapter.engine import Engine, ObjectRecreated
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.peeks import Peeks, as_of_time
+from mz_dagster.adapter.query_indexes import QueryIndexes
 from mz_dagster.adapter.result import Result, user_rows
 from mz_dagster.adapter.shows import show
 from mz_dagster.adapter.subscriptions import subscribe
@@ -530,9 +531,12 @@ class Session:
     # ---- reads
 
     def _select(self, statement: Select, parameters: Sequence[object]) -> Result:
-        bound = bind_query(statement.query, self._names, params=parameters, circumstances=self._circumstances())
         as_of = as_of_time(statement.as_of, parameters)
-        rows = ordered_rows(self._peeks.peek(bound.relation, as_of), bound.finishing)
+        indexes = QueryIndexes(self._engine, self._peeks.asked_time(as_of))
+        bound = bind_query(
+            statement.query, indexes.named(self._names), params=parameters, circumstances=self._circumstances()
+        )
+        rows = ordered_rows(self._peeks.peek(bound.relation, as_of, indexes), bound.finishing)
         columns = bound.relation_type.columns
         found = with_names(self._facts, user_rows(rows, columns), columns)
         return Result(f"SELECT {len(rows)}", named_columns(columns), found, len(rows))
@@ -658,8 +662,10 @@ class Session:
         """Returns the optimized query that is to be explained, and how it is, or would be, maintained."""
         definitions, target = self._engine.definitions, statement.target
         if isinstance(target, SqlText):
-            bound = bind_query(target, self._names, params=parameters, circumstances=self._circumstances())
-            relation = optimize(bound.relation)
+            indexes = QueryIndexes(self._engine, self._peeks.asked_time(None))
+            names = indexes.named(self._names)
+            bound = bind_query(target, names, params=parameters, circumstances=self._circumstances())
+            relation = indexes.by_key(optimize(bound.relation))
             shown = bound.relation_type.names
             return relation, lower_to_maintained_plan(relation, shown + relation.relation_type.names[len(shown) :])
         if isinstance(target, Name):

@@ -30,6 +30,7 @@ from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.peeks import Peeks, as_of_time
 from mz_dagster.adapter.plan_limit import ensure_within_limit
+from mz_dagster.adapter.query_indexes import QueryIndexes
 from mz_dagster.adapter.result import Result, Rows, user_rows
 from mz_dagster.adapter.subscribe_envelopes import Envelope, Row
 from mz_dagster.adapter.timestamps import AsOfTime
@@ -135,6 +136,10 @@ def _collection(
             )
         if row.has_collection:
             return row.id
+        time = None if as_of is None or as_of.at_least else as_of.time
+        index = QueryIndexes(names.engine, time).of_view(row.id)
+        if index is not None:
+            return index.id
         query = table_query(target)
     else:
         query = target
