@@ -16,13 +16,14 @@ from types import TracebackType
 from typing import Any, Literal, Self
 from weakref import WeakSet
 
+from mz_dagster.adapter.block_definitions import ActiveTransaction
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.project import Project
 from mz_dagster.adapter.result import Result, RowStream
 from mz_dagster.adapter.session import Session
 from mz_dagster.adapter.timestamps import Isolation
-from mz_dagster.adapter.transaction import ActiveTransaction, TransactionAborted
+from mz_dagster.adapter.transaction import TransactionAborted
 from mz_dagster.adapter.variables import Variables
 from mz_dagster.adapter.wire_client import WireClient
 from mz_dagster.errors import InterfaceError

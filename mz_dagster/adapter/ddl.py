@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from mz_dagster.adapter.block_definitions import ActiveTransaction, BlockDefinitions
 from mz_dagster.adapter.catalog_definitions import called
 from mz_dagster.adapter.definition import Definable, define, name_of
 from mz_dagster.adapter.engine import Engine, ObjectRecreated, TimeNotReached
@@ -84,6 +85,9 @@ def create(names: Names, statement: Definable, progress: Progress = quiet) -> st
     name = name_of(statement)
     temporary = not isinstance(statement, CreateSource | CreateIndex | CreateType) and statement.temporary
     qualified = _qualified(names, statement, name)
+    block = names.block()
+    if temporary:
+        _refuse_in_block(names, f"{tag} of a temporary object", "Create it before BEGIN.")
     try:
         names.check_free(qualified, temporary=temporary)
     except NameTaken:
@@ -112,13 +116,26 @@ def create(names: Names, statement: Definable, progress: Progress = quiet) -> st
         engine.catalog.declare_timeline(definition.timeline)
     new = engine.definitions.new_objects(definition)
     new = new if temporary else target.of(new)
-    created = engine.catalog.create_objects(names.kept(new) if temporary else new)[-1]
+    hidden = temporary or block is not None
+    created = engine.catalog.create_objects(names.kept(new) if hidden else new)[-1]
     if temporary:
         names.adopt(name, created.id)
+    elif block is not None:
+        block.create(target.key, created.id)
     waits = not isinstance(statement, CreateMaterializedView) or statement.with_data
     if definition.plan is not None and created.timeline is not None and waits:
         _hydrate(engine, created, progress)
     return tag
+
+
+def _refuse_in_block(names: Names, what: str, hint: str = "Execute it before BEGIN, or commit first.") -> None:
+    """Raises ActiveTransaction if a transaction block is open."""
+    if names.block() is not None:
+        raise ActiveTransaction(
+            f"{what} cannot run inside a transaction block",
+            detail="Others would see what it defines before the transaction commits.",
+            hint=hint,
+        )
 
 
 def _replace_view(names: Names, statement: CreateView) -> str:
@@ -130,6 +147,7 @@ def _replace_view(names: Names, statement: CreateView) -> str:
         UnsupportedForm: Something reads the view.
     """
     engine, position = names.engine, statement.name.offset + 1
+    _refuse_in_block(names, "CREATE OR REPLACE VIEW of a view that there is")
     old = names.object(statement.name, "view")
     temporary = names.is_temporary(old.id)
     definition = define(statement, names, default_timeline=engine.project.timeline, name=str(old.name))
@@ -257,11 +275,36 @@ def drop(names: Names, statement: Drop) -> str:
     Raises:
         StillNeeded: Others depend on one of them, and CASCADE was not said.
     """
+    if statement.kind in ("schema", "type", "source"):
+        _refuse_in_block(names, f"DROP {statement.kind.upper()}")
     if statement.kind == "schema":
         return _drop_schemas(names, statement)
     found = [_named(names, name, statement.kind, statement.if_exists) for name in statement.names]
+    block = names.block()
+    if block is not None:
+        _drop_in_block(names, block, [row for row in found if row is not None], statement)
+        return f"DROP {statement.kind.upper()}"
     names.engine.catalog.drop_objects({row.id for row in found if row is not None}, cascade=statement.cascade)
     return f"DROP {statement.kind.upper()}"
+
+
+def _drop_in_block(names: Names, block: BlockDefinitions, rows: Sequence[ObjectRow], statement: Drop) -> None:
+    """Has objects with their indexes be dropped when the block that is open commits."""
+    doomed = {row.id for row in rows}
+    for row in rows:
+        if names.is_temporary(row.id):
+            _refuse_in_block(names, "DROP of a temporary object", "Drop it before BEGIN.")
+        readers = [one for one in names.engine.catalog.objects() if row.id in one.dependencies.values()]
+        left = [one for one in readers if one.id not in doomed and not block.is_gone(one.id)]
+        others = [one for one in left if one.kind not in ("index", "arrangement")]
+        if row.kind != "index" and others:
+            if statement.cascade:
+                _refuse_in_block(names, "DROP ... CASCADE of what others read", "Drop those first.")
+            raise StillNeeded(str(row.name), tuple(called(names.as_named(one)) for one in others))
+        for one in left:
+            if one.id in block.created.values():
+                block.drop(one.id)
+        block.drop(row.id)
 
 
 def _drop_schemas(names: Names, statement: Drop) -> str:
@@ -316,6 +359,9 @@ def comment(names: Names, statement: Comment) -> str:
         UndefinedColumn: There is no such column.
     """
     row = names.object(statement.name, None if statement.column is not None else statement.kind)
+    block = names.block()
+    if block is not None and row.id not in block.created.values():
+        _refuse_in_block(names, "COMMENT on what was there before")
     if statement.column is not None and (statement.column not in row.relation_type.names or row.kind == "index"):
         raise UndefinedColumn(
             f'column "{statement.column}" of relation "{row.name}" does not exist',

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mz_dagster.adapter import introspection
+from mz_dagster.adapter.block_definitions import BlockDefinitions
 from mz_dagster.adapter.bound_tables import note_table
 from mz_dagster.adapter.create_sql import create_sql
 from mz_dagster.adapter.engine import Engine
@@ -61,6 +62,7 @@ class Names:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.search_path: Callable[[], str] = lambda: PUBLIC
+        self.block: Callable[[], BlockDefinitions | None] = lambda: None
         self._temporary: dict[str, GlobalId] = {}
         self._lease: BatchWriter | None = None
         self._leasing = threading.Lock()
@@ -91,13 +93,20 @@ class Names:
         return found
 
     def _resolved(self, name: tuple[str, ...]) -> Item | None:
-        resolve = self.engine.definitions.resolve
         for schema in () if len(name) > 1 else self.path():
-            if schema != PUBLIC and (found := resolve((schema, *name))) is not None:
+            found = self._item((name if schema == PUBLIC else (schema, *name)), key_of(schema, name[-1]))
+            if found is not None:
                 return found
-            if schema == PUBLIC and (found := resolve(name)) is not None:
-                return found
-        return resolve(name) if len(name) > 1 else None
+        return self._item(name, key_of(name[0], name[-1]) if len(name) == 2 else None) if len(name) > 1 else None
+
+    def _item(self, name: tuple[str, ...], key: str | None) -> Item | None:
+        """Returns what a name with its schema stands for, if the block that is open has not dropped it."""
+        definitions, block = self.engine.definitions, self.block()
+        if block is not None and key in block.created:
+            row = self.engine.catalog.object(block.created[key])
+            return replace(definitions.item(row.id, row.version), name=name[-1])
+        found = definitions.resolve(name)
+        return None if found is None or (block is not None and block.is_gone(found.id)) else found
 
     def path(self) -> tuple[str, ...]:
         """Returns the schemas in which a name that does not say its own is looked for, in order."""
@@ -109,7 +118,8 @@ class Names:
 
     def facts(self, settings: Mapping[str, str], user: str) -> Facts:
         """Returns what the system catalogs say now."""
-        key = self.engine.catalog.state(), dict(settings), user, dict(self._temporary)
+        block = self.block()
+        key = self.engine.catalog.state(), dict(settings), user, dict(self._temporary), block and block.saved()
         known = self._facts
         if known is None or known[0] != key:
             catalog, database = self.engine.catalog, self.engine.project.name
@@ -134,10 +144,18 @@ class Names:
         if row is not None:
             return row
         for schema in name.parts[:-1] or self.path() if len(name.parts) < 3 else ():
-            row = self.engine.catalog.resolve_name(key_of(schema, name.last))
+            row = self._named(key_of(schema, name.last))
             if row is not None and row.schema == schema and row.kind != "schema":
                 return row
         return None
+
+    def _named(self, key: str) -> ObjectRow | None:
+        """Returns the object that the catalog knows by a key, or will when the block that is open commits."""
+        block = self.block()
+        if block is not None and key in block.created:
+            return replace(self.engine.catalog.object(block.created[key]), name=key)
+        row = self.engine.catalog.resolve_name(key)
+        return None if row is None or (block is not None and block.is_gone(row.id)) else row
 
     def schema(self, name: Name) -> ObjectRow:
         """Returns a schema that was created.
@@ -218,13 +236,16 @@ class Names:
 
     def objects(self, kind: str | None = None) -> Iterator[ObjectRow]:
         """Yields all objects that have names for the session, of one kind if given."""
+        block = self.block()
         for row in map(self.as_named, self.engine.catalog.objects(kind)):
-            if row.name is not None and row.kind != "schema":
+            if row.name is not None and row.kind != "schema" and not (block is not None and block.is_gone(row.id)):
                 yield row
 
     def as_named(self, row: ObjectRow) -> ObjectRow:
         """Returns an object under the name that it has for the session, if it has one."""
-        name = next((name for name, id in self._temporary.items() if id == row.id), row.name)
+        block = self.block()
+        own = self._temporary | ({} if block is None else block.created)
+        name = next((name for name, id in own.items() if id == row.id), row.name)
         return row if name == row.name else replace(row, name=name)
 
     # ---- temporary objects
@@ -247,11 +268,7 @@ class Names:
             raise InvalidTableDefinition(
                 "cannot create temporary relation in non-temporary schema", position=name.offset + 1
             )
-        if temporary:
-            taken = self._temporary_row((name.last,)) is not None
-        else:
-            taken = self.engine.catalog.resolve_name(target.key) is not None
-        if taken:
+        if (self._temporary_row((name.last,)) if temporary else self._named(target.key)) is not None:
             raise NameTaken(str(name))
 
     def kept(self, new: Sequence[NewObject]) -> list[NewObject]:

@@ -14,6 +14,7 @@ from typing import NoReturn
 
 from mz_dagster.adapter import ddl
 from mz_dagster.adapter.alter_table import alter_table
+from mz_dagster.adapter.block_definitions import ActiveTransaction, BlockDefinitions
 from mz_dagster.adapter.bound_tables import noting_tables
 from mz_dagster.adapter.declared_cursors import DeclaredCursor, DuplicateCursor
 from mz_dagster.adapter.definition import define
@@ -31,7 +32,6 @@ from mz_dagster.adapter.system_catalogs.shown import named_columns, with_names
 from mz_dagster.adapter.table_as import create_table_as
 from mz_dagster.adapter.timestamps import Isolation
 from mz_dagster.adapter.transaction import (
-    ActiveTransaction,
     NoActiveTransaction,
     ReadOnlyTransaction,
     Transaction,
@@ -123,6 +123,8 @@ _DEFINING = (
     | AlterRetainHistory
     | Comment
 )
+#: Those of them that a block may have, so that others see it when that commits; `ddl` refuses some of their forms.
+_IN_BLOCKS = CreateTable | CreateView | CreateMaterializedView | CreateIndex | Drop | Comment
 _WRITING = Insert | Delete | Update | Copy | CopyFromClient | Truncate
 #: Statements about the session itself, which neither read nor write.
 _OF_SESSION = (
@@ -166,11 +168,16 @@ class Session:
         self._variables = variables or Variables(engine.project, isolation.value)
         self._names = names or Names(engine)
         self._names.search_path = lambda: self._variables.get("search_path")
+        self._names.block = self._block_definitions
 
     def close(self) -> None:
         """Rolls back the transaction block that is open, and drops the session's temporary objects."""
         self._variables.roll_back()
         self._names.close()
+
+    def _block_definitions(self) -> BlockDefinitions | None:
+        block = self._variables.transaction
+        return None if block is None else block.defined
 
     @property
     def _peeks(self) -> Peeks:
@@ -349,7 +356,7 @@ class Session:
             raise ReadOnlyTransaction(
                 f"cannot execute {command} in a read-only transaction", hint="Begin it with READ WRITE."
             )
-        if defines and block is not None:
+        if defines and block is not None and not isinstance(statement, _IN_BLOCKS):
             raise ActiveTransaction(
                 f"{command} cannot run inside a transaction block",
                 detail="Others would see what it defines before the transaction commits.",

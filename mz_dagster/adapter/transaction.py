@@ -15,8 +15,9 @@ What only writes, without looking, never does. A block that has done nothing for
 lets go of what it holds, and fails (25P03); so does one whose process is gone, once its lease runs out.
 
 A statement that fails makes the block fail: it refuses all but ROLLBACK (25P02), or goes on from a savepoint, which
-remembers how much was written. What is defined (CREATE, ALTER, DROP) is no part of a block: others would have it before
-the commit.
+remembers how much was written. Tables, views and indexes that a block creates or drops are so for others when it
+commits (`block_definitions`); what else is defined (ALTER, schemas, types, sources) is no part of a block: others would
+have it before the commit.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from mz_dagster.adapter.block_definitions import BlockDefinitions
 from mz_dagster.adapter.bound_tables import check_as_bound
 from mz_dagster.adapter.dml import PendingWrite, attempts, open_table
 from mz_dagster.adapter.engine import Engine
@@ -63,12 +65,6 @@ class SerializationFailure(OperationalError):
     """A block that could not commit, since others wrote what it has read; nothing was written."""
 
     sqlstate = "40001"
-
-
-class ActiveTransaction(ProgrammingError):
-    """A statement that is no part of a transaction block."""
-
-    sqlstate = "25001"
 
 
 class ReadOnlyTransaction(ProgrammingError):
@@ -121,6 +117,7 @@ class _Written:
 class _Savepoint:
     name: str
     written: Mapping[GlobalId, int]
+    defined: BlockDefinitions
 
 
 class Transaction:
@@ -153,6 +150,7 @@ class Transaction:
         self._time: int | None = None
         self._read: set[GlobalId] = set()
         self._written: dict[GlobalId, _Written] = {}
+        self.defined = BlockDefinitions()
         self._savepoints: list[_Savepoint] = []
         self._idle_timeout_ms = idle_timeout_ms
         self._used_ms = engine.clock.monotonic_ms()
@@ -348,13 +346,20 @@ class Transaction:
             WriteContended: Others were faster, until the deadline; nothing was written.
         """
         try:
-            tables = {id: one for id, one in self._written.items() if one.writes}
+            tables = {id: one for id, one in self._written.items() if one.writes and not self.defined.is_gone(id)}
             if tables:
                 self._seal(tables)
+            elif self.defined:
+                self.engine.catalog.seal([], names=self._names, drops=self.defined.dropped)
         except UnknownObject as error:
-            raise self._changed(min(self._written)) from error
+            raise self._changed(min({*self._written, *self.defined.dropped, *self.defined.created.values()})) from error
         finally:
             self.end()
+
+    @property
+    def _names(self) -> dict[GlobalId, str]:
+        """The names that what the block has created gets."""
+        return {id: key for key, id in self.defined.created.items()}
 
     def _seal(self, tables: Mapping[GlobalId, _Written]) -> None:
         engine, timeline = self.engine, self._timeline
@@ -374,7 +379,14 @@ class Transaction:
                         upper = Antichain.of(row.upper.lattice, time + 1)
                         written = writer.write(engine.shards, row, row.upper, upper, tables[id].frame(time))
                         seals.append(Seal(id, row.upper, upper, *written))
-                    outcome = catalog.seal(seals, apply=(timeline, time), reads=reads, restarts=restarts)
+                    outcome = catalog.seal(
+                        seals,
+                        apply=(timeline, time),
+                        reads=reads,
+                        names=self._names,
+                        drops=self.defined.dropped,
+                        restarts=restarts,
+                    )
                 if isinstance(outcome, Sealed):
                     for id in tables:
                         engine.wrote(id)
@@ -389,7 +401,8 @@ class Transaction:
 
     def save(self, name: str) -> None:
         """Sets a savepoint; one of the same name that is there already is hidden by it."""
-        self._savepoints.append(_Savepoint(name, {id: len(one.writes) for id, one in self._written.items()}))
+        written = {id: len(one.writes) for id, one in self._written.items()}
+        self._savepoints.append(_Savepoint(name, written, self.defined.saved()))
 
     def release(self, name: str) -> None:
         """Forgets a savepoint and those after it; raises `UnknownSavepoint` if there is none."""
@@ -403,6 +416,7 @@ class Transaction:
         for id, one in self._written.items():
             del one.writes[saved.written.get(id, 0) :]
             self._in_memory.pop(id, None)
+        self.defined.restore(saved.defined)
         self.is_failed = False
 
     def _place(self, name: str) -> int:
@@ -415,6 +429,7 @@ class Transaction:
         """Lets go of all that the block holds; what it has not committed is forgotten."""
         self._written.clear()
         self._in_memory.clear()
+        self.defined.end(self.engine.catalog)
         try:
             self._held.close()
         except OperationalError as failure:

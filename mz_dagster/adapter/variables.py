@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from mz_dagster.adapter.block_definitions import ActiveTransaction
 from mz_dagster.adapter.declared_cursors import DeclaredCursor, UndefinedCursor
 from mz_dagster.adapter.project import Project, engine_setting_of
 from mz_dagster.adapter.timestamps import Isolation
-from mz_dagster.adapter.transaction import ActiveTransaction, Transaction
+from mz_dagster.adapter.transaction import Transaction
 from mz_dagster.adapter.wire_client import WireClient
 from mz_dagster.budget import EngineSetting
 from mz_dagster.errors import NotSupportedError

@@ -43,7 +43,7 @@ from mz_dagster.catalog.frontiers import (
     summed_frontiers,
 )
 from mz_dagster.catalog.naming import give_name
-from mz_dagster.catalog.objects import alter_in_place, take_over
+from mz_dagster.catalog.objects import alter_in_place, drop_named, take_over
 from mz_dagster.catalog.payloads import Payloads, insert_payloads
 from mz_dagster.catalog.reads import closings, first_changed, with_inputs
 from mz_dagster.catalog.rows import (
@@ -213,6 +213,7 @@ class Batches(Payloads):
         reads: ReadSet | None = None,
         lease: int | None = None,
         names: Mapping[GlobalId, str] = MappingProxyType({}),
+        drops: Collection[GlobalId] = (),
         restarts: Collection[GlobalId] = (),
         takeovers: Mapping[GlobalId, Takeover | Alteration] = MappingProxyType({}),
     ) -> Sealed | CollectionUpperMismatch | BatchNotWriting | LeadershipLost | ReadChanged:
@@ -230,6 +231,7 @@ class Batches(Payloads):
             takeovers: Tables that take others' places, at the timestamp of `apply`, before which they have no history;
                 or that are altered in place.
             restarts: Tables whose sequences begin anew in the same transaction.
+            drops: Objects that are dropped in the same transaction, before names are given.
             names: Names that objects get in the same transaction, which makes them visible as what they are sealed to.
 
         Returns:
@@ -241,7 +243,7 @@ class Batches(Payloads):
             UpperBeyondInput: An output's upper would pass an input's (constraint W).
             UnknownObject: There is no such collection.
             NameTaken: A name denotes something already.
-            StillNeeded: Something depends on a table whose place is taken.
+            StillNeeded: Something depends on a table whose place is taken, or on what is dropped.
             TableAltered: A table was altered since its alteration was made up, or what reads it has changed.
         """
         _check(seals)
@@ -265,6 +267,8 @@ class Batches(Payloads):
                         take_over(connection, id, takeover, apply[1], self._now_ms())
                     else:
                         alter_in_place(connection, id, takeover, self._now_ms())
+                if drops:
+                    drop_named(connection, drops, self._now_ms())
                 for id, name in names.items():
                     give_name(connection, name, id)
                 for id in restarts:

@@ -138,21 +138,7 @@ class Objects(Transactions):
             UnknownObject: One does not exist, or was dropped.
         """
         with self._database.write() as connection:
-            rows = [_undropped(connection, id) for id in ids]
-            entries = _entries(connection, self._now_ms())
-            doomed = set(ids)
-            for row in rows:
-                if row.kind in ("index", "arrangement"):
-                    continue
-                if cascade:
-                    doomed |= _dependants(entries, row.id)
-                elif row.id in needed(entries, doomed):
-                    raise StillNeeded(row.name or row.id, _blockers(entries, row.id, doomed))
-            take_names(connection, doomed)
-            entries |= {id: replace(entries[id], name=None) for id in doomed}
-            gone = entries.keys() - needed(entries, doomed)
-            drop_rows(connection, gone, self._now_ms())
-            return tuple(sorted(gone))
+            return drop_named(connection, ids, self._now_ms(), cascade=cascade)
 
     def drop_unneeded(self) -> tuple[GlobalId, ...]:
         """Drops what nothing needs, because nobody keeps it any more; returns the ids that went."""
@@ -277,6 +263,27 @@ def _redefine(connection: Connection, id: GlobalId, other: Redefinition) -> None
     connection.execute(delete(DEPENDENCY).where(DEPENDENCY.c.dependant == id))
     for name, dependency in sorted(other.dependencies.items()):
         connection.execute(insert(DEPENDENCY).values(dependant=id, name=name, dependency=dependency))
+
+
+def drop_named(
+    connection: Connection, ids: Collection[GlobalId], now_ms: int, *, cascade: bool = False
+) -> tuple[GlobalId, ...]:
+    """Drops objects with their indexes and arrangements; see `Objects.drop_objects`."""
+    rows = [_undropped(connection, id) for id in ids]
+    entries = _entries(connection, now_ms)
+    doomed = set(ids)
+    for row in rows:
+        if row.kind in ("index", "arrangement"):
+            continue
+        if cascade:
+            doomed |= _dependants(entries, row.id)
+        elif row.id in needed(entries, doomed):
+            raise StillNeeded(row.name or row.id, _blockers(entries, row.id, doomed))
+    take_names(connection, doomed)
+    entries |= {id: replace(entries[id], name=None) for id in doomed}
+    gone = entries.keys() - needed(entries, doomed)
+    drop_rows(connection, gone, now_ms)
+    return tuple(sorted(gone))
 
 
 def check_new(new: Sequence[NewObject]) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from mz_dagster.adapter import Connection, Cursor
-from mz_dagster.adapter.transaction import ActiveTransaction
+from mz_dagster.adapter.block_definitions import ActiveTransaction
 from mz_dagster.catalog import UnknownObject
 from mz_dagster.errors import Error
 from tests.forks import forks

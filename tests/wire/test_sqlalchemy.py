@@ -1,14 +1,40 @@
-"""SQLAlchemy 2 through psycopg: what it reflects, compared with PostgreSQL's, and what Core and ORM execute."""
+"""SQLAlchemy 2 through psycopg: what it reflects, compared with PostgreSQL's, and what Core, ORM and pandas execute."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
+import pandas
+import polars
 import pytest
-from sqlalchemy import Engine, create_engine, inspect, text
+from sqlalchemy import (
+    JSON,
+    CheckConstraint,
+    Column,
+    DateTime,
+    Engine,
+    Identity,
+    Index,
+    Integer,
+    MetaData,
+    Numeric,
+    String,
+    Table,
+    create_engine,
+    delete,
+    func,
+    insert,
+    inspect,
+    select,
+    text,
+    update,
+)
+from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.engine.reflection import ObjectKind
-from sqlalchemy.exc import NoSuchTableError
+from sqlalchemy.exc import IntegrityError, NoSuchTableError
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, relationship, selectinload
 
 from mz_dagster.wire import Server
 from tests.postgres_server import Postgres
@@ -115,3 +141,105 @@ def test_each_isolation_level_has_its_name_and_the_pool_gives_back_the_first(eng
     with engine.connect() as connection:
         assert connection.get_isolation_level() == "REPEATABLE READ"
         assert connection.execute(text("SHOW search_path")).scalar() == "public"
+
+
+def test_core_creates_writes_and_drops(engine: Engine) -> None:
+    metadata = MetaData()
+    things = Table(
+        "things",
+        metadata,
+        Column("id", Integer, primary_key=True),
+        Column("name", String(30), nullable=False, unique=True),
+        Column("n", Numeric(10, 2), CheckConstraint("n > 0")),
+        Column("at", DateTime(timezone=True), server_default=func.now()),
+        Column("more", JSON),
+        Index("things_by_n", "n"),
+        comment="All sorts",
+    )
+    metadata.create_all(engine)
+    with engine.begin() as connection:
+        rows = [{"name": str(n), "n": n + 1, "more": {"n": n}} for n in range(3)]
+        made = connection.execute(insert(things).returning(things.c.id, things.c.more), rows).all()
+        assert made == [(n + 1, {"n": n}) for n in range(3)]
+        connection.execute(insert(things), [{"name": f"more {n}"} for n in range(5)])
+        assert connection.execute(insert(things).values(name="one")).inserted_primary_key == (9,)
+        again = upsert(things).values(name="one", n=7)
+        again = again.on_conflict_do_update(index_elements=["name"], set_={"n": again.excluded.n})
+        connection.execute(again)
+        assert connection.execute(update(things).where(things.c.n == 7).values(n=8)).rowcount == 1
+        with pytest.raises(IntegrityError), connection.begin_nested():
+            connection.execute(insert(things).values(name="one"))
+        more = delete(things).where(things.c.name.like("more%"))
+        assert connection.execute(more.returning(things.c.id)).rowcount == 5
+    with engine.connect() as connection:
+        connection.execute(insert(things).values(name="other"))
+        with pytest.raises(IntegrityError):
+            connection.execute(insert(things).values(name="negative", n=-1))
+    with engine.connect().execution_options(yield_per=2) as connection:
+        found = connection.execute(select(things.c.name, things.c.n).order_by(things.c.id))
+        assert [*found] == [("0", 1), ("1", 2), ("2", 3), ("one", 8)]
+    metadata.drop_all(engine)
+    assert not inspect(engine).has_table("things")
+
+
+class Base(DeclarativeBase):
+    pass
+
+
+class Author(Base):
+    __tablename__ = "authors"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str | None]
+    books: Mapped[list[Book]] = relationship(primaryjoin="foreign(Book.author) == Author.id")
+
+
+class Book(Base):
+    __tablename__ = "books"
+    id: Mapped[int] = mapped_column(Identity(), primary_key=True)
+    author: Mapped[int]
+
+
+def test_the_orm_writes_and_reads_objects(engine: Engine) -> None:
+    Base.metadata.create_all(engine)
+    with Session(engine) as session:
+        session.add_all([Author(name="a", books=[Book(), Book()]), Author(name="b"), Author(name="c")])
+        session.commit()
+        a, b, c = session.scalars(select(Author).options(selectinload(Author.books)).order_by(Author.name))
+        assert [len(one.books) for one in (a, b, c)] == [2, 0, 0]
+        b.name = "changed"
+        session.delete(c)
+        session.commit()
+        session.add(Author(name="gone"))
+        session.flush()
+        session.rollback()
+        assert [*session.scalars(select(Author.name).order_by(Author.id))] == ["a", "changed"]
+        assert session.scalar(select(func.count()).select_from(Book).join(Author, Author.id == Book.author)) == 2
+    Base.metadata.drop_all(engine)
+
+
+def test_pandas_and_polars_write_and_read_frames(engine: Engine) -> None:
+    frame = pandas.DataFrame(
+        {
+            "i": [1, 2, 3],
+            "f": [0.5, None, -2.0],
+            "s": ["x", None, "z"],
+            "b": [True, False, True],
+            "at": [datetime(2021, 1, 1), None, datetime(2021, 1, 3, 4, 5, 6)],
+        }
+    )
+    frame.to_sql("frames", engine, index_label="place")
+    with pytest.raises(ValueError, match="already exists"):
+        frame.to_sql("frames", engine)
+    frame.to_sql("frames", engine, if_exists="append", index_label="place", method="multi")
+    found = pandas.read_sql("SELECT * FROM frames ORDER BY i, place", engine, index_col="place")
+    twice = pandas.concat([frame, frame]).sort_values("i", kind="stable")
+    pandas.testing.assert_frame_equal(found, twice, check_names=False)
+    assert [one["column_names"] for one in inspect(engine).get_indexes("frames")] == [["place"]]
+    frame.to_sql("frames", engine, if_exists="replace", index=False)
+    pandas.testing.assert_frame_equal(pandas.read_sql("SELECT * FROM frames ORDER BY i", engine), frame)
+    read = polars.read_database("SELECT i, f, s, b, at FROM frames ORDER BY i", engine)
+    assert read.rows() == [
+        (1, 0.5, "x", True, datetime(2021, 1, 1)),
+        (2, None, None, False, None),
+        (3, -2.0, "z", True, datetime(2021, 1, 3, 4, 5, 6)),
+    ]

@@ -1,0 +1,131 @@
+"""Tables, views and indexes that a transaction block creates and drops: for others once it commits, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mz_dagster.adapter import Connection, connect
+from mz_dagster.catalog import NameTaken
+from mz_dagster.errors import Error
+
+MADE = (
+    "CREATE TABLE made (id serial PRIMARY KEY, n integer)",
+    "COMMENT ON TABLE made IS 'By a block'",
+    "INSERT INTO made (n) VALUES (1), (2)",
+    "CREATE INDEX made_by_n ON made (n)",
+    "CREATE VIEW big AS SELECT id FROM made WHERE n > 1",
+    "CREATE MATERIALIZED VIEW total AS SELECT sum(n) AS n FROM made",
+    "INSERT INTO made (n) VALUES (3)",
+)
+
+
+@pytest.fixture
+def two(tmp_path: Path, sparkless: Connection) -> Iterator[tuple[Connection, Connection]]:
+    """Two sessions of one project."""
+    with connect(tmp_path / "shop") as one, connect(tmp_path / "shop") as other:
+        yield one, other
+
+
+def rows(connection: Connection, sql: str) -> list[tuple[object, ...]]:
+    return sorted(connection.execute(sql).fetchall())
+
+
+def names(connection: Connection) -> list[object]:
+    query = "SELECT relname FROM pg_class JOIN pg_namespace AS n ON n.oid = relnamespace WHERE nspname = 'public'"
+    return [one for (one,) in rows(connection, query)]
+
+
+def state(connection: Connection, sql: str) -> str:
+    with pytest.raises(Error) as caught:
+        connection.execute(sql)
+    return str(caught.value.sqlstate)
+
+
+def test_what_a_block_creates_is_there_for_others_once_it_commits(two: tuple[Connection, Connection]) -> None:
+    one, other = two
+    with one.transaction():
+        for statement in MADE:
+            one.execute(statement)
+        assert rows(one, "SELECT id FROM big") == [(2,), (3,)]
+        assert rows(one, "TABLE total") == [(6,)]
+        assert state(other, "TABLE made") == "42P01"
+        assert names(other) == []
+    assert rows(other, "SELECT id FROM big") == [(2,), (3,)]
+    assert rows(other, "TABLE total") == [(6,)]
+    expected = ["big", "made", "made_by_n", "made_id_seq", "made_pkey", "total"]
+    assert names(one) == names(other) == expected
+    assert rows(other, "SELECT obj_description('made'::regclass)") == [("By a block",)]
+
+
+def test_a_block_that_rolls_back_leaves_nothing(two: tuple[Connection, Connection]) -> None:
+    one, other = two
+    one.execute("CREATE TABLE kept (a integer)")
+    one.execute("BEGIN")
+    for statement in (*MADE, "DROP TABLE kept"):
+        one.execute(statement)
+    assert state(one, "TABLE kept") == "42P01"
+    one.execute("ROLLBACK")
+    assert names(one) == names(other) == ["kept"]
+    assert [row.name for row in one.engine.catalog.objects()] == ["kept"]
+
+
+def test_a_table_is_replaced_in_a_block(two: tuple[Connection, Connection]) -> None:
+    one, other = two
+    one.execute("CREATE TABLE t (a integer)")
+    one.execute("INSERT INTO t VALUES (1)")
+    with one.transaction():
+        one.execute("DROP TABLE t")
+        one.execute("CREATE TABLE t (b text)")
+        one.execute("INSERT INTO t VALUES ('new')")
+        assert rows(other, "TABLE t") == [(1,)]
+    assert rows(other, "TABLE t") == rows(one, "TABLE t") == [("new",)]
+
+
+def test_a_savepoint_undoes_what_was_defined_since(two: tuple[Connection, Connection]) -> None:
+    one, other = two
+    with one.transaction():
+        one.execute("CREATE TABLE a (x integer)")
+        one.execute("SAVEPOINT s")
+        one.execute("CREATE TABLE b (x integer)")
+        one.execute("DROP TABLE a")
+        assert state(one, "TABLE a") == "42P01"
+        one.execute("ROLLBACK TO s")
+        one.execute("INSERT INTO a VALUES (1)")
+    assert names(other) == ["a"]
+    assert rows(other, "TABLE a") == [(1,)]
+
+
+def test_of_two_blocks_that_take_a_name_one_commits(two: tuple[Connection, Connection]) -> None:
+    one, other = two
+    for connection in two:
+        connection.execute("BEGIN")
+        connection.execute("CREATE TABLE t (a integer)")
+    one.execute("COMMIT")
+    with pytest.raises(NameTaken):
+        other.execute("COMMIT")
+    assert names(other) == ["t"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "sqlstate"),
+    [
+        ("DROP TABLE read", "2BP01"),
+        ("DROP TABLE read CASCADE", "25001"),
+        ("CREATE TEMPORARY TABLE mine (a integer)", "25001"),
+        ("ALTER TABLE read ADD COLUMN b integer", "25001"),
+        ("COMMENT ON TABLE read IS 'x'", "25001"),
+        ("CREATE OR REPLACE VIEW reader AS SELECT a FROM read", "25001"),
+        ("CREATE TABLE read (a integer)", "42P07"),
+        ("CREATE SCHEMA other", "25001"),
+    ],
+)
+def test_what_a_block_cannot_define_it_refuses(sparkless: Connection, sql: str, sqlstate: str) -> None:
+    sparkless.execute("CREATE TABLE read (a integer)")
+    sparkless.execute("CREATE VIEW reader AS SELECT a FROM read")
+    sparkless.execute("BEGIN")
+    assert state(sparkless, sql) == sqlstate
+    sparkless.execute("ROLLBACK")
+    assert names(sparkless) == ["read", "reader"]
