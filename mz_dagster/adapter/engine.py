@@ -26,6 +26,7 @@ import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -170,6 +171,7 @@ class Engine:
         self.stepper = Stepper(
             self.catalog,
             self.spark.open,
+            smaller=partial(self.spark.open, smaller_pieces=True),
             holder=self.holder,
             lease_ms=project.lease_ms,
             clock=clock,

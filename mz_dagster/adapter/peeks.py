@@ -8,8 +8,10 @@ under one.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from mz_dagster.adapter import introspection
@@ -36,6 +38,9 @@ from mz_dagster.sql import AsOf, bind_as_of
 from mz_dagster.sql.errors import TimelinesDiffer
 from mz_dagster.storage.read import ReadBeforeSince, check_readable, leased, overlapping
 from mz_dagster.storage.shards import BatchIncomplete
+from mz_dagster.storage.spark.deadline import HeapFull
+
+logger = logging.getLogger("mz_dagster.session")
 
 Row = tuple[Any, ...]
 
@@ -367,11 +372,19 @@ class Peeks:
             computed = peek_locally(spark, engine.shards, by_id, listed, plan, time)
             if not isinstance(computed, str):
                 return computed
-            session, shards = spark.open(computed)
-
-            def read(id: GlobalId, lower: int | None, upper: int, where: Sequence[Scalar]) -> Any:
-                batches = overlapping(listed[id], lower, upper)
-                return shards.read(by_id[id], batches, lower=lower, upper=upper, where=where)
-
             plan = snapshot_ordered_by_size(plan, lambda id: sum(batch.stats.rows for batch in listed[id]))
-            return peek(session, read, plan, time)
+
+            def computed_by(spark: SparkUse, why: str) -> list[Row]:
+                session, shards = spark.open(why)
+
+                def read(id: GlobalId, lower: int | None, upper: int, where: Sequence[Scalar]) -> Any:
+                    batches = overlapping(listed[id], lower, upper)
+                    return shards.read(by_id[id], batches, lower=lower, upper=upper, where=where)
+
+                return peek(session, read, plan, time)
+
+            try:
+                return computed_by(spark, computed)
+            except HeapFull as error:
+                logger.warning("%s, so it is computed once more, in smaller pieces", error.message)
+            return computed_by(SparkUse(partial(engine.spark.open, smaller_pieces=True)), computed)

@@ -36,6 +36,7 @@ from mz_dagster.scalars.types import (
     numeric,
 )
 from mz_dagster.storage.spark import SparkConfig, call_with_deadline, channel, checkpointed, close_session, open_session
+from mz_dagster.storage.spark.config import SMALLER_PIECES
 from mz_dagster.storage.spark.deadline import is_lost, reporting_lost_spark
 from mz_dagster.storage.spark_shards import update_schema
 from tests.conftest import STATE
@@ -54,6 +55,20 @@ def test_all_threads_get_one_session(spark: SparkSession, spark_config: SparkCon
     assert all(session is spark for session in sessions)
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(lambda n: spark.range(n).count(), range(4))) == [0, 1, 2, 3]
+
+
+def test_smaller_pieces_are_a_session_of_their_own(spark: SparkSession, spark_config: SparkConfig) -> None:
+    """Whatever a user has set."""
+    chosen = replace(
+        spark_config, conf={"spark.sql.shuffle.partitions": "3", "spark.sql.files.maxPartitionBytes": "1g"}
+    )
+    smaller = open_session(replace(chosen, smaller_pieces=True))
+    try:
+        assert {key: smaller.conf.get(key) for key in SMALLER_PIECES} == SMALLER_PIECES
+        assert spark.conf.get("spark.sql.optimizer.disableHints") == "false"
+        assert open_session(spark_config) is spark
+    finally:
+        close_session(smaller)
 
 
 def test_a_session_that_is_slow_for_one_thread_is_not_taken_from_another(

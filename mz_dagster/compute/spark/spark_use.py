@@ -29,6 +29,7 @@ class SparkUse:
 
     def __init__(self, opened: Callable[[], Opened]) -> None:
         self._opened = opened
+        self._anew = ""
         self.because: list[str] = []
         self.handovers = 0
 
@@ -46,9 +47,12 @@ class SparkUse:
         refuse_if_local(why)
         if engine_setting() is EngineSetting.SPARK:
             why = 'the setting "engine" is "spark"'
-        if why not in self.because:
-            self.because.append(why)
+        self.because += [one for one in (why, self._anew) if one and one not in self.because]
         return self._opened()
+
+    def begin_anew(self, opened: Callable[[], Opened], why: str) -> None:
+        """Has another Spark used from here on, if it is, and for what reason."""
+        self._opened, self._anew = opened, why
 
     def session(self, why: str = "") -> SparkSession:
         """Returns Spark; see `open`."""

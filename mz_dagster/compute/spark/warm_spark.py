@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,10 +68,13 @@ class WarmSpark:
         self._local = local
         self._lend = lend
         self._lock = threading.Lock()
-        self._opened: tuple[SparkSession, SparkShards] | None = None
+        self._opened: dict[bool, tuple[SparkSession, SparkShards]] = {}
 
-    def open(self) -> tuple[SparkSession, SparkShards]:
+    def open(self, *, smaller_pieces: bool = False) -> tuple[SparkSession, SparkShards]:
         """Returns a session that answers, and the shards on it. Safe from any thread.
+
+        Args:
+            smaller_pieces: Whether it is for what filled Spark's heap: see `SparkConfig`.
 
         Raises:
             OperationalError: Spark cannot be started or reached within its deadline.
@@ -79,10 +83,12 @@ class WarmSpark:
         """
         refuse_if_local("it is read or written by Spark")
         with self._lock:
-            session = open_session(self._config) if self._lend is None else borrowed_session(self._lend(), self._config)
-            if self._opened is None or self._opened[0] is not session:
-                self._opened = (session, SparkShards(self._root, session, self._local))
-            return self._opened
+            config = replace(self._config, smaller_pieces=smaller_pieces)
+            session = open_session(config) if self._lend is None else borrowed_session(self._lend(), config)
+            opened = self._opened.get(smaller_pieces)
+            if opened is None or opened[0] is not session:
+                opened = self._opened[smaller_pieces] = (session, SparkShards(self._root, session, self._local))
+            return opened
 
     def ui_url(self) -> str | None:
         """Returns the address of Spark's UI, if the embedded server runs and has one; starts nothing."""

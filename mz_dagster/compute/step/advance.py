@@ -25,6 +25,7 @@ from mz_dagster.catalog import (
     CollectionRow,
 )
 from mz_dagster.compute.algebra.frame import META, with_positions
+from mz_dagster.compute.lookups.common_lookups import CommonLookups
 from mz_dagster.compute.lookups.step_reads import StepReads, stored_table
 from mz_dagster.compute.placement.choice import may_be_little
 from mz_dagster.compute.placement.sizes import rows_at_most
@@ -70,6 +71,7 @@ class Advance:
         orders: In which order joins look up.
         writer: Writes batches.
         spark: Opens Spark, and counts.
+        common: The lookups that the step's collections share on that Spark.
         progress: Receives the story.
     """
 
@@ -83,6 +85,7 @@ class Advance:
     orders: LookupOrders
     writer: BatchWriter
     spark: SparkUse
+    common: CommonLookups | None
     progress: Progress
 
     def write(self, *, sends: bool) -> tuple[BatchStats, int]:
@@ -103,7 +106,7 @@ class Advance:
 
     def _write(self, bindings: Sequence[Binding], *, sends: bool) -> tuple[BatchStats, int]:
         if isinstance(self.node, MaintainedNode):
-            self.progress(f"{self._interval}: maintaining {_reading(self.run, self.node, self.lower, self.upper)}")
+            self.progress(f"{self.interval}: maintaining {_reading(self.run, self.node, self.lower, self.upper)}")
             since = self.lower - 1 if self.row.is_hydrated else self.lower
             for input in self.node.inputs:
                 _check_since(self.run.rows[input], since, self.node)
@@ -119,12 +122,12 @@ class Advance:
             self.run.rows,
             self.run.overlapping,
             is_grouped=is_grouped,
-            common=self.run.common,
+            common=self.common,
             local=self.local,
         ) as reads:
             match self.node:
                 case SourceNode():
-                    self.progress(f"{self._interval}: reading {_files(bindings)}")
+                    self.progress(f"{self.interval}: reading {_files(bindings)}")
                     has_prior = not self.run.is_empty(self.node.id, 0, self.lower)
                     with ingested(
                         self.row, self.node.source, bindings, reads, self.spark, has_prior=has_prior
@@ -150,7 +153,8 @@ class Advance:
         return frontier_at(self.row.upper, self.upper)
 
     @property
-    def _interval(self) -> str:
+    def interval(self) -> str:
+        """The collection and the interval, for people."""
         return f'"{self.node.name}" [{self.lower}, {self.upper})'
 
     def _append(self, updates: DataFrame | pa.Table, most: int | None = None, *, is_little: bool) -> BatchStats:

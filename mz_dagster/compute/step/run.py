@@ -39,9 +39,12 @@ class StepRun:
         opened: Spark, once it is needed: the same one until the step is over, since asking whether a Spark still
             answers takes a round trip, and a busy one that is late would be given up under those who use it.
         reserved: The batch of each collection that was computed; the seal forgets one in which nothing was written.
+        smaller: The session for what is computed in smaller pieces, likewise.
         written: Those in which something was.
         tag: What Spark knows its work by, to interrupt it.
         common: The lookups that its collections share.
+        heap_was_full: Set once Spark's heap was: all that begins then is computed in smaller pieces, one by one.
+        one_by_one: Held by who does so.
         given_up: Set once nobody waits for what its threads compute: they tell nothing more, and write nothing.
     """
 
@@ -59,8 +62,11 @@ class StepRun:
     sealed: set[GlobalId] = field(default_factory=set)
     tag: str = field(default_factory=lambda: f"mz-step-{secrets.token_hex(8)}")
     opened: tuple[SparkSession, Shards[DataFrame]] | None = None
+    smaller: tuple[SparkSession, Shards[DataFrame]] | None = None
     common: CommonLookups | None = None
     opening: Lock = field(default_factory=Lock)
+    heap_was_full: Event = field(default_factory=Event)
+    one_by_one: Lock = field(default_factory=Lock)
     given_up: Event = field(default_factory=Event)
 
     def check_wanted(self) -> None:

@@ -45,6 +45,7 @@ from typing import TYPE_CHECKING
 from mz_dagster.budget import EngineSetting, budget, engine_of
 from mz_dagster.catalog import (
     BatchNotWriting,
+    BatchStats,
     Catalog,
     CollectionRow,
     CollectionUpperMismatch,
@@ -113,6 +114,8 @@ class Stepper:
     Args:
         catalog: The durable state.
         spark: Returns the session and the shards on it; called only when there is work for Spark.
+        smaller: Returns those for what filled Spark's heap, and is computed once more in smaller pieces; None if there
+            is no other session.
         holder: Names this process in leases.
         local: The shards in this process, for what is too little to have Spark do it.
         lease_ms: How long a lease lasts without renewal.
@@ -129,6 +132,7 @@ class Stepper:
         *,
         holder: str,
         local: LocalShards,
+        smaller: Callable[[], tuple[SparkSession, Shards[DataFrame]]] | None = None,
         lease_ms: int = 60_000,
         parallelism: int = 4,
         still_working_s: float = STILL_WORKING_S,
@@ -138,6 +142,7 @@ class Stepper:
     ) -> None:
         self._catalog = catalog
         self._spark = spark
+        self._smaller = smaller
         self._holder = holder
         self._lease_ms = lease_ms
         self._parallelism = parallelism
@@ -252,6 +257,17 @@ class Stepper:
                 run.check_wanted()  # again: who gave it up meanwhile saw no session in which to interrupt it
             run.opened[0].addTag(run.tag)  # tags are a thread's own
             return run.opened
+
+    def _opened_smaller(self, run: StepRun) -> tuple[SparkSession, Shards[DataFrame]]:
+        """Returns Spark, set up for what is computed in smaller pieces, which one collection at a time is."""
+        with run.opening:
+            run.check_wanted()
+            if run.smaller is None:
+                assert self._smaller is not None
+                run.smaller = self._smaller()
+                run.check_wanted()
+            run.smaller[0].addTag(run.tag)
+            return run.smaller
 
     def _common(self, run: StepRun) -> CommonLookups:
         """Returns the lookups of the collections that have work."""
@@ -381,8 +397,9 @@ class Stepper:
             yield pool
         except (KeyboardInterrupt, StepOverdue):
             run.given_up.set()
-            if run.opened is not None:
-                interrupt(run.opened[0], run.tag, lambda seconds: not wait(running, seconds).not_done)
+            for opened in (run.opened, run.smaller):
+                if opened is not None:
+                    interrupt(opened[0], run.tag, lambda seconds: not wait(running, seconds).not_done)
             raise
         finally:
             given_up = run.given_up.is_set()
@@ -433,16 +450,10 @@ class Stepper:
                     orders=self._orders,
                     writer=writer,
                     spark=spark,
+                    common=run.common,
                     progress=progress,
                 )
-                try:
-                    stats, rows_read = advance.write(sends=True)
-                except Exception as error:
-                    if not is_too_large_to_broadcast(error):
-                        raise
-                    progress(f'"{node.name}" [{lower}, {upper}): much comes of {node.operators}, so it is shuffled')
-                    replan_while_running(self._opened(run)[0], True)
-                    stats, rows_read = advance.write(sends=False)
+                stats, rows_read = self._written(advance)
         except DatabaseError as error:
             run.check_wanted()
             logger.info('"%s" failed', node.name, exc_info=error)
@@ -471,6 +482,40 @@ class Stepper:
         failed = _step(node, Outcome.FAILED, lower, lower)
         used = replace(failed, spark_ms=spark_ms, spark_because=tuple(spark.because), handovers=spark.handovers)
         return replace(used, error=failure, reason=failure.message)
+
+    def _written(self, advance: Advance) -> tuple[BatchStats, int]:
+        """Returns what an advance wrote, and how many rows it read; what filled Spark's heap is in smaller pieces.
+
+        A second time it is an error. A server that died of its heap is started anew.
+        """
+        run, node = advance.run, advance.node
+        because = "the heap was full, so it goes on in smaller pieces"
+        if self._smaller is None or not run.heap_was_full.is_set():
+            try:
+                with only_our_errors():
+                    return self._written_at_once(advance)
+            except HeapFull as error:
+                if self._smaller is None or node.id in run.reserved:  # what is reserved is written
+                    raise
+                because = f"Spark had too little memory for {node.operators}, so it is computed in smaller pieces"
+                logger.warning('"%s": %s (%s)', node.name, because, error.detail)
+                advance.progress(f"{advance.interval}: {because}")
+            run.heap_was_full.set()
+        with run.one_by_one:
+            run.smaller = None  # that of the one before may have gone as well
+            advance.spark.begin_anew(partial(self._opened_smaller, run), because)
+            return replace(advance, common=None).write(sends=False)
+
+    def _written_at_once(self, advance: Advance) -> tuple[BatchStats, int]:
+        """Returns what `_written` does; what is more than is sent to all tasks is shuffled."""
+        try:
+            return advance.write(sends=True)
+        except Exception as error:
+            if not is_too_large_to_broadcast(error):
+                raise
+            advance.progress(f"{advance.interval}: much comes of {advance.node.operators}, so it is shuffled")
+            replan_while_running(self._opened(advance.run)[0], True)
+            return advance.write(sends=False)
 
     # ---- 4. seal
 

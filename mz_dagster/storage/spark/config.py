@@ -75,6 +75,21 @@ SESSION_CONF: Mapping[str, str] = {
     "spark.databricks.delta.stats.collect": "true",
 }
 
+#: Settings of a session in which what filled Spark's heap is computed once more: each task holds less at once, nothing
+#: is sent to all of them, and what does not fit goes to disk. How many run at a time only the starter of a Spark sets.
+SMALLER_PIECES: Mapping[str, str] = {
+    SHUFFLE_PARTITIONS: "128",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.adaptive.coalescePartitions.enabled": "false",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.optimizer.disableHints": "true",
+    "spark.sql.files.maxPartitionBytes": "4m",
+    "spark.sql.files.openCostInBytes": "1m",
+    "spark.sql.parquet.columnarReaderBatchSize": "512",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
+}
+
 #: How many rows a page of a Parquet file that sessions write has at most.
 PAGE_ROWS = 4096
 
@@ -128,6 +143,8 @@ class SparkConfig:
         first_call_seconds: The deadline for the first answer of a session.
         idle_seconds: After how long without use an embedded server ends by itself; None: never.
         plan_bytes: A larger plan is not sent to a Spark Connect server.
+        smaller_pieces: Whether sessions are to need as little memory as can be, at the price of time; see
+            `SMALLER_PIECES`. No setting of a server.
         probe_dir: A folder of the project's that executors must have, too, where `remote` or a cluster is named: see
             `probe`. None: nothing is probed.
 
@@ -149,6 +166,7 @@ class SparkConfig:
     first_call_seconds: float = 60.0
     idle_seconds: float | None = IDLE_SECONDS
     plan_bytes: int = PLAN_BYTES
+    smaller_pieces: bool = False
     probe_dir: Path | None = None
 
     def __post_init__(self) -> None:
@@ -167,13 +185,17 @@ class SparkConfig:
         return self.remote is None and self.master is None
 
     def session_conf(self) -> dict[str, str]:
-        """Returns the settings to make on a session: this package's, then the user's of Spark SQL, Delta, Parquet."""
+        """Returns the settings to make on a session: this package's, then the user's of Spark SQL, Delta, Parquet.
+
+        Those that make pieces smaller win over both.
+        """
         runtime = ("spark.sql.", "spark.databricks.delta.", "parquet.")
-        return {**SESSION_CONF, **PARQUET_CONF} | {
+        chosen = {
             key: value
             for key, value in self.conf.items()
             if key.startswith(runtime) and not key.startswith(("spark.sql.extensions", "spark.sql.catalog"))
         }
+        return {**SESSION_CONF, **PARQUET_CONF, **chosen, **(SMALLER_PIECES if self.smaller_pieces else {})}
 
 
 def server_conf(config: SparkConfig) -> dict[str, str]:

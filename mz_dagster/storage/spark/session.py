@@ -26,6 +26,7 @@ from mz_dagster.storage.spark.config import (
     DELTA_CONF,
     DELTA_PACKAGE,
     SHUFFLE_PARTITIONS,
+    SMALLER_PIECES,
     SparkConfig,
     server_conf,
 )
@@ -52,6 +53,7 @@ class _Key(NamedTuple):
     server: ProcessIdentity | None
     conf: tuple[tuple[str, str], ...]
     plan_bytes: int = 0
+    smaller_pieces: bool = False
 
 
 _lock = threading.RLock()
@@ -87,8 +89,8 @@ def open_session(config: SparkConfig) -> SparkSession:
 def borrowed_session(session: SparkSession, config: SparkConfig) -> SparkSession:
     """Returns a session that somebody else opened, and will close, fit for the engine: its settings are made exact.
 
-    They stay so for its other users, too: time zone UTC, ANSI mode, decimals that keep their scale. What waits for its
-    server waits as long as its own client does.
+    They stay so for its other users, too: time zone UTC, ANSI mode, decimals that keep their scale; and smaller pieces
+    once they were needed. What waits for its server waits as long as its own client does.
 
     Raises:
         ProgrammingError: It lacks Delta's extension or catalog, which only the starter of a Spark can add.
@@ -101,6 +103,8 @@ def borrowed_session(session: SparkSession, config: SparkConfig) -> SparkSession
             if is_connect(session):
                 session.registerProgressHandler(cast("ProgressHandler", tell_tasks))
             _lent.add(session)
+        if config.smaller_pieces:
+            call_with_deadline(session, lambda: _make_smaller(session), config.first_call_seconds)
         return session
 
 
@@ -194,7 +198,8 @@ def _open_connect(config: SparkConfig, url: str, token: str | None, *, server: S
         if other.server is not None and not other.server.is_alive:
             del _sessions[other]
             stop(session)
-    key = _Key(url, None if server is None else server.process, tuple(sorted(config.conf.items())), config.plan_bytes)
+    conf = tuple(sorted(config.conf.items()))
+    key = _Key(url, None if server is None else server.process, conf, config.plan_bytes, config.smaller_pieces)
     address = _address(url)
     if (held := _answering(key)) is not None:
         release_orphans(config.state_dir, address, held)
@@ -250,7 +255,7 @@ def _settle(session: SparkSession, config: SparkConfig, *, lent: bool = False) -
                     f'the setting "{key}" cannot be made on a session',
                     hint="Make it where the Spark server is started.",
                 ) from None
-    if (lent or not config.embedded) and SHUFFLE_PARTITIONS not in config.conf:
+    if (lent or not config.embedded) and SHUFFLE_PARTITIONS not in config.conf and not config.smaller_pieces:
         # A range has as many partitions as there are cores, unless whoever runs the Spark says otherwise.
         parts = session.range(100_000).selectExpr("spark_partition_id() AS part").selectExpr("max(part) + 1 AS parts")
         session.conf.set(SHUFFLE_PARTITIONS, str(max(2, parts.collect()[0][0])))
@@ -258,10 +263,18 @@ def _settle(session: SparkSession, config: SparkConfig, *, lent: bool = False) -
         session.sql("SELECT 1").collect()
 
 
+def _make_smaller(session: SparkSession) -> None:
+    """Makes the settings of smaller pieces on the only session that there can be, for good."""
+    for key, value in SMALLER_PIECES.items():
+        session.conf.set(key, value)
+
+
 def _open_classic(config: SparkConfig) -> SparkSession:
     master = cast(str, config.master)
     key = _Key(master, None, ())
     if (held := _answering(key)) is not None:
+        if config.smaller_pieces:
+            call_with_deadline(held, lambda: _make_smaller(held), config.first_call_seconds)
         return held
     if _sessions:
         raise ProgrammingError(
