@@ -45,6 +45,8 @@ def _figure(body: Body, node: exp.Expr | None) -> tuple[str | None, int]:
             return _figure(body, node.this)
         case exp.Expr() if type(node) in WORDS:
             return WORDS[type(node)], 2
+        case exp.Column(this=exp.Star()):  # a whole row as one value
+            return name_of(node.args["table"]), 2
         case exp.Column():
             return name_of(node.this), 2
         case exp.Anonymous():

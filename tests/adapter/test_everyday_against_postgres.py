@@ -37,6 +37,9 @@ STATEMENTS = (
     "SELECT c.id, row_to_json(o)::text FROM c LEFT JOIN o ON o.c = c.id AND o.qty > 3 ORDER BY 1, o.id",
     "SELECT c.id, o IS NULL, o IS NOT NULL FROM c LEFT JOIN o ON o.c = c.id ORDER BY c.id, o.id",
     "SELECT array_agg(g ORDER BY g) FROM generate_series(1, 2) AS g FULL JOIN c ON c.id = g",
+    # Whole rows as values, and what such columns are called.
+    "SELECT (c.*)::text, (SELECT (o.*)::text FROM o ORDER BY id LIMIT 1), (SELECT CASE WHEN c.id > 1 THEN '' ELSE"
+    " (p.*)::text END FROM o AS p ORDER BY id LIMIT 1), c.* IS NULL FROM c ORDER BY id",
     # Aggregates.
     "SELECT string_agg(DISTINCT city, ';' ORDER BY city DESC) FROM c",
     "SELECT string_agg(DISTINCT city::char(10), ';' ORDER BY city::char(10)) FROM c",
