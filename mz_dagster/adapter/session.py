@@ -94,6 +94,7 @@ from mz_dagster.sql import (
     Subscribe,
     TransactionModes,
     Truncate,
+    Unlisten,
     Update,
     bind_query,
     parse_statement,
@@ -133,6 +134,7 @@ _OF_SESSION = (
     | ResetAll
     | Deallocate
     | Discard
+    | Unlisten
     | Savepoint
     | ReleaseSavepoint
     | Show
@@ -511,6 +513,8 @@ class Session:
             case ResetAll():
                 self._variables.reset_all()
                 return Result("RESET")
+            case Unlisten():
+                return Result("UNLISTEN")
             case Deallocate(name=name):
                 return self._deallocate(name)
             case Discard(what=what):

@@ -94,6 +94,7 @@ from mz_dagster.sql.statements import (
     SubscribeEnvelope,
     TransactionModes,
     Truncate,
+    Unlisten,
     Update,
 )
 from mz_dagster.sql.transaction_statements import ISOLATION_LEVELS
@@ -164,6 +165,7 @@ __all__ = [
     "TableConstraints",
     "TransactionModes",
     "Truncate",
+    "Unlisten",
     "Update",
     "bind_as_of",
     "bind_definition",

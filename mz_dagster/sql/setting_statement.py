@@ -6,7 +6,7 @@ from mz_dagster.sql.cursor import TokenCursor
 from mz_dagster.sql.lexer import TokenKind
 from mz_dagster.sql.options import Common
 from mz_dagster.sql.schemas import path_of
-from mz_dagster.sql.statements import Deallocate, Discard, ResetAll, SetSetting, SetTransaction, ShowSetting
+from mz_dagster.sql.statements import Deallocate, Discard, ResetAll, SetSetting, SetTransaction, ShowSetting, Unlisten
 from mz_dagster.sql.transaction_statements import parse_set_transaction
 
 
@@ -55,6 +55,14 @@ def parse_discard(cursor: TokenCursor, common: Common) -> Discard:
         raise cursor.unexpected("ALL, PLANS, SEQUENCES or TEMP")
     what = cursor.advance().value
     return Discard(*common, "temp" if what == "temporary" else what)
+
+
+def parse_unlisten(cursor: TokenCursor, common: Common) -> Unlisten:
+    """Moves past `UNLISTEN {channel | *}`."""
+    cursor.expects("unlisten")
+    if not cursor.accepts_symbol("*"):
+        cursor.identifier("a channel")
+    return Unlisten(*common)
 
 
 def parse_deallocate(cursor: TokenCursor, common: Common) -> Deallocate:

@@ -23,6 +23,7 @@ from mz_dagster.sql.setting_statement import (
     parse_reset,
     parse_set,
     parse_show_setting,
+    parse_unlisten,
 )
 from mz_dagster.sql.source_statement import parse_create_source
 from mz_dagster.sql.statements import (
@@ -439,6 +440,7 @@ _RULES: dict[str, Callable[[TokenCursor, Common], Statement]] = {
     "reset": parse_reset,
     "discard": parse_discard,
     "deallocate": parse_deallocate,
+    "unlisten": parse_unlisten,
     "show": _show,
     "begin": parse_begin,
     "start": parse_begin,

@@ -657,6 +657,11 @@ class Discard(Statement):
 
 
 @dataclass(frozen=True, slots=True)
+class Unlisten(Statement):
+    """`UNLISTEN`; nobody can be listening."""
+
+
+@dataclass(frozen=True, slots=True)
 class ResetAll(Statement):
     """`RESET ALL`."""
 

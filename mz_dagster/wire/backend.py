@@ -25,7 +25,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 from zoneinfo import ZoneInfo
 
-from pygwire import BackendConnection, TransactionStatus, messages
+from pygwire import BackendConnection, ConnectionPhase, TransactionStatus, messages
 from pygwire.exceptions import PygwireError
 from scramp import ScramException, ScramMechanism
 
@@ -164,6 +164,16 @@ class _Portal:
     come: deque[Row] = field(default_factory=deque)
 
 
+class _Protocol(BackendConnection):
+    """The protocol, with a query behind messages that no Sync has ended, which PostgreSQL takes as if one had."""
+
+    def _receive_to_state_machine(self, msg: messages.PGMessage) -> None:
+        if isinstance(msg, messages.Query) and self._state_machine.phase is ConnectionPhase.EXTENDED_QUERY:
+            self._state_machine.receive(messages.Sync())  # type: ignore[arg-type]
+            self._state_machine.send(messages.ReadyForQuery(status=TransactionStatus.IDLE))  # type: ignore[arg-type]
+        super()._receive_to_state_machine(msg)
+
+
 @dataclass(slots=True)
 class Backend:
     """Serves one connection, in a thread of its own.
@@ -180,7 +190,7 @@ class Backend:
     process_id: int
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(4), repr=False)
     cancellation: Cancellation = field(default_factory=Cancellation, repr=False)
-    _protocol: BackendConnection = field(default_factory=BackendConnection, repr=False)
+    _protocol: BackendConnection = field(default_factory=_Protocol, repr=False)
     _out: bytearray = field(default_factory=bytearray, repr=False)
     _connection: Connection | None = None
     _prepared: dict[str, _Prepared] = field(default_factory=dict)

@@ -188,6 +188,24 @@ def test_asyncpg_learns_types_of_parameters_before_their_values(server: Server) 
     asyncio.run(use())
 
 
+def test_a_pool_of_asyncpg_resets_what_it_gets_back(server: Server) -> None:
+    async def use() -> None:
+        where = {"host": "127.0.0.1", "port": server.port, "user": server.credentials.user, "ssl": False}
+        async with asyncpg.create_pool(
+            **where, password=password_of(server), database="shop", min_size=1, max_size=1
+        ) as pool:
+            async with pool.acquire() as connection:
+                await connection.execute("SET timezone = 'Europe/Berlin'")
+                async with connection.transaction(isolation="repeatable_read"):
+                    await connection.execute("CREATE TABLE t (a integer, b text)")
+                    await connection.copy_records_to_table("t", records=[(1, "x"), (2, None)])
+                async with connection.transaction(isolation="serializable", readonly=True):
+                    assert await connection.fetchval("SELECT count(*) FROM t") == 2
+            assert await pool.fetchval("SHOW timezone") == "UTC"
+
+    asyncio.run(use())
+
+
 def test_a_query_ends_when_it_is_cancelled_or_its_time_is_up(tmp_path: Path) -> None:
     (tmp_path / "mz.toml").write_text("[reads]\nas_of_deadline = '2 h'\n")
     with open_server(tmp_path) as server, psycopg.connect(dsn(server), autocommit=True) as connection:
