@@ -24,12 +24,13 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mz_dagster.cli.changes import hydration, print_changes, print_faults, print_queries
+from mz_dagster.cli.statements import Progress, execute, execute_file
 from mz_dagster.cli.tables import print_table
-from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.errors import Error, InternalError, OperationalError, ProgrammingError
 from mz_dagster.process_exit import exit_process
 from mz_dagster.progress import Bars, Lines, Reporter, reported_to
@@ -37,6 +38,7 @@ from mz_dagster.version import __version__
 
 if TYPE_CHECKING:
     from mz_dagster.adapter import Engine, Project, Session
+    from mz_dagster.cli.output import Output
     from mz_dagster.orchestration.drive import RunDone
     from mz_dagster.storage.spark import ServerInfo
 
@@ -160,6 +162,9 @@ def _parser() -> argparse.ArgumentParser:
     sql.add_argument("-c", dest="texts", action="append", metavar="SQL", help="execute this (may be repeated)")
     sql.add_argument(
         "-f", dest="texts", action="append", type=Path, metavar="FILE", help="execute a file's statements, one by one"
+    )
+    sql.add_argument(
+        "--format", choices=["table", "csv", "json", "markdown"], default="table", help="of rows (default: table)"
     )
     sql.add_argument("--serializable", action="store_true", help="read the latest complete time instead of waiting")
     sql.set_defaults(command=_sql)
@@ -378,10 +383,6 @@ def _run_continuously(options: argparse.Namespace, project: Project) -> int:
     return 0
 
 
-#: After how long a statement says what it is about, in milliseconds.
-_SLOW_MS = 2000
-
-
 def _print_line(line: str) -> None:
     print(line, flush=True)
 
@@ -402,6 +403,7 @@ def _print_run(run: RunDone) -> None:
 def _print_views(engine: Engine, limit: int) -> Error | None:
     """Prints the first rows of each view, or why it cannot be read; returns the first such reason."""
     from mz_dagster.adapter import Session
+    from mz_dagster.cli.output import Output
     from mz_dagster.sql.cursor import quoted
 
     session = Session(engine)
@@ -416,7 +418,7 @@ def _print_views(engine: Engine, limit: int) -> Error | None:
             print(f"cannot be read: {error.message}")
             unread = unread or error
             continue
-        print_table([column.name for column in result.columns], result.rows)
+        Output().show(result)
     return unread
 
 
@@ -450,20 +452,23 @@ def _dev(options: argparse.Namespace) -> int:
 
 def _sql(options: argparse.Namespace) -> int:
     from mz_dagster.adapter import Engine, Isolation, Project, Session
+    from mz_dagster.cli.output import Output, OutputFormat
 
     project = Project.load(options.project) if options.project is not None else Project.find_or_embed(Path.cwd())
     isolation = Isolation.SERIALIZABLE if options.serializable else Isolation.STRICT_SERIALIZABLE
     with Engine(project) as engine:
-        progress = _Progress()
+        progress = Progress()
         with closing(Session(engine, isolation, progress=progress)) as session:
+            output = Output(OutputFormat(options.format))
             if options.texts is None and sys.stdin.isatty() and sys.stdout.isatty():
-                _shell(session, engine, progress)
+                output.pages = True
+                _shell(session, engine, progress, output)
             else:
                 for text in options.texts or [sys.stdin.read()]:
                     if isinstance(text, Path):
-                        _execute_file(session, text, progress)
+                        execute_file(session, text, progress, output)
                     else:
-                        _execute(session, text, progress)
+                        execute(session, text, progress, output)
     return 0
 
 
@@ -502,48 +507,10 @@ def _serve(options: argparse.Namespace) -> int:
     return 0
 
 
-class _Progress:
-    """Prints, beside the results, what a statement is about that is not done at once."""
-
-    def __init__(self) -> None:
-        self.begin()
-
-    def begin(self) -> None:
-        """Notes that a statement begins."""
-        self._begun_ms = SYSTEM_CLOCK.monotonic_ms()
-
-    def __call__(self, line: str) -> None:
-        if SYSTEM_CLOCK.monotonic_ms() - self._begun_ms >= _SLOW_MS:
-            print(line, file=sys.stderr, flush=True)
-
-
-def _execute(session: Session, text: str, progress: _Progress) -> None:
-    """Executes the statements of a text one by one, up to the first error, and prints what each returns."""
-    progress.begin()
-    for result in session.execute_each(text):
-        progress.begin()
-        if result.columns:
-            print_table([column.name for column in result.columns], result.rows)
-        else:
-            print(result.tag)
-
-
-def _execute_file(session: Session, path: Path, progress: _Progress) -> None:
-    """Executes the statements of a file; its errors say where in it."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ProgrammingError(f'cannot read "{path}": {error}', hint="Name a readable UTF-8 file.") from error
-    try:
-        _execute(session, text, progress)
-    except Error as error:
-        error.point_out_file(str(path))
-        raise
-
-
-def _shell(session: Session, engine: Engine, progress: _Progress) -> None:
+def _shell(session: Session, engine: Engine, progress: Progress, output: Output) -> None:
     """Executes what is entered at a terminal, until the input ends."""
     from mz_dagster.cli.shell import read_statements
+    from mz_dagster.cli.shell_commands import Left, ShellCommands
     from mz_dagster.functions.descriptions import DESCRIPTIONS
 
     def names() -> Iterator[str]:
@@ -554,10 +521,16 @@ def _shell(session: Session, engine: Engine, progress: _Progress) -> None:
         for collection in engine.catalog.collections():
             yield from (column.name for column in collection.columns)
 
-    print("Statements end with a semicolon; Tab completes, Ctrl-D leaves.")
+    commands = ShellCommands(session, output, partial(execute_file, session, progress=progress, output=output))
+    print("Statements end with a semicolon; Tab completes, \\? lists commands, Ctrl-D leaves.")
     for text in read_statements(engine.project.state / "shell-history", names):
         try:
-            _execute(session, text, progress)
+            if text.lstrip().startswith("\\"):
+                commands.run(text)
+            else:
+                execute(session, text, progress, output, lambda: commands.timing)
+        except Left:
+            return
         except Error as error:
             print(error.shown())
         except KeyboardInterrupt as interrupt:

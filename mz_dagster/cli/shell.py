@@ -17,7 +17,9 @@ from prompt_toolkit.lexers import PygmentsLexer
 from pygments.lexers.sql import PostgresLexer
 
 from mz_dagster.disk import make_private_file
+from mz_dagster.sql import split
 from mz_dagster.sql.cursor import RESERVED, quoted
+from mz_dagster.sql.errors import InvalidSyntax
 
 _PROMPT, _MORE = "mz> ", "  > "
 #: Words of statements that are completed beside those that are reserved.
@@ -56,14 +58,14 @@ class SqlCompleter(Completer):
 
 
 def read_statements(history: Path, names: Callable[[], Iterable[str]]) -> Iterator[str]:
-    """Yields what is entered at the terminal, each time up to its semicolon, until the input ends.
+    """Yields what is entered at the terminal, statements up to a semicolon or a command, until the input ends.
 
     Args:
         history: The file that remembers statements from one shell to the next; closed to other users.
         names: Returns what is completed beside keywords.
     """
     # Enter ends what is complete, and else begins a line.
-    goes_on = Condition(lambda: bool(text := get_app().current_buffer.text.rstrip()) and not text.endswith(";"))
+    goes_on = Condition(lambda: not is_complete(get_app().current_buffer.text))
     session = PromptSession[str](
         _PROMPT,
         completer=SqlCompleter(names),
@@ -84,6 +86,21 @@ def read_statements(history: Path, names: Callable[[], Iterable[str]]) -> Iterat
             continue
         if text.strip():
             yield text
+
+
+def is_complete(text: str) -> bool:
+    r"""Returns whether nothing has to follow what was entered: it is a command, blank, or ends with its semicolon.
+
+    Example:
+        >>> is_complete("SELECT ';'"), is_complete("SELECT 1 -- ;"), is_complete("SELECT 1; -- one")
+        (False, False, True)
+    """
+    if not text.strip() or text.lstrip().startswith("\\"):
+        return True
+    try:
+        return not split(text)[-1].tokens
+    except InvalidSyntax as error:
+        return not error.message.startswith("unterminated")
 
 
 def _history(path: Path) -> History:

@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 
 def print_table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Prints rows under their columns' names, numbers to the right; NULL is empty."""
-    body = [["" if cell is None else _text(cell) for cell in row] for row in rows]
+    """Prints rows under their columns' names, numbers to the right; None is empty."""
+    body = [["" if cell is None else str(cell) for cell in row] for row in rows]
     right = [bool(rows) and all(_is_number(row[i]) for row in rows) for i in range(len(names))]
-    widths = [max(len(name), *(len(row[i]) for row in body)) if body else len(name) for i, name in enumerate(names)]
-    for row in [list(names), ["-" * width for width in widths], *body]:
-        cells = (cell.rjust(w) if flush else cell.ljust(w) for cell, w, flush in zip(row, widths, right, strict=True))
-        print("  ".join(cells).rstrip())
+    for line in table_lines(names, body, right, widths_of([names, *body])):
+        print(line)
 
 
-def _text(cell: object) -> str:
-    r"""Returns a cell as text, an array as PostgreSQL prints it.
+def table_lines(
+    names: Sequence[str], body: Sequence[Sequence[str]], right: Sequence[bool], widths: Sequence[int]
+) -> Iterator[str]:
+    """Yields the lines of a table: its columns' names, if any are given, and its rows.
 
-    Example:
-        >>> _text([1, None, "a b", "", 'say "x"'])
-        '{1,NULL,"a b","","say \\"x\\""}'
+    Args:
+        names: Of the columns; none for a table that goes on.
+        body: The rows' cells.
+        right: Which columns are flush right.
+        widths: Of the columns, in characters.
     """
-    return "{" + ",".join(map(_element, cell)) + "}" if isinstance(cell, list) else str(cell)
+    head = [list(names), ["-" * width for width in widths]] if names else []
+    for row in [*head, *body]:
+        cells = (cell.rjust(w) if flush else cell.ljust(w) for cell, w, flush in zip(row, widths, right, strict=True))
+        yield "  ".join(cells).rstrip()
 
 
-def _element(cell: object) -> str:
-    if cell is None:
-        return "NULL"
-    text = str(cell)
-    if isinstance(cell, bool):
-        return text[0].lower()
-    plain = text and text.upper() != "NULL" and not any(one in '{},"\\' or one.isspace() for one in text)
-    return text if plain else '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+def widths_of(rows: Sequence[Sequence[str]]) -> list[int]:
+    """Returns the width of each column of at least one row, in characters."""
+    return [max(map(len, column)) for column in zip(*rows, strict=True)]
 
 
 def _is_number(cell: object) -> bool:

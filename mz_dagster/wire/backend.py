@@ -35,6 +35,7 @@ from mz_dagster.adapter.result import Rows
 from mz_dagster.adapter.wire_client import UndefinedStatement
 from mz_dagster.errors import Error, OperationalError, ProgrammingError
 from mz_dagster.functions import Failure, OpenParameter, literal_of
+from mz_dagster.functions.cell_text import cell_text
 from mz_dagster.scalars.scalar import Literal
 from mz_dagster.scalars.types import TEXT, UNCONSTRAINED, Column, ScalarType
 from mz_dagster.sql import ClientFormat
@@ -43,7 +44,7 @@ from mz_dagster.storage.copy_csv import Record
 from mz_dagster.wire.copying import Encoder, records
 from mz_dagster.wire.credentials import Credentials
 from mz_dagster.wire.statements import ClientStatement
-from mz_dagster.wire.types import binary_of, parameter_of, parameter_type, text_of, unsized, wire_type
+from mz_dagster.wire.types import binary_of, parameter_of, parameter_type, unsized, wire_type
 
 logger = logging.getLogger("mz_dagster.wire")
 
@@ -664,7 +665,7 @@ def _set_client_first(scram: Any, text: str) -> None:
 
 
 def _cell(value: Any, type_: ScalarType, binary: bool, zone: ZoneInfo) -> bytes:
-    return binary_of(value, type_) if binary else text_of(value, type_, zone).encode()
+    return binary_of(value, type_) if binary else cell_text(value, type_, zone).encode()
 
 
 def _typed(value: object, type_: ScalarType | None) -> object:

@@ -8,13 +8,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from mz_dagster.functions.cell_text import cell_text
 from mz_dagster.scalars.scalar import Literal
 from mz_dagster.scalars.types import Column
 from mz_dagster.sql import ClientFormat
 from mz_dagster.sql.errors import InvalidParameterValue, UndefinedColumn
 from mz_dagster.storage.copy_csv import Record, csv_records, text_records
 from mz_dagster.storage.copy_errors import BadCopyFormat, NotUtf8
-from mz_dagster.wire.types import binary_of, parameter_of, text_of, unsized
+from mz_dagster.wire.types import binary_of, parameter_of, unsized
 
 _SIGNATURE = b"PGCOPY\n\xff\r\n\0"
 _HEAD = _SIGNATURE + struct.pack("!ii", 0, 0)
@@ -62,7 +63,7 @@ class Encoder:
         if self._format.kind == "binary":
             return self._started() + struct.pack("!h", len(cells)) + b"".join(map(self._binary, cells, self._columns))
         texts = [
-            None if cell is None else text_of(cell, column.type, self._zone)
+            None if cell is None else cell_text(cell, column.type, self._zone)
             for cell, column in zip(cells, self._columns, strict=True)
         ]
         return self._line(texts, self._forced)
@@ -166,7 +167,7 @@ def _spelled(data: bytes | None, column: Column, number: int) -> str | None:
         raise BadCopyFormat(
             error.message, detail=f'It is row {number}, column "{column.name}".', hint="Nothing was written."
         ) from error
-    return text_of(value.value, type_) if isinstance(value, Literal) else str(value)
+    return cell_text(value.value, type_) if isinstance(value, Literal) else str(value)
 
 
 class _Reader:

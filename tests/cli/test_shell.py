@@ -55,6 +55,11 @@ def test_enter_ends_a_statement_with_a_semicolon_and_else_begins_a_line(tmp_path
     assert history.stat().st_mode & 0o777 == 0o600
 
 
+def test_a_semicolon_in_quotes_or_comments_ends_nothing_and_a_command_is_a_line(tmp_path: Path) -> None:
+    keys = "SELECT ';\r' -- ;\r; -- over\r\\x\rSELECT $$;\r$$;\r"
+    assert entered(keys, tmp_path / "history") == ["SELECT ';\n' -- ;\n; -- over", "\\x", "SELECT $$;\n$$;"]
+
+
 def test_what_was_entered_before_is_there_again(tmp_path: Path) -> None:
     history = tmp_path / "history"
     entered("SELECT 1\r  + 1;\r", history)
@@ -128,6 +133,12 @@ def test_at_a_terminal(tmp_path: Path) -> None:
         terminal.shows("hers")
         terminal.types(";\r")
         terminal.shows("4711\r\n")
+        terminal.types("\\x\r")
+        terminal.shows("Expanded display is on.")
+        terminal.types("\\timing\rSELECT 4712 AS n;\r")
+        terminal.shows("-[ 1 ]-")
+        terminal.shows("n  4712")
+        terminal.shows("Time: ")
         terminal.types("SELECT nonsense;\r")
         terminal.shows("nonsense")
         terminal.shows("mz>")

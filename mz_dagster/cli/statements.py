@@ -1,0 +1,65 @@
+"""Statements that the command line executes, one by one, and what it prints of each."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mz_dagster.clock import SYSTEM_CLOCK
+from mz_dagster.errors import Error, ProgrammingError
+
+if TYPE_CHECKING:
+    from mz_dagster.adapter import Session
+    from mz_dagster.cli.output import Output
+
+#: After how long a statement says what it is about, in milliseconds.
+_SLOW_MS = 2000
+
+
+class Progress:
+    """Prints, beside the results, what a statement is about that is not done at once."""
+
+    def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Notes that a statement begins."""
+        self._begun_ms = SYSTEM_CLOCK.monotonic_ms()
+
+    @property
+    def elapsed_ms(self) -> float:
+        """How long ago the statement began, in milliseconds."""
+        return SYSTEM_CLOCK.monotonic_ms() - self._begun_ms
+
+    def __call__(self, line: str) -> None:
+        """Prints a line if the statement has taken long."""
+        if self.elapsed_ms >= _SLOW_MS:
+            print(line, file=sys.stderr, flush=True)
+
+
+def execute(
+    session: Session, text: str, progress: Progress, output: Output, timing: Callable[[], bool] = lambda: False
+) -> None:
+    """Executes the statements of a text one by one, up to the first error, and prints what each returns."""
+    progress.begin()
+    for result in session.execute_each(text):
+        elapsed_ms = progress.elapsed_ms
+        output.show(result)
+        if timing():
+            print(f"Time: {elapsed_ms:.3f} ms")
+        progress.begin()
+
+
+def execute_file(session: Session, path: Path, progress: Progress, output: Output) -> None:
+    """Executes the statements of a file; its errors say where in it."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ProgrammingError(f'cannot read "{path}": {error}', hint="Name a readable UTF-8 file.") from error
+    try:
+        execute(session, text, progress, output)
+    except Error as error:
+        error.point_out_file(str(path))
+        raise
