@@ -568,6 +568,10 @@ def _with_operators(ours: tuple[Token, ...], theirs: list[TheirToken]) -> list[T
             kind, own = single[token.start]
             found.append(TheirToken(kind, own.value, token.line, token.col, own.start, own.end - 1))
             behind = own.end
+        elif token.token_type is TokenType.QDCOLON:  # a parameter that is cast
+            for kind, start, end in ((TokenType.PLACEHOLDER, 0, 1), (TokenType.DCOLON, 1, 3)):
+                place = token.start + start, token.start + end - 1
+                found.append(TheirToken(kind, token.text[start:end], token.line, token.col, *place))
         elif token.start >= behind:
             found.append(token)
     return found

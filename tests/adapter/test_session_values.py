@@ -135,3 +135,11 @@ def test_settings_are_shown_and_set_to_what_they_are(sparkless: Connection) -> N
         with pytest.raises(NotSupportedError):
             sparkless.execute(statement)
     assert sparkless.execute("SELECT current_setting('nothing', true)").fetchall() == [(None,)]
+
+
+def test_a_parameter_may_be_cast_where_it_stands(sparkless: Connection) -> None:
+    found = sparkless.execute("SELECT ?::integer[], 1 = ANY(?::int[]), ?::date", ("{1}", "{1,2}", "2020-01-02"))
+    assert found.fetchall() == [([1], True, date(2020, 1, 2))]
+    with pytest.raises(ProgrammingError, match='type "nope" does not exist') as unknown:
+        sparkless.execute("SELECT ?::nope", (1,))
+    assert unknown.value.position == 11
