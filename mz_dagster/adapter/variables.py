@@ -34,6 +34,7 @@ _FIXED: Mapping[str, str] = {
     "intervalstyle": "postgres",
     "lc_collate": "C",
     "max_identifier_length": "63",
+    "max_index_keys": "32",
     "server_encoding": "UTF8",
     "standard_conforming_strings": "on",
 }

@@ -121,7 +121,9 @@ def test_settings_are_shown_and_set_to_what_they_are(sparkless: Connection) -> N
     assert sparkless.execute("SHOW TIME ZONE").fetchall() == [("UTC",)]
     assert sparkless.execute("SHOW TRANSACTION ISOLATION LEVEL").fetchall() == [("strict serializable",)]
     every = sparkless.execute("SHOW ALL").fetchall()
-    assert {("search_path", "public"), ("datestyle", "ISO, MDY"), ("engine", "auto")} <= set(every)
+    assert {("search_path", "public"), ("datestyle", "ISO, MDY"), ("engine", "auto"), ("max_index_keys", "32")} <= set(
+        every
+    )
     for statement in ("SET client_encoding = 'utf-8'", "SET SESSION datestyle TO ISO, MDY", "RESET timezone",
                       "SET TIME ZONE LOCAL", "SET TIME ZONE DEFAULT", "SET search_path TO DEFAULT"):  # fmt: skip
         sparkless.execute(statement)
