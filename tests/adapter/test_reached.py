@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,13 @@ import pytest
 from sqlalchemy import event
 
 from mz_dagster.adapter import Engine, Project, Session, catalog_definitions
-from mz_dagster.catalog import Leadership, replica
+from mz_dagster.catalog import Catalog, Leadership, replica
 from mz_dagster.clock import ManualClock
 from mz_dagster.compute import Graph
 from mz_dagster.compute.step import stepper
 from mz_dagster.compute.step.run import StepRun
+from mz_dagster.formalism import GlobalId
+from tests.opened import opened
 from tests.sparkless import refuse_spark
 
 TIMELINE = "default"
@@ -277,3 +279,21 @@ def test_time_is_passed_over_only_by_who_leads_and_knows_all(tmp_path: Path, clo
         catalog.mint_tick(TIMELINE, upper + 2, {}, catalog.last_tick(TIMELINE))
         assert not passed(lead, upper + 5)
         assert [row.upper for row in catalog.collections()] == [row.upper for row in rows]
+
+
+def test_a_read_closes_the_tables_of_a_view_in_one_transaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The step that the read takes finds them closed."""
+    with opened(tmp_path) as connection:
+        connection.execute("CREATE TABLE t (a integer)")
+        connection.execute("CREATE MATERIALIZED VIEW v AS SELECT a FROM t WHERE a > 1")
+        closed: list[int] = []
+        close = Catalog.close_tables
+
+        def noted(catalog: Catalog, timeline: str, time: int, collections: Collection[GlobalId]) -> frozenset[GlobalId]:
+            closed.append(time)
+            return close(catalog, timeline, time, collections)
+
+        monkeypatch.setattr(Catalog, "close_tables", noted)
+        connection.execute("INSERT INTO t VALUES (1), (2)")
+        assert connection.execute("SELECT a FROM v").fetchall() == [(2,)]
+        assert len(closed) == 1

@@ -221,8 +221,10 @@ class Stepper:
 
     def _close_tables(self, graph: Graph, tick: int, selected: frozenset[GlobalId]) -> None:
         """Moves every selected table's upper beyond the tick; a session's write that came first is kept."""
+        state = self._catalog.state()
         tables = [node.id for node in graph if node.id in selected and isinstance(node, TableNode)]
-        if tables:
+        # Uppers never go back, so what is beyond the tick needs no transaction, as after a read that has closed it.
+        if any((row := state.collection(id)) is None or row.upper.less_equal(tick) for id in tables):
             self._catalog.close_tables(graph.timeline, tick, tables)
 
     # ---- 2. list
