@@ -20,6 +20,7 @@ import secrets
 import stat
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -159,9 +160,11 @@ class DefinitionCache:
             return
         self._is_made = True
         make_private_folder(folder)
-        for entry in os.scandir(folder):
-            if _age_s(entry.stat()) > _KEPT_S:
-                Path(entry.path).unlink(missing_ok=True)
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):  # another process has renamed its draft
+                    if _age_s(entry.stat()) > _KEPT_S:
+                        Path(entry.path).unlink()
 
 
 class _RecordingResolver:

@@ -15,19 +15,18 @@ without another definition to be planned anew.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
-from mz_dagster.adapter.catalog_definitions import order_of
+from mz_dagster.adapter import introspection
 from mz_dagster.adapter.definition import define
 from mz_dagster.budget import budget
-from mz_dagster.catalog import CatalogState, ObjectRow
+from mz_dagster.catalog import ObjectRow
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.relation import Filter, Get, Projection, Relation
 from mz_dagster.plan.resolver import Item, Resolver
-from mz_dagster.plan.rewriting import bottom_up, gets_of, moved
+from mz_dagster.plan.rewriting import bottom_up, moved, nodes_of
 from mz_dagster.scalars.scalar import Scalar
 from mz_dagster.sql import CreateView, parse
 from mz_dagster.storage.lookup import Lookup
@@ -50,69 +49,70 @@ class QueryIndexes:
 
     def of_view(self, view: GlobalId) -> ObjectRow | None:
         """Returns the index that holds the rows of a plain view, if one does."""
-        return self._of_views.get(view)
+        return next(self._readable(view, self._on([view])), None)
 
     def named(self, names: Resolver) -> Resolver:
         """Returns a resolver in which a view that an index keeps stands for what the index holds."""
-        return _IndexedViews(self, names) if self._of_views else names
+        return _IndexedViews(self, names)
 
     def by_key(self, relation: Relation) -> Relation:
         """Returns an optimized query, which now reads copies by the keys that it asks for of large collections."""
-        state = self._state
-        if all(state.indexes.get(get.id) is None for get in gets_of(relation)):
+        asked = {get.id for one in nodes_of(relation) if (get := _asked(one)) is not None}
+        indexes = self._on(asked)
+        if not any(one.has_collection for one in indexes):
             return relation
 
         def read(one: Relation) -> Relation:
-            if not isinstance(one, Filter):
+            get = _asked(one)
+            if get is None:
                 return one
-            match one.input:
-                case Get() as get:
-                    index = self._copy(get, one.predicates)
-                    return one if index is None else replace(one, input=_contents(index, get))
-                case Projection(input=Get() as get, positions=places):
-                    asked = [moved(each, dict(enumerate(places))) for each in one.predicates]
-                    index = self._copy(get, asked)
-                    return one if index is None else replace(one, input=replace(one.input, input=_contents(index, get)))
-                case _:
-                    return one
+            assert isinstance(one, Filter)
+            places = one.input.positions if isinstance(one.input, Projection) else range(get.relation_type.arity)
+            predicates = [moved(each, dict(enumerate(places))) for each in one.predicates]
+            index = self._copy(get, predicates, indexes)
+            if index is None:
+                return one
+            kept = _contents(index, get)
+            return replace(one, input=replace(one.input, input=kept) if isinstance(one.input, Projection) else kept)
 
         return bottom_up(relation, read)
 
-    def _copy(self, get: Get, predicates: Sequence[Scalar]) -> ObjectRow | None:
+    def _copy(self, get: Get, predicates: Sequence[Scalar], indexes: Sequence[ObjectRow]) -> ObjectRow | None:
         """Returns the copy by whose key a collection is asked for rows, if the collection is large and not by it."""
-        id = get.id
-        row, own = self._state.collection(id), self._state.object(id)
-        if row is None or own is None or row.version or not (copies := [*self._readable(id)]):
+        copies = [*self._readable(get.id, indexes)]
+        row = self.engine.catalog.collection(get.id) if copies else None
+        if row is None or row.version or (asked := Lookup.of(predicates, row.columns)) is None:
             return None
-        asked = Lookup.of(predicates, row.columns)
-        if asked is None or _asks_for(asked, order_of(own, self._state)):
+        layouts = (one for one in indexes if not one.has_collection and self._is_on(one, get.id))
+        if any(_asks_for(asked, one.options["key"]) for one in layouts):
             return None
         index = next((one for one in copies if _asks_for(asked, one.options["key"])), None)
-        return index if index is not None and self._rows(id) > budget().small_rows else None
+        return index if index is not None and self._rows(get.id) > budget().small_rows else None
 
     def _rows(self, id: GlobalId) -> int:
         return sum(batch.stats.rows for batch in self.engine.catalog.listed([id])[id].batches)
 
-    @cached_property
-    def _state(self) -> CatalogState:
-        return self.engine.catalog.state()
+    def _on(self, ids: Collection[GlobalId]) -> tuple[ObjectRow, ...]:
+        """Returns indexes among which are those on some objects."""
+        return self.engine.catalog.indexes_on([id for id in ids if introspection.by_id(id) is None])
 
-    @cached_property
-    def _of_views(self) -> Mapping[GlobalId, ObjectRow]:
-        """The indexes that hold the rows of plain views, by view."""
-        found = ((id, next(self._readable(id), None)) for id in self._state.indexes if self.is_view(id))
+    def _is_on(self, index: ObjectRow, id: GlobalId) -> bool:
+        on = self.engine.definitions.definition_of(index).on
+        return on is not None and on.id == id
+
+    def of_views(self, views: Collection[GlobalId]) -> Mapping[GlobalId, ObjectRow]:
+        """Returns the indexes that hold the rows of some plain views, by view."""
+        indexes = self._on(views)
+        found = ((id, next(self._readable(id, indexes), None)) for id in views) if indexes else ()
         return {id: index for id, index in found if index is not None}
 
-    def is_view(self, id: GlobalId) -> bool:
-        """Returns whether an object is a plain view."""
-        row = self._state.object(id)
-        return row is not None and row.kind == "view"
-
-    def _readable(self, on: GlobalId) -> Iterator[ObjectRow]:
-        """Yields the indexes that hold the rows of an object on their own, and can be read at the time."""
-        for id in self._state.indexes.get(on, ()):
-            index, row = self._state.object(id), self._state.collection(id)
-            if index is None or row is None or not row.is_hydrated or row.failure is not None:
+    def _readable(self, on: GlobalId, indexes: Sequence[ObjectRow]) -> Iterator[ObjectRow]:
+        """Yields those of some indexes that hold the rows of an object on their own, and can be read at the time."""
+        for index in indexes:
+            if index.name is None or not index.has_collection or not self._is_on(index, on):
+                continue
+            row = self.engine.catalog.collection(index.id)
+            if not row.is_hydrated or row.failure is not None:
                 continue
             if self.time is not None and not row.since.less_equal(self.time):
                 continue
@@ -132,31 +132,40 @@ class _IndexedViews:
         item = self.inner.resolve(name)
         if item is None or item.expansion is None:
             return item
-        index = self.indexes.of_view(item.id)
-        if index is not None:
-            return replace(item, expansion=_contents(index, Get(item.id, item.relation_type, item.name)))
-        return replace(item, expansion=self._bound_anew(item)) if self._reads_indexed(item.id) else item
+        kept = self.indexes.of_views(self._views_in(item.id))
+        return replace(item, expansion=self._relation(item, item.expansion, kept)) if kept else item
 
     def names(self) -> tuple[str, ...]:
         return self.inner.names()
 
-    def _bound_anew(self, item: Item) -> Relation:
+    def _relation(self, item: Item, expansion: Relation, kept: Mapping[GlobalId, ObjectRow]) -> Relation:
+        if item.id in kept:
+            return _contents(kept[item.id], Get(item.id, item.relation_type, item.name))
         engine = self.indexes.engine
         row = engine.catalog.object(item.id)
         (statement,) = parse(row.sql)
         assert isinstance(statement, CreateView)
         names = _IndexedViews(self.indexes, engine.definitions.as_created(row))
-        relation = define(statement, names, default_timeline=str(row.timeline), name=row.created_as).relation
-        assert relation is not None, "it is a view"
-        return relation
+        return define(statement, names, default_timeline=str(row.timeline), name=row.created_as).relation or expansion
 
-    def _reads_indexed(self, view: GlobalId) -> bool:
-        """Returns whether a view reads one that an index keeps, directly or through plain views."""
-        reads = self.indexes.engine.catalog.object(view).dependencies.values()
-        return any(
-            self.indexes.of_view(id) is not None or (self.indexes.is_view(id) and self._reads_indexed(id))
-            for id in reads
-        )
+    def _views_in(self, view: GlobalId) -> frozenset[GlobalId]:
+        """Returns a plain view and the plain views that it reads."""
+        definitions, found, left = self.indexes.engine.definitions, {view}, [view]
+        while left:
+            for id in definitions.definition(left.pop()).dependencies.values():
+                if id not in found and definitions.item(id).expansion is not None:
+                    found.add(id)
+                    left.append(id)
+        return frozenset(found)
+
+
+def _asked(relation: Relation) -> Get | None:
+    """Returns what is read of which only some rows are asked for."""
+    match relation:
+        case Filter(input=Get() as get) | Filter(input=Projection(input=Get() as get)):
+            return get
+        case _:
+            return None
 
 
 def _contents(index: ObjectRow, on: Get) -> Get:

@@ -253,6 +253,22 @@ class Objects(Transactions):
         with self._database.read() as connection:
             return tuple(GlobalId(one) for one in connection.execute(query.add_columns(OBJECT.c.sequence)).scalars())
 
+    def indexes_on(self, ids: Collection[GlobalId]) -> tuple[ObjectRow, ...]:
+        """Returns the indexes that depend on some objects directly and are not dropped, in order of creation.
+
+        Those on an object are among them, and those whose plans read it.
+        """
+        if not ids:
+            return ()
+        dependants = select(DEPENDENCY.c.dependant).where(DEPENDENCY.c.dependency.in_(sorted(ids)))
+        query = objects_query().where(
+            OBJECT.c.kind == "index", OBJECT.c.dropped.is_(False), OBJECT.c.id.in_(dependants)
+        )
+        with self._database.read() as connection:
+            rows = connection.execute(query.order_by(OBJECT.c.sequence)).all()
+            dependencies = dependencies_of(connection, [GlobalId(row.id) for row in rows]) if rows else {}
+            return tuple(object_of(row, dependencies.get(GlobalId(row.id), {})) for row in rows)
+
 
 def _redefine(connection: Connection, id: GlobalId, other: Redefinition) -> None:
     """Gives an object, which has no name by now, another name and text."""

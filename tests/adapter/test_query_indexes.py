@@ -123,6 +123,15 @@ def test_a_transaction_sees_its_own_writes_through_the_view(connection: Connecti
     assert rows(connection, "SELECT n FROM sums WHERE b = 'b1'") == {(1,): 1}
 
 
+def test_what_a_transaction_creates_is_read_in_it(connection: Connection) -> None:
+    connection.execute("CREATE INDEX sums_by_b ON sums (b)")
+    connection.execute("BEGIN")
+    connection.execute("CREATE VIEW of_sums AS SELECT n FROM sums WHERE b = 'b1'")
+    assert rows(connection, "SELECT * FROM of_sums") == {(1,): 1}
+    connection.execute("COMMIT")
+    assert rows(connection, "SELECT * FROM of_sums") == {(1,): 1}
+
+
 def test_what_is_defined_over_the_view_computes_its_query(connection: Connection, tmp_path: Path) -> None:
     connection.execute("CREATE INDEX sums_by_b ON sums (b)")
     connection.execute("CREATE MATERIALIZED VIEW m AS SELECT count(*) AS n FROM sums")
@@ -173,6 +182,9 @@ def test_a_large_collection_is_asked_by_the_index_of_its_key(
     query = f"SELECT a, b FROM large WHERE {asked}"
     for name, key in (("t", "a"), ("t_by_b", "b"), ("t_by_c_d", "c, d")):
         connection.execute(f"CREATE INDEX large_{name} ON large ({key})")
+    # Its plan reads the table, and it is on something else.
+    connection.execute("CREATE VIEW part AS SELECT b, a, d, c FROM large WHERE a > 3")
+    connection.execute("CREATE INDEX part_by_c ON part (c)")
     connection.execute("INSERT INTO large VALUES (2, 'b2', 3, 1)")
     connection.execute("DELETE FROM large WHERE a = 1")
     expected = rows(connection, query)
