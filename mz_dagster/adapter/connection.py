@@ -13,10 +13,14 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 from weakref import WeakSet
 
+import pyarrow as pa
+
+from mz_dagster.adapter.arrow_rows import record_batches
 from mz_dagster.adapter.block_definitions import ActiveTransaction
+from mz_dagster.adapter.copy_to_file import check_names
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.project import Project
@@ -29,9 +33,16 @@ from mz_dagster.adapter.wire_client import WireClient
 from mz_dagster.errors import InterfaceError
 from mz_dagster.scalars.types import Column
 from mz_dagster.storage.foreign import only_our_errors
+from mz_dagster.storage.published import published_schema
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
 
 #: How many rows are taken at once where all are wanted.
 _MANY = 1000
+#: How many rows a record batch has at most, unless somebody asks for another number.
+_BATCH = 100_000
 
 #: PEP 249's seven fields about a result column.
 ColumnDescription = tuple[str, str, None, None, int | None, int | None, bool]
@@ -344,6 +355,70 @@ class Cursor:
         if self._result is not None and self._result.stream is not None:
             while some := self.fetchmany(_MANY):
                 found += some
+        return found
+
+    def fetch_record_batch(self, rows_per_batch: int = _BATCH) -> pa.RecordBatchReader:
+        """Returns a reader of the rows that are left as Arrow's record batches, each made when it is asked for.
+
+        Of a subscription a batch has what has come, and the reader waits for the next. `storage/published.py` states
+        the types.
+
+        Args:
+            rows_per_batch: How many rows a batch has at most.
+
+        Raises:
+            InfiniteMoment: Arrow has no value for a date or timestamp; raised by the reader.
+        """
+        if rows_per_batch < 1:
+            raise InterfaceError(f"{rows_per_batch} rows are no batch", hint="Ask for one at least.")
+        self._rows()
+        result = self._results[0]
+        batches = record_batches(self._portions(result, rows_per_batch), result.columns, result.zone)
+        return pa.RecordBatchReader.from_batches(published_schema(result.columns, result.zone), batches)
+
+    def _portions(self, result: Result, most: int) -> Iterator[tuple[tuple[Any, ...], ...]]:
+        """Yields the rows that are left of a result, so many at a time.
+
+        Raises:
+            InterfaceError: The cursor has been closed, or has another result now.
+        """
+        while True:
+            if self._result is not result:
+                raise InterfaceError(
+                    "the cursor has gone on to another result",
+                    hint="Read all batches first, or execute the next statement on a cursor of its own.",
+                )
+            rows = tuple(self.fetchmany(most))
+            if not rows:
+                return
+            yield rows
+
+    def fetch_arrow_table(self) -> pa.Table:
+        """Returns all rows that are left as an Arrow table; see `fetch_record_batch`."""
+        return self.fetch_record_batch().read_all()
+
+    def df(self) -> pd.DataFrame:
+        """Returns all rows that are left as a pandas DataFrame, whose columns keep Arrow's exact types."""
+        import pandas as pd
+
+        found: pd.DataFrame = self.fetch_arrow_table().to_pandas(types_mapper=pd.ArrowDtype)
+        return found
+
+    def pl(self) -> pl.DataFrame:
+        """Returns all rows that are left as a Polars DataFrame.
+
+        Raises:
+            InterfaceError: Polars is not installed.
+            RepeatedColumn: Two columns have the same name, by which Polars tells them apart.
+        """
+        try:
+            import polars
+        except ImportError as error:
+            raise InterfaceError("Polars is not installed", hint="pip install polars") from error
+        table = self.fetch_arrow_table()
+        check_names(tuple(table.column_names), "Polars")
+        found = polars.from_arrow(table)
+        assert isinstance(found, polars.DataFrame)
         return found
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:

@@ -79,7 +79,7 @@ class BadSettings(ProgrammingError):
 
 
 class FolderNotAllowed(ProgrammingError):
-    """A source's folder that is outside of the project and that `mz.toml` does not name."""
+    """A folder that is the engine's own, or is outside of the project and not named in `mz.toml`."""
 
     sqlstate = "42501"
 
@@ -143,6 +143,7 @@ class Project:
         spark: Which Spark.
         retention_ms: How much history every collection keeps readable behind its upper; None keeps all.
         source_folders: Folders outside of the project in which, and below which, folders of sources may be.
+        output_folders: Folders outside of the project in which, and below which, COPY may write.
         expect_files_ms: For how long after a source's files are sealed they have to stay where they are, in the
             timeline's milliseconds.
         lease_ms: How long a lease lasts before it must be renewed, in milliseconds.
@@ -174,6 +175,7 @@ class Project:
     engine: EngineSetting = EngineSetting.AUTO
     strict: bool = False
     source_folders: tuple[Path, ...] = ()
+    output_folders: tuple[Path, ...] = ()
     expect_files_ms: int = 0
     inlining: Inlining | None = None
     hot_bytes: int | None = None
@@ -201,19 +203,41 @@ class Project:
             FolderNotAllowed: It is neither in the project nor in a folder that `mz.toml` names.
         """
         path = self.root / folder
+        self._check_allowed(path, path, self.source_folders, "sources read", "sources")
+        return path
+
+    def output_path(self, path: str) -> Path:
+        """Returns what COPY is to write, relative to the root, if it may be written there.
+
+        What is a link counts as where it leads.
+
+        Raises:
+            FolderNotAllowed: It is neither in the project nor in a folder that `mz.toml` names; or it is the engine's
+                own, or one of the files that define the project.
+        """
+        found = self.root / Path(path).expanduser()
+        self._check_allowed(found, found.parent, self.output_folders, "COPY write", "outputs")
+        place = found.resolve()
+        if place == (self.root / SETTINGS_FILE).resolve() or place.is_relative_to(self.assets.resolve()):
+            raise FolderNotAllowed(
+                f'"{found}" is part of what defines the project', hint="Name a file in a folder of its own."
+            )
+        return found
+
+    def _check_allowed(self, path: Path, folder: Path, allowed: tuple[Path, ...], what: str, table: str) -> None:
         found = path.resolve()
         if found.is_relative_to(self.state.resolve()):
             raise FolderNotAllowed(
-                f'folder "{path}" is the engine\'s own', hint=f'Name a folder outside of "{self.state}".'
+                f'folder "{folder}" is the engine\'s own', hint=f'Name a folder outside of "{self.state}".'
             )
-        if not any(found.is_relative_to(one.resolve()) for one in (self.root, *self.source_folders)):
+        if not any(found.is_relative_to(one.resolve()) for one in (self.root, *allowed)):
+            to_name = found if path == folder else found.parent
             raise FolderNotAllowed(
-                f'folder "{path}" is outside of the project',
+                f'folder "{folder}" is outside of the project',
                 detail=None if str(found) == str(path) else f'It leads to "{found}".',
-                hint=f"To let sources read there, add to {self.root / SETTINGS_FILE}, in the table [sources]: "
-                f"folders = [{_quoted(str(found))}].",
+                hint=f"To let {what} there, add to {self.root / SETTINGS_FILE}, in the table [{table}]: "
+                f"folders = [{_quoted(str(to_name))}].",
             )
-        return path
 
     @classmethod
     def find(cls, start: Path) -> Project:
@@ -272,6 +296,7 @@ class Project:
         writes = settings.table("writes")
         reads = settings.table("reads")
         sources = settings.table("sources")
+        outputs = settings.table("outputs")
         hydration = settings.table("hydration")
         transactions = settings.table("transactions")
         declared = settings.table("timelines")
@@ -323,6 +348,7 @@ class Project:
         hydration_deadline_ms = hydration.duration_ms("deadline", otherwise=HYDRATION_DEADLINE_MS)
         expect_files_ms = sources.duration_ms("expect_files", otherwise=0)
         folders = tuple(root / one for one in sources.texts("folders"))
+        output_folders = tuple(root / one for one in outputs.texts("folders"))
         lease_ms = leases.duration_ms("duration", otherwise=LEASE_MS)
         if not SHORTEST_LEASE_MS <= lease_ms <= LONGEST_LEASE_MS:
             raise BadSettings(
@@ -339,6 +365,7 @@ class Project:
             writes,
             reads,
             sources,
+            outputs,
             hydration,
             transactions,
             declared,
@@ -364,6 +391,7 @@ class Project:
             ),
             keep,
             source_folders=folders,
+            output_folders=output_folders,
             expect_files_ms=expect_files_ms,
             lease_ms=lease_ms,
             hydration_deadline_ms=hydration_deadline_ms,

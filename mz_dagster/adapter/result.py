@@ -42,6 +42,7 @@ class Result:
         rowcount: Rows returned or changed; -1 if that means nothing for the statement.
         stream: Of a subscription its rows, in the place of `rows`; whoever takes them closes it.
         sent_as: How a client is to get the rows that has asked for them by COPY; None for rows as of any statement.
+        zone: By which time zone's clocks timestamps with a zone are shown.
     """
 
     tag: str
@@ -50,6 +51,7 @@ class Result:
     rowcount: int = -1
     stream: RowStream | None = None
     sent_as: ClientFormat | None = None
+    zone: str = "UTC"
 
     def in_zone(self, zone: str) -> Result:
         """Returns the result with its timestamps as the clocks of a time zone show them."""
@@ -59,8 +61,8 @@ class Result:
             return self
         there = ZoneInfo(zone)
         if self.stream is not None:
-            return replace(self, stream=_StreamInZone(self.stream, types, there))
-        return replace(self, rows=_rows_in_zone(self.rows, types, there))
+            return replace(self, stream=_StreamInZone(self.stream, types, there), zone=zone)
+        return replace(self, rows=_rows_in_zone(self.rows, types, there), zone=zone)
 
 
 @dataclass(frozen=True, slots=True)

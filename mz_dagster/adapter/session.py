@@ -16,6 +16,7 @@ from mz_dagster.adapter import ddl
 from mz_dagster.adapter.alter_table import alter_table
 from mz_dagster.adapter.block_definitions import ActiveTransaction, BlockDefinitions
 from mz_dagster.adapter.bound_tables import noting_tables
+from mz_dagster.adapter.copy_to_file import copy_to_file
 from mz_dagster.adapter.declared_cursors import DeclaredCursor, DuplicateCursor
 from mz_dagster.adapter.definition import define
 from mz_dagster.adapter.describing import describe
@@ -23,6 +24,7 @@ from mz_dagster.adapter.dml import Autocommit
 from mz_dagster.adapter.engine import Engine, ObjectRecreated
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.peeks import Peeks, as_of_time
+from mz_dagster.adapter.project import FolderNotAllowed
 from mz_dagster.adapter.query_indexes import QueryIndexes
 from mz_dagster.adapter.result import Result, user_rows
 from mz_dagster.adapter.shows import show
@@ -61,6 +63,7 @@ from mz_dagster.sql import (
     Copy,
     CopyFromClient,
     CopyToClient,
+    CopyToFile,
     CreateIndex,
     CreateMaterializedView,
     CreateSchema,
@@ -460,6 +463,8 @@ class Session:
             case CopyToClient():
                 self._client(statement)
                 return self._copy_to_client(statement, parameters)
+            case CopyToFile():
+                return self._copy_to_file(statement, parameters)
             case Declare():
                 return self._declare(statement, parameters)
             case Fetch():
@@ -646,12 +651,18 @@ class Session:
         return self._variables.client
 
     def _copy_to_client(self, statement: CopyToClient, parameters: Sequence[object]) -> Result:
-        source = statement.source
-        if isinstance(source, Name):
-            query = table_query(source, statement.columns)
-            source = Select(statement.text, statement.offset, 0, query, None)
-        result = self._read(source, parameters)
+        result = self._read(_copied(statement), parameters)
         return replace(result, tag=f"COPY {len(result.rows)}", sent_as=statement.format)
+
+    def _copy_to_file(self, statement: CopyToFile, parameters: Sequence[object]) -> Result:
+        try:
+            path = self._engine.project.output_path(statement.path)
+        except FolderNotAllowed as error:
+            error.position = statement.path_offset + 1
+            raise
+        result = self._read(_copied(statement), parameters)
+        copy_to_file(path, result, statement.format, self._variables.zone)
+        return Result(f"COPY {len(result.rows)}", rowcount=len(result.rows))
 
     def _explain(self, statement: Explain, parameters: Sequence[object]) -> Result:
         relation, plan = self._explained(statement, parameters)
@@ -717,6 +728,14 @@ def _only(fragments: list[Fragment]) -> list[Fragment]:
             hint="Execute them one at a time." if fragments else "Write a statement.",
         )
     return fragments
+
+
+def _copied(statement: CopyToClient | CopyToFile) -> Select | Subscribe:
+    """Returns the query of what a COPY writes."""
+    source = statement.source
+    if not isinstance(source, Name):
+        return source
+    return Select(statement.text, statement.offset, 0, table_query(source, statement.columns), None)
 
 
 def _check_count(statement: Statement, parameters: Sequence[object]) -> None:

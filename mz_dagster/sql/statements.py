@@ -510,6 +510,25 @@ class CopyToClient(Statement):
 
 
 @dataclass(frozen=True, slots=True)
+class CopyToFile(Statement):
+    """`COPY {table | (query)} TO 'file'`.
+
+    Attributes:
+        source: What is written.
+        columns: The columns of a table that are wanted; empty for all.
+        path: The file, as written, relative to the project.
+        path_offset: Where that stands.
+        format: How; JSON is an object a line.
+    """
+
+    source: Name | Select
+    columns: tuple[str, ...]
+    path: str
+    path_offset: int
+    format: ClientFormat | Literal["json", "parquet"]
+
+
+@dataclass(frozen=True, slots=True)
 class Copy(Statement):
     """`COPY table FROM 'file'`.
 

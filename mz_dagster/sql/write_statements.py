@@ -16,6 +16,7 @@ from mz_dagster.sql.statements import (
     Copy,
     CopyFromClient,
     CopyToClient,
+    CopyToFile,
     CsvOptions,
     Delete,
     Insert,
@@ -263,8 +264,8 @@ def _end_of_assignment(cursor: TokenCursor) -> int:
     return len(cursor.tokens)
 
 
-def parse_copy(cursor: TokenCursor, common: Common) -> Copy | CopyFromClient | CopyToClient:
-    """Moves past `COPY`: `table [(columns)] FROM {'file' | STDIN}` or `{table [(columns)] | (query)} TO STDOUT`."""
+def parse_copy(cursor: TokenCursor, common: Common) -> Copy | CopyFromClient | CopyToClient | CopyToFile:
+    """Moves past `COPY`: `table [(columns)] FROM {'file' | STDIN}` or `{table [(columns)] | (query)} TO ...`."""
     cursor.expects("copy")
     source: Name | Select | Subscribe
     columns: tuple[str, ...] = ()
@@ -277,10 +278,17 @@ def parse_copy(cursor: TokenCursor, common: Common) -> Copy | CopyFromClient | C
         if cursor.accepts("from"):
             return _copy_from(cursor, common, source, columns)
         cursor.expects("to")
-    if not cursor.accepts("stdout"):
-        raise cursor.refuse("COPY to a file", "The server's files are the project's.",
-                            "Write TO STDOUT; psql's \\copy has it written to a file of yours.")  # fmt: skip
-    return CopyToClient(*common, source, columns, _client_format(cursor, of_output=True))
+    if cursor.accepts("stdout"):
+        return CopyToClient(*common, source, columns, _client_format(cursor, of_output=True))
+    if cursor.sees("program"):
+        raise cursor.refuse("COPY TO PROGRAM", "COPY writes a file, or to the client.",
+                            "Name the file, or write TO STDOUT.")  # fmt: skip
+    place = cursor.current
+    path = cursor.string("a file or STDOUT")
+    if isinstance(source, Subscribe):
+        raise cursor.refuse("COPY of a subscription to a file", "A file is there once it is whole.",
+                            "Write TO STDOUT.", place)  # fmt: skip
+    return CopyToFile(*common, source, columns, path, place.start, _file_format(cursor))
 
 
 def _copied_query(cursor: TokenCursor, common: Common) -> Select | Subscribe:
@@ -316,6 +324,24 @@ def _copy_from(cursor: TokenCursor, common: Common, table: Name, columns: tuple[
         raise cursor.refuse("this format of COPY", "Formats are CSV and PARQUET.",
                             "Write (FORMAT CSV) or (FORMAT PARQUET) behind the file.", options)  # fmt: skip
     return Copy(*common, table, columns, path, _csv_options(found, options.start + 1))
+
+
+def _file_format(cursor: TokenCursor) -> ClientFormat | Literal["json", "parquet"]:
+    """Moves past the options of a COPY to a file: those of one to a client, or a format that only files have."""
+    start, position = cursor.at, cursor.current.start + 1
+    cursor.accepts("with")
+    if cursor.current.is_symbol("("):
+        found = _copy_options(cursor, [])
+        kind = found.pop("format", "text")
+        if kind == "json" or kind == "parquet":
+            if found:
+                raise InvalidSyntax(f"COPY {min(found).upper()} requires FORMAT CSV", position=position)
+            return "json" if kind == "json" else "parquet"
+        if kind not in ("text", "csv"):
+            raise InvalidParameterValue(f'COPY format "{kind}" not recognized', position=position,
+                                        hint="Formats of files are text, csv, json and parquet.")  # fmt: skip
+    cursor.at = start
+    return _client_format(cursor, of_output=True)
 
 
 def _client_format(cursor: TokenCursor, *, of_output: bool) -> ClientFormat:

@@ -2,7 +2,7 @@
 
 Columns are found by name. A column takes what holds its values exactly: integers and decimals of any width as far as
 each value fits, timestamps of any unit as far as none is cut. Kinds for which Parquet has no type of its own (jsonb,
-uuid, interval ...) are read from text.
+uuid, interval ...) are read from text, an interval also from the struct that COPY writes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow.types as pt
 from mz_dagster.functions import Failure, literal_of
 from mz_dagster.functions.modifiers import modified_plain
 from mz_dagster.functions.registry import SqlFailure
-from mz_dagster.scalars.types import Column, Kind, ScalarType
+from mz_dagster.scalars.types import INTERVAL, Column, Kind, ScalarType
 from mz_dagster.scalars.values import to_stored
 from mz_dagster.storage.arrow_schema import arrow_type
 from mz_dagster.storage.copy_errors import BadCopyFormat, BadCopyValue, FileUnreadable
@@ -53,6 +53,7 @@ _FITS: dict[Kind, Callable[[pa.DataType], bool]] = {
     Kind.TIMESTAMP: lambda found: bool(pt.is_timestamp(found) and found.tz is None),
     Kind.TIMESTAMPTZ: lambda found: bool(pt.is_timestamp(found) and found.tz is not None),
     Kind.TIME: pt.is_time,
+    Kind.INTERVAL: lambda found: bool(found == arrow_type(INTERVAL)),
 }
 
 

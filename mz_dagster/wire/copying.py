@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Iterator, Sequence
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from mz_dagster.adapter.copy_lines import CopyLines
 from mz_dagster.functions.cell_text import cell_text
 from mz_dagster.scalars.scalar import Literal
 from mz_dagster.scalars.types import Column
 from mz_dagster.sql import ClientFormat
-from mz_dagster.sql.errors import InvalidParameterValue, UndefinedColumn
+from mz_dagster.sql.errors import InvalidParameterValue
 from mz_dagster.storage.copy_csv import Record, csv_records, text_records
 from mz_dagster.storage.copy_errors import BadCopyFormat, NotUtf8
 from mz_dagster.wire.types import binary_of, parameter_of, unsized
@@ -20,8 +20,6 @@ from mz_dagster.wire.types import binary_of, parameter_of, unsized
 _SIGNATURE = b"PGCOPY\n\xff\r\n\0"
 _HEAD = _SIGNATURE + struct.pack("!ii", 0, 0)
 _END = struct.pack("!h", -1)
-_UNESCAPED = re.compile(r"[\\\b\f\n\r\t\v]")
-_ESCAPES = {"\\": r"\\", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\v": r"\v"}
 
 
 # ---- to a client
@@ -40,69 +38,36 @@ class Encoder:
     """
 
     def __init__(self, format: ClientFormat, columns: Sequence[Column], zone: ZoneInfo) -> None:
-        names = [one.name for one in columns]
-        for name in format.force_quote or ():
-            if name not in names:
-                raise UndefinedColumn(f'FORCE_QUOTE column "{name}" not referenced by COPY', hint="Quote one of them.")
-        self._format = format
+        self._lines = CopyLines(format, columns, zone)
+        self._is_binary = format.kind == "binary"
         self._columns = columns
         self._head = _HEAD
-        self._zone = zone
-        self._forced = [format.force_quote is None or name in format.force_quote for name in names]
-        special = re.escape(format.delimiter + format.quote) + r"\r\n"
-        self._needs_quotes = re.compile(f"[{special}]")
 
     def header(self) -> bytes:
         """Returns the line with the columns' names, if there is to be one."""
-        if self._format.header == "no":
-            return b""
-        return self._line([one.name for one in self._columns], [False] * len(self._columns))
+        return self._lines.header()
 
     def row(self, cells: Sequence[Any]) -> bytes:
         """Returns one row."""
-        if self._format.kind == "binary":
-            return self._started() + struct.pack("!h", len(cells)) + b"".join(map(self._binary, cells, self._columns))
-        texts = [
-            None if cell is None else cell_text(cell, column.type, self._zone)
-            for cell, column in zip(cells, self._columns, strict=True)
-        ]
-        return self._line(texts, self._forced)
+        if not self._is_binary:
+            return self._lines.row(cells)
+        return self._started() + struct.pack("!h", len(cells)) + b"".join(map(_binary, cells, self._columns))
 
     def end(self) -> bytes:
         """Returns what comes behind the rows."""
-        return self._started() + _END if self._format.kind == "binary" else b""
+        return self._started() + _END if self._is_binary else b""
 
     def _started(self) -> bytes:
         """Returns what binary rows begin with, once: it comes with the first row, as clients expect it."""
         head, self._head = self._head, b""
         return head
 
-    def _binary(self, cell: Any, column: Column) -> bytes:
-        if cell is None:
-            return struct.pack("!i", -1)
-        data = binary_of(cell, column.type)
-        return struct.pack("!i", len(data)) + data
 
-    def _line(self, texts: Sequence[str | None], forced: Sequence[bool]) -> bytes:
-        written = self._csv if self._format.kind == "csv" else self._plain
-        return (self._format.delimiter.join(map(written, texts, forced)) + "\n").encode()
-
-    def _plain(self, text: str | None, _: bool) -> str:
-        if text is None:
-            return self._format.null
-        found = _UNESCAPED.sub(lambda one: _ESCAPES[one[0]], text)
-        delimiter = self._format.delimiter
-        return found if delimiter in _ESCAPES else found.replace(delimiter, f"\\{delimiter}")
-
-    def _csv(self, text: str | None, forced: bool) -> str:
-        if text is None:
-            return self._format.null
-        alone = len(self._columns) == 1 and text == "\\."
-        if not (forced or alone or text == self._format.null or self._needs_quotes.search(text)):
-            return text
-        quote, escape = self._format.quote, self._format.escape
-        inner = text.replace(escape, escape * 2) if escape != quote else text
-        return f"{quote}{inner.replace(quote, escape + quote)}{quote}"
+def _binary(cell: Any, column: Column) -> bytes:
+    if cell is None:
+        return struct.pack("!i", -1)
+    data = binary_of(cell, column.type)
+    return struct.pack("!i", len(data)) + data
 
 
 # ---- from a client

@@ -286,7 +286,7 @@ def test_words_are_the_formalisms(folder: str) -> None:
 
 
 def test_every_fail_point_is_passed_exactly_by_name() -> None:
-    from mz_dagster.fail_point import FAIL_POINTS
+    from mz_dagster.fail_point import FAIL_POINTS, OUTPUT_FAIL_POINTS
 
     passed = {
         node.args[0].value
@@ -297,7 +297,7 @@ def test_every_fail_point_is_passed_exactly_by_name() -> None:
         and node.func.id == "fail_point"
         and isinstance(node.args[0], ast.Constant)
     }
-    assert passed == set(FAIL_POINTS)
+    assert passed == {*FAIL_POINTS, *OUTPUT_FAIL_POINTS}
 
 
 def test_the_lock_file_names_no_host_and_pins_every_hash() -> None:

@@ -1,0 +1,63 @@
+"""Rows of results as Arrow's record batches, of the types that `storage/published.py` states."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from mz_dagster.adapter.result import Rows
+from mz_dagster.scalars.types import Column, Kind, ScalarType
+from mz_dagster.scalars.values import to_stored
+from mz_dagster.storage.arrow_schema import arrow_type
+from mz_dagster.storage.published import published, published_schema
+
+
+def record_batches(portions: Iterable[Rows], columns: Sequence[Column], zone: str) -> Iterator[pa.RecordBatch]:
+    """Yields a record batch, or several, of each portion of rows.
+
+    Args:
+        portions: Rows as a user gets them.
+        columns: Their columns.
+        zone: By which time zone's clocks readers are to show a timestamptz.
+
+    Raises:
+        InfiniteMoment: Arrow has no value for a date or timestamp.
+
+    Example:
+        >>> from mz_dagster.scalars.types import INT4
+        >>> [one.to_pylist() for one in record_batches([((1,), (None,))], [Column("a", INT4)], "UTC")]
+        [[{'a': 1}, {'a': None}]]
+    """
+    schema = published_schema(columns, zone)
+    for rows in portions:
+        yield from _batches(rows, columns, schema, zone)
+
+
+def _batches(rows: Rows, columns: Sequence[Column], schema: pa.Schema, zone: str) -> Iterator[pa.RecordBatch]:
+    arrays = [
+        pa.array([_stored(row[place], column.type) for row in rows], arrow_type(column.type))
+        for place, column in enumerate(columns)
+    ]
+    if any(isinstance(one, pa.ChunkedArray) for one in arrays):  # texts of more bytes than one array has
+        half = len(rows) // 2
+        yield from _batches(rows[:half], columns, schema, zone)
+        yield from _batches(rows[half:], columns, schema, zone)
+    elif columns:
+        cells = [published(*one, zone) for one in zip(arrays, columns, strict=True)]
+        yield pa.RecordBatch.from_arrays(cells, schema=schema)
+
+
+def _stored(cell: Any, type_: ScalarType) -> Any:
+    """Returns a cell as it is stored; numerics without a scale, which a user gets as `Decimal`s, as texts."""
+    if cell is None:
+        return None
+    if type_.element is not None:
+        return [_stored(one, type_.element) for one in cell]
+    if type_.kind is Kind.RECORD:
+        return {f"f{i}": _stored(one, part) for i, (one, part) in enumerate(zip(cell, type_.parts, strict=True), 1)}
+    if type_.kind is Kind.UNCONSTRAINED and isinstance(cell, Decimal):
+        return format(cell, "f") if cell.is_finite() else str(cell)
+    return to_stored(cell, type_)
