@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from mz_dagster.storage.source import FileSource
+from mz_dagster.storage.source import Source
 
 _State = tuple[int, int] | None
 
@@ -39,14 +39,14 @@ class Arrivals:
     shows_all: bool
 
     @classmethod
-    def of(cls, sources: Iterable[FileSource], clock: Path | None, now_ms: int) -> Self:
+    def of(cls, sources: Iterable[Source], clock: Path | None, now_ms: int) -> Self:
         """Returns how the folders of sources and a feed's clock look now."""
         sources = list(sources)
-        paths = (*sorted({one.folder for one in sources}), *([] if clock is None else [clock]))
+        paths = (*sorted({place for one in sources for place in one.places}), *([] if clock is None else [clock]))
         states = _states(paths)
         latest = now_ms * 1_000_000 - _SAME_TIME_NS
         is_old = all(state is not None and state[1] < latest for state in states)
-        return cls(paths, states, is_old and not any("/" in one.pattern for one in sources))
+        return cls(paths, states, is_old and all(one.places_show_all for one in sources))
 
     def changed(self) -> bool:
         """Returns whether one looks different by now; one small system call for each."""

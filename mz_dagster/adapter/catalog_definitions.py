@@ -22,6 +22,7 @@ from types import MappingProxyType
 from mz_dagster.adapter import introspection
 from mz_dagster.adapter.definition import Definition, define
 from mz_dagster.adapter.definition_cache import DefinitionCache
+from mz_dagster.adapter.origins import source_of
 from mz_dagster.adapter.project import Project
 from mz_dagster.catalog import (
     BOUND_SHAPES,
@@ -53,7 +54,7 @@ from mz_dagster.scalars.types import RelationType
 from mz_dagster.sql import CreateTable, TableConstraints, parse
 from mz_dagster.sql.errors import UndefinedTable
 from mz_dagster.sql.schemas import PUBLIC, key_of
-from mz_dagster.storage.source import FileSource
+from mz_dagster.storage.source import Source
 from mz_dagster.version import __version__, is_later
 
 logger = logging.getLogger("mz_dagster.definitions")
@@ -108,7 +109,7 @@ class CatalogDefinitions:
         self._tables: dict[tuple[GlobalId, int], Definition] = {}
         self._items: dict[tuple[GlobalId, int], Item] = {}
         self._digests: dict[GlobalId, str] = {}
-        self._sources: dict[GlobalId, FileSource] = {}
+        self._sources: dict[GlobalId, Source] = {}
         self._temporal: dict[GlobalId, bool] = {}
         self._inputs: dict[GlobalId, frozenset[GlobalId]] = {}
 
@@ -299,10 +300,10 @@ class CatalogDefinitions:
         """Returns the names of a timeline's sources by their ids, in order of creation, whatever is wrong with them."""
         return {row.id: called(row) for row in self._catalog.state().objects("source") if row.timeline == timeline}
 
-    def source(self, id: GlobalId) -> FileSource:
-        """Returns the files behind a source."""
+    def source(self, id: GlobalId) -> Source:
+        """Returns what fills a source."""
         if id not in self._sources:
-            self._sources[id] = file_source(self.definition(id), self._project)
+            self._sources[id] = source_of(self.definition(id), self._project)
         return self._sources[id]
 
     def _maintained(
@@ -362,8 +363,8 @@ class CatalogDefinitions:
         Raises:
             FolderNotAllowed: It is a source of a folder outside of the project that the settings do not name.
         """
-        if definition.files is not None:
-            self._project.source_folder(definition.files.folder)
+        if definition.origin is not None:
+            source_of(definition, self._project)
         first = len(before)
         since, upper = self._initial_frontiers(definition, before, reads, as_of)
         plan = definition.plan
@@ -526,23 +527,3 @@ def _in_order(plan: Physical) -> list[GlobalId]:
     if isinstance(plan, ReadCollection):
         return [plan.id]
     return [id for one in physical_inputs(plan) for id in _in_order(one)]
-
-
-def file_source(definition: Definition, project: Project) -> FileSource:
-    """Returns the files that a source's definition names.
-
-    Raises:
-        FolderNotAllowed: They are outside of the project, in a folder that its settings do not name.
-    """
-    files = definition.files
-    if files is None:
-        raise InternalError(f'"{definition.name}" is no source')
-    names = definition.relation_type.names
-    return FileSource(
-        folder=project.source_folder(files.folder),
-        pattern=files.pattern,
-        format=files.format,
-        columns=definition.relation_type.columns,
-        key=tuple(names[position] for position in definition.key) or None,
-        envelope=definition.envelope,
-    )

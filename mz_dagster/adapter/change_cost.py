@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mz_dagster.adapter.apply import over_altered
-from mz_dagster.adapter.catalog_definitions import CatalogDefinitions, file_source
+from mz_dagster.adapter.catalog_definitions import CatalogDefinitions
 from mz_dagster.adapter.change_plan import Action, Change, ChangePlan, plan_changes
+from mz_dagster.adapter.origins import source_of
 from mz_dagster.adapter.project import Project
 from mz_dagster.adapter.project_files import load_project
 from mz_dagster.adapter.replanning import to_replan
@@ -28,7 +29,8 @@ from mz_dagster.plan.physical import (
     operator_kind,
     physical_inputs,
 )
-from mz_dagster.storage.source import SourceUnreadable
+from mz_dagster.storage.source import FileSource, SourceUnreadable
+from mz_dagster.storage.source.delta.delta_source import DeltaSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +142,10 @@ class _Estimate:
         return ChangeCost(hydrations, dropped)
 
     def _source(self, change: Change) -> Hydration:
-        source = file_source(change.object.definition, self._project)
+        source = source_of(change.object.definition, self._project)
+        if isinstance(source, DeltaSource):
+            return self._table(change, source)
+        assert isinstance(source, FileSource), "there is no other source"
         try:
             ready = source.ready()
         except SourceUnreadable:
@@ -149,6 +154,17 @@ class _Estimate:
         reads = f"{len(ready)} file{'' if len(ready) == 1 else 's'} in {source.folder.relative_to(self._project.root)}"
         size = Size(None, sum(ready.values()))
         return Hydration(change.name, (reads,), size, freed=self._freed(change), lost_files=lost)
+
+    def _table(self, change: Change, source: DeltaSource) -> Hydration:
+        try:
+            found = source.begun().offset or {}
+        except SourceUnreadable:
+            found = {}
+        count, size = found.get("files", 0), found.get("bytes", 0)
+        assert isinstance(count, int)
+        assert isinstance(size, int)
+        reads = f"{count} file{'' if count == 1 else 's'} of {source.table}"
+        return Hydration(change.name, (reads,), Size(None, size), freed=self._freed(change), lost_files=0)
 
     def _maintained(self, change: Change) -> Hydration:
         plan = change.object.definition.plan

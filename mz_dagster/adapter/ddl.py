@@ -11,6 +11,7 @@ from mz_dagster.adapter.catalog_definitions import called
 from mz_dagster.adapter.definition import Definable, define, name_of
 from mz_dagster.adapter.engine import Engine, ObjectRecreated, TimeNotReached
 from mz_dagster.adapter.names import Names
+from mz_dagster.adapter.origins import declared_columns
 from mz_dagster.adapter.plan_limit import ensure_within_limit
 from mz_dagster.catalog import COMMENTS, SCHEMA, NameTaken, NewObject, ObjectRow, StillNeeded, UnknownObject
 from mz_dagster.compute import Progress, quiet
@@ -18,6 +19,7 @@ from mz_dagster.errors import ProgrammingError
 from mz_dagster.scalars.types import Column
 from mz_dagster.sql import (
     AlterRename,
+    AlterReset,
     AlterRetainHistory,
     Comment,
     CreateIndex,
@@ -29,6 +31,7 @@ from mz_dagster.sql import (
     CreateView,
     Drop,
     Name,
+    parse,
 )
 from mz_dagster.sql.errors import (
     DuplicateObject,
@@ -40,9 +43,12 @@ from mz_dagster.sql.errors import (
     UndefinedTable,
     UndefinedType,
     UnsupportedForm,
+    WrongObjectKind,
     suggestion,
 )
 from mz_dagster.sql.schemas import BUILT_IN, schema_key
+from mz_dagster.sql.source_statement import with_declared_columns
+from mz_dagster.storage.source.delta.delta_source import DeltaSource
 
 _TAGS = {
     CreateSource: "CREATE SOURCE",
@@ -98,6 +104,10 @@ def create(names: Names, statement: Definable, progress: Progress = quiet) -> st
         if isinstance(statement, CreateType):
             raise DuplicateObject(f'type "{name}" already exists', position=qualified.offset + 1) from None
         raise
+    if isinstance(statement, CreateSource) and not statement.columns:
+        (stated,) = parse(with_declared_columns(statement.text, declared_columns(statement, engine.project)))
+        assert isinstance(stated, CreateSource)
+        statement = stated
     target = names.target(qualified)
     key = name if temporary else target.key
     indexed = isinstance(statement, CreateIndex) and _has_index(names, statement)
@@ -337,6 +347,26 @@ def rename(names: Names, statement: AlterRename) -> str:
     if row is not None:
         names.rename(row, statement.new_name)
     return f"ALTER {statement.kind.upper()}"
+
+
+def reset_source(names: Names, statement: AlterReset) -> str:
+    """Has a source go on from the newest version of what it reads, whatever became of those before.
+
+    Raises:
+        WrongObjectKind: It is no source of a table.
+    """
+    row = _named(names, statement.name, "source", statement.if_exists)
+    if row is not None:
+        source = names.engine.definitions.source(row.id)
+        if not isinstance(source, DeltaSource):
+            raise WrongObjectKind(
+                f'source "{statement.name}" cannot be reset',
+                detail="It has read files one by one, and each is still what it was or it is not.",
+                hint="Put files back that are gone or changed, or drop the source and create it anew.",
+                position=statement.name.offset + 1,
+            )
+        names.engine.reset(row.id, source)
+    return "ALTER SOURCE"
 
 
 def alter_retain_history(names: Names, statement: AlterRetainHistory) -> str:

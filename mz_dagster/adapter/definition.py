@@ -28,6 +28,7 @@ from mz_dagster.sql import (
     CreateTable,
     CreateType,
     CreateView,
+    Delta,
     Files,
     bind_definition,
 )
@@ -62,7 +63,7 @@ class Definition:
         dependencies: The ids it reads, by the names it calls them.
         relation: The bound query of a view or materialized view, else None.
         plan: What maintains it, for a materialized view and for an index that is a collection of its own; else None.
-        files: Where a source's data comes from.
+        origin: Where a source's data comes from.
         envelope: A source's envelope, `none` or `upsert`.
         on: For an index: what it is on.
         key: A source's key columns, or an index's columns, as positions.
@@ -78,7 +79,7 @@ class Definition:
     dependencies: Mapping[str, GlobalId]
     relation: Relation | None = None
     plan: MaintainedPlan | None = None
-    files: Files | None = None
+    origin: Files | Delta | None = None
     envelope: Envelope = "none"
     on: Item | None = None
     key: tuple[int, ...] = ()
@@ -238,6 +239,8 @@ def _check_dependencies(definition: Definition, position: int) -> None:
 
 
 def _source(statement: CreateSource, name: str, default_timeline: str, types: Mapping[str, GlobalId]) -> Definition:
+    if not statement.columns:
+        raise InvalidTableDefinition(f'source "{name}" does not state its columns', position=statement.name.offset + 1)
     columns = tuple(Column(one.name, one.type, one.nullable) for one in statement.columns)
     names = [column.name for column in columns]
     key = tuple(names.index(part) for part in statement.key or ())
@@ -247,10 +250,10 @@ def _source(statement: CreateSource, name: str, default_timeline: str, types: Ma
         "source",
         name,
         statement.text,
-        RelationType(columns, keys, monotonic=not upsert),
+        RelationType(columns, keys, monotonic=not upsert and isinstance(statement.origin, Files)),
         statement.timeline or default_timeline,
         types,
-        files=statement.files,
+        origin=statement.origin,
         envelope="upsert" if upsert else "none",
         key=key,
         retain_history_ms=statement.retain_history_ms,

@@ -23,11 +23,10 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -47,7 +46,6 @@ from mz_dagster.adapter.replanning import replan
 from mz_dagster.adapter.retention import Retention
 from mz_dagster.budget import budget, engine_of
 from mz_dagster.catalog import (
-    BoundFile,
     Catalog,
     CatalogState,
     CatalogUnavailable,
@@ -73,7 +71,7 @@ from mz_dagster.compute import (
     WarmSpark,
     quiet,
 )
-from mz_dagster.disk import make_private_folder, sync_files
+from mz_dagster.disk import make_private_folder
 from mz_dagster.errors import Error, OperationalError, ProgrammingError, one_line
 from mz_dagster.formalism import Antichain, GlobalId
 from mz_dagster.sql.errors import UndefinedTable
@@ -81,7 +79,8 @@ from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.ownership import check_place, claim_shards, owner_of
 from mz_dagster.storage.renewal import Renewal
 from mz_dagster.storage.shards import Shards
-from mz_dagster.storage.source import FileSource
+from mz_dagster.storage.source import Gain, Ledger, Source
+from mz_dagster.storage.source.delta.delta_source import DeltaSource
 from mz_dagster.storage.spark import SparkConfig
 
 logger = logging.getLogger("mz_dagster.engine")
@@ -322,7 +321,7 @@ class Engine:
 
     def arrivals(self, timeline: str) -> Arrivals:
         """Returns how the folders of a timeline's sources look now, as far as their definitions tell."""
-        sources: list[FileSource] = []
+        sources: list[Source] = []
         for id in self.definitions.sources(timeline):
             with suppress(Error):  # a poll says what is wrong with it
                 sources.append(self.definitions.source(id))
@@ -393,56 +392,48 @@ class Engine:
         lines = (polled.reason, *(f'"{names[id]}" cannot be polled: {told[id]}' for id in failures))
         return replace(polled, reason="; ".join(lines), failures=failures, changed=frozenset(changed))
 
-    def _poll_sources(
-        self, names: Mapping[GlobalId, str]
-    ) -> tuple[dict[GlobalId, Sequence[BoundFile]], dict[GlobalId, Error]]:
-        """Returns each source's new files, on disk, and why some of the sources cannot tell theirs."""
-        found: dict[GlobalId, Sequence[BoundFile]] = {}
+    def reset(self, id: GlobalId, source: DeltaSource) -> None:
+        """Binds the newest version of a table, to be reached from what the source holds, whatever was bound between.
+
+        Raises:
+            OperationalError: The table cannot be read, or others minted ticks again and again; nothing was bound.
+        """
+        timeline = str(self.catalog.collection(id).timeline)
+        for _ in range(_POLL_TRIES):
+            last, now = self.catalog.last_tick(timeline), self.now(timeline)
+            minted = self._mint(timeline, now, last, {id: source.reset()}, None)
+            if minted.is_raced:
+                continue
+            if minted.tick is None:
+                raise OperationalError(minted.reason, hint="Try again once the timeline has gone on.")
+            self.catalog.note_polls({id: None})
+            return
+        raise OperationalError(f'others minted ticks of timeline "{timeline}" again and again', hint="Try again.")
+
+    def _poll_sources(self, names: Iterable[GlobalId]) -> tuple[dict[GlobalId, Gain], dict[GlobalId, Error]]:
+        """Returns what is new of each source, on disk, and why some of the sources cannot tell that."""
+        found: dict[GlobalId, Gain] = {}
         failures: dict[GlobalId, Error] = {}
-        for id, name in names.items():
+        for id in names:
             try:
-                if files := self._new_files(id, name):
-                    found[id] = files
+                ledger = Ledger(self.catalog, self.catalog.collection(id), self.project.expect_files_ms)
+                if gain := self.definitions.source(id).gain(ledger):
+                    found[id] = gain
             except CatalogUnavailable:
                 raise
             except Error as error:
                 failures[id] = error
         return found, failures
 
-    def _new_files(self, id: GlobalId, name: str) -> Sequence[BoundFile]:
-        """Returns a source's new files, on disk.
-
-        Of the bound ones it looks at those that have to be there and at those that are there and not retired (see
-        `catalog.ticks`); of how many were ever bound its cost does not depend.
-
-        Raises:
-            SourceUnreadable: The folder or a new file cannot be read.
-            BoundFileChanged: A bound file is not as it was, or is gone and has to be there.
-        """
-        source, row = self.definitions.source(id), self.catalog.collection(id)
-        paths = source.paths()
-        listed = frozenset(paths)
-        upper = row.upper.only
-        needed = min(upper, upper - self.project.expect_files_ms)  # from here on, files have to be there
-        bindings = self.catalog.bindings(id, min(row.since.only, needed))
-        bound = {file.path: file for one in bindings for file in one.files if one.tick >= needed or file.path in listed}
-        self.catalog.note_identities(id, source.check(bound.values()))
-        others = [path for path in paths if path not in bound]
-        known = self.catalog.known_paths(id, others)
-        files = source.new_files(path for path in others if path not in known)
-        if files:
-            _sync_new(source.folder, name, files)
-        return files
-
     def _mint(
         self,
         timeline: str,
         now: int,
         last: int | None,
-        found: Mapping[GlobalId, Sequence[BoundFile]],
+        found: Mapping[GlobalId, Gain],
         leadership: Leadership | None,
     ) -> Poll:
-        """Mints a tick for new files, or if something else needs one."""
+        """Mints a tick for what is new, or if something else needs one."""
         graph, _ = self._movable(timeline)
         read_ts = self.catalog.read_ts(timeline)
         state = self.catalog.state()
@@ -461,10 +452,12 @@ class Engine:
             tick = now
         else:
             tick = self.catalog.write_ts(timeline, now)
-        minted = self.catalog.mint_tick(timeline, tick, found, expected_last=last)
+        files = {id: gain.files for id, gain in found.items() if gain.files}
+        offsets = {id: gain.offset for id, gain in found.items() if gain.offset is not None}
+        minted = self.catalog.mint_tick(timeline, tick, files, expected_last=last, offsets=offsets)
         if not isinstance(minted, TickMinted):
             return Poll(None, 0, "another runner minted a tick first", is_raced=True)
-        count = sum(len(files) for files in found.values())
+        count = sum(gain.count for gain in found.values())
         return Poll(tick, count, f"minted tick {tick}: {count} new files")
 
     def _needs_tick(
@@ -759,17 +752,6 @@ class Engine:
             except OperationalError as failure:
                 # What was done is done, and what failed has its own error; the lease runs out by itself.
                 logger.warning("could not give the lead of timeline %s back: %s", timeline, failure)
-
-
-def _sync_new(folder: Path, name: str, files: Sequence[BoundFile]) -> None:
-    """Returns once new files are on disk: what a tick binds, no power cut may change."""
-    try:
-        sync_files(folder, (file.path for file in files))
-    except OSError as error:
-        raise OperationalError(
-            f'cannot force the new files of "{name}" to disk: {error}',
-            hint="Nothing was bound. Check that the files are still there and that their disk works.",
-        ) from error
 
 
 def _is_healed_anew(node: Node) -> bool:

@@ -22,10 +22,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, overload
+from urllib.parse import unquote
 
 from mz_dagster.budget import EngineSetting, budget
 from mz_dagster.catalog.url import BadCatalogUrl, CatalogUrl
-from mz_dagster.errors import ProgrammingError
+from mz_dagster.errors import NotSupportedError, ProgrammingError
 from mz_dagster.storage.append import LEASE_MS
 from mz_dagster.storage.inlined import Inlining
 from mz_dagster.storage.spark.config import IDLE_SECONDS, PLAN_BYTES, START_SECONDS
@@ -205,6 +206,15 @@ class Project:
         path = self.root / folder
         self._check_allowed(path, path, self.source_folders, "sources read", "sources")
         return path
+
+    def table_folder(self, uri: str) -> Path:
+        """Returns the folder of a table that a URI names, relative to the root, if sources may read there.
+
+        Raises:
+            FolderNotAllowed: As `source_folder`.
+            NotSupportedError: It is not in a file system of this machine.
+        """
+        return self.source_folder(_local_path(uri)).resolve()
 
     def output_path(self, path: str) -> Path:
         """Returns what COPY is to write, relative to the root, if it may be written there.
@@ -440,6 +450,25 @@ def parse_duration_ms(text: str) -> int | None:
     if not (number.isascii() and number.isdigit() and unit in DURATION_UNITS_MS):
         return None
     return int(number) * DURATION_UNITS_MS[unit]
+
+
+def _local_path(uri: str) -> str:
+    """Returns the path that a URI of this machine's files names.
+
+    Example:
+        >>> _local_path("file:///a%20b"), _local_path("lake/t")
+        ('/a b', 'lake/t')
+    """
+    scheme, separated, rest = uri.partition("://")
+    if not separated:
+        return uri
+    if scheme != "file" or not rest.startswith("/"):
+        raise NotSupportedError(
+            f'tables of "{scheme}://" are not supported yet',
+            detail="Tables are in a file system that this process sees, and so does Spark.",
+            hint="Name a folder, relative to the project, or file:///...",
+        )
+    return unquote(rest)
 
 
 def _quoted(text: str) -> str:

@@ -28,6 +28,7 @@ from mz_dagster.adapter import introspection
 from mz_dagster.adapter.annotations import Annotations, BadAnnotation, parse_annotations
 from mz_dagster.adapter.definition import Definable, Definition, define, name_of
 from mz_dagster.adapter.definition_cache import DefinitionCache
+from mz_dagster.adapter.origins import declared_columns, source_of
 from mz_dagster.adapter.plan_limit import ensure_within_limit
 from mz_dagster.adapter.project import Project
 from mz_dagster.catalog import UnknownTimeline
@@ -46,7 +47,7 @@ from mz_dagster.sql import (
     parse,
     split,
 )
-from mz_dagster.sql.errors import suggestion
+from mz_dagster.sql.errors import InvalidTableDefinition, suggestion
 from mz_dagster.sql.lexer import Token, TokenKind, tokens_of
 from mz_dagster.sql.schemas import PUBLIC
 
@@ -351,6 +352,13 @@ class _Loader:
         self._loading.append(name)
         try:
             statement, timeline = found.statement, self._project.timeline
+            if isinstance(statement, CreateSource) and not statement.columns:
+                raise InvalidTableDefinition(
+                    f'source "{name}" does not state its columns',
+                    detail="What a project's files say does not change with the table.",
+                    hint=f"Write CREATE SOURCE {name} {declared_columns(statement, self._project)} FROM DELTA ...",
+                    position=statement.name.offset + 1,
+                )
             indexed = isinstance(statement, CreateIndex) and str(statement.on) in self._indexed
             definition = self._kept.get(
                 ("files", statement.text, statement.offset, timeline, indexed),
@@ -359,8 +367,8 @@ class _Loader:
             )
         finally:
             self._loading.pop()
-        if definition.files is not None:
-            self._project.source_folder(definition.files.folder)
+        if definition.origin is not None:
+            source_of(definition, self._project)
         stored = isinstance(found.statement, CreateSource | CreateTable)
         if stored and definition.timeline not in self._project.timelines:
             raise UnknownTimeline(str(definition.timeline), tuple(self._project.timelines))

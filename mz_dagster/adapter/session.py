@@ -54,6 +54,7 @@ from mz_dagster.plan.relation import Relation
 from mz_dagster.scalars.types import TEXT, Column
 from mz_dagster.sql import (
     AlterRename,
+    AlterReset,
     AlterRetainHistory,
     AlterTable,
     Begin,
@@ -124,6 +125,7 @@ _DEFINING = (
     | Drop
     | AlterRename
     | AlterTable
+    | AlterReset
     | AlterRetainHistory
     | Comment
 )
@@ -498,6 +500,8 @@ class Session:
             case AlterTable():
                 alter_table(self._peeks, self._names, statement, self._circumstances())
                 return Result("ALTER TABLE")
+            case AlterReset():
+                return Result(ddl.reset_source(self._names, statement))
             case AlterRetainHistory():
                 return Result(ddl.alter_retain_history(self._names, statement))
             case Comment():

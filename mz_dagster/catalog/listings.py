@@ -18,13 +18,13 @@ from mz_dagster.catalog.frontiers import summed_frontiers
 from mz_dagster.catalog.leases import live_lists
 from mz_dagster.catalog.replica import Replica
 from mz_dagster.catalog.rows import Batch
-from mz_dagster.catalog.schema import BOUND_FILE
+from mz_dagster.catalog.schema import BOUND
 from mz_dagster.formalism import GlobalId
 
 _NEWEST = (
-    select(BOUND_FILE.c.source, func.max(BOUND_FILE.c.tick).label("tick"))
-    .where(BOUND_FILE.c.source.in_(bindparam("wanted", expanding=True)), BOUND_FILE.c.tick < bindparam("upper"))
-    .group_by(BOUND_FILE.c.source)
+    select(BOUND.c.source, func.max(BOUND.c.tick).label("tick"))
+    .where(BOUND.c.source.in_(bindparam("wanted", expanding=True)), BOUND.c.tick < bindparam("upper"))
+    .group_by(BOUND.c.source)
 )
 
 
@@ -62,7 +62,7 @@ class Listings(Replica):
         return found
 
     def newest_bindings(self, sources: Sequence[GlobalId], upper: int) -> Mapping[GlobalId, int]:
-        """Returns, for each of these sources that has files bound before `upper`, the newest such tick."""
+        """Returns, for each of these sources that has anything bound before `upper`, the newest such tick."""
         if not sources:
             return {}
         with self._database.read() as connection:

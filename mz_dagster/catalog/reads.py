@@ -24,7 +24,7 @@ from sqlalchemy import Connection, bindparam, select
 from mz_dagster.catalog.codec import frontier_of
 from mz_dagster.catalog.frontiers import row_lattice
 from mz_dagster.catalog.rows import BatchState, ReadSet, Seal
-from mz_dagster.catalog.schema import BATCH, BOUND_FILE, COLLECTION, HOLD, OBJECT, TIMELINE
+from mz_dagster.catalog.schema import BATCH, BOUND, COLLECTION, HOLD, OBJECT, TIMELINE
 from mz_dagster.formalism import Antichain, GlobalId
 
 #: Built once: every write that reads asks these, and building them takes longer than running them.
@@ -46,11 +46,11 @@ _BATCHES = select(BATCH.c.collection, BATCH.c.lower, BATCH.c.upper).where(
     BATCH.c.collection.in_(bindparam("wanted", expanding=True)), BATCH.c.state == BatchState.LIVE.value
 )
 _BOUND = (
-    select(BOUND_FILE.c.source)
+    select(BOUND.c.source)
     .where(
-        BOUND_FILE.c.source.in_(bindparam("wanted", expanding=True)),
-        BOUND_FILE.c.tick > bindparam("after"),
-        BOUND_FILE.c.tick <= bindparam("until"),
+        BOUND.c.source.in_(bindparam("wanted", expanding=True)),
+        BOUND.c.tick > bindparam("after"),
+        BOUND.c.tick <= bindparam("until"),
     )
     .limit(1)
 )

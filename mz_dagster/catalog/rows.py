@@ -69,19 +69,25 @@ class BoundFile:
     identity: str | None = field(default=None, compare=False)
 
 
+Offset = Mapping[str, object]
+"""Where a source stands: JSON of its transport's own making, which nobody else looks into."""
+
+
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """The durable fact that a source's content at `tick` is all earlier bindings' files and these.
+    """The durable fact of what a source gains at `tick`, beyond all earlier bindings: files, or all up to an offset.
 
     Attributes:
         source: The source.
-        tick: The time at which the files' records take effect.
+        tick: The time at which that takes effect.
         files: In the order in which they are to be read.
+        offset: Up to where it is read; None if its transport has no offsets.
     """
 
     source: GlobalId
     tick: int
-    files: tuple[BoundFile, ...]
+    files: tuple[BoundFile, ...] = ()
+    offset: Offset | None = None
 
 
 @dataclass(frozen=True, slots=True)

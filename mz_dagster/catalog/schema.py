@@ -18,6 +18,8 @@ from sqlalchemy import (
     Table,
     Text,
     false,
+    select,
+    union_all,
 )
 
 METADATA = MetaData(
@@ -140,8 +142,8 @@ COLLECTION = Table(
     Column("live_digest", BigInteger, nullable=False, server_default="0"),
     Column("bound_files", BigInteger, nullable=False, server_default="0"),
 )
-"""The TVC map: frontiers of collections; what their live batches sum up to (`contents`), and how many files were bound
-(`ticks`)."""
+"""The TVC map: frontiers of collections; what their live batches sum up to (`contents`), and how many files and offsets
+were bound (`ticks`)."""
 
 SEQUENCE = Table(
     "sequence",
@@ -193,6 +195,21 @@ BOUND_FILE = Table(
     Index("ix_bound_file_source_tick", "source", "tick", "position"),
 )
 """Bindings: which files a source gained at which tick, and in which order they are read."""
+
+BOUND_OFFSET = Table(
+    "bound_offset",
+    METADATA,
+    Column("source", Text, ForeignKey("object.id"), primary_key=True),
+    Column("tick", BigInteger, primary_key=True, autoincrement=False),
+    Column("value", Text, nullable=False),
+)
+"""Bindings of sources whose transports have offsets: up to which one each was read at which tick, as JSON that only the
+transport understands."""
+
+BOUND = union_all(
+    select(BOUND_FILE.c.source, BOUND_FILE.c.tick), select(BOUND_OFFSET.c.source, BOUND_OFFSET.c.tick)
+).subquery("bound")
+"""At which ticks sources gained something."""
 
 WRITER = Table(
     "writer",

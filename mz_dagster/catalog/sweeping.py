@@ -26,6 +26,7 @@ from mz_dagster.catalog.rows import Batch, BatchId, BatchState
 from mz_dagster.catalog.schema import (
     BATCH,
     BOUND_FILE,
+    BOUND_OFFSET,
     CAPABILITY,
     COLLECTION,
     LEASE,
@@ -102,7 +103,8 @@ class Sweeping(Transactions):
             connection.execute(delete(WRITER).where(WRITER.c.until_ms <= moment, WRITER.c.id.not_in(writing)))
             connection.execute(delete(CAPABILITY).where(CAPABILITY.c.until_ms <= moment - GRACE_MS))
             dropped = select(OBJECT.c.id).where(OBJECT.c.dropped.is_(True), OBJECT.c.kind == "source")
-            connection.execute(delete(BOUND_FILE).where(BOUND_FILE.c.source.in_(dropped)))
+            for bound in (BOUND_FILE, BOUND_OFFSET):
+                connection.execute(delete(bound).where(bound.c.source.in_(dropped)))
             buried: list[str] = []
             for portion in in_portions(bury(connection)):
                 shards = select(TOMBSTONE.c.shard).where(TOMBSTONE.c.id.in_(portion), TOMBSTONE.c.shard.is_not(None))

@@ -13,8 +13,10 @@ Of a binding at tick T of a source with since S and upper U:
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
+from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
@@ -22,12 +24,15 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, upda
 from mz_dagster.catalog.codec import frontier_of
 from mz_dagster.catalog.database import Transactions
 from mz_dagster.catalog.errors import CatalogDamaged, FileAlreadyBound
-from mz_dagster.catalog.rows import Binding, BoundFile, TickMinted, TickMoved
-from mz_dagster.catalog.schema import BOUND_FILE, COLLECTION, TICK
+from mz_dagster.catalog.rows import Binding, BoundFile, Offset, TickMinted, TickMoved
+from mz_dagster.catalog.schema import BOUND, BOUND_FILE, BOUND_OFFSET, COLLECTION, TICK
 from mz_dagster.catalog.timelines import advance_oracle, lattice_of, timeline_row
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.fail_point import fail_point
 from mz_dagster.formalism import GlobalId
+
+#: After every tick.
+_LATEST = (1 << 63) - 1
 
 
 class Ticks(Transactions):
@@ -39,14 +44,16 @@ class Ticks(Transactions):
         tick: int,
         bindings: Mapping[GlobalId, Sequence[BoundFile]],
         expected_last: int | None,
+        offsets: Mapping[GlobalId, Offset] = MappingProxyType({}),
     ) -> TickMinted | TickMoved:
-        """Closes a timeline at `tick`, binds files to it and applies it to the oracle, all or nothing.
+        """Closes a timeline at `tick`, binds files and offsets to it and applies it to the oracle, all or nothing.
 
         Args:
             timeline: The timeline to close.
             tick: The time; must be greater than the last tick and than the oracle's read timestamp.
             bindings: The files that each source gains, in reading order; sources that gain none may be left out.
             expected_last: The last tick that the caller knows of.
+            offsets: Up to where each source of another transport is read.
 
         Returns:
             `TickMoved`, and nothing has happened, if the last tick is another one or `tick` is not beyond both.
@@ -75,13 +82,20 @@ class Ticks(Transactions):
                 for position, file in enumerate(files)
             ]
             _check_unbound(connection, bindings)
-            if rows:
-                connection.execute(insert(BOUND_FILE), rows)
+            reached = [
+                {"source": source, "tick": tick, "value": json.dumps(offset, sort_keys=True)}
+                for source, offset in offsets.items()
+            ]
+            for table, bound in ((BOUND_FILE, rows), (BOUND_OFFSET, reached)):
+                if bound:
+                    connection.execute(insert(table), bound)
+            if rows or reached:
+                more = {source: len(files) for source, files in bindings.items()} | dict.fromkeys(offsets, 1)
                 connection.execute(
                     update(COLLECTION)
                     .where(COLLECTION.c.id == bindparam("the_id"))
                     .values(bound_files=COLLECTION.c.bound_files + bindparam("more")),
-                    [{"the_id": source, "more": len(files)} for source, files in bindings.items()],
+                    [{"the_id": source, "more": count} for source, count in more.items()],
                 )
             advance_oracle(connection, timeline, tick)
         fail_point("tick.minted")
@@ -112,17 +126,32 @@ class Ticks(Transactions):
             return _last_tick(connection, timeline)
 
     def bindings(self, source: GlobalId, lower: int = 0, upper: int | None = None) -> tuple[Binding, ...]:
-        """Returns the bindings of a source with `lower <= tick < upper`, by tick; those of no files are left out."""
-        file = BOUND_FILE.c
-        query = select(BOUND_FILE).where(file.source == source, file.tick >= lower)
-        if upper is not None:
-            query = query.where(file.tick < upper)
+        """Returns the bindings of a source with `lower <= tick < upper`, by tick; those of nothing are left out."""
+        until = _LATEST if upper is None else upper
+        file, offset = BOUND_FILE.c, BOUND_OFFSET.c
+        files = select(BOUND_FILE).where(file.source == source, file.tick >= lower, file.tick < until)
+        offsets = select(BOUND_OFFSET).where(offset.source == source, offset.tick >= lower, offset.tick < until)
         with self._database.read() as connection:
-            rows = connection.execute(query.order_by(file.tick, file.position)).all()
+            rows = connection.execute(files.order_by(file.tick, file.position)).all()
+            reached = connection.execute(offsets.order_by(offset.tick)).all()
+        if reached:
+            return tuple(_reaching(row) for row in reached)
         return tuple(
             Binding(source, tick, tuple(map(_file_of, group)))
             for tick, group in groupby(rows, key=lambda row: int(row.tick))
         )
+
+    def last_binding(self, source: GlobalId, before: int | None = None) -> Binding | None:
+        """Returns the last binding of a source whose transport has offsets, or the last one before a tick; or None."""
+        offset = BOUND_OFFSET.c
+        query = select(BOUND_OFFSET).where(
+            offset.source == source, offset.tick < (_LATEST if before is None else before)
+        )
+        with self._database.read() as connection:
+            row = connection.execute(query.order_by(offset.tick.desc()).limit(1)).first()
+            if row is None:
+                _check_bindings(connection, source)
+        return None if row is None else _reaching(row)
 
     def bound_files(self, source: GlobalId) -> Mapping[str, BoundFile]:
         """Returns every file that was ever bound to a source, by path.
@@ -183,12 +212,12 @@ def _check_unbound(connection: Connection, bindings: Mapping[GlobalId, Sequence[
 
 def _check_bindings(connection: Connection, source: GlobalId) -> None:
     said = connection.execute(select(COLLECTION.c.bound_files).where(COLLECTION.c.id == source)).scalar()
-    query = select(func.count()).where(BOUND_FILE.c.source == source)
+    query = select(func.count()).where(BOUND.c.source == source)
     found = connection.execute(query).scalar_one()
     if said is not None and said != found:
         raise CatalogDamaged(
-            f'the catalog has lost which files source "{source}" has read',
-            detail=f"They should be {said}, and it knows {found}; files that were read would be read again.",
+            f'the catalog has lost what source "{source}" has read',
+            detail=f"It should know {said} bindings, and knows {found}; what was read would be read again.",
         )
 
 
@@ -198,6 +227,10 @@ def _bound(connection: Connection, source: GlobalId, paths: Sequence[str]) -> It
     for start in range(0, len(paths), 500):
         query = select(file.path).where(file.source == source, file.path.in_(paths[start : start + 500]))
         yield connection.execute(query).scalars().all()
+
+
+def _reaching(row: Any) -> Binding:
+    return Binding(GlobalId(row.source), int(row.tick), offset=json.loads(row.value))
 
 
 def _file_of(row: Any) -> BoundFile:

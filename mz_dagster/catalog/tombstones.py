@@ -19,6 +19,7 @@ from mz_dagster.catalog.database import in_portions
 from mz_dagster.catalog.schema import (
     BATCH,
     BOUND_FILE,
+    BOUND_OFFSET,
     CAPABILITY,
     COLLECTION,
     DEPENDENCY,
@@ -64,7 +65,13 @@ def bury(connection: Connection) -> tuple[GlobalId, ...]:
             insert(TOMBSTONE),
             [{"id": row.id, "sequence": row.sequence, "timeline": row.timeline, "shard": row.shard} for row in portion],
         )
-        for column in (DEPENDENCY.c.dependant, BOUND_FILE.c.source, SEQUENCE.c.object, COLLECTION.c.id):
+        for column in (
+            DEPENDENCY.c.dependant,
+            BOUND_FILE.c.source,
+            BOUND_OFFSET.c.source,
+            SEQUENCE.c.object,
+            COLLECTION.c.id,
+        ):
             connection.execute(delete(column.table).where(column.in_(ids)))
         connection.execute(update(OBJECT).where(OBJECT.c.id.in_(ids)).values(owner=None))
     for portion in in_portions(gone):  # after all that may refer to them

@@ -11,9 +11,11 @@ import dagster as dg
 
 from mz_dagster.adapter import ProjectObject
 from mz_dagster.adapter.annotations import Freshness
+from mz_dagster.adapter.definition import Definition
 from mz_dagster.orchestration.events import TIMELINE_KEY
 from mz_dagster.plan import explain_physical
 from mz_dagster.scalars.types import RelationType
+from mz_dagster.sql import Delta, Files
 
 #: With a source's format three at most, which leaves the rest of Dagster's ten to annotations (`MAX_KINDS`).
 _KINDS = {
@@ -63,7 +65,7 @@ class MzDagsterTranslator:
             description = behind if description is None else f"{behind}\n\n{description}"
         if definition.plan is not None:
             metadata["mz/plan"] = code_block("text", explain_physical(definition.plan))
-        formats = set() if definition.files is None else {definition.files.format}
+        formats = _formats(definition)
         return dg.AssetSpec(
             key=asset_key(obj.name),
             description=description,
@@ -76,6 +78,17 @@ class MzDagsterTranslator:
             freshness_policy=None if annotations.freshness is None else _freshness_policy(annotations.freshness),
             metadata=metadata,
         )
+
+
+def _formats(definition: Definition) -> set[str]:
+    """Returns the kinds of what a source reads."""
+    match definition.origin:
+        case Files(format=format):
+            return {format}
+        case Delta():
+            return {"deltalake"}
+        case None:
+            return set()
 
 
 def asset_key(name: str) -> dg.AssetKey:

@@ -124,6 +124,14 @@ class TokenCursor:
             raise self.unexpected(f"{what} as a string literal")
         return self.advance().value
 
+    def natural_number(self, what: str) -> int:
+        """Moves past a whole number without a sign, of no more than 18 digits, and returns it."""
+        text = self.current.value
+        if self.current.kind is not TokenKind.NUMBER or not text.isdecimal() or len(text) > 18:
+            raise self.unexpected(what)
+        self.advance()
+        return int(text)
+
     def names_in_parentheses(self) -> tuple[str, ...]:
         """Moves past `(a, b, ...)`."""
         self.expects_symbol("(")

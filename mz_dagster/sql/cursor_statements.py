@@ -9,7 +9,8 @@ from mz_dagster.sql.errors import InvalidParameterValue
 from mz_dagster.sql.lexer import TokenKind
 from mz_dagster.sql.options import Common, parse_interval_ms
 from mz_dagster.sql.query_clauses import query_and_as_of
-from mz_dagster.sql.statements import CloseCursor, Declare, Fetch, Select
+from mz_dagster.sql.session_statements import CloseCursor, Declare, Fetch
+from mz_dagster.sql.statements import Select
 from mz_dagster.sql.subscribe_statement import parse_subscribe
 
 _Step = Literal["forward", "backward", "absolute", "relative"]

@@ -96,6 +96,29 @@ def parse_with_options(cursor: TokenCursor) -> int | None:
     return milliseconds
 
 
+def parse_source_options(cursor: TokenCursor) -> tuple[int | None, int | None]:
+    """Moves past `WITH (START VERSION [=] n, RETAIN HISTORY = FOR '...')`, if it is there; returns both."""
+    start: int | None = None
+    retain: int | None = None
+    if not cursor.accepts("with"):
+        return start, retain
+    cursor.expects_symbol("(")
+    while True:
+        token = cursor.current
+        if cursor.sees("retain", "history"):
+            known, retain = retain, parse_retention(cursor)
+        elif cursor.accepts("start", "version"):
+            cursor.accepts_symbol("=")
+            known, start = start, cursor.natural_number("a version")
+        else:
+            raise cursor.refuse("this option", "Options are START VERSION and RETAIN HISTORY.")
+        if known is not None:
+            raise InvalidTableDefinition("an option is given twice", position=token.start + 1)
+        if cursor.accepts_symbol(")"):
+            return start, retain
+        cursor.expects_symbol(",")
+
+
 def parse_timeline(cursor: TokenCursor) -> str | None:
     """Moves past `IN TIMELINE name`, if it is there."""
     return cursor.identifier("a timeline") if cursor.accepts("in", "timeline") else None

@@ -6,7 +6,15 @@ from mz_dagster.sql.cursor import TokenCursor
 from mz_dagster.sql.lexer import TokenKind
 from mz_dagster.sql.options import Common
 from mz_dagster.sql.schemas import path_of
-from mz_dagster.sql.statements import Deallocate, Discard, ResetAll, SetSetting, SetTransaction, ShowSetting, Unlisten
+from mz_dagster.sql.session_statements import (
+    Deallocate,
+    Discard,
+    ResetAll,
+    SetSetting,
+    SetTransaction,
+    ShowSetting,
+    Unlisten,
+)
 from mz_dagster.sql.transaction_statements import parse_set_transaction
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 from mz_dagster.plan.representations import REPRESENTATIONS
 from mz_dagster.sql.column_definitions import parse_columns
 from mz_dagster.sql.cursor import TokenCursor
 from mz_dagster.sql.errors import InvalidSyntax, InvalidTableDefinition
-from mz_dagster.sql.options import Common, parse_timeline, parse_with_options
-from mz_dagster.sql.statements import ColumnDefinition, CreateSource, Files
+from mz_dagster.sql.lexer import tokens_of
+from mz_dagster.sql.options import Common, parse_source_options, parse_timeline, parse_with_options
+from mz_dagster.sql.statements import ColumnDefinition, CreateSource, Delta, Files, UniqueKey
 
 
 def parse_create_source(cursor: TokenCursor, common: Common) -> CreateSource:
@@ -21,26 +23,40 @@ def parse_create_source(cursor: TokenCursor, common: Common) -> CreateSource:
     """
     if_not_exists = cursor.accepts("if", "not", "exists")
     name = cursor.name()
-    if not cursor.current.is_symbol("("):
-        raise cursor.unexpected("the columns in parentheses")
-    found = parse_columns(cursor, name.last, only_keys=True)
-    columns, primary = tuple(found.columns), found.primary_key
-    key = None if primary is None else primary.columns
+    columns: tuple[ColumnDefinition, ...] = ()
+    primary: UniqueKey | None = None
+    if cursor.current.is_symbol("("):
+        found = parse_columns(cursor, name.last, only_keys=True)
+        columns, primary = tuple(found.columns), found.primary_key
     timeline = parse_timeline(cursor)
+    if not columns and not cursor.sees("from", "delta"):
+        raise cursor.unexpected("the columns in parentheses")
     cursor.expects("from")
+    if cursor.sees("delta"):
+        delta = _delta(cursor)
+        if primary is not None:
+            raise InvalidTableDefinition(
+                "a source of a Delta table has no PRIMARY KEY",
+                detail="It has the table's rows, and whoever writes the table may repeat a key.",
+                hint="Leave the key away.",
+                position=primary.offset + 1,
+            )
+        start, retain = parse_source_options(cursor)
+        origin = replace(delta, start_version=start)
+        return CreateSource(*common, name, columns, None, timeline, origin, "none", retain, if_not_exists)
     if not cursor.sees("files"):
-        raise cursor.refuse("this kind of source", "Only FILES is known.", "Write FROM FILES (FOLDER '...').")
+        raise cursor.refuse(
+            "this kind of source",
+            "FILES and DELTA are known.",
+            "Write FROM FILES (FOLDER '...') or FROM DELTA (URI '...').",
+        )
     cursor.expects("files")
     folder, pattern = _files(cursor)
     cursor.expects("format")
     format_ = _format(cursor)
     envelope_at = cursor.current
-    envelope: Literal["none", "upsert"] = "none"
-    if cursor.accepts("envelope"):
-        if cursor.accepts("upsert"):
-            envelope = "upsert"
-        elif not cursor.accepts("none"):
-            raise cursor.refuse("this envelope", "Envelopes are NONE and UPSERT.")
+    key = None if primary is None else primary.columns
+    envelope = _envelope(cursor)
     if envelope == "upsert" and key is None:
         raise InvalidTableDefinition(
             "ENVELOPE UPSERT requires a primary key",
@@ -67,6 +83,37 @@ def parse_create_source(cursor: TokenCursor, common: Common) -> CreateSource:
     retain = parse_with_options(cursor)
     files = Files(folder, pattern or _DEFAULT_PATTERNS[format_], format_)
     return CreateSource(*common, name, columns, key, timeline, files, envelope, retain, if_not_exists)
+
+
+def _envelope(cursor: TokenCursor) -> Literal["none", "upsert"]:
+    if cursor.accepts("envelope"):
+        if cursor.accepts("upsert"):
+            return "upsert"
+        if not cursor.accepts("none"):
+            raise cursor.refuse("this envelope", "Envelopes are NONE and UPSERT.")
+    return "none"
+
+
+def _delta(cursor: TokenCursor) -> Delta:
+    """Moves past `DELTA (URI '...') [ENVELOPE NONE]`."""
+    cursor.expects("delta")
+    cursor.expects_symbol("(")
+    cursor.expects("uri")
+    cursor.accepts_symbol("=")
+    place = cursor.current
+    uri = cursor.string("URI")
+    if not uri:
+        raise InvalidTableDefinition("DELTA requires a URI", position=place.start + 1)
+    cursor.expects_symbol(")")
+    envelope_at = cursor.current
+    if _envelope(cursor) == "upsert":
+        raise cursor.refuse(
+            "ENVELOPE UPSERT of a Delta table",
+            "A source of one has the table's rows as they are.",
+            "Write ENVELOPE NONE, and take the newest row of each key in a view: DISTINCT ON.",
+            envelope_at,
+        )
+    return Delta(uri, place.start)
 
 
 def _check_arrays(columns: Sequence[ColumnDefinition], key: Sequence[str] | None, format_: str) -> None:
@@ -126,3 +173,14 @@ def _files(cursor: TokenCursor) -> tuple[str, str | None]:
     if not found.get("folder"):
         raise InvalidTableDefinition("FILES requires a FOLDER", position=opening.start + 1)
     return found["folder"], found.get("pattern")
+
+
+def with_declared_columns(text: str, columns: str) -> str:
+    """Returns the text of a CREATE SOURCE that states no columns, with these.
+
+    Example:
+        >>> with_declared_columns("CREATE SOURCE s FROM DELTA (URI 'lake/s')", "(a integer)")
+        "CREATE SOURCE s (a integer) FROM DELTA (URI 'lake/s')"
+    """
+    behind = next(one for one in tokens_of(text)[3:] if one.is_word("from", "in"))
+    return f"{text[: behind.start]}{columns} {text[behind.start :]}"

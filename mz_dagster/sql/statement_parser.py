@@ -17,6 +17,7 @@ from mz_dagster.sql.errors import InvalidSyntax, InvalidTableDefinition, Unsuppo
 from mz_dagster.sql.lexer import Fragment, TokenKind, split
 from mz_dagster.sql.options import Common, parse_retention, parse_with_options
 from mz_dagster.sql.query_clauses import into_clause, query_and_as_of, query_text, with_data
+from mz_dagster.sql.session_statements import Explain, Show, ShowSetting
 from mz_dagster.sql.setting_statement import (
     parse_deallocate,
     parse_discard,
@@ -28,6 +29,7 @@ from mz_dagster.sql.setting_statement import (
 from mz_dagster.sql.source_statement import parse_create_source
 from mz_dagster.sql.statements import (
     AlterRename,
+    AlterReset,
     AlterRetainHistory,
     AlterTable,
     Comment,
@@ -38,13 +40,10 @@ from mz_dagster.sql.statements import (
     CreateView,
     Delete,
     Drop,
-    Explain,
     Insert,
     Name,
     Refresh,
     Select,
-    Show,
-    ShowSetting,
     Statement,
     Update,
 )
@@ -299,7 +298,7 @@ def _drop(cursor: TokenCursor, common: Common) -> Drop:
     return Drop(*common, kind, tuple(names), if_exists, cascade)
 
 
-def _alter(cursor: TokenCursor, common: Common) -> AlterRename | AlterRetainHistory | AlterTable:
+def _alter(cursor: TokenCursor, common: Common) -> AlterRename | AlterReset | AlterRetainHistory | AlterTable:
     cursor.expects("alter")
     if cursor.sees("type"):
         raise cursor.refuse(
@@ -318,6 +317,8 @@ def _alter(cursor: TokenCursor, common: Common) -> AlterRename | AlterRetainHist
         cursor.expects("to")
         return AlterRename(*common, kind, name, cursor.identifier("the new name"), if_exists)
     if cursor.accepts("reset"):
+        if kind == "source" and not cursor.current.is_symbol("("):
+            return AlterReset(*common, name, if_exists)
         cursor.expects_symbol("(")
         cursor.expects("retain", "history")
         cursor.expects_symbol(")")

@@ -7,7 +7,7 @@ is ever printed back from a syntax tree. All positions are offsets into the whol
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from mz_dagster.plan.sequence import SequenceDefinition
@@ -146,6 +146,21 @@ class Files:
 
 
 @dataclass(frozen=True, slots=True)
+class Delta:
+    """`FROM DELTA (URI '...') ... [WITH (START VERSION n)]`.
+
+    Attributes:
+        uri: The table's folder as written, relative to the project.
+        offset: Where that stands.
+        start_version: The version with which the source begins; None for the newest one.
+    """
+
+    uri: str
+    offset: int = field(compare=False)
+    start_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Statement:
     """What all statements share.
 
@@ -162,13 +177,13 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class CreateSource(Statement):
-    """`CREATE SOURCE`."""
+    """`CREATE SOURCE`; without `columns` they are to be those of the table that it is of."""
 
     name: Name
     columns: tuple[ColumnDefinition, ...]
     key: tuple[str, ...] | None
     timeline: str | None
-    files: Files
+    origin: Files | Delta
     envelope: Literal["none", "upsert"]
     retain_history_ms: int | None
     if_not_exists: bool
@@ -273,6 +288,14 @@ class Drop(Statement):
     names: tuple[Name, ...]
     if_exists: bool
     cascade: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AlterReset(Statement):
+    """`ALTER SOURCE ... RESET`."""
+
+    name: Name
+    if_exists: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -615,179 +638,3 @@ class Subscribe(Statement):
     progress: bool
     snapshot: bool
     envelope: SubscribeEnvelope = SubscribeEnvelope("none")
-
-
-@dataclass(frozen=True, slots=True)
-class Declare(Statement):
-    """`DECLARE name CURSOR FOR query`.
-
-    Attributes:
-        name: The cursor's.
-        query: What it reads.
-        holds: Whether it outlives its transaction.
-        scrolls: Whether it may go back; None for as far as it can.
-    """
-
-    name: str
-    query: Select | Subscribe
-    holds: bool
-    scrolls: bool | None
-
-
-@dataclass(frozen=True, slots=True)
-class Fetch(Statement):
-    """`FETCH` or `MOVE`.
-
-    Attributes:
-        name: The cursor's.
-        step: `forward` or `backward` by `count` rows; to the `absolute` row `count`, negative from the end; or by
-            `relative` so many rows, of which only the last is returned.
-        count: How many; None for all.
-        moves: Whether it is MOVE, which returns no rows.
-        timeout_ms: How long to wait for rows of a subscription, in milliseconds; None for as long as the first takes.
-    """
-
-    name: str
-    step: Literal["forward", "backward", "absolute", "relative"]
-    count: int | None
-    moves: bool
-    timeout_ms: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class CloseCursor(Statement):
-    """`CLOSE`; without a name, all."""
-
-    name: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Deallocate(Statement):
-    """`DEALLOCATE`; without a name, all statements that the client has prepared."""
-
-    name: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Discard(Statement):
-    """`DISCARD`; `what` is `all`, `plans`, `sequences` or `temp`."""
-
-    what: str
-
-
-@dataclass(frozen=True, slots=True)
-class Unlisten(Statement):
-    """`UNLISTEN`; nobody can be listening."""
-
-
-@dataclass(frozen=True, slots=True)
-class ResetAll(Statement):
-    """`RESET ALL`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Explain(Statement):
-    """`EXPLAIN`; `stage` is `plan` (both), `logical` or `physical`.
-
-    The target is a query, the name of a view or index, or a statement that would create one.
-    """
-
-    stage: str
-    target: Name | SqlText | CreateView | CreateMaterializedView | CreateIndex
-
-
-@dataclass(frozen=True, slots=True)
-class Show(Statement):
-    """`SHOW`; `what` is `objects`, `tables`, ..., `columns`, `indexes` or `create`.
-
-    Attributes:
-        what: As above.
-        name: For `columns` and `indexes`, of which object; for `create`, the object.
-        kind: For `create`: the kind of the object.
-        pattern: Of `LIKE '...'`, or None.
-        predicate: Of `WHERE ...`, or None.
-    """
-
-    what: str
-    name: Name | None
-    kind: str | None
-    pattern: str | None
-    predicate: SqlText | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SetSetting(Statement):
-    """`SET name = value` of the session; None is DEFAULT."""
-
-    name: str
-    value: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class ShowSetting(Statement):
-    """`SHOW name` of a setting of the session; None is ALL."""
-
-    name: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class TransactionModes:
-    """What a statement says of transactions; None where it says nothing.
-
-    Attributes:
-        isolation: The name of the isolation level, one of `ISOLATION_LEVELS`.
-        read_only: Whether nothing may be written.
-    """
-
-    isolation: str | None
-    read_only: bool | None
-
-
-@dataclass(frozen=True, slots=True)
-class Begin(Statement):
-    """`BEGIN` or `START TRANSACTION`."""
-
-    modes: TransactionModes
-
-
-@dataclass(frozen=True, slots=True)
-class SetTransaction(Statement):
-    """`SET TRANSACTION`, or `SET SESSION CHARACTERISTICS AS TRANSACTION`, which is for those that follow."""
-
-    modes: TransactionModes
-    of_session: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Commit(Statement):
-    """`COMMIT` or `END`; with `chain` the next transaction begins at once."""
-
-    chain: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Rollback(Statement):
-    """`ROLLBACK` or `ABORT`; with `chain` the next transaction begins at once."""
-
-    chain: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Savepoint(Statement):
-    """`SAVEPOINT`."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class ReleaseSavepoint(Statement):
-    """`RELEASE SAVEPOINT`."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class RollbackTo(Statement):
-    """`ROLLBACK TO SAVEPOINT`."""
-
-    name: str

@@ -10,7 +10,7 @@ from mz_dagster.sql.cursor import TokenCursor
 from mz_dagster.sql.errors import InvalidSyntax
 from mz_dagster.sql.lexer import TokenKind
 from mz_dagster.sql.options import Common
-from mz_dagster.sql.statements import (
+from mz_dagster.sql.session_statements import (
     Begin,
     Commit,
     ReleaseSavepoint,

@@ -20,6 +20,7 @@ _ADDED: dict[str, list[tuple[str, str | None]]] = {
     "0014": [("sequence", None)],
     "0016": [("object", "shapes")],
     "0017": [("writer", "process"), ("lease", "process")],
+    "0018": [("bound_offset", None)],
 }
 
 

@@ -12,7 +12,7 @@ import pytest
 from mz_dagster.catalog import BoundFile
 from mz_dagster.scalars.types import Column
 from mz_dagster.sql import parse
-from mz_dagster.sql.statements import CreateSource
+from mz_dagster.sql.statements import CreateSource, Files
 from mz_dagster.storage.envelope import none, upsert
 from mz_dagster.storage.source import FileSource
 from sensors.feed import SOURCES, Feed
@@ -31,7 +31,9 @@ def declared(name: str, landing: Path) -> FileSource:
     assert isinstance(statement, CreateSource)
     columns = tuple(Column(c.name, c.type, c.nullable) for c in statement.columns)
     key = tuple(statement.key) if statement.key else None
-    files, folder = statement.files, landing / Path(statement.files.folder).name
+    files = statement.origin
+    assert isinstance(files, Files)
+    folder = landing / Path(files.folder).name
     return FileSource(folder, files.pattern, files.format, columns, key, statement.envelope)
 
 

@@ -19,7 +19,7 @@ from mz_dagster.adapter.project import BadSettings, FolderNotAllowed
 from mz_dagster.operations.backup import backup, restore
 from mz_dagster.operations.manifest import MANIFEST, BackupUnusable, read_manifest
 from mz_dagster.sql.errors import InvalidTableDefinition
-from mz_dagster.storage.source.errors import SourceUnreadable
+from mz_dagster.storage.source import FileSource, SourceUnreadable
 from tests.cli.small_project import make_project
 
 
@@ -174,6 +174,7 @@ def test_a_link_out_of_a_landing_folder_is_refused_and_one_within_is_read(tmp_pa
     with connect(tmp_path / "p") as connection:
         connection.execute(SOURCE.format("in"))
         source = connection.engine.definitions.source(connection.engine.collection_of("s"))
+        assert isinstance(source, FileSource)
         (tmp_path / "p" / "in" / "1.jsonl").write_text('{"a": 1}\n')
         (tmp_path / "p" / "in" / "2.jsonl").symlink_to("1.jsonl")
         assert [one.path for one in source.poll({})] == ["1.jsonl", "2.jsonl"]

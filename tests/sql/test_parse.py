@@ -17,6 +17,7 @@ from mz_dagster.sql import (
     Delete,
     Drop,
     Explain,
+    Files,
     Insert,
     Name,
     Rollback,
@@ -49,7 +50,7 @@ def test_create_source_keeps_columns_key_and_files() -> None:
     ]
     assert statement.key == ("carrier", "No")
     assert statement.timeline == "replay"
-    assert (statement.files.folder, statement.files.pattern, statement.files.format) == ("landing/x", "*.json", "json")
+    assert statement.origin == Files("landing/x", "*.json", "json")
     assert statement.envelope == "upsert"
     assert statement.retain_history_ms == 3_600_000
     assert statement.if_not_exists
@@ -58,7 +59,8 @@ def test_create_source_keeps_columns_key_and_files() -> None:
 def test_create_source_defaults_to_envelope_none_and_the_formats_pattern() -> None:
     statement = one("CREATE SOURCE s (a int) FROM FILES (FOLDER 'x') FORMAT CSV")
     assert isinstance(statement, CreateSource)
-    assert (statement.envelope, statement.key, statement.files.pattern) == ("none", None, "*.csv")
+    assert isinstance(statement.origin, Files)
+    assert (statement.envelope, statement.key, statement.origin.pattern) == ("none", None, "*.csv")
 
 
 @pytest.mark.parametrize(

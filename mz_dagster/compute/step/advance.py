@@ -98,7 +98,7 @@ class Advance:
         name = self.node.name
         if isinstance(self.node, SourceNode):
             bindings = self.catalog.bindings(self.node.id, self.lower, self.upper)
-            with task(f'reading "{name}"', _bytes(bindings), "bytes"):
+            with task(f'reading "{name}"', self.node.source.size(bindings), "bytes"):
                 return self._write(bindings, sends=sends)
         doing = "maintaining" if self.row.is_hydrated else "hydrating"
         with task(f'{doing} "{name}"', self.run.rows_in(self.node, self.lower, self.upper), "rows"):
@@ -127,12 +127,14 @@ class Advance:
         ) as reads:
             match self.node:
                 case SourceNode():
-                    self.progress(f"{self.interval}: reading {_files(bindings)}")
+                    source = self.node.source
+                    self.progress(f"{self.interval}: reading {source.described(bindings)}")
                     has_prior = not self.run.is_empty(self.node.id, 0, self.lower)
+                    before = self.catalog.last_binding(self.node.id, self.lower)
                     with ingested(
-                        self.row, self.node.source, bindings, reads, self.spark, has_prior=has_prior
+                        self.row, source, bindings, before, reads, self.spark, has_prior=has_prior
                     ) as updates:
-                        few = _bytes(bindings) <= budget().small_file_bytes
+                        few = source.size(bindings) <= budget().small_file_bytes
                         stats = self._append(updates, is_little=few)
                 case MaintainedNode():
                     maintained = self._maintained(self.node, reads, sends=sends)
@@ -277,15 +279,6 @@ def _reading(run: StepRun, node: MaintainedNode, lower: int, upper: int) -> str:
     names = ", ".join(f'"{one.name}"' for one in run.inputs(node))
     of = f"{run.rows_in(node, lower, upper)} rows of {names}" if names else "constants"
     return f"{node.operators}, {of}{'' if run.rows[node.id].is_hydrated else f', hydrating at {lower}'}"
-
-
-def _files(bindings: Sequence[Binding]) -> str:
-    count = sum(len(one.files) for one in bindings)
-    return f"{count} file{'' if count == 1 else 's'}, {_bytes(bindings)} bytes"
-
-
-def _bytes(bindings: Sequence[Binding]) -> int:
-    return sum(file.size for one in bindings for file in one.files)
 
 
 def _check_since(input: CollectionRow, needed: int, node: Node) -> None:

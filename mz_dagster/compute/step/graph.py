@@ -18,7 +18,7 @@ from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.lowering.stored_columns import Stored, over_stored
 from mz_dagster.plan.operators import operators
 from mz_dagster.plan.physical import ConstantRows, Physical, TemporalState, collections_read, physical_inputs
-from mz_dagster.storage.source import FileSource
+from mz_dagster.storage.source import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class SourceNode:
 
     id: GlobalId
     name: str
-    source: FileSource
+    source: Source
     key: tuple[int, ...] = ()
 
     @property
@@ -42,7 +42,7 @@ class SourceNode:
     @property
     def operators(self) -> str:
         """What computes it, for people."""
-        return f"ENVELOPE {self.source.envelope.upper()}"
+        return self.source.operators
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mz_dagster.budget import budget
@@ -11,10 +12,12 @@ from mz_dagster.catalog import Binding, CollectionRow
 from mz_dagster.compute.lookups.step_reads import StepReads
 from mz_dagster.compute.spark.spark_use import SparkUse
 from mz_dagster.compute.step.local_ingest import first_updates, local_ingest, why_ingested_by_spark
+from mz_dagster.storage.arrow_schema import update_schema
+from mz_dagster.storage.consolidation import consolidated
 from mz_dagster.storage.envelope import none, upsert
 from mz_dagster.storage.late_pyspark import functions as F
 from mz_dagster.storage.shards import Shards
-from mz_dagster.storage.source import FileSource
+from mz_dagster.storage.source import ChangeSource, FileSource, Source
 from mz_dagster.storage.source.unreadable_files import named_if_unreadable
 from mz_dagster.storage.spark.schema import quoted
 
@@ -26,8 +29,9 @@ if TYPE_CHECKING:
 @contextmanager
 def ingested(
     row: CollectionRow,
-    source: FileSource,
+    source: Source,
     bindings: Sequence[Binding],
+    before: Binding | None,
     reads: StepReads,
     spark: SparkUse,
     *,
@@ -39,8 +43,9 @@ def ingested(
 
     Args:
         row: The collection.
-        source: Its files.
+        source: What fills it.
         bindings: Those of the interval, by tick.
+        before: The last one before it, of a source with offsets.
         reads: Reads the collection's own earlier updates.
         spark: Opens Spark.
         has_prior: Whether there are any.
@@ -49,6 +54,10 @@ def ingested(
         BoundFileChanged: A bound file is gone or has another content.
         SourceUnreadable: Spark cannot read one of them.
     """
+    if isinstance(source, ChangeSource):
+        yield source.updates(bindings, before, partial(_held, row, bindings[0].tick, reads), row.columns)
+        return
+    assert isinstance(source, FileSource), "no other source has records"
     why = why_ingested_by_spark(source, bindings)
     here = None if why else local_ingest(row, source, bindings, reads, has_prior=has_prior)
     if here is not None:
@@ -57,6 +66,11 @@ def ingested(
     session, shards = spark.open(why or "what the keys held before is looked up in much")
     with source.verified_unchanged(bindings), named_if_unreadable(session, source, bindings):
         yield ingest(session, shards, row, source, bindings, reads, has_prior=has_prior)
+
+
+def _held(row: CollectionRow, lower: int, reads: StepReads) -> pa.Table:
+    """Returns what a collection holds before `lower`."""
+    return consolidated(reads.read_table(row.id, None, lower, range(len(row.columns))), lower - 1)
 
 
 def ingest(
@@ -101,9 +115,13 @@ def ingest(
 
 @contextmanager
 def ingested_again(
-    row: CollectionRow, source: FileSource, bindings: Sequence[Binding], spark: SparkUse
+    row: CollectionRow, source: Source, bindings: Sequence[Binding], spark: SparkUse
 ) -> Iterator[DataFrame | pa.Table]:
     """Makes the updates of a source's whole collection, of all its bindings from the first on: see `ingested`."""
+    if isinstance(source, ChangeSource):
+        yield source.updates(bindings, None, lambda: update_schema(row.columns).empty_table(), row.columns)
+        return
+    assert isinstance(source, FileSource), "no other source has records"
     if not (why := why_ingested_by_spark(source, bindings)):
         yield first_updates(row, source, bindings)
         return

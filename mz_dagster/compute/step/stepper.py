@@ -413,7 +413,7 @@ class Stepper:
         match node:
             case SourceNode():
                 new = self._catalog.bindings(node.id, lower, run.tick + 1)
-                return sum(file.size for one in new for file in one.files) <= budget().small_file_bytes
+                return node.source.size(new) <= budget().small_file_bytes
             case _:
                 rows = (run.rows_between(input, lower, run.tick + 1) for input in node.inputs)
                 return run.rows[node.id].is_hydrated and sum(rows) <= budget().broadcast_updates

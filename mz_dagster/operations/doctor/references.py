@@ -35,15 +35,18 @@ def _lost(examined: ExaminedProject) -> Iterator[Finding]:
     if all(row["number"] for row in examined.records["changed"]):  # the mark of the table has the number 0
         what, repair = "its table of changes was emptied", partial(_mark_changes, examined.catalog)
         yield Finding("changes-lost", "catalog", what, repair)
-    files = Counter(row["source"] for row in examined.records["bound_file"])
+    bound_rows = [*examined.records["bound_file"], *examined.records["bound_offset"]]
+    known = Counter(row["source"] for row in bound_rows)
     for row in examined.records["collection"]:
-        if files[row["id"]] != row["bound_files"] and not examined.is_dropped(row["id"]):
-            what = f"it has read {row['bound_files']} files, and the catalog knows {files[row['id']]} of them"
+        if known[row["id"]] != row["bound_files"] and not examined.is_dropped(row["id"]):
+            what = (
+                f"it has read {row['bound_files']} files or versions, and the catalog knows {known[row['id']]} of them"
+            )
             yield Finding("bindings-lost", examined.called(row["id"]), what)
     ticks = {(row["timeline"], row["tick"]) for row in examined.records["tick"]}
     for collection in examined.collections.values():
         timeline = str(collection.timeline)
-        bound = {one["tick"] for one in examined.records["bound_file"] if one["source"] == collection.id}
+        bound = {one["tick"] for one in bound_rows if one["source"] == collection.id}
         readable = {(timeline, tick) for tick in bound if collection.since.less_equal(tick)}
         for _, tick in sorted(readable - ticks):
             repair = partial(_restore_tick, examined.catalog, timeline, tick)

@@ -87,7 +87,7 @@ def check_sources(examined: ExaminedProject, *, deep: bool) -> Iterator[Finding]
     for id, files in bound.items():
         where = examined.called(id)
         try:
-            folder = definitions.source(id).folder
+            folder = definitions.source(id).places[0]
         except Error:
             continue  # what cannot be planned has its own finding
         for path, size, sha256, needed in files:

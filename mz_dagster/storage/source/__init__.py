@@ -14,6 +14,19 @@ Does not mint ticks or store bindings (`catalog`), nor give records a meaning (`
 """
 
 from mz_dagster.storage.source.errors import BoundFileChanged, SourceUnreadable
-from mz_dagster.storage.source.files import RECORD_COLUMNS, Envelope, FileSource, Format
+from mz_dagster.storage.source.files import RECORD_COLUMNS, FileSource, Format
+from mz_dagster.storage.source.source import ChangeSource, Envelope, Gain, Ledger, RecordSource, Source
 
-__all__ = ["RECORD_COLUMNS", "BoundFileChanged", "Envelope", "FileSource", "Format", "SourceUnreadable"]
+__all__ = [
+    "RECORD_COLUMNS",
+    "BoundFileChanged",
+    "ChangeSource",
+    "Envelope",
+    "FileSource",
+    "Format",
+    "Gain",
+    "Ledger",
+    "RecordSource",
+    "Source",
+    "SourceUnreadable",
+]

@@ -1,6 +1,8 @@
-"""Names what can be wrong with a file source as a whole; a bad row is data, not one of these."""
+"""Names what can be wrong with a source as a whole; a bad row is data, not one of these."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 from mz_dagster.errors import OperationalError
 
@@ -27,3 +29,42 @@ class BoundFileChanged(OperationalError):
             hint="Restore the file as it was, or drop and recreate the source. New content belongs into a new file.",
         )
         self.path = path
+
+
+_RESET = (
+    "ALTER SOURCE ... RESET reads the difference between what the source holds and the table's newest version; nothing "
+    "that it holds is lost."
+)
+
+
+class VersionsLost(OperationalError):
+    """What a table's versions between two bindings changed cannot be told any more: files or commits are gone."""
+
+    sqlstate = "58P01"
+
+    def __init__(self, table: Path, first: int, last: int, detail: str) -> None:
+        versions = f"version {first}" if first == last else f"versions {first} to {last}"
+        super().__init__(
+            f'what {versions} of Delta table "{table}" changed cannot be read any more', detail=detail, hint=_RESET
+        )
+
+
+class TableReplaced(OperationalError):
+    """Under a table's path there is another table than the one that was read."""
+
+    sqlstate = "58P01"
+
+    def __init__(self, table: Path, detail: str) -> None:
+        super().__init__(f'Delta table "{table}" is not the one that was read', detail=detail, hint=_RESET)
+
+
+class ColumnsChanged(SourceUnreadable):
+    """A table does not have a source's columns any more."""
+
+    sqlstate = "42703"
+
+
+class UnknownFeature(SourceUnreadable):
+    """A table asks of its readers what this one cannot do."""
+
+    sqlstate = "0A000"

@@ -20,26 +20,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from mz_dagster.catalog import Binding, BoundFile, shard_names
+from mz_dagster.disk import sync_files
+from mz_dagster.errors import OperationalError
 from mz_dagster.progress import advance
 from mz_dagster.scalars.types import Column
 from mz_dagster.storage.source.csv_header import read_header
 from mz_dagster.storage.source.errors import BoundFileChanged
 from mz_dagster.storage.source.folder import hash_file, identity, identity_text, ready_paths, unreadable
 from mz_dagster.storage.source.parquet_schema import check_pages, read_schema, row_count
+from mz_dagster.storage.source.source import Envelope, Gain, Ledger, RecordSource
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 Format = Literal["json", "csv", "parquet"]
-Envelope = Literal["none", "upsert"]
 
 #: What a record has beside its data, under names that no column of a source can have.
 RECORD_COLUMNS = frozenset(("mz_path", "mz_block", "mz_row", "mz_deleted"))
 
 
 @dataclass(frozen=True)
-class FileSource:
+class FileSource(RecordSource):
     """A folder of files of one format.
 
     Attributes:
@@ -69,6 +71,56 @@ class FileSource:
         if not self.folder.is_absolute():
             raise ValueError(f"{self.folder} is not absolute")
         object.__setattr__(self, "folder", Path(os.path.abspath(self.folder)))
+
+    @property
+    def operators(self) -> str:
+        """What makes the collection, for people."""
+        return f"ENVELOPE {self.envelope.upper()}"
+
+    @property
+    def places(self) -> tuple[Path, ...]:
+        """The folder itself, which looks different once a file has come or gone in it."""
+        return (self.folder,)
+
+    @property
+    def places_show_all(self) -> bool:
+        """Whether all files are in the folder itself."""
+        return "/" not in self.pattern
+
+    def gain(self, ledger: Ledger) -> Gain:
+        """Returns the files that are new, on disk.
+
+        Of the bound ones it looks at those that have to be there and at those that are there and not retired (see
+        `catalog.ticks`); of how many were ever bound its cost does not depend.
+
+        Raises:
+            SourceUnreadable: The folder or a new file cannot be read.
+            BoundFileChanged: A bound file is not as it was, or is gone and has to be there.
+            OperationalError: New files cannot be forced to disk.
+        """
+        catalog, row = ledger.catalog, ledger.row
+        paths = self.paths()
+        listed = frozenset(paths)
+        upper = row.upper.only
+        needed = min(upper, upper - ledger.expect_files_ms)  # from here on, files have to be there
+        bindings = catalog.bindings(row.id, min(row.since.only, needed))
+        bound = {file.path: file for one in bindings for file in one.files if one.tick >= needed or file.path in listed}
+        catalog.note_identities(row.id, self.check(bound.values()))
+        others = [path for path in paths if path not in bound]
+        known = catalog.known_paths(row.id, others)
+        files = self.new_files(path for path in others if path not in known)
+        if files:
+            _sync(self.folder, files)
+        return Gain(files, count=len(files))
+
+    def size(self, bindings: Sequence[Binding]) -> int:
+        """Returns how many bytes the bound files have."""
+        return sum(file.size for one in bindings for file in one.files)
+
+    def described(self, bindings: Sequence[Binding]) -> str:
+        """Returns how many files bindings name, and how large they are."""
+        count = sum(len(one.files) for one in bindings)
+        return f"{count} file{'' if count == 1 else 's'}, {self.size(bindings)} bytes"
 
     @property
     def stored_key(self) -> tuple[str, ...]:
@@ -277,6 +329,17 @@ class FileSource:
             read_schema(self.folder, path, self.columns)
             check_pages(self.folder, path)
         return file
+
+
+def _sync(folder: Path, files: Sequence[BoundFile]) -> None:
+    """Returns once new files are on disk: what a tick binds, no power cut may change."""
+    try:
+        sync_files(folder, (file.path for file in files))
+    except OSError as error:
+        raise OperationalError(
+            f'cannot force new files in "{folder}" to disk: {error}',
+            hint="Nothing was bound. Check that the files are still there and that their disk works.",
+        ) from error
 
 
 def _compare(bound: BoundFile, found: BoundFile | None) -> None:

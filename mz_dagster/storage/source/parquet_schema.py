@@ -82,7 +82,7 @@ def read_schema(
         with named_if_damaged(path):  # a time zone may be no text
             found = schema.field(column.name).type
             name = _spark_name(found)
-        if name is None or not _fits(column, name):
+        if name is None or not holds(column, name):
             raise _unreadable(path, f'Its column "{column.name}" is {found}, which is not readable as {column.type}.')
         fields.append((column.name, name))
     return tuple(fields)
@@ -139,7 +139,14 @@ def _spark_name(type_: pa.DataType) -> str | None:
     return _SPARK_NAMES.get(str(type_))
 
 
-def _fits(column: Column, name: str) -> bool:
+def holds(column: Column, name: str) -> bool:
+    """Returns whether values of a physical type, by Spark's name of it, can be read as a column's.
+
+    Example:
+        >>> from mz_dagster.scalars.types import FLOAT8
+        >>> holds(Column("a", FLOAT8), "int"), holds(Column("a", FLOAT8), "bigint")
+        (True, False)
+    """
     match column.type.kind:
         case Kind.ARRAY:
             element = name.removeprefix("array<").removesuffix(">")
@@ -178,7 +185,7 @@ def _fits_element(type_: ScalarType, name: str) -> bool:
             precision, scale = map(int, digits.groups())
             return scale <= type_.scale and precision - scale <= 38 - type_.scale
         case kind if kind in _EXACT_KINDS:
-            return _fits(Column("", type_), name)
+            return holds(Column("", type_), name)
         case _:
             return False
 

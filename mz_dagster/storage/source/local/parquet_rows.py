@@ -33,9 +33,9 @@ def cells_of_parquet(content: bytes, path: str, columns: Sequence[Column]) -> It
     first = 1
     with named_if_damaged(path), pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True) as file:
         for batch in file.iter_batches(PORTION_ROWS, columns=[column.name for column in columns]):
-            found = [_plain(batch.column(column.name)) for column in columns]
+            found = [plain_values(batch.column(column.name)) for column in columns]
             nulls = positions(reduce(pc.and_, (one.is_null() for one in found)))
-            faults = [dict.fromkeys(_untextual(values), BAD_BYTES) for values in found]
+            faults = [dict.fromkeys(untextual(values), BAD_BYTES) for values in found]
             yield Cells(
                 numbers=range(first, first + batch.num_rows),
                 columns=[without(values, of_column) for values, of_column in zip(found, faults, strict=True)],
@@ -68,25 +68,25 @@ def converted(values: pa.Array, type_: ScalarType) -> tuple[pa.Array, Mapping[in
     return found, dict.fromkeys(lost, out_of_range(type_))
 
 
-def _plain(values: pa.Array) -> pa.Array:
+def plain_values(values: pa.Array) -> pa.Array:
     """Returns values in the one form that Arrow has of their type."""
     type_ = values.type
     if pa.types.is_dictionary(type_):
-        return _plain(values.cast(type_.value_type))
+        return plain_values(values.cast(type_.value_type))
     if pa.types.is_large_string(type_) or pa.types.is_string_view(type_):
         return values.cast(pa.string())
     if pa.types.is_large_binary(type_):
         return values.cast(pa.binary())
     if pa.types.is_large_list(type_) or pa.types.is_list(type_):
         values = values.cast(pa.list_(type_.value_type))
-        return pa.ListArray.from_arrays(values.offsets, _plain(values.values), mask=values.is_null())
+        return pa.ListArray.from_arrays(values.offsets, plain_values(values.values), mask=values.is_null())
     return values
 
 
-def _untextual(values: pa.Array) -> list[int]:
+def untextual(values: pa.Array) -> list[int]:
     """Returns the positions of strings that are no text: a writer need not check them, and Arrow's reader does not."""
     if pa.types.is_list(values.type):
-        if not pa.types.is_string(values.type.value_type) or not _untextual(values.values):
+        if not pa.types.is_string(values.type.value_type) or not untextual(values.values):
             return []
         each = values.cast(pa.list_(pa.binary())).to_pylist()
         return [row for row, some in enumerate(each) if not all(map(_is_text, some or ()))]

@@ -1,0 +1,386 @@
+"""A Delta table as a source: the collection at a tick is the table at the version that is bound to it.
+
+An offset is
+
+    {"version": 7, "commit": "<SHA-256 of the commit>", "table": "<the table's id>", "names": {...},
+     "files": 3, "bytes": 1234}
+
+and `"reset": true` where ALTER SOURCE ... RESET has bound it: there the difference is that between what the collection
+holds and the table, whatever was bound between. `names` are the columns' names in the files, which only a table that
+maps its columns has others for.
+
+Between two versions only what the commits between them change is read; of the first version of all, each file. Who
+removes files that were not read yet (VACUUM, log cleanup) makes that an error, and so does another table in the place
+of this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from mz_dagster.catalog import Binding, Offset
+from mz_dagster.disk import sync
+from mz_dagster.scalars.types import Column
+from mz_dagster.storage.arrow_schema import update_schema
+from mz_dagster.storage.consolidation import summed
+from mz_dagster.storage.shards import DIFF, TIME
+from mz_dagster.storage.source.delta.commits import (
+    LOG,
+    ChangedFile,
+    check_inside,
+    commit_path,
+    commits,
+    digest_of,
+    net_files,
+    newest_version,
+)
+from mz_dagster.storage.source.delta.data_files import ReadColumn, file_updates
+from mz_dagster.storage.source.delta.table_schema import TableSchema, check_protocol
+from mz_dagster.storage.source.errors import ColumnsChanged, SourceUnreadable, TableReplaced, VersionsLost
+from mz_dagster.storage.source.source import ChangeSource, Envelope, Gain, Ledger
+
+if TYPE_CHECKING:
+    from deltalake.table import Metadata
+
+
+#: Before the names of partition columns, in what delta-rs says of files.
+_PARTITION = "partition."
+
+
+@dataclass(frozen=True)
+class DeltaSource(ChangeSource):
+    """A Delta table in a folder of this machine.
+
+    Attributes:
+        table: The folder, absolute.
+        columns: The declared columns, in order; the table may have more.
+        start_version: The version with which the source begins; None for the newest one.
+        envelope: The table's rows are the collection's.
+    """
+
+    table: Path
+    columns: tuple[Column, ...]
+    start_version: int | None = None
+    envelope: Envelope = "none"
+
+    @property
+    def operators(self) -> str:
+        """What makes the collection, for people."""
+        return "DELTA"
+
+    @property
+    def places(self) -> tuple[Path, ...]:
+        """The log's folder, which looks different after each commit."""
+        return (self.table / LOG,)
+
+    @property
+    def places_show_all(self) -> bool:
+        """Whether nothing is committed without them looking different."""
+        return True
+
+    def declaration(self) -> str:
+        """Returns all columns of the table as CREATE SOURCE declares them; raises as `gain`."""
+        return _schema_of(self.table, self._opened(None)).declaration()
+
+    # ---- what is there
+
+    def gain(self, ledger: Ledger) -> Gain:
+        """Returns the newest version if it is not bound yet, of which all files are there that will be read for it.
+
+        Raises:
+            SourceUnreadable: There is no such table, or it cannot be read.
+            UnknownFeature: It asks of its readers what this one does not know.
+            ColumnsChanged: It does not have the source's columns.
+            TableReplaced: It is another one than before.
+            VersionsLost: What was not read yet is gone.
+        """
+        last = ledger.last
+        if last is None or last.offset is None:
+            return self.begun()
+        known = _version(last)
+        newest = newest_version(self.table, known)
+        self._check_same(last.offset, newest)
+        return Gain() if newest == known else self._gone_on(last.offset, newest)
+
+    def reset(self) -> Gain:
+        """Returns the newest version, to be reached from whatever the collection holds; raises as `gain`."""
+        begun = self._whole_version(None)
+        assert begun.offset is not None
+        return Gain(offset={**begun.offset, "reset": True}, count=begun.count)
+
+    def begun(self) -> Gain:
+        """Returns the version with which the source begins, to be read whole; raises as `gain`."""
+        return self._whole_version(self.start_version)
+
+    def _whole_version(self, version: int | None) -> Gain:
+        opened = self._opened(version)
+        version = opened.version()
+        schema = _schema_of(self.table, opened)
+        names = self._names(schema)
+        files = pa.table(opened.get_add_actions(flatten=True))
+        for path in files.column("path").to_pylist():
+            check_inside(self.table, unquote(path))
+        size = int(pc.sum(files.column("size_bytes")).as_py() or 0)
+        return self._gain(version, schema.id, names, files.num_rows, size)
+
+    def _gone_on(self, last: Offset, newest: int) -> Gain:
+        known = cast(int, last["version"])
+        found = list(commits(self.table, known + 1, newest))
+        id, names = str(last["table"]), cast(Mapping[str, str], last["names"])
+        schema = next((one.schema for one in reversed(found) if one.schema is not None), None)
+        if schema is not None:
+            id = schema.id
+            if self._names(schema) != names:
+                raise ColumnsChanged(
+                    f'Delta table "{self.table}" has other columns under the names of those that were read',
+                    detail="Its files name them otherwise: they were renamed, or dropped and added again.",
+                    hint="ALTER SOURCE ... RESET reads the difference between what it holds and the newest version.",
+                )
+        changed = net_files(found)
+        for file in changed:
+            if not (self.table / file.path).exists():
+                raise self._lost(known + 1, newest, file)
+        return self._gain(newest, id, names, len(changed), sum(file.size for file in changed))
+
+    def _gain(self, version: int, id: str, names: Mapping[str, str], count: int, size: int) -> Gain:
+        """Returns a version as it is bound, once its commit is on disk: what a tick binds, no power cut may change."""
+        digest = digest_of(self.table, version)
+        if digest is not None:
+            try:
+                sync(commit_path(self.table, version))
+                sync(self.table / LOG)
+            except OSError as error:
+                raise SourceUnreadable(
+                    f'cannot force the log of Delta table "{self.table}" to disk: {error.strerror}',
+                    hint="Nothing was bound. Check that its disk works.",
+                ) from error
+        offset = {
+            "version": version,
+            "commit": digest,
+            "table": id,
+            "names": dict(names),
+            "files": count,
+            "bytes": size,
+        }
+        return Gain(offset=offset, count=count)
+
+    def _names(self, schema: TableSchema) -> dict[str, str]:
+        """Returns by which names the files have those columns that they have under others."""
+        names = zip(self.columns, schema.names_of(self.columns), strict=True)
+        return {column.name: name for column, name in names if name != column.name}
+
+    def _check_same(self, offset: Offset, newest: int) -> None:
+        """Raises if a version that was bound is not that any more.
+
+        Raises:
+            TableReplaced: It is another table's.
+            VersionsLost: Its commit and those that follow are gone.
+        """
+        version, digest = cast(int, offset["version"]), digest_of(self.table, cast(int, offset["version"]))
+        if digest is not None:
+            if offset["commit"] not in (None, digest):
+                raise TableReplaced(self.table, f"Its version {version} is another one.")
+            return
+        if newest > version:
+            return  # the log was cleaned up behind it
+        opened = self._opened(None)
+        there, id = opened.version(), _schema_of(self.table, opened).id
+        if there < version or id != offset["table"]:
+            raise TableReplaced(self.table, f"It is at version {there}, and its id is {id}.")
+        if there > version:
+            raise VersionsLost(
+                self.table, version + 1, there, f"Commits from {version + 1} on are not in the log any more."
+            )
+
+    # ---- what it says
+
+    def size(self, bindings: Sequence[Binding]) -> int:
+        """Returns how many bytes the files have that will be read for bindings, about."""
+        return sum(cast(int, (one.offset or {}).get("bytes", 0)) for one in bindings)
+
+    def described(self, bindings: Sequence[Binding]) -> str:
+        """Returns up to which version bindings lead, for people."""
+        files = sum(cast(int, (one.offset or {}).get("files", 0)) for one in bindings)
+        versions = ", ".join(str(_version(one)) for one in bindings)
+        return f"version {versions}, {files} file{'' if files == 1 else 's'}, {self.size(bindings)} bytes"
+
+    def lost(self, bindings: Sequence[Binding]) -> Mapping[str, str]:
+        """Returns which of the bound versions cannot be read again, with why."""
+        found: dict[str, str] = {}
+        for before, one in zip((None, *bindings), bindings, strict=False):
+            try:
+                for _ in self._between(before, one, ()):
+                    pass
+            except (VersionsLost, TableReplaced) as error:
+                found[f"version {_version(one)}"] = f"{error.message[:1].upper()}{error.message[1:]}. {error.detail}"
+        return found
+
+    def updates(
+        self,
+        bindings: Sequence[Binding],
+        before: Binding | None,
+        held: Callable[[], pa.Table],
+        columns: Sequence[Column],
+    ) -> pa.Table:
+        """Returns the updates that bindings make; see `ChangeSource.updates`.
+
+        Raises:
+            TableReplaced: A bound version is not there as it was bound.
+            VersionsLost: What a bound version changed is gone.
+            SourceUnreadable: A file cannot be read.
+        """
+        parts = [update_schema(columns).empty_table()]
+        resets = [place for place, one in enumerate(bindings) if (one.offset or {}).get("reset")]
+        if resets:
+            start = bindings[resets[-1]]
+            gone = held()
+            taken = [pc.negate_checked(gone.column(DIFF)), pa.repeat(pa.scalar(start.tick, pa.int64()), len(gone))]
+            for name, values in zip((DIFF, TIME), taken, strict=True):
+                gone = gone.set_column(gone.schema.get_field_index(name), name, values)
+            parts.append(gone.select(parts[0].column_names))
+            bindings, before = bindings[resets[-1] :], None
+        for one in bindings:
+            parts += self._between(before, one, columns)
+            before = one
+        return summed(pa.concat_tables(parts).combine_chunks())
+
+    def _between(self, before: Binding | None, binding: Binding, columns: Sequence[Column]) -> Iterator[pa.Table]:
+        """Yields the updates that lead from one binding to the next; from nothing, those of the whole table.
+
+        With no columns it only looks whether it could.
+        """
+        assert binding.offset is not None
+        version = _version(binding)
+        if digest_of(self.table, version) not in (None, binding.offset["commit"]):
+            raise TableReplaced(self.table, f"Its version {version} is another one.")
+        names = cast(Mapping[str, str], binding.offset["names"])
+        read = [
+            ReadColumn(one, stored, names.get(one.name, one.name))
+            for one, stored in zip(self.columns, columns, strict=bool(columns))
+        ]
+        if before is None:
+            yield from self._whole(version, str(binding.offset["table"]), binding.tick, read)
+            return
+        first = _version(before) + 1
+        vectors = _Vectors(self.table)
+        for file, count in net_files(list(commits(self.table, first, version))).items():
+            path = self.table / file.path
+            check_inside(self.table, file.path)
+            if not columns:
+                if not path.exists():
+                    raise self._lost(first, version, file)
+                continue
+            try:
+                kept = vectors.kept(file)
+                yield from file_updates(
+                    path, read, dict(file.partition), binding.tick, count, kept=kept, holds_changes=file.holds_changes
+                )
+            except FileNotFoundError:
+                raise self._lost(first, version, file) from None
+
+    def _whole(self, version: int, id: str, tick: int, columns: Sequence[ReadColumn]) -> Iterator[pa.Table]:
+        try:
+            opened = self._opened(version)
+        except SourceUnreadable as error:
+            raise VersionsLost(self.table, version, version, f"{error.message}.") from error
+        if _schema_of(self.table, opened).id != id:
+            raise TableReplaced(self.table, f"Its id at version {version} is another one.")
+        has_vectors = "deletionVectors" in (opened.protocol().reader_features or ())
+        kept = vectors_of(opened) if has_vectors and columns else {}
+        files = pa.table(opened.get_add_actions(flatten=True))
+        partitions = [one for one in columns if f"{_PARTITION}{one.declared.name}" in files.column_names]
+        for row in range(files.num_rows):
+            path = self.table / unquote(files.column("path")[row].as_py())
+            check_inside(self.table, str(path.relative_to(self.table)))
+            partition = {one.physical: files.column(f"{_PARTITION}{one.declared.name}")[row] for one in partitions}
+            try:
+                if columns:
+                    yield from file_updates(path, columns, partition, tick, 1, kept=kept.get(path.resolve()))
+                elif not path.exists():
+                    raise FileNotFoundError
+            except FileNotFoundError:
+                raise VersionsLost(self.table, version, version, f'File "{path}" is gone.') from None
+
+    def _opened(self, version: int | None) -> DeltaTable:
+        """Returns the table at a version, or the newest one.
+
+        Raises:
+            SourceUnreadable: There is none there, or delta-rs cannot read it.
+            UnknownFeature: It asks of its readers what this one does not know.
+        """
+        try:
+            opened = DeltaTable(self.table, version=version)
+            protocol = opened.protocol()
+        except (TableNotFoundError, FileNotFoundError) as error:
+            raise SourceUnreadable(
+                f'"{self.table}" is no Delta table',
+                detail=f"{_first_line(error)}.",
+                hint="Name in URI the folder that holds _delta_log; the source begins once the table is there.",
+            ) from error
+        except (DeltaError, OSError) as error:
+            at = "" if version is None else f" at version {version}"
+            raise SourceUnreadable(
+                f'cannot read Delta table "{self.table}"{at}',
+                detail=f"{_first_line(error)}.",
+                hint="Nothing was bound; once the table can be read, the next poll goes on.",
+            ) from error
+        check_protocol(self.table, protocol.min_reader_version, protocol.reader_features or ())
+        return opened
+
+    def _lost(self, first: int, last: int, file: ChangedFile) -> VersionsLost:
+        return VersionsLost(self.table, first, last, f'File "{file.path}" is gone, as VACUUM removes files.')
+
+
+class _Vectors:
+    """Reads which rows files with deletion vectors still have, each version once."""
+
+    def __init__(self, table: Path) -> None:
+        self._table = table
+        self._found: dict[int, Mapping[Path, Sequence[bool]]] = {}
+
+    def kept(self, file: ChangedFile) -> Sequence[bool] | None:
+        """Returns which rows of a file are there, None for all.
+
+        Raises:
+            FileNotFoundError: The vector is gone, or no version that has it can be read.
+        """
+        if file.vector is None:
+            return None
+        if file.version not in self._found:
+            try:
+                self._found[file.version] = vectors_of(DeltaTable(self._table, version=file.version))
+            except (DeltaError, OSError) as error:
+                raise FileNotFoundError(file.path) from error
+        found = self._found[file.version].get((self._table / file.path).resolve())
+        if found is None:
+            raise FileNotFoundError(file.path)
+        return found
+
+
+def vectors_of(opened: DeltaTable) -> Mapping[Path, Sequence[bool]]:
+    """Returns which rows files still have, of those that have not all."""
+    read = pa.RecordBatchReader.from_stream(opened.deletion_vectors()).read_all().to_pylist()
+    return {Path(unquote(row["filepath"].removeprefix("file://"))).resolve(): row["selection_vector"] for row in read}
+
+
+def _version(binding: Binding) -> int:
+    assert binding.offset is not None, "a table is bound by its versions"
+    return cast(int, binding.offset["version"])
+
+
+def _schema_of(table: Path, opened: DeltaTable) -> TableSchema:
+    said: Metadata = opened.metadata()
+    return TableSchema.of(table, str(said.id), opened.schema().to_json(), said.configuration)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0].rstrip(".")
