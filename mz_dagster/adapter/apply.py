@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from mz_dagster.adapter.catalog_definitions import CatalogDefinitions, plan_digest
 from mz_dagster.adapter.change_plan import FROM_FILES, Action, Change, ChangePlan, plan_changes
-from mz_dagster.adapter.definition import define
+from mz_dagster.adapter.definition import Definition, define
 from mz_dagster.adapter.project_files import BadProjectFile, Fault, ProjectFiles, ProjectObject
 from mz_dagster.adapter.replanning import replan
 from mz_dagster.catalog import BOUND_SHAPES, COMMENTS, Catalog, NewObject, ObjectRow, Redefinition, Ref
@@ -68,11 +68,12 @@ def apply_objects(
     files = over_altered(files, rows, definitions)
     plan = replace(plan_changes(files, rows, definitions, drop=drop), replanned=anew)
     waiting = [
-        Fault(one.name, _unaltered(one), one.object.path, one.object.line) for one in plan.changes if one.alteration
+        Fault(one.name, _unaltered(one), one.object.path, one.object.line) for one in plan.changes if one.alterations
     ]
     plan = replace(plan, faults=(*waiting, *plan.faults))
     reads: dict[GlobalId, GlobalId | Ref] = {}  # a file's name for an object -> what it is in the catalog
     fresh: list[NewObject] = []
+    values = {row.id: row.values for row in rows if row.values}
     redefined: dict[GlobalId, Redefinition] = {}
     dropped = [row.id for row in plan.orphans] if plan.drops else []
     for change in plan.changes:
@@ -85,7 +86,7 @@ def apply_objects(
         if change.old is not None:
             dropped.append(change.old.id)
         made = definitions.new_objects(change.object.definition, fresh, reads)
-        fresh.extend(replace(one, tags=(FROM_FILES,)) for one in made)
+        fresh.extend(replace(one, tags=(FROM_FILES,), values=values) for one in made)
         reads[name] = Ref(len(fresh) - 1)
     if fresh or dropped or redefined:
         catalog.swap(fresh, dropped, redefined)
@@ -93,8 +94,9 @@ def apply_objects(
 
 
 def _unaltered(change: Change) -> BadProjectFile:
+    one = change.object
     return BadProjectFile(
-        f'{change.object.path}:{change.object.line}: the definition of table "{change.name}" changed',
+        f'{one.path}:{one.line}: the definition of {one.definition.kind} "{one.name}" changed',
         detail=change.reason,
         hint="mz-dagster apply alters it.",
     )
@@ -120,8 +122,8 @@ def _redefinition(change: Change, old: ObjectRow, reads: Mapping[GlobalId, Globa
 
 
 def over_altered(files: ProjectFiles, rows: Sequence[ObjectRow], definitions: CatalogDefinitions) -> ProjectFiles:
-    """Returns what files define, bound to tables that were altered as they are stored in the catalog."""
-    altered = {row.name: row for row in rows if row.version and row.name is not None}
+    """Returns what files define, bound to tables and types that were altered as they are stored in the catalog."""
+    altered = {row.name: row for row in rows if _is_altered(row) and row.name is not None}
     altered |= {
         one.name: altered[old]
         for one in files.objects
@@ -134,9 +136,9 @@ def over_altered(files: ProjectFiles, rows: Sequence[ObjectRow], definitions: Ca
     objects: list[ProjectObject] = []
     for one in files.objects:
         row = altered.get(one.name)
-        if row is not None and one.definition.kind == "table":
-            item = definitions.item(row.id, row.version)
-            if [column.name for column in item.relation_type.columns] == list(one.definition.relation_type.names):
+        if row is not None and one.definition.kind == row.kind:
+            item = definitions.item(row.id, row.version, row.values)
+            if _is_stored_as(item, one.definition):
                 items[one.name] = replace(item, id=GlobalId(one.name), name=one.name)
                 rebound.add(one.name)
                 objects.append(one)
@@ -155,6 +157,20 @@ def over_altered(files: ProjectFiles, rows: Sequence[ObjectRow], definitions: Ca
         items[one.name] = one.definition.item(GlobalId(one.name))
         objects.append(one)
     return replace(files, objects=tuple(objects))
+
+
+def _is_altered(row: ObjectRow) -> bool:
+    return bool(row.version) or (row.kind == "type" and bool(row.values))
+
+
+def _is_stored_as(item: Item, definition: Definition) -> bool:
+    """Returns whether a table has the columns, or a type the values, that a file gives it, however they are stored."""
+    here, there = item.relation_type.columns, definition.relation_type.columns
+    if definition.kind == "type":
+        return [one.type.enumeration and one.type.enumeration.labels for one in here] == [
+            one.type.enumeration and one.type.enumeration.labels for one in there
+        ]
+    return [one.name for one in here] == [one.name for one in there]
 
 
 @dataclass(frozen=True, slots=True)

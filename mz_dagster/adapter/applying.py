@@ -1,4 +1,4 @@
-"""Applying a project whole: its tables are altered as its files say, and then all else is applied (`apply`)."""
+"""Applying a project whole: tables and types are altered as its files say, and then all else is applied (`apply`)."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ def apply_project(engine: Engine, *, drop: bool = False) -> ChangePlan:
         drop: Whether to drop what the files once defined and no longer do.
 
     Raises:
-        BadProjectFile: A table cannot be altered as a file says; those before it are.
+        BadProjectFile: A table or type cannot be altered as a file says; those before it are.
         NotAllApplied: A file is wrong, or an object has the name of one of another kind; all else was applied.
         OrphanStillRead: Something made in a session reads what is to be dropped.
     """
     plan = plan_changes(load_project(engine.project), engine.catalog.objects(), engine.definitions)
     altered = {}
     for one in plan.changes:
-        if one.alteration is None:
+        if not one.alterations:
             continue
         altered[one.name] = one
         try:
-            Session(engine).sequence(one.alteration)
+            for alteration in one.alterations:
+                Session(engine).sequence(alteration)
         except OperationalError:
             raise
         except Error as error:

@@ -2,7 +2,8 @@
 
 The catalog stores the user's own SQL and the ids that its names stood for. From these this module makes what the rest
 needs: items for the binder, nodes for the graphs of steps (`graphs`). An object's definition never changes, so each is
-made once per process, when it is asked for.
+made once per process, when it is asked for; but for the values of types that were created, after whose change all are
+made anew.
 
 A plan is made anew by whatever version of this package opens the project. Its output is the same collection
 whatever the plan, but arrangements are collections too, with contents on disk: a digest of the arrangements' plans is
@@ -16,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from mz_dagster.adapter import introspection
@@ -95,6 +96,21 @@ class _Frozen:
         return tuple(self.ids)
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What was made of rows of the catalog, and with the types' values of one moment.
+
+    Attributes:
+        values: `ObjectRow.values` of no row that it was made of was greater.
+    """
+
+    values: int = 0
+    definitions: dict[GlobalId, Definition] = field(default_factory=dict)
+    tables: dict[tuple[GlobalId, int], Definition] = field(default_factory=dict)
+    items: dict[tuple[GlobalId, int], Item] = field(default_factory=dict)
+    sources: dict[GlobalId, Source] = field(default_factory=dict)
+
+
 class CatalogDefinitions:
     """Answers what names and ids stand for, from the catalog.
 
@@ -105,11 +121,8 @@ class CatalogDefinitions:
         self._catalog = catalog
         self._project = project
         self._kept = DefinitionCache(project.state)
-        self._definitions: dict[GlobalId, Definition] = {}
-        self._tables: dict[tuple[GlobalId, int], Definition] = {}
-        self._items: dict[tuple[GlobalId, int], Item] = {}
+        self._known = _Known()
         self._digests: dict[GlobalId, str] = {}
-        self._sources: dict[GlobalId, Source] = {}
         self._temporal: dict[GlobalId, bool] = {}
         self._inputs: dict[GlobalId, frozenset[GlobalId]] = {}
 
@@ -124,28 +137,43 @@ class CatalogDefinitions:
         id = self._catalog.id_of(key_of(schema, name[-1])) if len(name) < 3 else None
         if id is None:
             return None
-        found = self.item(id, self._catalog.version_of(id))
+        version, values = self._catalog.versions_of(id)
+        found = self.item(id, version, values)
         return replace(found, name=name[-1]) if found.schema == schema and found.kind != "schema" else None
 
     def names(self) -> tuple[str, ...]:
         """Returns all names in use."""
         return tuple(self._catalog.state().ids)
 
-    def item(self, id: GlobalId, version: int = 0) -> Item:
-        """Returns what an id stands for, or stood for before it was altered again."""
+    def item(self, id: GlobalId, version: int = 0, values: int = 0) -> Item:
+        """Returns what an id stands for, or stood for before it was altered again.
+
+        Args:
+            id: The id.
+            version: How often it had been altered.
+            values: The number of the last change of types that it is known to have to do with.
+        """
         relation = introspection.by_id(id)
         if relation is not None:
             return relation.item()
-        if (id, version) not in self._items:
+        known = self._known_since(values)
+        if (id, version) not in known.items:
             row = self._catalog.object(id)
+            known = self._known_since(row.values)
             if row.shapes is not None:
                 found = shaped(row, version)
             elif row.kind in (*_OF_CONTENTS, "schema", "type"):
                 found = Item(id, called(row), row.kind, row.relation_type, row.timeline)
             else:
                 found = self.definition_of(row).item(id)
-            self._items[id, version] = found if row.schema == PUBLIC else replace(found, schema=row.schema)
-        return self._items[id, version]
+            known.items[id, version] = replace(found, schema=row.schema, values=row.values)
+        return known.items[id, version]
+
+    def _known_since(self, values: int) -> _Known:
+        """Returns what is known, without what was made before a change of types."""
+        if values > self._known.values:
+            self._known = _Known(values)
+        return self._known
 
     # ---- definitions
 
@@ -155,19 +183,20 @@ class CatalogDefinitions:
         Raises:
             InternalError: What was bound once does not bind any more.
         """
-        known = self._definitions.get(id)
+        known = self._known.definitions.get(id)
         return self.definition_of(self._catalog.object(id)) if known is None or known.kind == "table" else known
 
     def definition_of(self, row: ObjectRow) -> Definition:
         """Returns the definition of an object as `definition` does; of a table that was altered, that of the row."""
+        known = self._known_since(row.values)
         if row.version:
-            if (row.id, row.version) not in self._tables:
+            if (row.id, row.version) not in known.tables:
                 (table,) = parse(row.sql)
                 assert isinstance(table, CreateTable)
                 made = define(table, self.as_created(row), default_timeline=str(row.timeline), name=row.created_as)
-                self._tables[row.id, row.version] = made
-            return self._tables[row.id, row.version]
-        if row.id not in self._definitions:
+                known.tables[row.id, row.version] = made
+            return known.tables[row.id, row.version]
+        if row.id not in known.definitions:
             timeline = row.timeline or self._project.timeline
             indexed = bool(row.options.get("copy", False))
 
@@ -192,17 +221,18 @@ class CatalogDefinitions:
             if row.options.get(BOUND_SHAPES):
                 parts = (*parts, sorted(bound_shapes(row.options).items()))
             try:
-                self._definitions[row.id] = self._kept.get(parts, self.as_created(row), define_it)
+                known.definitions[row.id] = self._kept.get(parts, self.as_created(row), define_it)
             except UndefinedTable as error:
                 raise CatalogDamaged(
                     f'the catalog has lost what "{row.created_as}" reads', detail=one_line(error)
                 ) from error
             except ProgrammingError as error:
                 raise InternalError(f'the stored definition of "{row.created_as}" does not bind: {error}') from error
-        return self._definitions[row.id]
+        return known.definitions[row.id]
 
     def as_created(self, row: ObjectRow) -> Resolver:
         """Returns what resolves an object's names to what they stood for when it was created."""
+        self._known_since(row.values)
         return _Frozen(self, row.dependencies, bound_shapes(row.options))
 
     def is_temporal(self, id: GlobalId) -> bool:
@@ -285,6 +315,7 @@ class CatalogDefinitions:
         Raises:
             Error: It cannot be stepped.
         """
+        self._known_since(row.values)
         name = called(row)
         match row.kind:
             case "source":
@@ -302,9 +333,10 @@ class CatalogDefinitions:
 
     def source(self, id: GlobalId) -> Source:
         """Returns what fills a source."""
-        if id not in self._sources:
-            self._sources[id] = source_of(self.definition(id), self._project)
-        return self._sources[id]
+        known = self._known
+        if id not in known.sources:
+            known.sources[id] = source_of(self.definition(id), self._project)
+        return known.sources[id]
 
     def _maintained(
         self, row: ObjectRow, name: str, owned: Sequence[ObjectRow], named: frozenset[GlobalId], key: tuple[int, ...]
@@ -396,6 +428,7 @@ class CatalogDefinitions:
                 )
             for id in collections_read(plan.output):
                 dependencies.setdefault(f"collection {id}", refs.get(id) or reads.get(id, id))
+        values = {read: n for id, n in definition.values.items() if not isinstance(read := reads.get(id, id), Ref)}
         has_collection = definition.kind in ("source", "table", "materialized view") or plan is not None
         created.append(
             NewObject(
@@ -413,6 +446,7 @@ class CatalogDefinitions:
                 upper=upper,
                 retention_ms=definition.retain_history_ms,
                 sequences=_generating(definition),
+                values=values,
             )
         )
         return created

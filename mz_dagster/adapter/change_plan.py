@@ -26,10 +26,11 @@ from mz_dagster.adapter.replanning import Replanned
 from mz_dagster.catalog import ObjectRow, in_shard
 from mz_dagster.errors import Error, ProgrammingError
 from mz_dagster.formalism import GlobalId
-from mz_dagster.sql import AlterTable, same_tokens
+from mz_dagster.sql import AlterTable, AlterType, parse, same_tokens
 from mz_dagster.sql.lexer import tokens_of
 from mz_dagster.sql.table_changes import alteration_to
 from mz_dagster.sql.table_text import same_table
+from mz_dagster.sql.type_statements import added_values
 
 FROM_FILES = "project file"
 """The tag of every object that applying a project has created."""
@@ -62,7 +63,7 @@ class Change:
         reason: Why, as a clause about it.
         old: What bears its name in the catalog now, or None.
         held_by: The names of what sessions made that reads `old`, which therefore lives on for them, without a name.
-        alteration: What makes of a table what the file says.
+        alterations: What makes of a table, or a type, what the file says.
     """
 
     object: ProjectObject
@@ -70,7 +71,7 @@ class Change:
     reason: str
     old: ObjectRow | None = None
     held_by: tuple[str, ...] = ()
-    alteration: AlterTable | None = None
+    alterations: tuple[AlterTable | AlterType, ...] = ()
 
     @property
     def stays(self) -> bool:
@@ -239,7 +240,7 @@ class _Comparison:
         """Notes what becomes of an object."""
         if change.stays and change.old is not None:
             self._kept[change.name] = change.old.id
-            if change.action is Action.ALTER or change.old.version:
+            if change.old.kind == "table" and (change.action is Action.ALTER or change.old.version):
                 self._altered.add(change.name)
         else:
             self._fresh.add(change.name)
@@ -247,10 +248,10 @@ class _Comparison:
     def change(self, one: ProjectObject, row: ObjectRow) -> Change:
         """Returns what becomes of an object that is there."""
         is_renamed = row.name != one.name
-        if row.kind == "table":
-            alteration = None if _is_same(one, row) else _alteration(one, row)
-            if alteration is not None and not is_renamed:
-                return Change(one, Action.ALTER, f"its definition changed: {alteration.text}", row, (), alteration)
+        alterations = () if is_renamed or _is_same(one, row) else _alterations(one, row)
+        if alterations:
+            told = "; ".join(each.text for each in alterations)
+            return Change(one, Action.ALTER, f"its definition changed: {told}", row, (), alterations)
         reason = _difference(one, row, self._kept, self._fresh)
         if reason is None and self._altered.intersection(one.depends) and not self._is_bound_alike(one, row):
             reason = f"it reads {', '.join(sorted(self._altered.intersection(one.depends)))}, which has other columns"
@@ -294,11 +295,15 @@ def _has_star(text: str) -> bool:
     )
 
 
-def _alteration(one: ProjectObject, row: ObjectRow) -> AlterTable | None:
-    """Returns what makes a table what a file says, None if values would be lost or it is something else."""
-    if row.timeline != one.definition.timeline or one.definition.kind != "table":
-        return None
-    return alteration_to(named_as(row.sql, one.name), one.definition.text)
+def _alterations(one: ProjectObject, row: ObjectRow) -> tuple[AlterTable | AlterType, ...]:
+    """Returns what makes a table or type what a file says; nothing if values would be lost, or it is another kind."""
+    if row.timeline != one.definition.timeline or row.kind != one.definition.kind:
+        return ()
+    if row.kind == "type":
+        texts = added_values(one.name, _labels(row), _labels(one.definition)) or ()
+        return tuple(each for text in texts for each in parse(text) if isinstance(each, AlterType))
+    alteration = alteration_to(named_as(row.sql, one.name), one.definition.text) if row.kind == "table" else None
+    return () if alteration is None else (alteration,)
 
 
 def _differs_in_name_alone(one: ProjectObject, row: ObjectRow) -> bool:
@@ -396,7 +401,8 @@ def _irreplaceable(one: ProjectObject, row: ObjectRow, rows: Iterable[ObjectRow]
             f'{one.path}:{one.line}: "{one.name}" is a {row.kind} in the catalog, and a {one.definition.kind} here',
             hint=f"Choose another name, or drop it first: DROP {row.kind.upper()} {one.name}.",
         )
-    if row.kind == "type" and not (row.name == one.name and _labels(row) == _labels(one.definition)):
+    is_same = row.name == one.name and _labels(row) == _labels(one.definition) if row.kind == "type" else True
+    if not is_same and (row.name != one.name or not _alterations(one, row)):
         tables = sorted(
             str(each.name) for each in rows if each.kind == "table" and row.id in each.dependencies.values()
         )
@@ -405,10 +411,10 @@ def _irreplaceable(one: ProjectObject, row: ObjectRow, rows: Iterable[ObjectRow]
                 f'{one.path}:{one.line}: type "{row.name}" cannot change, because tables have columns of it',
                 detail=f"Its values are {_listed(_labels(row))}, and their rows exist nowhere else: "
                 f"{', '.join(tables)}.",
-                hint="Change it back, and define a type of another name beside it; add a column of that to the table, "
-                "and UPDATE it by old::text::new.",
+                hint="Values may be added anywhere among those that it has. Else change it back, and define a type of "
+                "another name beside it; add a column of that to the table, and UPDATE it by old::text::new.",
             )
-    if row.kind == "table" and _own_difference(one, row) is not None and _alteration(one, row) is None:
+    if row.kind == "table" and _own_difference(one, row) is not None and not _alterations(one, row):
         return BadProjectFile(
             f'{one.path}:{one.line}: the definition of table "{one.name}" changed',
             detail="Its rows exist nowhere else, so it is not replaced; columns are added behind those that it has, "

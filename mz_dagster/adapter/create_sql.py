@@ -120,7 +120,11 @@ class _CurrentNames:
 
     def resolve(self, name: tuple[str, ...]) -> Item | None:
         row = self.objects.get(name[-1])
-        return None if row is None else replace(self.engine.definitions.item(row.id, row.version), name=name[-1])
+        return (
+            None
+            if row is None
+            else replace(self.engine.definitions.item(row.id, row.version, row.values), name=name[-1])
+        )
 
     def names(self) -> tuple[str, ...]:
         return tuple(self.objects)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from mz_dagster.adapter.alter_type import add_value
 from mz_dagster.adapter.block_definitions import ActiveTransaction, BlockDefinitions
 from mz_dagster.adapter.catalog_definitions import called
 from mz_dagster.adapter.definition import Definable, define, name_of
@@ -21,6 +22,7 @@ from mz_dagster.sql import (
     AlterRename,
     AlterReset,
     AlterRetainHistory,
+    AlterType,
     Comment,
     CreateIndex,
     CreateMaterializedView,
@@ -367,6 +369,19 @@ def reset_source(names: Names, statement: AlterReset) -> str:
             )
         names.engine.reset(row.id, source)
     return "ALTER SOURCE"
+
+
+def alter_type(names: Names, statement: AlterType) -> str:
+    """Gives a type another value; returns the command tag.
+
+    Raises:
+        UndefinedType: There is no such type.
+    """
+    row = _named(names, statement.name, "type", if_exists=False)
+    assert row is not None
+    for old, new in add_value(names.engine, row, statement).items():
+        names.follow(old, new)
+    return "ALTER TYPE"
 
 
 def alter_retain_history(names: Names, statement: AlterRetainHistory) -> str:

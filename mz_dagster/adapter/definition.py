@@ -69,6 +69,7 @@ class Definition:
         key: A source's key columns, or an index's columns, as positions.
         retain_history_ms: History kept, or None for the project's default.
         shapes: Which of their shapes the tables had that it was bound to, if not the first.
+        values: `Item.values` of what it was bound to, where that was not 0.
     """
 
     kind: str
@@ -85,6 +86,7 @@ class Definition:
     key: tuple[int, ...] = ()
     retain_history_ms: int | None = None
     shapes: Mapping[GlobalId, int] = field(default_factory=dict)
+    values: Mapping[GlobalId, int] = field(default_factory=dict)
 
     @property
     def is_temporal(self) -> bool:
@@ -128,24 +130,27 @@ def define(
         NotSupportedError: It uses what is not supported, with position and reason.
     """
     called = name or name_of(statement)
-    noting = _ShapeRecorder(resolver)
+    noting = _VersionRecorder(resolver)
     definition = _defined(statement, noting, called, default_timeline, indexed)
     _check_names(definition)
     _check_dependencies(definition, statement.offset + 1)
-    return replace(definition, shapes=noting.shapes) if noting.shapes else definition
+    return replace(definition, shapes=noting.shapes, values=noting.values)
 
 
-class _ShapeRecorder:
-    """A resolver that notes which shapes of tables it answers with, if not the first."""
+class _VersionRecorder:
+    """A resolver that notes which shapes of tables it answers with, if not the first, and how many values of types."""
 
     def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver
         self.shapes: dict[GlobalId, int] = {}
+        self.values: dict[GlobalId, int] = {}
 
     def resolve(self, name: tuple[str, ...]) -> Item | None:
         item = self._resolver.resolve(name)
         if item is not None and item.version:
             self.shapes[item.id] = item.version
+        if item is not None and item.values:
+            self.values[item.id] = item.values
         return item
 
     def names(self) -> tuple[str, ...]:

@@ -83,7 +83,7 @@ class Names:
         """Returns what a name stands for now, or None."""
         row = self._temporary_row(name)
         if row is not None:
-            found: Item | None = replace(self.engine.definitions.item(row.id, row.version), name=name[-1])
+            found: Item | None = replace(self.engine.definitions.item(row.id, row.version, row.values), name=name[-1])
         else:
             found = None if name[:-1] == (_TEMPORARY,) else self._resolved(name)
         if found is not None and found.kind == "table":
@@ -104,7 +104,7 @@ class Names:
         definitions, block = self.engine.definitions, self.block()
         if block is not None and key in block.created:
             row = self.engine.catalog.object(block.created[key])
-            return replace(definitions.item(row.id, row.version), name=name[-1])
+            return replace(definitions.item(row.id, row.version, row.values), name=name[-1])
         found = definitions.resolve(name)
         return None if found is None or (block is not None and block.is_gone(found.id)) else found
 
@@ -281,6 +281,10 @@ class Names:
         """Has a name denote a temporary object in the session."""
         self._temporary[name] = id
 
+    def follow(self, old: GlobalId, new: GlobalId) -> None:
+        """Has the session's name of a temporary object denote what was made in its place; others have none here."""
+        self._temporary |= {name: new for name, id in self._temporary.items() if id == old}
+
     def rename(self, row: ObjectRow, name: str) -> None:
         """Gives an object another name.
 
@@ -330,7 +334,9 @@ class TargetFirst:
     def resolve(self, name: tuple[str, ...]) -> Item | None:
         """Returns what a name stands for."""
         if name == (self.table.name,) or (len(name) == 2 and key_of(*name) == self.table.name):
-            return replace(self.engine.definitions.item(self.table.id, self.table.version), name=name[-1])
+            return replace(
+                self.engine.definitions.item(self.table.id, self.table.version, self.table.values), name=name[-1]
+            )
         return self.resolver.resolve(name)
 
     def names(self) -> tuple[str, ...]:

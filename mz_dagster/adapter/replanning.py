@@ -10,11 +10,13 @@ A release never does this to what a newer one made: two of them at work on one p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from mz_dagster.adapter.catalog_definitions import CatalogDefinitions
-from mz_dagster.catalog import Catalog, NewObject, ObjectRow, Ref
+from mz_dagster.adapter.definition import Definition
+from mz_dagster.catalog import Catalog, NewObject, ObjectRow, Ref, TypeAlteration
 from mz_dagster.formalism import GlobalId
 
 
@@ -73,7 +75,11 @@ def replan(catalog: Catalog, definitions: CatalogDefinitions) -> tuple[tuple[Rep
 
 
 def recreate(
-    catalog: Catalog, definitions: CatalogDefinitions, objects: Sequence[Replanned]
+    catalog: Catalog,
+    definitions: CatalogDefinitions,
+    objects: Sequence[Replanned],
+    defined: Mapping[GlobalId, Definition] = MappingProxyType({}),
+    altered: TypeAlteration | None = None,
 ) -> tuple[tuple[Replanned, GlobalId], ...]:
     """Gives objects new ids, in one transaction, with the names and the history that they had; they hydrate anew.
 
@@ -81,6 +87,8 @@ def recreate(
         catalog: The catalog.
         definitions: What it holds, bound.
         objects: The objects and all that reads them, each after those it reads.
+        defined: Their definitions, of those that are not defined as before.
+        altered: A type that is given a value in the same transaction.
 
     Returns:
         Each with its new id.
@@ -88,20 +96,21 @@ def recreate(
     Raises:
         UnknownObject: Somebody else was faster, with some of it at least.
         SinceBehindInput: The inputs' histories became shorter meanwhile.
+        TypeAltered: The type, or what depends on it, is not what the alteration was made up from.
     """
     retentions = {row.id: row.retention_ms for row in catalog.collections()}
     reads: dict[GlobalId, GlobalId | Ref] = {}
     fresh: list[NewObject] = []
     for one in objects:
         row = one.row
-        made = definitions.new_objects(definitions.definition(row.id), fresh, reads)
+        made = definitions.new_objects(defined.get(row.id) or definitions.definition(row.id), fresh, reads)
         made = [replace(each, tags=row.tags) for each in made]
         kept = retentions.get(row.id, made[-1].retention_ms)  # else as defined: its row may be lost
         made[-1] = replace(made[-1], name=row.name, created_as=row.created_as, retention_ms=kept, is_bound_before=True)
         fresh.extend(made)
         reads[row.id] = Ref(len(fresh) - 1)
-    if not objects:
+    if not objects and altered is None:
         return ()
-    rows = catalog.swap(fresh, [one.row.id for one in objects])
+    rows = catalog.swap(fresh, [one.row.id for one in objects], altered=altered)
     places = [one.position for one in reads.values() if isinstance(one, Ref)]
     return tuple((one, rows[place].id) for one, place in zip(objects, places, strict=True))

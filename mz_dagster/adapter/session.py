@@ -57,6 +57,7 @@ from mz_dagster.sql import (
     AlterReset,
     AlterRetainHistory,
     AlterTable,
+    AlterType,
     Begin,
     CloseCursor,
     Comment,
@@ -126,6 +127,7 @@ _DEFINING = (
     | AlterRename
     | AlterTable
     | AlterReset
+    | AlterType
     | AlterRetainHistory
     | Comment
 )
@@ -502,6 +504,8 @@ class Session:
                 return Result("ALTER TABLE")
             case AlterReset():
                 return Result(ddl.reset_source(self._names, statement))
+            case AlterType():
+                return Result(ddl.alter_type(self._names, statement))
             case AlterRetainHistory():
                 return Result(ddl.alter_retain_history(self._names, statement))
             case Comment():

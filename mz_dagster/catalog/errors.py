@@ -44,6 +44,20 @@ class TableAltered(UnknownObject):
         )
 
 
+class TypeAltered(UnknownObject):
+    """What depends on a type was bound to the values that it had before it was given another; nothing was done."""
+
+    sqlstate = "40001"
+
+    def __init__(self, id: str, number: int) -> None:
+        ProgrammingError.__init__(
+            self,
+            f'a type that "{id}" depends on has just been given a value',
+            detail=f"That was change {number}.",
+            hint="Bind its name again.",
+        )
+
+
 class StillNeeded(ProgrammingError):
     """An object cannot be dropped because others depend on it."""
 

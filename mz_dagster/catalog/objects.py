@@ -40,6 +40,7 @@ from mz_dagster.catalog.errors import (
     SinceBehindInput,
     StillNeeded,
     TableAltered,
+    TypeAltered,
     UnknownObject,
     WrongDefinition,
 )
@@ -51,12 +52,14 @@ from mz_dagster.catalog.rows import (
     COMMENTS,
     KEEPER,
     KINDS,
+    VALUES,
     Alteration,
     NewObject,
     ObjectRow,
     Redefinition,
     Ref,
     Takeover,
+    TypeAlteration,
 )
 from mz_dagster.catalog.schema import COLLECTION, DEPENDENCY, HOLD, NAME, OBJECT, WRITER
 from mz_dagster.catalog.sequences import alter_sequences, create_sequences, hand_over_sequences
@@ -67,7 +70,7 @@ from mz_dagster.formalism import Antichain, GlobalId
 
 #: Built once: a statement names what it reads, and building this takes as long as running it.
 _ID_OF = select(NAME.c.object).where(NAME.c.name == bindparam("called"))
-_VERSION_OF = select(OBJECT.c.shapes).where(OBJECT.c.id == bindparam("wanted"))
+_VERSION_OF = select(OBJECT.c.shapes, OBJECT.c.options).where(OBJECT.c.id == bindparam("wanted"))
 
 
 class Objects(Transactions):
@@ -94,11 +97,12 @@ class Objects(Transactions):
         created: Sequence[NewObject],
         dropped: Collection[GlobalId],
         redefined: Mapping[GlobalId, Redefinition] = MappingProxyType({}),
+        altered: TypeAlteration | None = None,
     ) -> tuple[ObjectRow, ...]:
         """Takes names from old objects and creates new ones, possibly under the same names, in one transaction.
 
         An old object that something outside of `dropped` still depends on lives on without a name until that goes too.
-        Those that are redefined get other names and texts, and are what they were.
+        Those that are redefined get other names and texts, and are what they were. A type may be given a value besides.
 
         Raises:
             NameTaken: A name denotes something that is not in `dropped`, or is used twice.
@@ -106,9 +110,12 @@ class Objects(Transactions):
             UnknownTimeline: A timeline was not declared.
             SinceBehindInput: An object would be readable where one of its inputs is not (constraint R).
             WrongDefinition: A description contradicts itself.
+            TypeAltered: A type, or what depends on it, is not what that was made up from.
         """
         check_new(created)
         with self._database.write() as connection:
+            if altered is not None:
+                _give_value(connection, altered, self._now_ms())
             for id in (*dropped, *redefined):
                 _undropped(connection, id)
             take_names(connection, [*dropped, *redefined])
@@ -202,9 +209,15 @@ class Objects(Transactions):
 
     def version_of(self, id: GlobalId) -> int:
         """Returns how often a table was altered in place; 0 of anything else, and of what is not there."""
+        return self.versions_of(id)[0]
+
+    def versions_of(self, id: GlobalId) -> tuple[int, int]:
+        """Returns `version` and `values` of an object; 0 of what is not there."""
         with self._database.read() as connection:
-            shapes = shapes_of(connection.execute(_VERSION_OF, {"wanted": id}).scalar_one_or_none())
-        return 0 if shapes is None else shapes.version
+            row = connection.execute(_VERSION_OF, {"wanted": id}).one_or_none()
+        shapes = None if row is None else shapes_of(row.shapes)
+        values = 0 if row is None else int(json.loads(row.options).get(VALUES, 0))
+        return 0 if shapes is None else shapes.version, values
 
     def object(self, id: GlobalId) -> ObjectRow:
         """Returns an object, dropped or not.
@@ -372,10 +385,16 @@ def create_rows(
         if one.name is not None:
             give_name(connection, one.name, id)
         dependencies = {name: resolve(dependency) for name, dependency in one.dependencies.items()}
+        # What is read through a plain view was bound to as that was.
+        named = {
+            id for name, id in dependencies.items() if one.kind != "arrangement" and not name.startswith("collection ")
+        }
         for dependency in set(dependencies.values()):
             read = _undropped(connection, dependency)
             if not one.is_bound_before and bound_shapes(one.options).get(dependency, 0) != read.version:
                 raise TableAltered(dependency, read.version)
+            if not one.is_bound_before and dependency in named and one.values.get(dependency, 0) != read.values:
+                raise TypeAltered(dependency, read.values)
         for name, dependency in sorted(dependencies.items()):
             connection.execute(insert(DEPENDENCY).values(dependant=id, name=name, dependency=dependency))
         if one.has_collection:
@@ -517,6 +536,25 @@ def alter_in_place(connection: Connection, id: GlobalId, alteration: Alteration,
     for name in alteration.types.keys() - row.dependencies.keys():
         connection.execute(insert(DEPENDENCY).values(dependant=id, name=name, dependency=alteration.types[name]))
     alter_sequences(connection, id, alteration.renamed, alteration.sequences, alteration.claimed)
+
+
+def _give_value(connection: Connection, alteration: TypeAlteration, now: int) -> None:
+    """Gives a type a value, in its own row and in those of all that depends on it; their contents stay as they are."""
+    row = _undropped(connection, alteration.type)
+    readers = _dependants(_entries(connection, now), row.id)
+    if row.columns[0].type.enumeration != alteration.before or readers != alteration.readers:
+        raise TypeAltered(row.id, row.values)
+    (number,) = next_ids(connection, "object", 1)
+    before, after = alteration.before, alteration.after
+    for one in (row, *(_object(connection, id) for id in sorted(readers))):
+        values: dict[str, Any] = {
+            "column_types": columns_text(one.relation_type.with_values(before, after).columns),
+            "options": json_text({**one.options, VALUES: number}),
+        }
+        if one.shapes is not None:
+            values["shapes"] = shapes_text(one.shapes.with_values(before, after))
+        connection.execute(update(OBJECT).where(OBJECT.c.id == one.id).values(**values))
+    connection.execute(update(OBJECT).where(OBJECT.c.id == row.id).values(sql=alteration.sql))
 
 
 def _entries(connection: Connection, now: int) -> dict[GlobalId, Entry]:

@@ -15,7 +15,7 @@ from typing import Any, NewType, TypeAlias
 
 from mz_dagster.catalog.shapes import Shapes
 from mz_dagster.formalism import Antichain, GlobalId
-from mz_dagster.scalars.types import Column, RelationType
+from mz_dagster.scalars.types import Column, Enumeration, RelationType
 
 BatchId = NewType("BatchId", int)
 """Names one attempt to write a batch; never reused, so two attempts never share rows."""
@@ -35,6 +35,9 @@ COMMENTS = "comments"
 
 SCHEMA = "schema"
 """The option of an object that says its schema, if that is not `public`."""
+
+VALUES = "values"
+"""The option of an object that says `ObjectRow.values`."""
 
 Keys = frozenset[frozenset[int]]
 """Sets of column positions that are each unique at every time."""
@@ -145,6 +148,7 @@ class NewObject:
         sequences: The columns that generate their values.
         is_bound_before: Whether it is bound as an older object was, so that a table that it reads may have been altered
             since.
+        values: By what it depends on: `ObjectRow.values` as it was bound to, if that was not 0.
     """
 
     name: str | None
@@ -165,6 +169,7 @@ class NewObject:
     created_as: str | None = None
     sequences: frozenset[str] = frozenset()
     is_bound_before: bool = False
+    values: Mapping[GlobalId, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +217,25 @@ class Alteration:
 
 
 @dataclass(frozen=True, slots=True)
+class TypeAlteration:
+    """Says that a type that was created gets another value.
+
+    Attributes:
+        type: The type.
+        sql: Its definition from then on.
+        before: Its values.
+        after: Its values from then on.
+        readers: All that depends on it, directly or not.
+    """
+
+    type: GlobalId
+    sql: str
+    before: Enumeration
+    after: Enumeration
+    readers: frozenset[GlobalId]
+
+
+@dataclass(frozen=True, slots=True)
 class Redefinition:
     """Another name and text of an object that is what it was.
 
@@ -232,7 +256,8 @@ class Redefinition:
 class ObjectRow:
     """A created object; only `name`, `dropped` and comments change, and what it is if a collection becomes a view.
 
-    Of a table that is altered in place all changes that an alteration says.
+    Of a table that is altered in place all changes that an alteration says; and where a type is given a value, this and
+    all that depends on it know more values.
 
     Attributes:
         id: Its GlobalId, never reused.
@@ -279,6 +304,11 @@ class ObjectRow:
     def version(self) -> int:
         """How often a table was altered in place."""
         return 0 if self.shapes is None else self.shapes.version
+
+    @property
+    def values(self) -> int:
+        """The number of the last time that a type it depends on, or it itself, was given a value; 0 if none was."""
+        return int(self.options.get(VALUES, 0))
 
     @property
     def comments(self) -> Mapping[str, str]:

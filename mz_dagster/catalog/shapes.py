@@ -14,11 +14,11 @@ column was dropped every row has NULL, from the time of that alteration on.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mz_dagster.formalism import GlobalId
-from mz_dagster.scalars.types import Column, RelationType
+from mz_dagster.scalars.types import Column, Enumeration, RelationType
 
 BOUND_SHAPES = "shapes"
 """The option of an object that says to which shape of each table it was bound, if that was not the first."""
@@ -67,6 +67,15 @@ class Shapes:
     def places(self) -> tuple[int, ...]:
         """The places of the columns of today."""
         return self.versions[-1].places
+
+    def with_values(self, before: Enumeration, after: Enumeration) -> Shapes:
+        """Returns the shapes in whose types an enumeration has the values of another in the place of its own."""
+
+        def known(columns: tuple[Column, ...]) -> tuple[Column, ...]:
+            return RelationType(columns).with_values(before, after).columns
+
+        versions = tuple(replace(one, columns=known(one.columns)) for one in self.versions)
+        return Shapes(known(self.stored), versions)
 
     def stored_type(self, version: int) -> RelationType:
         """Returns the columns that the collection had at a shape, with what was known of them."""

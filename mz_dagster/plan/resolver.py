@@ -29,6 +29,8 @@ class Item:
         stored: Of a table that was altered: the columns of its collection, if they are not its own.
         places: The places of its columns among those.
         version: How often it had been altered in place.
+        values: The number of the last time that a type it depends on, or it itself, had been given a value; 0 if none
+            had.
         schema: The schema that it is in.
     """
 
@@ -42,6 +44,7 @@ class Item:
     places: tuple[int, ...] = ()
     version: int = 0
     schema: str = "public"
+    values: int = 0
 
     def relation(self) -> Relation:
         """Returns the plan that reads it; a plain view is its own plan."""

@@ -68,8 +68,9 @@ class Enumeration:
     """The values of a type that `CREATE TYPE ... AS ENUM` made.
 
     A value is stored as its member: digits that have the order of the values, a blank, and its label. So members are
-    compared, joined and grouped as texts are. Types are equal if name and members are: what a changed file makes of a
-    type is another one than a table keeps that was created before.
+    compared, joined and grouped as texts are, and between two of them there is place for any number of others. Types
+    are equal if name and members are: what a changed file makes of a type is another one than a table keeps that was
+    created before.
 
     Attributes:
         name: What the catalog calls the type.
@@ -103,6 +104,20 @@ class Enumeration:
         """
         return _members_by_label(self.members or ())[label]
 
+    def with_value(self, label: str, at: int) -> Enumeration:
+        """Returns the enumeration with one more value, which has `at` others before it; those keep their members.
+
+        Example:
+            >>> Enumeration.of("mood", ["sad", "happy"]).with_value("ok", 1).members
+            ('1 sad', '15 ok', '2 happy')
+        """
+        members = self.members or ()
+        below, above = (
+            None if one is None else one.partition(" ")[0]
+            for one in (members[at - 1] if at else None, members[at] if at < len(members) else None)
+        )
+        return replace(self, members=(*members[:at], f"{_digits_between(below, above)} {label}", *members[at:]))
+
 
 def label_of(member: str) -> str:
     """Returns the label of a member of an enumeration.
@@ -112,6 +127,23 @@ def label_of(member: str) -> str:
         'very happy'
     """
     return member.partition(" ")[2]
+
+
+def _digits_between(below: str | None, above: str | None) -> str:
+    """Returns the fewest digits that texts order between others; None is before, or behind, all.
+
+    Digits are those of a number between 0 and 1, behind its point, without a zero at the end.
+    """
+    length = 1
+    while True:
+        least = int((below or "").ljust(length, "0")[:length]) + 1
+        ceiling = (
+            10**length if above is None else -(-int(above.ljust(length, "0")) // 10 ** max(0, len(above) - length))
+        )
+        if least < ceiling:
+            number = least if above is None else ceiling - 1 if below is None else (least + ceiling) // 2
+            return f"{number:0{length}}"
+        length += 1
 
 
 @lru_cache(maxsize=256)
@@ -180,6 +212,16 @@ class ScalarType:
     def parts(self) -> tuple[ScalarType, ...]:
         """The types of an array's elements, or of a record's fields in order; none for all other kinds."""
         return tuple(one for _, one in self.fields) if self.element is None else (self.element,)
+
+    def with_values(self, before: Enumeration, after: Enumeration) -> ScalarType:
+        """Returns the type in which an enumeration has the values of another in the place of its own."""
+        if self.enumeration == before:
+            return replace(self, enumeration=after)
+        if self.element is not None:
+            element = self.element.with_values(before, after)
+            return self if element is self.element else replace(self, element=element)
+        fields = tuple((name, one.with_values(before, after)) for name, one in self.fields)
+        return self if fields == self.fields else replace(self, fields=fields)
 
     def holds(self, kinds: Container[Kind]) -> bool:
         """Returns whether an array or record has values of one of `kinds` in it, at whatever depth."""
@@ -292,6 +334,11 @@ class RelationType:
     def names(self) -> tuple[str, ...]:
         """The columns' names in order."""
         return tuple(column.name for column in self.columns)
+
+    def with_values(self, before: Enumeration, after: Enumeration) -> RelationType:
+        """Returns a copy in whose types an enumeration has the values of another in the place of its own."""
+        columns = tuple(replace(one, type=one.type.with_values(before, after)) for one in self.columns)
+        return replace(self, columns=columns)
 
     def with_names(self, names: tuple[str, ...]) -> RelationType:
         """Returns a copy whose columns bear `names`, one for each."""

@@ -32,6 +32,7 @@ from mz_dagster.sql.statements import (
     AlterReset,
     AlterRetainHistory,
     AlterTable,
+    AlterType,
     Comment,
     CreateIndex,
     CreateMaterializedView,
@@ -56,7 +57,7 @@ from mz_dagster.sql.transaction_statements import (
     parse_rollback,
     parse_savepoint,
 )
-from mz_dagster.sql.type_statements import parse_create_type
+from mz_dagster.sql.type_statements import parse_alter_type, parse_create_type
 from mz_dagster.sql.write_statements import (
     ctes_of_write,
     parse_copy,
@@ -298,14 +299,12 @@ def _drop(cursor: TokenCursor, common: Common) -> Drop:
     return Drop(*common, kind, tuple(names), if_exists, cascade)
 
 
-def _alter(cursor: TokenCursor, common: Common) -> AlterRename | AlterReset | AlterRetainHistory | AlterTable:
+def _alter(
+    cursor: TokenCursor, common: Common
+) -> AlterRename | AlterReset | AlterRetainHistory | AlterTable | AlterType:
     cursor.expects("alter")
-    if cursor.sees("type"):
-        raise cursor.refuse(
-            "ALTER TYPE",
-            "What was defined over a type knows its values.",
-            "Create another type, add a column of it, and UPDATE it by old::text::new.",
-        )
+    if cursor.accepts("type"):
+        return parse_alter_type(cursor, common)
     kind = _kind(cursor)
     if_exists = cursor.accepts("if", "exists")
     name = cursor.name()

@@ -281,6 +281,17 @@ class CreateType(Statement):
 
 
 @dataclass(frozen=True, slots=True)
+class AlterType(Statement):
+    """`ALTER TYPE ... ADD VALUE`; `neighbour` is the value beside which it comes, the last one if that is None."""
+
+    name: Name
+    label: str
+    if_not_exists: bool
+    neighbour: str | None = None
+    comes_before: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Drop(Statement):
     """`DROP`; `kind` is `source`, `table`, `view`, `materialized view`, `index`, `schema` or `type`."""
 

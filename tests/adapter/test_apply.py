@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mz_dagster.adapter import BadProjectFile, Engine, Project, Session
+from mz_dagster.adapter.applying import apply_project
 from mz_dagster.storage.spark import SparkConfig
 from tests.sparkless import refuse_spark
 
@@ -115,7 +116,7 @@ def test_a_type_is_not_replaced_under_a_table(project: Project, monkeypatch: pyt
         session = Session(engine)
         session.execute("INSERT INTO p VALUES ('sad'), ('ok')")
         assert not engine.apply().changed
-        for changed in ("('sad', 'meh', 'ok')", "('ok', 'sad')"):
+        for changed in ("('sad', 'meh')", "('ok', 'sad')"):
             write(project.root, mood=f"CREATE TYPE mood AS ENUM {changed};")
             with pytest.raises(BadProjectFile, match='type "mood" cannot change') as refused:
                 engine.apply()
@@ -143,4 +144,35 @@ def test_a_type_that_only_views_read_is_replaced_with_them(project: Project, mon
         write(project.root, m="CREATE TYPE mood AS ENUM ('y', 'x'); CREATE VIEW v AS SELECT b::mood AS m FROM t;")
         assert engine.apply().replaced == ("mood", "v")
         assert session.execute("SELECT m FROM v ORDER BY m").rows == (("y",), ("x",))
+    assert not tried
+
+
+def test_values_that_a_file_adds_are_added_to_the_type(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = refuse_spark(monkeypatch)
+    rest = (
+        "CREATE TABLE p (m mood, n text); CREATE MATERIALIZED VIEW v AS SELECT m FROM p WHERE m > 'sad';"
+        "CREATE MATERIALIZED VIEW w AS SELECT n::mood AS m FROM p;"
+    )
+    write(project.root, mood="CREATE TYPE mood AS ENUM ('sad', 'ok');", rest=rest)
+    with Engine(project) as engine:
+        apply_project(engine)
+        session = Session(engine)
+        session.execute("INSERT INTO p VALUES ('sad', 'ok'), ('ok', 'meh')")
+        kept = [engine.collection_of(name) for name in "pv"]
+        write(project.root, mood="CREATE TYPE mood AS ENUM ('awful', 'sad', 'meh', 'ok', 'glad');")
+        (altered,) = (one for one in apply_project(engine).changes if one.alterations)
+        assert altered.name == "mood"
+        assert [one.text for one in altered.alterations] == [
+            "ALTER TYPE mood ADD VALUE 'awful' BEFORE 'sad'",
+            "ALTER TYPE mood ADD VALUE 'meh' AFTER 'sad'",
+            "ALTER TYPE mood ADD VALUE 'glad' AFTER 'ok'",
+        ]
+        session.execute("INSERT INTO p VALUES ('meh', 'glad'), ('awful', 'awful')")
+        assert [engine.collection_of(name) for name in "pv"] == kept
+        write(project.root, more="CREATE MATERIALIZED VIEW x AS SELECT w.m FROM v JOIN w ON v.m = w.m;")
+        assert apply_project(engine).created == ("x",)
+        assert not apply_project(engine).changed
+        assert session.execute("SELECT m FROM v ORDER BY m").rows == (("meh",), ("ok",))
+        assert session.execute("SELECT m FROM w ORDER BY m").rows == (("awful",), ("meh",), ("ok",), ("glad",))
+        assert session.execute("SELECT m FROM x ORDER BY m DESC").rows == (("ok",), ("meh",))
     assert not tried

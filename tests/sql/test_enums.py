@@ -45,6 +45,27 @@ SCRIPT = (
     "CREATE TABLE sh.painted (c sh.colour)",
     "INSERT INTO sh.painted VALUES ('red'), ('blue')",
     "DROP SCHEMA sh",
+    "CREATE TYPE size AS ENUM ('s', 'l')",
+    "CREATE TABLE shirts (id int, z size NOT NULL, zs size[], r text)",
+    "CREATE VIEW large AS SELECT id, z, z::text AS t FROM shirts WHERE z >= 'l'",
+    "CREATE VIEW read AS SELECT id, r::size AS z FROM shirts WHERE r > ''",
+    "INSERT INTO shirts VALUES (1, 's', '{s,l}', 's'), (2, 'l', NULL, NULL)",
+    "INSERT INTO shirts VALUES (3, 'm', NULL, 'm')",
+    "ALTER TYPE size ADD VALUE 'm' BEFORE 'l'",
+    "ALTER TYPE size ADD VALUE 'm'",
+    "ALTER TYPE size ADD VALUE IF NOT EXISTS 'm' AFTER 'nothing'",
+    "ALTER TYPE size ADD VALUE 'n' AFTER 'nothing'",
+    "ALTER TYPE nothing ADD VALUE 'n'",
+    "ALTER TYPE size ADD VALUE 'xl'",
+    "ALTER TYPE size ADD VALUE 'xs' BEFORE 's'",
+    "ALTER TYPE size ADD VALUE 'it''s between' AFTER 'm'",
+    "ALTER TYPE size ADD VALUE 'just below m' BEFORE 'm'",
+    "ALTER TYPE sh.colour ADD VALUE 'green' BEFORE 'blue'",
+    "INSERT INTO sh.painted VALUES ('green')",
+    "INSERT INTO shirts VALUES (3, 'm', '{xl,m,xs}', 'm'), (4, 'xl', NULL, 'xl'), (5, 'xs', NULL, 'xs')",
+    "INSERT INTO shirts VALUES (6, 'just below m', NULL, NULL), (7, 'it''s between', NULL, NULL)",
+    "CREATE VIEW joined AS SELECT l.id, s.z FROM large l JOIN shirts s ON s.z = l.z JOIN read r ON r.z = s.z",
+    "DROP TYPE size",
 )
 QUERIES = (
     "SELECT * FROM p ORDER BY m DESC NULLS LAST, name",
@@ -91,6 +112,12 @@ QUERIES = (
     "SELECT 'x'::\"My Mood\"",
     "SELECT c, 'red'::sh.colour < c FROM sh.painted ORDER BY c DESC",
     "SELECT 'red'::colour",
+    "SELECT id, z, zs::text, r FROM shirts ORDER BY z, id",
+    "SELECT * FROM large ORDER BY z DESC, id",
+    "SELECT * FROM read ORDER BY z",
+    "SELECT * FROM joined ORDER BY id",
+    "SELECT min(z), max(z), enum_range(NULL::size)::text, enum_last(NULL::size) FROM shirts",
+    "SELECT count(*) FROM shirts s JOIN shirts t ON s.z > t.z AND s.zs IS NULL",
 )
 
 
@@ -124,7 +151,8 @@ def test_enumerations_are_those_of_postgres(postgres: Postgres, tmp_path: Path) 
         ("CREATE TYPE t AS (a int)", "0A000", "this form of CREATE TYPE"),
         (f"CREATE TYPE t AS ENUM ('{'x' * 64}')", "42602", "invalid enum label"),
         ("SELECT enum_range(m, 'ok') FROM p", "0A000", "not constants"),
-        ("ALTER TYPE mood ADD VALUE 'new'", "0A000", "ALTER TYPE is not supported"),
+        ("ALTER TYPE mood RENAME VALUE 'sad' TO 'low'", "0A000", "this form of ALTER TYPE"),
+        (f"ALTER TYPE mood ADD VALUE '{'x' * 64}'", "42602", "invalid enum label"),
         ("ALTER TABLE p ALTER COLUMN name TYPE mood", "0A000", "this change of a type"),
     ],
 )
@@ -135,3 +163,46 @@ def test_what_is_refused_of_enumerations(tmp_path: Path, statement: str, sqlstat
     with pytest.raises(Error, match=message) as found:
         connection.execute(statement)
     assert found.value.sqlstate == sqlstate
+
+
+def test_a_value_is_added_under_what_is_maintained(tmp_path: Path) -> None:
+    connection = mz_dagster.connect(tmp_path)
+    other = mz_dagster.connect(tmp_path)  # of a process of its own, as far as what it knows goes
+
+    def run(*statements: str) -> None:
+        for one in statements:
+            connection.execute(one)
+
+    def ids() -> dict[str, str]:
+        return dict(connection.execute("SELECT name, id FROM mz_catalog.mz_objects").fetchall())
+
+    run(
+        "CREATE TYPE size AS ENUM ('s', 'l')",
+        "CREATE TABLE shirts (z size, t text)",
+        "INSERT INTO shirts VALUES ('l', 's'), ('s', 'm')",
+        "CREATE MATERIALIZED VIEW counted AS SELECT z, count(*) AS n FROM shirts GROUP BY z",
+        "CREATE INDEX by_size ON counted (z)",
+        "CREATE MATERIALIZED VIEW known AS SELECT t::size AS z FROM shirts",
+        "CREATE VIEW over_known AS SELECT z FROM known",
+        "CREATE TEMP VIEW own AS SELECT count(*) AS n FROM over_known",
+    )
+    with pytest.raises(Error, match='invalid input value for enum size: "m"'):
+        connection.execute("SELECT * FROM known")
+    counts = "SELECT z, n FROM counted ORDER BY z"
+    assert other.execute(counts).fetchall() == [("s", 1), ("l", 1)]
+    with pytest.raises(Error, match="invalid input value"):
+        other.execute("SELECT * FROM over_known")
+    before = ids()
+    run("ALTER TYPE size ADD VALUE 'm' BEFORE 'l'", "INSERT INTO shirts VALUES ('m', 'l')")
+    kept = {name for name, id in ids().items() if before.get(name) == id}
+    assert {"size", "shirts", "counted", "by_size"} <= kept
+    assert not {"known", "over_known"} & kept
+    for one in (other, connection, mz_dagster.connect(tmp_path)):
+        assert one.execute(counts).fetchall() == [("s", 1), ("m", 1), ("l", 1)]
+        assert one.execute("SELECT z FROM over_known ORDER BY z").fetchall() == [("s",), ("m",), ("l",)]
+        assert one.execute("SELECT n FROM counted WHERE z = 'm'").fetchall() == [(1,)]
+    assert connection.execute("SELECT n FROM own").fetchall() == [(3,)]
+    other.execute("INSERT INTO shirts VALUES ('m', 'm')")
+    assert connection.execute(counts).fetchall() == [("s", 1), ("m", 2), ("l", 1)]
+    with pytest.raises(Error, match="cannot run inside a transaction block"):
+        run("BEGIN", "ALTER TYPE size ADD VALUE 'x'")
