@@ -1,6 +1,7 @@
 """The parenthesis of `CREATE TABLE` and `CREATE SOURCE`: columns, keys and constraints.
 
-Names of constraints that are not given are PostgreSQL's: `t_pkey`, `t_a_b_key`, `t_a_check`.
+Names of constraints that are not given are PostgreSQL's: `t_pkey`, `t_a_b_key`, `t_check`, and `t_a_check` of a
+condition that names no column but `a`, wherever it stands.
 """
 
 from __future__ import annotations
@@ -8,7 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from sqlglot import exp
+
+from mz_dagster.errors import Error
 from mz_dagster.scalars.types import Kind
+from mz_dagster.sql.binding import name_of
+from mz_dagster.sql.body_parser import parse_scalar
 from mz_dagster.sql.cursor import TokenCursor
 from mz_dagster.sql.errors import (
     DuplicateObject,
@@ -68,10 +74,9 @@ class Columns:
         kind = "pkey" if primary else "_".join((*columns, "key"))
         self.keys.append(UniqueKey(self._named(name, kind, offset), tuple(columns), primary, offset))
 
-    def add_check(self, predicate: SqlText, *, column: str | None, offset: int, name: str | None) -> None:
-        """Notes that no row is to make this condition false."""
-        kind = "check" if column is None else f"{column}_check"
-        self.checks.append(CheckConstraint(self._named(name, kind, offset), predicate))
+    def add_check(self, predicate: SqlText, *, offset: int, name: str | None) -> None:
+        """Notes that no row is to make this condition false; without a name it gets one with `check_names`."""
+        self.checks.append(CheckConstraint("" if name is None else self._named(name, "check", offset), predicate))
 
     def _named(self, name: str | None, kind: str, offset: int) -> str:
         taken = {one.name for one in self.keys} | {one.name for one in self.checks}
@@ -89,8 +94,13 @@ class Columns:
         return found
 
     def check_names(self) -> None:
-        """Refuses keys over columns that are not there, and makes those of the primary key NOT NULL."""
+        """Names conditions, refuses keys over columns that are not there, and makes those of the primary key NOT NULL."""
         names = [one.name for one in self.columns]
+        for i, check in enumerate(self.checks):
+            if not check.name:
+                named = _columns_in(check.predicate).intersection(names)
+                kind = f"{named.pop()}_check" if len(named) == 1 else "check"
+                self.checks[i] = replace(check, name=self._named(None, kind, check.predicate.offset))
         for key in self.keys:
             for name in key.columns:
                 if name not in names:
@@ -111,6 +121,15 @@ class Columns:
                 raise InvalidTableDefinition(f"a column appears twice in {kind} constraint", position=key.offset + 1)
         primary = self.primary_key.columns if self.primary_key is not None else ()
         self.columns = [replace(one, nullable=one.nullable and one.name not in primary) for one in self.columns]
+
+
+def _columns_in(predicate: SqlText) -> set[str]:
+    """Returns the names in a condition that may be columns'; none if it does not parse, which its binder says."""
+    try:
+        root = parse_scalar(predicate).root
+    except Error:
+        return set()
+    return {name_of(one.this) for one in root.find_all(exp.Column) if isinstance(one.this, exp.Identifier)}
 
 
 def parse_columns(cursor: TokenCursor, table: str, *, only_keys: bool = False) -> Columns:
@@ -158,7 +177,7 @@ def parse_constraint(cursor: TokenCursor, found: Columns, *, only_keys: bool = F
         _check_nulls(cursor)
         found.add_key(cursor.names_in_parentheses(), primary=False, offset=token.start, name=name)
     elif cursor.accepts("check"):
-        found.add_check(cursor.parenthesized(), column=None, offset=token.start, name=name)
+        found.add_check(cursor.parenthesized(), offset=token.start, name=name)
     elif token.value in _REFUSED and token.kind is TokenKind.WORD:
         raise cursor.refuse(f"{token.value.upper()} in a definition", *_REFUSED[token.value])
     else:
@@ -210,7 +229,7 @@ def parse_column(cursor: TokenCursor, found: Columns, *, only_keys: bool = False
             _check_nulls(cursor)
             found.add_key((name,), primary=False, offset=token.start, name=called)
         elif cursor.accepts("check"):
-            found.add_check(cursor.parenthesized(), column=name, offset=token.start, name=called)
+            found.add_check(cursor.parenthesized(), offset=token.start, name=called)
         elif cursor.accepts("default"):
             if column.default is not None or (column.identity is not None and column.identity.generated == "serial"):
                 raise InvalidSyntax(

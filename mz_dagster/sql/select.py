@@ -17,7 +17,7 @@ from mz_dagster.plan.relation import ColumnOrder, Filter, Reduce, Relation, TopK
 from mz_dagster.plan.rewriting import projected_to, reference
 from mz_dagster.plan.semijoin import ONE_ROW, with_scalars
 from mz_dagster.scalars.scalar import Scalar
-from mz_dagster.sql.binding import BindingContext, Bound, only_parts, qualifier_of
+from mz_dagster.sql.binding import BindingContext, Bound, only_parts, qualifier_of, unwrapped
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.collected_calls import AggregateCalls, SetCalls, SortKey, WindowCall, WindowCalls
 from mz_dagster.sql.enclosing import all_named
@@ -210,6 +210,7 @@ class SelectBinder:
             if not self.scope.tables:
                 raise InvalidSyntax("SELECT * with no tables specified is not valid", position=self.body.position(item))
             return [(column.name, column.reference) for column in self.scope.visible]
+        item = unwrapped(item)
         if isinstance(item, exp.Dot) and isinstance(item.expression, exp.Star):
             return bind_all_fields(binder, item)
         if isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
