@@ -21,10 +21,11 @@ from mz_dagster.adapter.change_plan import FROM_FILES, Action, Change, ChangePla
 from mz_dagster.adapter.definition import Definition, define
 from mz_dagster.adapter.project_files import BadProjectFile, Fault, ProjectFiles, ProjectObject
 from mz_dagster.adapter.replanning import replan
-from mz_dagster.catalog import BOUND_SHAPES, COMMENTS, Catalog, NewObject, ObjectRow, Redefinition, Ref
+from mz_dagster.catalog import BOUND_SHAPES, COMMENTS, SCHEMA, Catalog, NewObject, ObjectRow, Redefinition, Ref
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.resolver import Item
 from mz_dagster.sql import parse
+from mz_dagster.sql.schemas import PUBLIC, key_of, last_of
 from mz_dagster.version import __version__
 
 
@@ -114,6 +115,9 @@ def _redefinition(change: Change, old: ObjectRow, reads: Mapping[GlobalId, Globa
     dependencies = {name: id for name, id in old.dependencies.items() if name.startswith("collection ")}
     dependencies |= {name: known(id) for name, id in definition.dependencies.items()}
     options = {name: value for name, value in old.options.items() if name not in (COMMENTS, BOUND_SHAPES)}
+    options.pop(SCHEMA, None)
+    if definition.schema != PUBLIC:
+        options[SCHEMA] = definition.schema
     if definition.shapes:
         options[BOUND_SHAPES] = {str(known(id)): version for id, version in definition.shapes.items()}
     if definition.plan is not None:  # of the same rows, however many columns a table has by now that it reads
@@ -139,7 +143,7 @@ def over_altered(files: ProjectFiles, rows: Sequence[ObjectRow], definitions: Ca
         if row is not None and one.definition.kind == row.kind:
             item = definitions.item(row.id, row.version, row.values)
             if _is_stored_as(item, one.definition):
-                items[one.name] = replace(item, id=GlobalId(one.name), name=one.name)
+                items[one.name] = replace(item, id=GlobalId(one.name), name=last_of(item.schema, one.name))
                 rebound.add(one.name)
                 objects.append(one)
                 continue
@@ -150,8 +154,9 @@ def over_altered(files: ProjectFiles, rows: Sequence[ObjectRow], definitions: Ca
                 statement,  # type: ignore[arg-type]  # it was a definition
                 _FileResolver(items),
                 default_timeline=one.definition.timeline or "",
+                name=one.name,
                 indexed=is_copy,
-            )
+            ).in_schema(one.definition.schema)
             one = replace(one, definition=made)
             rebound.add(one.name)
         items[one.name] = one.definition.item(GlobalId(one.name))
@@ -180,7 +185,7 @@ class _FileResolver:
     items: Mapping[str, Item]
 
     def resolve(self, name: tuple[str, ...]) -> Item | None:
-        return self.items.get(name[-1])
+        return self.items.get(key_of(name[0], name[1]) if len(name) == 2 else name[-1])
 
     def names(self) -> tuple[str, ...]:
         return tuple(self.items)

@@ -27,6 +27,7 @@ from mz_dagster.adapter.origins import source_of
 from mz_dagster.adapter.project import Project
 from mz_dagster.catalog import (
     BOUND_SHAPES,
+    SCHEMA,
     Catalog,
     CatalogDamaged,
     CatalogState,
@@ -405,6 +406,8 @@ class CatalogDefinitions:
         if definition.shapes:
             bound[BOUND_SHAPES] = {str(reads.get(id, id)): version for id, version in definition.shapes.items()}
         options: dict[str, object] = {"key": list(definition.key), **bound}
+        if definition.schema != PUBLIC:
+            options[SCHEMA] = definition.schema
         created: list[NewObject] = []
         if plan is not None:
             options |= {"arrangements": plan_digest(plan), "copy": definition.kind == "index", "release": __version__}
@@ -523,7 +526,8 @@ def shaped(row: ObjectRow, version: int) -> Item:
 
 def called(row: ObjectRow) -> str:
     """Returns what to call an object before people."""
-    return row.name or row.created_as or str(row.id)
+    name = row.name or row.created_as or str(row.id)
+    return name.removesuffix(".") if row.kind == "schema" else name
 
 
 def _is_of_newer_release(row: ObjectRow) -> bool:

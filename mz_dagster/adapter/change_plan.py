@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import pairwise
 
-from mz_dagster.adapter.catalog_definitions import CatalogDefinitions
+from mz_dagster.adapter.catalog_definitions import CatalogDefinitions, called
 from mz_dagster.adapter.definition import Definition
 from mz_dagster.adapter.equivalence import are_equivalent, named_as
 from mz_dagster.adapter.project_files import BadProjectFile, Fault, ProjectFiles, ProjectObject
@@ -28,6 +28,7 @@ from mz_dagster.errors import Error, ProgrammingError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.sql import AlterTable, AlterType, parse, same_tokens
 from mz_dagster.sql.lexer import tokens_of
+from mz_dagster.sql.schemas import written
 from mz_dagster.sql.table_changes import alteration_to
 from mz_dagster.sql.table_text import same_table
 from mz_dagster.sql.type_statements import added_values
@@ -170,7 +171,13 @@ def plan_changes(
     Raises:
         OrphanStillRead: Something made in a session reads what is to be dropped.
     """
-    existing = {row.name: row for row in rows if row.name is not None and row.kind != "schema"}
+    known = {one.name for one in files.objects}
+    existing = {row.name: row for row in rows if row.name is not None}
+    existing = {
+        name: row
+        for name, row in existing.items()
+        if row.kind != "schema" or name in known or FROM_FILES in row.tags  # those of sessions are nobody's concern
+    }
     for new, old in _renamed(files, existing).items():
         existing[new] = existing.pop(old)
     faults = _all_faults(files, existing)
@@ -248,6 +255,8 @@ class _Comparison:
     def change(self, one: ProjectObject, row: ObjectRow) -> Change:
         """Returns what becomes of an object that is there."""
         is_renamed = row.name != one.name
+        if row.kind == one.definition.kind == "schema":
+            return Change(one, Action.KEEP, "it is as it was", row)
         alterations = () if is_renamed or _is_same(one, row) else _alterations(one, row)
         if alterations:
             told = "; ".join(each.text for each in alterations)
@@ -300,14 +309,15 @@ def _alterations(one: ProjectObject, row: ObjectRow) -> tuple[AlterTable | Alter
     if row.timeline != one.definition.timeline or row.kind != one.definition.kind:
         return ()
     if row.kind == "type":
-        texts = added_values(one.name, _labels(row), _labels(one.definition)) or ()
+        texts = added_values(written(row.schema, one.name), _labels(row), _labels(one.definition)) or ()
         return tuple(each for text in texts for each in parse(text) if isinstance(each, AlterType))
-    alteration = alteration_to(named_as(row.sql, one.name), one.definition.text) if row.kind == "table" else None
+    name = written(one.definition.schema, one.name)
+    alteration = alteration_to(named_as(row.sql, name), one.definition.text) if row.kind == "table" else None
     return () if alteration is None else (alteration,)
 
 
 def _differs_in_name_alone(one: ProjectObject, row: ObjectRow) -> bool:
-    return row.kind == one.definition.kind and _is_same(one, row)
+    return row.kind == one.definition.kind != "schema" and _is_same(one, row)
 
 
 def _is_outside(row: ObjectRow, name: str, inside: Collection[str]) -> bool:
@@ -378,10 +388,12 @@ def _is_same(one: ProjectObject, row: ObjectRow) -> bool:
     if one.definition.kind != row.kind:
         return False
     try:
-        stored = named_as(stored, one.name)
+        stored = named_as(stored, written(one.definition.schema, one.name))
     except Error:  # what the catalog has is damaged
         return False
-    return same_tokens(stored, named_as(text, one.name)) or (row.kind == "table" and same_table(stored, text))
+    return same_tokens(stored, named_as(text, written(one.definition.schema, one.name))) or (
+        row.kind == "table" and same_table(stored, text)
+    )
 
 
 def _readers_outside(id: GlobalId, rows: Sequence[ObjectRow], inside: Collection[str]) -> tuple[str, ...]:
@@ -438,8 +450,8 @@ def _listed(labels: Sequence[str]) -> str:
 def _check_droppable(row: ObjectRow, readers: Sequence[str]) -> None:
     if readers:
         raise OrphanStillRead(
-            f'{row.kind} "{row.name}" is not dropped: what sessions made reads it',
+            f'{row.kind} "{called(row)}" is not dropped: what sessions made reads it',
             detail=f"No file defines it any more; it is read by {', '.join(readers)}.",
-            hint=f'Drop those first, or everything at once: mz-dagster sql -c "DROP {row.kind.upper()} {row.name} '
+            hint=f'Drop those first, or everything at once: mz-dagster sql -c "DROP {row.kind.upper()} {called(row)} '
             'CASCADE". Without --drop it is left alone.',
         )

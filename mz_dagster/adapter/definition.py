@@ -42,6 +42,7 @@ from mz_dagster.sql.errors import (
     WrongObjectKind,
     suggestion,
 )
+from mz_dagster.sql.schemas import PUBLIC, last_of, schema_key
 from mz_dagster.sql.type_names import looked_up
 from mz_dagster.storage.source import RECORD_COLUMNS, Envelope
 
@@ -56,7 +57,8 @@ class Definition:
     """One object's definition.
 
     Attributes:
-        kind: `source`, `table`, `view`, `materialized view`, `index` or `type`.
+        kind: `source`, `table`, `view`, `materialized view`, `index`, `type` or `schema`.
+        name: What the catalog calls it.
         text: The user's own SQL.
         relation_type: Its columns, keys and monotonicity; of an index, those of what it is on.
         timeline: Of its times; None for a plain view over constants.
@@ -70,6 +72,7 @@ class Definition:
         retain_history_ms: History kept, or None for the project's default.
         shapes: Which of their shapes the tables had that it was bound to, if not the first.
         values: `Item.values` of what it was bound to, where that was not 0.
+        schema: The schema that it is in, as far as files say.
     """
 
     kind: str
@@ -87,6 +90,7 @@ class Definition:
     retain_history_ms: int | None = None
     shapes: Mapping[GlobalId, int] = field(default_factory=dict)
     values: Mapping[GlobalId, int] = field(default_factory=dict)
+    schema: str = PUBLIC
 
     @property
     def is_temporal(self) -> bool:
@@ -105,7 +109,15 @@ class Definition:
     def item(self, id: GlobalId) -> Item:
         """Returns what the object's name stands for, once it has that id."""
         expansion = self.relation if self.kind == "view" else None
-        return Item(id, self.name, self.kind, self.relation_type, self.timeline, expansion)
+        name = last_of(self.schema, self.name)
+        return Item(id, name, self.kind, self.relation_type, self.timeline, expansion, schema=self.schema)
+
+    def in_schema(self, schema: str) -> Definition:
+        """Returns what defines an object of a schema, on which it depends, as a file does."""
+        if schema == PUBLIC:
+            return self
+        own = {f"schema {schema}": GlobalId(schema_key(schema))}
+        return replace(self, schema=schema, dependencies={**own, **self.dependencies})
 
 
 def define(

@@ -14,7 +14,6 @@ from mz_dagster.plan.lowering.stored_columns import Stored, over_stored
 from mz_dagster.plan.physical import Physical, identity, rename_collections
 from mz_dagster.plan.relation import Relation
 from mz_dagster.sql import parse
-from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.lexer import tokens_of
 
 
@@ -79,7 +78,7 @@ def _same_query(
 
 
 def named_as(text: str, name: str) -> str:
-    """Returns a definition's text under another name; one that has none, as an index may, as it is.
+    """Returns a definition's text under another name, as SQL writes it; one that has none, as an index may, as it is.
 
     Example:
         >>> named_as("CREATE VIEW v AS SELECT 1", "w")
@@ -93,4 +92,4 @@ def named_as(text: str, name: str) -> str:
     at = next(i for i, token in enumerate(tokens) if token.start == own.offset)
     while tokens[at + 1].is_symbol("."):
         at += 2
-    return text[: own.offset] + quoted(name) + text[tokens[at].end :]
+    return text[: own.offset] + name + text[tokens[at].end :]

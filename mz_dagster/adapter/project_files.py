@@ -36,20 +36,24 @@ from mz_dagster.errors import Error, ProgrammingError, line_and_column
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.plan_size import PlanTooLarge
 from mz_dagster.plan.resolver import Item
+from mz_dagster.scalars.types import RelationType
 from mz_dagster.sql import (
     Comment,
     CreateIndex,
+    CreateSchema,
     CreateSource,
     CreateTable,
     CreateTableAs,
     CreateType,
+    Name,
     Statement,
     parse,
     split,
 )
-from mz_dagster.sql.errors import InvalidTableDefinition, suggestion
+from mz_dagster.sql.cursor import quoted
+from mz_dagster.sql.errors import InvalidSchemaName, InvalidTableDefinition, suggestion
 from mz_dagster.sql.lexer import Token, TokenKind, tokens_of
-from mz_dagster.sql.schemas import PUBLIC
+from mz_dagster.sql.schemas import BUILT_IN, PUBLIC, key_of, schema_key
 
 #: The rest of a line from a column's name on, up to and with its comment; a quoted name may hold anything.
 _BESIDE = re.compile(r'(?:[^"\n-]|"[^"\n]*"|-(?!-))*--+[ \t]*(\S[^\n]*)')
@@ -108,7 +112,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class ProjectObject:
-    """One object that a project's files define.
+    """One object that a project's files define; its name is what the catalog calls it (`sql.schemas`).
 
     Attributes:
         definition: The bound definition; its GlobalIds are the objects' names, since nothing is created yet.
@@ -218,6 +222,7 @@ class _Loader:
     def __init__(self, project: Project) -> None:
         self._project = project
         self._kept = DefinitionCache(project.state)
+        self._schemas: dict[str, _Found[CreateSchema]] = {}
         self._found: dict[str, _Found[Definable]] = {}
         self._comments: list[_Found[Comment]] = []
         self._loaded: dict[str, ProjectObject] = {}
@@ -231,8 +236,11 @@ class _Loader:
             self._read(path)
         for path, text in sorted(proposed.items()):
             self._take(path, text)
+        for name, schema in self._schemas.items():
+            definition = Definition("schema", name, schema.statement.text, RelationType(()), None, {})
+            self._loaded[name] = ProjectObject(definition, schema.path, schema.line, None)
         for one in self._comments:
-            if (name := one.statement.name.last) not in self._found:
+            if (name := _key(one.statement.name)) not in self._found:
                 error = BadProjectFile(
                     f'{one.place}: COMMENT ON "{name}", which no file of the project defines',
                     hint=suggestion(name, self._found) or "Define it, or remove the comment.",
@@ -264,6 +272,8 @@ class _Loader:
         for statement in self._statements(path, text):
             if isinstance(statement, Comment):
                 self._comments.append(_Found(statement, path, text))
+            elif isinstance(statement, CreateSchema):
+                self._add_schema(_Found(statement, path, text))
             elif isinstance(statement, Definable) and _is_temporary(statement):
                 bad = BadProjectFile(
                     f"{path}:{_line(text, statement.offset)}: a temporary object is a session's own",
@@ -303,17 +313,18 @@ class _Loader:
                     self._note(Fault(name, bad, path, _line(text, one.tokens[0].start), hides=name is None))
         return found
 
-    def _add(self, found: _Found[Definable]) -> None:
-        name = name_of(found.statement)
-        own = found.statement.name
-        if own is not None and own.parts[:-1] not in ((), (PUBLIC,)):
-            error = BadProjectFile(
-                f'{found.place}: "{own}" is of the schema "{own.parts[0]}", and files define what is of "{PUBLIC}"',
-                detail="An object of a file is an asset under its name.",
-                hint="Define it without a schema, or create it in a session.",
-            )
+    def _add_schema(self, found: _Found[CreateSchema]) -> None:
+        """Takes a schema, which several files may create."""
+        name = found.statement.name.last
+        if name in BUILT_IN or name.startswith("pg_"):
+            error = BadProjectFile(f'{found.place}: the schema "{name}" is not a user\'s', hint="Choose another name.")
             self._note(Fault(None, error, found.path, found.line))
-            return
+        else:
+            self._schemas.setdefault(schema_key(name), found)
+
+    def _add(self, found: _Found[Definable]) -> None:
+        schema = _schema(found.statement)
+        name = key_of(schema, name_of(found.statement))
         first = self._found.setdefault(name, found)
         if first is not found:
             error = BadProjectFile(
@@ -343,7 +354,7 @@ class _Loader:
                 self._loaded[name] = made
             finally:
                 if isinstance(found.statement, CreateIndex):
-                    self._indexed.add(str(found.statement.on))
+                    self._indexed.add(_key(found.statement.on))
         return self._loaded.get(name)
 
     def _load(self, name: str, found: _Found[Definable]) -> ProjectObject:
@@ -359,12 +370,19 @@ class _Loader:
                     hint=f"Write CREATE SOURCE {name} {declared_columns(statement, self._project)} FROM DELTA ...",
                     position=statement.name.offset + 1,
                 )
-            indexed = isinstance(statement, CreateIndex) and str(statement.on) in self._indexed
+            schema = _schema(statement)
+            if schema != PUBLIC and schema_key(schema) not in self._schemas:
+                raise InvalidSchemaName(
+                    f'schema "{schema}" does not exist',
+                    hint=f"Write CREATE SCHEMA {quoted(schema)}; into a file of the project.",
+                    position=_named(statement).offset + 1,
+                )
+            indexed = isinstance(statement, CreateIndex) and _key(statement.on) in self._indexed
             definition = self._kept.get(
                 ("files", statement.text, statement.offset, timeline, indexed),
                 self,
-                lambda resolver: define(statement, resolver, default_timeline=timeline, indexed=indexed),
-            )
+                lambda resolver: define(statement, resolver, default_timeline=timeline, name=name, indexed=indexed),
+            ).in_schema(schema)
         finally:
             self._loading.pop()
         if definition.origin is not None:
@@ -374,7 +392,7 @@ class _Loader:
             raise UnknownTimeline(str(definition.timeline), tuple(self._project.timelines))
         annotations, comment = _comment_above(found)
         for one in self._comments:
-            if one.statement.name.last == name:
+            if _key(one.statement.name) == name:
                 _check_column(one, definition)
                 comment = one.statement.comment if one.statement.column is None else comment
         return ProjectObject(
@@ -407,11 +425,11 @@ class _Loader:
         return error
 
     def _comments_on(self, name: str) -> Iterator[Comment]:
-        return (one.statement for one in self._comments if one.statement.name.last == name)
+        return (one.statement for one in self._comments if _key(one.statement.name) == name)
 
     def _column_comments(self, definition: Definition, found: _Found[Definable]) -> Mapping[str, str]:
         if definition.on is not None:
-            return self._loaded[definition.on.name].column_comments
+            return self._loaded[definition.on.id].column_comments
         said = {one.column: one.comment for one in self._comments_on(definition.name) if one.column is not None}
         comments = {**_comments_beside(found), **said}
         return {column: comment for column, comment in comments.items() if comment is not None}
@@ -426,11 +444,15 @@ class _Loader:
 
     def resolve(self, name: tuple[str, ...]) -> Item | None:
         """Returns what a name in a definition stands for, loading its definition first."""
-        if len(name) == 1 and name[0] in self._found.keys() | self._faults.keys():
-            one = self._object(name[0])
+        key = _key(Name(name))
+        there = self._found.get(key)
+        # `"a.b"` and `a.b` are two objects, whatever the catalog calls them.
+        is_meant = len(name) < 3 and (there is None or _schema(there.statement) == (*name[:-1], PUBLIC)[0])
+        if is_meant and key in self._found.keys() | self._faults.keys():
+            one = self._object(key)
             if one is None:
-                raise _DependsOnFault(self._faults[name[0]])
-            return one.definition.item(GlobalId(name[0]))
+                raise _DependsOnFault(self._faults[key])
+            return one.definition.item(GlobalId(key))
         relation = introspection.find(name)
         if relation is None and (hiding := next((one for one in self._nameless if one.hides), None)):
             raise _DependsOnFault(hiding)  # what cannot be read may define it
@@ -439,6 +461,24 @@ class _Loader:
     def names(self) -> tuple[str, ...]:
         """Returns all names that the files define."""
         return tuple(self._found)
+
+
+def _key(name: Name) -> str:
+    """Returns what the catalog calls the object of a name; one without a schema is of `public`."""
+    return key_of(name.parts[-2] if len(name.parts) > 1 else PUBLIC, name.last)
+
+
+def _schema(statement: Definable) -> str:
+    """Returns the schema in which an object is defined; an index that says none is in that of what it is on."""
+    named = _named(statement)
+    return named.parts[-2] if len(named.parts) > 1 else PUBLIC
+
+
+def _named(statement: Definable) -> Name:
+    """Returns the name by which a definition says the schema of its object."""
+    if isinstance(statement, CreateIndex):
+        return statement.on if statement.name is None or len(statement.name.parts) == 1 else statement.name
+    return statement.name
 
 
 def _is_temporary(statement: Definable) -> bool:
@@ -456,13 +496,13 @@ def _names_in(tokens: Sequence[Token]) -> list[str | None]:
 
 def _name_in(tokens: Sequence[Token]) -> str | None:
     """Returns the name that a statement's first words give an object, although the rest of it is wrong."""
-    at = 1
+    at, schema = 1, PUBLIC
     while at < len(tokens) and tokens[at].is_word(*_BEFORE_NAME):
         at += 1
     while at + 2 < len(tokens) and tokens[at + 1].is_symbol("."):
-        at += 2
+        at, schema = at + 2, tokens[at].value
     named = 1 < at < len(tokens) and tokens[at].kind in (TokenKind.WORD, TokenKind.QUOTED)
-    return tokens[at].value if named and not tokens[at].is_word("on") else None
+    return key_of(schema, tokens[at].value) if named and not tokens[at].is_word("on") else None
 
 
 def _check_column(said: _Found[Comment], definition: Definition) -> None:

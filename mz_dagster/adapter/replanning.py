@@ -16,8 +16,11 @@ from types import MappingProxyType
 
 from mz_dagster.adapter.catalog_definitions import CatalogDefinitions
 from mz_dagster.adapter.definition import Definition
-from mz_dagster.catalog import Catalog, NewObject, ObjectRow, Ref, TypeAlteration
+from mz_dagster.catalog import COMMENTS, KEEPER, SCHEMA, Catalog, NewObject, ObjectRow, Ref, TypeAlteration
 from mz_dagster.formalism import GlobalId
+
+#: What is said of an object beside its definition.
+_STAYING = (COMMENTS, SCHEMA, KEEPER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +109,15 @@ def recreate(
         made = definitions.new_objects(defined.get(row.id) or definitions.definition(row.id), fresh, reads)
         made = [replace(each, tags=row.tags) for each in made]
         kept = retentions.get(row.id, made[-1].retention_ms)  # else as defined: its row may be lost
-        made[-1] = replace(made[-1], name=row.name, created_as=row.created_as, retention_ms=kept, is_bound_before=True)
+        made[-1] = replace(
+            made[-1],
+            name=row.name,
+            created_as=row.created_as,
+            retention_ms=kept,
+            is_bound_before=True,
+            options={**made[-1].options, **{key: row.options[key] for key in _STAYING if key in row.options}},
+            dependencies={**made[-1].dependencies, **_schema_of(row)},
+        )
         fresh.extend(made)
         reads[row.id] = Ref(len(fresh) - 1)
     if not objects and altered is None:
@@ -114,3 +125,8 @@ def recreate(
     rows = catalog.swap(fresh, [one.row.id for one in objects], altered=altered)
     places = [one.position for one in reads.values() if isinstance(one, Ref)]
     return tuple((one, rows[place].id) for one, place in zip(objects, places, strict=True))
+
+
+def _schema_of(row: ObjectRow) -> dict[str, GlobalId]:
+    """Returns the schema that an object is in, as what it depends on; nothing if that is always there."""
+    return {name: id for name, id in row.dependencies.items() if name.startswith("schema ")}

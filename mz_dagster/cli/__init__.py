@@ -404,7 +404,7 @@ def _print_views(engine: Engine, limit: int) -> Error | None:
     """Prints the first rows of each view, or why it cannot be read; returns the first such reason."""
     from mz_dagster.adapter import Session
     from mz_dagster.cli.output import Output
-    from mz_dagster.sql.cursor import quoted
+    from mz_dagster.sql.schemas import written
 
     session = Session(engine)
     unread: Error | None = None
@@ -413,7 +413,7 @@ def _print_views(engine: Engine, limit: int) -> Error | None:
             continue
         print(f"\n{row.name}")
         try:
-            result = session.execute(f"SELECT * FROM {quoted(row.name)} ORDER BY 1 LIMIT {limit}")
+            result = session.execute(f"SELECT * FROM {written(row.schema, row.name)} ORDER BY 1 LIMIT {limit}")
         except Error as error:
             print(f"cannot be read: {error.message}")
             unread = unread or error

@@ -34,7 +34,8 @@ def print_changes(plan: ChangePlan) -> None:
             ("leave", row.kind, str(row.name), f"{why}, and {', '.join(readers)} cannot do without", "readable")
         )
     for row in plan.orphans:
-        rows.append(("drop" if plan.drops else "leave", row.kind, str(row.name), why, "" if plan.drops else "readable"))
+        readable = "" if plan.drops or row.kind == "schema" else "readable"
+        rows.append(("drop" if plan.drops else "leave", row.kind, _shown(str(row.name)), why, readable))
     rows += [_row(one) for one in changes if one.action not in first]
     replaced = {*plan.created, *plan.replaced, *plan.dropped}
     for each in plan.replanned:
@@ -49,15 +50,26 @@ def print_changes(plan: ChangePlan) -> None:
         print("nothing to change")
     kept, outside = ([name for name in names if name not in anew] for names in (plan.kept, plan.outside))
     if kept:
-        print(f"kept: {', '.join(kept)}")
+        print(f"kept: {', '.join(map(_shown, kept))}")
     if outside:
         print(f"made in sessions, left alone: {', '.join(outside)}")
     if plan.orphaned:
-        print(f"with --drop would go: {', '.join(plan.orphaned)}")
+        print(f"with --drop would go: {', '.join(map(_shown, plan.orphaned))}")
+
+
+def _shown(name: str) -> str:
+    """Returns a name as people read it; that of a schema has a dot for the catalog only."""
+    return name.removesuffix(".")
 
 
 def _row(change: Change) -> tuple[str, str, str, str, str]:
-    return (_verb(change), change.object.definition.kind, change.name, change.reason, _readers_meanwhile(change))
+    return (
+        _verb(change),
+        change.object.definition.kind,
+        _shown(change.name),
+        change.reason,
+        _readers_meanwhile(change),
+    )
 
 
 def print_queries(plan: ChangePlan) -> None:

@@ -16,6 +16,7 @@ from mz_dagster.orchestration.events import TIMELINE_KEY
 from mz_dagster.plan import explain_physical
 from mz_dagster.scalars.types import RelationType
 from mz_dagster.sql import Delta, Files
+from mz_dagster.sql.schemas import PUBLIC, last_of
 
 #: With a source's format three at most, which leaves the rest of Dagster's ten to annotations (`MAX_KINDS`).
 _KINDS = {
@@ -67,7 +68,7 @@ class MzDagsterTranslator:
             metadata["mz/plan"] = code_block("text", explain_physical(definition.plan))
         formats = _formats(definition)
         return dg.AssetSpec(
-            key=asset_key(obj.name),
+            key=asset_key(obj.name, obj.definition.schema),
             description=description,
             group_name=annotations.group,
             owners=annotations.owners,
@@ -91,19 +92,30 @@ def _formats(definition: Definition) -> set[str]:
             return set()
 
 
-def asset_key(name: str) -> dg.AssetKey:
-    """Returns the key of the asset that stands for an object of SQL.
+def asset_key(name: str, schema: str = PUBLIC) -> dg.AssetKey:
+    """Returns the key of the asset that stands for an object of SQL: its name, behind that of its schema.
 
     Dagster makes names of ops' outputs of it, which have letters of ASCII, digits, and what becomes `_`; in other names
     `_` takes the place of the rest, and a hash tells them apart.
 
+    Args:
+        name: What the catalog calls the object (`sql.schemas`).
+        schema: The schema that it is in; `public` is not said.
+
     Example:
         >>> asset_key("sales_by_city").to_user_string(), asset_key("it's one").to_user_string()
         ('sales_by_city', 'it_s_one_bf37ca')
+        >>> asset_key("sales.by_city", "sales").to_user_string()
+        'sales/by_city'
     """
+    last = _key_part(last_of(schema, name))
+    return dg.AssetKey(last if schema == PUBLIC else [_key_part(schema), last])
+
+
+def _key_part(name: str) -> str:
     if re.fullmatch(r"[A-Za-z0-9_.-]+", name):
-        return dg.AssetKey(name)
-    return dg.AssetKey(f"{re.sub('[^A-Za-z0-9]', '_', name)}_{sha256(name.encode()).hexdigest()[:6]}")
+        return name
+    return f"{re.sub('[^A-Za-z0-9]', '_', name)}_{sha256(name.encode()).hexdigest()[:6]}"
 
 
 def _column_schema(obj: ProjectObject) -> dg.TableSchema:

@@ -94,7 +94,7 @@ class Columns:
         return found
 
     def check_names(self) -> None:
-        """Names conditions, refuses keys over columns that are not there, and makes those of the primary key NOT NULL."""
+        """Names conditions, refuses keys over columns that are not there, and makes a primary key's NOT NULL."""
         names = [one.name for one in self.columns]
         for i, check in enumerate(self.checks):
             if not check.name:

@@ -28,7 +28,7 @@ def alteration_to(current: str, wanted: str) -> AlterTable | None:
     actions = [*_changes(now, then)]
     if not actions:
         return None
-    (statement,) = parse(f"ALTER TABLE {quoted(now.name.last)} {', '.join(actions)}")
+    (statement,) = parse(f"ALTER TABLE {'.'.join(map(quoted, now.name.parts))} {', '.join(actions)}")
     assert isinstance(statement, AlterTable)
     try:
         made = AlteredTable.of(now.name.last, now, statement.actions).definition

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from mz_dagster.scalars.types import Kind, ScalarType
 from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.identity import identity_text, serial_text
+from mz_dagster.sql.schemas import names_in
 from mz_dagster.sql.statement_parser import parse
 from mz_dagster.sql.statements import CheckConstraint, ColumnDefinition, CreateTable, UniqueKey
 
@@ -24,6 +25,8 @@ def type_text(type_: ScalarType) -> str:
     """
     if type_.element is not None:
         return f"{type_text(type_.element)}[]"
+    if type_.enumeration is not None and type_.enumeration.members is None:  # its parts, as they were written
+        return ".".join(map(quoted, names_in(type_.enumeration.name)))
     return "bpchar" if type_.kind is Kind.CHAR and not type_.length else str(type_)
 
 

@@ -82,6 +82,11 @@ def label_text(label: str) -> str:
 def added_values(name: str, before: Sequence[str], after: Sequence[str]) -> list[str] | None:
     """Returns the statements that give a type the labels that it lacks; None if it has others, or another order.
 
+    Args:
+        name: The type, as SQL writes it.
+        before: Its labels.
+        after: Those that it is to have.
+
     Example:
         >>> added_values("mood", ["sad", "happy"], ["bad", "sad", "ok", "happy"])
         ["ALTER TYPE mood ADD VALUE 'bad' BEFORE 'sad'", "ALTER TYPE mood ADD VALUE 'ok' AFTER 'sad'"]
@@ -94,5 +99,5 @@ def added_values(name: str, before: Sequence[str], after: Sequence[str]) -> list
             place = (
                 f" AFTER {label_text(after[at - 1])}" if at else f" BEFORE {label_text(before[0])}" if before else ""
             )
-            found.append(f"ALTER TYPE {quoted(name)} ADD VALUE {label_text(label)}{place}")
+            found.append(f"ALTER TYPE {name} ADD VALUE {label_text(label)}{place}")
     return found

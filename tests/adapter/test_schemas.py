@@ -8,8 +8,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from mz_dagster.adapter import Connection, NotAllApplied
+from mz_dagster.adapter import Connection, NotAllApplied, OrphanStillRead, apply_project
+from mz_dagster.adapter.rebuilding import rebuild
 from mz_dagster.errors import Error
+from mz_dagster.orchestration import build_mz_asset_specs
 from mz_dagster.sql.errors import InvalidSchemaName, UndefinedTable
 from tests.opened import opened
 from tests.postgres_server import Postgres
@@ -180,12 +182,84 @@ def test_a_schema_holds_what_is_in_it_and_a_quoted_name_with_a_dot_is_none(spark
     assert caught.value.detail == "Dependants: sh.u."
 
 
-def test_files_define_what_is_of_public(tmp_path: Path) -> None:
+def test_files_define_what_is_of_schemas(tmp_path: Path) -> None:
+    def write(**texts: str) -> None:
+        for name, text in texts.items():
+            (tmp_path / "assets" / f"{name}.sql").write_text(text)
+
     (tmp_path / "mz.toml").touch()
     (tmp_path / "assets").mkdir()
-    (tmp_path / "assets" / "a.sql").write_text("CREATE TABLE public.t (a int);\nCREATE VIEW sh.v AS SELECT 1 AS a;")
+    write(
+        schemas='CREATE SCHEMA sales; CREATE SCHEMA IF NOT EXISTS "My S";',
+        base="CREATE TABLE public.t (a int);\nCREATE TABLE sales.t (a int, c sales.colour);",
+        types="CREATE TYPE sales.colour AS ENUM ('red', 'blue');",
+        views="-- What is sold.\nCREATE MATERIALIZED VIEW sales.v AS SELECT t.a, sales.t.c FROM sales.t;"
+        "CREATE INDEX i ON sales.v (a); COMMENT ON COLUMN sales.v.a IS 'a number';"
+        'CREATE VIEW "My S"."a b" AS SELECT v.c, t.a FROM sales.v JOIN t USING (a);'
+        'CREATE MATERIALIZED VIEW m AS SELECT count(*) AS n FROM "My S"."a b";',
+    )
     with opened(tmp_path) as connection:
-        connection.execute("CREATE SCHEMA sh")
-        with pytest.raises(NotAllApplied, match=r'a.sql:2: "sh.v" is of the schema "sh"'):
-            connection.engine.apply()
-        assert rows(connection, "SHOW OBJECTS") == [("t", "table")]
+        engine = connection.engine
+        assert set(apply_project(engine).created) == {
+            *("sales.", '"My S".', "t", "sales.t", "sales.colour", "sales.v", "sales.i", '"My S"."a b"', "m")
+        }
+        assert not apply_project(engine).changed
+        assert rows(connection, "SHOW SCHEMAS") == [("My S",), ("public",), ("sales",)]
+        connection.execute("INSERT INTO sales.t VALUES (1, 'blue'), (2, 'red')")
+        connection.execute("INSERT INTO t VALUES (1)")
+        assert rows(connection, 'SELECT * FROM "My S"."a b"') == [("blue", 1)]
+        assert rows(connection, "SELECT n FROM m") == [(1,)]
+        kept = engine.collection_of("sales.v")
+        write(base="CREATE TABLE t (a int);\nCREATE TABLE sales.t (a int, c sales.colour, d text DEFAULT 'x');")
+        write(types="CREATE TYPE sales.colour AS ENUM ('red', 'green', 'blue');")
+        assert {one.name for one in apply_project(engine).changes if one.alterations} == {"sales.t", "sales.colour"}
+        connection.execute("INSERT INTO sales.t VALUES (3, 'green', 'y')")
+        assert rows(connection, "SELECT rank() OVER (ORDER BY c), c FROM sales.v") == [
+            (1, "red"),
+            (2, "green"),
+            (3, "blue"),
+        ]
+        assert rows(connection, "SELECT d FROM sales.t ORDER BY a") == [("x",), ("x",), ("y",)]
+        assert engine.collection_of("sales.v") == kept
+        specs = {spec.key.to_user_string(): spec for spec in build_mz_asset_specs(engine.project)}
+        assert specs.keys() == {"t", "sales/t", "sales/v", "sales/i", "m"}
+        assert {dep.asset_key.to_user_string() for dep in specs["m"].deps} == {"sales/v", "t"}
+        assert {dep.asset_key.to_user_string() for dep in specs["sales/v"].deps} == {"sales/t"}
+        assert specs["sales/v"].description == "What is sold."
+        write(views="CREATE MATERIALIZED VIEW sales.v AS SELECT a + 1 AS a FROM sales.t;")
+        connection.execute("CREATE VIEW sales.own AS SELECT 1 AS one")
+        (tmp_path / "assets" / "types.sql").unlink()
+        with pytest.raises(NotAllApplied, match=r'"sales.colour" does not exist'):
+            apply_project(engine)
+        write(types="CREATE TYPE sales.colour AS ENUM ('red', 'green', 'blue');")
+        done = apply_project(engine, drop=True)
+        assert set(done.replaced) == {"sales.v"}
+        assert set(done.dropped) == {"sales.i", '"My S"."a b"', "m"}
+        assert rows(connection, "SELECT * FROM sales.v ORDER BY a") == [(2,), (3,), (4,)]
+        write(schemas="CREATE SCHEMA sales;")
+        assert apply_project(engine, drop=True).dropped == ('"My S".',)
+        write(more="CREATE VIEW nowhere.v AS SELECT 1 AS a;")
+        with pytest.raises(NotAllApplied, match=r'more.sql:1:13: schema "nowhere" does not exist'):
+            apply_project(engine)
+        for name in ("base", "types", "views", "schemas", "more"):
+            (tmp_path / "assets" / f"{name}.sql").unlink()
+        with pytest.raises(OrphanStillRead, match='schema "sales" is not dropped'):
+            apply_project(engine, drop=True)
+    with opened(tmp_path) as connection:
+        assert rows(connection, "SELECT * FROM sales.own") == [(1,)]
+
+
+def test_what_is_made_anew_stays_in_its_schema(sparkless: Connection) -> None:
+    for one in (
+        "CREATE SCHEMA sh",
+        "CREATE TABLE sh.t (a int)",
+        "INSERT INTO sh.t VALUES (1)",
+        "CREATE MATERIALIZED VIEW sh.v AS SELECT a FROM sh.t",
+        "COMMENT ON MATERIALIZED VIEW sh.v IS 'said'",
+    ):
+        sparkless.execute(one)
+    rebuild(sparkless.engine, ["sh.v"])
+    assert rows(sparkless, "SELECT * FROM sh.v") == [(1,)]
+    assert rows(sparkless, "SELECT comment FROM mz_internal.mz_comments") == [("said",)]
+    with pytest.raises(Error, match="cannot drop"):
+        sparkless.execute("DROP SCHEMA sh")
