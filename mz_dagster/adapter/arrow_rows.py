@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import time
 from decimal import Decimal
 from typing import Any
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 
 from mz_dagster.adapter.result import Rows
 from mz_dagster.scalars.types import Column, Kind, ScalarType
-from mz_dagster.scalars.values import to_stored
+from mz_dagster.scalars.values import ZonedTime, to_stored
 from mz_dagster.storage.arrow_schema import arrow_type
 from mz_dagster.storage.published import published, published_schema
 
@@ -51,13 +52,15 @@ def _batches(rows: Rows, columns: Sequence[Column], schema: pa.Schema, zone: str
 
 
 def _stored(cell: Any, type_: ScalarType) -> Any:
-    """Returns a cell as it is stored; numerics without a scale, which a user gets as `Decimal`s, as texts."""
+    """Returns a cell, which a user gets in Python's types, as it is stored."""
     if cell is None:
         return None
     if type_.element is not None:
         return [_stored(one, type_.element) for one in cell]
     if type_.kind is Kind.RECORD:
         return {f"f{i}": _stored(one, part) for i, (one, part) in enumerate(zip(cell, type_.parts, strict=True), 1)}
+    if isinstance(cell, time) and type_.kind is Kind.TIMETZ:
+        return ZonedTime.of_time(cell).code
     if type_.kind is Kind.UNCONSTRAINED and isinstance(cell, Decimal):
         return format(cell, "f") if cell.is_finite() else str(cell)
     return to_stored(cell, type_)

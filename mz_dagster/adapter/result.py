@@ -84,14 +84,14 @@ def _rows_in_zone(rows: Rows, types: Sequence[ScalarType], zone: ZoneInfo) -> Ro
 
 
 def user_rows(rows: Iterable[tuple[Any, ...]], columns: Sequence[Column]) -> Rows:
-    """Returns rows as a user gets them: of numerics without a scale, which are texts until here, `Decimal`s.
+    """Returns rows as a user gets them: `Decimal`s of numerics without a scale, and times of Python's with their zone.
 
     Example:
         >>> from mz_dagster.scalars.types import INT4, UNCONSTRAINED, array_of
         >>> user_rows([(1, ["1.50", None])], (Column("a", INT4), Column("b", array_of(UNCONSTRAINED))))
         ((1, [Decimal('1.50'), None]),)
     """
-    held = frozenset({Kind.UNCONSTRAINED})
+    held = frozenset({Kind.UNCONSTRAINED, Kind.TIMETZ})
     if not any(one.type.kind in held or one.type.holds(held) for one in columns):
         return tuple(rows)
     types = [one.type for one in columns]
@@ -103,6 +103,8 @@ def _handed_out(cell: Any, type_: ScalarType) -> Any:
         return None
     if type_.kind is Kind.UNCONSTRAINED:
         return Decimal(cell)
+    if type_.kind is Kind.TIMETZ:
+        return cell.time
     if type_.element is not None:
         return [_handed_out(one, type_.element) for one in cell]
     if type_.kind is Kind.RECORD:

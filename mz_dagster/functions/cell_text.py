@@ -12,6 +12,7 @@ from mz_dagster.functions.moments.interval_text import text_of_interval
 from mz_dagster.functions.numbers.floats import float4_text, float8_text
 from mz_dagster.scalars.infinity import Infinity
 from mz_dagster.scalars.types import Kind, ScalarType
+from mz_dagster.scalars.values import ZonedTime
 
 
 def cell_text(value: Any, type_: ScalarType, zone: ZoneInfo | None = None) -> str:
@@ -45,6 +46,8 @@ def cell_text(value: Any, type_: ScalarType, zone: ZoneInfo | None = None) -> st
             return _moment_text(local.replace(tzinfo=None)) + _offset_text(local.utcoffset())
         case Kind.TIME:
             return _with_fraction(value.strftime("%H:%M:%S"), value.microsecond)
+        case Kind.TIMETZ:
+            return str(value if isinstance(value, ZonedTime) else ZonedTime.of_time(value))
         case Kind.INTERVAL:
             return text_of_interval(tuple(value))
         case Kind.CHAR:

@@ -62,7 +62,7 @@ Apply: TypeAlias = Callable[..., Any]
 _COMPARED = frozenset(
     {
         *("bool", "int2", "int4", "int8", "numeric", "text", "bpchar", "uuid", "bytea"),
-        *("date", "time", "timestamp", "timestamptz", "mz_timestamp"),
+        *("date", "time", "timetz", "timestamp", "timestamptz", "mz_timestamp"),
     }
 )
 _TIMES = (0, INTEGER_RANGES[Kind.INT8][1])

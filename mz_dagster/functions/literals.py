@@ -12,6 +12,7 @@ import re
 import struct
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from functools import partial
 from uuid import UUID
 
 from mz_dagster.functions import modifiers
@@ -25,6 +26,7 @@ from mz_dagster.functions.moments.moment_text import (
     timestamp_of_text,
     timestamptz_of_text,
     timestamptz_of_text_in_zone,
+    timetz_of_text,
 )
 from mz_dagster.functions.numbers import unconstrained
 from mz_dagster.functions.numbers.numerics import whole_number
@@ -129,6 +131,12 @@ def _read(text: str, type_: ScalarType, *, assigned: bool, rounds: bool) -> Lite
             return _numeric(text, type_) if rounds else _exact(text, type_)
         case Kind.TIMESTAMPTZ if (zone := session_zone()) != UTC:
             return _pure(lambda: Literal(from_plain(timestamptz_of_text_in_zone(zone, text), type_), type_))
+        case Kind.TIMETZ:
+            zone = session_zone()
+            code = partial(timetz_of_text, text, None if zone == UTC else zone)
+            return _pure(
+                lambda: Literal(from_plain(code(), type_), type_), "Write the offset behind the time: 10:00+02."
+            )
         case Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMPTZ | Kind.TIME:
             return _pure(lambda: Literal(from_plain(_MOMENTS[type_.kind](text), type_), type_), _HINT_OF_MOMENTS)
         case Kind.ARRAY:

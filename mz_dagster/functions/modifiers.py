@@ -7,6 +7,7 @@ from typing import Any
 
 from mz_dagster.functions.moments.calendar import AFTER, BEFORE, DAY, SECOND, checked_moment
 from mz_dagster.functions.moments.interval_text import Span, narrowed
+from mz_dagster.functions.moments.timetz import rounded_timetz
 from mz_dagster.functions.registry import SqlFailure, pure
 from mz_dagster.scalars.types import Kind, ScalarType
 
@@ -81,6 +82,8 @@ def modified_plain(value: Any, type_: ScalarType) -> Any:
             return bounded(value, precision, type_.scale)
         case Kind.TIME:
             return rounded_time(value, precision)
+        case Kind.TIMETZ:
+            return rounded_timetz(value, precision)
         case Kind.INTERVAL:
             return narrowed(value, modifier.fields, precision)
         case _:

@@ -35,6 +35,7 @@ from mz_dagster.functions.moments import (  # noqa: F401
     moment_text,
     series,
     templates,
+    timetz,
     zones,
 )
 from mz_dagster.functions.numbers import (  # noqa: F401

@@ -22,7 +22,13 @@ from mz_dagster.functions.casts import (
 from mz_dagster.functions.comparing import COMPARISONS
 from mz_dagster.functions.failure import Failure
 from mz_dagster.functions.literals import numeric_type_of
-from mz_dagster.functions.moments.moment_table import DATE_PARTS, INTERVAL_FIELDS, INTERVAL_UNITS, TIME_FIELDS
+from mz_dagster.functions.moments.moment_table import (
+    DATE_PARTS,
+    INTERVAL_FIELDS,
+    INTERVAL_UNITS,
+    TIME_FIELDS,
+    TIMETZ_FIELDS,
+)
 from mz_dagster.functions.numbers.known_numbers import fits, known_result
 from mz_dagster.functions.polymorphic import has_order, resolve_polymorphic
 from mz_dagster.functions.signature import ArgumentType, Cast, Overload, Resolved, Unknown, default_type, type_name
@@ -164,6 +170,8 @@ def _fields_of(kind: Kind) -> Mapping[str, int]:
     """Returns the fields that `extract` knows of a kind, each with the scale of its values."""
     if kind is Kind.TIME:
         return TIME_FIELDS
+    if kind is Kind.TIMETZ:
+        return TIMETZ_FIELDS
     if kind is Kind.INTERVAL:
         return INTERVAL_FIELDS
     return {name: scale for name, (kinds, scale) in EXTRACT_FIELDS.items() if kind in kinds}

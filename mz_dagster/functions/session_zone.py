@@ -90,6 +90,10 @@ class _Zoned:
                 return self._moment(Call("cast_date_to_timestamp", arguments, TIMESTAMP, call.nullable))
             case "cast_text_to_timestamptz":
                 return self._named("timestamptz_of_text_in_zone", call)
+            case "cast_timestamptz_to_timetz":
+                return self._named("timetz_of_timestamptz_in_zone", call)
+            case "cast_time_to_timetz" | "cast_text_to_timetz":
+                raise _of_day(call)
             case "cast_timestamptz_to_text":
                 return self._named("text_of_timestamptz_in_zone", call)
             case "add_timestamptz_interval":
@@ -153,6 +157,14 @@ class _Zoned:
         """Returns whether a function makes text or json of its arguments."""
         shown: Sequence[ScalarType] = (call.type, *call.type.parts)
         return any(one.kind in (Kind.TEXT, Kind.JSONB) for one in shown)
+
+
+def _of_day(call: Call) -> ZoneNotSupported:
+    return ZoneNotSupported(
+        "a cast to time with time zone is not supported in a session in another zone",
+        detail=f'The offset of "{_ZONE.variable.get()}" depends on the day.',
+        hint="SET TIME ZONE 'UTC', or write a literal with its offset: timetz '10:00+02'.",
+    )
 
 
 def _refused(call: Call) -> ZoneNotSupported:

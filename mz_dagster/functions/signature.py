@@ -214,6 +214,7 @@ _MODIFYING = {
     Kind.TIMESTAMP: "rounded_timestamp",
     Kind.TIMESTAMPTZ: "rounded_timestamptz",
     Kind.TIME: "rounded_time",
+    Kind.TIMETZ: "rounded_timetz",
 }
 
 
@@ -269,6 +270,7 @@ class Resolved:
 _LONG_NAMES = {
     Kind.UNCONSTRAINED: "numeric",
     Kind.TIME: "time without time zone",
+    Kind.TIMETZ: "time with time zone",
     Kind.TIMESTAMP: "timestamp without time zone",
     Kind.TIMESTAMPTZ: "timestamp with time zone",
 }

@@ -242,6 +242,7 @@ _MODIFYING = (
     Function("rounded_timestamp", (_TS, _I4), _TS, fallible=True),
     Function("rounded_timestamptz", (_TZ, _I4), _TZ, fallible=True),
     Function("rounded_time", (Kind.TIME, _I4), Kind.TIME, fallible=True),
+    Function("rounded_timetz", (Kind.TIMETZ, _I4), Kind.TIMETZ, fallible=True),
     Function("narrowed_interval", (Kind.INTERVAL, _T, _I4), Kind.INTERVAL, fallible=True),
 )
 

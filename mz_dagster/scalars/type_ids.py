@@ -58,6 +58,7 @@ TYPE_IDS: Mapping[Kind, TypeIds] = {
     Kind.VARCHAR: TypeIds(1043, 1015, -1, "varchar", "character varying", "S", 100),
     Kind.DATE: TypeIds(1082, 1182, 4, "date", "date", "D"),
     Kind.TIME: TypeIds(1083, 1183, 8, "time", "time without time zone", "D"),
+    Kind.TIMETZ: TypeIds(1266, 1270, 12, "timetz", "time with time zone", "D"),
     Kind.TIMESTAMP: TypeIds(1114, 1115, 8, "timestamp", "timestamp without time zone", "D"),
     Kind.TIMESTAMPTZ: TypeIds(1184, 1185, 8, "timestamptz", "timestamp with time zone", "D"),
     Kind.INTERVAL: TypeIds(1186, 1187, 16, "interval", "interval", "T"),

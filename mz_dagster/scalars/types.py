@@ -29,6 +29,7 @@ class Kind(Enum):
     TIMESTAMPTZ = "timestamptz"
     MZ_TIMESTAMP = "mz_timestamp"
     TIME = "time"
+    TIMETZ = "timetz"
     INTERVAL = "interval"
     UUID = "uuid"
     BYTEA = "bytea"
@@ -42,7 +43,7 @@ class Kind(Enum):
 
 
 #: The kinds that may have a modifier.
-_MODIFIED = frozenset({Kind.NUMERIC, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TIME, Kind.INTERVAL})
+_MODIFIED = frozenset({Kind.NUMERIC, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TIME, Kind.TIMETZ, Kind.INTERVAL})
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +255,7 @@ TIMESTAMP = ScalarType(Kind.TIMESTAMP)
 TIMESTAMPTZ = ScalarType(Kind.TIMESTAMPTZ)
 MZ_TIMESTAMP = ScalarType(Kind.MZ_TIMESTAMP)
 TIME = ScalarType(Kind.TIME)
+TIMETZ = ScalarType(Kind.TIMETZ)
 INTERVAL = ScalarType(Kind.INTERVAL)
 UUID = ScalarType(Kind.UUID)
 BYTEA = ScalarType(Kind.BYTEA)

@@ -9,6 +9,7 @@ kinds only:
 | date | `datetime.date`, or an `Infinity` | days since 1970-01-01, or a date |
 | timestamp(tz) | `datetime.datetime`, or an `Infinity` | microseconds since 1970-01-01, or a datetime |
 | time | `datetime.time` | microseconds since midnight |
+| timetz | `ZonedTime` | one number, which has their order: `ZonedTime.code` |
 | interval | `Interval` | struct of months, days, microseconds |
 | uuid | `uuid.UUID` | its text, lower case |
 | record | tuple | struct of the fields `f1`, `f2`, ... |
@@ -23,7 +24,7 @@ kinds only:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -42,6 +43,72 @@ class Interval(NamedTuple):
     microseconds: int = 0
 
 
+#: The bits of an offset in the code of a time with a zone, and what is added to it so that it is not negative.
+_OFFSET_BITS, _OFFSET_BIAS = 17, 1 << 16
+
+
+class ZonedTime(NamedTuple):
+    """A time of day with an offset from UTC: its microseconds since midnight there, and the seconds east.
+
+    Two are equal if both are; they are ordered by their moments, and those of one moment from east to west.
+    """
+
+    clock: int
+    offset: int
+
+    def __str__(self) -> str:
+        """Returns PostgreSQL's text.
+
+        Example:
+            >>> str(ZonedTime(1_500_000, -12_600)), str(ZonedTime(0, 0))
+            ('00:00:01.5-03:30', '00:00:00+00')
+        """
+        (minutes, seconds), fraction = divmod(self.clock // _SECOND, 60), self.clock % _SECOND
+        clock = f"{minutes // 60:02}:{minutes % 60:02}:{seconds:02}"
+        minutes, seconds = divmod(abs(self.offset), 60)
+        offset = f"{minutes // 60:02}" + (f":{minutes % 60:02}" if minutes % 60 or seconds else "")
+        return "".join((
+            f"{clock}.{fraction:06}".rstrip("0") if fraction else clock,
+            "-" if self.offset < 0 else "+",
+            f"{offset}:{seconds:02}" if seconds else offset,
+        ))  # fmt: skip
+
+    @property
+    def code(self) -> int:
+        """The number that has the order: the microseconds of UTC, and behind them the seconds west.
+
+        Example:
+            >>> ZonedTime(0, 3600).code < ZonedTime(0, 0).code < ZonedTime(3_600_000_000, 3600).code + 10**6
+            True
+            >>> ZonedTime.of_code(ZonedTime(5, -3600).code)
+            ZonedTime(clock=5, offset=-3600)
+        """
+        return (self.clock - self.offset * _SECOND << _OFFSET_BITS) + _OFFSET_BIAS - self.offset
+
+    @classmethod
+    def of_code(cls, code: int) -> ZonedTime:
+        """Returns the time that has a code."""
+        utc, biased = divmod(code, 1 << _OFFSET_BITS)
+        offset = _OFFSET_BIAS - biased
+        return cls(utc + offset * _SECOND, offset)
+
+    @classmethod
+    def of_time(cls, value: time) -> ZonedTime:
+        """Returns what a time of Python's with a fixed offset is.
+
+        Example:
+            >>> ZonedTime.of_time(time(1, tzinfo=UTC))
+            ZonedTime(clock=3600000000, offset=0)
+        """
+        offset = value.utcoffset() or timedelta()
+        return cls(to_stored(value, ScalarType(Kind.TIME)), offset // timedelta(seconds=1))
+
+    @property
+    def time(self) -> time:
+        """The time as Python has it."""
+        return from_stored(self.clock, ScalarType(Kind.TIME)).replace(tzinfo=timezone(timedelta(seconds=self.offset)))  # type: ignore[no-any-return]
+
+
 def to_stored(value: Any, type_: ScalarType) -> Any:
     """Returns the stored form of a cell's Python form.
 
@@ -57,6 +124,8 @@ def to_stored(value: Any, type_: ScalarType) -> Any:
             return value.stored(type_.kind) if isinstance(value, Infinity) else value
         case Kind.TIME:
             return ((value.hour * 60 + value.minute) * 60 + value.second) * _SECOND + value.microsecond
+        case Kind.TIMETZ:
+            return value.code
         case Kind.INTERVAL:
             return {"months": value.months, "days": value.days, "microseconds": value.microseconds}
         case Kind.UUID:
@@ -92,6 +161,8 @@ def from_stored(value: Any, type_: ScalarType) -> Any:
         case Kind.TIME:
             seconds, microsecond = divmod(value, _SECOND)
             return time(seconds // 3600, seconds // 60 % 60, seconds % 60, microsecond)
+        case Kind.TIMETZ:
+            return ZonedTime.of_code(value)
         case Kind.INTERVAL:
             return Interval(*_cells(value))
         case Kind.UUID:

@@ -15,7 +15,7 @@ from typing import Any
 from mz_dagster.functions.moments.interval import comparable
 from mz_dagster.plan.relation import ColumnOrder
 from mz_dagster.scalars.types import Kind, ScalarType
-from mz_dagster.scalars.values import Interval, to_stored
+from mz_dagster.scalars.values import Interval, ZonedTime, to_stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def _sort_key(value: object, type_: ScalarType) -> Any:
     match value:
         case None:
             return None
-        case str() | float():
+        case str() | float() | ZonedTime():
             return _stored(value, type_)
         case Interval():
             return comparable(value)

@@ -8,21 +8,24 @@ in any case; which zones there are says the machine's database.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from functools import cache
-from zoneinfo import available_timezones
+from zoneinfo import ZoneInfo, available_timezones
 
 from sqlglot import exp
 
 from mz_dagster.functions import Unknown, resolve_date_trunc, resolve_function, type_name
+from mz_dagster.functions.moments.moment_text import is_fixed
 from mz_dagster.functions.moments.zones import NAMES_OF_UTC
 from mz_dagster.functions.table import field_name
 from mz_dagster.scalars.scalar import If, Literal, Scalar
 from mz_dagster.scalars.types import FLOAT8, INT4, INTERVAL, TEXT, TIMESTAMPTZ, Kind
+from mz_dagster.scalars.values import Interval
 from mz_dagster.sql.binding import Bound, argument_type, name_of
 from mz_dagster.sql.errors import InvalidParameterValue, InvalidSyntax, UndefinedFunction, UnsupportedForm
 from mz_dagster.sql.expression_binder import ExpressionBinder
 
-_MOMENTS = (Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
+_MOMENTS = (Kind.DATE, Kind.TIME, Kind.TIMETZ, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
 _PARTS = ("years", "months", "weeks", "days", "hours", "mins", "secs")
 
 
@@ -122,9 +125,30 @@ def bind_in_zone(binder: ExpressionBinder, zone: exp.Expr, bound: Bound, positio
                 hint="Write its name in quotes, or an offset from UTC as an interval.",
                 position=binder.body.position(zone),
             )
-        named = Literal(_zone_name(text, binder.body.position(zone)), TEXT)
+        name = _zone_name(text, binder.body.position(zone))
+        is_clock = not isinstance(bound, Unknown) and bound.type.kind is Kind.TIMETZ
+        named = _offset_now(binder, name, binder.body.position(zone)) if is_clock else Literal(name, TEXT)
     types = [named.type, argument_type(bound)]
     return binder.applied(resolve_function("timezone", types), [named, bound], position)
+
+
+def _offset_now(binder: ExpressionBinder, zone: str, position: int) -> Literal:
+    """Returns the offset that a zone has when the statement begins, by which PostgreSQL shifts times of day.
+
+    Raises:
+        UnsupportedForm: It has others on other days, and this is a definition.
+    """
+    circumstances = binder.binding.circumstances
+    if circumstances is None and not is_fixed(zone):
+        raise UnsupportedForm(
+            f'AT TIME ZONE "{zone}" of a time with time zone is not supported in a definition',
+            detail="The zone's offset is that of the present day, which is no function of the collections.",
+            hint="Write an offset, AT TIME ZONE interval '+01:00'; or use timestamptz.",
+            position=position,
+        )
+    now = datetime(1970, 1, 1, tzinfo=UTC) if circumstances is None else circumstances.clock
+    offset = now.astimezone(ZoneInfo(zone)).utcoffset() or timedelta()
+    return Literal(Interval(0, 0, offset // timedelta(microseconds=1)), INTERVAL)
 
 
 def bind_field(binder: ExpressionBinder, name: str, node: exp.Expr) -> str:

@@ -38,12 +38,13 @@ from mz_dagster.scalars.types import (
     TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
+    TIMETZ,
     UNCONSTRAINED,
     ScalarType,
     array_of,
 )
 from mz_dagster.scalars.types import UUID as UUID_TYPE
-from mz_dagster.scalars.values import Interval
+from mz_dagster.scalars.values import Interval, ZonedTime
 from mz_dagster.sql.errors import InvalidParameterValue, UnsupportedForm, error_of
 
 
@@ -78,6 +79,10 @@ def literal_of_value(value: object, position: int) -> Literal | Unknown:
             return Literal(value, DATE)
         case time() if value.tzinfo is None:
             return Literal(value, TIME)
+        case time() if value.utcoffset() is not None:
+            return Literal(ZonedTime.of_time(value), TIMETZ)
+        case ZonedTime():
+            return Literal(value, TIMETZ)
         case timedelta():
             return Literal(Interval(0, value.days, value.seconds * 1_000_000 + value.microseconds), INTERVAL)
         case Interval():

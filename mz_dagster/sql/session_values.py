@@ -16,7 +16,8 @@ from sqlglot import exp
 from mz_dagster.functions import Unknown, type_name
 from mz_dagster.plan.rewriting import can_fail
 from mz_dagster.scalars.scalar import Call, If, Literal, Scalar
-from mz_dagster.scalars.types import DATE, FLOAT8, INT8, TEXT, TIME, TIMESTAMP, TIMESTAMPTZ, UUID, Modifier
+from mz_dagster.scalars.types import DATE, FLOAT8, INT8, TEXT, TIME, TIMESTAMP, TIMESTAMPTZ, TIMETZ, UUID, Modifier
+from mz_dagster.scalars.values import ZonedTime
 from mz_dagster.sql.binding import Bound
 from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.collected_calls import WindowCall, WindowSpec
@@ -45,18 +46,18 @@ _OF_SESSION = "Keep the value in a column, which a DEFAULT may fill."
 _OF_CHANCE = "Let a column of a table have it as its DEFAULT."
 #: Functions without arguments of the clock, of the session and of chance.
 _CLOCK = (
-    "now", "transaction_timestamp", "statement_timestamp", "current_timestamp", "current_date", "localtime",
-    "localtimestamp",
+    "now", "transaction_timestamp", "statement_timestamp", "current_timestamp", "current_date", "current_time",
+    "localtime", "localtimestamp",
 )  # fmt: skip
 #: Those of them that take the digits of their seconds.
-_PRECISE = ("current_timestamp", "localtime", "localtimestamp")
+_PRECISE = ("current_timestamp", "current_time", "localtime", "localtimestamp")
 _SESSION = (
     "current_user", "session_user", "user", "current_role", "current_schema", "current_catalog", "current_database",
     "version",
 )  # fmt: skip
 #: What is another value each time it is evaluated, not one for the statement.
 CHANCE = ("random", "gen_random_uuid")
-SESSION_VALUES = frozenset((*_CLOCK, *_SESSION, *CHANCE, "current_time", "current_setting", "pg_typeof"))
+SESSION_VALUES = frozenset((*_CLOCK, *_SESSION, *CHANCE, "current_setting", "pg_typeof"))
 
 
 def bind_session_value(binder: ExpressionBinder, name: str, nodes: Sequence[exp.Expr], node: exp.Expr) -> Bound:
@@ -69,13 +70,6 @@ def bind_session_value(binder: ExpressionBinder, name: str, nodes: Sequence[exp.
     position = binder.body.position(node)
     if name == "pg_typeof" and len(nodes) == 1:
         return _type_of(binder, binder.bind(nodes[0]), position)
-    if name == "current_time":
-        raise UnsupportedForm(
-            "current_time is not supported",
-            detail="It is a time with a zone, which no type here holds.",
-            hint="Use localtime.",
-            position=position,
-        )
     circumstances = binder.binding.circumstances
     if circumstances is None:
         raise _no_function_of_inputs(name, position, called=isinstance(node, exp.Anonymous))
@@ -111,6 +105,8 @@ def _of_clock(name: str, circumstances: Circumstances) -> Literal:
             return Literal(local.date(), DATE)
         case "localtime":
             return Literal(local.time(), TIME)
+        case "current_time":
+            return Literal(ZonedTime.of_time(now.astimezone(circumstances.zone).timetz()), TIMETZ)
         case "localtimestamp":
             return Literal(local, TIMESTAMP)
         case _:

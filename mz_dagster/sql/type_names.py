@@ -31,20 +31,15 @@ _KINDS = {
     "char": Kind.CHAR, "character": Kind.CHAR, "bpchar": Kind.CHAR, "uuid": Kind.UUID, "bytea": Kind.BYTEA,
     "json": Kind.JSON,
     "jsonb": Kind.JSONB,
-    "date": Kind.DATE, "time": Kind.TIME, "interval": Kind.INTERVAL,
+    "date": Kind.DATE, "time": Kind.TIME, "timetz": Kind.TIMETZ, "interval": Kind.INTERVAL,
     "timestamp": Kind.TIMESTAMP, "timestamptz": Kind.TIMESTAMPTZ,
     "mz_timestamp": Kind.MZ_TIMESTAMP,
 }  # fmt: skip
 _AS_TEXT = ("Neither engine orders its values as PostgreSQL does.", "Use text, and a CHECK for its form.")
 _AS_BOUNDS = ("Neither engine has its values.", "Use two columns, the first value and the first one behind.")
 _AS_INTEGER = ("Integers here have a sign.", "Use the next wider integer, or numeric.")
-_ZONED_TIME = (
-    "A time alone has no one offset from UTC: it depends on the date.",
-    "Use timestamptz, or a time and a text for the zone.",
-)
 #: Types of PostgreSQL's, or Materialize's, that there are not: why, and what to use.
 OTHER_TYPES = {
-    "timetz": _ZONED_TIME,
     "money": ("Its digits depend on a setting of the server.", "Use numeric(38, 2)."),
     "bit": ("Neither engine has its values.", "Use an integer, on which & | # ~ << >> work, or bytea."),
     "varbit": ("Neither engine has its values.", "Use bytea."),
@@ -173,12 +168,10 @@ def parse_type_name(cursor: TokenCursor) -> TypeName:
         if word == "bpchar" and not arguments:
             raise cursor.refuse(f"type {word}", "Only char(n) has a length of its own.", "Use char(1) or text.", token)
         name = TypeName(Kind.CHAR, length=_length("char", arguments or (1,), token.start))
-    elif name.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TIME):
+    elif name.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TIME, Kind.TIMETZ):
         modifier = _seconds(word, arguments, token)
         if cursor.accepts("with", "time", "zone"):
-            if name.kind is Kind.TIME:
-                raise cursor.refuse("time with time zone", *_ZONED_TIME, token)
-            name = TypeName(Kind.TIMESTAMPTZ)
+            name = TypeName(Kind.TIMETZ if name.kind is Kind.TIME else Kind.TIMESTAMPTZ)
         else:
             cursor.accepts("without", "time", "zone")
         name = replace(name, modifier=modifier)

@@ -28,6 +28,7 @@ _TYPES: dict[Kind, pa.DataType] = {
     Kind.TIMESTAMPTZ: pa.timestamp("us", "UTC"),
     Kind.MZ_TIMESTAMP: pa.int64(),
     Kind.TIME: pa.int64(),
+    Kind.TIMETZ: pa.int64(),
     Kind.INTERVAL: pa.struct([("months", pa.int32()), ("days", pa.int32()), ("microseconds", pa.int64())]),
     Kind.UUID: pa.string(),
     Kind.BYTEA: pa.binary(),

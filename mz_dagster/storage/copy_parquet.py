@@ -25,7 +25,10 @@ from mz_dagster.storage.arrow_schema import arrow_type
 from mz_dagster.storage.copy_errors import BadCopyFormat, BadCopyValue, FileUnreadable
 from mz_dagster.storage.plain_cells import plain_cells, stored_cells
 
-_FROM_TEXT = {Kind.JSON, Kind.JSONB, Kind.UUID, Kind.INTERVAL, Kind.VARCHAR, Kind.CHAR, Kind.UNCONSTRAINED, Kind.ENUM}
+_FROM_TEXT = {
+    Kind.JSON, Kind.JSONB, Kind.UUID, Kind.INTERVAL, Kind.TIMETZ, Kind.VARCHAR, Kind.CHAR, Kind.UNCONSTRAINED,
+    Kind.ENUM,
+}  # fmt: skip
 _LATEST = {Kind.DATE: date.max, Kind.TIMESTAMP: datetime.max, Kind.TIMESTAMPTZ: datetime.max}
 _EARLIEST = {Kind.DATE: date.min, Kind.TIMESTAMP: datetime.min, Kind.TIMESTAMPTZ: datetime.min}
 

@@ -25,7 +25,7 @@ from mz_dagster.scalars.types import INT4, INT8, Kind, ScalarType
 _SEED = 42
 _BYTES = {
     **dict.fromkeys((Kind.BOOL, Kind.INT2, Kind.INT4, Kind.DATE), 4),
-    **dict.fromkeys((Kind.INT8, Kind.MZ_TIMESTAMP, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ), 8),
+    **dict.fromkeys((Kind.INT8, Kind.MZ_TIMESTAMP, Kind.TIME, Kind.TIMETZ, Kind.TIMESTAMP, Kind.TIMESTAMPTZ), 8),
 }
 _FLOATS = {Kind.FLOAT4: "<f", Kind.FLOAT8: "<d"}
 #: Months, days and microseconds.

@@ -49,6 +49,7 @@ _COMPARED = {
     "eq_bytea": frozenset({Kind.BYTEA}),
     "eq_date": frozenset({Kind.DATE}),
     "eq_time": frozenset({Kind.TIME}),
+    "eq_timetz": frozenset({Kind.TIMETZ}),
     "eq_timestamp": frozenset({Kind.TIMESTAMP}),
     "eq_timestamptz": frozenset({Kind.TIMESTAMPTZ}),
     "eq_mz_timestamp": frozenset({Kind.MZ_TIMESTAMP}),

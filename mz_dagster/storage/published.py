@@ -6,6 +6,7 @@ and records likewise:
 | kind | published as |
 |---|---|
 | time | `time64[us]` |
+| timetz, for which Arrow has no type | its text |
 | enum | its label |
 | char(n) | its text, padded to n characters |
 | record | a struct whose fields have the record's names |
@@ -26,6 +27,7 @@ import pyarrow.compute as pc
 from mz_dagster.errors import DataError
 from mz_dagster.scalars.infinity import INFINITE_KINDS, INFINITY, NEGATIVE_INFINITY
 from mz_dagster.scalars.types import Column, Kind, ScalarType, label_of
+from mz_dagster.scalars.values import ZonedTime
 from mz_dagster.storage.arrow_schema import arrow_type
 
 
@@ -56,6 +58,8 @@ def published_type(type_: ScalarType, zone: str = "UTC") -> pa.DataType:
         return pa.struct([(name, published_type(one, zone)) for name, one in zip(names, type_.parts, strict=True)])
     if type_.kind is Kind.TIME:
         return pa.time64("us")
+    if type_.kind is Kind.TIMETZ:
+        return pa.string()
     if type_.kind is Kind.TIMESTAMPTZ:
         return pa.timestamp("us", zone)
     return arrow_type(type_)
@@ -97,6 +101,8 @@ def _published(values: pa.Array, type_: ScalarType, zone: str, name: str) -> pa.
         members = values.dictionary_encode()
         labels = pa.array([label_of(one) for one in members.dictionary.to_pylist()], pa.string())
         return labels.take(members.indices)
+    if type_.kind is Kind.TIMETZ:
+        return pa.array([None if one is None else str(ZonedTime.of_code(one)) for one in values.to_pylist()], own)
     if type_.kind is Kind.CHAR:
         return pc.utf8_rpad(values, width=type_.length, padding=" ")
     return values.cast(own)

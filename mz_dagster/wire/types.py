@@ -34,20 +34,37 @@ from mz_dagster.scalars.types import (
     TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
+    TIMETZ,
     UNCONSTRAINED,
     UUID,
     Kind,
     ScalarType,
     array_of,
 )
-from mz_dagster.scalars.values import Interval
+from mz_dagster.scalars.values import Interval, ZonedTime
 from mz_dagster.sql.errors import InvalidParameterValue, UnsupportedForm
 
 #: What a client may say that a parameter is.
 _OF_PARAMETERS: Mapping[int, ScalarType] = {
     type_id(one): one
     for one in (
-        *(BOOL, BYTEA, INT8, INT2, INT4, TEXT, JSON, FLOAT4, FLOAT8, DATE, TIME, TIMESTAMP, TIMESTAMPTZ, INTERVAL),
+        *(
+            BOOL,
+            BYTEA,
+            INT8,
+            INT2,
+            INT4,
+            TEXT,
+            JSON,
+            FLOAT4,
+            FLOAT8,
+            DATE,
+            TIME,
+            TIMETZ,
+            TIMESTAMP,
+            TIMESTAMPTZ,
+            INTERVAL,
+        ),
         *(UNCONSTRAINED, UUID, JSONB, *LABELLED.values()),
     )
 }
@@ -146,6 +163,9 @@ def binary_of(value: Any, type_: ScalarType) -> bytes:
         case Kind.TIME:
             seconds = (value.hour * 60 + value.minute) * 60 + value.second
             return struct.pack("!q", seconds * 1_000_000 + value.microsecond)
+        case Kind.TIMETZ:
+            found = value if isinstance(value, ZonedTime) else ZonedTime.of_time(value)
+            return struct.pack("!qi", found.clock, -found.offset)
         case Kind.INTERVAL:
             return struct.pack("!qii", value[2], value[1], value[0])
         case Kind.UUID:
@@ -289,6 +309,11 @@ def _time(data: bytes) -> time:
     return (_EPOCH + timedelta(microseconds=microseconds)).time()
 
 
+def _timetz(data: bytes) -> ZonedTime:
+    clock, west = struct.unpack("!qi", data)
+    return ZonedTime(clock, -west)
+
+
 def _interval(data: bytes) -> Interval:
     microseconds, days, months = struct.unpack("!qii", data)
     return Interval(months, days, microseconds)
@@ -324,6 +349,7 @@ _READERS: Mapping[Kind, Callable[[bytes], Any]] = {
     Kind.JSONB: _jsonb,
     Kind.DATE: _date,
     Kind.TIME: _time,
+    Kind.TIMETZ: _timetz,
     Kind.TIMESTAMP: _moment(zoned=False),
     Kind.TIMESTAMPTZ: _moment(zoned=True),
     Kind.INTERVAL: _interval,

@@ -130,7 +130,6 @@ def test_an_array_as_written_is_compared_element_by_element_whatever_it_is_cast_
         ("CREATE TABLE u (a interval day to year)", ProgrammingError, "no such type of intervals"),
         ("CREATE TABLE u (a timestamp(1, 2))", ProgrammingError, "invalid type modifier"),
         ("CREATE TABLE u (a numeric(39, 2))", ProgrammingError, "between 1 and 38"),
-        ("CREATE TABLE u (a time(3) with time zone)", NotSupportedError, "time with time zone"),
         (
             "CREATE SOURCE u (a timestamp(3)) FROM FILES (FOLDER 'in', PATTERN '*.csv') FORMAT CSV",
             NotSupportedError,

@@ -62,7 +62,18 @@ SAMPLED = 8
 _FLOATS = (Kind.FLOAT4, Kind.FLOAT8)
 _MOMENTS = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
 #: What is compared as our own cast to text spells it: Spark's differs.
-_SPELLED = (*_MOMENTS, Kind.TIME, Kind.INTERVAL, Kind.UUID, Kind.BYTEA, Kind.JSON, Kind.JSONB, Kind.ARRAY, Kind.RECORD)
+_SPELLED = (
+    *_MOMENTS,
+    Kind.TIME,
+    Kind.TIMETZ,
+    Kind.INTERVAL,
+    Kind.UUID,
+    Kind.BYTEA,
+    Kind.JSON,
+    Kind.JSONB,
+    Kind.ARRAY,
+    Kind.RECORD,
+)
 
 
 def arguments_of(pools: Sequence[str], seed: int) -> list[tuple[str | None, ...]]:

@@ -16,7 +16,7 @@ Cells = Mapping[str, Value]
 Rows = Callable[[Facts], Iterable[Cells]]
 
 _BITS = {Kind.INT2: 16, Kind.INT4: 32, Kind.INT8: 64, Kind.MZ_TIMESTAMP: 64, Kind.FLOAT4: 24, Kind.FLOAT8: 53}
-_MOMENTS = (Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TIME, Kind.INTERVAL)
+_MOMENTS = (Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TIME, Kind.TIMETZ, Kind.INTERVAL)
 _OCTETS = 1 << 30
 """How many bytes a text without a limit has at most."""
 

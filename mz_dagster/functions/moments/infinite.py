@@ -135,6 +135,9 @@ def _rules() -> Iterator[tuple[str, InfinityRule]]:
         if unit is MOMENT:
             yield f"age_{kind}_{kind}", InfinityRule((unit, unit), "22008 timestamp out of range")
             yield f"cast_{kind}_to_time", InfinityRule((unit,), unknown)
+            if kind == "timestamptz":
+                yield f"cast_{kind}_to_timetz", InfinityRule((unit,), unknown)
+                yield f"timetz_of_{kind}_in_zone", InfinityRule((OTHER, unit), unknown)
             yield f"to_char_{kind}", InfinityRule((unit, OTHER), unknown)
             yield f"timezone_text_{kind}", InfinityRule((OTHER, unit), kept, MOMENT)
             yield f"timezone_interval_{kind}", InfinityRule((OTHER, unit), kept, MOMENT)
@@ -149,6 +152,8 @@ def _rules() -> Iterator[tuple[str, InfinityRule]]:
     yield "add_int4_date", InfinityRule((OTHER, DATE), kept, DATE)
     yield "add_date_time", InfinityRule((DATE, OTHER), kept, MOMENT)
     yield "add_time_date", InfinityRule((OTHER, DATE), kept, MOMENT)
+    yield "add_date_timetz", InfinityRule((DATE, OTHER), kept, MOMENT)
+    yield "add_timetz_date", InfinityRule((OTHER, DATE), kept, MOMENT)
 
 
 RULES: dict[str, InfinityRule] = dict(_rules())

@@ -15,6 +15,7 @@ from mz_dagster.scalars.types import Kind
 _B, _I4, _F8, _N, _T = Kind.BOOL, Kind.INT4, Kind.FLOAT8, Kind.NUMERIC, Kind.TEXT
 _I8, _BYTES = Kind.INT8, Kind.BYTEA
 _D, _TM, _TS, _TZ, _IV = Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.INTERVAL
+_TMZ = Kind.TIMETZ
 
 #: What only plans call.
 INTERNAL = (
@@ -33,10 +34,12 @@ INTERNAL = (
     Function("text_of_timestamptz_in_zone", (_T, _TZ), _T),
     Function("date_trunc_in_zone", (_T, _I8, _TZ), _TZ, fallible=True),
     Function("add_timestamptz_interval_in_zone", (_T, _TZ, _IV), _TZ, fallible=True),
+    Function("timetz_of_timestamptz_in_zone", (_T, _TZ), _TMZ, fallible=True, nullability=Nullability.ALWAYS),
 )
 
 #: Fields of times and intervals: name -> scale.
 TIME_FIELDS = {"microseconds": 0, "milliseconds": 3, "second": 6, "minute": 0, "hour": 0, "epoch": 6}
+TIMETZ_FIELDS = {**TIME_FIELDS, "timezone": 0, "timezone_hour": 0, "timezone_minute": 0}
 INTERVAL_FIELDS = {
     **TIME_FIELDS,
     **dict.fromkeys(("day", "month", "quarter", "year", "decade", "century", "millennium"), 0),
@@ -49,7 +52,7 @@ INTERVAL_UNITS = (
 DATE_PARTS = ("second", "milliseconds", "epoch")
 #: What `to_char` shows.
 _SHOWN = {"timestamp": _TS, "timestamptz": _TZ, "interval": _IV}
-_DATE_PART_KINDS = {"timestamp": _TS, "timestamptz": _TZ, "time": _TM, "interval": _IV}
+_DATE_PART_KINDS = {"timestamp": _TS, "timestamptz": _TZ, "time": _TM, "timetz": _TMZ, "interval": _IV}
 
 #: (SQL names, implementation, arguments, result, fallible).
 _FUNCTIONS: tuple[tuple[tuple[str, ...], str, tuple[Kind, ...], Kind, bool], ...] = (
@@ -70,6 +73,11 @@ _FUNCTIONS: tuple[tuple[tuple[str, ...], str, tuple[Kind, ...], Kind, bool], ...
     (("+",), "add_interval_time", (_IV, _TM), _TM, False),
     (("-",), "subtract_time_interval", (_TM, _IV), _TM, False),
     (("-",), "subtract_time_time", (_TM, _TM), _IV, False),
+    (("+",), "add_date_timetz", (_D, _TMZ), _TZ, True),
+    (("+",), "add_timetz_date", (_TMZ, _D), _TZ, True),
+    (("+",), "add_timetz_interval", (_TMZ, _IV), _TMZ, False),
+    (("+",), "add_interval_timetz", (_IV, _TMZ), _TMZ, False),
+    (("-",), "subtract_timetz_interval", (_TMZ, _IV), _TMZ, False),
     (("+",), "add_interval", (_IV, _IV), _IV, True),
     (("-",), "subtract_interval", (_IV, _IV), _IV, True),
     (("-",), "negate_interval", (_IV,), _IV, True),
@@ -95,6 +103,7 @@ _FUNCTIONS: tuple[tuple[tuple[str, ...], str, tuple[Kind, ...], Kind, bool], ...
     (("timezone",), "timezone_text_timestamptz", (_T, _TZ), _TS, True),
     (("timezone",), "timezone_interval_timestamp", (_IV, _TS), _TZ, True),
     (("timezone",), "timezone_interval_timestamptz", (_IV, _TZ), _TS, True),
+    (("timezone",), "timezone_interval_timetz", (_IV, _TMZ), _TMZ, True),
     (("isfinite",), "isfinite_date", (_D,), _B, False),
     (("isfinite",), "isfinite_timestamp", (_TS,), _B, False),
     (("isfinite",), "isfinite_timestamptz", (_TZ,), _B, False),
@@ -104,7 +113,7 @@ _FUNCTIONS: tuple[tuple[tuple[str, ...], str, tuple[Kind, ...], Kind, bool], ...
 
 def functions() -> Iterator[Function]:
     """Yields the implementations of this area."""
-    for kind in (_TM, _IV):
+    for kind in (_TM, _TMZ, _IV):
         yield from comparing_functions(kind)
     for _, name, arguments, result, fallible in _FUNCTIONS:
         yield Function(name, arguments, result, fallible=fallible)
@@ -113,6 +122,8 @@ def functions() -> Iterator[Function]:
         yield Function(f"to_char_{short}", (kind, _T), _T, fallible=kind is _IV, nullability=Nullability.ALWAYS)
     for field in TIME_FIELDS:
         yield Function(f"extract_{field}_time", (_TM,), _N)
+    for field in TIMETZ_FIELDS:
+        yield Function(f"extract_{field}_timetz", (_TMZ,), _N)
     for field in INTERVAL_FIELDS:
         yield Function(f"extract_{field}_interval", (_IV,), _N)
     for unit in INTERVAL_UNITS:
@@ -126,7 +137,7 @@ def functions() -> Iterator[Function]:
 
 def overloads() -> Iterator[Overload]:
     """Yields the SQL names of this area."""
-    for kind in (_TM, _IV):
+    for kind in (_TM, _TMZ, _IV):
         yield from comparing_overloads(kind)
         # PostgreSQL's text || anynonarray and anynonarray || text.
         yield Overload("||", (_T, kind), "concat_text")

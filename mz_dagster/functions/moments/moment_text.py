@@ -28,9 +28,10 @@ from mz_dagster.functions.moments.calendar import (
     days_in,
     days_of,
 )
-from mz_dagster.functions.moments.zones import moment_of, zone_named
+from mz_dagster.functions.moments.zones import NAMES_OF_UTC, moment_of, zone_named
 from mz_dagster.functions.numbers.numerics import whole_number
 from mz_dagster.functions.registry import SqlFailure, pure
+from mz_dagster.scalars.values import ZonedTime
 
 
 def _words(text: str) -> frozenset[str]:
@@ -234,6 +235,34 @@ def time_of_text(text: str) -> int:
         raise _failure(why, "time", text) from None
 
 
+def timetz_of_text(text: str, default: str | None = None) -> int:
+    """Returns the code of the time with a zone that `text` spells; a zone by its name has the offset of the date.
+
+    Args:
+        text: The text.
+        default: The zone of a text that names none, None for UTC.
+
+    Raises:
+        SqlFailure: It spells none; or it names no zone, and `default` has no one offset.
+    """
+    try:
+        found = _Moment(text, 129, clock_only=True)
+    except _Unreadable as why:
+        raise _failure(why, "time with time zone", text) from None
+    zone = found.zone_name if found.names_zone else default
+    if zone is None:
+        return ZonedTime(found.clock, found.offset).code
+    if not found.names_zone and not is_fixed(zone):
+        raise SqlFailure("0A000", f'the offset of "{text}" depends on the day in the session\'s time zone')
+    shown = (found.day_number if found.has_date else 0) * DAY + found.clock
+    return ZonedTime(found.clock, (shown - moment_of(zone, shown)) // SECOND).code
+
+
+def is_fixed(zone: str) -> bool:
+    """Returns whether a zone never had another offset."""
+    return zone in NAMES_OF_UTC or _FIXED_ZONE.fullmatch(zone.lower()) is not None
+
+
 def _failure(why: _Unreadable, type_: str, text: str) -> SqlFailure:
     return SqlFailure(why.sqlstate, why.message.format(type=type_, text=text))
 
@@ -309,6 +338,11 @@ class _Moment:
     def names_zone(self) -> bool:
         """Whether the text says a zone or an offset."""
         return bool(self._known & _OFFSET)
+
+    @property
+    def has_date(self) -> bool:
+        """Whether the text says a day."""
+        return self._known & _DATE == _DATE
 
     @property
     def _zone_changes(self) -> bool:

@@ -69,16 +69,16 @@ def moment_of(zone: str, shown: int) -> int:
 @pure("timezone_interval_timestamptz")
 def shifted_reading(zone: Span, moment: int) -> int:
     """Returns what clocks with an offset from UTC show at a moment."""
-    return checked_moment(moment + _offset(zone))
+    return checked_moment(moment + offset_of(zone))
 
 
 @pure("timezone_interval_timestamp")
 def shifted_moment(zone: Span, shown: int) -> int:
     """Returns the moment at which clocks with an offset from UTC show a reading."""
-    return checked_moment(shown - _offset(zone))
+    return checked_moment(shown - offset_of(zone))
 
 
-def _offset(zone: Span) -> int:
+def offset_of(zone: Span) -> int:
     """Returns the microseconds of an offset, whose fraction of a second does not count."""
     if zone[0] or zone[1]:
         raise SqlFailure("22023", f'interval time zone "{text_of_interval(zone)}" must not include months or days')

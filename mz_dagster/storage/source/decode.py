@@ -60,7 +60,7 @@ def decode(text: SparkColumn, type_: ScalarType) -> SparkColumn:
             return _decode_uuid(text)
         case Kind.BYTEA:
             return _decode_bytea(text)
-        case Kind.JSON | Kind.JSONB | Kind.UNCONSTRAINED | Kind.TIME | Kind.INTERVAL:
+        case Kind.JSON | Kind.JSONB | Kind.UNCONSTRAINED | Kind.TIME | Kind.TIMETZ | Kind.INTERVAL:
             return in_python.read(text, type_.kind)
         case Kind.BOOL:
             lowered = F.lower(trimmed)
@@ -100,7 +100,7 @@ def why_not(text: SparkColumn, type_: ScalarType) -> SparkColumn:
             return F.concat(F.lit(f"22P02 invalid input value for enum {type_}: "), shown(text))
         case Kind.BYTEA:
             return F.lit("22P02 invalid input syntax for type bytea")
-        case Kind.JSON | Kind.JSONB | Kind.UNCONSTRAINED | Kind.TIME | Kind.INTERVAL:
+        case Kind.JSON | Kind.JSONB | Kind.UNCONSTRAINED | Kind.TIME | Kind.TIMETZ | Kind.INTERVAL:
             return in_python.why_unread(text, kind)
         case Kind.VARCHAR | Kind.CHAR:
             return F.lit(f"22001 value too long for type {type_}")

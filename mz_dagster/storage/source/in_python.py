@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mz_dagster.functions.references import PURE
 from mz_dagster.functions.registry import SqlFailure
-from mz_dagster.scalars.types import INTERVAL, TEXT, TIME, Kind, ScalarType
+from mz_dagster.scalars.types import INTERVAL, TEXT, TIME, TIMETZ, Kind, ScalarType
 from mz_dagster.storage.late_pyspark import functions as F
 from mz_dagster.storage.late_pyspark import types as T
 from mz_dagster.storage.spark.schema import spark_type
@@ -24,6 +24,7 @@ _READERS: dict[Kind, tuple[str, ScalarType]] = {
     Kind.JSONB: ("cast_text_to_jsonb", TEXT),
     Kind.UNCONSTRAINED: ("cast_text_to_unconstrained", TEXT),
     Kind.TIME: ("cast_text_to_time", TIME),
+    Kind.TIMETZ: ("cast_text_to_timetz", TIMETZ),
     Kind.INTERVAL: ("cast_text_to_interval", INTERVAL),
 }
 

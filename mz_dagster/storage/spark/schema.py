@@ -56,6 +56,7 @@ def _types() -> dict[Kind, types.DataType]:
         Kind.TIMESTAMPTZ: types.TimestampType(),
         Kind.MZ_TIMESTAMP: types.LongType(),
         Kind.TIME: types.LongType(),
+        Kind.TIMETZ: types.LongType(),
         Kind.INTERVAL: types.StructType(
             [
                 types.StructField("months", types.IntegerType()),

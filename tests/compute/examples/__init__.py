@@ -17,6 +17,7 @@ from tests.compute.examples import (
     regexp,
     strings,
     text,
+    timetz,
     transcendental,
     unconstrained,
 )
@@ -36,6 +37,7 @@ AREAS: dict[str, Callable[[], Iterator[Example]]] = {
     "json": json_text.examples,
     "unconstrained": unconstrained.examples,
     "modifiers": modifiers.examples,
+    "timetz": timetz.examples,
 }
 
 __all__ = ["AREAS", "POOLS", "Example", "casting", "function", "operator", "quote", "rounding"]

@@ -84,10 +84,10 @@ def _comparisons() -> Iterator[Example]:
 def _sums() -> Iterator[Example]:
     for moment in ("date", "ts", "tz"):
         for pair, symbol in (((moment, "iv"), "+"), (("iv", moment), "+"), ((moment, "iv"), "-")):
-            yield _moved(operator(symbol, *pair))
+            yield moved(operator(symbol, *pair))
         for text in ("90 days", "1 mon", "-1 mon 31 days 12:00", "00:00:01", "1 mon 1 day 1 us"):
-            yield _moved(_by_literal(moment, "+", text))
-            yield _moved(_by_literal(moment, "-", text))
+            yield moved(_by_literal(moment, "+", text))
+            yield moved(_by_literal(moment, "-", text))
     for moment in ("ts", "tz"):
         yield operator("-", moment, moment)
         yield function("age", moment, moment)
@@ -102,7 +102,7 @@ def _sums() -> Iterator[Example]:
     yield operator("-", "iv")
     for moment in ("ts", "tz"):
         origin = "ts_some" if moment == "ts" else "tz"
-        yield _moved(function("date_bin", "stride", moment, origin))
+        yield moved(function("date_bin", "stride", moment, origin))
 
 
 def _scaled() -> Iterator[Example]:
@@ -150,10 +150,10 @@ def _makers() -> Iterator[Example]:
     yield function("make_date", "year", "month", "day")
     yield function("make_time", "hour", "minute", "seconds")
     parts = ("year", "month", "day", "hour", "minute", "seconds")
-    yield _moved(function("make_timestamp", *parts))
-    yield _moved(function("make_timestamptz", *parts))
+    yield moved(function("make_timestamp", *parts))
+    yield moved(function("make_timestamptz", *parts))
     yield function("make_interval", *parts[:3], "small_int", *parts[3:])
-    yield _moved(function("to_timestamp", "epoch"))
+    yield moved(function("to_timestamp", "epoch"))
     for pool in ("date", "ts", "tz", "iv"):
         yield function("isfinite", pool)
     for pool in ("ts", "tz", "iv_small"):
@@ -163,7 +163,7 @@ def _makers() -> Iterator[Example]:
             (column,) = columns_of([pool])
             sql = "'Europe/Berlin'" if isinstance(zone.value, str) else "interval '-02:30'"
             call = applied(resolve_function("timezone", [zone.type, column.type]), [zone, column])
-            yield _moved(Example(f"{{0}} AT TIME ZONE {sql}", call, (pool,)))
+            yield moved(Example(f"{{0}} AT TIME ZONE {sql}", call, (pool,)))
 
 
 POOLS["template"] = (TEXT, [
@@ -183,7 +183,7 @@ def _by_literal(pool: str, symbol: str, text: str) -> Example:
     return Example(f"{{0}} {symbol} interval '{text}'", applied(resolved, [column, literal]), (pool,))
 
 
-def _moved(example: Example) -> Example:
+def moved(example: Example) -> Example:
     """Tolerates what lies outside the years 1 to 9999."""
 
     def beyond(ours: str | None, theirs: str | None, row: tuple[str | None, ...]) -> bool:

@@ -20,7 +20,7 @@ from mz_dagster.storage.plain_cells import stored_cells
 
 _COMPARED = (
     *("bool", "int2", "int4", "int8", "numeric", "text", "bpchar", "uuid", "bytea"),
-    *("date", "time", "timestamp", "timestamptz", "mz_timestamp"),
+    *("date", "time", "timetz", "timestamp", "timestamptz", "mz_timestamp"),
 )
 _COMPARISONS = {
     "eq": pc.equal,

@@ -69,7 +69,7 @@ def _compare(invocation: Invocation) -> Outcome:
     return sf.when(days == other_days, by_clock).otherwise(compare(name, days, other_days)), None
 
 
-@strict(*(f"{name}_time" for name in _NAMES))
+@strict(*(f"{name}_{kind}" for name in _NAMES for kind in ("time", "timetz")))
 def _compare_times(invocation: Invocation) -> Outcome:
     left, right = invocation.values
     return compare(invocation.function[:2], left, right), None

@@ -50,6 +50,7 @@ _IN_PYTHON = {
     Kind.JSONB: "cast_text_to_jsonb",
     Kind.UNCONSTRAINED: "cast_text_to_unconstrained",
     Kind.TIME: "cast_text_to_time",
+    Kind.TIMETZ: "cast_text_to_timetz",
     Kind.INTERVAL: "cast_text_to_interval",
 }
 _LONG_NAMES = {Kind.TIMESTAMPTZ: "timestamp with time zone"}
@@ -132,7 +133,7 @@ def read_text(text: str, type_: ScalarType) -> Any:
             return _uuid(text)
         case Kind.BYTEA:
             return _bytea(text)
-        case Kind.JSON | Kind.JSONB | Kind.UNCONSTRAINED | Kind.TIME | Kind.INTERVAL:
+        case Kind.JSON | Kind.JSONB | Kind.UNCONSTRAINED | Kind.TIME | Kind.TIMETZ | Kind.INTERVAL:
             return PURE[_IN_PYTHON[kind]](text)
         case Kind.BOOL:
             word = trimmed.lower()
