@@ -98,8 +98,8 @@ class Columns:
         names = [one.name for one in self.columns]
         for i, check in enumerate(self.checks):
             if not check.name:
-                named = _columns_in(check.predicate).intersection(names)
-                kind = f"{named.pop()}_check" if len(named) == 1 else "check"
+                named = [one for one in names if one in _columns_in(check.predicate)]
+                kind = f"{named[0]}_check" if len(named) == 1 else "check"
                 self.checks[i] = replace(check, name=self._named(None, kind, check.predicate.offset))
         for key in self.keys:
             for name in key.columns:

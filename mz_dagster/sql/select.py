@@ -204,13 +204,18 @@ class SelectBinder:
         return OutputColumns(self.body, names, items, nodes, None)
 
     def _star(self, item: exp.Expr, binder: Expressions) -> Sequence[tuple[str, Scalar]] | None:
-        """Returns the columns that an item with a star stands for, with their names; None if it has no star."""
+        """Returns the columns that an item with a star stands for, with their names; None if it has no star.
+
+        Another name for it names nothing, as in PostgreSQL.
+        """
         if isinstance(item, exp.Star):
             only_parts(self.body, item, what="this form of *")
             if not self.scope.tables:
                 raise InvalidSyntax("SELECT * with no tables specified is not valid", position=self.body.position(item))
             return [(column.name, column.reference) for column in self.scope.visible]
-        item = unwrapped(item)
+        item = unwrapped(item.this if isinstance(item, exp.Alias) else item)
+        if isinstance(item, exp.Star):
+            raise InvalidSyntax("syntax error: * stands alone or behind a name", position=self.body.position(item))
         if isinstance(item, exp.Dot) and isinstance(item.expression, exp.Star):
             return bind_all_fields(binder, item)
         if isinstance(item, exp.Column) and isinstance(item.this, exp.Star):

@@ -40,6 +40,24 @@ STATEMENTS = (
     # Whole rows as values, and what such columns are called.
     "SELECT (c.*)::text, (SELECT (o.*)::text FROM o ORDER BY id LIMIT 1), (SELECT CASE WHEN c.id > 1 THEN '' ELSE"
     " (p.*)::text END FROM o AS p ORDER BY id LIMIT 1), c.* IS NULL FROM c ORDER BY id",
+    "SELECT (c.*) FROM c ORDER BY id",
+    "SELECT ((c.*)), (c).*, ((c)).* FROM c ORDER BY c.id",
+    "SELECT (c.*) AS whole, c.* AS other, (c).* AS third FROM c WHERE id = 1",
+    "SELECT (c.*, 1)::text FROM c WHERE id = 1",
+    "SELECT ((c).*)::text FROM c",
+    "SELECT ((c).*) IS NULL FROM c",
+    "SELECT count((c).*) FROM c",
+    "SELECT count((c.*)), count(c.*) FROM c",
+    "SELECT upper((c).*) FROM c",
+    "SELECT 1 FROM c WHERE (c).* IS NULL",
+    "SELECT (*) FROM c",
+    "INSERT INTO kv SELECT (kv.*) FROM kv WHERE false RETURNING (kv.*)",
+    # Names of conditions.
+    'CREATE TABLE checked (a int, b int CHECK (b > 0), "C c" int CHECK (a > b), date date, CHECK (a > 0),'
+    " CHECK (a < 9 AND a <> 5), CHECK (a < b), CHECK (1 < 2), CHECK (checked.b < 9 OR abs(b) > 3), CHECK"
+    " (\"C c\" > 1), CONSTRAINT given CHECK (a > -1), CHECK (date > date '2000-01-01'))",
+    "ALTER TABLE checked ADD CHECK (a < 100), ADD COLUMN d int CHECK (d > a), ADD CHECK (d > 0)",
+    "SELECT conname FROM pg_catalog.pg_constraint WHERE contype = 'c' AND conrelid <> 0 ORDER BY conname",
     # Aggregates.
     "SELECT string_agg(DISTINCT city, ';' ORDER BY city DESC) FROM c",
     "SELECT string_agg(DISTINCT city::char(10), ';' ORDER BY city::char(10)) FROM c",
