@@ -30,6 +30,10 @@ In the order of import:
 - `settings_text`: a project's settings without its secrets, or with another catalog.
 
 It plans nothing itself, renders nothing and writes no batch but a table's.
+
+Open to other layers beside this front door: `annotations`, `audit`, `cancelling`, `catalog_definitions`,
+`change_plan`, `copy_lines`, `definition`, `effective_objects`, `engine`, `graphs`, `health`, `project`,
+`project_files`, `rebuilding`, `result`, `settings_text`, `system_catalogs.facts`, `table_constraints`, `wire_client`.
 """
 
 from mz_dagster.adapter.apply import NotAllApplied

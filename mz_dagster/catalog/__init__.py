@@ -34,6 +34,9 @@ In the order of import:
 - `catalog`: all of it in one class.
 
 It does not read or write shards, look into payloads, parse SQL, or know what an object's definition means.
+
+Open to other layers beside this front door: `codec`, `contents`, `moved_tables`, `records`, `schema`, `shard_names`,
+`sweeping`, `url`.
 """
 
 from mz_dagster.catalog.batches import interval_of

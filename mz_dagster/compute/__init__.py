@@ -16,6 +16,9 @@ Its rooms, in the order of import; `README.md` has what passes where, and what a
 - `step`: all collections of a timeline, advanced together and sealed together.
 
 It does not choose times, poll sources, parse SQL or know names.
+
+Open to other layers beside this front door: `lookups.common_lookups`, `placement.explained`, `snapshot.discrepancy`,
+`snapshot.peek`, `step.ingest`.
 """
 
 from mz_dagster.compute.snapshot.discrepancy import (

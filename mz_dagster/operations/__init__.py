@@ -15,4 +15,7 @@ In the order of import:
 
 It makes no step: what it needs of a project's meaning it asks of `adapter`, and nothing below
 knows of it.
+
+Open to other layers beside this front door: `backup`, `doctor`, `importing`, `importing.report`, `quarantine`,
+`rereading`.
 """

@@ -21,6 +21,8 @@ Losing the whole Dagster instance loses history, not data.
 It plans nothing, steps nothing and stores nothing itself; that is the adapter's engine.
 
 The front door imports what is asked for, so that `mz-dagster init` does not wait for Dagster.
+
+Open to other layers beside this front door: `continuous`, `drive`, `recording`, `scaffold`.
 """
 
 from importlib import import_module

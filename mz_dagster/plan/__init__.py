@@ -23,6 +23,11 @@ only what computing them costs; it may move errors.
 - `explain`: both as text; `operators`: a physical plan in a few words.
 
 It does not parse, read catalogs, or run anything.
+
+Open to other layers beside this front door: `bounding`, `decorrelate`, `dependence`, `explain`, `lineage`,
+`lowering`, `lowering.stored_columns`, `membership`, `operators`, `optimize`, `outer_join`, `physical`, `plan_size`,
+`reading_time`, `relation`, `representations`, `resolver`, `rewriting`, `row_count`, `semijoin`, `sequence`,
+`transform.comparable_columns`, `transform.fold_constants`.
 """
 
 from mz_dagster.plan.explain import explain_logical, explain_physical

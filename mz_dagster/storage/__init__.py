@@ -32,6 +32,13 @@ Files, in the order of import:
 
 It does not choose timestamps, plan queries or decide when to run: `compute`, `adapter` and `orchestration` do.
 The front door imports no Spark; `spark`, `spark_shards`, `source` and `envelope` have doors of their own.
+
+Open to other layers beside this front door: `append`, `arrow_schema`, `batch_stats`, `clustering`, `compact`,
+`consolidation`, `copy_csv`, `copy_errors`, `copy_parquet`, `envelope.local`, `envelope.none`, `envelope.upsert`,
+`file_hashes`, `foreign`, `inlined`, `key_hash`, `late_pyspark`, `local_shards`, `lookup`, `numerics`, `open_tables`,
+`ownership`, `plain_cells`, `published`, `read`, `renewal`, `row_numbers`, `shard_copy`, `shards`, `source`,
+`source.delta.delta_source`, `source.unreadable_files`, `spark`, `spark.causes`, `spark.config`, `spark.deadline`,
+`spark.floats`, `spark.schema`, `spark_shards`, `sweep`, `table_log`.
 """
 
 from mz_dagster.storage.api import AppendLost, CollectionDescription, CollectionStatus, Storage

@@ -114,6 +114,65 @@ def test_packages_import_only_upward() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+#: In the docstring of a layer: its modules that others may import beside its front door.
+OPEN = re.compile(r"Open to other layers beside this front door: ([^.]*(?:\.\w[^.]*)*)\.")
+
+
+def test_layers_import_of_each_other_what_is_open_and_named_for_it() -> None:
+    """What is no front door's is in a module that its layer declares open, defined there, and not private."""
+    trees = {path.removesuffix(".py").removesuffix("/__init__").replace("/", "."): tree for path, tree, _ in modules()}
+    declared = {
+        f"mz_dagster.{layer}.{module}"
+        for layer in LAYERS
+        if (found := OPEN.search(ast.get_docstring(trees[f"mz_dagster.{layer}"]) or "")) is not None
+        for module in re.findall(r"`([\w.]+)`", found[1])
+    }
+    used, wrong = set(), []
+    for name, tree in trees.items():
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.ImportFrom) or node.module is None:
+                continue
+            parts = node.module.split(".")
+            if (
+                parts[0] != "mz_dagster"
+                or parts[1:2] == name.split(".")[1:2]
+                or parts[1:2] not in [[x] for x in LAYERS]
+            ):
+                continue
+            for one in node.names:
+                whole = f"{node.module}.{one.name}"
+                module = whole if whole in trees else node.module
+                place = f"{name}:{node.lineno} imports {whole}"
+                if any(part.startswith("_") for part in whole.split(".")):
+                    wrong.append(f"{place}, which is private")
+                if module.count(".") == 1:
+                    continue
+                used.add(module)
+                if module not in declared:
+                    wrong.append(f"{place}; the docstring of {'.'.join(parts[:2])} does not say that it is open")
+                elif module != whole and one.name not in defined_in(trees[module]) and not is_door(trees[module]):
+                    wrong.append(f"{place}, which is defined elsewhere")
+    wrong += [f"{one} is said to be open, and no other layer imports it" for one in sorted(declared - used)]
+    assert not wrong, "\n".join(wrong)
+
+
+def is_door(tree: ast.Module) -> bool:
+    """Returns whether a module is one that hands out what others define: it says what."""
+    return any(isinstance(one, ast.Assign) and ast.unparse(one.targets[0]) == "__all__" for one in tree.body)
+
+
+def defined_in(tree: ast.Module) -> set[str]:
+    """Returns the names that a module defines, rather than imports."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                found |= {one.id for one in ast.walk(target) if isinstance(one, ast.Name)}
+    return found
+
+
 def room_of(module: str) -> str | None:
     """Returns the room of `compute/` that a module is in, by its dotted name."""
     parts = module.split(".")
