@@ -58,6 +58,9 @@ _MOMENTS = {
 _HINT_OF_MOMENTS = (
     "Write the date itself, or current_date or now(); and a zone as an offset or as a name like Europe/Berlin."
 )
+_HINT_OF_ARRAYS = (
+    "Arrays have one dimension here, and are counted from 1. Keep others as jsonb, which has arrays in arrays."
+)
 _EXACT = Context(prec=200)
 #: Half a unit in the last place beyond the greatest single-precision number.
 _FLOAT4_OVERFLOW = Decimal(2**128 - 2**103)
@@ -156,7 +159,7 @@ def _array(text: str, type_: ScalarType, *, rounds: bool) -> Literal | Failure:
         texts = arrays.elements_of(text)
     except SqlFailure as failure:
         sqlstate, _, message = str(failure).partition(" ")
-        hint = "Arrays have one dimension here, and are counted from 1." if sqlstate == "0A000" else None
+        hint = _HINT_OF_ARRAYS if sqlstate == "0A000" else None
         return Failure(sqlstate, message, hint)
     cells: list[object] = []
     for one in texts:

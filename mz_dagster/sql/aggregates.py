@@ -26,6 +26,7 @@ from mz_dagster.sql.enclosing import Enclosing, level_of, only_outer_rows, outer
 from mz_dagster.sql.errors import (
     GroupingError,
     InvalidSyntax,
+    SeveralDimensions,
     TooMany,
     UnsupportedForm,
     WindowingError,
@@ -338,11 +339,7 @@ def _array_agg(expansion: Expansion) -> Scalar:
     _known(expansion, expansion.types[0])
     value = expansion.typed(0)
     if value.type.kind is Kind.ARRAY:
-        raise UnsupportedForm(
-            "array_agg() of arrays is not supported",
-            detail="There are no arrays of several dimensions.",
-            position=expansion.call.position,
-        )
+        raise SeveralDimensions("array_agg() of arrays", expansion.call.position)
     return expansion.ordered_array(value)
 
 

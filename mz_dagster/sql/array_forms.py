@@ -17,14 +17,13 @@ from mz_dagster.sql.errors import (
     DatatypeMismatch,
     IndeterminateDatatype,
     InvalidSyntax,
+    SeveralDimensions,
     UnsupportedForm,
     WrongObjectKind,
     error_of,
 )
 from mz_dagster.sql.expression_binder import ExpressionBinder
 from mz_dagster.sql.jsonb_calls import bind_subscripts
-
-_ONE_DIMENSION = "Arrays have one dimension here."
 
 
 def bind_array(binder: ExpressionBinder, node: exp.Array, target: ScalarType | None = None) -> Scalar:
@@ -164,4 +163,4 @@ def bind_quantified_array(
 
 
 def _several_dimensions(position: int) -> UnsupportedForm:
-    return UnsupportedForm("an array of several dimensions is not supported", detail=_ONE_DIMENSION, position=position)
+    return SeveralDimensions(position=position)

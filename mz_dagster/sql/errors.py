@@ -302,6 +302,18 @@ class UnsupportedForm(NotSupportedError):
     """Legal SQL that is refused, with the reason."""
 
 
+class SeveralDimensions(UnsupportedForm):
+    """An array whose elements would be arrays."""
+
+    def __init__(self, what: str = "an array of several dimensions", position: int | None = None) -> None:
+        super().__init__(
+            f"{what} is not supported",
+            detail="Arrays have one dimension here: they are lists to all that read them.",
+            hint="Keep it as jsonb, which has arrays in arrays, or as a row for each element.",
+            position=position,
+        )
+
+
 _BY_SQLSTATE: dict[str, type[DataError] | type[ProgrammingError] | type[NotSupportedError]] = {
     one.sqlstate: one
     for one in (

@@ -22,7 +22,7 @@ from mz_dagster.sql.array_forms import bind_quantified_array
 from mz_dagster.sql.binding import Bound, name_of
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.enclosing import Enclosing, enclosed
-from mz_dagster.sql.errors import InvalidSyntax, UnsupportedForm
+from mz_dagster.sql.errors import InvalidSyntax, SeveralDimensions
 from mz_dagster.sql.expression_binder import ExpressionBinder
 from mz_dagster.sql.refusals import refusal_of
 from mz_dagster.sql.row_comparison import compared_rows
@@ -89,7 +89,7 @@ def bind_array_query(binder: ExpressionBinder, node: exp.Expr) -> Scalar:
         binding.order_reader = "ARRAY()"
     type_ = ordered.relation.relation_type.columns[0].type
     if type_.element is not None:
-        raise UnsupportedForm("an array of several dimensions is not supported", position=binder.body.position(query))
+        raise SeveralDimensions(position=binder.body.position(query))
     gathered = Aggregate(AggregateFunction.ARRAY_AGG, (0,), array_of(type_), order=ordered.order)
     found = Subquery(SubqueryKind.SCALAR, Reduce(ordered.relation, (), (gathered,), ("array",)), tuple(row.arguments))
     return Call("coalesce", (found, Literal((), array_of(type_))), array_of(type_), False)

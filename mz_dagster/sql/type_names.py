@@ -16,7 +16,7 @@ from mz_dagster.plan.resolver import Item
 from mz_dagster.scalars.type_ids import LABELLED
 from mz_dagster.scalars.types import UNCONSTRAINED, Enumeration, Kind, Modifier, ScalarType, array_of, numeric
 from mz_dagster.sql.cursor import TokenCursor
-from mz_dagster.sql.errors import InvalidSyntax, UndefinedType, suggestion
+from mz_dagster.sql.errors import InvalidSyntax, SeveralDimensions, UndefinedType, suggestion
 from mz_dagster.sql.lexer import Token, TokenKind, tokens_of
 from mz_dagster.sql.schemas import names_in, path_of
 
@@ -207,7 +207,7 @@ def _is_array(cursor: TokenCursor) -> bool:
         cursor.expects_symbol("]")
         brackets += 1
     if brackets > 1:
-        raise cursor.refuse("an array of several dimensions", "Arrays have one dimension here.", None, token)
+        raise SeveralDimensions(position=token.start + 1)
     if cursor.sees("list"):
         raise cursor.refuse("a list type", "PostgreSQL has no such type.", "Use an array.")
     return found or brackets > 0
