@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import cProfile
-import pstats
 from collections.abc import Callable
 from functools import partial
 
@@ -14,7 +12,7 @@ from mz_dagster.plan.reading_time import at_time, depends_on_time, unmaintainabl
 from mz_dagster.plan.relation import Filter, Get, Negate, Relation, Union
 from mz_dagster.scalars.scalar import Call, Literal, now
 from mz_dagster.scalars.types import BOOL, INT4, MZ_TIMESTAMP, Column, RelationType
-from tests.growth import exponent
+from tests.growth import calls, exponent
 
 T = Get(GlobalId("u1"), RelationType((Column("a", INT4),)))
 
@@ -32,12 +30,6 @@ def _doubled(n: int, one: Relation = T) -> Relation:
     return one
 
 
-def _calls(work: Callable[[], object]) -> int:
-    profile = cProfile.Profile()
-    profile.runcall(work)
-    return int(pstats.Stats(profile).total_calls)  # type: ignore[attr-defined]
-
-
 ASKED: dict[str, Callable[[Relation], object]] = {
     "depends_on_time": depends_on_time,
     "unmaintainable": unmaintainable,
@@ -49,7 +41,7 @@ ASKED: dict[str, Callable[[Relation], object]] = {
 @pytest.mark.parametrize("asked", ASKED)
 def test_what_a_plan_says_of_time_takes_time_by_its_size(asked: str) -> None:
     for made, sizes in ((_bounded, (250, 1_000, 4_000)), (_doubled, (20, 40, 80))):
-        assert exponent(lambda n, made=made: _calls(partial(ASKED[asked], made(n))), sizes, times=1) <= 1.1  # type: ignore[misc]
+        assert exponent(lambda n, made=made: calls(partial(ASKED[asked], made(n))), sizes, times=1) <= 1.1  # type: ignore[misc]
 
 
 def test_of_several_reasons_not_to_be_maintained_the_lowest_is_told() -> None:
