@@ -9,7 +9,7 @@ Columns are referred to by position. `Let` binds a shared subplan to a name of i
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import chain
@@ -111,6 +111,8 @@ class Join:
     equivalences: tuple[tuple[Scalar, ...], ...]
     null_safe: frozenset[int] = frozenset()
     relation_type: RelationType = field(init=False)
+    #: The position of each input's first column.
+    offsets: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if len(self.inputs) < 2:
@@ -124,14 +126,9 @@ class Join:
         if any(not 0 <= number < len(self.equivalences) for number in self.null_safe):
             raise ValueError("null_safe names an equivalence that is not there")
         monotonic = all(one.relation_type.monotonic for one in self.inputs)
-        object.__setattr__(
-            self, "relation_type", RelationType(columns, join_keys(self.inputs, self.equivalences), monotonic)
-        )
-
-    @property
-    def offsets(self) -> tuple[int, ...]:
-        """The position of each input's first column."""
-        return offsets_of(self.inputs)
+        keys = join_keys(self.inputs, self.equivalences)
+        object.__setattr__(self, "relation_type", RelationType(columns, keys, monotonic))
+        object.__setattr__(self, "offsets", offsets_of(self.inputs))
 
     def owner(self, position: int) -> int:
         """Returns the number of the input that has the column at `position`."""
@@ -616,35 +613,74 @@ def join_keys(inputs: tuple[Relation, ...], equivalences: tuple[tuple[Scalar, ..
     Two sources of keys: one key of every input together; and, for an input all of whose other inputs are each
     determined, through equated columns, by what is already determined, that input's own keys.
     """
-    offsets = offsets_of(inputs)
-    classes = [
-        frozenset(scalar.position for scalar in equivalence if isinstance(scalar, ColumnRef))
-        for equivalence in equivalences
+    unkeyed = [i for i, one in enumerate(inputs) if not one.relation_type.keys]
+    if len(unkeyed) > 1:  # neither is determined by the others
+        return frozenset()
+    keys_of = [
+        [frozenset(offset + position for position in key) for key in sorted(one.relation_type.keys, key=sorted)]
+        for offset, one in zip(offsets_of(inputs), inputs, strict=True)
     ]
-    keys: set[frozenset[int]] = set()
-    for start, relation in enumerate(inputs):
-        known = set(range(offsets[start], offsets[start] + relation.relation_type.arity))
-        reached = {start}
-        grew = True
-        while grew:
-            grew = False
-            equated = known | {member for one in classes if one & known for member in one}
-            for i, other in enumerate(inputs):
-                if i in reached:
-                    continue
-                if any({offsets[i] + position for position in key} <= equated for key in other.relation_type.keys):
-                    reached.add(i)
-                    known |= set(range(offsets[i], offsets[i] + other.relation_type.arity))
-                    grew = True
-        if len(reached) == len(inputs):
-            keys |= {frozenset(offsets[start] + p for p in key) for key in relation.relation_type.keys}
-    if not keys and all(one.relation_type.keys for one in inputs):
-        combined: frozenset[int] = frozenset()
-        for i, one in enumerate(inputs):
-            smallest = min(one.relation_type.keys, key=lambda key: (len(key), sorted(key)))
-            combined |= {offsets[i] + position for position in smallest}
-        keys.add(combined)
-    return frozenset(keys)
+    determine = _Determined(inputs, keys_of, equivalences)
+    starts = [start for start in unkeyed or range(len(inputs)) if determine.all_by(start)]
+    if not starts and not unkeyed:
+        smallest = (min(keys, key=lambda key: (len(key), sorted(key))) for keys in keys_of)
+        return frozenset({frozenset[int]().union(*smallest)})
+    return frozenset(key for start in starts for key in keys_of[start])
+
+
+class _Determined:
+    """Tells which inputs of a join a row of one of them determines. Columns are given by their positions in the join.
+
+    Args:
+        inputs: The inputs.
+        keys_of: The unique keys of each input.
+        equivalences: The join's.
+    """
+
+    def __init__(
+        self,
+        inputs: tuple[Relation, ...],
+        keys_of: Sequence[Sequence[frozenset[int]]],
+        equivalences: tuple[tuple[Scalar, ...], ...],
+    ) -> None:
+        self._inputs = len(inputs)
+        # The columns that each is equated to, itself among them; of those that are in a class.
+        equated: dict[int, frozenset[int]] = {}
+        for equivalence in equivalences:
+            members = frozenset(scalar.position for scalar in equivalence if isinstance(scalar, ColumnRef))
+            equated.update((member, members | equated.get(member, members)) for member in members)
+        self._missing = [(i, len(key)) for i, keys in enumerate(keys_of) for key in keys]
+        self._keys_with: dict[int, list[int]] = {}
+        for number, key in enumerate(key for keys in keys_of for key in keys):
+            for column in sorted(key):
+                self._keys_with.setdefault(column, []).append(number)
+        # What the values of an input's columns are equated to, of what is part of any key.
+        self._bound = [
+            {
+                other
+                for column in range(offset, offset + one.relation_type.arity)
+                for other in equated.get(column, (column,))
+            }
+            & self._keys_with.keys()
+            for offset, one in zip(offsets_of(inputs), inputs, strict=True)
+        ]
+
+    def all_by(self, start: int) -> bool:
+        """Returns whether a row of the input `start` determines those of all the others."""
+        missing = [count for _, count in self._missing]
+        reached = {start} | {i for i, count in self._missing if not count}
+        waiting, bound = sorted(reached), set[int]()
+        while waiting:
+            new = self._bound[waiting.pop()] - bound
+            bound |= new
+            for column in sorted(new):
+                for number in self._keys_with[column]:
+                    missing[number] -= 1
+                    input = self._missing[number][0]
+                    if not missing[number] and input not in reached:
+                        reached.add(input)
+                        waiting.append(input)
+        return len(reached) == self._inputs
 
 
 def _either(one: Column, other: Column) -> Column:

@@ -18,8 +18,19 @@ def _joined(kind: str, n: int) -> str:
     return "SELECT x0.a FROM t x0 " + " ".join(f"{kind} JOIN t x{i} ON x{i}.a = x0.a" for i in range(1, n))
 
 
+def _in_a_chain(n: int) -> str:
+    return "SELECT x0.a FROM t x0 " + " ".join(f"JOIN t x{i} ON x{i}.a = x{i - 1}.b" for i in range(1, n))
+
+
+def _using(n: int) -> str:
+    return "SELECT a FROM t x0 " + " ".join(f"JOIN t x{i} USING (a)" for i in range(1, n))
+
+
 #: By what there are many of: a query with so many, and the most that the exponent of its cost may be.
 FORMS: dict[str, tuple[Callable[[int], str], float]] = {
+    "joins in a star": (partial(_joined, "INNER"), 1.1),
+    "joins in a chain": (_in_a_chain, 1.1),
+    "joins by names": (_using, 1.1),
     "left joins": (partial(_joined, "LEFT"), 1.1),
     # Each gives its rows a NULL for each column of all joins before it: of these there are half of n * n.
     "full joins": (partial(_joined, "FULL"), 1.25),

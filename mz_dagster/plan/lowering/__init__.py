@@ -21,7 +21,7 @@ from mz_dagster.plan.lowering.lookup_order import (
     LookupOrders,
     estimated_state,
     estimated_updates,
-    lookup_order,
+    lookup_orders,
     ordered_by_size,
     snapshot_ordered_by_size,
 )
@@ -32,7 +32,7 @@ __all__ = [
     "LookupOrders",
     "estimated_state",
     "estimated_updates",
-    "lookup_order",
+    "lookup_orders",
     "lower_to_maintained_plan",
     "lower_to_snapshot_plan",
     "ordered_by_size",

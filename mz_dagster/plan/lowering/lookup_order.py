@@ -19,9 +19,11 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import accumulate
+from operator import or_
 
 from mz_dagster.formalism import GlobalId
 from mz_dagster.functions.membership import AMONG, constants_of
@@ -55,15 +57,17 @@ _NEAR, _FEW = 2, 100
 _MOST = 10_000
 
 
-def lookup_order(join: DeltaJoin, first: int) -> tuple[int, ...]:
-    """Returns the order in which the term of input `first` looks up the others, their sizes unknown.
+def lookup_orders(join: DeltaJoin) -> tuple[tuple[int, ...], ...]:
+    """Returns the order in which the term of each input looks up the others, their sizes unknown.
 
     Args:
         join: Its `orders` are not looked at.
-        first: The input.
     """
     joined = _Joined.of(join)
-    return tuple(chosen for chosen, _ in _steps(joined, first, lambda index, bound: 0))
+    return tuple(
+        tuple(chosen for chosen, _ in _steps(joined, first, lambda index, classes: 0))
+        for first in range(len(join.inputs))
+    )
 
 
 def ordered_by_size(plan: Physical, rows: RowCounts) -> Physical:
@@ -229,11 +233,15 @@ class _Joined:
 
     Attributes:
         sides: For each class of equivalences, the inputs that each of its scalars is computed from.
+        classes_of: For each input, the classes in which a scalar is computed from it, alone or with others.
+        inputs_of: For each class, the inputs that a scalar is computed from alone.
         own: For each input, by the classes in which a scalar is computed from it alone: which of its columns those are.
         keys: The unique keys of each input.
     """
 
     sides: tuple[frozenset[int], ...]
+    classes_of: tuple[frozenset[int], ...]
+    inputs_of: tuple[frozenset[int], ...]
     own: tuple[Mapping[int, frozenset[int]], ...]
     keys: tuple[frozenset[frozenset[int]], ...]
 
@@ -242,6 +250,7 @@ class _Joined:
         """Returns how the inputs of `join` are connected; walks each of its scalars once."""
         offsets = list(accumulate((one.relation_type.arity for one in join.inputs), initial=0))
         sides: list[frozenset[int]] = []
+        classes_of: list[set[int]] = [set() for _ in join.inputs]
         own: list[dict[int, frozenset[int]]] = [{} for _ in join.inputs]
         for number, equivalence in enumerate(join.equivalences):
             masks: set[int] = set()
@@ -255,20 +264,39 @@ class _Joined:
                     column = {scalar.position - offsets[one]} if isinstance(scalar, ColumnRef) else set()
                     own[one][number] = own[one].get(number, frozenset()) | column
             sides.append(frozenset(masks))
-        return cls(tuple(sides), tuple(own), tuple(one.relation_type.keys for one in join.inputs))
+            touched = reduce(or_, masks, 0)
+            for one in range(touched.bit_length()):
+                if touched >> one & 1:
+                    classes_of[one].add(number)
+        inputs_of = [frozenset(mask.bit_length() - 1 for mask in one if mask.bit_count() == 1) for one in sides]
+        return cls(
+            tuple(sides),
+            tuple(map(frozenset, classes_of)),
+            tuple(inputs_of),
+            tuple(own),
+            tuple(one.relation_type.keys for one in join.inputs),
+        )
 
-    def connecting(self, index: int, bound: int) -> list[int]:
-        """Returns the classes by which an input is looked up from what is bound."""
-        return [one for one in self.own[index] if any(not side & ~bound for side in self.sides[one])]
+    def bound_by(self, chosen: int, bound: int, among: Set[int]) -> frozenset[int]:
+        """Returns which classes among those given have a value now that an input is bound.
+
+        Args:
+            chosen: The input.
+            bound: The inputs that are bound, it among them.
+            among: The classes that have had none.
+        """
+        touched = self.classes_of[chosen] & among
+        return frozenset(one for one in touched if any(not side & ~bound for side in self.sides[one]))
 
     def key_is_bound(self, index: int, classes: Iterable[int]) -> bool:
         """Returns whether the columns that are compared in these classes have a unique key of the input among them."""
+        if not self.keys[index]:
+            return False
         positions = frozenset[int]().union(*(self.own[index][one] for one in classes))
         return any(key <= positions for key in self.keys[index])
 
-    def rank(self, index: int, bound: int) -> int:
-        """Returns 0 if a unique key of the input is bound, 1 if anything of it is, else `_CROSS`."""
-        classes = self.connecting(index, bound)
+    def rank(self, index: int, classes: Sequence[int]) -> int:
+        """Returns 0 if the classes by which an input is looked up bind a unique key of it, else 1, `_CROSS` without."""
         if self.key_is_bound(index, classes):
             return 0
         return 1 if classes else _CROSS
@@ -299,10 +327,9 @@ class _Lookups:
         ]
         return cls(joined, sizes, whole, values)
 
-    def found(self, index: int, bound: int) -> float:
-        """Returns how many rows of the input a row of what is bound finds."""
+    def found(self, index: int, classes: Sequence[int]) -> float:
+        """Returns how many rows of the input a row finds that looks them up by these classes."""
         size, whole = self.sizes[index], self.whole[index]
-        classes = self.joined.connecting(index, bound)
         if self.joined.key_is_bound(index, classes):
             return size / whole
         for one in classes:
@@ -319,20 +346,24 @@ class _Lookups:
         return tuple(order), totals
 
 
-def _steps(joined: _Joined, first: int, found: Callable[[int, int], float]) -> Iterator[tuple[int, float]]:
+def _steps(joined: _Joined, first: int, found: Callable[[int, Sequence[int]], float]) -> Iterator[tuple[int, float]]:
     """Yields the look-ups of a term, each with how many rows a row finds: `found`, of an input and what is bound."""
     bound = 1 << first
+    without_value = set(range(len(joined.sides)))
+    rest = {i: None for i in range(len(joined.own)) if i != first}  # in order
     # By input: whether it is a cross product, how many rows are found, its rank, and which it is.
     ranked: dict[int, tuple[bool, float, int, int]] = {}
-    anew = rest = [i for i in range(len(joined.own)) if i != first]
+    new, anew = joined.bound_by(first, bound, without_value), list(rest)
     while rest:
+        without_value -= new
         for i in anew:
-            rank = joined.rank(i, bound)
-            ranked[i] = rank == _CROSS, found(i, bound), rank, i
+            classes = [one for one in joined.own[i] if one not in without_value]
+            rank = joined.rank(i, classes)
+            ranked[i] = rank == _CROSS, found(i, classes), rank, i
         chosen = min(rest, key=ranked.__getitem__)
         yield chosen, ranked[chosen][1]
         bound |= 1 << chosen
-        rest = [i for i in rest if i != chosen]
+        del rest[chosen]
         # The others are found by what they were found by before.
-        grown = {c for c, sides in enumerate(joined.sides) if any(side >> chosen & 1 for side in sides)}
-        anew = [i for i in rest if not grown.isdisjoint(joined.own[i])]
+        new = joined.bound_by(chosen, bound, without_value)
+        anew = [i for i in sorted(set().union(*map(joined.inputs_of.__getitem__, new))) if i in rest]

@@ -11,7 +11,7 @@ from mz_dagster.errors import InternalError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.lowering.arrangement_elision import elide_arrangements
 from mz_dagster.plan.lowering.fusion import fused, linear_over, selected
-from mz_dagster.plan.lowering.lookup_order import lookup_order
+from mz_dagster.plan.lowering.lookup_order import lookup_orders
 from mz_dagster.plan.lowering.prejoin import plain_columns, prejoined
 from mz_dagster.plan.lowering.reduce import lowered_reduce
 from mz_dagster.plan.lowering.singletons import with_singletons_joined
@@ -212,7 +212,7 @@ class _Lowering:
         # Rows are looked up by representation, so equal values need the same one.
         classes = tuple(tuple(with_one_zero(scalar) for scalar in one) for one in relation.equivalences)
         join = DeltaJoin(tuple(inputs), classes, (), relation.relation_type, relation.null_safe)
-        return replace(join, orders=tuple(lookup_order(join, i) for i in range(len(inputs))))
+        return replace(join, orders=lookup_orders(join))
 
     def _made_of(self, relation: Relation) -> frozenset[GlobalId]:
         """Returns the collections that a relation is made of, what `Let`s have bound and what is arranged included."""

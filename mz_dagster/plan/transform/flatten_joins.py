@@ -120,8 +120,12 @@ def _joined(relation: Join, parts: list[_Parts | None]) -> _Parts:
         places = {i: leaf_offset + i for i in range(one.leaf_arity)}
         places |= {one.leaf_arity + i: map_offset + i for i in range(maps)}
         leaves += one.leaves
-        equivalences += [(tuple(moved(scalar, places) for scalar in each), safe) for each, safe in one.equivalences]
-        steps += [(kind, moved(scalar, places), name) for kind, scalar, name in one.steps]
+        if leaf_offset or maps:
+            equivalences += [(tuple(moved(scalar, places) for scalar in each), safe) for each, safe in one.equivalences]
+            steps += [(kind, moved(scalar, places), name) for kind, scalar, name in one.steps]
+        else:  # it stays where it is, as what was joined first does in each join above
+            equivalences += one.equivalences
+            steps += one.steps
         positions += [places[place] for place in one.positions]
         leaf_offset, map_offset = leaf_offset + one.leaf_arity, map_offset + maps
     outer = dict(enumerate(positions))

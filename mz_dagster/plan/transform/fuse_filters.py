@@ -12,7 +12,6 @@ from __future__ import annotations
 from mz_dagster.plan.relation import Filter, Relation
 from mz_dagster.plan.rewriting import bottom_up, can_fail, conjunction, conjuncts
 from mz_dagster.plan.transform.temporal_filters import is_temporal, without_not
-from mz_dagster.scalars.scalar import Scalar
 
 
 def fuse_filters(relation: Relation) -> Relation:
@@ -28,9 +27,10 @@ def _fused(relation: Relation) -> Relation:
     if isinstance(below, Filter):
         predicates, below = below.predicates + predicates, below.input
     split = dict.fromkeys(one for predicate in predicates for one in conjuncts(without_not(predicate)))
-    safe: list[Scalar] = [one for one in split if not can_fail(one)]
-    temporal = [one for one in split if can_fail(one) and is_temporal(one)]
-    unsafe = [one for one in split if can_fail(one) and not is_temporal(one)]
+    found = [(one, can_fail(one)) for one in split]
+    safe = [one for one, fails in found if not fails]
+    temporal = [one for one, fails in found if fails and is_temporal(one)]
+    unsafe = [one for one, fails in found if fails and not is_temporal(one)]
     if unsafe:
         safe.append(conjunction(unsafe))
     safe += temporal
