@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.budget import budget, engine_of
-from mz_dagster.catalog import Batch, CollectionRow, Lease
+from mz_dagster.catalog import Batch, CollectionRow
 from mz_dagster.compute import Discrepancy, RowSample, SparkUse, content, discrepancy, negative_multiplicities
 from mz_dagster.compute.snapshot.discrepancy import local_discrepancy, local_rows
 from mz_dagster.errors import ProgrammingError
@@ -35,7 +35,7 @@ from mz_dagster.plan.relation import Relation
 from mz_dagster.scalars.scalar import Scalar
 from mz_dagster.scalars.types import RelationType
 from mz_dagster.storage.consolidation import consolidated
-from mz_dagster.storage.read import check_readable, leased, overlapping
+from mz_dagster.storage.read import HeldLease, check_readable, leased, overlapping
 from mz_dagster.storage.shards import DIFF
 
 
@@ -145,7 +145,7 @@ class _Contents:
     engine: Engine
     time: int
     rows: Mapping[GlobalId, CollectionRow]
-    lease: Lease
+    lease: HeldLease
 
     def batches(self, id: GlobalId) -> tuple[Batch, ...]:
         """The collection's batches that matter at the time."""

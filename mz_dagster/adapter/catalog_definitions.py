@@ -126,6 +126,7 @@ class CatalogDefinitions:
         self._digests: dict[GlobalId, str] = {}
         self._temporal: dict[GlobalId, bool] = {}
         self._inputs: dict[GlobalId, frozenset[GlobalId]] = {}
+        self._sources_of: dict[GlobalId, frozenset[GlobalId]] = {}
 
     # ---- a resolver
 
@@ -252,7 +253,9 @@ class CatalogDefinitions:
 
     def sources_of(self, id: GlobalId) -> frozenset[GlobalId]:
         """Returns the sources that a collection is computed from; of a source itself."""
-        return frozenset(one for one in self.inputs_of(id) if self.definition(one).kind == "source")
+        if id not in self._sources_of:
+            self._sources_of[id] = frozenset(one for one in self.inputs_of(id) if self.definition(one).kind == "source")
+        return self._sources_of[id]
 
     def query_of(self, id: GlobalId) -> Relation:
         """Returns the bound query that says what a materialized view or an index contains."""

@@ -552,7 +552,9 @@ class Engine:
             graph, anew = self._movable(timeline, only)
             if only is not None:
                 only = frozenset(anew.get(id, id) for id in only)
-            report = self.stepper.run(graph, tick, leadership=lead, only=only, progress=progress)
+            report = self.stepper.run(
+                graph, tick, leadership=lead, resigns=leadership is None, only=only, progress=progress
+            )
         self._merge_young(report)
         return report
 
@@ -593,11 +595,12 @@ class Engine:
             if not lagging:
                 return
             # No tick is minted at or before it from here on; and what is tables only needs no step.
-            closed = self.catalog.close_tables(timeline, time, [row.id for row in lagging])
-            if closed.issuperset(row.id for row in lagging):
+            ids, ttl = [row.id for row in lagging], self.project.lease_ms
+            taken = self.catalog.close_tables_and_lead(timeline, time, ids, self.holder, ttl)
+            if taken is None:
                 return
             stepped = None
-            with self._try_lead(timeline) as lead:
+            with self._leading(taken) as lead:
                 if not isinstance(lead, LedByAnother):
                     stepped = self._step_to(timeline, time, wanted, lead, until, progress)
             if stepped is not None:
@@ -634,7 +637,13 @@ class Engine:
             raise ObjectRecreated(min(gone))
         try:
             report = self.stepper.run(
-                graph, time, leadership=lead, only=graph.upstream(wanted), until_ms=until_ms, progress=progress
+                graph,
+                time,
+                leadership=lead,
+                resigns=True,
+                only=graph.upstream(wanted),
+                until_ms=until_ms,
+                progress=progress,
             )
         except StepLost as lost:
             logger.info("stepping again: %s", lost)
@@ -738,7 +747,12 @@ class Engine:
         if held is not None:
             yield held
             return
-        lead = self.catalog.lead(timeline, self.holder, self.project.lease_ms)
+        with self._leading(self.catalog.lead(timeline, self.holder, self.project.lease_ms)) as lead:
+            yield lead
+
+    @contextmanager
+    def _leading(self, lead: Leadership | LedByAnother) -> Iterator[Leadership | LedByAnother]:
+        """Keeps a lead that was taken for the length of a block, and gives it back."""
         if isinstance(lead, LedByAnother):
             yield lead
             return
@@ -751,7 +765,7 @@ class Engine:
                 self.catalog.resign(lead)
             except OperationalError as failure:
                 # What was done is done, and what failed has its own error; the lease runs out by itself.
-                logger.warning("could not give the lead of timeline %s back: %s", timeline, failure)
+                logger.warning("could not give the lead of timeline %s back: %s", lead.timeline, failure)
 
 
 def _is_healed_anew(node: Node) -> bool:

@@ -33,7 +33,7 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select,
 from mz_dagster.catalog.codec import file_list_of, file_list_text, frontier_of, frontier_text
 from mz_dagster.catalog.contents import Contents, change_contents, check_list, contents_of
 from mz_dagster.catalog.database import next_ids
-from mz_dagster.catalog.errors import UnknownObject, UnknownWriter, WrongSeal
+from mz_dagster.catalog.errors import UnknownLease, UnknownObject, UnknownWriter, WrongSeal
 from mz_dagster.catalog.frontiers import (
     check_inputs,
     frontiers,
@@ -42,6 +42,7 @@ from mz_dagster.catalog.frontiers import (
     set_next_dues,
     summed_frontiers,
 )
+from mz_dagster.catalog.lease_liveness import end_lease, is_intact
 from mz_dagster.catalog.naming import give_name
 from mz_dagster.catalog.objects import alter_in_place, drop_named, take_over
 from mz_dagster.catalog.payloads import Payloads, insert_payloads
@@ -57,6 +58,7 @@ from mz_dagster.catalog.rows import (
     CollectionUpperMismatch,
     Leadership,
     LeadershipLost,
+    LedByAnother,
     LostRace,
     ReadChanged,
     ReadSet,
@@ -69,7 +71,7 @@ from mz_dagster.catalog.rows import (
 )
 from mz_dagster.catalog.schema import BATCH, COLLECTION, LEASED_BATCH, OBJECT, TIMELINE, WRITER
 from mz_dagster.catalog.sequences import restart_sequences
-from mz_dagster.catalog.timelines import advance_oracle, leads
+from mz_dagster.catalog.timelines import advance_oracle, give_lead_back, leads, take_lead
 from mz_dagster.errors import DamageError
 from mz_dagster.fail_point import fail_point
 from mz_dagster.formalism import Antichain, GlobalId, IntegerTimes
@@ -212,6 +214,8 @@ class Batches(Payloads):
         dues: Mapping[GlobalId, int | None] | None = None,
         reads: ReadSet | None = None,
         lease: int | None = None,
+        releases: bool = False,
+        resigns: bool = False,
         names: Mapping[GlobalId, str] = MappingProxyType({}),
         drops: Collection[GlobalId] = (),
         restarts: Collection[GlobalId] = (),
@@ -227,7 +231,10 @@ class Batches(Payloads):
             dues: When collections change next by themselves (`CollectionRow.next_due`); others keep what was recorded.
             reads: What the updates were made of, if it must be the same at the timestamp of `apply`. Tables that
                 were read are closed there, too, and so are those that views that were read are computed from.
-            lease: A lease to read that from here on lists the batches, too, for who goes on to read them.
+            lease: A lease to read, which must be intact. From here on it lists the batches, too, for who goes on to
+                read them.
+            releases: Whether the lease ends with the seal.
+            resigns: Whether the leadership is given back with it.
             takeovers: Tables that take others' places, at the timestamp of `apply`, before which they have no history;
                 or that are altered in place.
             restarts: Tables whose sequences begin anew in the same transaction.
@@ -241,6 +248,7 @@ class Batches(Payloads):
             WrongSeal: The seals could not be right in any state: an upper that does not advance, two seals of one
                 collection, a batch of another collection or interval, a collection that is written by capabilities.
             UpperBeyondInput: An output's upper would pass an input's (constraint W).
+            UnknownLease: The lease was released, or it ran out and a batch that it lists was swept.
             UnknownObject: There is no such collection.
             NameTaken: A name denotes something already.
             StillNeeded: Something depends on a table whose place is taken, or on what is dropped.
@@ -251,10 +259,13 @@ class Batches(Payloads):
             with self._database.write() as connection:
                 if leadership is not None and not leads(connection, leadership):
                     raise RollbackWith(LeadershipLost(leadership.timeline, leadership.epoch))
+                if lease is not None and not (end_lease if releases else is_intact)(connection, lease):
+                    raise UnknownLease(f"lease {lease} is over", hint="Take a new one, and read again.")
                 advanced = [*seals, *_expecting(connection, seals, reads, apply)]
                 _advance_uppers(connection, advanced)
                 make_live(connection, seals)
-                if lease is not None and (live := [one.batch for one in seals if one.stats and one.stats.rows]):
+                live = [one.batch for one in seals if one.stats and one.stats.rows]
+                if lease is not None and not releases and live:
                     connection.execute(insert(LEASED_BATCH), [{"lease": lease, "batch": id} for id in live])
                 check_inputs(connection, {one.collection: one.upper for one in advanced})
                 set_failures(connection, failures or {})
@@ -273,6 +284,8 @@ class Batches(Payloads):
                     give_name(connection, name, id)
                 for id in restarts:
                     restart_sequences(connection, id)
+                if resigns and leadership is not None:
+                    give_lead_back(connection, leadership)
                 fail_point("seal.in_transaction")
         except RollbackWith as refused:
             return cast(CollectionUpperMismatch | BatchNotWriting | LeadershipLost | ReadChanged, refused.outcome)
@@ -292,14 +305,23 @@ class Batches(Payloads):
         those among the collections, and among what they are computed from.
         """
         with self._database.write() as connection:
-            advance_oracle(connection, timeline, time)
-            closed = closings(with_inputs(connection, collections), time)
-            _advance_uppers(connection, closed)
-            if closed:
-                fail_point("seal.in_transaction")
+            closed = _closed(connection, timeline, time, collections)
         if closed:
             fail_point("seal.sealed")
-        return frozenset(one.collection for one in closed)
+        return closed
+
+    def close_tables_and_lead(
+        self, timeline: str, time: int, collections: Collection[GlobalId], holder: str, ttl_ms: int
+    ) -> Leadership | LedByAnother | None:
+        """Does what `close_tables` does, and then `lead`, in one transaction; None if there were tables alone."""
+        with self._database.write() as connection:
+            closed = _closed(connection, timeline, time, collections)
+            lead = None
+            if not closed.issuperset(collections):
+                lead = take_lead(connection, timeline, holder, ttl_ms, self._now_ms())
+        if closed:
+            fail_point("seal.sealed")
+        return lead
 
     def replace_batches(
         self,
@@ -430,6 +452,16 @@ def _check(seals: Sequence[Seal]) -> None:
             )
         if (one.batch is None) != (one.stats is None):
             raise WrongSeal(f'the seal of "{one.collection}" needs a batch with its stats, or neither')
+
+
+def _closed(connection: Connection, timeline: str, time: int, collections: Collection[GlobalId]) -> frozenset[GlobalId]:
+    """Does in a transaction what `Batches.close_tables` does."""
+    advance_oracle(connection, timeline, time)
+    closed = closings(with_inputs(connection, collections), time)
+    _advance_uppers(connection, closed)
+    if closed:
+        fail_point("seal.in_transaction")
+    return frozenset(one.collection for one in closed)
 
 
 def _advance_uppers(connection: Connection, seals: Sequence[Seal]) -> None:

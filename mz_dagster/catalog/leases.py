@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, insert, or_, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from mz_dagster.catalog.batches import batch_of, batch_order
 from mz_dagster.catalog.capabilities import needing_read, validated
@@ -19,6 +19,7 @@ from mz_dagster.catalog.contents import Contents, check_list
 from mz_dagster.catalog.database import Transactions, next_ids
 from mz_dagster.catalog.errors import UnknownLease, UnknownObject, WrongRight
 from mz_dagster.catalog.frontiers import summed_frontiers
+from mz_dagster.catalog.lease_liveness import end_lease, is_intact
 from mz_dagster.catalog.rows import Batch, BatchState, Lease, ListedBatches
 from mz_dagster.catalog.schema import BATCH, LEASE, LEASED_BATCH
 from mz_dagster.formalism import Antichain, GlobalId
@@ -86,24 +87,17 @@ class Leases(Transactions):
             found = connection.execute(
                 update(LEASE).where(LEASE.c.id == lease).values(until_ms=self._now_ms() + ttl_ms)
             )
-            if found.rowcount != 1 or not _is_intact(connection, lease):
+            if found.rowcount != 1 or not is_intact(connection, lease):
                 raise UnknownLease(f"lease {lease} is over", hint="Take a new one, and read again.")
 
     def release_lease(self, lease: int) -> bool:
-        """Ends a lease, and returns whether it was intact to the end; ending it again returns False."""
-        with self._database.write(until_power_cut=True) as connection:
-            intact = _is_intact(connection, lease)
-            connection.execute(delete(LEASED_BATCH).where(LEASED_BATCH.c.lease == lease))
-            connection.execute(delete(LEASE).where(LEASE.c.id == lease))
-            return intact
+        """Ends a lease, and returns whether it was intact to the end; ending it again returns False.
 
-    def lease_is_intact(self, lease: int) -> bool:
-        """Returns whether none of a lease's batches was swept, so that whatever was read of them was all of it.
-
-        This is a fact of the catalog, not of a clock: a lease that ran out while nobody swept is intact.
+        None of its batches was swept then, so that whatever was read of them was all of it. This is a fact of the
+        catalog, not of a clock: a lease that ran out while nobody swept is intact.
         """
-        with self._database.read() as connection:
-            return _is_intact(connection, lease)
+        with self._database.write(until_power_cut=True) as connection:
+            return end_lease(connection, lease)
 
 
 def _listed(connection: Connection, collections: Sequence[GlobalId]) -> dict[GlobalId, ListedBatches]:
@@ -137,15 +131,3 @@ def live_lists(
         batches = (batch_of(row, since.lattice) for row in of_collection)  # type: ignore[arg-type]
         listed[id] = tuple(sorted(batches, key=batch_order))
     return listed
-
-
-def _is_intact(connection: Connection, lease: int) -> bool:
-    if connection.execute(select(LEASE.c.id).where(LEASE.c.id == lease)).first() is None:
-        return False
-    readable = (BatchState.LIVE.value, BatchState.REPLACED.value)
-    swept = (
-        select(LEASED_BATCH.c.batch)
-        .outerjoin(BATCH, BATCH.c.id == LEASED_BATCH.c.batch)
-        .where(LEASED_BATCH.c.lease == lease, or_(BATCH.c.id.is_(None), BATCH.c.state.not_in(readable)))
-    )
-    return connection.execute(swept.limit(1)).first() is None

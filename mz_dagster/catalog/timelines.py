@@ -68,6 +68,27 @@ def leads(connection: Connection, leadership: Leadership) -> bool:
     return bool(row.epoch == leadership.epoch and row.holder == leadership.holder)
 
 
+def take_lead(
+    connection: Connection, timeline: str, holder: str, ttl_ms: int, now_ms: int
+) -> Leadership | LedByAnother:
+    """Does in a transaction what `Timelines.lead` does."""
+    row = timeline_row(connection, timeline)
+    if row.holder is not None and row.until_ms > now_ms and not is_dead(row.process):
+        return _shortened(connection, row, now_ms + ttl_ms)
+    connection.execute(
+        update(TIMELINE)
+        .where(TIMELINE.c.name == timeline)
+        .values(epoch=row.epoch + 1, holder=holder, until_ms=now_ms + ttl_ms, process=this_process())
+    )
+    return Leadership(timeline, row.epoch + 1, holder)
+
+
+def give_lead_back(connection: Connection, leadership: Leadership) -> None:
+    """Does in a transaction what `Timelines.resign` does."""
+    if leads(connection, leadership):
+        connection.execute(update(TIMELINE).where(TIMELINE.c.name == leadership.timeline).values(**NOBODY))
+
+
 def _shortened(connection: Connection, row: Any, until_ms: int) -> LedByAnother:
     """Returns who has the lease in a timeline's row, which ends at `until_ms` at the latest from now on."""
     if row.until_ms <= until_ms:
@@ -134,17 +155,8 @@ class Timelines(Transactions):
             holder: Who asks, in words that help to find it.
             ttl_ms: How long the lease lasts unless renewed, in milliseconds; the same for all who write the timeline.
         """
-        now = self._now_ms()
         with self._database.write(until_power_cut=True) as connection:
-            row = timeline_row(connection, timeline)
-            if row.holder is not None and row.until_ms > now and not is_dead(row.process):
-                return _shortened(connection, row, now + ttl_ms)
-            connection.execute(
-                update(TIMELINE)
-                .where(TIMELINE.c.name == timeline)
-                .values(epoch=row.epoch + 1, holder=holder, until_ms=now + ttl_ms, process=this_process())
-            )
-            return Leadership(timeline, row.epoch + 1, holder)
+            return take_lead(connection, timeline, holder, ttl_ms, self._now_ms())
 
     def leader(self, timeline: str, ttl_ms: int) -> LedByAnother | None:
         """Returns who leads a timeline by a live lease, or None; a process that is dead does not.
@@ -194,6 +206,7 @@ class Timelines(Transactions):
 
     def resign(self, leadership: Leadership) -> None:
         """Gives the writer's lease back; does nothing if somebody else has it."""
+        if not self.is_leading(leadership):  # as after a seal that gave it back
+            return
         with self._database.write(until_power_cut=True) as connection:
-            if leads(connection, leadership):
-                connection.execute(update(TIMELINE).where(TIMELINE.c.name == leadership.timeline).values(**NOBODY))
+            give_lead_back(connection, leadership)

@@ -11,11 +11,12 @@ fails. A reader who is that quick may go by the lists alone, and take a lease wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TypeVar
 
-from mz_dagster.catalog import Batch, Catalog, CollectionRow, Lease, ListedBatches
+from mz_dagster.catalog import Batch, Catalog, CollectionRow, ListedBatches
 from mz_dagster.errors import OperationalError, ProgrammingError
 from mz_dagster.formalism import Antichain, GlobalId
 from mz_dagster.storage.append import LEASE_MS
@@ -86,6 +87,21 @@ class LeaseLost(OperationalError):
         )
 
 
+@dataclass(slots=True)
+class HeldLease:
+    """A lease while it is held.
+
+    Attributes:
+        id: The lease's id.
+        snapshots: The batches that it lists, of each collection.
+        is_over: Whether a seal has ended it, which only an intact one lets through.
+    """
+
+    id: int
+    snapshots: Mapping[GlobalId, ListedBatches]
+    is_over: bool = False
+
+
 @contextmanager
 def leased(
     catalog: Catalog,
@@ -94,7 +110,7 @@ def leased(
     holder: str,
     ttl_ms: int = LEASE_MS,
     capability: str | None = None,
-) -> Iterator[Lease]:
+) -> Iterator[HeldLease]:
     """Holds a lease on the live batches of collections, renewed, for the length of a block.
 
     Args:
@@ -109,16 +125,17 @@ def leased(
     """
     if catalog.is_read_only and capability is None:
         # Who cannot write cannot lease. If others sweep what is read meanwhile, files are missing, which is an error.
-        yield Lease(0, catalog.listed(collections))
+        yield HeldLease(0, catalog.listed(collections))
         return
-    lease = catalog.lease(collections, holder, ttl_ms, capability=capability)
+    taken = catalog.lease(collections, holder, ttl_ms, capability=capability)
+    lease = HeldLease(taken.id, taken.snapshots)
     try:
         with Renewal(lambda: catalog.renew_lease(lease.id, ttl_ms), every_ms=ttl_ms // 3):
             yield lease
     except BaseException:
         catalog.release_lease(lease.id)
         raise
-    if not catalog.release_lease(lease.id):
+    if not lease.is_over and not catalog.release_lease(lease.id):
         raise LeaseLost(lease.id)
 
 

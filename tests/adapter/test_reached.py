@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection as Transaction
 from sqlalchemy import event
 
 from mz_dagster.adapter import Engine, Project, Session, catalog_definitions
-from mz_dagster.catalog import Catalog, Leadership, replica
+from mz_dagster.catalog import Leadership, replica
+from mz_dagster.catalog.database import Database
 from mz_dagster.clock import ManualClock
 from mz_dagster.compute import Graph
 from mz_dagster.compute.step import stepper
 from mz_dagster.compute.step.run import StepRun
-from mz_dagster.formalism import GlobalId
 from tests.opened import opened
 from tests.sparkless import refuse_spark
 
@@ -281,19 +282,21 @@ def test_time_is_passed_over_only_by_who_leads_and_knows_all(tmp_path: Path, clo
         assert [row.upper for row in catalog.collections()] == [row.upper for row in rows]
 
 
-def test_a_read_closes_the_tables_of_a_view_in_one_transaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The step that the read takes finds them closed."""
+def test_a_read_that_steps_a_view_writes_the_catalog_three_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It closes the tables and takes the lead, leases what it reads, and seals, which ends both."""
     with opened(tmp_path) as connection:
         connection.execute("CREATE TABLE t (a integer)")
         connection.execute("CREATE MATERIALIZED VIEW v AS SELECT a FROM t WHERE a > 1")
-        closed: list[int] = []
-        close = Catalog.close_tables
-
-        def noted(catalog: Catalog, timeline: str, time: int, collections: Collection[GlobalId]) -> frozenset[GlobalId]:
-            closed.append(time)
-            return close(catalog, timeline, time, collections)
-
-        monkeypatch.setattr(Catalog, "close_tables", noted)
         connection.execute("INSERT INTO t VALUES (1), (2)")
+        begun: list[None] = []
+        write = Database.write
+
+        def counted(database: Database, *, until_power_cut: bool = False) -> AbstractContextManager[Transaction]:
+            begun.append(None)
+            return write(database, until_power_cut=until_power_cut)
+
+        monkeypatch.setattr(Database, "write", counted)
         assert connection.execute("SELECT a FROM v").fetchall() == [(2,)]
-        assert len(closed) == 1
+        assert len(begun) == 3

@@ -262,14 +262,32 @@ def test_a_listed_batch_is_not_swept_before_its_lease_is_over(
     clock.advance(99)
     assert catalog.declare_dead([part]) == ()
     clock.advance(1)
-    assert catalog.lease_is_intact(lease.id)  # nobody swept yet
+    moved = Seal(table, at(10), at(20))
+    assert catalog.seal([moved], lease=lease.id) == Sealed((table,))  # nobody swept yet
     assert catalog.declare_dead([part, merged]) == (part,)
-    assert not catalog.lease_is_intact(lease.id)
+    for releases in (False, True):
+        with pytest.raises(UnknownLease):
+            catalog.seal([Seal(table, at(20), at(30))], lease=lease.id, releases=releases)
+    assert catalog.collection(table).upper == at(20)
     with pytest.raises(UnknownLease):
         catalog.renew_lease(lease.id, 100)
     assert not catalog.release_lease(lease.id)
     catalog.forget([part, merged])
     assert states(catalog, table) == {merged: BatchState.LIVE}
+
+
+def test_a_seal_ends_the_lease_that_it_was_read_under(
+    catalog: Catalog, table: GlobalId, writer: WriterId, append: Append
+) -> None:
+    part = append(0, 10)
+    lease = catalog.lease([table], "reader", 100)
+    wrong = Seal(table, at(5), at(20))
+    assert isinstance(catalog.seal([wrong], lease=lease.id, releases=True), CollectionUpperMismatch)
+    assert catalog.seal([Seal(table, at(10), at(20))], lease=lease.id, releases=True) == Sealed((table,))
+    assert not catalog.release_lease(lease.id)
+    merged = catalog.reserve_batch(table, writer, at(0), at(10))
+    catalog.replace_batches(table, [part], merged, STATS)
+    assert catalog.declare_dead([part]) == (part,)
 
 
 def test_a_released_lease_protects_nothing(catalog: Catalog, table: GlobalId, writer: WriterId, append: Append) -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from mz_dagster.catalog import (
     BoundFile,
     Catalog,
+    CollectionUpperMismatch,
     FileAlreadyBound,
     Leadership,
     LeadershipLost,
@@ -235,3 +236,27 @@ def test_only_the_leader_of_the_newest_epoch_can_seal(catalog: Catalog, clock: M
     assert seal(1, second) == Sealed((table,))
     catalog.resign(second)
     assert seal(2, second) == LeadershipLost("t", 2)
+
+
+def test_a_seal_gives_the_lead_back(catalog: Catalog) -> None:
+    table = catalog.create_object(NewObject("x", "table", "", "t", ())).id
+    lead = catalog.lead("t", "a", 100)
+    assert isinstance(lead, Leadership)
+    wrong, right = (Seal(table, Antichain.of(EPOCH_MS, lower), Antichain.of(EPOCH_MS, 2)) for lower in (1, 0))
+    assert isinstance(catalog.seal([wrong], leadership=lead, resigns=True), CollectionUpperMismatch)
+    assert catalog.is_leading(lead)
+    assert catalog.seal([right], leadership=lead, resigns=True) == Sealed((table,))
+    assert not catalog.is_leading(lead)
+    assert isinstance(catalog.lead("t", "b", 100), Leadership)
+
+
+def test_who_closes_tables_leads_only_for_what_else_there_is(catalog: Catalog) -> None:
+    table = catalog.create_object(NewObject("x", "table", "", "t", ())).id
+    view = catalog.create_object(NewObject("v", "materialized view", "", "t", (), dependencies={"x": table})).id
+    assert catalog.close_tables_and_lead("t", 5, [table], "a", 100) is None
+    assert catalog.collection(table).upper.only == 6
+    lead = catalog.close_tables_and_lead("t", 7, [view, table], "a", 100)
+    assert isinstance(lead, Leadership)
+    assert catalog.collection(table).upper.only == 8
+    assert isinstance(catalog.close_tables_and_lead("t", 9, [view], "b", 100), LedByAnother)
+    assert catalog.collection(table).upper.only == 10

@@ -18,7 +18,8 @@ How it goes:
    more transaction.
 3. *Lease and run.* Batches that will be read are leased. Collections run concurrently, each as soon as its inputs
    are written; each reads listed batches plus the step's own unsealed ones.
-4. *Seal* all that finished, together, or in groups if some take long. A collection that failed stays where it was and
+4. *Seal* all that finished, together, or in groups if some take long. The last seal checks and ends the lease, and
+   gives the lead back, in the same transaction. A collection that failed stays where it was and
    says why; its dependants stay behind with it; nobody else waits.
 
 A crash anywhere before 4 leaves batches that no list names. Leadership is validated by the sealing
@@ -53,6 +54,7 @@ from mz_dagster.catalog import (
     LeadershipLost,
     Seal,
     Sealed,
+    UnknownLease,
     UnknownObject,
 )
 from mz_dagster.clock import SYSTEM_CLOCK, Clock
@@ -76,7 +78,7 @@ from mz_dagster.progress import task
 from mz_dagster.storage.append import BatchWriter
 from mz_dagster.storage.foreign import only_our_errors
 from mz_dagster.storage.local_shards import LocalShards
-from mz_dagster.storage.read import LeaseLost, leased
+from mz_dagster.storage.read import HeldLease, LeaseLost, leased
 from mz_dagster.storage.shards import Shards
 from mz_dagster.storage.spark.deadline import HeapFull, interrupt
 
@@ -159,6 +161,7 @@ class Stepper:
         tick: int,
         *,
         leadership: Leadership | None = None,
+        resigns: bool = False,
         only: frozenset[GlobalId] | None = None,
         idle_only: bool = False,
         until_ms: float | None = None,
@@ -171,6 +174,7 @@ class Stepper:
             tick: The time to close; every collection that can gets `upper = tick + 1`.
             leadership: The right to step the timeline, validated when sealing; None for a project that no one else
                 opens.
+            resigns: Whether the last seal gives it back.
             only: The collections to advance; None for all. Inputs outside are read as far as they are.
             idle_only: Whether to stop where Spark would be needed; what is left stays where it is.
             until_ms: When to give up what is not done, in milliseconds of the monotonic clock; None for never.
@@ -184,7 +188,7 @@ class Stepper:
             StepOverdue: It was not done by its deadline; nothing more was sealed, and running again is safe.
         """
         with engine_of(self._engine, unless_chosen=True):
-            return self._run(graph, tick, leadership, only, until_ms, progress, idle_only=idle_only)
+            return self._run(graph, tick, leadership, only, until_ms, progress, resigns=resigns, idle_only=idle_only)
 
     def _run(
         self,
@@ -195,6 +199,7 @@ class Stepper:
         until_ms: float | None,
         progress: Progress,
         *,
+        resigns: bool,
         idle_only: bool,
     ) -> StepReport:
         start = self._clock.monotonic_ms()
@@ -207,13 +212,13 @@ class Stepper:
                 run.done.setdefault(node.id, _behind(node, run.rows[node.id], run))
         progress(_beginning(run))
         if len(run.done) < len(graph.nodes):
-            with BatchWriter(self._catalog, holder=self._holder, ttl_ms=self._lease_ms) as writer:
-                with self._leased(run) as lease:
-                    self._pass_working(run, leadership, writer, lease, until_ms, progress)
-                # Leaving the lease told whether all that was read was there; only then may it be sealed.
-                self._seal(run, run.unsealed(), leadership, progress)
+            writing = BatchWriter(self._catalog, holder=self._holder, ttl_ms=self._lease_ms)
+            with writing as writer, self._leased(run) as lease:
+                self._pass_working(run, leadership, writer, lease, until_ms, progress)
+                # Only what was read under a lease that is intact may be sealed: all of it was there.
+                self._seal(run, run.unsealed(), leadership, progress, lease, resigns=resigns)
         else:
-            self._seal(run, run.unsealed(), leadership, progress)
+            self._seal(run, run.unsealed(), leadership, progress, resigns=resigns)
         done = tuple(run.done[node.id] for node in graph)
         return StepReport(graph.timeline, tick, done, self._clock.monotonic_ms() - start)
 
@@ -323,21 +328,21 @@ class Stepper:
     # ---- 3. lease and run
 
     @contextmanager
-    def _leased(self, run: StepRun) -> Iterator[int]:
+    def _leased(self, run: StepRun) -> Iterator[HeldLease]:
         """Leases the lists of everything that may be read, for as long as the block runs."""
         working = frozenset(node.id for node in run.graph if node.id not in run.done)
         readable = sorted(run.graph.upstream(working))
         with leased(self._catalog, readable, holder=self._holder, ttl_ms=self._lease_ms) as lease:
             for id, listed in lease.snapshots.items():
                 run.batches[id] = list(listed.batches)
-            yield lease.id
+            yield lease
 
     def _pass_working(
         self,
         run: StepRun,
         leadership: Leadership | None,
         writer: BatchWriter,
-        lease: int,
+        lease: HeldLease,
         until_ms: float | None,
         progress: Progress,
     ) -> None:
@@ -522,16 +527,14 @@ class Stepper:
     # ---- 4. seal
 
     def _seal_group(
-        self, run: StepRun, leadership: Leadership | None, lease: int, common: CommonTime, progress: Progress
+        self, run: StepRun, leadership: Leadership | None, lease: HeldLease, common: CommonTime, progress: Progress
     ) -> None:
         """Seals what has finished while others go on, and holds it where they stand."""
-        if not self._catalog.lease_is_intact(lease):
-            raise LeaseLost(lease)
         going_on = [run.rows[node.id] for node in run.graph if node.id not in run.done]
         unsealed = run.unsealed()  # what finishes from here on is not held, so it is not sealed with these
         if stands := [row.upper.only for row in going_on if row.is_hydrated]:
             common.hold((run.rows[one.id] for one in unsealed if run.rows[one.id].is_hydrated), min(stands) - 1)
-        self._seal(run, unsealed, leadership, progress, lease)
+        self._seal(run, unsealed, leadership, progress, lease, goes_on=True)
 
     def _seal(
         self,
@@ -539,9 +542,15 @@ class Stepper:
         unsealed: Sequence[CollectionStep],
         leadership: Leadership | None,
         progress: Progress,
-        lease: int | None = None,
+        lease: HeldLease | None = None,
+        *,
+        goes_on: bool = False,
+        resigns: bool = False,
     ) -> None:
-        """Seals what finished and is not sealed, and notes what failed, in one transaction."""
+        """Seals what finished and is not sealed, and notes what failed, in one transaction.
+
+        It ends the lease and gives the lead back, too, unless others go on.
+        """
         seals = [
             Seal(
                 one.id,
@@ -564,9 +573,23 @@ class Stepper:
         fail_point("append.before_seal")
         advanced = {one.id for one in unsealed if one.outcome is Outcome.ADVANCED}
         dues = {id: due for id, due in list(run.dues.items()) if id in advanced}
-        sealed = self._catalog.seal(seals, leadership=leadership, failures=failures, dues=dues, lease=lease)
+        try:
+            sealed = self._catalog.seal(
+                seals,
+                leadership=leadership,
+                failures=failures,
+                dues=dues,
+                lease=None if lease is None else lease.id,
+                releases=not goes_on,
+                resigns=resigns,
+            )
+        except UnknownLease as error:
+            assert lease is not None, "another lease was not asked for"
+            raise LeaseLost(lease.id) from error
         match sealed:
             case Sealed():
+                if lease is not None:
+                    lease.is_over = not goes_on
                 run.sealed |= {one.id for one in unsealed}
                 progress(f"sealed {len(seals)} collections")
                 return
