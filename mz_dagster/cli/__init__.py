@@ -28,7 +28,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mz_dagster.cli.changes import hydration, print_changes, print_faults, print_queries
+from mz_dagster.cli.changes import hydration, print_changes, print_faults, print_queries, shown_name
 from mz_dagster.cli.statements import Progress, execute, execute_file
 from mz_dagster.cli.tables import print_table
 from mz_dagster.errors import Error, InternalError, OperationalError, ProgrammingError
@@ -632,9 +632,9 @@ def _apply(options: argparse.Namespace) -> int:
         ("kept", applied.kept),
     ):
         if names:
-            print(f"{verb}: {', '.join(names)}")
+            print(f"{verb}: {', '.join(map(shown_name, names))}")
     if applied.orphaned:
-        print(f"no file defines any more: {', '.join(applied.orphaned)} (apply --drop drops them)")
+        print(f"no file defines any more: {', '.join(map(shown_name, applied.orphaned))} (apply --drop drops them)")
     print_faults(applied.faults)
     return 1 if applied.faults else 0
 

@@ -35,7 +35,7 @@ def print_changes(plan: ChangePlan) -> None:
         )
     for row in plan.orphans:
         readable = "" if plan.drops or row.kind == "schema" else "readable"
-        rows.append(("drop" if plan.drops else "leave", row.kind, _shown(str(row.name)), why, readable))
+        rows.append(("drop" if plan.drops else "leave", row.kind, shown_name(str(row.name)), why, readable))
     rows += [_row(one) for one in changes if one.action not in first]
     replaced = {*plan.created, *plan.replaced, *plan.dropped}
     for each in plan.replanned:
@@ -50,14 +50,14 @@ def print_changes(plan: ChangePlan) -> None:
         print("nothing to change")
     kept, outside = ([name for name in names if name not in anew] for names in (plan.kept, plan.outside))
     if kept:
-        print(f"kept: {', '.join(map(_shown, kept))}")
+        print(f"kept: {', '.join(map(shown_name, kept))}")
     if outside:
         print(f"made in sessions, left alone: {', '.join(outside)}")
     if plan.orphaned:
-        print(f"with --drop would go: {', '.join(map(_shown, plan.orphaned))}")
+        print(f"with --drop would go: {', '.join(map(shown_name, plan.orphaned))}")
 
 
-def _shown(name: str) -> str:
+def shown_name(name: str) -> str:
     """Returns a name as people read it; that of a schema has a dot for the catalog only."""
     return name.removesuffix(".")
 
@@ -66,7 +66,7 @@ def _row(change: Change) -> tuple[str, str, str, str, str]:
     return (
         _verb(change),
         change.object.definition.kind,
-        _shown(change.name),
+        shown_name(change.name),
         change.reason,
         _readers_meanwhile(change),
     )

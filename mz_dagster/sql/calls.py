@@ -12,6 +12,7 @@ from mz_dagster.functions import (
     CastContext,
     Failure,
     Unknown,
+    ambiguous,
     cast,
     no_match,
     resolve_date_part,
@@ -33,6 +34,7 @@ from mz_dagster.scalars.types import (
     JSON,
     JSONB,
     TEXT,
+    TIMESTAMP,
     TIMESTAMPTZ,
     UNCONSTRAINED,
     UUID,
@@ -164,6 +166,14 @@ def _named(binder: ExpressionBinder, node: exp.Anonymous, position: int) -> Boun
             # Of whatever number the type's own scale tells nothing of zeros at its end.
             bound = binder.as_type(binder.bind(arguments[0]), UNCONSTRAINED, arguments[0], name)
             return binder.applied(resolve_function(name, [UNCONSTRAINED]), [bound], position)
+        case "age" if len(arguments) == 1 and binder.binding.circumstances is not None:
+            today = bind_session_value(binder, "current_date", (), node)
+            moment = binder.bind(arguments[0])
+            if isinstance(moment, Unknown):
+                raise error_of(ambiguous(name, [moment]), position)
+            target = TIMESTAMP if argument_type(moment) == TIMESTAMP else TIMESTAMPTZ
+            ends = [binder.as_type(today, target, node), moment]
+            return binder.applied(resolve_function(name, [argument_type(one) for one in ends]), ends, position)
         case "date_trunc" if len(arguments) == 3:
             return bind_date_trunc_in_zone(binder, arguments, position)
         case "make_timestamptz" if len(arguments) == 7:

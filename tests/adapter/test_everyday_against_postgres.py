@@ -52,6 +52,11 @@ STATEMENTS = (
     "SELECT 1 FROM c WHERE (c).* IS NULL",
     "SELECT (*) FROM c",
     "INSERT INTO kv SELECT (kv.*) FROM kv WHERE false RETURNING (kv.*)",
+    "SELECT age(current_date + 40)::text, age(current_timestamp::timestamp - interval '3 mons') > interval '2 mons'",
+    "SELECT age(current_date + time '10:00')::text, age(timestamptz '2020-01-01') = age(timestamp '2020-01-01')",
+    "SELECT age('2020-01-01')",
+    "SELECT age(1)",
+    "SELECT age(NULL)",
     # Names of conditions.
     'CREATE TABLE checked (a int, b int CHECK (b > 0), "C c" int CHECK (a > b), date date, CHECK (a > 0),'
     " CHECK (a < 9 AND a <> 5), CHECK (a < b), CHECK (1 < 2), CHECK (checked.b < 9 OR abs(b) > 3), CHECK"

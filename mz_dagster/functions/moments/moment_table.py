@@ -148,4 +148,6 @@ def overloads() -> Iterator[Overload]:
     for short, kind in _SHOWN.items():
         yield Overload("to_char", (kind, _T), f"to_char_{short}")
     for kind in (_TS, _TZ):
-        yield Overload("age", (kind,), "", refused="it counts from the day of the statement")
+        yield Overload(
+            "age", (kind,), "", refused="it counts from the day of the statement, of which a definition knows nothing"
+        )
