@@ -226,6 +226,30 @@ def test_an_altered_table_is_read_by_both_engines_from_files_and_at_earlier_time
     assert len(rows(connection, "SELECT * FROM t")) == 4
 
 
+def test_both_engines_go_on_with_the_values_of_a_type(connection: Connection, set_budget: SetBudget) -> None:
+    set_budget(inlined_rows=0)
+    for one in (
+        "CREATE TYPE size AS ENUM ('s', 'l')",
+        "CREATE TABLE shirts (z size, t text)",
+        "INSERT INTO shirts VALUES ('l', 's'), ('s', 'm')",
+        "CREATE MATERIALIZED VIEW counted AS SELECT z, count(*) AS n FROM shirts GROUP BY z",
+        "CREATE MATERIALIZED VIEW read AS SELECT t::size AS z FROM shirts",
+        "ALTER TYPE size ADD VALUE 'm' BEFORE 'l'",
+    ):
+        connection.execute(one)
+    for here, added in ((True, "x"), (False, "y")):
+        set_budget(Budget.here_alone() if here else Budget.spark_alone())
+        connection.execute(f"SET engine = {'local' if here else 'spark'}")
+        connection.execute(f"ALTER TYPE size ADD VALUE '{added}' AFTER 's'")
+        connection.execute(f"INSERT INTO shirts VALUES ('{added}', '{added}')")
+        sizes = ["s", "x", "m", "l"] if here else ["s", "y", "x", "m", "l"]
+        assert rows(connection, "SELECT rank() OVER (ORDER BY z), z FROM counted") == [
+            (number, z) for number, z in enumerate((one for one in sizes if one != "m"), 1)
+        ]
+        assert rows(connection, "SELECT z FROM read WHERE z < 'l'") == sorted((z,) for z in sizes if z != "l")
+        assert rows(connection, f"SELECT n FROM counted WHERE z = '{added}'") == [(1,)]
+
+
 def alter(root: str, kill: str) -> None:
     """Is the process: adds a column, and is killed."""
     with opened(Path(root)) as connection:
