@@ -64,7 +64,7 @@ class TypeObject:
 STRING = TypeObject("text", "character varying", "character", "uuid", "jsonb")
 BINARY = TypeObject("bytea")
 NUMBER = TypeObject("smallint", "integer", "bigint", "numeric", "real", "double precision", "mz_timestamp")
-DATETIME = TypeObject("date", "time", "timestamp", "timestamptz", "interval")
+DATETIME = TypeObject("date", "time", "timetz", "timestamp", "timestamptz", "interval")
 #: Rows have no number of their own.
 ROWID = TypeObject()
 

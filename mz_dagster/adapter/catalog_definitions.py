@@ -319,11 +319,10 @@ class CatalogDefinitions:
         Raises:
             Error: It cannot be stepped.
         """
-        self._known_since(row.values)
         name = called(row)
         match row.kind:
             case "source":
-                return [SourceNode(row.id, name, self.source(row.id), key)]
+                return [SourceNode(row.id, name, self.source(row.id, row.values), key)]
             case "table":
                 return [TableNode(row.id, name)]
             case "materialized view" | "index":
@@ -335,9 +334,14 @@ class CatalogDefinitions:
         """Returns the names of a timeline's sources by their ids, in order of creation, whatever is wrong with them."""
         return {row.id: called(row) for row in self._catalog.state().objects("source") if row.timeline == timeline}
 
-    def source(self, id: GlobalId) -> Source:
-        """Returns what fills a source."""
-        known = self._known
+    def source(self, id: GlobalId, values: int = 0) -> Source:
+        """Returns what fills a source.
+
+        Args:
+            id: The source.
+            values: The number of the last change of types that it is known to have to do with.
+        """
+        known = self._known_since(values)
         if id not in known.sources:
             known.sources[id] = source_of(self.definition(id), self._project)
         return known.sources[id]

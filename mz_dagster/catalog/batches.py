@@ -369,7 +369,7 @@ class Batches(Payloads):
 
         Args:
             collection: The collection.
-            batch: Reserved for all times before the collection's upper.
+            batch: Reserved for all times before the collection's upper, or fresh if the stats bring its updates along.
             stats: The batch's. With no rows the collection is empty.
             leadership: Of the collection's timeline; so nobody else adds to it.
 
@@ -381,8 +381,12 @@ class Batches(Payloads):
             with self._database.write() as connection:
                 if not leads(connection, leadership):
                     raise RollbackWith(LeadershipLost(leadership.timeline, leadership.epoch))
-                row = _writing(connection, batch)
                 upper = connection.execute(select(column.upper).where(column.id == collection)).scalar_one()
+                if stats.payload is not None:
+                    row: Any = _Written.of(batch, collection, "[0]", upper)
+                    _insert_unreserved(connection, [row])
+                else:
+                    row = _writing(connection, batch)
                 if (row.collection, row.lower, row.upper) != (collection, "[0]", upper):
                     raise WrongSeal(f"batch {batch} was not reserved for all times of {collection}")
                 live = (BATCH.c.collection == collection, BATCH.c.state == BatchState.LIVE.value)

@@ -517,7 +517,7 @@ def test_type_codes_equal_the_objects_of_their_kind(sparkless: Connection) -> No
         dbapi.NUMBER: "smallint, integer, bigint, numeric, numeric(12, 2), real, double precision",
         dbapi.STRING: "text, varchar, varchar(3), char(3), uuid, jsonb",
         dbapi.BINARY: "bytea",
-        dbapi.DATETIME: "date, time, timestamp, timestamptz, interval",
+        dbapi.DATETIME: "date, time, timetz, timestamp, timestamptz, interval",
         None: "integer[], text[], boolean",
     }
     for number, (kind, types) in enumerate(kinds.items()):

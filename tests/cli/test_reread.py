@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from mz_dagster.adapter import Engine, Project
+from mz_dagster.adapter import Engine, Project, Session
 from mz_dagster.catalog import LedByAnother
 from mz_dagster.cli import main
+from mz_dagster.errors import Error
 from mz_dagster.operations.doctor import examine
 from mz_dagster.operations.rereading import FilesLost, NoSource, reread
 from mz_dagster.storage.spark import SparkConfig
@@ -78,6 +79,22 @@ def test_a_source_is_read_again_into_what_it_was(tmp_path: Path, spark_config: S
         assert after.items() > before.items()
     found = examine(tmp_path, deep=True)
     assert found.healthy, found.findings
+
+
+def test_what_is_in_the_catalog_is_read_again_with_the_values_that_a_type_has_got_since(tmp_path: Path) -> None:
+    (tmp_path / "mz.toml").touch()
+    (tmp_path / "rows").mkdir()
+    (tmp_path / "rows" / "a.jsonl").write_text('{"m": "ok", "a": "10:00+02"}\n{"m": "new"}\n')
+    with Engine(Project.load(tmp_path)) as engine:
+        session = Session(engine)
+        session.execute("CREATE TYPE mood AS ENUM ('sad', 'ok')")
+        session.execute("CREATE SOURCE rows (m mood, a timetz) FROM FILES (FOLDER 'rows') FORMAT JSON")
+        with pytest.raises(Error, match='invalid input value for enum mood: "new"'):
+            session.execute("SELECT * FROM rows")
+        session.execute("ALTER TYPE mood ADD VALUE 'new' BEFORE 'ok'")
+        assert reread(engine, "rows").updates == 2
+        assert session.execute("SELECT m, a::text FROM rows ORDER BY m").rows == (("new", None), ("ok", "10:00:00+02"))
+    assert examine(tmp_path, deep=True).healthy
 
 
 @pytest.fixture

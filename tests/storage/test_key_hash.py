@@ -31,6 +31,7 @@ from mz_dagster.scalars.types import (
     TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
+    TIMETZ,
     UNCONSTRAINED,
     Column,
     Enumeration,
@@ -41,7 +42,7 @@ from mz_dagster.scalars.types import (
     record_of,
 )
 from mz_dagster.scalars.types import UUID as UUID_TYPE
-from mz_dagster.scalars.values import Interval
+from mz_dagster.scalars.values import Interval, ZonedTime
 from mz_dagster.storage import update_table
 from mz_dagster.storage.key_hash import key_hash, unscaled
 from mz_dagster.storage.spark.hashing import hash_modulo
@@ -94,6 +95,7 @@ _DRAWN: dict[ScalarType, Any] = {
     MZ_TIMESTAMP: lambda: _integer(63),
     DATE: lambda: _moment().date(),
     TIME: lambda: time(_DICE.randrange(24), _DICE.randrange(60), _DICE.randrange(60), _DICE.randrange(10**6)),
+    TIMETZ: lambda: ZonedTime(_DICE.randrange(86_400 * 10**6), _DICE.randrange(-57_599, 57_600)),
     TIMESTAMP: _moment,
     TIMESTAMPTZ: lambda: _moment().replace(tzinfo=UTC),
     TEXT: _text,

@@ -19,7 +19,10 @@ from mz_dagster.storage.source.errors import SourceUnreadable
 
 #: Kinds that a file holds as text, which is decoded as that of any other format; an unconstrained numeric may also be
 #: an integer or a decimal there.
-TEXTUAL = {Kind.VARCHAR, Kind.CHAR, Kind.UUID, Kind.JSON, Kind.JSONB, Kind.UNCONSTRAINED, Kind.ENUM}
+TEXTUAL = {
+    Kind.VARCHAR, Kind.CHAR, Kind.UUID, Kind.JSON, Kind.JSONB, Kind.UNCONSTRAINED, Kind.ENUM, Kind.TIME, Kind.TIMETZ,
+    Kind.INTERVAL,
+}  # fmt: skip
 
 _INTEGER_KINDS = {Kind.INT2, Kind.INT4, Kind.INT8, Kind.MZ_TIMESTAMP, Kind.NUMERIC}
 
@@ -160,7 +163,7 @@ def holds(column: Column, name: str) -> bool:
             return name in ("float", "double", "tinyint", "smallint", "int")
         case Kind.FLOAT4:
             return name in ("float", "tinyint", "smallint")
-        case Kind.TEXT | Kind.VARCHAR | Kind.CHAR | Kind.UUID | Kind.JSON | Kind.JSONB | Kind.ENUM:
+        case kind if kind is Kind.TEXT or kind in TEXTUAL:
             return name == "string"
         case Kind.BYTEA:
             return name == "binary"
