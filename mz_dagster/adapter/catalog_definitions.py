@@ -23,7 +23,7 @@ from types import MappingProxyType
 from mz_dagster.adapter import introspection
 from mz_dagster.adapter.definition import Definition, define
 from mz_dagster.adapter.definition_cache import DefinitionCache
-from mz_dagster.adapter.origins import source_of
+from mz_dagster.adapter.origins import sink_of, source_of
 from mz_dagster.adapter.project import Project
 from mz_dagster.catalog import (
     BOUND_SHAPES,
@@ -38,7 +38,7 @@ from mz_dagster.catalog import (
     UnknownObject,
     bound_shapes,
 )
-from mz_dagster.compute import MaintainedNode, Node, SourceNode, TableNode
+from mz_dagster.compute import MaintainedNode, Node, SinkNode, SourceNode, TableNode
 from mz_dagster.errors import Error, InternalError, OperationalError, ProgrammingError, one_line
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import (
@@ -56,6 +56,8 @@ from mz_dagster.scalars.types import RelationType
 from mz_dagster.sql import CreateTable, TableConstraints, parse
 from mz_dagster.sql.errors import UndefinedTable
 from mz_dagster.sql.schemas import PUBLIC, key_of
+from mz_dagster.storage.sink.delta_sink import DeltaSink
+from mz_dagster.storage.sink.sink import SinkTaken
 from mz_dagster.storage.source import Source
 from mz_dagster.version import __version__, is_later
 
@@ -325,6 +327,9 @@ class CatalogDefinitions:
                 return [SourceNode(row.id, name, self.source(row.id, row.values), key)]
             case "table":
                 return [TableNode(row.id, name)]
+            case "sink":
+                (input,) = row.dependencies.values()
+                return [SinkNode(row.id, name, input, self.sink(row))]
             case "materialized view" | "index":
                 return self._maintained(row, name, owned, named, key)
             case _:  # arrangements come with their owner
@@ -345,6 +350,10 @@ class CatalogDefinitions:
         if id not in known.sources:
             known.sources[id] = source_of(self.definition(id), self._project)
         return known.sources[id]
+
+    def sink(self, row: ObjectRow) -> DeltaSink:
+        """Returns what a sink writes to."""
+        return sink_of(self.definition_of(row), str(row.id), self._project, self._catalog.project_id())
 
     def _maintained(
         self, row: ObjectRow, name: str, owned: Sequence[ObjectRow], named: frozenset[GlobalId], key: tuple[int, ...]
@@ -405,6 +414,8 @@ class CatalogDefinitions:
         """
         if definition.origin is not None:
             source_of(definition, self._project)
+        if definition.sink is not None:
+            self._check_sink(definition)
         first = len(before)
         since, upper = self._initial_frontiers(definition, before, reads, as_of)
         plan = definition.plan
@@ -439,7 +450,7 @@ class CatalogDefinitions:
             for id in collections_read(plan.output):
                 dependencies.setdefault(f"collection {id}", refs.get(id) or reads.get(id, id))
         values = {read: n for id, n in definition.values.items() if not isinstance(read := reads.get(id, id), Ref)}
-        has_collection = definition.kind in ("source", "table", "materialized view") or plan is not None
+        has_collection = definition.kind in ("source", "table", "materialized view", "sink") or plan is not None
         created.append(
             NewObject(
                 name=definition.name,
@@ -461,6 +472,19 @@ class CatalogDefinitions:
         )
         return created
 
+    def _check_sink(self, definition: Definition) -> None:
+        """Raises if a new sink cannot write where it says.
+
+        Raises:
+            SinkTaken: There is something of others, or another sink writes there.
+            SinkUnwritable: It cannot be told.
+        """
+        sink = sink_of(definition, "", self._project, self._catalog.project_id())
+        sink.stands_at()
+        for row in self._catalog.objects("sink"):
+            if row.name != definition.name and self.sink(row).table == sink.table:
+                raise SinkTaken(f'sink "{called(row)}" writes "{sink.table}"', hint="Name another folder in URI.")
+
     def _initial_frontiers(
         self,
         definition: Definition,
@@ -474,7 +498,7 @@ class CatalogDefinitions:
         all are valid. A source or table begins at 0.
         """
         plan = definition.plan
-        if plan is None:
+        if plan is None and definition.sink is None:
             return (0, 0)
         inputs = {reads.get(id, id) for id in definition.reads}
         valid = 0

@@ -28,6 +28,7 @@ from mz_dagster.plan.resolver import Item
 from mz_dagster.sql import (
     CreateIndex,
     CreateMaterializedView,
+    CreateSink,
     CreateSource,
     CreateTable,
     CreateView,
@@ -180,7 +181,9 @@ def _edits(
     """
     (statement,) = parse(row.sql)
     tokens = tokens_of(row.sql)
-    assert isinstance(statement, CreateSource | CreateTable | CreateView | CreateMaterializedView | CreateIndex)
+    assert isinstance(
+        statement, CreateSource | CreateTable | CreateView | CreateMaterializedView | CreateIndex | CreateSink
+    )
     assert row.name is not None, "what is shown was found by its name"
     if isinstance(statement, CreateIndex):  # it is in the schema of what it is on
         if statement.name is not None and key_of(row.schema, statement.name.last) != row.name:
@@ -212,13 +215,17 @@ def _edits(
                 yield start, end, now if is_called_so else f"{now} AS {quoted(last)}"
                 aliased |= set() if is_called_so else {last}
         yield from _unqualifying(tokens, aliased)
-    if isinstance(statement, CreateIndex):
+    if isinstance(statement, CreateIndex | CreateSink):
         read = engine.catalog.object(row.dependencies[str(statement.on)])
         on = None if read.name is None else written(read.schema, read.name)
         start, end = _span(tokens, statement.on.offset)
         if on is not None and on not in (quoted(statement.on.last), row.sql[start:end]):
             yield start, end, on
-        if statement.name is None and (read.name != statement.on.last or row.name != row.created_as):
+        if (
+            isinstance(statement, CreateIndex)
+            and statement.name is None
+            and (read.name != statement.on.last or row.name != row.created_as)
+        ):
             before = next(one for one in tokens if one.is_word("on")).start
             yield before, before, f"{_unqualified(row)} "
 

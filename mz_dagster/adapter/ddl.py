@@ -14,6 +14,7 @@ from mz_dagster.adapter.engine import Engine, ObjectRecreated, TimeNotReached
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.origins import declared_columns
 from mz_dagster.adapter.plan_limit import ensure_within_limit
+from mz_dagster.adapter.rewriting_sinks import rewrite_sink
 from mz_dagster.catalog import COMMENTS, SCHEMA, NameTaken, NewObject, ObjectRow, StillNeeded, UnknownObject
 from mz_dagster.compute import Progress, quiet
 from mz_dagster.errors import ProgrammingError
@@ -27,6 +28,7 @@ from mz_dagster.sql import (
     CreateIndex,
     CreateMaterializedView,
     CreateSchema,
+    CreateSink,
     CreateSource,
     CreateTable,
     CreateType,
@@ -53,6 +55,7 @@ from mz_dagster.sql.source_statement import with_declared_columns
 from mz_dagster.storage.source.delta.delta_source import DeltaSource
 
 _TAGS = {
+    CreateSink: "CREATE SINK",
     CreateSource: "CREATE SOURCE",
     CreateTable: "CREATE TABLE",
     CreateView: "CREATE VIEW",
@@ -91,7 +94,7 @@ def create(names: Names, statement: Definable, progress: Progress = quiet) -> st
     engine = names.engine
     tag = _TAGS[type(statement)]
     name = name_of(statement)
-    temporary = not isinstance(statement, CreateSource | CreateIndex | CreateType) and statement.temporary
+    temporary = not isinstance(statement, CreateSource | CreateIndex | CreateType | CreateSink) and statement.temporary
     qualified = _qualified(names, statement, name)
     block = names.block()
     if temporary:
@@ -135,7 +138,8 @@ def create(names: Names, statement: Definable, progress: Progress = quiet) -> st
     elif block is not None:
         block.create(target.key, created.id)
     waits = not isinstance(statement, CreateMaterializedView) or statement.with_data
-    if definition.plan is not None and created.timeline is not None and waits:
+    is_filled = definition.plan is not None or definition.sink is not None
+    if is_filled and created.timeline is not None and waits:
         _hydrate(engine, created, progress)
     return tag
 
@@ -351,14 +355,16 @@ def rename(names: Names, statement: AlterRename) -> str:
     return f"ALTER {statement.kind.upper()}"
 
 
-def reset_source(names: Names, statement: AlterReset) -> str:
-    """Has a source go on from the newest version of what it reads, whatever became of those before.
+def reset(names: Names, statement: AlterReset) -> str:
+    """Has a source go on from the newest version of what it reads, or a sink write anew all that it reads.
 
     Raises:
         WrongObjectKind: It is no source of a table.
     """
-    row = _named(names, statement.name, "source", statement.if_exists)
-    if row is not None:
+    row = _named(names, statement.name, statement.kind, statement.if_exists)
+    if row is not None and statement.kind == "sink":
+        rewrite_sink(names.engine, row.id)
+    elif row is not None:
         source = names.engine.definitions.source(row.id)
         if not isinstance(source, DeltaSource):
             raise WrongObjectKind(
@@ -368,7 +374,7 @@ def reset_source(names: Names, statement: AlterReset) -> str:
                 position=statement.name.offset + 1,
             )
         names.engine.reset(row.id, source)
-    return "ALTER SOURCE"
+    return f"ALTER {statement.kind.upper()}"
 
 
 def alter_type(names: Names, statement: AlterType) -> str:

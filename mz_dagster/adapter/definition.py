@@ -24,6 +24,7 @@ from mz_dagster.sql import (
     ColumnDefinition,
     CreateIndex,
     CreateMaterializedView,
+    CreateSink,
     CreateSource,
     CreateTable,
     CreateType,
@@ -44,12 +45,22 @@ from mz_dagster.sql.errors import (
 )
 from mz_dagster.sql.schemas import PUBLIC, last_of, schema_key
 from mz_dagster.sql.type_names import looked_up
+from mz_dagster.storage.sink.delta_columns import check_columns
+from mz_dagster.storage.sink.sink import SinkEnvelope
 from mz_dagster.storage.source import RECORD_COLUMNS, Envelope
 
-Definable = CreateSource | CreateTable | CreateView | CreateMaterializedView | CreateIndex | CreateType
+Definable = CreateSource | CreateTable | CreateView | CreateMaterializedView | CreateIndex | CreateType | CreateSink
 
 #: What no text holds.
 _UNTEXTUAL = re.compile("[\0\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class IntoDelta:
+    """Where a sink writes, and in which form."""
+
+    delta: Delta
+    envelope: SinkEnvelope
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +68,7 @@ class Definition:
     """One object's definition.
 
     Attributes:
-        kind: `source`, `table`, `view`, `materialized view`, `index`, `type` or `schema`.
+        kind: `source`, `table`, `view`, `materialized view`, `index`, `type`, `schema` or `sink`.
         name: What the catalog calls it.
         text: The user's own SQL.
         relation_type: Its columns, keys and monotonicity; of an index, those of what it is on.
@@ -67,7 +78,8 @@ class Definition:
         plan: What maintains it, for a materialized view and for an index that is a collection of its own; else None.
         origin: Where a source's data comes from.
         envelope: A source's envelope, `none` or `upsert`.
-        on: For an index: what it is on.
+        sink: What a sink writes.
+        on: For an index: what it is on; for a sink: what it writes.
         key: A source's key columns, or an index's columns, as positions.
         retain_history_ms: History kept, or None for the project's default.
         shapes: Which of their shapes the tables had that it was bound to, if not the first.
@@ -85,6 +97,7 @@ class Definition:
     plan: MaintainedPlan | None = None
     origin: Files | Delta | None = None
     envelope: Envelope = "none"
+    sink: IntoDelta | None = None
     on: Item | None = None
     key: tuple[int, ...] = ()
     retain_history_ms: int | None = None
@@ -196,6 +209,8 @@ def _defined(statement: Definable, resolver: Resolver, called: str, default_time
             return _view(statement, resolver, called, default_timeline)
         case CreateIndex():
             return _index(statement, resolver, called, indexed)
+        case CreateSink():
+            return _sink(statement, resolver, called)
 
 
 def typed_columns(
@@ -326,6 +341,44 @@ def _index(statement: CreateIndex, resolver: Resolver, name: str, indexed: bool)
         on.timeline,
         {str(statement.on): on.id},
         plan=plan,
+        on=on,
+        key=key,
+    )
+
+
+def _sink(statement: CreateSink, resolver: Resolver, name: str) -> Definition:
+    on = resolver.resolve(statement.on.parts)
+    if on is None:
+        raise UndefinedTable.named(str(statement.on), resolver.names(), statement.on.offset + 1)
+    if on.kind not in ("source", "materialized view"):
+        raise WrongObjectKind(
+            f'a sink cannot write "{on.name}"',
+            detail=f"It is a {on.kind}.",
+            hint=f"Write a materialized view: CREATE MATERIALIZED VIEW name AS SELECT * FROM {statement.on}.",
+            position=statement.on.offset + 1,
+        )
+    keeps_times = statement.envelope == "append changes"
+    check_columns(on.relation_type.columns, keeps_times=keeps_times)
+    names = on.relation_type.names
+    for column in statement.key:
+        if column not in names:
+            raise UndefinedColumn(f'column "{column}" of "{on.name}" does not exist', hint=suggestion(column, names))
+    key = tuple(names.index(column) for column in statement.key)
+    if key and not any(one <= set(key) for one in on.relation_type.keys):
+        raise InvalidTableDefinition(
+            f'"{on.name}" is not known to have the key ({", ".join(statement.key)})',
+            detail="Several rows may have the same values there.",
+            hint="Group by these columns, or leave KEY away: rows are then told apart by all of their columns.",
+            position=statement.on.offset + 1,
+        )
+    return Definition(
+        "sink",
+        name,
+        statement.text,
+        on.relation_type,
+        on.timeline,
+        {str(statement.on): on.id},
+        sink=IntoDelta(statement.delta, statement.envelope),
         on=on,
         key=key,
     )

@@ -6,6 +6,7 @@ from mz_dagster.adapter.definition import Definition
 from mz_dagster.adapter.project import Project
 from mz_dagster.errors import InternalError
 from mz_dagster.sql import CreateSource, Delta, Files
+from mz_dagster.storage.sink.delta_sink import DeltaSink
 from mz_dagster.storage.source import FileSource, Source
 from mz_dagster.storage.source.delta.delta_source import DeltaSource
 
@@ -32,6 +33,25 @@ def source_of(definition: Definition, project: Project) -> Source:
             return DeltaSource(project.table_folder(delta.uri), columns, delta.start_version)
         case None:
             raise InternalError(f'"{definition.name}" is no source')
+
+
+def sink_of(definition: Definition, id: str, project: Project, project_id: str) -> DeltaSink:
+    """Returns what a sink's definition names.
+
+    Args:
+        definition: The sink's.
+        id: The sink's own, which no other ever has.
+        project: Where paths lead from.
+        project_id: The catalog's own id, by which sinks know what others of the project wrote.
+
+    Raises:
+        FolderNotAllowed: It is where nothing may be written.
+        NotSupportedError: It is not in a file system of this machine.
+    """
+    into = definition.sink
+    assert into is not None, "it is a sink"
+    table = project.output_folder(into.delta.uri)
+    return DeltaSink(table, definition.relation_type.columns, into.envelope, id, project_id)
 
 
 def declared_columns(statement: CreateSource, project: Project) -> str:

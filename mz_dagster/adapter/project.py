@@ -144,7 +144,7 @@ class Project:
         spark: Which Spark.
         retention_ms: How much history every collection keeps readable behind its upper; None keeps all.
         source_folders: Folders outside of the project in which, and below which, folders of sources may be.
-        output_folders: Folders outside of the project in which, and below which, COPY may write.
+        output_folders: Folders outside of the project in which, and below which, COPY and sinks may write.
         expect_files_ms: For how long after a source's files are sealed they have to stay where they are, in the
             timeline's milliseconds.
         lease_ms: How long a lease lasts before it must be renewed, in milliseconds.
@@ -216,6 +216,18 @@ class Project:
         """
         return self.source_folder(_local_path(uri)).resolve()
 
+    def output_folder(self, uri: str) -> Path:
+        """Returns the folder of a table that a sink is to write, relative to the root, if it may be written there.
+
+        Raises:
+            FolderNotAllowed: As `output_path`.
+            NotSupportedError: It is not in a file system of this machine.
+        """
+        found = self.output_path(_local_path(uri)).resolve()
+        if found == self.root.resolve():
+            raise FolderNotAllowed("a table cannot take the project's folder", hint="Name a folder in it.")
+        return found
+
     def output_path(self, path: str) -> Path:
         """Returns what COPY is to write, relative to the root, if it may be written there.
 
@@ -226,7 +238,7 @@ class Project:
                 own, or one of the files that define the project.
         """
         found = self.root / Path(path).expanduser()
-        self._check_allowed(found, found.parent, self.output_folders, "COPY write", "outputs")
+        self._check_allowed(found, found.parent, self.output_folders, "COPY and sinks write", "outputs")
         place = found.resolve()
         if place == (self.root / SETTINGS_FILE).resolve() or place.is_relative_to(self.assets.resolve()):
             raise FolderNotAllowed(

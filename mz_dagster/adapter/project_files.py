@@ -41,6 +41,7 @@ from mz_dagster.sql import (
     Comment,
     CreateIndex,
     CreateSchema,
+    CreateSink,
     CreateSource,
     CreateTable,
     CreateTableAs,
@@ -69,6 +70,7 @@ _BEFORE_NAME = (
     "materialized",
     "default",
     "index",
+    "sink",
     "if",
     "not",
     "exists",
@@ -482,7 +484,7 @@ def _named(statement: Definable) -> Name:
 
 
 def _is_temporary(statement: Definable) -> bool:
-    return not isinstance(statement, CreateSource | CreateIndex | CreateType) and statement.temporary
+    return not isinstance(statement, CreateSource | CreateSink | CreateIndex | CreateType) and statement.temporary
 
 
 def _line(text: str, offset: int) -> int:

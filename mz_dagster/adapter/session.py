@@ -69,6 +69,7 @@ from mz_dagster.sql import (
     CreateIndex,
     CreateMaterializedView,
     CreateSchema,
+    CreateSink,
     CreateSource,
     CreateTable,
     CreateTableAs,
@@ -116,6 +117,7 @@ from mz_dagster.storage.foreign import only_our_errors
 #: Statements that define what others see at once.
 _DEFINING = (
     CreateSource
+    | CreateSink
     | CreateTable
     | CreateView
     | CreateMaterializedView
@@ -486,9 +488,17 @@ class Session:
                 self._names.object(statement.name, "materialized view")
                 return Result("REFRESH MATERIALIZED VIEW")  # it is what its query says at every time
             case (
-                CreateSource() | CreateTable() | CreateView() | CreateMaterializedView() | CreateIndex() | CreateType()
+                CreateSource()
+                | CreateSink()
+                | CreateTable()
+                | CreateView()
+                | CreateMaterializedView()
+                | CreateIndex()
+                | CreateType()
             ):
-                if self._variables.zone != UTC and not isinstance(statement, CreateSource | CreateIndex | CreateType):
+                if self._variables.zone != UTC and not isinstance(
+                    statement, CreateSource | CreateSink | CreateIndex | CreateType
+                ):
                     check_definition_in(self._variables.zone, statement, self._names)
                 return Result(ddl.create(self._names, statement, self._progress))
             case CreateTableAs():
@@ -503,7 +513,7 @@ class Session:
                 alter_table(self._peeks, self._names, statement, self._circumstances())
                 return Result("ALTER TABLE")
             case AlterReset():
-                return Result(ddl.reset_source(self._names, statement))
+                return Result(ddl.reset(self._names, statement))
             case AlterType():
                 return Result(ddl.alter_type(self._names, statement))
             case AlterRetainHistory():

@@ -32,6 +32,7 @@ _KINDS = {
     "materialized views": "materialized view",
     "indexes": "index",
     "types": "type",
+    "sinks": "sink",
 }
 
 

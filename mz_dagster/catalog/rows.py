@@ -23,7 +23,7 @@ BatchId = NewType("BatchId", int)
 WriterId = NewType("WriterId", int)
 """Names a process's lease to write batches."""
 
-KINDS = ("source", "table", "view", "materialized view", "index", "arrangement", "collection", "schema", "type")
+KINDS = ("source", "table", "view", "materialized view", "index", "arrangement", "collection", "schema", "type", "sink")
 """What an object can be; a `collection` has no SQL: it is written through capabilities, and by nothing else."""
 
 KEEPER = "keeper"

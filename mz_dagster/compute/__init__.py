@@ -39,7 +39,7 @@ from mz_dagster.compute.snapshot.peek import (
 from mz_dagster.compute.snapshot.rows_frame import rows_frame
 from mz_dagster.compute.spark.spark_use import SparkUse
 from mz_dagster.compute.spark.warm_spark import LeftToSpark, WarmSpark
-from mz_dagster.compute.step.graph import FailedNode, Graph, MaintainedNode, Node, SourceNode, TableNode
+from mz_dagster.compute.step.graph import FailedNode, Graph, MaintainedNode, Node, SinkNode, SourceNode, TableNode
 from mz_dagster.compute.step.report import CollectionStep, Outcome, Progress, StepReport
 from mz_dagster.compute.step.stepper import StepLost, StepOverdue, Stepper, quiet
 
@@ -56,6 +56,7 @@ __all__ = [
     "Outcome",
     "Progress",
     "RowSample",
+    "SinkNode",
     "SourceNode",
     "SparkUse",
     "StepLost",

@@ -24,6 +24,7 @@ _KINDS = {
     "table": {"table", "deltalake"},
     "materialized view": {"view", "spark", "deltalake"},
     "index": {"index", "spark", "deltalake"},
+    "sink": {"sink", "deltalake"},
 }
 
 

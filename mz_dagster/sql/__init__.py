@@ -5,9 +5,9 @@ as written; every error carries the position it blames; nothing that a query say
 has no exact plan is refused with its reason. PostgreSQL's semantics decide.
 
 - `lexer`: tokens and statements of a text. `cursor`: walking over tokens.
-- `statements`: the statements, as data. `statement_parser`, `query_clauses`, `source_statement`, `table_statement`,
-  `column_definitions`, `altering`, `identity`, `write_statements`, `subscribe_statement`, `cursor_statements`,
-  `options`, `type_names`: the grammar.
+- `statements`, `session_statements`: the statements, as data. `statement_parser`, `query_clauses`, `source_statement`,
+  `sink_statement`, `table_statement`, `column_definitions`, `altering`, `identity`, `write_statements`,
+  `subscribe_statement`, `cursor_statements`, `options`, `type_names`: the grammar.
 - `body_parser`: query bodies to syntax trees; the only file that runs sqlglot, by its `interpreted_parser`. `hints`:
   what is cut out before.
 - `binder`: the binder's entrances; `writes` has those of INSERT, UPDATE and DELETE, each of which is a query that is
@@ -86,6 +86,7 @@ from mz_dagster.sql.statements import (
     CreateIndex,
     CreateMaterializedView,
     CreateSchema,
+    CreateSink,
     CreateSource,
     CreateTable,
     CreateTableAs,
@@ -143,6 +144,7 @@ __all__ = [
     "CreateIndex",
     "CreateMaterializedView",
     "CreateSchema",
+    "CreateSink",
     "CreateSource",
     "CreateTable",
     "CreateTableAs",

@@ -33,7 +33,15 @@ def parse_create_source(cursor: TokenCursor, common: Common) -> CreateSource:
         raise cursor.unexpected("the columns in parentheses")
     cursor.expects("from")
     if cursor.sees("delta"):
-        delta = _delta(cursor)
+        delta = parse_delta(cursor)
+        envelope_at = cursor.current
+        if _envelope(cursor) == "upsert":
+            raise cursor.refuse(
+                "ENVELOPE UPSERT of a Delta table",
+                "A source of one has the table's rows as they are.",
+                "Write ENVELOPE NONE, and take the newest row of each key in a view: DISTINCT ON.",
+                envelope_at,
+            )
         if primary is not None:
             raise InvalidTableDefinition(
                 "a source of a Delta table has no PRIMARY KEY",
@@ -94,8 +102,8 @@ def _envelope(cursor: TokenCursor) -> Literal["none", "upsert"]:
     return "none"
 
 
-def _delta(cursor: TokenCursor) -> Delta:
-    """Moves past `DELTA (URI '...') [ENVELOPE NONE]`."""
+def parse_delta(cursor: TokenCursor) -> Delta:
+    """Moves past `DELTA (URI '...')`."""
     cursor.expects("delta")
     cursor.expects_symbol("(")
     cursor.expects("uri")
@@ -105,14 +113,6 @@ def _delta(cursor: TokenCursor) -> Delta:
     if not uri:
         raise InvalidTableDefinition("DELTA requires a URI", position=place.start + 1)
     cursor.expects_symbol(")")
-    envelope_at = cursor.current
-    if _envelope(cursor) == "upsert":
-        raise cursor.refuse(
-            "ENVELOPE UPSERT of a Delta table",
-            "A source of one has the table's rows as they are.",
-            "Write ENVELOPE NONE, and take the newest row of each key in a view: DISTINCT ON.",
-            envelope_at,
-        )
     return Delta(uri, place.start)
 
 

@@ -190,6 +190,27 @@ class CreateSource(Statement):
 
 
 @dataclass(frozen=True, slots=True)
+class CreateSink(Statement):
+    """`CREATE SINK ... FROM ... INTO DELTA (URI '...') [KEY (...)] ENVELOPE UPSERT | APPEND CHANGES`.
+
+    Attributes:
+        name: Its name.
+        on: What it writes.
+        delta: Where to.
+        key: The columns that tell its rows apart, which what is written is known to have as a key; none if not listed.
+        envelope: Whether rows are written as they are, or the changes that they come by.
+        if_not_exists: Whether one that is there is good enough.
+    """
+
+    name: Name
+    on: Name
+    delta: Delta
+    key: tuple[str, ...]
+    envelope: Literal["upsert", "append changes"]
+    if_not_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
 class CreateTable(Statement):
     """`CREATE TABLE`; a `temporary` one is its session's own."""
 
@@ -303,8 +324,9 @@ class Drop(Statement):
 
 @dataclass(frozen=True, slots=True)
 class AlterReset(Statement):
-    """`ALTER SOURCE ... RESET`."""
+    """`ALTER SOURCE | SINK ... RESET`."""
 
+    kind: str
     name: Name
     if_exists: bool
 

@@ -2,7 +2,7 @@
 
 Owns the shard of each collection (a Delta table of updates, partitioned by `mz_batch` and `mz_bucket`) and what is done
 with it: append and seal, leased reads, physical compaction, the sweep. `source/` and `envelope/` turn
-external data into updates; `spark/` runs the one warm Spark.
+external data into updates, `sink/` writes them for readers outside; `spark/` runs the one warm Spark.
 
 The invariant: at every time between since and upper, the updates of the listed batches are exactly the
 collection's, whatever crashed, was retried, raced, was compacted or swept meanwhile. A read that cannot have
@@ -36,9 +36,9 @@ The front door imports no Spark; `spark`, `spark_shards`, `source` and `envelope
 Open to other layers beside this front door: `append`, `arrow_schema`, `batch_stats`, `clustering`, `compact`,
 `consolidation`, `copy_csv`, `copy_errors`, `copy_parquet`, `envelope.local`, `envelope.none`, `envelope.upsert`,
 `file_hashes`, `foreign`, `inlined`, `key_hash`, `late_pyspark`, `local_shards`, `lookup`, `numerics`, `open_tables`,
-`ownership`, `plain_cells`, `published`, `read`, `renewal`, `row_numbers`, `shard_copy`, `shards`, `source`,
-`source.delta.delta_source`, `source.unreadable_files`, `spark`, `spark.causes`, `spark.config`, `spark.deadline`,
-`spark.floats`, `spark.schema`, `spark_shards`, `sweep`, `table_log`.
+`ownership`, `plain_cells`, `published`, `read`, `renewal`, `row_numbers`, `shard_copy`, `shards`, `sink.delta_columns`,
+`sink.delta_sink`, `sink.sink`, `source`, `source.delta.delta_source`, `source.unreadable_files`, `spark`,
+`spark.causes`, `spark.config`, `spark.deadline`, `spark.floats`, `spark.schema`, `spark_shards`, `sweep`, `table_log`.
 """
 
 from mz_dagster.storage.api import AppendLost, CollectionDescription, CollectionStatus, Storage

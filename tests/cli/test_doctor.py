@@ -466,6 +466,8 @@ ELSEWHERE = {
     "step-failed",
     "poll-failed",
     "input-behind",
+    "sink-differs",
+    "sink-unreadable",
     "cannot-be-planned",
 }
 

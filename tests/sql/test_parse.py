@@ -167,7 +167,7 @@ def test_statements_of_a_file_keep_their_offsets() -> None:
         ("CREATE VIEW v AS SELECT 1 AS OF 3", 27, "42601", "AS OF is not allowed"),
         ("CREATE MATERIALIZED VIEW v IN CLUSTER c AS SELECT 1", 28, "0A000", "IN CLUSTER"),
         ("CREATE INDEX ON v (lower(a))", 25, "0A000", "expression"),
-        ("CREATE SINK s", 8, "0A000", "CREATE SINK"),
+        ("CREATE SINK s FROM v INTO kafka", 27, "0A000", "this kind of sink"),
         ("CREATE OR REPLACE TABLE v AS SELECT 1", 8, "0A000", "OR REPLACE"),
         ("ALTER TABLE t SET (RETAIN HISTORY FOR '1 ms')", 39, "42P16", "at least 1000 ms"),
         ("ALTER TABLE t SET (RETAIN HISTORY FOR '1 month')", 39, "42P16", "fixed length"),

@@ -34,7 +34,7 @@ from mz_dagster.compute.spark.spark_use import SparkUse
 from mz_dagster.compute.spark.state import FrameState, OwnState, ShardState
 from mz_dagster.compute.spark.union import union
 from mz_dagster.compute.step.due import next_due
-from mz_dagster.compute.step.graph import FailedNode, MaintainedNode, Node, SourceNode, TableNode
+from mz_dagster.compute.step.graph import FailedNode, MaintainedNode, Node, SinkNode, SourceNode, TableNode
 from mz_dagster.compute.step.ingest import ingested
 from mz_dagster.compute.step.report import Progress
 from mz_dagster.compute.step.run import StepRun
@@ -146,7 +146,7 @@ class Advance:
                     few = may_be_little(sum(read.values()), is_first=not self.row.is_hydrated)
                     stats = self._append(maintained, most, is_little=few)
                     self._note_due(self.node)
-                case TableNode() | FailedNode():
+                case TableNode() | FailedNode() | SinkNode():
                     raise InternalError(f'"{self.node.name}" has no work in a step')
             return stats, reads.rows_read
 

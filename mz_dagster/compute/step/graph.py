@@ -18,6 +18,7 @@ from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.lowering.stored_columns import Stored, over_stored
 from mz_dagster.plan.operators import operators
 from mz_dagster.plan.physical import ConstantRows, Physical, TemporalState, collections_read, physical_inputs
+from mz_dagster.storage.sink.sink import Sink
 from mz_dagster.storage.source import Source
 
 
@@ -125,7 +126,27 @@ class FailedNode:
         return ""
 
 
-Node = SourceNode | TableNode | MaintainedNode | FailedNode
+@dataclass(frozen=True, slots=True)
+class SinkNode:
+    """A collection without content, whose upper says up to which time a sink has written another one's."""
+
+    id: GlobalId
+    name: str
+    input: GlobalId
+    sink: Sink
+
+    @property
+    def inputs(self) -> frozenset[GlobalId]:
+        """What it writes."""
+        return frozenset({self.input})
+
+    @property
+    def operators(self) -> str:
+        """What it does, for people."""
+        return self.sink.operators
+
+
+Node = SourceNode | TableNode | MaintainedNode | SinkNode | FailedNode
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ How it goes:
 4. *Seal* all that finished, together, or in groups if some take long. The last seal checks and ends the lease, and
    gives the lead back, in the same transaction. A collection that failed stays where it was and
    says why; its dependants stay behind with it; nobody else waits.
+5. *Sinks* write what is sealed, and each moves its own upper (`sinks`).
 
 A crash anywhere before 4 leaves batches that no list names. Leadership is validated by the sealing
 transaction, so a step that was paused past its lease cannot seal over its successor; it is looked at before each
@@ -64,10 +65,11 @@ from mz_dagster.compute.spark.broadcast import is_too_large_to_broadcast
 from mz_dagster.compute.spark.spark_use import SparkUse
 from mz_dagster.compute.step.advance import Advance, frontier_at
 from mz_dagster.compute.step.common_time import CommonTime
-from mz_dagster.compute.step.graph import FailedNode, Graph, MaintainedNode, Node, SourceNode, TableNode
+from mz_dagster.compute.step.graph import FailedNode, Graph, MaintainedNode, Node, SinkNode, SourceNode, TableNode
 from mz_dagster.compute.step.report import CollectionStep, Outcome, Progress, StepReport
 from mz_dagster.compute.step.run import StepRun
 from mz_dagster.compute.step.schedule import Schedule
+from mz_dagster.compute.step.sinks import Sinks
 from mz_dagster.errors import DatabaseError, OperationalError, one_line
 from mz_dagster.fail_point import fail_point
 from mz_dagster.formalism import GlobalId
@@ -154,6 +156,7 @@ class Stepper:
         self._clock = clock
         self._local = local
         self._orders = LookupOrders()
+        self._sinks = Sinks(catalog, local, holder, lease_ms, clock)
 
     def run(
         self,
@@ -206,6 +209,12 @@ class Stepper:
         selected = frozenset(graph.by_id) if only is None else only
         self._close_tables(graph, tick, selected)
         run = self._list(graph, tick, selected)
+        sinks = [node for node in graph if isinstance(node, SinkNode)]
+        wanted = [sink for sink in sinks if sink.id in selected]
+        resigns = resigns and not wanted  # they are sealed later
+        for sink in sinks:  # they write what is sealed
+            upper = run.rows[sink.id].upper.only
+            run.done[sink.id] = _step(sink, Outcome.CURRENT, upper, upper)
         self._pass_idle(run)
         if idle_only:
             for node in graph:
@@ -219,8 +228,14 @@ class Stepper:
                 self._seal(run, run.unsealed(), leadership, progress, lease, resigns=resigns)
         else:
             self._seal(run, run.unsealed(), leadership, progress, resigns=resigns)
+        for one in self._sinks.advance(wanted, tick, leadership, progress, idle_only=idle_only):
+            run.done[one.id] = one
         done = tuple(run.done[node.id] for node in graph)
         return StepReport(graph.timeline, tick, done, self._clock.monotonic_ms() - start)
+
+    def rewrite(self, node: SinkNode, leadership: Leadership | None) -> None:
+        """Has a sink written anew; see `Sinks.rewrite`."""
+        self._sinks.rewrite(node, leadership)
 
     # ---- 1. close the tables
 
@@ -299,6 +314,8 @@ class Stepper:
         for node in run.graph:
             row = run.rows[node.id]
             lower = row.upper.only
+            if isinstance(node, SinkNode):
+                continue
             if node.id not in run.selected or isinstance(node, TableNode):
                 run.done[node.id] = _step(node, Outcome.CURRENT, lower, lower)
                 continue
@@ -322,7 +339,7 @@ class Stepper:
                     fresh = any(not run.is_empty(input, lower, upper) for input in node.reads)
                     return fresh or run.rows[node.id].is_due(upper)
                 return node.has_constants or any(run.overlapping(input, None, upper) for input in node.reads)
-            case TableNode() | FailedNode():
+            case TableNode() | FailedNode() | SinkNode():
                 return False
 
     # ---- 3. lease and run

@@ -17,6 +17,7 @@ loses an update. What only a person or a backup can mend is explained.
     payloads       the updates of inlined batches
     shards         logs and files on disk
     surroundings   folders, disk, definitions, bound files, Spark
+    sinks          what sinks have written
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from mz_dagster.operations.doctor.finding import CHECKS, Check, Finding, Severit
 from mz_dagster.operations.doctor.lists import damaged_lists
 from mz_dagster.operations.doctor.references import check_references
 from mz_dagster.operations.doctor.shards import check_shards
+from mz_dagster.operations.doctor.sinks import check_sinks
 from mz_dagster.operations.doctor.surroundings import check_definitions, check_place, check_plans, check_sources
 from mz_dagster.operations.doctor.times import check_times
 from mz_dagster.operations.recovery import recover_files
@@ -170,6 +172,7 @@ def _examine(project: Project, deep: bool, progress: Progress, clock: Clock, ope
     yield from check_definitions(examined)
     yield from check_plans(examined)
     yield from check_sources(examined, deep=deep)
+    yield from check_sinks(examined, deep=deep)
 
 
 def _sorted(found: Sequence[Finding]) -> tuple[Finding, ...]:

@@ -160,6 +160,9 @@ CHECKS = {
     # sources
     "bound-file-missing": _broken("The next poll of the source fails.", "Put the file back, byte by byte as it was."),
     "bound-file-changed": _broken("The next poll of the source fails.", "Put the file back, byte by byte as it was."),
+    # sinks
+    "sink-differs": _broken("Its readers see what is not there.", "ALTER SINK ... RESET writes it anew."),
+    "sink-unreadable": _broken("The next step of the sink fails.", "Do as the message says."),
     "step-failed": Check(Severity.NOTE, "It and what reads it stay behind.", "Do as the message says."),
     "poll-failed": Check(
         Severity.NOTE,

@@ -1,0 +1,211 @@
+"""The sinks of a step: what they write once that is sealed.
+
+A sink has a collection with frontiers and no content: its upper says up to which time it is known to have written, and
+holds its input's since back, so that the updates from there on can still be told. It writes after the step has sealed
+its input, so that nothing ever leaves that could be lost. The sink itself knows better where it stands: what was
+written before a crash is not written again.
+
+Each tick in an interval is a write of its own, if anything changes at it. While the input's contents are an error, or
+have one, nothing is written; the first tick at which they have none has all that changed since.
+
+Memory: the updates of an interval, and at first the whole collection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mz_dagster.catalog import Batch, Catalog, CollectionRow, Leadership, Seal, Sealed
+from mz_dagster.clock import Clock
+from mz_dagster.compute.lookups.step_reads import stored_table
+from mz_dagster.compute.step.advance import frontier_at
+from mz_dagster.compute.step.graph import SinkNode
+from mz_dagster.compute.step.report import CollectionStep, Outcome, Progress
+from mz_dagster.errors import DatabaseError, DataError, OperationalError
+from mz_dagster.fail_point import fail_point
+from mz_dagster.storage.consolidation import consolidated, summed
+from mz_dagster.storage.foreign import only_our_errors
+from mz_dagster.storage.local_shards import LocalShards
+from mz_dagster.storage.read import check_readable, leased, overlapping
+from mz_dagster.storage.shards import DIFF, ERROR, TIME
+from mz_dagster.storage.sink.sink import SinkChanged
+
+
+class ContentsAreErrors(DataError):
+    """What a sink is to write has an error: it writes nothing until that is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sinks:
+    """Advances the sinks of a timeline.
+
+    Attributes:
+        catalog: The durable state.
+        local: The shards.
+        holder: Names this process in leases.
+        lease_ms: How long a lease lasts without renewal.
+        clock: Tells how long it takes.
+    """
+
+    catalog: Catalog
+    local: LocalShards
+    holder: str
+    lease_ms: int
+    clock: Clock
+
+    def advance(
+        self,
+        nodes: Iterable[SinkNode],
+        tick: int,
+        leadership: Leadership | None,
+        progress: Progress,
+        *,
+        idle_only: bool,
+    ) -> Iterator[CollectionStep]:
+        """Yields what became of each sink; what finished is sealed, sink by sink.
+
+        Args:
+            nodes: The sinks.
+            tick: The tick to which they go at most.
+            leadership: The right to step the timeline, validated by the seals.
+            progress: Receives the story.
+            idle_only: Whether those that have something to write stay where they are.
+        """
+        for node in nodes:
+            row, input = self.catalog.collection(node.id), self.catalog.collection(node.input)
+            lower, upper = row.upper.only, min(tick + 1, input.upper.only)
+            step = CollectionStep(node.id, node.name, Outcome.CURRENT, lower, lower, operators=node.operators)
+            if upper <= lower:
+                yield step if lower > tick else replace(step, outcome=Outcome.BLOCKED, reason="waits for its input")
+                continue
+            (batches,) = self.catalog.live_batches((input.id,)).values()
+            new = list(overlapping(batches, lower, upper))
+            if row.is_hydrated and not new:
+                if self._seal(row, upper, leadership, None):
+                    step = replace(step, outcome=Outcome.IDLE, upper=upper)
+                yield step
+                continue
+            if idle_only:
+                yield replace(step, outcome=Outcome.BLOCKED, reason="has something to write")
+                continue
+            yield self._written(node, row, input, step, upper, leadership, progress)
+
+    def rewrite(self, node: SinkNode, leadership: Leadership | None) -> None:
+        """Has a sink written anew, from what its input holds at the latest time at which that is complete.
+
+        Raises:
+            DatabaseError: It cannot be; what was there is as it was.
+        """
+        row, input = self.catalog.collection(node.id), self.catalog.collection(node.input)
+        upper = input.upper.only
+        frame, errors = self._read(input, None, upper)
+        if upper <= input.since.only:
+            raise OperationalError(f'what "{node.name}" writes has no contents yet', hint="Step it first.")
+        _check_none(errors, upper - 1, node.name)
+        node.sink.begin(consolidated(frame, upper - 1), upper)
+        if not self._seal(row, upper, leadership, None):
+            raise OperationalError(f'another runner moves "{node.name}"', hint="Try again.")
+
+    def _written(
+        self,
+        node: SinkNode,
+        row: CollectionRow,
+        input: CollectionRow,
+        step: CollectionStep,
+        upper: int,
+        leadership: Leadership | None,
+        progress: Progress,
+    ) -> CollectionStep:
+        begin = self.clock.monotonic_ms()
+        try:
+            with only_our_errors():
+                rows = self._write(node, row, input, upper)
+        except DatabaseError as error:
+            progress(f'"{node.name}" failed in {node.operators}: {error.message}')
+            self._seal(row, row.upper.only, leadership, error.message)
+            return replace(step, outcome=Outcome.FAILED, error=error, reason=error.message)
+        fail_point("sink.before_seal")
+        took_ms = self.clock.monotonic_ms() - begin
+        if not self._seal(row, upper, leadership, None):
+            return replace(step, outcome=Outcome.BLOCKED, reason="another runner goes on with it")
+        progress(f'"{node.name}" [{row.upper.only}, {upper}): {rows} updates left in {took_ms / 1000:.1f} s')
+        return replace(step, outcome=Outcome.ADVANCED, upper=upper, rows_in=rows, rows_read=rows, spark_ms=took_ms)
+
+    def _write(self, node: SinkNode, row: CollectionRow, input: CollectionRow, upper: int) -> int:
+        """Writes all before `upper` that is not written; returns how many updates that took."""
+        sink, stands = node.sink, node.sink.stands_at()
+        taken = 0
+        if stands is None:
+            if row.is_hydrated:
+                raise SinkChanged(
+                    f'what sink "{node.name}" has written is gone',
+                    hint="ALTER SINK ... RESET writes it anew, from what the sink reads.",
+                )
+            first = row.since.only
+            frame, errors = self._read(input, None, first + 1)
+            _check_none(errors, first, node.name)
+            taken += len(frame)
+            sink.begin(consolidated(frame, first), first + 1)
+            stands = first + 1
+        stands = max(stands, row.upper.only)
+        if stands >= upper:
+            return taken
+        frame, errors = self._read(input, stands, upper)
+        taken += len(frame)
+        ticks = [one for one in self.catalog.ticks(str(input.timeline), lower=stands) if one < upper]
+        for tick in dict.fromkeys([*ticks, upper - 1]):
+            if _errors_at(errors, tick):
+                continue
+            times = frame.column(TIME)
+            due = frame.filter(pc.and_(pc.greater_equal(times, stands), pc.less_equal(times, tick)))
+            due = summed(due) if sink.keeps_times else consolidated(due, tick)
+            if len(due):
+                sink.go_on(due, stands, tick + 1)
+            stands = tick + 1
+        _check_none(errors, upper - 1, node.name)
+        return taken
+
+    def _read(self, input: CollectionRow, lower: int | None, upper: int) -> tuple[pa.Table, pa.Table]:
+        """Returns the updates of rows in `[lower, upper)`, and those of errors before `upper`."""
+        with leased(self.catalog, (input.id,), holder=self.holder, ttl_ms=self.lease_ms) as lease:
+            listed = lease.snapshots[input.id]
+            check_readable(input.id, listed, upper - 1)
+            batches: Sequence[Batch] = list(overlapping(listed.batches, None, upper))
+            errors = self.local.errors(input, batches, upper=upper)
+            some = list(overlapping(batches, lower, upper))
+            frame = stored_table(self.local, input, some, lower, upper, range(len(input.columns)))
+        return frame.filter(pc.is_null(frame.column(ERROR))), errors
+
+    def _seal(self, row: CollectionRow, upper: int, leadership: Leadership | None, failure: str | None) -> bool:
+        """Moves a sink's upper, or notes why it does not move; returns whether nobody else had."""
+        failures: Mapping[object, str | None] = {row.id: failure} if failure != row.failure else {}
+        seals = [] if upper == row.upper.only else [Seal(row.id, row.upper, frontier_at(row.upper, upper), None, None)]
+        if not seals and not failures:
+            return True
+        sealed = self.catalog.seal(seals, leadership=leadership, failures=failures, dues={})  # type: ignore[arg-type]
+        return isinstance(sealed, Sealed)
+
+
+def _errors_at(errors: pa.Table, time: int) -> pa.Table:
+    """Returns the errors that contents have at a time."""
+    before = errors.filter(pc.less_equal(errors.column(TIME), time))
+    return consolidated(before, time) if len(before) else before
+
+
+def _check_none(errors: pa.Table, time: int, name: str) -> None:
+    """Raises if contents have errors at a time.
+
+    Raises:
+        ContentsAreErrors: They do.
+    """
+    found = _errors_at(errors, time)
+    if len(found):
+        texts = sorted(found.column(ERROR).to_pylist())
+        raise ContentsAreErrors(
+            f'what sink "{name}" is to write has {int(pc.sum(found.column(DIFF)).as_py())} errors: {texts[0]}',
+            hint="It goes on once the rows that cause them are corrected or deleted.",
+        )

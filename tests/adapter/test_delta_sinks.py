@@ -1,0 +1,390 @@
+"""Delta sinks: the table is what the view was at the tick that it stands at, exactly once, whoever reads it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from mz_dagster import NotSupportedError
+from mz_dagster.adapter import Connection
+from mz_dagster.adapter.project import FolderNotAllowed
+from mz_dagster.catalog import TickMinted
+from mz_dagster.compute import Outcome, StepReport
+from mz_dagster.errors import Error
+from mz_dagster.fail_point import VARIABLE
+from mz_dagster.operations.doctor import CHECKS, Severity, examine
+from mz_dagster.sql.errors import InvalidTableDefinition, UndefinedTable, WrongObjectKind
+from mz_dagster.storage.sink.sink import SinkChanged, SinkTaken
+from tests.errors import says_what_to_do
+from tests.forks import forks
+from tests.opened import opened
+
+TIMELINE = "default"
+Rows = Counter[tuple[Any, ...]]
+
+
+@pytest.fixture
+def connection(tmp_path: Path) -> Iterator[Connection]:
+    """A table `t`, a view `v` of it, and one of its sums."""
+    with opened(tmp_path) as connection:
+        connection.execute("CREATE TABLE t (a integer, b text, x double precision)")
+        connection.execute("CREATE MATERIALIZED VIEW v AS SELECT * FROM t")
+        connection.execute("CREATE MATERIALIZED VIEW sums AS SELECT b, sum(a)::integer AS a FROM t GROUP BY b")
+        yield connection
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    return tmp_path / "out" / "v"
+
+
+def step(connection: Connection) -> StepReport:
+    engine = connection.engine
+    engine.poll(TIMELINE)
+    tick = engine.catalog.last_tick(TIMELINE)
+    assert tick is not None
+    return engine.step(TIMELINE, tick)
+
+
+def minted(connection: Connection) -> int:
+    """Mints a tick, as a poll does that finds files."""
+    catalog = connection.engine.catalog
+    tick = catalog.write_ts(TIMELINE, connection.engine.now(TIMELINE))
+    assert isinstance(catalog.mint_tick(TIMELINE, tick, {}, catalog.last_tick(TIMELINE)), TickMinted)
+    return tick
+
+
+def stands(connection: Connection, name: str = "s") -> int:
+    return connection.engine.catalog.collection(connection.engine.collection_of(name)).upper.only
+
+
+def told(connection: Connection) -> list[tuple[str, str]]:
+    """Returns what the doctor finds that is broken."""
+    found = examine(connection.engine.project.root, deep=True).findings
+    return [(one.check, one.what) for one in found if CHECKS[one.check].severity is Severity.BREAK]
+
+
+def rows(connection: Connection, name: str, at: int) -> Rows:
+    return Counter(connection.execute(f"SELECT * FROM {name} AS OF {at}").fetchall())
+
+
+def written(table: Path, version: int | None = None) -> Rows:
+    found = DeltaTable(table, version=version).to_pyarrow_table()
+    return Counter(zip(*(one.to_pylist() for one in found.columns), strict=True))
+
+
+def check(connection: Connection, table: Path, view: str = "v") -> None:
+    """Compares what is written with the view at the tick that the sink stands at."""
+    assert Counter(map(repr, written(table).elements())) == Counter(
+        map(repr, rows(connection, view, stands(connection) - 1).elements())
+    )
+
+
+def test_the_rows_of_a_view_are_a_table_for_any_reader(connection: Connection, table: Path) -> None:
+    connection.execute("INSERT INTO t VALUES (1, 'x', 0.5), (1, 'x', 0.5), (2, NULL, NULL)")
+    connection.execute("CREATE SINK s FROM v INTO DELTA (URI 'out/v') ENVELOPE UPSERT")
+    check(connection, table)
+    connection.execute("DELETE FROM t WHERE a = 2")
+    connection.execute("INSERT INTO t VALUES (3, 'y', 'NaN')")
+    report = step(connection)
+    assert {one.name: one.outcome for one in report.collections}["s"] is Outcome.ADVANCED
+    check(connection, table)
+    commit = DeltaTable(table).history(1)[0]
+    assert commit["mz_tick"] == str(stands(connection) - 1)
+    assert sorted(pl.read_delta(str(table)).drop("x").rows()) == [(1, "x"), (1, "x"), (3, "y")]
+    files = [str(table / one) for one in pa.table(DeltaTable(table).get_add_actions()).column("path").to_pylist()]
+    assert duckdb.sql(f"SELECT a, b FROM read_parquet({files}) ORDER BY a").fetchall() == [(1, "x"), (1, "x"), (3, "y")]
+    assert connection.execute("SHOW SINKS").fetchall() == [("s", "sink")]
+    (made,) = connection.execute("SHOW CREATE SINK s").fetchall()
+    assert made[1].startswith("CREATE SINK s FROM v INTO DELTA")
+    frontiers = connection.execute("SELECT write_frontier FROM mz_internal.mz_frontiers WHERE name = 's'").fetchall()
+    assert frontiers == [(stands(connection),)]
+    for wrong in ("SELECT * FROM s", "CREATE VIEW w AS SELECT * FROM s"):
+        with pytest.raises(WrongObjectKind, match="is a sink"):
+            connection.execute(wrong)
+    with pytest.raises(Error, match=r"still needed|depend"):
+        connection.execute("DROP MATERIALIZED VIEW v")
+    connection.execute("ALTER SINK s RENAME TO sunk")
+    connection.execute("DROP SINK sunk")
+    assert connection.execute("SHOW SINKS").fetchall() == []
+    assert written(table), "what was written stays"
+
+
+def test_each_tick_is_one_commit_and_one_without_changes_none(connection: Connection, table: Path) -> None:
+    connection.execute("CREATE SINK s FROM v INTO DELTA (URI 'out/v') ENVELOPE UPSERT")
+    first = DeltaTable(table).version()
+    contents: dict[int, Rows] = {}
+    for number in range(3):
+        connection.execute(f"INSERT INTO t VALUES ({number}, 'x', NULL)")
+        contents[first + 1 + number] = rows(connection, "v", minted(connection))
+    step(connection)  # one step over three ticks
+    assert DeltaTable(table).version() == first + 3
+    for version, wanted in contents.items():
+        assert written(table, version) == wanted
+    connection.execute("CREATE TABLE other (a integer)")
+    connection.execute("INSERT INTO other VALUES (1)")
+    step(connection)
+    assert DeltaTable(table).version() == first + 3
+    assert stands(connection) == connection.engine.catalog.last_tick(TIMELINE) + 1  # type: ignore[operator]
+
+
+def test_changes_are_appended_with_their_times(connection: Connection, table: Path) -> None:
+    connection.execute("INSERT INTO t VALUES (1, 'x', NULL)")
+    connection.execute("CREATE SINK s FROM sums INTO DELTA (URI 'out/v') APPEND CHANGES")
+    for statement in ("INSERT INTO t VALUES (2, 'x', NULL)", "DELETE FROM t WHERE a = 1", "DELETE FROM t"):
+        connection.execute(statement)
+        step(connection)
+    changes = DeltaTable(table).to_pyarrow_table().to_pylist()
+    sums: Counter[tuple[str, int]] = Counter()
+    for change in changes:
+        sums[change["b"], change["a"]] += change["mz_diff"]
+    assert {key for key, n in sums.items() if n} == set()
+    ordered = sorted(changes, key=lambda one: (one["mz_timestamp"], one["mz_diff"]))
+    assert [(one["a"], one["mz_diff"]) for one in ordered] == [(1, 1), (1, -1), (3, 1), (3, -1), (2, 1), (2, -1)]
+
+
+def test_every_type_that_delta_has_is_written_as_it_is(connection: Connection, table: Path) -> None:
+    connection.execute("CREATE TYPE mood AS ENUM ('sad', 'happy')")
+    columns = {
+        "o": "true", "i2": "1::smallint", "i8": "9223372036854775807", "n": "1.50::numeric(9, 2)", "u": "1.50::numeric",
+        "f": "'-Infinity'::real", "c": "'a'::char(3)", "y": "'\\x00ff'::bytea", "d": "'0999-12-31'::date",
+        "ts": "'2020-01-01 00:00:00.000001'::timestamp", "tz": "'2020-01-01'::timestamptz", "ti": "'12:30'::time",
+        "iv": "'1 mon -1 day'::interval", "id": "'12345678-1234-5678-1234-567812345678'::uuid",
+        "j": "'{\"a\": 1}'::jsonb", "m": "'happy'::mood", "l": "ARRAY[1, NULL]", "r": "ROW(1, 'x')",
+    }  # fmt: skip
+    query = ", ".join(f"{one} AS {name}" for name, one in columns.items())
+    connection.execute(f"CREATE MATERIALIZED VIEW typed AS SELECT a, {query} FROM t")
+    connection.execute("INSERT INTO t VALUES (1, NULL, NULL), (2, NULL, NULL)")
+    connection.execute("CREATE SINK s FROM typed INTO DELTA (URI 'out/v') ENVELOPE UPSERT")
+    connection.execute("DELETE FROM t WHERE a = 1")
+    step(connection)
+    found = DeltaTable(table).to_pyarrow_table()
+    wanted = connection.execute("SELECT * FROM typed").fetch_arrow_table()
+    assert found.num_rows == 1
+    for name in (*columns, "a"):
+        if name == "ti":
+            assert found.column(name).to_pylist() == ["12:30:00"]
+        else:
+            assert found.column(name).to_pylist() == wanted.column(name).to_pylist(), name
+
+
+# ---- what is refused
+
+
+def test_what_cannot_be_a_sink_says_why(connection: Connection, tmp_path: Path) -> None:
+    connection.execute('CREATE MATERIALIZED VIEW odd AS SELECT a AS "a b" FROM t')
+    connection.execute('CREATE MATERIALIZED VIEW twice AS SELECT a, a AS "A" FROM t')
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "x").write_text("")
+    write_deltalake(tmp_path / "theirs", pa.table({"a": [1]}))
+    create = "CREATE SINK s FROM {} INTO DELTA (URI '{}') {} ENVELOPE UPSERT"
+    for name, uri, key, error, text in (
+        ("nothing", "out/v", "", UndefinedTable, "nothing"),
+        ("t", "out/v", "", WrongObjectKind, "It is a table"),
+        ("odd", "out/v", "", NotSupportedError, 'no column "a b"'),
+        ("twice", "out/v", "", NotSupportedError, 'no second column "A"'),
+        ("v", "out/v", "KEY (a)", InvalidTableDefinition, "not known to have the key"),
+        ("v", "s3://x/y", "", NotSupportedError, "not supported yet"),
+        ("v", ".mz/out", "", FolderNotAllowed, "the engine's own"),
+        ("v", "assets", "", FolderNotAllowed, "defines the project"),
+        ("v", "..", "", FolderNotAllowed, "outside of the project"),
+        ("v", ".", "", FolderNotAllowed, "the project's folder"),
+        ("v", "full", "", SinkTaken, "something else"),
+        ("v", "theirs", "", SinkTaken, "not written by a sink of this project"),
+    ):
+        with pytest.raises(error, match=text):
+            connection.execute(create.format(name, uri, key))
+    connection.execute(create.format("sums", "out/v", "KEY (b)"))
+    with pytest.raises(SinkTaken, match='sink "s" writes'):
+        connection.execute(create.format("v", "out/v", "").replace("SINK s", "SINK other"))
+    connection.execute("DROP SINK s")
+    connection.execute(create.format("v", "out/v", ""))
+    check(connection, tmp_path / "out" / "v")
+
+
+def test_contents_with_errors_wait_until_they_have_none(connection: Connection, table: Path) -> None:
+    connection.execute("CREATE MATERIALIZED VIEW quotients AS SELECT 10 / a AS q FROM t")
+    connection.execute("INSERT INTO t VALUES (1, 'x', NULL)")
+    connection.execute("CREATE SINK s FROM quotients INTO DELTA (URI 'out/v') ENVELOPE UPSERT")
+    before = stands(connection)
+    connection.execute("INSERT INTO t VALUES (0, 'x', NULL), (2, 'x', NULL)")
+    (failed,) = step(connection).failures
+    assert failed.error is not None
+    says_what_to_do(failed.error, "division by zero", "corrected or deleted")
+    assert written(table) == {(10,): 1}
+    assert stands(connection) == before
+    connection.execute("DELETE FROM t WHERE a = 0")
+    assert not step(connection).failures
+    check(connection, table, "quotients")
+    assert written(table) == {(10,): 1, (5,): 1}
+
+
+def test_a_table_that_others_changed_is_told_and_written_anew(connection: Connection, table: Path) -> None:
+    connection.execute("INSERT INTO t VALUES (1, 'x', NULL), (2, 'y', NULL)")
+    connection.execute("CREATE SINK s FROM v INTO DELTA (URI 'out/v') ENVELOPE UPSERT")
+    assert not told(connection)
+    DeltaTable(table).delete("a = 1")
+    ((check_name, what),) = told(connection)
+    assert (check_name, what.partition(", at")[0]) == ("sink-differs", "1 rows are missing, and 0 should not be there")
+    connection.execute("DELETE FROM t WHERE a = 1")
+    (failed,) = step(connection).failures
+    assert isinstance(failed.error, SinkChanged)
+    says_what_to_do(failed.error, "somebody else has changed the table", "ALTER SINK ... RESET")
+    connection.execute("INSERT INTO t VALUES (3, 'z', NULL)")
+    connection.execute("ALTER SINK s RESET")
+    check(connection, table)
+    connection.execute("DELETE FROM t WHERE a = 3")
+    assert not step(connection).failures
+    check(connection, table)
+    connection.execute("CREATE SINK c FROM sums INTO DELTA (URI 'out/c') APPEND CHANGES")
+    connection.execute("DELETE FROM t WHERE a = 2")
+    step(connection)
+    assert not told(connection)
+    write_deltalake(table.parent / "c", DeltaTable(table.parent / "c").to_pyarrow_table().slice(0, 1), mode="append")
+    assert [one for one, _ in told(connection)] == ["sink-differs"]
+    shutil.rmtree(table.parent / "c")
+    assert [one for one, _ in told(connection)] == ["sink-differs"]
+    write_deltalake(table.parent / "c", pa.table({"a": [1]}))
+    assert [one for one, _ in told(connection)] == ["sink-unreadable"]
+
+
+def test_a_sink_of_a_view_that_is_replaced_has_the_new_ones_rows(tmp_path: Path) -> None:
+    assets = tmp_path / "assets"
+    assets.mkdir()
+    (assets / "t.sql").write_text("CREATE TABLE t (a integer);")
+    (assets / "v.sql").write_text("CREATE MATERIALIZED VIEW v AS SELECT a FROM t;")
+    (assets / "s.sql").write_text("-- What leaves.\nCREATE SINK s FROM v INTO DELTA (URI 'out/v') ENVELOPE UPSERT;")
+    with opened(tmp_path) as connection:
+        connection.engine.apply()
+        connection.execute("INSERT INTO t VALUES (1), (2)")
+        step(connection)
+        check(connection, tmp_path / "out" / "v")
+        (assets / "v.sql").write_text("CREATE MATERIALIZED VIEW v AS SELECT a + 10 AS b FROM t WHERE a > 1;")
+        connection.engine.apply()
+        step(connection)
+        assert DeltaTable(tmp_path / "out" / "v").to_pyarrow_table().to_pylist() == [{"b": 12}]
+
+
+# ---- histories, kills, two writers
+
+
+def change(connection: Connection, random: Random) -> None:
+    values = ", ".join(
+        f"({random.randrange(5)}, {random.choice(['NULL', repr('x'), repr('y')])}, "
+        f"{random.choice(['NULL', '0.5', repr('NaN'), repr('-0') + '::float8'])})"
+        for _ in range(random.randint(1, 4))
+    )
+    statements = [
+        f"INSERT INTO t VALUES {values}",
+        f"INSERT INTO t VALUES {values}",
+        f"DELETE FROM t WHERE a = {random.randrange(5)}",
+        f"UPDATE t SET a = a + 1 WHERE a = {random.randrange(4)}",
+    ]
+    connection.execute(random.choice(statements))
+
+
+def follow(connection: Connection, table: Path, seed: int, changes: int) -> None:
+    random = Random(seed)
+    connection.execute("CREATE SINK s FROM v INTO DELTA (URI 'out/v') ENVELOPE UPSERT")
+    connection.execute("CREATE SINK c FROM v INTO DELTA (URI 'out/c') APPEND CHANGES")
+    for _ in range(changes):
+        change(connection, random)
+        if random.random() < 0.5:
+            minted(connection)
+        if random.random() < 0.5:
+            step(connection)
+            check(connection, table)
+        if random.random() < 0.1:
+            DeltaTable(table).optimize.compact()
+    step(connection)  # to the newest open tick
+    step(connection)
+    check(connection, table)
+    sums: Counter[tuple[Any, ...]] = Counter()
+    for one in DeltaTable(table.parent / "c").to_pyarrow_table().to_pylist():
+        sums[one["a"], one["b"], repr(one["x"])] += one["mz_diff"]
+    now = Counter((a, b, repr(x)) for a, b, x in connection.execute("SELECT * FROM v").fetchall())
+    assert {key: n for key, n in sums.items() if n} == now
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_whatever_happens_the_table_is_the_view(connection: Connection, table: Path, seed: int) -> None:
+    follow(connection, table, seed, 12)
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("seed", range(100, 110))
+def test_whatever_happens_for_long_the_table_is_the_view(connection: Connection, table: Path, seed: int) -> None:
+    follow(connection, table, seed, 200)
+
+
+def step_until_killed(root: str, fail_point: str) -> None:
+    """Is the process: steps the project, and is killed on the way."""
+    os.environ[VARIABLE] = fail_point
+    with opened(Path(root)) as connection:
+        step(connection)
+
+
+@pytest.mark.parametrize("fail_point", ["sink.written", "sink.committed", "sink.before_seal", "seal.in_transaction:2"])
+def test_a_kill_anywhere_leaves_each_change_once(
+    connection: Connection, table: Path, tmp_path: Path, fail_point: str
+) -> None:
+    connection.execute("INSERT INTO t VALUES (1, 'x', NULL), (1, 'x', NULL)")
+    for name, envelope in (("s", "ENVELOPE UPSERT"), ("c", "APPEND CHANGES")):
+        connection.execute(f"CREATE SINK {name} FROM v INTO DELTA (URI 'out/{'v' if name == 's' else 'c'}') {envelope}")
+    connection.execute("DELETE FROM t")
+    connection.execute("INSERT INTO t VALUES (2, 'y', NULL), (1, 'x', NULL)")
+    process = forks().Process(target=step_until_killed, args=(str(tmp_path), fail_point))
+    process.start()
+    process.join(60)
+    assert process.exitcode == -signal.SIGKILL
+    connection.execute("INSERT INTO t VALUES (3, 'z', NULL)")
+    step(connection)  # to the tick that is open
+    check(connection, table)
+    step(connection)
+    check(connection, table)
+    assert written(table) == {(1, "x", None): 1, (2, "y", None): 1, (3, "z", None): 1}
+    changes = DeltaTable(tmp_path / "out" / "c").to_pyarrow_table().to_pylist()
+    assert Counter((one["a"], one["mz_diff"]) for one in changes) == {
+        (1, 2): 1,
+        (1, -2): 1,
+        (1, 1): 1,
+        (2, 1): 1,
+        (3, 1): 1,
+    }
+
+
+def test_a_write_that_is_repeated_or_raced_changes_nothing(tmp_path: Path) -> None:
+    with opened(tmp_path) as connection:
+        connection.execute("CREATE TABLE t (a integer)")
+        connection.execute("CREATE MATERIALIZED VIEW v AS SELECT * FROM t")
+        for envelope in ("ENVELOPE UPSERT", "APPEND CHANGES"):
+            name = envelope[:1]
+            connection.execute(f"CREATE SINK {name} FROM v INTO DELTA (URI 'out/{name}') {envelope}")
+            sink = connection.engine.definitions.sink(
+                connection.engine.catalog.object(connection.engine.collection_of(name.lower()))
+            )
+            at = sink.stands_at()
+            assert at is not None
+            schema = pa.schema(
+                [("a", pa.int32()), ("mz_timestamp", pa.int64()), ("mz_diff", pa.int64()), ("mz_error", pa.string())]
+            )
+            update = pa.Table.from_arrays([[7], [at], [1], [None]], schema=schema)
+            for _ in range(2):
+                sink.go_on(update, at, at + 5)
+                assert sink.stands_at() == at + 5
+                assert DeltaTable(sink.table).to_pyarrow_table().num_rows == 1
+            with pytest.raises(SinkChanged, match="does not stand where"):
+                sink.go_on(update, at + 1, at + 9)
