@@ -16,6 +16,7 @@ import secrets
 import select
 import socket
 import ssl
+import struct
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -166,9 +167,17 @@ class _Portal:
 
 
 class _Protocol(BackendConnection):
-    """The protocol, with a query behind messages that no Sync has ended, which PostgreSQL takes as if one had."""
+    """The protocol, with a query behind messages that no Sync has ended, which PostgreSQL takes as if one had.
+
+    Attributes:
+        skips: Whether all is passed over until the next Sync, as after an error in an extended query.
+    """
+
+    skips = False
 
     def _receive_to_state_machine(self, msg: messages.PGMessage) -> None:
+        if self.skips and not isinstance(msg, messages.Sync | messages.Terminate):
+            return
         if isinstance(msg, messages.Query) and self._state_machine.phase is ConnectionPhase.EXTENDED_QUERY:
             self._state_machine.receive(messages.Sync())  # type: ignore[arg-type]
             self._state_machine.send(messages.ReadyForQuery(status=TransactionStatus.IDLE))  # type: ignore[arg-type]
@@ -191,13 +200,12 @@ class Backend:
     process_id: int
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(4), repr=False)
     cancellation: Cancellation = field(default_factory=Cancellation, repr=False)
-    _protocol: BackendConnection = field(default_factory=_Protocol, repr=False)
+    _protocol: _Protocol = field(default_factory=_Protocol, repr=False)
     _out: bytearray = field(default_factory=bytearray, repr=False)
     _connection: Connection | None = None
     _prepared: dict[str, _Prepared] = field(default_factory=dict)
     _portals: dict[str, _Portal] = field(default_factory=dict)
     _told: dict[str, str] = field(default_factory=dict, repr=False)
-    _skips: bool = False
     _received: Iterator[Any] = field(default_factory=lambda: iter(()), repr=False)
 
     # ---- from beginning to end
@@ -250,7 +258,10 @@ class Backend:
             data = self.client.recv(_RECEIVED)
             if not data:
                 raise _ClientGone("the client has gone")
-            yield from self._protocol.receive(data)
+            try:
+                yield from self._protocol.receive(data)
+            except (struct.error, IndexError, ValueError, OverflowError) as error:  # of a body that is cut off
+                raise PygwireError(f"invalid message format: {error}") from error
             if self._protocol._decoder.buffered > most:
                 raise PygwireError(f"a message of more than {most} bytes")
 
@@ -367,17 +378,17 @@ class Backend:
         self._send(messages.ReadyForQuery(status=TransactionStatus(self.connection.transaction_status)))
 
     def _handle(self, message: messages.PGMessage) -> None:
-        if isinstance(message, messages.Query):
-            self._query(message.query_string)
-            return
         if isinstance(message, messages.Sync):
-            self._skips = False
+            self._protocol.skips = False
             if self.connection.transaction_status == "I":
                 for name in [*self._portals]:
                     self._close_portal(name)
             self._ready()
             return
-        if self._skips or isinstance(message, messages.CopyData | messages.CopyDone | messages.CopyFail):
+        if self._protocol.skips or isinstance(message, messages.CopyData | messages.CopyDone | messages.CopyFail):
+            return
+        if isinstance(message, messages.Query):
+            self._query(message.query_string)
             return
         self._guarded(self._extended, message)
 
@@ -385,7 +396,7 @@ class Backend:
         try:
             carry_out(message)
         except Error as error:
-            self._skips = True
+            self._protocol.skips = True
             self._send(_response(error, getattr(message, "query", "")))
 
     def _query(self, text: str) -> None:
