@@ -77,10 +77,20 @@ def connect(
 
 
 class Connection:
-    """A PEP 249 connection; also a context manager that commits, or after an error rolls back, and closes itself."""
+    """A PEP 249 connection; also a context manager that commits, or after an error rolls back, and closes itself.
 
-    def __init__(self, engine: Engine, isolation: Isolation, *, autocommit: bool = True) -> None:
+    Args:
+        engine: The project, opened.
+        isolation: How fresh reads are.
+        autocommit: Whether each statement is a transaction of its own unless BEGIN was said.
+        owns_engine: Whether the engine is closed with it; not if others use it, too.
+    """
+
+    def __init__(
+        self, engine: Engine, isolation: Isolation, *, autocommit: bool = True, owns_engine: bool = True
+    ) -> None:
         self._engine: Engine | None = engine
+        self._owns_engine = owns_engine
         self._names = Names(engine)
         self._variables = Variables(engine.project, isolation.value, autocommit=autocommit)
         self._depth = 0
@@ -229,7 +239,8 @@ class Connection:
                 self._variables.roll_back()
                 self._names.close()
             finally:
-                engine.close()
+                if self._owns_engine:
+                    engine.close()
 
     def __enter__(self) -> Self:
         return self

@@ -82,7 +82,8 @@ class Graphs:
                 return graph
         graph = _GraphBuilder(state, timeline, self._definitions, self._made).graph(wanted)
         if wanted is None:
-            self._made = {id: made for id, made in self._made.items() if state.object(id) is not None}
+            # A copy, as other threads add to it.
+            self._made = {id: made for id, made in dict(self._made).items() if state.object(id) is not None}
             if not any(isinstance(node, FailedNode) for node in graph):
                 self._whole[timeline] = state, graph
         return graph

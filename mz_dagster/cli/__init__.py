@@ -473,6 +473,9 @@ def _sql(options: argparse.Namespace) -> int:
 
 
 def _serve(options: argparse.Namespace) -> int:
+    # Arrow's own pools keep most of a megabyte for each thread that has ever read a row, and each client has a thread.
+    # It looks once, when it is loaded.
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     from mz_dagster.adapter import Connection, Engine, Isolation, Project
 
     try:
@@ -485,25 +488,26 @@ def _serve(options: argparse.Namespace) -> int:
     project = Project.load(options.project) if options.project is not None else Project.find_or_embed(Path.cwd())
     if (options.certificate is None) != (options.key is None):
         raise ProgrammingError("--certificate and --key belong together", hint="Give both.")
-    Engine(project).close()  # what is wrong with it is told now, and its folder is there
-
-    def connect() -> Connection:
-        return Connection(Engine(project), Isolation.STRICT_SERIALIZABLE)
-
-    credentials = Credentials.of(project.state)
     certificate = None if options.certificate is None else (options.certificate, options.key)
-    with Server(
-        connect,
-        credentials,
-        host=options.host,
-        port=options.port,
-        certificate=certificate,
-        connections=options.connections,
-    ) as server:
-        print(f"listening at {server.host}, port {server.port}; stop it with Ctrl-C")
-        print(f"    PGPASSFILE={shlex.quote(str(credentials.path))} psql -h {server.host} -p {server.port} "
-              f"-U {shlex.quote(credentials.user)} {shlex.quote(project.name)}", flush=True)  # fmt: skip
-        server.serve()
+    with Engine(project) as engine:
+        credentials = Credentials.of(project.state)
+
+        def connect() -> Connection:
+            return Connection(engine, Isolation.STRICT_SERIALIZABLE, owns_engine=False)
+
+        server = Server(
+            connect,
+            credentials,
+            host=options.host,
+            port=options.port,
+            certificate=certificate,
+            connections=options.connections,
+        )
+        with server:
+            print(f"listening at {server.host}, port {server.port}; stop it with Ctrl-C")
+            print(f"    PGPASSFILE={shlex.quote(str(credentials.path))} psql -h {server.host} -p {server.port} "
+                  f"-U {shlex.quote(credentials.user)} {shlex.quote(project.name)}", flush=True)  # fmt: skip
+            server.serve()
     return 0
 
 

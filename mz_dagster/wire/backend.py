@@ -49,8 +49,8 @@ from mz_dagster.wire.types import binary_of, parameter_of, parameter_type, unsiz
 
 logger = logging.getLogger("mz_dagster.wire")
 
-_RECEIVED = 1 << 16
-"""How many bytes are read at once."""
+_RECEIVED = 1 << 13
+"""How many bytes are read at once; who waits for a message holds room for so many."""
 _LONGEST_STARTUP = 1 << 14
 """How many bytes somebody may send before having authenticated."""
 _LONGEST_MESSAGE = 1 << 28

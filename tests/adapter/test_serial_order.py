@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack
 from pathlib import Path
 from threading import Event
 from time import monotonic_ns
@@ -79,21 +80,20 @@ def both(effect: Callable[[State], Effect]) -> tuple[Callable[[State], Effect], 
     return effect, tagged(effect)
 
 
-def run(project: Project, name: str, rng: random.Random, over: Event, most: int) -> list[Ran]:
+def run(engine: Engine, name: str, rng: random.Random, over: Event, most: int) -> list[Ran]:
     """Runs statements one after the other in a session of its own, until it is over."""
     ran: list[Ran] = []
-    with Engine(project, holder=name) as engine:
-        session = Session(engine)
-        for n in range(most):
-            if over.is_set():
-                break
-            sql, table, effect, result = statement(rng, f"{name}-{n}")
-            begun = monotonic_ns()
-            try:
-                answer: Any = session.execute(sql).rows
-            except WriteContended:
-                answer = None
-            ran.append(Ran(sql, table, answer, begun, monotonic_ns(), effect, result))
+    session = Session(engine)
+    for n in range(most):
+        if over.is_set():
+            break
+        sql, table, effect, result = statement(rng, f"{name}-{n}")
+        begun = monotonic_ns()
+        try:
+            answer: Any = session.execute(sql).rows
+        except WriteContended:
+            answer = None
+        ran.append(Ran(sql, table, answer, begun, monotonic_ns(), effect, result))
     return ran
 
 
@@ -134,20 +134,28 @@ def project_for_races(request: pytest.FixtureRequest, folder: Path, catalog: str
     return Project.load(folder)
 
 
+@pytest.mark.parametrize("engines", ["one engine each", "one engine"])
 @pytest.mark.parametrize("catalog", ["sqlite", "postgresql"])
 @pytest.mark.parametrize("seconds", [4, pytest.param(300, marks=[pytest.mark.deep, pytest.mark.timeout(900)])])
 def test_statements_of_many_sessions_are_as_if_each_had_happened_alone(
-    request: pytest.FixtureRequest, tmp_path: Path, catalog: str, seconds: int
+    request: pytest.FixtureRequest, tmp_path: Path, catalog: str, seconds: int, engines: str
 ) -> None:
     project = project_for_races(request, tmp_path, catalog)
-    with Engine(project) as engine:
+    with ExitStack() as opened:
+        engine = opened.enter_context(Engine(project))
         session = Session(engine)
+        of_sessions = [
+            engine if engines == "one engine" else opened.enter_context(Engine(project, holder=f"s{n}"))
+            for n in range(4)
+        ]
         for table in TABLES:
             session.execute(f"CREATE TABLE {table} (n bigint, tag text, k integer)")
             session.execute(f"CREATE MATERIALIZED VIEW {table}_rows AS SELECT count(*) AS n FROM {table}")
         over = Event()
         with ThreadPoolExecutor() as pool:
-            sessions = [pool.submit(run, project, f"s{n}", random.Random(n), over, 100_000) for n in range(4)]
+            sessions = [
+                pool.submit(run, one, f"s{n}", random.Random(n), over, 100_000) for n, one in enumerate(of_sessions)
+            ]
             disturber = pool.submit(disturb, project, random.Random(99), over)
             running: list[Future[Any]] = [*sessions, disturber]
             wait(running, timeout=seconds, return_when=FIRST_EXCEPTION)

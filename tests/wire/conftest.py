@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,17 +14,19 @@ from mz_dagster.wire import Credentials, Server
 from tests.sparkless import refuse_spark
 
 
-def open_server(folder: Path, **options: object) -> Server:
-    """Returns a server on a project; it serves in a thread until it is closed."""
+@contextmanager
+def open_server(folder: Path, **options: object) -> Iterator[Server]:
+    """Yields a server on a project that serves in a thread, all clients by one engine, as `mz-dagster serve` does."""
     project = Project.load(folder)
-    Engine(project).close()
+    with Engine(project) as engine:
 
-    def connect() -> Connection:
-        return Connection(Engine(project), Isolation.STRICT_SERIALIZABLE)
+        def connect() -> Connection:
+            return Connection(engine, Isolation.STRICT_SERIALIZABLE, owns_engine=False)
 
-    server = Server(connect, Credentials.of(project.state), port=0, **options)  # type: ignore[arg-type]
-    threading.Thread(target=server.serve, daemon=True).start()
-    return server
+        server = Server(connect, Credentials.of(project.state), port=0, **options)  # type: ignore[arg-type]
+        with server:
+            threading.Thread(target=server.serve, daemon=True).start()
+            yield server
 
 
 def password_of(server: Server) -> str:

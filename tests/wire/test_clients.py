@@ -243,8 +243,8 @@ def test_there_may_be_so_many_clients_and_no_more(tmp_path: Path) -> None:
 
 
 def test_beyond_this_machine_it_listens_with_tls_only(tmp_path: Path) -> None:
-    with pytest.raises(ProgrammingError, match="no certificate"):
-        open_server(tmp_path, host="0.0.0.0")
+    with pytest.raises(ProgrammingError, match="no certificate"), open_server(tmp_path, host="0.0.0.0"):
+        pass
     certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
     subject = ("-days", "2", "-subj", "/CN=localhost", "-keyout", str(key), "-out", str(certificate))
     subprocess.run(
