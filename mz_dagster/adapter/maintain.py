@@ -22,7 +22,7 @@ from mz_dagster.adapter.plan_limit import ensure_within_limit
 from mz_dagster.catalog import FrontierNotHeld, NewObject, ReadCapability, WriteCapability
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.sql import CreateMaterializedView, parse
-from mz_dagster.sql.errors import TimelinesDiffer
+from mz_dagster.sql.errors import QueryOfTwoTimelines
 from mz_dagster.storage import LEASE_MS
 
 
@@ -52,7 +52,7 @@ def maintain_view(
         UnknownCapability: A capability was dropped.
         CapabilityExpired: A capability's lease ran out.
         WrongRight: A capability grants writing where reading is needed, or the other way round.
-        TimelinesDiffer: The capabilities are on collections of two timelines.
+        QueryOfTwoTimelines: The capabilities are on collections of two timelines.
         WrongDefinition: A collection to be written holds updates, or is of other columns or another timeline.
         ProgrammingError: A statement is none that creates a materialized view, does not bind, or its name is taken.
         NotSupportedError: A view uses what cannot be maintained.
@@ -91,7 +91,7 @@ def _check_one_timeline(engine: Engine, presented: Sequence[ReadCapability | Wri
     timelines.pop(None, None)  # constants are of none
     if len(timelines) > 1:
         (first, one), (second, other), *_ = timelines.items()
-        raise TimelinesDiffer(
+        raise QueryOfTwoTimelines(
             "a view cannot be maintained over collections of two timelines",
             detail=f'"{one}" is on timeline "{first}", "{other}" on "{second}"; their times never compare.',
             hint="Present capabilities on collections of one timeline.",

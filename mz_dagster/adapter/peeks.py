@@ -35,7 +35,7 @@ from mz_dagster.plan.rewriting import bottom_up, gets_of, nodes_of
 from mz_dagster.plan.transform import fold_constants
 from mz_dagster.scalars.scalar import Scalar
 from mz_dagster.sql import AsOf, bind_as_of
-from mz_dagster.sql.errors import TimelinesDiffer
+from mz_dagster.sql.errors import QueryOfTwoTimelines
 from mz_dagster.storage.read import ReadBeforeSince, check_readable, leased, overlapping
 from mz_dagster.storage.shards import BatchIncomplete
 from mz_dagster.storage.spark.deadline import HeapFull
@@ -256,7 +256,7 @@ class Peeks:
             write at, or None for any later one.
 
         Raises:
-            TimelinesDiffer: Something is on another timeline than the table.
+            QueryOfTwoTimelines: Something is on another timeline than the table.
             NoValidTimestamp: Something was dropped.
             OperationalError: A view that is read cannot be computed.
         """
@@ -305,7 +305,7 @@ class Peeks:
         for row in rows:
             if row.timeline not in (None, table.timeline):
                 names = self.engine.names()
-                raise TimelinesDiffer(
+                raise QueryOfTwoTimelines(
                     f'"{names[table.id]}" cannot be written by what is read from "{names[row.id]}"',
                     detail=f'"{names[table.id]}" is on timeline "{table.timeline}", "{names[row.id]}" on '
                     f'"{row.timeline}"; their times never compare.',

@@ -50,7 +50,7 @@ from mz_dagster.catalog import (
 from mz_dagster.errors import OperationalError, ProgrammingError
 from mz_dagster.formalism import Antichain, GlobalId
 from mz_dagster.sql import ISOLATION_LEVELS
-from mz_dagster.sql.errors import TimelinesDiffer
+from mz_dagster.sql.errors import QueryOfTwoTimelines
 from mz_dagster.storage.append import BatchWriter
 from mz_dagster.storage.read import ReadBeforeSince
 from mz_dagster.storage.renewal import Renewal
@@ -227,10 +227,10 @@ class Transaction:
         """Returns if the block reads and writes on a timeline, or has not chosen one.
 
         Raises:
-            TimelinesDiffer: It has chosen another.
+            QueryOfTwoTimelines: It has chosen another.
         """
         if self._timeline not in (None, timeline):
-            raise TimelinesDiffer(
+            raise QueryOfTwoTimelines(
                 f'the transaction is on timeline "{self._timeline}", and not on "{timeline}"',
                 detail="All that it reads and writes is of one time, and times of different timelines never compare.",
                 hint="Use a transaction for each timeline.",

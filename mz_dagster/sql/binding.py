@@ -19,7 +19,7 @@ from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.enclosing import Enclosing
 from mz_dagster.sql.errors import (
-    TimelinesDiffer,
+    QueryOfTwoTimelines,
     UndefinedParameter,
     UndefinedTable,
     UnsupportedForm,
@@ -132,7 +132,7 @@ class BindingContext:
 
         Raises:
             UndefinedTable: Nothing bears the name.
-            TimelinesDiffer: It is on another timeline than what was used before.
+            QueryOfTwoTimelines: It is on another timeline than what was used before.
         """
         name = ".".join(parts)
         item = self.resolver.resolve(parts)
@@ -149,7 +149,7 @@ class BindingContext:
             self.timelines.setdefault(item.timeline, name)
             if len(self.timelines) > 1:
                 first, *_ = ((one, user) for one, user in self.timelines.items() if one != item.timeline)
-                raise TimelinesDiffer(
+                raise QueryOfTwoTimelines(
                     "a query cannot read collections of two timelines",
                     detail=f'"{first[1]}" is on timeline "{first[0]}", "{name}" on "{item.timeline}"; '
                     "their times never compare.",

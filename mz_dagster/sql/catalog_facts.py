@@ -12,7 +12,7 @@ from mz_dagster.scalars.types import ScalarType, array_of
 
 
 @dataclass(frozen=True)
-class Lookup:
+class CatalogLookup:
     """What something is, by a key: the name of a role by its object id, for example.
 
     Attributes:
@@ -41,6 +41,6 @@ class Lookup:
 class CatalogFacts(Protocol):
     """The system catalogs as they are when a statement is bound, for its session."""
 
-    def lookup(self, name: str) -> Lookup:
+    def lookup(self, name: str) -> CatalogLookup:
         """Returns one of the lookups, by its name."""
         ...

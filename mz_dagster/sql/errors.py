@@ -154,7 +154,7 @@ class UndefinedWindow(ProgrammingError):
     sqlstate = "42704"
 
 
-class TimelinesDiffer(ProgrammingError):
+class QueryOfTwoTimelines(ProgrammingError):
     """A query over collections of two timelines, whose times never compare."""
 
     sqlstate = "42P00"

@@ -21,7 +21,7 @@ from mz_dagster.errors import ProgrammingError
 from mz_dagster.formalism import EPOCH_MS, Antichain
 from mz_dagster.operations.doctor import Severity, examine
 from mz_dagster.scalars.types import INT4, INT8, Column
-from mz_dagster.sql.errors import TimelinesDiffer
+from mz_dagster.sql.errors import QueryOfTwoTimelines
 from mz_dagster.storage import CollectionDescription, Storage, Updates
 from tests.storage.crashing import Spot, crashing
 
@@ -82,7 +82,7 @@ def test_views_begin_at_no_maximum_over_two_timelines(sparkless: Connection) -> 
     sparkless.execute("CREATE TABLE far (a integer) IN TIMELINE other")
     storage = Storage(engine.catalog, engine.shards, holder="a script")
     reads = [storage.acquire_capabilities(engine.collection_of(name))[0] for name in ("t", "far")]
-    with pytest.raises(TimelinesDiffer, match="two timelines"):
+    with pytest.raises(QueryOfTwoTimelines, match="two timelines"):
         maintain_view(engine, reads, "CREATE MATERIALIZED VIEW v AS SELECT a FROM t")
 
 

@@ -18,7 +18,7 @@ from mz_dagster.adapter import Engine, Project, Session
 from mz_dagster.adapter.dml import WriteContended
 from mz_dagster.adapter.peeks import Peeks
 from mz_dagster.clock import ManualClock
-from mz_dagster.sql.errors import TimelinesDiffer
+from mz_dagster.sql.errors import QueryOfTwoTimelines
 from tests.adapter.test_interleavings import once_before
 from tests.postgres_server import Postgres
 
@@ -224,7 +224,7 @@ def test_a_write_and_what_it_reads_are_of_one_timeline(engine: Engine) -> None:
         "DELETE FROM a USING far",
         "UPDATE a SET n = (SELECT n FROM far)",
     ):
-        with pytest.raises(TimelinesDiffer):
+        with pytest.raises(QueryOfTwoTimelines):
             session.execute(statement)
     assert rows(engine, "SELECT n FROM a") == []
     session.execute("INSERT INTO far SELECT n + 1 FROM far")

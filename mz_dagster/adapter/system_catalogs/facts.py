@@ -16,7 +16,7 @@ from mz_dagster.plan.sequence import SequenceDefinition
 from mz_dagster.scalars.type_ids import type_id
 from mz_dagster.scalars.types import Column, Kind, ScalarType
 from mz_dagster.sql import CreateMaterializedView, CreateView, TableConstraints, parse
-from mz_dagster.sql.catalog_facts import Lookup
+from mz_dagster.sql.catalog_facts import CatalogLookup
 from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.schemas import PUBLIC, last_of, names_in
 from mz_dagster.sql.statements import Identity, UniqueKey
@@ -82,7 +82,7 @@ class OwnedSequence:
 
 
 @dataclass(frozen=True)
-class Described:
+class CatalogEntry:
     """A relation, or an index, that can be named.
 
     Attributes:
@@ -168,7 +168,7 @@ class Described:
         return self.id + place
 
     @cached_property
-    def indexed(self) -> Described:
+    def indexed(self) -> CatalogEntry:
         """What an index is on."""
         return self.facts.by_global_id[self.facts.names.indexed(self.row)]
 
@@ -316,7 +316,7 @@ class FactsOnDemand:
         """What they say."""
         return self._read()
 
-    def lookup(self, name: str) -> Lookup:
+    def lookup(self, name: str) -> CatalogLookup:
         """Returns one of the lookups, by its name."""
         return self.found.lookup(name)
 
@@ -342,7 +342,7 @@ class Facts:
         settings: Mapping[str, str],
         user: str,
         built_in: Sequence[BuiltIn],
-        made: Callable[[Facts, str], Lookup],
+        made: Callable[[Facts, str], CatalogLookup],
     ) -> None:
         self._made = made
         self.names = names
@@ -393,31 +393,31 @@ class Facts:
         return {PUBLIC: PUBLIC_ID, TEMPORARY_SCHEMA: TEMPORARY_ID, **SYSTEM_SCHEMAS, **made}
 
     @cached_property
-    def described(self) -> tuple[Described, ...]:
+    def described(self) -> tuple[CatalogEntry, ...]:
         """What was created and can be named, in the order of creation."""
         return tuple(self._described(*_RELKINDS))
 
-    def _described(self, *kinds: str) -> Iterator[Described]:
+    def _described(self, *kinds: str) -> Iterator[CatalogEntry]:
         for row in self.names.objects():
             if row.kind not in kinds:
                 continue
             if self.names.is_temporary(row.id):
-                yield Described(self, row, str(row.name), TEMPORARY_SCHEMA, TEMPORARY_ID)
+                yield CatalogEntry(self, row, str(row.name), TEMPORARY_SCHEMA, TEMPORARY_ID)
             else:
-                yield Described(self, row, last_of(row.schema, str(row.name)), row.schema, self.schemas[row.schema])
+                yield CatalogEntry(self, row, last_of(row.schema, str(row.name)), row.schema, self.schemas[row.schema])
 
     @cached_property
-    def by_global_id(self) -> Mapping[GlobalId, Described]:
+    def by_global_id(self) -> Mapping[GlobalId, CatalogEntry]:
         """The same by their ids in the catalog."""
         return {one.row.id: one for one in self.described}
 
     @cached_property
-    def relations(self) -> tuple[Described, ...]:
+    def relations(self) -> tuple[CatalogEntry, ...]:
         """Those that have columns of their own: all but indexes."""
         return tuple(one for one in self.described if one.row.kind != "index")
 
     @cached_property
-    def indexes(self) -> tuple[Described, ...]:
+    def indexes(self) -> tuple[CatalogEntry, ...]:
         """Those that CREATE INDEX made."""
         return tuple(one for one in self.described if one.row.kind == "index")
 
@@ -427,7 +427,7 @@ class Facts:
         return frozenset(one.indexed.id for one in self.indexes)
 
     @cached_property
-    def enumerations(self) -> tuple[Described, ...]:
+    def enumerations(self) -> tuple[CatalogEntry, ...]:
         """The types that CREATE TYPE ... AS ENUM made."""
         return tuple(one for one in self._described("type"))
 
@@ -458,10 +458,10 @@ class Facts:
         return schema == "pg_catalog" or self._visible.get(name) == schema
 
     @cached_property
-    def _lookups(self) -> dict[str, Lookup]:
+    def _lookups(self) -> dict[str, CatalogLookup]:
         return {}
 
-    def lookup(self, name: str) -> Lookup:
+    def lookup(self, name: str) -> CatalogLookup:
         """Returns one of the lookups, by its name."""
         if name not in self._lookups:
             self._lookups[name] = self._made(self, name)

@@ -8,7 +8,7 @@ from mz_dagster.adapter.system_catalogs.facts import (
     OWNER_ID,
     PG_CATALOG_ID,
     TEMPORARY_SCHEMA,
-    Described,
+    CatalogEntry,
     Facts,
     type_modifier,
 )
@@ -80,7 +80,7 @@ def _classes(facts: Facts) -> Iterator[Cells]:
         }
 
 
-def _index_class(on: Described, id: int, name: str, columns: int) -> Cells:
+def _index_class(on: CatalogEntry, id: int, name: str, columns: int) -> Cells:
     return {
         "oid": id,
         "relname": name,
@@ -190,7 +190,7 @@ def _indexes(facts: Facts) -> Iterator[Cells]:
         yield _index(index.id, index.indexed.id, index.key, unique=False, primary=False)
 
 
-def _constraint(id: int, name: str, of: Described, kind: str, columns: tuple[int, ...]) -> Cells:
+def _constraint(id: int, name: str, of: CatalogEntry, kind: str, columns: tuple[int, ...]) -> Cells:
     return {
         "oid": id,
         "conname": name,
@@ -207,7 +207,7 @@ def _constraint(id: int, name: str, of: Described, kind: str, columns: tuple[int
     }
 
 
-def checks_of(one: Described) -> Iterator[tuple[int, CheckConstraint]]:
+def checks_of(one: CatalogEntry) -> Iterator[tuple[int, CheckConstraint]]:
     """Yields the CHECK constraints of a relation, each with its object id."""
     checks = () if one.constraints is None else one.constraints.checks
     for place, check in enumerate(checks):
@@ -225,16 +225,16 @@ def _constraints(facts: Facts) -> Iterator[Cells]:
             yield {**_constraint(id, check.name, one, "c", numbers), "conbin": check.predicate.text}
 
 
-def key_definition(one: Described, columns: tuple[int, ...]) -> str:
+def key_definition(one: CatalogEntry, columns: tuple[int, ...]) -> str:
     """Returns columns between parentheses, as a definition lists them."""
     names = one.row.relation_type.names
     return f"({', '.join(quoted(names[number - 1]) for number in columns)})"
 
 
-def index_definitions(facts: Facts) -> Iterator[tuple[Described, int, str, tuple[int, ...], str]]:
+def index_definitions(facts: Facts) -> Iterator[tuple[CatalogEntry, int, str, tuple[int, ...], str]]:
     """Yields of each index what it is on, its object id, its name, its columns and its definition."""
 
-    def definition(on: Described, name: str, columns: tuple[int, ...], unique: str) -> str:
+    def definition(on: CatalogEntry, name: str, columns: tuple[int, ...], unique: str) -> str:
         where = f"{quoted(on.schema)}.{quoted(on.name)}"
         return f"CREATE {unique}INDEX {quoted(name)} ON {where} USING btree {key_definition(on, columns)}"
 

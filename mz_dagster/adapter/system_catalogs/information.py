@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from mz_dagster.adapter.system_catalogs.facts import TEMPORARY_SCHEMA, Described, Facts, type_modifier
+from mz_dagster.adapter.system_catalogs.facts import TEMPORARY_SCHEMA, CatalogEntry, Facts, type_modifier
 from mz_dagster.adapter.system_catalogs.filled import checks_of
 from mz_dagster.functions.catalog.catalog_functions import NO_MODIFIER, formatted_type
 from mz_dagster.scalars.scalar import Value
@@ -134,7 +134,7 @@ def _measures(type_: ScalarType) -> dict[str, Value]:
     return {"datetime_precision": 0} if kind is Kind.DATE else {}
 
 
-def _identity(one: Described, column: str) -> dict[str, Value]:
+def _identity(one: CatalogEntry, column: str) -> dict[str, Value]:
     identity = None if one.constraints is None else one.constraints.identities.get(column)
     if identity is None or identity.generated == "serial":
         return {}
@@ -170,7 +170,7 @@ def _constraint(facts: Facts, schema: str, name: str) -> dict[str, Value]:
 
 
 def _table_constraints(facts: Facts) -> Iterator[Cells]:
-    def cells(one: Described, name: str, kind: str) -> Cells:
+    def cells(one: CatalogEntry, name: str, kind: str) -> Cells:
         return {
             **_constraint(facts, one.schema, name),
             **_of_table(facts, one.schema, one.name),
@@ -192,7 +192,7 @@ def _table_constraints(facts: Facts) -> Iterator[Cells]:
                     yield cells(one, _not_null(one, number), "CHECK")
 
 
-def _not_null(one: Described, number: int) -> str:
+def _not_null(one: CatalogEntry, number: int) -> str:
     """Returns what PostgreSQL calls the constraint that a column is not NULL."""
     return f"{one.schema_id}_{one.id}_{number}_not_null"
 

@@ -11,7 +11,7 @@ from mz_dagster.functions.catalog.catalog_functions import NO_MODIFIER, formatte
 from mz_dagster.scalars.type_ids import LABEL_IDS, NAME, TYPE_IDS
 from mz_dagster.scalars.types import BOOL, INT8, TEXT, ScalarType
 from mz_dagster.sql.catalog_calls import COLUMNS, ROLES
-from mz_dagster.sql.catalog_facts import Lookup
+from mz_dagster.sql.catalog_facts import CatalogLookup
 from mz_dagster.sql.cursor import quoted
 
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 Pairs = Iterator[tuple[Any, Any]]
 
 
-def made(facts: Facts, name: str) -> Lookup:
+def made(facts: Facts, name: str) -> CatalogLookup:
     """Returns the lookup of a name."""
     key, value, pairs = _LOOKUPS.get(name) or _privileges(name)
-    return Lookup(dict(pairs(facts)), key, value)
+    return CatalogLookup(dict(pairs(facts)), key, value)
 
 
 def _named_relations(facts: Facts) -> Iterator[tuple[int, str, str]]:
