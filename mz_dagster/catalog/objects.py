@@ -385,15 +385,17 @@ def create_rows(
         if one.name is not None:
             give_name(connection, one.name, id)
         dependencies = {name: resolve(dependency) for name, dependency in one.dependencies.items()}
-        # What is read through a plain view was bound to as that was.
+        # What is read through a plain view was bound as that was.
         named = {
             id for name, id in dependencies.items() if one.kind != "arrangement" and not name.startswith("collection ")
         }
         for dependency in set(dependencies.values()):
             read = _undropped(connection, dependency)
-            if not one.is_bound_before and bound_shapes(one.options).get(dependency, 0) != read.version:
+            if one.is_bound_before or dependency not in named:
+                continue
+            if bound_shapes(one.options).get(dependency, 0) != read.version:
                 raise TableAltered(dependency, read.version)
-            if not one.is_bound_before and dependency in named and one.values.get(dependency, 0) != read.values:
+            if one.values.get(dependency, 0) != read.values:
                 raise TypeAltered(dependency, read.values)
         for name, dependency in sorted(dependencies.items()):
             connection.execute(insert(DEPENDENCY).values(dependant=id, name=name, dependency=dependency))

@@ -193,6 +193,20 @@ def test_what_is_planned_by_a_constraint_keeps_it(sparkless: Connection) -> None
     assert rows(sparkless, "SELECT * FROM t WHERE b IS NULL") == [(1, None, 2)]
 
 
+def test_views_over_a_view_of_before_see_what_it_sees(read: Connection) -> None:
+    read.execute("CREATE TABLE other (a integer, b text)")
+    read.execute("CREATE VIEW plain AS SELECT * FROM other")
+    read.execute("ALTER TABLE other ADD COLUMN c integer DEFAULT 7, DROP COLUMN b CASCADE")
+    read.execute("CREATE VIEW plain AS SELECT * FROM other")
+    read.execute("ALTER TABLE other ADD COLUMN d integer")
+    read.execute("CREATE VIEW again AS SELECT c FROM plain")
+    read.execute("CREATE MATERIALIZED VIEW counted AS SELECT c, count(*) AS n FROM again GROUP BY c")
+    read.execute("CREATE INDEX ON plain (a)")
+    read.execute("INSERT INTO other VALUES (1, 2, 3), (2, 2, 3)")
+    assert rows(read, "SELECT * FROM counted") == [(2, 2)]
+    assert rows(read, "SELECT * FROM plain") == [(1, 2), (2, 2)]
+
+
 def test_a_column_that_is_read_keeps_its_type(read: Connection) -> None:
     with pytest.raises(UnsupportedForm, match='cannot alter type of column "a", because "t" is read'):
         read.execute("ALTER TABLE t ALTER a TYPE bigint")

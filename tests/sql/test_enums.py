@@ -8,7 +8,10 @@ import psycopg
 import pytest
 
 import mz_dagster
+from mz_dagster.adapter.definition import define
+from mz_dagster.catalog import TypeAltered
 from mz_dagster.errors import Error
+from mz_dagster.sql import CreateView, parse
 from tests.postgres_server import Postgres
 
 SCRIPT = (
@@ -206,3 +209,19 @@ def test_a_value_is_added_under_what_is_maintained(tmp_path: Path) -> None:
     assert connection.execute(counts).fetchall() == [("s", 1), ("m", 2), ("l", 1)]
     with pytest.raises(Error, match="cannot run inside a transaction block"):
         run("BEGIN", "ALTER TYPE size ADD VALUE 'x'")
+
+
+def test_what_was_bound_before_a_value_came_is_bound_anew(tmp_path: Path) -> None:
+    connection, other = mz_dagster.connect(tmp_path), mz_dagster.connect(tmp_path)
+    for one in ("CREATE TYPE size AS ENUM ('s', 'l')", "CREATE TABLE t (z size, a text)", "CREATE VIEW v AS TABLE t"):
+        connection.execute(one)
+    engine = other.engine
+    for number, query in enumerate(("SELECT a::size AS z FROM t", "SELECT z FROM t", "SELECT z FROM v")):
+        (statement,) = parse(f"CREATE VIEW w AS {query}")
+        assert isinstance(statement, CreateView)
+        (new,) = engine.definitions.new_objects(define(statement, engine.definitions, default_timeline="default"))
+        connection.execute(f"ALTER TYPE size ADD VALUE 'x{number}'")
+        with pytest.raises(TypeAltered):
+            engine.catalog.create_objects([new])
+        other.execute(statement.text)
+        connection.execute("DROP VIEW w")
