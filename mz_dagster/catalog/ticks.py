@@ -149,8 +149,6 @@ class Ticks(Transactions):
         )
         with self._database.read() as connection:
             row = connection.execute(query.order_by(offset.tick.desc()).limit(1)).first()
-            if row is None:
-                _check_bindings(connection, source)
         return None if row is None else _reaching(row)
 
     def bound_files(self, source: GlobalId) -> Mapping[str, BoundFile]:
@@ -175,6 +173,15 @@ class Ticks(Transactions):
             if len(known) < len(set(paths)):
                 _check_bindings(connection, source)
             return known
+
+    def check_bindings(self, source: GlobalId) -> None:
+        """Returns if all bindings of a source are there; who is about to bind more asks.
+
+        Raises:
+            CatalogDamaged: Some are lost: what seems new may have been read before.
+        """
+        with self._database.read() as connection:
+            _check_bindings(connection, source)
 
     def note_identities(self, source: GlobalId, identities: Mapping[str, str]) -> None:
         """Records what bound files look like that were hashed again and found as they were, by path."""

@@ -21,12 +21,14 @@ from mz_dagster import NotSupportedError
 from mz_dagster.adapter import Connection
 from mz_dagster.adapter.project import FolderNotAllowed
 from mz_dagster.catalog import TickMinted
-from mz_dagster.compute import Outcome, StepReport
+from mz_dagster.compute import Outcome, SinkNode, StepReport
+from mz_dagster.compute.step.sinks import Sinks
 from mz_dagster.errors import Error
 from mz_dagster.fail_point import VARIABLE
+from mz_dagster.operations.backup import backup, restore
 from mz_dagster.operations.doctor import CHECKS, Severity, examine
 from mz_dagster.sql.errors import InvalidTableDefinition, UndefinedTable, WrongObjectKind
-from mz_dagster.storage.sink.sink import SinkChanged, SinkTaken
+from mz_dagster.storage.sink.sink import SinkChanged, SinkTaken, SinkUnwritable
 from tests.errors import says_what_to_do
 from tests.forks import forks
 from tests.opened import opened
@@ -260,6 +262,21 @@ def test_a_table_that_others_changed_is_told_and_written_anew(connection: Connec
     assert [one for one, _ in told(connection)] == ["sink-unreadable"]
 
 
+def test_a_sink_that_is_ahead_of_the_catalog_says_so(connection: Connection, table: Path) -> None:
+    connection.execute("CREATE SINK s FROM v INTO DELTA (URI 'out/v') ENVELOPE UPSERT")
+    sink = connection.engine.definitions.sink(connection.engine.catalog.object(connection.engine.collection_of("s")))
+    at = stands(connection)
+    lost = pa.table({"a": [9], "b": ["lost"], "x": [None], "mz_timestamp": [at], "mz_diff": [1], "mz_error": [None]})
+    sink.go_on(lost, at, at + 1_000)  # as in a life that a restored backup does not know
+    connection.execute("INSERT INTO t VALUES (1, 'x', NULL)")
+    (failed,) = step(connection).failures
+    assert failed.error is not None
+    says_what_to_do(failed.error, "of which nothing is known here", "ALTER SINK ... RESET")
+    connection.execute("ALTER SINK s RESET")
+    assert not step(connection).failures
+    check(connection, table)
+
+
 def test_a_sink_of_a_view_that_is_replaced_has_the_new_ones_rows(tmp_path: Path) -> None:
     assets = tmp_path / "assets"
     assets.mkdir()
@@ -388,3 +405,75 @@ def test_a_write_that_is_repeated_or_raced_changes_nothing(tmp_path: Path) -> No
                 assert DeltaTable(sink.table).to_pyarrow_table().num_rows == 1
             with pytest.raises(SinkChanged, match="does not stand where"):
                 sink.go_on(update, at + 1, at + 9)
+
+
+@pytest.mark.parametrize("envelope", ["ENVELOPE UPSERT", "APPEND CHANGES"])
+def test_of_two_writers_one_is_told_that_it_came_late(
+    connection: Connection, table: Path, envelope: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection.execute("INSERT INTO t VALUES (1, 'x', NULL)")
+    connection.execute(f"CREATE SINK s FROM v INTO DELTA (URI 'out/v') {envelope}")
+    connection.execute("UPDATE t SET a = 2")
+    commit = DeltaTable.create_write_transaction
+    raced: list[StepReport] = []
+
+    def commit_late(opened: DeltaTable, *arguments: Any, **options: Any) -> None:
+        if not raced:
+            monkeypatch.undo()
+            raced.append(StepReport(TIMELINE, 0, (), 0))
+            with opened_again() as other:  # the other writer commits the same, in between
+                raced[0] = step(other)
+        commit(opened, *arguments, **options)
+
+    def opened_again() -> Any:
+        connection.engine.catalog.lead(TIMELINE, "other", 1)
+        return opened(table.parents[1])
+
+    engine = connection.engine
+    node = engine.graph(TIMELINE).by_id[engine.collection_of("s")]
+    assert isinstance(node, SinkNode)
+    before = stands(connection)
+    engine.poll(TIMELINE)
+    tick = engine.catalog.last_tick(TIMELINE)
+    assert tick is not None
+    engine.step(TIMELINE, tick, only=engine.graph(TIMELINE).upstream(frozenset({node.input})))
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", commit_late)
+    sinks = Sinks(engine.catalog, engine.shards, engine.holder, engine.project.lease_ms, engine.clock)
+    (late,) = sinks.advance([node], tick, None, print, idle_only=False)
+    assert late.outcome is Outcome.FAILED
+    assert isinstance(late.error, SinkUnwritable)
+    assert {one.name: one.outcome for one in raced[0].collections}["s"] is Outcome.ADVANCED
+    assert stands(connection) > before
+    assert not step(connection).failures
+    if envelope == "ENVELOPE UPSERT":
+        assert written(table) == {(2, "x", None): 1}
+    else:
+        changes = DeltaTable(table).to_pyarrow_table().to_pylist()
+        assert Counter((one["a"], one["mz_diff"]) for one in changes) == {(1, 1): 1, (1, -1): 1, (2, 1): 1}
+
+
+def test_a_backup_has_where_sources_stand_and_its_copy_leaves_the_tables_of_sinks_alone(tmp_path: Path) -> None:
+    root, lake = tmp_path / "p", tmp_path / "p" / "lake"
+    root.mkdir()
+    write_deltalake(lake, pa.table({"a": [1, 2]}))
+    with opened(root) as connection:
+        connection.execute("CREATE SOURCE o FROM DELTA (URI 'lake')")
+        connection.execute("CREATE MATERIALIZED VIEW v AS SELECT a + 1 AS a FROM o")
+        step(connection)
+        connection.execute("CREATE SINK s FROM v INTO DELTA (URI 'out/v') ENVELOPE UPSERT")
+        project = connection.engine.project
+    backup(project, tmp_path / "backup")
+    restore(tmp_path / "backup", tmp_path / "again")
+    shutil.copytree(lake, tmp_path / "again" / "lake", dirs_exist_ok=True)
+    shutil.copytree(root / "out", tmp_path / "again" / "out", dirs_exist_ok=True)
+    write_deltalake(tmp_path / "again" / "lake", pa.table({"a": [3]}), mode="append")
+    with opened(tmp_path / "again") as connection:
+        (failed,) = step(connection).failures
+        assert isinstance(failed.error, SinkTaken), "they are the other project's"
+        assert Counter(connection.execute("SELECT a FROM o").fetchall()) == {(1,): 1, (2,): 1, (3,): 1}
+        (tmp_path / "again" / "out").rename(tmp_path / "kept")
+        (failed,) = step(connection).failures
+        assert isinstance(failed.error, SinkChanged)
+        connection.execute("ALTER SINK s RESET")
+        assert not step(connection).failures
+        assert written(tmp_path / "again" / "out" / "v") == {(2,): 1, (3,): 1, (4,): 1}

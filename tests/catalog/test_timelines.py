@@ -84,6 +84,30 @@ def test_timelines_are_declared_once(catalog: Catalog) -> None:
         catalog.read_ts("x")
 
 
+def test_offsets_are_bound_as_they_are_given(catalog: Catalog) -> None:
+    kept, gone = (catalog.create_object(NewObject(name, "source", "", "t", ())).id for name in "sd")
+    offsets = [{"version": n, "of": {"b": [1, None], "a": "é"}} for n in range(3)]
+    for n, offset in enumerate(offsets):
+        tick = 10 * (n + 1)
+        assert catalog.mint_tick("t", tick, {}, catalog.last_tick("t"), {kept: offset}) == TickMinted("t", tick)
+    assert [(one.tick, one.offset, one.files) for one in catalog.bindings(kept, 15)] == [
+        (20, offsets[1], ()),
+        (30, offsets[2], ()),
+    ]
+    for before, wanted in ((None, 2), (30, 1), (11, 0)):
+        last = catalog.last_binding(kept, before)
+        assert last is not None
+        assert last.offset == offsets[wanted]
+    assert catalog.last_binding(kept, 10) is catalog.last_binding(gone) is None
+    assert catalog.newest_bindings([kept, gone], 25) == {kept: 20}
+    catalog.mint_tick("t", 40, {}, 30, {gone: {}})
+    catalog.check_bindings(gone)
+    catalog.drop_object(gone)
+    catalog.forget([])
+    assert catalog.bindings(gone) == ()
+    assert len(catalog.bindings(kept)) == 3
+
+
 def test_a_tick_and_its_bindings_appear_together(catalog: Catalog) -> None:
     source = catalog.create_object(NewObject("s", "source", "", "t", ())).id
     assert catalog.mint_tick("t", 10, {source: FILES[:2]}, None) == TickMinted("t", 10)

@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -28,6 +29,7 @@ from mz_dagster.adapter.graphs import SourceNotPolled
 from mz_dagster.adapter.project import FolderNotAllowed
 from mz_dagster.errors import OperationalError
 from mz_dagster.fail_point import VARIABLE
+from mz_dagster.operations.doctor import examine
 from mz_dagster.sql.errors import InvalidTableDefinition, WrongObjectKind
 from mz_dagster.storage.source.delta import data_files, delta_source
 from tests.errors import says_what_to_do
@@ -497,6 +499,18 @@ def test_a_log_that_leads_out_of_its_folder_is_not_followed(
         add = {"path": path, "partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": True}
         (table / "_delta_log" / f"{1:020}.json").write_text(json.dumps({"add": add}) + "\n")
         says_what_to_do(unpolled(connection), "outside of the table's folder", "Read that other table")
+
+
+def test_lost_bindings_are_found_before_anything_is_read_twice(
+    connection: Connection, table: Path, bound: object, tmp_path: Path
+) -> None:
+    write_deltalake(table, rows((3, "x", None)), mode="append")
+    held(connection)
+    write_deltalake(table, rows((4, "x", None)), mode="append")
+    with sqlite3.connect(tmp_path / ".mz" / "catalog.sqlite") as catalog:
+        catalog.execute("DELETE FROM bound_offset WHERE tick = (SELECT max(tick) FROM bound_offset)")
+    says_what_to_do(unpolled(connection), "has lost what source", "doctor")
+    assert "bindings-lost" in {one.check for one in examine(tmp_path).findings}
 
 
 def test_only_a_table_is_reset(connection: Connection, tmp_path: Path) -> None:

@@ -151,6 +151,8 @@ class Sinks:
             taken += len(frame)
             sink.begin(consolidated(frame, first), first + 1)
             stands = first + 1
+        else:
+            self._check_known(node, row, stands)
         stands = max(stands, row.upper.only)
         if stands >= upper:
             return taken
@@ -168,6 +170,20 @@ class Sinks:
             stands = tick + 1
         _check_none(errors, upper - 1, node.name)
         return taken
+
+    def _check_known(self, node: SinkNode, row: CollectionRow, stands: int) -> None:
+        """Raises if a sink stands where this catalog has never led it: it has written what is not so any more.
+
+        Raises:
+            SinkChanged: It does, as after a backup of before was restored.
+        """
+        known = row.upper.only if row.is_hydrated else row.since.only + 1
+        if stands > known and stands - 1 not in self.catalog.ticks(str(row.timeline), lower=row.since.only):
+            raise SinkChanged(
+                f'sink "{node.name}" has written up to {stands - 1}, of which nothing is known here',
+                detail="It is ahead of the catalog, as after a backup was restored.",
+                hint="ALTER SINK ... RESET writes it anew, from what the sink reads.",
+            )
 
     def _read(self, input: CollectionRow, lower: int | None, upper: int) -> tuple[pa.Table, pa.Table]:
         """Returns the updates of rows in `[lower, upper)`, and those of errors before `upper`."""

@@ -63,6 +63,10 @@ class Ledger:
         """The last binding of a transport with offsets."""
         return self.catalog.last_binding(self.row.id)
 
+    def check(self) -> None:
+        """Returns if all bindings of the source are there; raises as `Catalog.check_bindings`."""
+        self.catalog.check_bindings(self.row.id)
+
 
 class Source(ABC):
     """What fills a collection from outside."""

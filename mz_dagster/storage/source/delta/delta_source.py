@@ -105,11 +105,15 @@ class DeltaSource(ChangeSource):
         """
         last = ledger.last
         if last is None or last.offset is None:
+            ledger.check()
             return self.begun()
         known = _version(last)
         newest = newest_version(self.table, known)
         self._check_same(last.offset, newest)
-        return Gain() if newest == known else self._gone_on(last.offset, newest)
+        if newest == known:
+            return Gain()
+        ledger.check()
+        return self._gone_on(last.offset, newest)
 
     def reset(self) -> Gain:
         """Returns the newest version, to be reached from whatever the collection holds; raises as `gain`."""
