@@ -36,6 +36,7 @@ _FIXED: Mapping[str, str] = {
     "max_identifier_length": "63",
     "max_index_keys": "32",
     "server_encoding": "UTF8",
+    "server_version_num": "150000",
     "standard_conforming_strings": "on",
 }
 

@@ -250,6 +250,8 @@ def _create_index(cursor: TokenCursor, common: Common) -> CreateIndex:
             hint="Add the expression to the view as a column.",
             position=error.position,
         ) from None
+    if cursor.sees("where"):
+        raise cursor.refuse("an index on some rows", "An index holds all.", "Index a view of those: ... WHERE ...")
     if cursor.sees("with"):
         raise cursor.refuse("WITH on an index", "An index is kept as long as its collection.")
     return CreateIndex(*common, name, on, columns, if_not_exists)
@@ -354,6 +356,8 @@ def _explain(cursor: TokenCursor, common: Common) -> Explain:
     cursor.expects("explain")
     if cursor.sees("analyze"):
         raise cursor.refuse("EXPLAIN ANALYZE", "What a step cost is in its Dagster metadata.")
+    if cursor.sees("verbose") or (cursor.current.is_symbol("(") and cursor.tokens[cursor.at + 1].is_word(*_OF_EXPLAIN)):
+        raise cursor.refuse("an option of EXPLAIN", "It shows the plan as text.", "Write EXPLAIN SELECT ....")
     stage = "plan"
     for word, meaning in (("optimized", "logical"), ("logical", "logical"), ("physical", "physical")):
         if cursor.accepts(word):
@@ -454,6 +458,8 @@ _RULES: dict[str, Callable[[TokenCursor, Common], Statement]] = {
     "savepoint": parse_savepoint,
     "release": parse_release,
 }
+#: What PostgreSQL's EXPLAIN has in parentheses.
+_OF_EXPLAIN = ("analyze", "verbose", "costs", "settings", "buffers", "wal", "timing", "summary", "format")
 _REFUSED = {
     "prepare": "Parameters are given with each statement.",
     "execute": "Parameters are given with each statement.",
@@ -462,5 +468,11 @@ _REFUSED = {
     "vacuum": "Compaction is a job of its own: mz-dagster compact.",
     "analyze": "There are no statistics to take.",
     "merge": "Use INSERT, UPDATE and DELETE.",
+    "do": "There are no procedures: execute the statements.",
+    "call": "There are no procedures: execute the statements.",
+    "listen": "Nobody notifies: SUBSCRIBE tells what changes.",
+    "notify": "Nobody listens: SUBSCRIBE tells what changes.",
+    "cluster": "CREATE INDEX decides how a collection is laid out.",
+    "checkpoint": "What is sealed is on the disk.",
     "lock": "Transactions are ordered by their times.",
 }

@@ -21,7 +21,7 @@ from mz_dagster.sql.expression_binder import ExpressionBinder
 #: How many arguments stand before it.
 _BEFORE = {
     "concat": 0, "json_build_array": 0, "jsonb_build_array": 0, "json_build_object": 0, "jsonb_build_object": 0,
-    "concat_ws": 1, "format": 1,
+    "num_nulls": 0, "num_nonnulls": 0, "concat_ws": 1, "format": 1,
 }  # fmt: skip
 #: Functions of a document and the steps of a path, by the operator of a whole path.
 _PATHS = {
@@ -73,10 +73,24 @@ def bind_variadic(binder: ExpressionBinder, name: str, nodes: Sequence[exp.Expr]
             return binder.operator(symbol, [document, array], position)
         case "format":
             return _format(binder, before[0], array, array_position)
+        case "num_nulls" | "num_nonnulls":
+            return _counted(binder, name, array, position)
         case _:
             separator = Literal("", TEXT) if name == "concat" else binder.bind(before[0])
             types = [type_, argument_type(separator)]
             return binder.applied(resolve_function("array_to_string", types), [array, separator], position)
+
+
+def _counted(binder: ExpressionBinder, name: str, array: Scalar, position: int) -> Scalar:
+    """Returns how many elements of an array are NULL, or are not; NULL of no array."""
+
+    def called(function: str, *arguments: Scalar) -> Scalar:
+        types = [one.type for one in arguments]
+        return binder.applied(resolve_function(function, types), arguments, position)
+
+    assert array.type.element is not None
+    known = called("cardinality", called("array_remove", array, Literal(None, array.type.element)))
+    return known if name == "num_nonnulls" else binder.operator("-", [called("cardinality", array), known], position)
 
 
 def _object(name: str, array: Scalar, position: int) -> Scalar:
