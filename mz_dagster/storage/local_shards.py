@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from functools import partial, reduce
 from pathlib import Path
@@ -40,7 +40,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from mz_dagster.budget import budget
 from mz_dagster.catalog import NO_ROWS, Batch, BatchId, BatchStats, CollectionRow
 from mz_dagster.disk import make_folder, sync
-from mz_dagster.errors import DamageError
+from mz_dagster.errors import DamageError, Error
 from mz_dagster.progress import advance
 from mz_dagster.scalars.scalar import Scalar
 from mz_dagster.scalars.types import Column
@@ -158,22 +158,50 @@ class LocalShards:
         key: Sequence[int] = (),
         rows: int | None = None,
     ) -> BatchStats:
-        """Writes an update frame under a fresh batch id, never in buckets; see `Shards.append`."""
+        """Writes an update frame under a fresh batch id, never in buckets; see `Shards.append`.
+
+        A reader of frames is written portion by portion, so that all of them need not fit memory.
+        """
+        if isinstance(frame, pa.RecordBatchReader):
+            return self._streamed(collection, batch, frame, interval)
         if not frame.num_rows:
             return NO_ROWS
         self.create(collection)
         path = self.path(collection)
-        data = _stored(frame, collection)
-        data = data.add_column(0, pa.field(BATCH, pa.int64()), pa.repeat(pa.scalar(int(batch), pa.int64()), len(data)))
-        data = data.add_column(1, pa.field(BUCKET, pa.string()), pa.repeat(pa.scalar(NO_LAYOUT), len(data)))
+        data = _in_batch(_stored(frame, collection), batch)
         try:
             return self._appended(path, collection.shard, batch, data, interval)
         except (DeltaError, OSError) as error:
             raise _unavailable("append to", path, error) from error
 
+    def _streamed(
+        self, collection: CollectionRow, batch: BatchId, frames: pa.RecordBatchReader, interval: Interval | None
+    ) -> BatchStats:
+        failed: list[Error] = []
+
+        def stored() -> Iterator[pa.RecordBatch]:
+            try:
+                for one in frames:
+                    table = _in_batch(_stored(pa.Table.from_batches([one]), collection), batch)
+                    yield from table.combine_chunks().to_batches()
+            except Error as error:  # Rust would make a text of it
+                failed.append(error)
+                raise
+
+        self.create(collection)
+        path = self.path(collection)
+        schema = _in_batch(_stored(frames.schema.empty_table(), collection), batch).schema
+        reader = pa.RecordBatchReader.from_batches(schema, stored())
+        try:
+            return self._append(path, collection.shard, batch, reader, interval, is_newest=True)
+        except (DeltaError, OSError) as error:
+            if failed:
+                raise failed[0] from error
+            raise _unavailable("append to", path, error) from error
+
     def inline(self, collection: CollectionRow, frame: pa.Table, interval: Interval | None = None) -> BatchStats | None:
         """Returns the stats of a batch of few updates, with its payload; see `Shards.inline`."""
-        if not self._inlines:
+        if not self._inlines or isinstance(frame, pa.RecordBatchReader):
             return None
         if not frame.num_rows:
             return NOTHING
@@ -521,7 +549,7 @@ class LocalShards:
         path: Path,
         shard: str,
         batch: BatchId,
-        data: pa.Table,
+        data: pa.Table | pa.RecordBatchReader,
         interval: Interval | None,
         *,
         is_newest: bool,
@@ -535,12 +563,13 @@ class LocalShards:
                 data,
                 mode="append",
                 # A table from before has no columns for short numerics.
-                schema_mode=None if known.issuperset(data.column_names) else "merge",
+                schema_mode=None if known.issuperset(data.schema.names) else "merge",
                 commit_properties=_RETRIES,
                 writer_properties=WriterProperties(compression="ZSTD", max_row_group_size=128 * 1024),
             )
             stats = stats_on_disk(self._disk, self._hashes, path, table, batch, interval)
-        if stats.file_list is not None and len(stats.file_list) == 1 and stats.rows == len(data):
+        is_whole = isinstance(data, pa.Table) and stats.rows == len(data)
+        if stats.file_list is not None and len(stats.file_list) == 1 and is_whole:
             (file,) = stats.file_list
             if file.hash is not None:
                 self._hot.keep(HotFile(shard, file.path, file.hash), data.drop_columns([BATCH, BUCKET]))
@@ -624,6 +653,13 @@ def _stored(frame: pa.Table, collection: CollectionRow) -> pa.Table:
     data = frame.select([*UPDATE_COLUMNS, *(column.name for column in collection.columns)])
     data = data.cast(pa.schema([*UPDATE_FIELDS, *list(update_schema(collection.columns))[:-3]]))
     return shortened(data, collection.columns)
+
+
+def _in_batch(stored: pa.Table, batch: BatchId) -> pa.Table:
+    """Returns updates in stored form with the columns that say of which batch they are, and in which bucket."""
+    ids = pa.repeat(pa.scalar(int(batch), pa.int64()), len(stored))
+    stored = stored.add_column(0, pa.field(BATCH, pa.int64()), ids)
+    return stored.add_column(1, pa.field(BUCKET, pa.string()), pa.repeat(pa.scalar(NO_LAYOUT), len(stored)))
 
 
 def _stored_schema(collection: CollectionRow) -> pa.Schema:

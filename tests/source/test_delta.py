@@ -31,7 +31,9 @@ from mz_dagster.errors import OperationalError
 from mz_dagster.fail_point import VARIABLE
 from mz_dagster.operations.doctor import examine
 from mz_dagster.sql.errors import InvalidTableDefinition, WrongObjectKind
+from mz_dagster.storage.source import Ledger
 from mz_dagster.storage.source.delta import data_files, delta_source
+from tests.budgets import SetBudget
 from tests.errors import says_what_to_do
 from tests.forks import forks
 from tests.opened import opened
@@ -519,6 +521,54 @@ def test_only_a_table_is_reset(connection: Connection, tmp_path: Path) -> None:
         connection.execute("ALTER SOURCE f RESET")
 
 
+def mutated(content: bytes, random: Random) -> bytes:
+    """Returns a commit with something wrong in it: in its bytes, or in what its JSON says."""
+    if random.random() < 0.3:
+        at = random.randrange(len(content))
+        return random.choice([content[:at], content[:at] + bytes([random.randrange(256)]) + content[at + 1 :]])
+    actions = [json.loads(line) for line in content.splitlines()]
+    place: Any = random.choice(actions)
+    while True:
+        key = random.choice(list(place) if isinstance(place, dict) else range(len(place)))
+        inner = place[key]
+        if isinstance(inner, dict | list) and inner and random.random() < 0.8:
+            place = inner
+            continue
+        if random.random() < 0.3:
+            del place[key]
+        else:
+            place[key] = random.choice(
+                [None, True, -1, 2**70, "", "x", "\0", "../x", [], {}, [None], {"a": 1}, float("nan")]
+            )
+        return "".join(f"{json.dumps(one)}\n" for one in actions).encode()
+
+
+def test_a_log_with_anything_wrong_in_it_is_an_error_or_read(connection: Connection, table: Path) -> None:
+    write_deltalake(
+        table, rows((1, "x", None)), partition_by=["p"], configuration={"delta.enableChangeDataFeed": "true"}
+    )
+    connection.execute("CREATE SOURCE t (a bigint, p text) FROM DELTA (URI 'lake/t')")
+    held(connection)
+    write_deltalake(table, rows((2, "y", None)).append_column("z", pa.array([1])), mode="append", schema_mode="merge")
+    DeltaTable(table).delete("a = 1")
+    engine = connection.engine
+    id = engine.collection_of("t")
+    source, ledger = engine.definitions.source(id), Ledger(engine.catalog, engine.catalog.collection(id))
+    random, failed = Random(1), 0
+    for version in (1, 2):
+        commit = table / "_delta_log" / f"{version:020}.json"
+        content = commit.read_bytes()
+        for _ in range(150):
+            commit.write_bytes(mutated(content, random))
+            try:
+                source.gain(ledger)
+            except Error:
+                failed += 1
+        commit.write_bytes(content)
+    assert failed > 50
+    assert held(connection) == reference(table, "a", "p")
+
+
 # ---- kills
 
 
@@ -552,3 +602,33 @@ def test_a_kill_anywhere_loses_and_doubles_nothing(
         for (a, _), n in reference(table, "a", "p").items():
             counts[a] += n
         assert held(connection, "v") == dict.fromkeys(counts.items(), 1)
+
+
+# ---- large tables
+
+
+def test_a_large_table_is_read_portion_by_portion(connection: Connection, table: Path, set_budget: SetBudget) -> None:
+    set_budget(small_file_bytes=0)
+    for start in (0, 100_000, 200_000):
+        write_deltalake(table, rows(*((n, "x", None) for n in range(start, start + 100_000))), mode="append")
+    DeltaTable(table).delete("a < 10")
+    connection.execute("CREATE SOURCE t (a bigint, p varchar(1)) FROM DELTA (URI 'lake/t')")
+    connection.execute("CREATE SOURCE few (a smallint) FROM DELTA (URI 'lake/t')")
+    assert connection.execute("SELECT count(*), sum(a), min(a) FROM t").fetchall() == [
+        (299_990, Decimal(sum(range(10, 300_000))), 10)
+    ]
+    with pytest.raises(Error, match="smallint out of range"):
+        held(connection, "few")
+    write_deltalake(table, rows((1, "y", None)), mode="append")
+    assert connection.execute("SELECT count(*) FROM t WHERE p = 'y'").fetchall() == [(1,)]
+    connection.execute("CREATE SOURCE gone (a bigint) FROM DELTA (URI 'lake/t')")
+    polled = connection.engine.poll(TIMELINE)
+    assert polled.tick is not None
+    for file in table.glob("*.parquet"):
+        file.unlink()
+    failures = {one.name: one.error for one in connection.engine.step(TIMELINE, polled.tick).failures}
+    assert failures["gone"] is not None
+    says_what_to_do(failures["gone"], "cannot be read any more", "ALTER SOURCE ... RESET")
+    DeltaTable(table).delete()
+    connection.execute("ALTER SOURCE gone RESET")
+    assert held(connection, "gone") == {}

@@ -159,14 +159,16 @@ class Advance:
         """The collection and the interval, for people."""
         return f'"{self.node.name}" [{self.lower}, {self.upper})'
 
-    def _append(self, updates: DataFrame | pa.Table, most: int | None = None, *, is_little: bool) -> BatchStats:
+    def _append(
+        self, updates: DataFrame | pa.Table | pa.RecordBatchReader, most: int | None = None, *, is_little: bool
+    ) -> BatchStats:
         """Writes a collection's updates in `[lower, upper)` as one unsealed batch, which the rest of the step reads.
 
         Those of an operator are consolidated first. What is likely to be little is written in this process.
         """
         whole = self.row.upper, self._end
         is_consolidated = not isinstance(self.node, MaintainedNode)
-        if isinstance(updates, pa.Table):
+        if isinstance(updates, pa.Table | pa.RecordBatchReader):
             found: pa.Table | None = updates
         else:
             found = Handover(self.spark).to_be_written(updates, self.row.columns) if is_little else None

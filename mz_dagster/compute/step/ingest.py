@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from mz_dagster.budget import budget
 from mz_dagster.catalog import Binding, CollectionRow
 from mz_dagster.compute.lookups.step_reads import StepReads
@@ -22,7 +24,6 @@ from mz_dagster.storage.source.unreadable_files import named_if_unreadable
 from mz_dagster.storage.spark.schema import quoted
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 
@@ -36,10 +37,11 @@ def ingested(
     spark: SparkUse,
     *,
     has_prior: bool,
-) -> Iterator[DataFrame | pa.Table]:
+) -> Iterator[DataFrame | pa.Table | pa.RecordBatchReader]:
     """Makes the updates that bindings make of a source's collection: of little in this process, else a frame.
 
-    A frame is to be computed in the block, at whose end it is known that the files were still.
+    The first version of a large table comes as a reader, portion by portion. A frame is to be computed in the block, at
+    whose end it is known that the files were still.
 
     Args:
         row: The collection.
@@ -55,6 +57,11 @@ def ingested(
         SourceUnreadable: Spark cannot read one of them.
     """
     if isinstance(source, ChangeSource):
+        if before is None and len(bindings) == 1 and source.size(bindings) > budget().small_file_bytes:
+            portions = source.insertions(bindings[0], row.columns)
+            batches = (batch for table in portions for batch in table.to_batches())
+            yield pa.RecordBatchReader.from_batches(update_schema(row.columns), batches)
+            return
         yield source.updates(bindings, before, partial(_held, row, bindings[0].tick, reads), row.columns)
         return
     assert isinstance(source, FileSource), "no other source has records"

@@ -12,7 +12,7 @@ Two kinds differ in what they hand to a step: a `RecordSource` has records, whic
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -144,4 +144,13 @@ class ChangeSource(Source):
         Raises:
             SourceUnreadable: It cannot be read.
             OperationalError: It is not there any more as it was bound.
+        """
+
+    @abstractmethod
+    def insertions(self, binding: Binding, columns: Sequence[Column]) -> Iterator[pa.Table]:
+        """Yields the updates that the first binding of all makes, portion by portion; equal ones are not summed.
+
+        Raises:
+            SourceUnreadable: As `updates`.
+            OperationalError: As `updates`.
         """

@@ -158,7 +158,9 @@ def _file(table: Path, action: Mapping[str, Any], version: int, *, holds_changes
     vector = action.get("deletionVector")
     named = None if vector is None else f"{vector['storageType']}{vector['pathOrInlineDv']}@{vector.get('offset')}"
     partition = tuple(sorted((action.get("partitionValues") or {}).items()))
-    return ChangedFile(path, partition, named, holds_changes, action.get("size") or 0, version)
+    if not all(value is None or isinstance(value, str) for _, value in partition):
+        raise ValueError("values of partitions are texts")
+    return ChangedFile(path, partition, named, holds_changes, int(action.get("size") or 0), version)
 
 
 def check_inside(table: Path, path: str) -> None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 from urllib.parse import unquote
@@ -256,6 +257,15 @@ class DeltaSource(ChangeSource):
             parts += self._between(before, one, columns)
             before = one
         return summed(pa.concat_tables(parts).combine_chunks())
+
+    def insertions(self, binding: Binding, columns: Sequence[Column]) -> Iterator[pa.Table]:
+        """Yields the rows of the first bound version; see `ChangeSource.insertions`.
+
+        All that delta-rs is asked for is asked before the first portion: others may come when it is asked to write.
+        """
+        found = self._between(None, binding, columns)
+        first = next(found, None)
+        return found if first is None else chain((first,), found)
 
     def _between(self, before: Binding | None, binding: Binding, columns: Sequence[Column]) -> Iterator[pa.Table]:
         """Yields the updates that lead from one binding to the next; from nothing, those of the whole table.
