@@ -154,9 +154,7 @@ def parse_truncate(cursor: TokenCursor, common: Common) -> Truncate:
     restarts = cursor.accepts("restart", "identity")
     if not restarts:
         cursor.accepts("continue", "identity")
-    if cursor.sees("cascade"):
-        raise cursor.refuse("TRUNCATE CASCADE", "No table refers to another's rows.")
-    cursor.accepts("restrict")
+    cursor.accepts("cascade|restrict")  # no table refers to another's rows
     return Truncate(*common, table, target, restarts)
 
 

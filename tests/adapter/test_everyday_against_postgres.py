@@ -57,6 +57,10 @@ STATEMENTS = (
     "SELECT age('2020-01-01')",
     "SELECT age(1)",
     "SELECT age(NULL)",
+    "CREATE TABLE emptied (a int)",
+    "INSERT INTO emptied VALUES (1)",
+    "TRUNCATE TABLE emptied CASCADE",
+    "SELECT count(*) FROM emptied",
     # Names of conditions.
     'CREATE TABLE checked (a int, b int CHECK (b > 0), "C c" int CHECK (a > b), date date, CHECK (a > 0),'
     " CHECK (a < 9 AND a <> 5), CHECK (a < b), CHECK (1 < 2), CHECK (checked.b < 9 OR abs(b) > 3), CHECK"
