@@ -22,11 +22,7 @@ def exponent(measure: Callable[[int], float], sizes: Sequence[int], *, times: in
 
 
 def calls(work: Callable[[], object]) -> int:
-    """Returns how many calls of functions something makes in this thread, which is the same on every machine.
-
-    Counted by a function of Python: `cProfile` has been seen to search its tree for ever, once a collection of garbage
-    had called something while it was there.
-    """
+    """Returns how many calls of functions something makes in this thread, which is the same on every machine."""
     count = 0
 
     def counted(frame: object, event: str, argument: object) -> None:

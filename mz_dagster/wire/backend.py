@@ -426,8 +426,7 @@ class Backend:
         """Yields results, each of which can be cancelled while it is computed, but not while it is sent."""
         found = results()
         while True:
-            with self.cancellation.executing(self.connection.statement_timeout_ms):
-                result = next(found, None)
+            result = self.cancellation.execute(partial(next, found, None), self.connection.statement_timeout_ms)
             if result is None:
                 return
             yield result
@@ -560,8 +559,7 @@ class Backend:
         """
         assert result.stream is not None
         while True:
-            with self.cancellation.executing():
-                found = result.stream.next_rows(_LISTEN_S)
+            found = self.cancellation.execute(partial(result.stream.next_rows, _LISTEN_S))
             if found is None or found:
                 return found
             self._flush()
