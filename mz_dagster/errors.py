@@ -201,6 +201,16 @@ class InternalError(DatabaseError):
     sqlstate = "XX000"
 
 
+def first_line(error: BaseException) -> str:
+    r"""Returns the first line of what another's error says, without a full stop.
+
+    Example:
+        >>> first_line(ValueError("No magic bytes.\nIs it a file?"))
+        'No magic bytes'
+    """
+    return str(error).partition("\n")[0].rstrip(".")
+
+
 def one_line(error: Error) -> str:
     """Returns what an error says, its detail and its hint in one line.
 

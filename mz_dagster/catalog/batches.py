@@ -260,7 +260,7 @@ class Batches(Payloads):
                 if leadership is not None and not leads(connection, leadership):
                     raise RollbackWith(LeadershipLost(leadership.timeline, leadership.epoch))
                 if lease is not None and not (end_lease if releases else is_intact)(connection, lease):
-                    raise UnknownLease(f"lease {lease} is over", hint="Take a new one, and read again.")
+                    raise UnknownLease(lease)
                 advanced = [*seals, *_expecting(connection, seals, reads, apply)]
                 _advance_uppers(connection, advanced)
                 make_live(connection, seals)

@@ -130,6 +130,9 @@ class UnknownLease(ProgrammingError):
 
     sqlstate = "55000"
 
+    def __init__(self, lease: int) -> None:
+        super().__init__(f"lease {lease} is over", hint="Take a new one, and read again.")
+
 
 class UnknownCapability(ProgrammingError):
     """A token that denotes no capability: it was dropped, or never handed out."""

@@ -88,7 +88,7 @@ class Leases(Transactions):
                 update(LEASE).where(LEASE.c.id == lease).values(until_ms=self._now_ms() + ttl_ms)
             )
             if found.rowcount != 1 or not is_intact(connection, lease):
-                raise UnknownLease(f"lease {lease} is over", hint="Take a new one, and read again.")
+                raise UnknownLease(lease)
 
     def release_lease(self, lease: int) -> bool:
         """Ends a lease, and returns whether it was intact to the end; ending it again returns False.

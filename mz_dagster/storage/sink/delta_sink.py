@@ -34,6 +34,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.disk import make_folder, sync, sync_files
+from mz_dagster.errors import first_line
 from mz_dagster.fail_point import fail_point
 from mz_dagster.scalars.types import Column
 from mz_dagster.storage.consolidation import consolidated
@@ -302,11 +303,11 @@ class DeltaSink(Sink):
         except CommitFailedError as error:
             raise SinkUnwritable(
                 f'another commit to Delta table "{self.table}" came first',
-                detail=f"{_first_line(error)}.",
+                detail=f"{first_line(error)}.",
                 hint="The next step tries again.",
             ) from error
         except (DeltaError, OSError, pa.ArrowException) as error:
-            reason = (error.strerror if isinstance(error, OSError) else None) or _first_line(error)
+            reason = (error.strerror if isinstance(error, OSError) else None) or first_line(error)
             raise SinkUnwritable(
                 f'cannot write Delta table "{self.table}": {reason}',
                 hint="Look at the folder's rights and free space; the next step tries again.",
@@ -387,7 +388,3 @@ def _repeated(rows: pa.Table, copies: pa.ChunkedArray) -> pa.Table:
 def _files(opened: DeltaTable) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = pa.table(opened.get_add_actions(flatten=True)).to_pylist()
     return found
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0].rstrip(".")

@@ -14,6 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from mz_dagster.errors import first_line
 from mz_dagster.scalars.types import Column, Kind, ScalarType
 from mz_dagster.storage.source.errors import SourceUnreadable
 
@@ -74,7 +75,7 @@ def read_schema(
         schema = pq.read_schema(folder / path if content is None else pa.BufferReader(content))
         names = schema.names
     except _DAMAGE as error:
-        raise _unreadable(path, f"It is not a Parquet file: {_first_line(error)}.") from error
+        raise _unreadable(path, f"It is not a Parquet file: {first_line(error)}.") from error
     fields = []
     for column in columns:
         same = [name for name in names if name.casefold() == column.name.casefold()]
@@ -126,7 +127,7 @@ def named_if_damaged(path: str) -> Iterator[None]:
     try:
         yield
     except _DAMAGE as error:
-        raise _unreadable(path, f"It is damaged: {_first_line(error)}.") from error
+        raise _unreadable(path, f"It is damaged: {first_line(error)}.") from error
 
 
 def _spark_name(type_: pa.DataType) -> str | None:
@@ -191,10 +192,6 @@ def _fits_element(type_: ScalarType, name: str) -> bool:
             return holds(Column("", type_), name)
         case _:
             return False
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0].rstrip(".")
 
 
 def _unreadable(path: str, detail: str) -> SourceUnreadable:

@@ -30,6 +30,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from mz_dagster.catalog import Binding, Offset
 from mz_dagster.disk import sync
+from mz_dagster.errors import first_line
 from mz_dagster.scalars.types import Column
 from mz_dagster.storage.arrow_schema import update_schema
 from mz_dagster.storage.consolidation import summed
@@ -337,14 +338,14 @@ class DeltaSource(ChangeSource):
         except (TableNotFoundError, FileNotFoundError) as error:
             raise SourceUnreadable(
                 f'"{self.table}" is no Delta table',
-                detail=f"{_first_line(error)}.",
+                detail=f"{first_line(error)}.",
                 hint="Name in URI the folder that holds _delta_log; the source begins once the table is there.",
             ) from error
         except (DeltaError, OSError) as error:
             at = "" if version is None else f" at version {version}"
             raise SourceUnreadable(
                 f'cannot read Delta table "{self.table}"{at}',
-                detail=f"{_first_line(error)}.",
+                detail=f"{first_line(error)}.",
                 hint="Nothing was bound; once the table can be read, the next poll goes on.",
             ) from error
         check_protocol(self.table, protocol.min_reader_version, protocol.reader_features or ())
@@ -394,7 +395,3 @@ def _version(binding: Binding) -> int:
 def _schema_of(table: Path, opened: DeltaTable) -> TableSchema:
     said: Metadata = opened.metadata()
     return TableSchema.of(table, str(said.id), opened.schema().to_json(), said.configuration)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0].rstrip(".")
