@@ -245,8 +245,12 @@ def _parser() -> argparse.ArgumentParser:
     apply.add_argument("--drop", action="store_true", help="also drop what the files once defined and no longer do")
     apply.set_defaults(command=_apply)
 
-    spark = commands.add_parser("spark", help="start, stop or look at the project's Spark")
-    spark.add_argument("what", choices=["start", "stop", "status"])
+    spark = commands.add_parser("spark", help="prepare, start, stop or look at the project's Spark")
+    spark.add_argument(
+        "what",
+        choices=["prepare", "start", "stop", "status"],
+        help="prepare: fetch its packages and keep an archive of its classes, once, so that starts take half the time",
+    )
     spark.add_argument(
         "--all", action="store_true", help="stop or look at the local servers of all projects of this user"
     )
@@ -726,10 +730,10 @@ def _nearest_project(start: Path) -> Path:
 
 def _spark(options: argparse.Namespace) -> int:
     from mz_dagster.adapter.engine import spark_config
-    from mz_dagster.storage.spark import ensure_server, known_state_dirs, server_status, stop_server
+    from mz_dagster.storage.spark import ensure_server, known_state_dirs, prepare, server_status, stop_server
 
     if options.all:
-        if options.what == "start":
+        if options.what in ("prepare", "start"):
             raise ProgrammingError("--all is for stop and status", hint="A server is started for one project.")
         running = [(folder, status) for folder in known_state_dirs() if (status := server_status(folder)) is not None]
         for folder, status in running:
@@ -743,6 +747,8 @@ def _spark(options: argparse.Namespace) -> int:
         print("the project names its own Spark; start, stop and look at it with its own tools")
         return 0
     match options.what:
+        case "prepare":
+            print(f"prepared: {prepare(config, say=lambda step: print(step, flush=True)).folder}")
         case "start":
             print(_running(ensure_server(config)))
         case "stop":

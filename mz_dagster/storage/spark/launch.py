@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from mz_dagster.errors import OperationalError
@@ -64,21 +65,46 @@ def spark_home() -> Path:
     return home
 
 
+def java_command() -> str:
+    """Returns the Java that Spark will run on.
+
+    Raises:
+        OperationalError: There is none.
+    """
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if java is None:
+        raise OperationalError("no Java was found", hint=_JAVA_HINT)
+    return java
+
+
+def java_version() -> str:
+    """Returns what that Java says when asked for its version: whose it is, and which.
+
+    Raises:
+        OperationalError: There is none, or it does not run.
+    """
+    java = java_command()
+    try:
+        return _version_said(java, Path(java).stat().st_mtime_ns)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise OperationalError(f'Java at "{java}" does not run', detail=f"{error}.", hint=_JAVA_HINT) from error
+
+
+@lru_cache(maxsize=8)
+def _version_said(java: str, changed: int) -> str:
+    answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False)
+    return answer.stderr + answer.stdout
+
+
 def check_java() -> int:
     """Returns the major version of the Java that Spark will run on, which is at least 17.
 
     Raises:
         OperationalError: There is no Java, it is too old, or known to corrupt data.
     """
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    if java is None:
-        raise OperationalError("no Java was found", hint=_JAVA_HINT)
-    try:
-        answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise OperationalError(f'Java at "{java}" does not run', detail=f"{error}.", hint=_JAVA_HINT) from error
-    found = re.search(r'version "(?:1\.)?(\d+)(?:\.(\d+)\.(\d+))?', answer.stderr + answer.stdout)
+    java, answer = java_command(), java_version()
+    found = re.search(r'version "(?:1\.)?(\d+)(?:\.(\d+)\.(\d+))?', answer)
     if found is None:
         raise OperationalError(f'Java at "{java}" does not tell its version', hint=_JAVA_HINT)
     major, *rest = (int(one or 0) for one in found.groups())

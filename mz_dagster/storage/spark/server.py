@@ -39,6 +39,7 @@ from mz_dagster.storage.spark.launch import (
     write_private,
     write_server_files,
 )
+from mz_dagster.storage.spark.prepared import with_prepared_start
 
 _STATE = "server.json"
 _STARTING = "starting.json"
@@ -185,7 +186,7 @@ def _start(config: SparkConfig, state_dir: Path) -> ServerInfo:
 def _launch(config: SparkConfig, state_dir: Path) -> ServerInfo:
     token = secrets.token_urlsafe(32)
     port, ui_port = free_port(), free_port()
-    settings = server_conf(config)
+    settings = with_prepared_start(server_conf(config))
     command = write_server_files(state_dir, settings, port=port, ui_port=ui_port)
     for folder in ("warehouse", "local"):
         (state_dir / folder).mkdir(mode=0o700, exist_ok=True)

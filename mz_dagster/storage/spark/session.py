@@ -34,6 +34,7 @@ from mz_dagster.storage.spark.connecting import PING_SECONDS, connect, is_connec
 from mz_dagster.storage.spark.deadline import NoAnswer, call_with_deadline, is_lost, lost_spark
 from mz_dagster.storage.spark.launch import TOKEN_VARIABLE, check_java
 from mz_dagster.storage.spark.orphans import note_session, release_orphans
+from mz_dagster.storage.spark.prepared import with_prepared_start
 from mz_dagster.storage.spark.probe import probe
 from mz_dagster.storage.spark.server import ServerInfo, ensure_server
 from mz_dagster.storage.spark.task_progress import tell_tasks
@@ -292,7 +293,7 @@ def _open_classic(config: SparkConfig) -> SparkSession:
     state = config.state_dir.absolute()
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
     builder = ClassicSession.builder.master(master)
-    for name, value in {"spark.ui.enabled": "false", **server_conf(config)}.items():
+    for name, value in {"spark.ui.enabled": "false", **with_prepared_start(server_conf(config))}.items():
         builder = builder.config(name, value)
     if master.startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else Spark takes the first on the PATH
