@@ -88,6 +88,7 @@ bench-full: setup ## the benchmarks that take hours: scale factor 10
 
 docs: .make/project ## build the documentation as a site, in build/site
 	$(BIN)/python -m docs.functions
+	$(BIN)/python -m docs.introspection
 	$(BIN)/mkdocs build
 
 dist: .make/project ## build the wheel, in dist/

@@ -7,7 +7,8 @@ what it returns is exactly its query at its timestamp.
 
 In the order of import:
 
-- `project`, `introspection`: settings; the relations of `mz_catalog` and `mz_internal`.
+- `project`: settings; `introspection`, `inspection`, `activity`: the relations of `mz_catalog` and `mz_internal`, and
+  what they look at beside the catalog.
 - `definition`, `annotations`, `project_files`: what a CREATE statement says, the comment above it, a project's files.
 - `catalog_definitions`, `change_plan`, `apply`, `change_cost`: what the catalog holds, as plans and graphs; how the
   project's files differ from it; making it hold them, and what that costs.
@@ -21,7 +22,8 @@ In the order of import:
   tables demand of their rows, definitions, and lists of them.
 - `hidden_tables`, `table_as`, `alter_table`, `generated_values`: tables that get their name with their rows, and the
   values that columns generate.
-- `subscriptions`, `subscribe_envelopes`: SUBSCRIBE, and the forms in which it tells changes.
+- `subscriptions`, `subscribe_envelopes`: SUBSCRIBE, and the forms in which it tells changes; `polled_subscription` to
+  what has no history; `reads`: SELECT and SUBSCRIBE of a session.
 - `declared_cursors`, `copy_client`: cursors that a session names; who sends and gets the rows of COPY.
 - `maintain`: views by right of capabilities.
 - `variables`, `session`, `connection`: what SET changes; statements in, results out; PEP 249.

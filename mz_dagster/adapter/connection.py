@@ -93,6 +93,7 @@ class Connection:
         self._owns_engine = owns_engine
         self._names = Names(engine)
         self._variables = Variables(engine.project, isolation.value, autocommit=autocommit)
+        self._names.session = engine.activity.open_session(self._variables)
         self._depth = 0
         self._cursors: WeakSet[Cursor] = WeakSet()
 
@@ -232,6 +233,8 @@ class Connection:
         """Closes it, rolls back what is open, and drops its temporary objects; a second time does nothing."""
         if self._engine is not None:
             engine, self._engine = self._engine, None
+            if self._names.session is not None:
+                engine.activity.end(self._names.session)
             try:
                 for one in list(self._cursors):
                     one.close()

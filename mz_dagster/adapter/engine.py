@@ -30,6 +30,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from mz_dagster.adapter.activity import Activity
 from mz_dagster.adapter.apply import NotAllApplied, apply_objects
 from mz_dagster.adapter.arrivals import Arrivals
 from mz_dagster.adapter.catalog_definitions import CatalogDefinitions, PlannedDifferently
@@ -179,6 +180,7 @@ class Engine:
         )
         self._faults: tuple[Fault, ...] | None = None
         self._polled: dict[str, Arrivals] = {}
+        self.activity = Activity(clock)
         self._young = MinorCompaction(self.catalog, self.shards, self.definitions, self.holder, project.lease_ms)
         self._retention = Retention(
             self.catalog, self.shards, self.definitions, self.holder, project.retention_ms, clock
@@ -555,7 +557,7 @@ class Engine:
             report = self.stepper.run(
                 graph, tick, leadership=lead, resigns=leadership is None, only=only, progress=progress
             )
-        self._merge_young(report)
+        self._stepped(report)
         return report
 
     def reach(
@@ -604,7 +606,7 @@ class Engine:
                 if not isinstance(lead, LedByAnother):
                     stepped = self._step_to(timeline, time, wanted, lead, until, progress)
             if stepped is not None:
-                self._merge_young(stepped)
+                self._stepped(stepped)
             waited_s = (self.clock.monotonic_ms() - begun) / 1000
             if waited_s > deadline_s:
                 who = f"{lead.holder} leads the timeline and" if isinstance(lead, LedByAnother) else "this process"
@@ -660,7 +662,8 @@ class Engine:
         self._young.merge([table])
         self._retention.now_and_then()
 
-    def _merge_young(self, report: StepReport) -> None:
+    def _stepped(self, report: StepReport) -> None:
+        self.activity.stepped(report)
         if any(one.batch is not None for one in report.collections):
             self._young.merge(one.id for one in report.collections)
         self._retention.now_and_then()

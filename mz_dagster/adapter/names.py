@@ -15,6 +15,7 @@ from mz_dagster.adapter.block_definitions import BlockDefinitions
 from mz_dagster.adapter.bound_tables import note_table
 from mz_dagster.adapter.create_sql import create_sql
 from mz_dagster.adapter.engine import Engine
+from mz_dagster.adapter.inspection import Inspection
 from mz_dagster.adapter.system_catalogs import Facts, made, refused
 from mz_dagster.catalog import KEEPER, SCHEMA, NameTaken, NewObject, ObjectRow, UnknownObject
 from mz_dagster.formalism import GlobalId
@@ -57,10 +58,14 @@ class Names:
 
     Args:
         engine: The project.
+
+    Attributes:
+        session: The session's number among those that are open in this process, if it has one.
     """
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
+        self.session: int | None = None
         self.search_path: Callable[[], str] = lambda: PUBLIC
         self.block: Callable[[], BlockDefinitions | None] = lambda: None
         self._temporary: dict[str, GlobalId] = {}
@@ -126,11 +131,14 @@ class Names:
             known = self._facts = key, Facts(catalog, database, self, settings, user, introspection.BUILT_IN, made)
         return known[1]
 
+    @property
+    def inspection(self) -> Inspection:
+        """The project, to be looked at."""
+        return Inspection(self.engine)
+
     def indexed(self, row: ObjectRow) -> GlobalId:
         """Returns what an index is on."""
-        on = self.engine.definitions.definition(row.id).on
-        assert on is not None, "every index is on something"
-        return on.id
+        return self.inspection.indexed(row.id)
 
     def definition_text(self, row: ObjectRow) -> str:
         """Returns the statement that would create an object anew."""

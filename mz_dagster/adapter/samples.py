@@ -89,12 +89,17 @@ def errors_at(engine: Engine, row: CollectionRow, time: int, limit: int) -> Erro
     Raises:
         ReadBeyondUpper: It is not complete at that time.
     """
+    return _part(all_errors_at(engine, row, time), limit)
+
+
+def all_errors_at(engine: Engine, row: CollectionRow, time: int) -> dict[str, int]:
+    """Returns how often each error is in the error part of a collection; see `errors_at`."""
     with leased(engine.catalog, [row.id], holder=engine.holder, ttl_ms=engine.project.lease_ms) as lease:
         listed = lease.snapshots[row.id]
         time = time if listed.since.is_empty else max(time, listed.since.only)
         check_readable(row.id, listed, time)
         found = engine.shards.errors(row, overlapping(listed.batches, None, time + 1), upper=time + 1)
-    return _part(_net(found), limit)
+    return _net(found)
 
 
 def shown(cell: object) -> str:

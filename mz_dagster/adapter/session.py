@@ -23,14 +23,13 @@ from mz_dagster.adapter.describing import describe
 from mz_dagster.adapter.dml import Autocommit
 from mz_dagster.adapter.engine import Engine, ObjectRecreated
 from mz_dagster.adapter.names import Names
-from mz_dagster.adapter.peeks import Peeks, as_of_time
+from mz_dagster.adapter.peeks import Peeks
 from mz_dagster.adapter.project import FolderNotAllowed
 from mz_dagster.adapter.query_indexes import QueryIndexes
-from mz_dagster.adapter.result import Result, user_rows
+from mz_dagster.adapter.reads import Reads
+from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.shows import show
-from mz_dagster.adapter.subscriptions import subscribe
 from mz_dagster.adapter.system_catalogs import FactsOnDemand
-from mz_dagster.adapter.system_catalogs.shown import named_columns, with_names
 from mz_dagster.adapter.table_as import create_table_as
 from mz_dagster.adapter.timestamps import Isolation
 from mz_dagster.adapter.transaction import (
@@ -109,7 +108,6 @@ from mz_dagster.sql import (
 from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.definition_zone import check_definition_in
 from mz_dagster.sql.errors import UndefinedParameter, UndefinedTable
-from mz_dagster.sql.finishing import ordered_rows
 from mz_dagster.sql.lexer import Fragment
 from mz_dagster.sql.query_clauses import table_query
 from mz_dagster.storage.foreign import only_our_errors
@@ -452,10 +450,8 @@ class Session:
 
     def _sequenced(self, statement: Statement, parameters: Sequence[object]) -> Result:
         match statement:
-            case Select():
-                return self._select(statement, parameters)
-            case Subscribe():
-                return self._subscribe(statement, parameters)
+            case Select() | Subscribe():
+                return self._read(statement, parameters)
             case Insert():
                 return self._writes.insert(statement, [parameters], self._circumstances())
             case Delete():
@@ -564,35 +560,14 @@ class Session:
 
     # ---- reads
 
-    def _select(self, statement: Select, parameters: Sequence[object]) -> Result:
-        as_of = as_of_time(statement.as_of, parameters)
-        indexes = QueryIndexes(self._engine, self._peeks.asked_time(as_of))
-        bound = bind_query(
-            statement.query, indexes.named(self._names), params=parameters, circumstances=self._circumstances()
-        )
-        rows = ordered_rows(self._peeks.peek(bound.relation, as_of, indexes), bound.finishing)
-        columns = bound.relation_type.columns
-        found = with_names(self._facts, user_rows(rows, columns), columns)
-        return Result(f"SELECT {len(rows)}", named_columns(columns), found, len(rows))
+    @property
+    def _reads(self) -> Reads:
+        return Reads(self._peeks, self._names, self._circumstances, self._progress)
 
     def _read(self, query: Select | Subscribe, parameters: Sequence[object]) -> Result:
         if isinstance(query, Select):
-            return self._select(query, parameters)
-        return self._subscribe(query, parameters)
-
-    def _subscribe(self, statement: Subscribe, parameters: Sequence[object]) -> Result:
-        """Returns the rows of a subscription.
-
-        Raises:
-            ActiveTransaction: The block that is open has written, which the subscription would not tell.
-        """
-        if self._variables.transaction is not None and self._variables.transaction.written:
-            raise ActiveTransaction(
-                "SUBSCRIBE cannot run in a transaction that has written",
-                detail="Nobody but the transaction sees what it writes before it commits.",
-                hint="COMMIT first.",
-            )
-        return subscribe(self._peeks, self._names, statement, parameters, self._progress)
+            return self._reads.select(query, parameters)
+        return self._reads.subscribe(query, parameters)
 
     # ---- what is the session's own
 

@@ -33,6 +33,7 @@ from mz_dagster.adapter.plan_limit import ensure_within_limit
 from mz_dagster.adapter.query_indexes import QueryIndexes
 from mz_dagster.adapter.result import Result, Rows, user_rows
 from mz_dagster.adapter.subscribe_envelopes import Envelope, Row
+from mz_dagster.adapter.system_catalogs.shown import named_columns
 from mz_dagster.adapter.timestamps import AsOfTime
 from mz_dagster.catalog import CollectionRow, FrontierNotHeld, ReadCapability, StillNeeded, UnknownObject
 from mz_dagster.compute import Progress
@@ -106,6 +107,7 @@ def subscribe(
             clock=names.engine.clock,
         )
         stream = SubscribedRows(names.engine, row, subscription, capability, envelope, up_to, held.pop_all())
+        stream.note(names.session)
     return Result("SUBSCRIBE", envelope.columns, stream=stream)
 
 
@@ -114,7 +116,7 @@ def subscribed_columns(names: Names, statement: Subscribe, circumstances: Circum
     target = statement.target
     query = target if isinstance(target, SqlText) else table_query(target)
     columns = bind_query(query, names, circumstances=circumstances).relation_type.columns
-    return Envelope.of(statement.envelope, columns, with_progress=statement.progress).columns
+    return Envelope.of(statement.envelope, named_columns(columns), with_progress=statement.progress).columns
 
 
 def _is_constant(engine: Engine, id: GlobalId) -> bool:
@@ -248,6 +250,19 @@ class SubscribedRows:
         self._not_polled: str | None = None
         self._closing = threading.Lock()
         self._is_closed = False
+        self._number: int | None = None
+        self.session: int | None = None
+        self.frontier: int | None = None
+
+    @property
+    def collection(self) -> GlobalId:
+        """What it listens to."""
+        return self._row.id
+
+    def note(self, session: int | None) -> None:
+        """Has the engine know of it, and of whose it is."""
+        self.session = session
+        self._number = self._engine.activity.begin_subscription(self)
 
     def next_rows(self, wait_s: float | None) -> Rows | None:
         """Returns the rows that have come; see `RowStream`.
@@ -280,6 +295,8 @@ class SubscribedRows:
         """Ends the subscription, and lets go of all that it held."""
         with self._closing:
             self._is_closed = True
+            if self._number is not None:
+                self._engine.activity.end(self._number)
             self._subscription.close()
             self._held.close()
 
@@ -347,6 +364,7 @@ class SubscribedRows:
                     rows.extend(self._rows(message.frame))
                     continue
                 frontier = message.frontier
+                self.frontier = None if frontier.is_empty else frontier.only
                 if self._envelope.with_progress and not frontier.is_empty:
                     rows.append(self._envelope.progress(frontier.only))
         except SubscribeDeadline:

@@ -29,6 +29,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from mz_dagster.adapter.activity import TransactionState
 from mz_dagster.adapter.block_definitions import BlockDefinitions
 from mz_dagster.adapter.bound_tables import check_as_bound
 from mz_dagster.adapter.dml import PendingWrite, attempts, open_table
@@ -161,6 +162,18 @@ class Transaction:
     def isolation(self) -> Isolation:
         """What its time may miss."""
         return Isolation(ISOLATION_LEVELS[self.level])
+
+    def told(self) -> TransactionState:
+        """Returns how it is now."""
+        return TransactionState(
+            self.level,
+            self.read_only,
+            self.is_failed,
+            self.began_ms,
+            self._timeline,
+            self._time,
+            len(self.written),
+        )
 
     # ---- its statements
 

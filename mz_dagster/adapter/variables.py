@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from mz_dagster.adapter.activity import SessionState
 from mz_dagster.adapter.block_definitions import ActiveTransaction
 from mz_dagster.adapter.declared_cursors import DeclaredCursor, UndefinedCursor
 from mz_dagster.adapter.project import Project, engine_setting_of
@@ -65,7 +66,7 @@ def _shown(on: bool) -> str:
     return "on" if on else "off"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True)
 class Variables:
     """The variables of one session; those that are set hold until they are set again, or it ends.
 
@@ -102,6 +103,17 @@ class Variables:
     def isolation(self) -> Isolation:
         """What reads may miss."""
         return Isolation(ISOLATION_LEVELS[self.level])
+
+    def told(self) -> SessionState:
+        """Returns how the session is now."""
+        client, block = self.client, self.transaction
+        return SessionState(
+            self.user,
+            self.changed.get("application_name", ""),
+            None if client is None else client.process_id,
+            None if client is None else client.address,
+            None if block is None else block.told(),
+        )
 
     # ---- transaction blocks
 

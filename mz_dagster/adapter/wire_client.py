@@ -18,7 +18,18 @@ class UndefinedStatement(ProgrammingError):
 
 
 class WireClient(Protocol):
-    """A client that speaks PostgreSQL's protocol: the other end of COPY, and the owner of prepared statements."""
+    """A client that speaks PostgreSQL's protocol: the other end of COPY, and the owner of prepared statements.
+
+    Attributes:
+        process_id: What it knows its connection by.
+    """
+
+    process_id: int
+
+    @property
+    def address(self) -> str:
+        """Where it is."""
+        ...
 
     def receive(self, format: ClientFormat, columns: Sequence[Column]) -> Iterator[Record]:
         """Asks the client for rows of some columns, and yields them once all have come.

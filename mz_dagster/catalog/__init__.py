@@ -29,6 +29,7 @@ In the order of import:
   tokens;
 - `leases`: what is being read;
 - `idle_advance`: time in which nothing happens;
+- `overview`: what others hold and have written, to be shown;
 - `records`, `repairs`: its rows as they are, and copies of them; what may be mended in them;
 - `moved_tables`: what becomes of one that cannot be repaired;
 - `catalog`: all of it in one class.

@@ -16,6 +16,7 @@ from mz_dagster.catalog.leases import Leases
 from mz_dagster.catalog.listings import Listings
 from mz_dagster.catalog.maintaining import Maintaining
 from mz_dagster.catalog.objects import Objects
+from mz_dagster.catalog.overview import Overview
 from mz_dagster.catalog.records import Records
 from mz_dagster.catalog.repairs import Repairs
 from mz_dagster.catalog.schema import PROJECT
@@ -40,6 +41,7 @@ class Catalog(
     Appends,
     Maintaining,
     Sweeping,
+    Overview,
     Records,
     Repairs,
     Sequences,

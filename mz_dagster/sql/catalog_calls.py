@@ -96,6 +96,8 @@ def labelled_as(scalar: Scalar, type_: ScalarType) -> Scalar:
     match scalar:
         case Literal():
             return Literal(scalar.value, type_)
+        case ColumnRef() | OuterColumn() if type_.label in REGISTERED:  # a column that is passed on keeps its type
+            return Call("coalesce", (scalar,), type_, scalar.nullable)
         case ColumnRef() | OuterColumn() | Call():
             return replace(scalar, type=type_)
         case If():

@@ -208,6 +208,14 @@ class Backend:
     _told: dict[str, str] = field(default_factory=dict, repr=False)
     _received: Iterator[Any] = field(default_factory=lambda: iter(()), repr=False)
 
+    @property
+    def address(self) -> str:
+        """Where the client is; see `WireClient`."""
+        try:
+            return str(self.client.getpeername()[0])
+        except OSError:
+            return "gone"
+
     # ---- from beginning to end
 
     def run(self) -> None:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
+from mz_dagster.adapter.activity import Activity
 from mz_dagster.adapter.table_constraints import constraints_of
-from mz_dagster.catalog import BatchStats, Catalog, ObjectRow
+from mz_dagster.catalog import BatchStats, Catalog, CollectionRow, ObjectRow
 from mz_dagster.errors import InternalError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.functions.catalog.catalog_functions import interval_modifier
@@ -281,8 +282,34 @@ class BuiltIn:
     is_view: bool
 
 
+class Inspected(Protocol):
+    """An opened project, as introspection looks at it."""
+
+    @property
+    def activity(self) -> Activity:
+        """What this process does with it."""
+        ...
+
+    def errors(self, row: CollectionRow) -> Mapping[str, int]:
+        """Returns how often each error is in a collection, at the latest time at which it is complete."""
+        ...
+
+    def waiting(self, source: GlobalId) -> int | str:
+        """Returns how many files or offsets a source has that are not bound; or why nobody knows, in one line."""
+        ...
+
+    def indexed(self, index: GlobalId) -> GlobalId:
+        """Returns what an index is on."""
+        ...
+
+
 class SessionNames(Protocol):
     """The objects that a session can name."""
+
+    @property
+    def inspection(self) -> Inspected:
+        """The project that they are of."""
+        ...
 
     def objects(self) -> Iterator[ObjectRow]:
         """Yields them."""
@@ -310,6 +337,10 @@ class FactsOnDemand:
 
     def __init__(self, read: Callable[[], Facts]) -> None:
         self._read = read
+
+    def anew(self) -> FactsOnDemand:
+        """Returns those of another moment, when they are first asked."""
+        return FactsOnDemand(self._read)
 
     @cached_property
     def found(self) -> Facts:
@@ -356,6 +387,11 @@ class Facts:
     def path(self) -> tuple[str, ...]:
         """The schemas in which a name that does not say its own is looked for."""
         return names_in(self.settings["search_path"])
+
+    @property
+    def inspection(self) -> Inspected:
+        """The project, to be looked at."""
+        return self.names.inspection
 
     @property
     def owner(self) -> Role:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from mz_dagster.budget import EngineSetting, engine_setting
+from mz_dagster.compute.algebra.operator_costs import OperatorCosts
 from mz_dagster.compute.spark.warm_spark import refuse_if_local
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ class SparkUse:
     Attributes:
         because: Why Spark was used, each reason once; empty if it was not.
         handovers: How often one engine handed a frame to the other.
+        costs: What this process computed meanwhile, operator by operator.
     """
 
     def __init__(self, opened: Callable[[], Opened]) -> None:
@@ -32,6 +34,7 @@ class SparkUse:
         self._anew = ""
         self.because: list[str] = []
         self.handovers = 0
+        self.costs = OperatorCosts()
 
     def open(self, why: str = "") -> Opened:
         """Returns Spark and the shards on it.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from mz_dagster.catalog import NO_ROWS, BatchId, BatchStats
+from mz_dagster.compute.algebra.operator_costs import OperatorCost
 from mz_dagster.errors import DatabaseError
 from mz_dagster.formalism import GlobalId
 
@@ -42,6 +43,7 @@ class CollectionStep:
         operators: What computes it, for people.
         spark_because: Why Spark computed it or a part of it, each reason once; none if this process did all there was.
         handovers: How often one engine handed updates to the other.
+        costs: What each operator cost that this process computed.
         owner: Of an arrangement: the object that it serves.
         error: Why it failed; None otherwise.
         reason: One line for people.
@@ -60,6 +62,7 @@ class CollectionStep:
     operators: str = ""
     spark_because: tuple[str, ...] = ()
     handovers: int = 0
+    costs: tuple[OperatorCost, ...] = ()
     owner: GlobalId | None = None
     error: DatabaseError | None = None
     reason: str = ""

@@ -500,6 +500,7 @@ class Stepper:
                 rows_read=rows_read,
                 spark_because=tuple(spark.because),
                 handovers=spark.handovers,
+                costs=tuple(spark.costs.found),
             )
         progress(f'"{node.name}" [{lower}, {upper}) failed in {node.operators}: {failure.message}')
         spark_ms = self._clock.monotonic_ms() - start

@@ -51,7 +51,7 @@ class LocalUpdates:
         self._upper = upper
         self._handover = Handover(spark)
         self._operators = UpdateOperators(self._handover.linear, self._looked_up, reads, lower, upper, own)
-        self._walk = Walk(self._operators)
+        self._walk = Walk(self._operators, costs=spark.costs)
 
     @property
     def spark_because(self) -> str:
@@ -105,7 +105,7 @@ class LocalContents:
         self._rows = rows
         self._handover = Handover(spark)
         self._operators = ContentOperators(self._handover.linear, read, as_of, upper)
-        self._walk = Walk(self._operators)
+        self._walk = Walk(self._operators, costs=spark.costs)
 
     @property
     def spark_because(self) -> str:

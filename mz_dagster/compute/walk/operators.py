@@ -21,6 +21,7 @@ from typing import Any, Generic, Protocol, TypeVar, assert_never
 import pyarrow as pa
 
 from mz_dagster.compute.algebra.lineage import passed_inputs
+from mz_dagster.compute.algebra.operator_costs import OperatorCosts
 from mz_dagster.plan.bounding import Comparison
 from mz_dagster.plan.physical import (
     Accumulate,
@@ -141,12 +142,17 @@ class Walk(Generic[F]):
         operators: The engine's.
         taken_over: Returns what the other engine computes of a subtree, None if it does not. It is asked for joins and
             for what is grouped.
+        costs: Notes what each operator costs; None for an engine whose operators only say what is to be computed.
     """
 
     def __init__(
-        self, operators: Operators[F], taken_over: Callable[[Physical], Handed[F] | None] = lambda _: None
+        self,
+        operators: Operators[F],
+        taken_over: Callable[[Physical], Handed[F] | None] = lambda _: None,
+        costs: OperatorCosts | None = None,
     ) -> None:
         self._operators = operators
+        self._costs = costs
         self._taken_over = taken_over
         self._joined: dict[object, F | None] = {}
         self._repeated: set[object] = set()
@@ -171,6 +177,11 @@ class Walk(Generic[F]):
         return self._identities[id(node)][1]
 
     def _frame(self, node: Physical, bound: Bound, user: Physical | None = None) -> F | None:
+        if self._costs is None:
+            return self._made(node, bound, user)
+        return self._costs.measured(node, lambda: self._made(node, bound, user))
+
+    def _made(self, node: Physical, bound: Bound, user: Physical | None) -> F | None:
         operators = self._operators
         match node:
             case ReadCollection():
