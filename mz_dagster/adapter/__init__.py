@@ -27,13 +27,14 @@ In the order of import:
 - `declared_cursors`, `copy_client`: cursors that a session names; who sends and gets the rows of COPY.
 - `maintain`: views by right of capabilities.
 - `variables`, `session`, `connection`: what SET changes; statements in, results out; PEP 249.
+- `checks`, `checking`: tests of data that are maintained, and what they say.
 - `samples`, `audit`: a look at what was written; a view against its recomputation.
 - `reading`: a collection at a time as a Spark DataFrame.
 - `settings_text`: a project's settings without its secrets, or with another catalog.
 
 It plans nothing itself, renders nothing and writes no batch but a table's.
 
-Open to other layers beside this front door: `annotations`, `audit`, `cancelling`, `catalog_definitions`,
+Open to other layers beside this front door: `annotations`, `audit`, `cancelling`, `catalog_definitions`, `checks`,
 `change_plan`, `copy_lines`, `definition`, `effective_objects`, `engine`, `graphs`, `health`, `project`,
 `project_files`, `rebuilding`, `result`, `settings_text`, `system_catalogs.facts`, `table_constraints`, `wire_client`.
 """
@@ -44,6 +45,7 @@ from mz_dagster.adapter.arrivals import Arrivals
 from mz_dagster.adapter.audit import Audit, NegativeRows, NothingToRecompute, audit, negative_rows
 from mz_dagster.adapter.change_cost import ChangeCost, Hydration, preview_changes
 from mz_dagster.adapter.change_plan import Action, Change, ChangePlan, OrphanStillRead
+from mz_dagster.adapter.checking import CheckResult, check_results
 from mz_dagster.adapter.connection import Connection, Cursor, connect
 from mz_dagster.adapter.effective_objects import effective_objects
 from mz_dagster.adapter.engine import Engine, SecondRunner
@@ -67,6 +69,7 @@ __all__ = [
     "Change",
     "ChangeCost",
     "ChangePlan",
+    "CheckResult",
     "Connection",
     "Cursor",
     "Engine",
@@ -89,6 +92,7 @@ __all__ = [
     "Session",
     "apply_project",
     "audit",
+    "check_results",
     "connect",
     "effective_objects",
     "errors_at",

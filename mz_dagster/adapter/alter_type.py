@@ -93,7 +93,7 @@ class _AlteredDefinitions:
 
     def is_planned_otherwise(self, row: ObjectRow) -> bool:
         """Returns whether what an object keeps is not what it would have computed; those it reads were asked before."""
-        if row.kind not in ("view", "materialized view", "index"):
+        if row.kind not in ("view", "materialized view", "index", "check"):
             return False
         try:
             before = self.engine.definitions.definition_of(row)

@@ -8,6 +8,7 @@
     -- @freshness warn 30 min, fail 2 h
     -- @dep lake/raw_flights
     -- @renamed_from flights_out
+    -- @check unique(flight_id), blocking
     CREATE MATERIALIZED VIEW departures AS ...
 
 Owns their grammar and their rules, which are Dagster's: what is accepted here, Dagster accepts. It does not know
@@ -21,7 +22,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from mz_dagster.adapter.project import DURATION_UNITS_MS, parse_duration_ms
-from mz_dagster.errors import ProgrammingError
+from mz_dagster.errors import Error, ProgrammingError
+from mz_dagster.sql.check_statement import CheckRule, parse_check_rule
 from mz_dagster.sql.errors import suggestion
 
 #: Dagster takes ten kinds for an asset, and the translator gives three itself.
@@ -79,6 +81,7 @@ class Annotations:
         freshness: None if nothing is promised.
         deps: The keys of assets outside of the project that it depends on, each with its parts.
         renamed_from: The name that it had before, whose contents it goes on with; None for none.
+        checks: What is checked of its rows.
     """
 
     owners: tuple[str, ...] = ()
@@ -88,6 +91,7 @@ class Annotations:
     freshness: Freshness | None = None
     deps: tuple[tuple[str, ...], ...] = ()
     renamed_from: str | None = None
+    checks: tuple[CheckRule, ...] = ()
 
 
 def parse_annotations(lines: Sequence[str]) -> tuple[Annotations, str | None]:
@@ -188,6 +192,17 @@ def _renamed_from(found: Annotations, value: str) -> Annotations:
     return replace(found, renamed_from=value)
 
 
+def _check(found: Annotations, value: str) -> Annotations:
+    try:
+        rule = parse_check_rule(value)
+    except Error as error:
+        raise BadAnnotation(
+            f'invalid @check "{value}": {error.message}',
+            hint=error.hint or "Write @check unique(order_id), or another rule; docs/checks.md has them all.",
+        ) from error
+    return replace(found, checks=(*found.checks, rule))
+
+
 def _freshness(found: Annotations, value: str) -> Annotations:
     match = _FRESHNESS.fullmatch(" ".join(value.split()))
     if match is None:
@@ -218,6 +233,7 @@ _READERS: dict[str, Callable[[Annotations, str], Annotations]] = {
     "freshness": _freshness,
     "dep": _dep,
     "renamed_from": _renamed_from,
+    "check": _check,
 }
 
 

@@ -76,7 +76,7 @@ def apply_objects(
     fresh: list[NewObject] = []
     values = {row.id: row.values for row in rows if row.values}
     redefined: dict[GlobalId, Redefinition] = {}
-    dropped = [row.id for row in plan.orphans] if plan.drops else []
+    dropped = [row.id for row in plan.going]
     for change in plan.changes:
         name = GlobalId(change.name)
         if change.stays and change.old is not None:

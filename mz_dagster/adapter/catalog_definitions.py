@@ -65,7 +65,7 @@ logger = logging.getLogger("mz_dagster.definitions")
 
 
 #: Kinds whose columns are those of their collections, so that what reads them needs no definition.
-_OF_CONTENTS = ("source", "table", "materialized view")
+_OF_CONTENTS = ("source", "table", "materialized view", "check")
 
 
 class PlannedDifferently(OperationalError):
@@ -328,9 +328,10 @@ class CatalogDefinitions:
             case "table":
                 return [TableNode(row.id, name)]
             case "sink":
-                (input,) = row.dependencies.values()
-                return [SinkNode(row.id, name, input, self.sink(row))]
-            case "materialized view" | "index":
+                on = self.definition_of(row).on
+                assert on is not None, "a sink writes something"
+                return [SinkNode(row.id, name, on.id, self.sink(row), named - {on.id})]
+            case "materialized view" | "index" | "check":
                 return self._maintained(row, name, owned, named, key)
             case _:  # arrangements come with their owner
                 return []

@@ -138,7 +138,7 @@ class _Estimate:
             for one in self._plan.changes
             if not one.stays and one.has_collection and one.object.definition.kind != "table"
         )
-        dropped = {str(row.name): self._held(row) for row in self._plan.orphans} if self._plan.drops else {}
+        dropped = {str(row.name): self._held(row) for row in self._plan.going}
         return ChangeCost(hydrations, dropped)
 
     def _source(self, change: Change) -> Hydration:

@@ -98,12 +98,13 @@ class ChangePlan:
     Attributes:
         changes: What becomes of each object that the files define, each after those it reads.
         orphans: What the files once defined and do not define any more, each before those it reads.
-        drops: Whether the orphans are dropped; else they are left alone.
+        drops: Whether the orphans are dropped; else they are left alone, but for checks: one goes with its line.
         outside: The names of what the files never defined, sorted.
         replanned: What is made anew although its definition is as it was, whoever made it, each after those it reads.
         faults: Why the rest of what the files say is not carried out; those that wait for others last.
         missed: What the files do not define any more, but what is as it was applied last still reads, with the names of
             that.
+        read_elsewhere: Those of the orphans that sessions made readers of.
     """
 
     changes: tuple[Change, ...]
@@ -113,6 +114,7 @@ class ChangePlan:
     replanned: tuple[Replanned, ...] = ()
     faults: tuple[Fault, ...] = ()
     missed: tuple[tuple[ObjectRow, tuple[str, ...]], ...] = ()
+    read_elsewhere: frozenset[GlobalId] = frozenset()
 
     def names(self, action: Action) -> tuple[str, ...]:
         """Returns the names of the objects of which this becomes."""
@@ -134,14 +136,20 @@ class ChangePlan:
         return self.names(Action.KEEP)
 
     @property
+    def going(self) -> tuple[ObjectRow, ...]:
+        """What is dropped because the files no longer define it."""
+        read = {id for one in self.orphans for id in one.dependencies.values()} | self.read_elsewhere
+        return tuple(row for row in self.orphans if self.drops or (row.kind == "check" and row.id not in read))
+
+    @property
     def dropped(self) -> tuple[str, ...]:
         """What is dropped because the files no longer define it, by name."""
-        return tuple(str(row.name) for row in self.orphans) if self.drops else ()
+        return tuple(str(row.name) for row in self.going)
 
     @property
     def orphaned(self) -> tuple[str, ...]:
         """What the files no longer define and is left alone, by name."""
-        return () if self.drops else tuple(str(row.name) for row in self.orphans)
+        return tuple(str(row.name) for row in self.orphans if row not in self.going)
 
     @property
     def changed(self) -> bool:
@@ -184,6 +192,8 @@ def plan_changes(
     defined = {one.name for one in files.objects} - faults.keys()
     standing = [row.id for name, row in existing.items() if name in faults]
     needed = _inputs(standing, {row.id: row for row in rows})
+    # Of what is wrong nobody knows what the files check.
+    needed |= {row.id for row in rows if row.kind == "check" and not needed.isdisjoint(row.dependencies.values())}
     gone = [row for name, row in existing.items() if name not in defined | faults.keys() and FROM_FILES in row.tags]
     orphans = [row for row in gone if row.id not in needed]
     inside = defined | {str(row.name) for row in orphans}
@@ -214,6 +224,7 @@ def plan_changes(
         tuple(sorted(name for name, row in existing.items() if _is_outside(row, name, inside | faults.keys()))),
         faults=tuple(sorted((*nameless, *faults.values()), key=lambda one: one.waits_for is not None)),
         missed=tuple((row, _readers_among(row, rows, faults)) for row in gone if row.id in needed),
+        read_elsewhere=frozenset(row.id for row in orphans if _readers_outside(row.id, rows, inside)),
     )
 
 

@@ -26,6 +26,7 @@ from mz_dagster.plan.lowering import snapshot_over_stored
 from mz_dagster.plan.physical import identity
 from mz_dagster.plan.resolver import Item
 from mz_dagster.sql import (
+    CreateCheck,
     CreateIndex,
     CreateMaterializedView,
     CreateSink,
@@ -54,7 +55,7 @@ def create_sql(engine: Engine, row: ObjectRow) -> str:
     if isinstance(statement, CreateIndex):
         (names,) = renamed.values()
         return _edited(row.sql, [*edits, *_key_edits(row.sql, statement, names)])
-    assert isinstance(statement, CreateView | CreateMaterializedView)
+    assert isinstance(statement, CreateView | CreateMaterializedView | CreateCheck)
     if _means_the_same(engine, row, text):
         return text
     written = _edited(row.sql, [*edits, *_column_edits(row.sql, statement, renamed)])
@@ -141,7 +142,9 @@ def _key_edits(text: str, statement: CreateIndex, names: Mapping[str, str]) -> I
 
 
 def _column_edits(
-    text: str, statement: CreateView | CreateMaterializedView, renamed: Mapping[GlobalId, Mapping[str, str]]
+    text: str,
+    statement: CreateView | CreateMaterializedView | CreateCheck,
+    renamed: Mapping[GlobalId, Mapping[str, str]],
 ) -> Iterator[_Edit]:
     """Yields what writes columns under their names of today, wherever an old one stands; whether that is right is seen.
 
@@ -182,7 +185,8 @@ def _edits(
     (statement,) = parse(row.sql)
     tokens = tokens_of(row.sql)
     assert isinstance(
-        statement, CreateSource | CreateTable | CreateView | CreateMaterializedView | CreateIndex | CreateSink
+        statement,
+        CreateSource | CreateTable | CreateView | CreateMaterializedView | CreateIndex | CreateSink | CreateCheck,
     )
     assert row.name is not None, "what is shown was found by its name"
     if isinstance(statement, CreateIndex):  # it is in the schema of what it is on
@@ -192,10 +196,11 @@ def _edits(
         yield *_span(tokens, statement.name.offset), written(row.schema, row.name)
     elif row.schema != PUBLIC and len(statement.name.parts) < 2:
         yield *_span(tokens, statement.name.offset), row.name
-    if isinstance(statement, CreateView | CreateMaterializedView):
+    if isinstance(statement, CreateView | CreateMaterializedView | CreateCheck):
+        listed_columns = () if isinstance(statement, CreateCheck) else statement.columns
         resolver = engine.definitions.as_created(row)
         aliased: set[str] = set()
-        for position, name in bind_definition(statement.query, statement.columns, resolver).uses:
+        for position, name in bind_definition(statement.query, listed_columns, resolver).uses:
             read = engine.catalog.object(row.dependencies[name])
             now = None if read.name is None else written(read.schema, read.name)
             start, end = _span(tokens, position - 1)
@@ -215,7 +220,7 @@ def _edits(
                 yield start, end, now if is_called_so else f"{now} AS {quoted(last)}"
                 aliased |= set() if is_called_so else {last}
         yield from _unqualifying(tokens, aliased)
-    if isinstance(statement, CreateIndex | CreateSink):
+    if isinstance(statement, CreateIndex | CreateSink | CreateCheck) and statement.on is not None:
         read = engine.catalog.object(row.dependencies[str(statement.on)])
         on = None if read.name is None else written(read.schema, read.name)
         start, end = _span(tokens, statement.on.offset)

@@ -25,6 +25,7 @@ from mz_dagster.sql import (
     AlterRetainHistory,
     AlterType,
     Comment,
+    CreateCheck,
     CreateIndex,
     CreateMaterializedView,
     CreateSchema,
@@ -55,6 +56,7 @@ from mz_dagster.sql.source_statement import with_declared_columns
 from mz_dagster.storage.source.delta.delta_source import DeltaSource
 
 _TAGS = {
+    CreateCheck: "CREATE CHECK",
     CreateSink: "CREATE SINK",
     CreateSource: "CREATE SOURCE",
     CreateTable: "CREATE TABLE",
@@ -94,7 +96,10 @@ def create(names: Names, statement: Definable, progress: Progress = quiet) -> st
     engine = names.engine
     tag = _TAGS[type(statement)]
     name = name_of(statement)
-    temporary = not isinstance(statement, CreateSource | CreateIndex | CreateType | CreateSink) and statement.temporary
+    temporary = (
+        not isinstance(statement, CreateSource | CreateIndex | CreateType | CreateSink | CreateCheck)
+        and statement.temporary
+    )
     qualified = _qualified(names, statement, name)
     block = names.block()
     if temporary:

@@ -22,6 +22,7 @@ from mz_dagster.plan.resolver import Item, Resolver
 from mz_dagster.scalars.types import Column, Enumeration, RelationType, enum_of
 from mz_dagster.sql import (
     ColumnDefinition,
+    CreateCheck,
     CreateIndex,
     CreateMaterializedView,
     CreateSink,
@@ -37,6 +38,7 @@ from mz_dagster.sql.constraints import check_definition
 from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.errors import (
     InvalidTableDefinition,
+    QueryOfTwoTimelines,
     UndefinedColumn,
     UndefinedTable,
     UnsupportedForm,
@@ -44,12 +46,22 @@ from mz_dagster.sql.errors import (
     suggestion,
 )
 from mz_dagster.sql.schemas import PUBLIC, last_of, schema_key
+from mz_dagster.sql.statements import CheckOptions
 from mz_dagster.sql.type_names import looked_up
 from mz_dagster.storage.sink.delta_columns import check_columns
 from mz_dagster.storage.sink.sink import SinkEnvelope
 from mz_dagster.storage.source import RECORD_COLUMNS, Envelope
 
-Definable = CreateSource | CreateTable | CreateView | CreateMaterializedView | CreateIndex | CreateType | CreateSink
+Definable = (
+    CreateSource
+    | CreateTable
+    | CreateView
+    | CreateMaterializedView
+    | CreateIndex
+    | CreateType
+    | CreateSink
+    | CreateCheck
+)
 
 #: What no text holds.
 _UNTEXTUAL = re.compile("[\0\ud800-\udfff]")
@@ -64,21 +76,31 @@ class IntoDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class AboutObject:
+    """What a check is about, and what its violations mean."""
+
+    on: Item
+    options: CheckOptions
+
+
+@dataclass(frozen=True, slots=True)
 class Definition:
     """One object's definition.
 
     Attributes:
-        kind: `source`, `table`, `view`, `materialized view`, `index`, `type`, `schema` or `sink`.
+        kind: `source`, `table`, `view`, `materialized view`, `index`, `type`, `schema`, `sink` or `check`.
         name: What the catalog calls it.
         text: The user's own SQL.
         relation_type: Its columns, keys and monotonicity; of an index, those of what it is on.
         timeline: Of its times; None for a plain view over constants.
         dependencies: The ids it reads, by the names it calls them.
-        relation: The bound query of a view or materialized view, else None.
-        plan: What maintains it, for a materialized view and for an index that is a collection of its own; else None.
+        relation: The bound query of a view, a materialized view or a check, else None.
+        plan: What maintains it, for a materialized view, a check and for an index that is a collection of its own; else
+            None.
         origin: Where a source's data comes from.
         envelope: A source's envelope, `none` or `upsert`.
         sink: What a sink writes.
+        check: What a check is about.
         on: For an index: what it is on; for a sink: what it writes.
         key: A source's key columns, or an index's columns, as positions.
         retain_history_ms: History kept, or None for the project's default.
@@ -98,6 +120,7 @@ class Definition:
     origin: Files | Delta | None = None
     envelope: Envelope = "none"
     sink: IntoDelta | None = None
+    check: AboutObject | None = None
     on: Item | None = None
     key: tuple[int, ...] = ()
     retain_history_ms: int | None = None
@@ -211,6 +234,8 @@ def _defined(statement: Definable, resolver: Resolver, called: str, default_time
             return _index(statement, resolver, called, indexed)
         case CreateSink():
             return _sink(statement, resolver, called)
+        case CreateCheck():
+            return _check(statement, resolver, called, default_timeline)
 
 
 def typed_columns(
@@ -312,6 +337,61 @@ def _view(
         plan,
         retain_history_ms=statement.retain_history_ms,
     )
+
+
+def _check(statement: CreateCheck, resolver: Resolver, name: str, default_timeline: str) -> Definition:
+    bound = bind_definition(statement.query, (), resolver)
+    on = _checked_object(statement, resolver, tuple(bound.names))
+    names = {str(statement.on): on.id, **bound.names} if statement.on is not None else bound.names
+    timeline = bound.timeline or on.timeline
+    if on.timeline not in (None, timeline):
+        raise QueryOfTwoTimelines(
+            f'check "{name}" is on timeline "{timeline}", and "{on.name}" on "{on.timeline}"',
+            detail="Their times never compare.",
+            hint="Let its query read what is on the timeline of the object that it is about.",
+            position=statement.query.offset + 1,
+        )
+    plan = lower_to_maintained_plan(_maintainable(bound.relation), bound.relation_type.names)
+    return Definition(
+        "check",
+        name,
+        statement.text,
+        plan.relation_type,
+        timeline or default_timeline,
+        names,
+        bound.relation,
+        plan,
+        check=AboutObject(on, statement.options),
+    )
+
+
+def _checked_object(statement: CreateCheck, resolver: Resolver, read: Sequence[str]) -> Item:
+    """Returns what a check is about: what it says, or the one object that its query reads."""
+    position = (statement.on or statement.name).offset + 1
+    if statement.on is not None:
+        on = resolver.resolve(statement.on.parts)
+        if on is None:
+            raise UndefinedTable.named(str(statement.on), resolver.names(), position)
+        found = [on]
+    else:
+        objects = {one.id: one for name in read if (one := resolver.resolve(tuple(name.split(".")))) is not None}
+        found = [one for one in objects.values() if one.kind != "type"]
+    if len(found) != 1:
+        raise InvalidTableDefinition(
+            f'check "{statement.name.last}" does not say what it is about',
+            detail=f"Its query reads {', '.join(one.name for one in found) or 'nothing'}.",
+            hint="Write ON and the object behind its name; for a query in a file: -- @check on orders",
+            position=position,
+        )
+    (on,) = found
+    if on.kind not in ("source", "table", "view", "materialized view"):
+        raise WrongObjectKind(
+            f'a check cannot be about "{on.name}"',
+            detail=f"It is a {on.kind}.",
+            hint="Check a source, a table, a view or a materialized view.",
+            position=position,
+        )
+    return on
 
 
 def _index(statement: CreateIndex, resolver: Resolver, name: str, indexed: bool) -> Definition:

@@ -96,7 +96,10 @@ class _EffectiveObjects:
             stored = Definition(row.kind, name, row.sql, row.relation_type, row.timeline, {})
         reads = {called: self._rows[id].name for called, id in stored.dependencies.items() if id in self._rows}
         named = {called: GlobalId(read) for called, read in reads.items() if read is not None}
-        return replace(stored, name=name, dependencies=named)
+        check = stored.check
+        if check is not None and check.on.id in self._rows:
+            check = replace(check, on=replace(check.on, id=GlobalId(str(self._rows[check.on.id].name))))
+        return replace(stored, name=name, dependencies=named, check=check)
 
 
 def _sorted(objects: Mapping[str, ProjectObject]) -> Iterator[ProjectObject]:

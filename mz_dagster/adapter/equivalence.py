@@ -20,7 +20,7 @@ from mz_dagster.sql.lexer import tokens_of
 def are_equivalent(
     one: Definition, other: Definition, ids: Mapping[GlobalId, GlobalId], stored: Stored = MappingProxyType({})
 ) -> bool:
-    """Returns whether two views or indexes have the same rows at every time, computed in the same way.
+    """Returns whether two views, checks or indexes have the same rows at every time, computed in the same way.
 
     Args:
         one: A definition.
@@ -29,13 +29,16 @@ def are_equivalent(
         stored: The columns of tables that were altered, as they are stored by now.
     """
     told = partial(_stored_identity, stored=stored)
-    if one.kind not in ("view", "materialized view", "index"):
+    if one.kind not in ("view", "materialized view", "index", "check"):
         return False
     facts = [(each.kind, each.relation_type, each.timeline, each.retain_history_ms, each.key) for each in (one, other)]
     if facts[0] != facts[1]:
         return False
     if one.kind == "index" and one.on is not None and other.on is not None:
         if ids.get(one.on.id, one.on.id) != other.on.id:
+            return False
+    elif one.check is not None and other.check is not None:
+        if ids.get(one.check.on.id, one.check.on.id) != other.check.on.id:
             return False
     elif one.relation is None or other.relation is None:
         return False

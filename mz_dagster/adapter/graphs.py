@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from mz_dagster.adapter.catalog_definitions import CatalogDefinitions, called, called_as_arrangement, order_of
+from mz_dagster.adapter.checks import blocking_checks
 from mz_dagster.catalog import Catalog, CatalogState, CollectionRow, ObjectRow
 from mz_dagster.compute import FailedNode, Graph, Node
 from mz_dagster.errors import DatabaseError, InternalError, OperationalError
@@ -136,9 +137,14 @@ class _GraphBuilder:
         return self._state.owned.get(id, ())
 
     def _named_by(self, id: GlobalId) -> frozenset[GlobalId]:
-        """Returns the collections that an object's query names, directly or through plain views."""
+        """Returns the collections that an object's query names, directly or through plain views.
+
+        For a sink also the checks that may hold it up.
+        """
         row = self._state.object(id)
         found: set[GlobalId] = set()
+        if row is not None and row.kind == "sink":
+            found |= blocking_checks(self._state, id)
         for one in () if row is None else row.dependencies.values():
             on = self._state.object(one)
             if on is not None:

@@ -5,10 +5,11 @@ that files may be in any order. Needs neither catalog nor Spark: Dagster loads i
 creates them.
 
 What a person is to know of an object comes from the same files: the comment directly above its statement is its
-description, with annotations such as `@owner` in it; the comment beside a column of a source or table is the column's;
-and COMMENT ON says both in SQL, with the last word.
+description, with annotations such as `@owner` in it, of which each `@check` creates a check; the comment beside a
+column of a source or table is the column's; and COMMENT ON says both in SQL, with the last word.
 
-Only definitions may stand in a project's files; what changes data (INSERT, DROP, ...) belongs to a session.
+Only definitions may stand in a project's files, and queries in those of `assets/checks/`, each of which is a check that
+is called as its file; what changes data (INSERT, DROP, ...) belongs to a session.
 
 One object's fault is its own, and that of what reads it: `load_project` returns all others beside the faults. Of a file
 with an error of syntax, each statement up to its semicolon stands or falls alone; which objects a wrong one defines is
@@ -20,9 +21,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from mz_dagster.adapter import introspection
 from mz_dagster.adapter.annotations import Annotations, BadAnnotation, parse_annotations
@@ -39,18 +41,21 @@ from mz_dagster.plan.resolver import Item
 from mz_dagster.scalars.types import RelationType
 from mz_dagster.sql import (
     Comment,
+    CreateCheck,
     CreateIndex,
+    CreateMaterializedView,
     CreateSchema,
-    CreateSink,
     CreateSource,
     CreateTable,
     CreateTableAs,
-    CreateType,
+    CreateView,
     Name,
+    Select,
     Statement,
     parse,
     split,
 )
+from mz_dagster.sql.check_statement import CheckRule
 from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.errors import InvalidSchemaName, InvalidTableDefinition, suggestion
 from mz_dagster.sql.lexer import Token, TokenKind, tokens_of
@@ -71,6 +76,7 @@ _BEFORE_NAME = (
     "default",
     "index",
     "sink",
+    "check",
     "if",
     "not",
     "exists",
@@ -199,9 +205,19 @@ _S = TypeVar("_S", bound=Statement)
 
 @dataclass(frozen=True, slots=True)
 class _Found(Generic[_S]):
+    """A statement in a file.
+
+    Attributes:
+        text: The file's, with what was written into it.
+        head: What was written before a query, to make it a statement.
+        is_made: Whether the whole statement was made, of what stands on its line.
+    """
+
     statement: _S
     path: Path
     text: str
+    head: str = ""
+    is_made: bool = False
 
     @property
     def line(self) -> int:
@@ -210,6 +226,12 @@ class _Found(Generic[_S]):
     @property
     def place(self) -> str:
         return f"{self.path}:{self.line}"
+
+    def placed(self, error: Error, name: str) -> BadProjectFile:
+        """Returns an error of the object that the statement defines, with its place in the file."""
+        if self.is_made:
+            return BadProjectFile(f'{self.place}: {error.message} (in "{name}")', detail=error.detail, hint=error.hint)
+        return _placed(error, self.path, self.text, name, self.head)
 
 
 class _DependsOnFault(ProgrammingError):
@@ -283,7 +305,11 @@ class _Loader:
                 )
                 self._note(Fault(None, bad, path, _line(text, statement.offset)))
             elif isinstance(statement, Definable):
-                self._add(_Found(statement, path, text))
+                found = _Found(statement, path, text)
+                self._add(found)
+                self._add_rules(found)
+            elif isinstance(statement, Select) and self._project.assets / "checks" in path.parents:
+                self._add_query(_Found(statement, path, text))
             else:
                 line = _line(text, statement.offset)
                 bad = BadProjectFile(
@@ -336,6 +362,38 @@ class _Loader:
             )
             self._note(Fault(name, error, found.path, found.line))
 
+    def _add_rules(self, found: _Found[Definable]) -> None:
+        """Takes the checks that are annotations of an object, as statements on the lines on which they stand."""
+        if not isinstance(found.statement, _CHECKABLE):
+            return
+        with suppress(BadAnnotation):  # it is the object's own fault, which its loading notes
+            for line, rule in _rules_above(found):
+                if rule.kind is not None:
+                    schema = _schema(found.statement)
+                    text = rule.statement(None if schema == PUBLIC else schema, found.statement.name.last)
+                    self._add_made(found.path, "\n" * (line - 1) + text, line)
+
+    def _add_query(self, found: _Found[Select]) -> None:
+        """Takes the check that is a query in a file."""
+        statement = found.statement
+        rule = CheckRule(None)
+        with suppress(BadAnnotation):
+            rule = next((one for _, one in _rules_above(found)), rule)
+        head = f"{rule.head(quoted(rule.name or found.path.stem), rule.on)} AS "
+        before = found.text[: statement.offset]
+        self._add_made(found.path, f"{before}{head}{statement.text}", found.line, head)
+
+    def _add_made(self, path: Path, text: str, line: int, head: str = "") -> None:
+        """Takes a check that is created by a statement made for it, which is the last of a text."""
+        try:
+            *_, statement = parse(text)
+        except Error as error:
+            place = BadProjectFile(f"{path}:{line}: {error.message}", detail=error.detail, hint=error.hint)
+            self._note(Fault(None, place, path, line))
+            return
+        assert isinstance(statement, CreateCheck)
+        self._add(_Found(statement, path, text, head, is_made=not head))
+
     def _object(self, name: str) -> ProjectObject | None:
         """Returns an object, loading it and what it reads first; None if it has a fault, which is noted."""
         if name in self._faults:
@@ -347,7 +405,7 @@ class _Loader:
             except _DependsOnFault as waits:
                 self._note(waits.fault.of_reader(name, found.path, found.line))
             except Error as error:
-                bad = error if isinstance(error, BadProjectFile) else _placed(error, found.path, found.text, name)
+                bad = error if isinstance(error, BadProjectFile) else found.placed(error, name)
                 self._note(Fault(name, bad, found.path, found.line))
                 for other in _names_in(tokens_of(found.statement.text)):  # a semicolon may be missing
                     if other not in self._found:
@@ -393,6 +451,7 @@ class _Loader:
         if stored and definition.timeline not in self._project.timelines:
             raise UnknownTimeline(str(definition.timeline), tuple(self._project.timelines))
         annotations, comment = _comment_above(found)
+        _check_rules(found, annotations)
         for one in self._comments:
             if _key(one.statement.name) == name:
                 _check_column(one, definition)
@@ -483,8 +542,38 @@ def _named(statement: Definable) -> Name:
     return statement.name
 
 
+#: What rules are written above.
+_CHECKABLE = (CreateSource, CreateTable, CreateView, CreateMaterializedView)
+
+
+def _rules_above(found: _Found[Any]) -> list[tuple[int, CheckRule]]:
+    """Returns the rules directly above a statement, with their lines.
+
+    Raises:
+        BadAnnotation: One of the annotations is wrong.
+    """
+    lines = _lines_directly_above(found)
+    told = [parse_annotations([line])[0].checks for line in lines]
+    first = found.line - len(lines)
+    return [(first + n, rule) for n, rules in enumerate(told) for rule in rules]
+
+
+def _check_rules(found: _Found[Definable], annotations: Annotations) -> None:
+    """Refuses rules where they mean nothing."""
+    for rule in annotations.checks:
+        is_of_query = isinstance(found.statement, CreateCheck)
+        if (rule.kind is None) is is_of_query and (is_of_query or isinstance(found.statement, _CHECKABLE)):
+            continue
+        raise BadProjectFile(
+            f"{found.place}: @check {rule.kind or 'on'} does not stand here",
+            detail="Rules such as unique(order_id) are written above sources, tables and views; "
+            "@check on ... above a query in assets/checks/.",
+            hint="Move it there.",
+        )
+
+
 def _is_temporary(statement: Definable) -> bool:
-    return not isinstance(statement, CreateSource | CreateSink | CreateIndex | CreateType) and statement.temporary
+    return isinstance(statement, CreateTable | CreateView | CreateMaterializedView) and statement.temporary
 
 
 def _line(text: str, offset: int) -> int:
@@ -519,11 +608,14 @@ def _check_column(said: _Found[Comment], definition: Definition) -> None:
     raise BadProjectFile(f'{said.place}: column "{column}" of "{definition.name}" does not exist', hint=hint)
 
 
-def _placed(error: Error, path: Path, text: str, name: str | None = None) -> BadProjectFile:
-    """Returns the error with its position as file, line and column."""
+def _placed(error: Error, path: Path, text: str, name: str | None = None, head: str = "") -> BadProjectFile:
+    """Returns the error with its position as file, line and column, not counting a head that no file has."""
     place = str(path)
     if error.position is not None:
-        line, column = line_and_column(text, error.position - 1)
+        start = text.find(head) if head else 0
+        at = error.position - 1
+        at = max(start, at - len(head)) if at >= start else at
+        line, column = line_and_column(text[:start] + text[start + len(head) :], at)
         place = f"{path}:{line}:{column}"
     about = f' (in "{name}")' if name else ""
     return BadProjectFile(f"{place}: {error.message}{about}", detail=error.detail, hint=error.hint)
@@ -531,13 +623,18 @@ def _placed(error: Error, path: Path, text: str, name: str | None = None) -> Bad
 
 def _comment_above(found: _Found[Definable]) -> tuple[Annotations, str | None]:
     """Returns what the `--` lines that stand directly above a statement say."""
-    above = found.text[: found.statement.offset].rstrip(" \t").removesuffix("\n").split("\n")
-    lines = list(_lines_above(above))[::-1]
+    lines = _lines_directly_above(found)
     try:
         return parse_annotations(lines)
     except BadAnnotation as error:
         place = f"{found.path}:{found.line - len(lines) + error.number}"
         raise BadProjectFile(f"{place}: {error.message}", hint=error.hint) from error
+
+
+def _lines_directly_above(found: _Found[Any]) -> list[str]:
+    """Returns the `--` lines that stand directly above a statement, without that."""
+    above = found.text[: found.statement.offset].rstrip(" \t").removesuffix("\n").split("\n")
+    return list(_lines_above(above))[::-1]
 
 
 def _comments_beside(found: _Found[Definable]) -> Mapping[str, str]:

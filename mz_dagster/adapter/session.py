@@ -65,6 +65,7 @@ from mz_dagster.sql import (
     CopyFromClient,
     CopyToClient,
     CopyToFile,
+    CreateCheck,
     CreateIndex,
     CreateMaterializedView,
     CreateSchema,
@@ -116,6 +117,7 @@ from mz_dagster.storage.foreign import only_our_errors
 _DEFINING = (
     CreateSource
     | CreateSink
+    | CreateCheck
     | CreateTable
     | CreateView
     | CreateMaterializedView
@@ -486,6 +488,7 @@ class Session:
             case (
                 CreateSource()
                 | CreateSink()
+                | CreateCheck()
                 | CreateTable()
                 | CreateView()
                 | CreateMaterializedView()
@@ -688,12 +691,12 @@ class Session:
         else:
             definition = define(target, self._names, default_timeline=self._engine.project.timeline)
         read = definition.relation
-        if definition.on is not None:
+        if read is None and definition.on is not None:
             read = definition.on.contents()
         if read is None:
             raise ProgrammingError(
                 f'"{target}" is no view',
-                hint="EXPLAIN a view, a materialized view, an index or a query.",
+                hint="EXPLAIN a view, a materialized view, an index, a check or a query.",
                 position=target.offset + 1,
             )
         relation = optimize(read)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mz_dagster.adapter.checking import CheckResult, check_results
 from mz_dagster.adapter.create_sql import create_sql
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.peeks import Peeks
@@ -24,6 +25,7 @@ _TITLES: Mapping[str, tuple[str, ...]] = {
     "create": ("name", "create_sql"),
     "indexes": ("name", "on", "key"),
     "schemas": ("name",),
+    "checks": ("name", "on", "severity", "blocking", "violations"),
 }
 _KINDS = {
     "tables": "table",
@@ -33,6 +35,7 @@ _KINDS = {
     "indexes": "index",
     "types": "type",
     "sinks": "sink",
+    "checks": "check",
 }
 
 
@@ -72,6 +75,9 @@ def _listed(names: Names, statement: Show) -> list[Row]:
             on = None if statement.name is None else names.object(statement.name).id
             indexes = ((row, _indexed(names, row)) for row in names.objects("index"))
             return [_index(row, indexed) for row, indexed in indexes if on is None or on == indexed.id]
+        case "checks":
+            checks = names.objects("check")
+            return [_check(names, told) for one in checks for told in check_results(names.engine, [one], examples=0)]
         case "schemas":
             made = (names_in(str(row.name))[0] for row in names.engine.catalog.objects("schema"))
             return [(one,) for one in (PUBLIC, *made)]
@@ -96,6 +102,12 @@ def _index(row: ObjectRow, on: ObjectRow) -> Row:
     if on.shapes is not None:
         names = dict(zip(on.shapes.places, on.relation_type.names, strict=True))
     return (row.name, on.name, ", ".join(names[position] for position in row.options["key"]))
+
+
+def _check(names: Names, one: CheckResult) -> Row:
+    on = names.as_named(names.engine.catalog.object(one.about))
+    violations = f"unknown: {one.reason}" if one.count is None else str(one.count)
+    return (one.check.name, on.name, one.options.severity, "YES" if one.options.blocking else "NO", violations)
 
 
 def _like(pattern: str) -> re.Pattern[str]:

@@ -23,7 +23,19 @@ BatchId = NewType("BatchId", int)
 WriterId = NewType("WriterId", int)
 """Names a process's lease to write batches."""
 
-KINDS = ("source", "table", "view", "materialized view", "index", "arrangement", "collection", "schema", "type", "sink")
+KINDS = (
+    "source",
+    "table",
+    "view",
+    "materialized view",
+    "index",
+    "arrangement",
+    "collection",
+    "schema",
+    "type",
+    "sink",
+    "check",
+)
 """What an object can be; a `collection` has no SQL: it is written through capabilities, and by nothing else."""
 
 KEEPER = "keeper"

@@ -349,6 +349,7 @@ def _run(options: argparse.Namespace) -> int:
         replace(project, polls_for_reads=False)
     ) as engine:  # what the runs have made, and nothing that came since
         unread = _print_views(engine, options.rows)
+        _print_checks(engine)
         _print_frontiers(engine)
     if told := failure or unread:
         raise told
@@ -424,6 +425,17 @@ def _print_views(engine: Engine, limit: int) -> Error | None:
             continue
         Output().show(result)
     return unread
+
+
+def _print_checks(engine: Engine) -> None:
+    """Prints how many violations each check has, if there are any checks."""
+    from mz_dagster.adapter import Session
+    from mz_dagster.cli.output import Output
+
+    shown = Session(engine).execute("SHOW CHECKS")
+    if shown.rows:
+        print("\nchecks")
+        Output().show(shown)
 
 
 def _apply_told(engine: Engine) -> None:

@@ -34,8 +34,9 @@ def print_changes(plan: ChangePlan) -> None:
             ("leave", row.kind, str(row.name), f"{why}, and {', '.join(readers)} cannot do without", "readable")
         )
     for row in plan.orphans:
-        readable = "" if plan.drops or row.kind == "schema" else "readable"
-        rows.append(("drop" if plan.drops else "leave", row.kind, shown_name(str(row.name)), why, readable))
+        goes = row in plan.going
+        readable = "" if goes or row.kind == "schema" else "readable"
+        rows.append(("drop" if goes else "leave", row.kind, shown_name(str(row.name)), why, readable))
     rows += [_row(one) for one in changes if one.action not in first]
     replaced = {*plan.created, *plan.replaced, *plan.dropped}
     for each in plan.replanned:

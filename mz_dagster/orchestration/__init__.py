@@ -8,6 +8,7 @@ Losing the whole Dagster instance loses history, not data.
 - `translator.py`: `MzDagsterTranslator`, how an object looks as an asset.
 - `events.py`: what an asset's events carry.
 - `frontier_checks.py`, `checks.py`: the checks that come with each step; those that read the data.
+- `data_checks.py`: the project's own, which are maintained.
 - `resource.py`: `MzResource`, what ops and sensors use; the op's body.
 - `ticks.py`: ticks and partition keys.
 - `sensors.py`: the frontier and the retention sensor, on `runs.py` (which run is live, what was tried in vain) and

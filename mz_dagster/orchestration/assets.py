@@ -14,6 +14,7 @@ import dagster as dg
 
 from mz_dagster.adapter import Project, ProjectObject, effective_objects
 from mz_dagster.errors import ProgrammingError
+from mz_dagster.orchestration.data_checks import data_check_specs
 from mz_dagster.orchestration.events import NAME_KEY, TIMELINE_KEY
 from mz_dagster.orchestration.frontier_checks import frontier_check_specs
 from mz_dagster.orchestration.ticks import partitions_of
@@ -30,8 +31,9 @@ def build_mz_asset_specs(
 ) -> list[dg.AssetSpec]:
     """Returns a specification for each source, table, materialized view and index of a timeline, dependencies first.
 
-    Plain views are no assets: what reads one depends on what the view reads. What is wrong in the files, and what reads
-    it, is shown as it was applied last, with its error; without that, the rest is unharmed.
+    Plain views are no assets: what reads one depends on what the view reads. Checks are none, but checks of one. What
+    is wrong in the files, and what reads it, is shown as it was applied last, with its error; without that, the rest is
+    unharmed.
 
     Args:
         project: The project whose files define the objects.
@@ -42,9 +44,18 @@ def build_mz_asset_specs(
         CatalogUnavailable: A file is wrong, and what was applied last cannot be looked up.
         ProgrammingError: The project has no timeline of that name.
     """
+    return _asset_specs(project, {one.name: one for one in effective_objects(project)}, timeline, translator)
+
+
+def _asset_specs(
+    project: Project,
+    objects: Mapping[str, ProjectObject],
+    timeline: str | None,
+    translator: MzDagsterTranslator | None,
+) -> list[dg.AssetSpec]:
+    """Returns what `build_mz_asset_specs` does, given the objects in effect."""
     translator = translator or MzDagsterTranslator()
     chosen = timeline or project.timeline
-    objects = {one.name: one for one in effective_objects(project)}
     timelines = {*project.timelines, *filter(None, (one.definition.timeline for one in objects.values()))}
     if chosen not in timelines:
         known = ", ".join(f'"{timeline}"' for timeline in sorted(timelines))
@@ -52,7 +63,7 @@ def build_mz_asset_specs(
     specs = {
         name: translator.get_asset_spec(one).merge_attributes(metadata={NAME_KEY: name})
         for name, one in objects.items()
-        if one.definition.kind != "view" and one.definition.timeline == chosen
+        if one.definition.kind not in ("view", "check") and one.definition.timeline == chosen
     }
     keys = {name: spec.key for name, spec in specs.items()}
     return [_with_upstream(spec, objects[name], objects, keys) for name, spec in specs.items()]
@@ -88,8 +99,8 @@ def mz_assets(
 ) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
     """Decorates the function that steps a project's timeline.
 
-    All assets of a timeline belong to one such function, with the checks of their frontiers: a step is planned over the
-    whole graph, and one run at a time steps it. A project with several timelines has one function for each.
+    All assets of a timeline belong to one such function, with the checks of their frontiers and data: a step is planned
+    over the whole graph, and one run at a time steps it. A project with several timelines has one function for each.
 
     Args:
         project: The project whose files define the assets.
@@ -114,11 +125,13 @@ def mz_assets(
             yield from mz.step(context)
     """
     chosen = timeline or project.timeline
-    specs = build_mz_asset_specs(project, timeline=chosen, translator=translator)
+    objects = {one.name: one for one in effective_objects(project)}
+    specs = _asset_specs(project, objects, chosen, translator)
+    keys = {str(spec.metadata[NAME_KEY]): spec.key for spec in specs}
     return dg.multi_asset(
         name=name or "mz_" + re.sub(r"[^A-Za-z0-9_]", "_", chosen),
         specs=specs,
-        check_specs=frontier_check_specs(specs),
+        check_specs=[*frontier_check_specs(specs), *data_check_specs(objects, keys)],
         partitions_def=partitions_of(chosen),
         can_subset=True,
         backfill_policy=backfill_policy or dg.BackfillPolicy.single_run(),

@@ -1,7 +1,8 @@
 """Asset checks: the invariants of the formalism, as Dagster shows them.
 
-The cheap ones come with each step (`frontier_checks`). The two here read data, so they run when somebody asks for them:
-from an asset's Checks tab, by a schedule over them, or by a job; a job that steps leaves them out (`step_selection`).
+The cheap ones come with each step (`frontier_checks`), and so do those of the project (`data_checks`). The two here
+read data, so they run when somebody asks for them: from an asset's Checks tab, by a schedule over them, or by a job; a
+job that steps leaves them out (`step_selection`).
 
     no_negative_multiplicity   no row is there fewer than zero times
     audit                      a view is its query, computed once more from its inputs
@@ -107,8 +108,8 @@ def step_selection(*assets: dg.AssetsDefinition) -> dg.AssetSelection:
 def _checks_of(one: ProjectObject) -> dict[str, str]:
     """Returns name and description of the checks of an object that read its data."""
     definition = one.definition
-    if definition.kind == "view" or (definition.kind == "index" and definition.plan is None):
-        return {}  # it has no collection, or that of what it is on
+    if definition.kind in ("view", "check") or (definition.kind == "index" and definition.plan is None):
+        return {}  # it is no asset, or its collection is that of what it is on
     found = {NO_NEGATIVE_MULTIPLICITY: "No row is there fewer than zero times."}
     if definition.plan is not None:
         found[AUDIT] = "At a closed tick, the contents are the query's, computed once more from its inputs."

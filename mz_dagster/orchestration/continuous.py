@@ -26,7 +26,8 @@ from mz_dagster.compute import StepLost, StepReport
 from mz_dagster.errors import OperationalError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.orchestration.assets import build_mz_asset_specs
-from mz_dagster.orchestration.events import asset_metadata
+from mz_dagster.orchestration.data_checks import VIOLATIONS, data_check_results
+from mz_dagster.orchestration.events import NAME_KEY, asset_metadata
 from mz_dagster.orchestration.frontier_checks import (
     GOES_ON,
     FrontierChecks,
@@ -93,7 +94,7 @@ class Continuous:
     _failed: tuple[int, int, float] | None = None
     _recorded: RecordedTicks = field(default_factory=lambda: RecordedTicks({}))
     _frontiers: dict[dg.AssetKey, FrontierSnapshot] = field(default_factory=dict)
-    _passed: dict[dg.AssetCheckKey, bool] = field(default_factory=dict)
+    _said: dict[dg.AssetCheckKey, tuple[bool, object]] = field(default_factory=dict)
 
     def run(self) -> Iterator[Event]:
         """Yields what to record, each event after what it tells of is durable, until it is stopped."""
@@ -208,11 +209,22 @@ class Continuous:
             if row.id not in rows or row.upper.is_empty:
                 continue
             for result in checks.results(key, row.id, {GOES_ON} if row.upper.less_equal(tick) else names):
-                check = dg.AssetCheckKey(key, result.check_name or "")
-                if self._passed.get(check) != result.passed:
-                    self._passed[check] = result.passed
-                    yield evaluation(key, result)
+                yield from self._new(key, result)
             self._frontiers[key] = FrontierSnapshot(row.id, row.since.only, row.upper.only)
+
+        keys = {str(spec.metadata[NAME_KEY]): spec.key for spec in self.specs}
+        for result in data_check_results(self.engine, self.timeline, keys, tick, None):
+            assert result.asset_key is not None, "each is of an asset"
+            yield from self._new(result.asset_key, result)
+
+    def _new(self, key: dg.AssetKey, result: dg.AssetCheckResult) -> Iterator[dg.AssetCheckEvaluation]:
+        """Yields what a check says unless it said the same before."""
+        check = dg.AssetCheckKey(key, result.check_name or "")
+        count = result.metadata.get(VIOLATIONS)
+        said = (result.passed, None if count is None else count.value)
+        if self._said.get(check) != said:
+            self._said[check] = said
+            yield evaluation(key, result)
 
     def _is_over(self, until: float | None) -> bool:
         return self.stop.is_set() or (until is not None and self._now_s() >= until)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +17,7 @@ from mz_dagster.adapter.project import engine_setting_of
 from mz_dagster.catalog import CollectionRow
 from mz_dagster.compute import CollectionStep, Outcome, StepReport
 from mz_dagster.formalism import GlobalId
+from mz_dagster.orchestration.data_checks import data_check_results, holding_up
 from mz_dagster.orchestration.events import NAME_KEY, TIMELINE_KEY, asset_ids, asset_metadata
 from mz_dagster.orchestration.frontier_checks import (
     GOES_ON,
@@ -118,8 +119,9 @@ class MzResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         is complete at.
 
         Raises:
-            dagster.Failure: A collection failed, as its check `goes_on` and those of its dependants say; those that
-                finished are materialized all the same, and a run of the same ticks goes on with the others only.
+            dagster.Failure: A blocking check does not hold; or a collection failed, as its check `goes_on` and those of
+                its dependants say. Those that finished are materialized all the same, and a run of the same ticks goes
+                on with the others only.
         """
         specs = {spec.key: spec for spec in context.assets_def.specs}
         timeline = str(next(iter(specs.values())).metadata[TIMELINE_KEY])
@@ -139,19 +141,23 @@ class MzResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             if len(ids) < len(assets):
                 # With them what is no asset of its own: their arrangements, and what sessions put in between.
                 selected = frozenset(ids.values())
-                only = selected | (engine.graph(timeline).upstream(selected) - frozenset(assets.values()))
+                # The checks go on as far as what they read.
+                checked = frozenset(row.id for row in engine.catalog.objects("check") if row.timeline == timeline)
+                only = selected | (engine.graph(timeline).upstream(selected | checked) - frozenset(assets.values()))
             with reported_to(Lines(context.log.info)):
                 report = engine.step(timeline, ticks[-1], only=only, progress=context.log.info)
             context.log.info(summary(report))
             rows = {row.id: row for row in engine.catalog.collections(timeline)}
             _warn_of_errors(context, engine, rows, report)
             checks = FrontierChecks(engine, engine.graph(timeline), rows, ticks[-1], before)
+            said = _data_checks(engine, timeline, specs.values(), ticks[-1], context.selected_asset_check_keys)
             for key, id in ids.items():
                 closed = [tick for tick in ticks if not rows[id].upper.less_equal(tick)]
                 is_whole = asked is not None and closed == ticks
                 self._report(context, engine, key, rows[id], report.of_object(id), closed, is_whole=is_whole)
                 wanted = {one.name for one in context.selected_asset_check_keys if one.asset_key == key}
                 found = list(checks.results(key, id, wanted if closed == ticks else wanted & {GOES_ON}))
+                found += said.get(key, []) if closed == ticks else []
                 if asked is None:
                     for one in found:  # a result would be looked up at the run's tick
                         context.log_event(evaluation(key, one))
@@ -160,6 +166,7 @@ class MzResource(dg.ConfigurableResource):  # type: ignore[type-arg]
                 else:
                     yield from found
         _raise_failures(report)
+        _raise_held_up([one for found in said.values() for one in found])
 
     def _report(
         self,
@@ -226,6 +233,22 @@ def _checked(
     for key, id in ids.items():
         checks = FrontierChecks(engine, graph, rows, rows[id].upper.only - 1, before)
         yield from checks.results(key, id, {one.name for one in wanted if one.asset_key == key})
+    yield from data_check_results(engine, timeline, _keys(specs.values()), None, wanted)
+
+
+def _data_checks(
+    engine: Engine, timeline: str, specs: Iterable[dg.AssetSpec], tick: int, wanted: Set[dg.AssetCheckKey]
+) -> dict[dg.AssetKey, list[dg.AssetCheckResult]]:
+    """Returns what the project's own checks say at a tick, by the assets that they are shown at."""
+    found: dict[dg.AssetKey, list[dg.AssetCheckResult]] = {}
+    for one in data_check_results(engine, timeline, _keys(specs), tick, wanted):
+        assert one.asset_key is not None, "each is of an asset"
+        found.setdefault(one.asset_key, []).append(one)
+    return found
+
+
+def _keys(specs: Iterable[dg.AssetSpec]) -> dict[str, dg.AssetKey]:
+    return {str(spec.metadata[NAME_KEY]): spec.key for spec in specs}
 
 
 def summary(report: StepReport) -> str:
@@ -248,6 +271,19 @@ def _warn_of_errors(
                     f'"{one.name}" has {added.total} new errors of the data: {"; ".join(added.texts)}{more}. '
                     "Reading it raises them until the rows that cause them are corrected or deleted."
                 )
+
+
+def _raise_held_up(results: Sequence[dg.AssetCheckResult]) -> None:
+    """Raises if a blocking check does not hold, which keeps what is downstream in the run from being computed."""
+    failed = holding_up(results)
+    if failed:
+        raise dg.Failure(
+            "; ".join(f'blocking check "{one.check_name}" does not hold: {one.description}' for one in failed),
+            metadata={
+                "mz/next": "All assets are materialized. What is downstream stays as it was until the check holds."
+            },
+            allow_retries=False,
+        )
 
 
 def _raise_failures(report: StepReport) -> None:

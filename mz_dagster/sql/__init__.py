@@ -6,8 +6,8 @@ has no exact plan is refused with its reason. PostgreSQL's semantics decide.
 
 - `lexer`: tokens and statements of a text. `cursor`: walking over tokens.
 - `statements`, `session_statements`: the statements, as data. `statement_parser`, `query_clauses`, `source_statement`,
-  `sink_statement`, `table_statement`, `column_definitions`, `altering`, `identity`, `write_statements`,
-  `subscribe_statement`, `cursor_statements`, `options`, `type_names`: the grammar.
+  `sink_statement`, `check_statement`, `table_statement`, `column_definitions`, `altering`, `identity`,
+  `write_statements`, `subscribe_statement`, `cursor_statements`, `options`, `type_names`: the grammar.
 - `body_parser`: query bodies to syntax trees; the only file that runs sqlglot, by its `interpreted_parser`. `hints`:
   what is cut out before.
 - `binder`: the binder's entrances; `writes` has those of INSERT, UPDATE and DELETE, each of which is a query that is
@@ -27,9 +27,9 @@ has no exact plan is refused with its reason. PostgreSQL's semantics decide.
 
 It does not resolve names itself (a `Resolver` does), optimize, or run anything.
 
-Open to other layers beside this front door: `altering`, `catalog_calls`, `catalog_facts`, `circumstances`,
-`constraints`, `cursor`, `definition_zone`, `errors`, `finishing`, `lexer`, `options`, `query_clauses`, `schemas`,
-`source_statement`, `statements`, `table_changes`, `table_text`, `translation`, `translation.originals`,
+Open to other layers beside this front door: `altering`, `catalog_calls`, `catalog_facts`, `check_statement`,
+`circumstances`, `constraints`, `cursor`, `definition_zone`, `errors`, `finishing`, `lexer`, `options`, `query_clauses`,
+`schemas`, `source_statement`, `statements`, `table_changes`, `table_text`, `translation`, `translation.originals`,
 `translation.translate`, `type_names`, `type_statements`.
 """
 
@@ -83,6 +83,7 @@ from mz_dagster.sql.statements import (
     CopyFromClient,
     CopyToClient,
     CopyToFile,
+    CreateCheck,
     CreateIndex,
     CreateMaterializedView,
     CreateSchema,
@@ -141,6 +142,7 @@ __all__ = [
     "CopyFromClient",
     "CopyToClient",
     "CopyToFile",
+    "CreateCheck",
     "CreateIndex",
     "CreateMaterializedView",
     "CreateSchema",

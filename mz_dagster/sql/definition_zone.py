@@ -13,14 +13,14 @@ from mz_dagster.sql.binder import bind_definition
 from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.constraints import bind_check, bind_default, is_by_chance
 from mz_dagster.sql.errors import UnsupportedForm
-from mz_dagster.sql.statements import CreateMaterializedView, CreateTable, CreateView, SqlText
+from mz_dagster.sql.statements import CreateCheck, CreateMaterializedView, CreateTable, CreateView, SqlText
 
 #: What a text means, and where it stands.
 _Meaning = tuple[Relation | Scalar, SqlText]
 
 
 def check_definition_in(
-    zone: str, statement: CreateView | CreateMaterializedView | CreateTable, resolver: Resolver
+    zone: str, statement: CreateView | CreateMaterializedView | CreateCheck | CreateTable, resolver: Resolver
 ) -> None:
     """Refuses a definition that would mean something else in `zone` than in UTC, in which all sessions have it.
 
@@ -40,16 +40,17 @@ def check_definition_in(
 
 
 def _meanings(
-    zone: str, statement: CreateView | CreateMaterializedView | CreateTable, resolver: Resolver
+    zone: str, statement: CreateView | CreateMaterializedView | CreateCheck | CreateTable, resolver: Resolver
 ) -> Iterator[_Meaning]:
     if not isinstance(statement, CreateTable):
-        yield bind_definition(statement.query, statement.columns, resolver, zone=zone).relation, statement.query
+        columns = () if isinstance(statement, CreateCheck) else statement.columns
+        yield bind_definition(statement.query, columns, resolver, zone=zone).relation, statement.query
         return
-    columns = RelationType(tuple(Column(one.name, one.type, one.nullable) for one in statement.columns))
-    for column, one in zip(columns.columns, statement.columns, strict=True):
+    type_ = RelationType(tuple(Column(one.name, one.type, one.nullable) for one in statement.columns))
+    for column, one in zip(type_.columns, statement.columns, strict=True):
         if one.default is not None and not is_by_chance(one.default):
             with in_zone(zone):
                 yield bind_default(column, one.default, Circumstances()), one.default
     for check in statement.checks:
         with in_zone(zone):
-            yield bind_check(statement.name.last, columns, check, Circumstances()), check.predicate
+            yield bind_check(statement.name.last, type_, check, Circumstances()), check.predicate

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mz_dagster.sql.statements import (
+    CreateCheck,
     CreateIndex,
     CreateMaterializedView,
     CreateView,
@@ -93,7 +94,7 @@ class Explain(Statement):
     """
 
     stage: str
-    target: Name | SqlText | CreateView | CreateMaterializedView | CreateIndex
+    target: Name | SqlText | CreateView | CreateMaterializedView | CreateIndex | CreateCheck
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,6 +211,38 @@ class CreateSink(Statement):
 
 
 @dataclass(frozen=True, slots=True)
+class CheckOptions:
+    """What the violations of a check mean.
+
+    Attributes:
+        severity: Whether they are an error, or a warning.
+        blocking: Whether what is downstream stays where it was until there are none.
+    """
+
+    severity: Literal["warn", "error"] = "error"
+    blocking: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateCheck(Statement):
+    """`CREATE CHECK ... [ON ...] [SEVERITY WARN | ERROR] [BLOCKING] AS ...`.
+
+    Attributes:
+        name: Its name.
+        on: What it is about; None for the one object that its query reads.
+        options: What its violations mean.
+        query: Its violations.
+        if_not_exists: Whether one that is there is good enough.
+    """
+
+    name: Name
+    on: Name | None
+    options: CheckOptions
+    query: SqlText
+    if_not_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
 class CreateTable(Statement):
     """`CREATE TABLE`; a `temporary` one is its session's own."""
 

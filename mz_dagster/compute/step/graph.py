@@ -128,17 +128,24 @@ class FailedNode:
 
 @dataclass(frozen=True, slots=True)
 class SinkNode:
-    """A collection without content, whose upper says up to which time a sink has written another one's."""
+    """A collection without content, whose upper says up to which time a sink has written another one's.
+
+    Attributes:
+        input: What it writes.
+        sink: What it writes to.
+        checks: Those that are blocking, of its input and of what that is computed from.
+    """
 
     id: GlobalId
     name: str
     input: GlobalId
     sink: Sink
+    checks: frozenset[GlobalId] = frozenset()
 
     @property
     def inputs(self) -> frozenset[GlobalId]:
-        """What it writes."""
-        return frozenset({self.input})
+        """What it writes, and what may keep it from that."""
+        return self.checks | {self.input}
 
     @property
     def operators(self) -> str:

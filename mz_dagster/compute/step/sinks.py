@@ -6,7 +6,9 @@ its input, so that nothing ever leaves that could be lost. The sink itself knows
 written before a crash is not written again.
 
 Each tick in an interval is a write of its own, if anything changes at it. While the input's contents are an error, or
-have one, nothing is written; the first tick at which they have none has all that changed since.
+have one, nothing is written; the first tick at which they have none has all that changed since. So it is with ticks at
+which a blocking check of what it writes, or of what that is computed from, does not hold: the sink stays at the last
+one at which all did, whatever the steps were by which it came there.
 
 Memory: the updates of an interval, and at first the whole collection.
 """
@@ -25,8 +27,10 @@ from mz_dagster.compute.lookups.step_reads import stored_table
 from mz_dagster.compute.step.advance import frontier_at
 from mz_dagster.compute.step.graph import SinkNode
 from mz_dagster.compute.step.report import CollectionStep, Outcome, Progress
+from mz_dagster.compute.step.violations import Violations, violations_of
 from mz_dagster.errors import DatabaseError, DataError, OperationalError
 from mz_dagster.fail_point import fail_point
+from mz_dagster.formalism import GlobalId
 from mz_dagster.storage.consolidation import consolidated, summed
 from mz_dagster.storage.foreign import only_our_errors
 from mz_dagster.storage.local_shards import LocalShards
@@ -34,9 +38,32 @@ from mz_dagster.storage.read import check_readable, leased, overlapping
 from mz_dagster.storage.shards import DIFF, ERROR, TIME
 from mz_dagster.storage.sink.sink import SinkChanged
 
+#: How many violations the reason names for which a sink is held up.
+_EXAMPLES = 3
+_CELL = 40
+
 
 class ContentsAreErrors(DataError):
     """What a sink is to write has an error: it writes nothing until that is gone."""
+
+
+class HeldUp(DataError):
+    """Blocking checks of what a sink writes do not hold: it stays where they did."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Checks:
+    """The blocking checks of a sink.
+
+    Attributes:
+        found: The violations of each, by its collection.
+    """
+
+    found: Mapping[GlobalId, Violations]
+
+    def hold_at(self, time: int) -> bool:
+        """Returns whether all are known to have held at a time."""
+        return all(one.holds_at(time) for one in self.found.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +104,17 @@ class Sinks:
         """
         for node in nodes:
             row, input = self.catalog.collection(node.id), self.catalog.collection(node.input)
-            lower, upper = row.upper.only, min(tick + 1, input.upper.only)
+            checks = [self.catalog.collection(id) for id in sorted(node.checks)]
+            lower, upper = row.upper.only, min(tick + 1, input.upper.only, *(one.upper.only for one in checks))
             step = CollectionStep(node.id, node.name, Outcome.CURRENT, lower, lower, operators=node.operators)
             if upper <= lower:
-                yield step if lower > tick else replace(step, outcome=Outcome.BLOCKED, reason="waits for its input")
+                waits = "its input" if input.upper.only <= lower or not checks else "a check"
+                yield step if lower > tick else replace(step, outcome=Outcome.BLOCKED, reason=f"waits for {waits}")
                 continue
-            (batches,) = self.catalog.live_batches((input.id,)).values()
-            new = list(overlapping(batches, lower, upper))
-            if row.is_hydrated and not new:
+            listed = self.catalog.live_batches((input.id, *node.checks))
+            new = list(overlapping(listed[input.id], lower, upper))
+            violated = any(batch.stats.rows for id in node.checks for batch in listed[id])
+            if row.is_hydrated and not new and not violated:
                 if self._seal(row, upper, leadership, None):
                     step = replace(step, outcome=Outcome.IDLE, upper=upper)
                 yield step
@@ -92,7 +122,7 @@ class Sinks:
             if idle_only:
                 yield replace(step, outcome=Outcome.BLOCKED, reason="has something to write")
                 continue
-            yield self._written(node, row, input, step, upper, leadership, progress)
+            yield self._written(node, row, input, step, upper, checks if violated else [], leadership, progress)
 
     def rewrite(self, node: SinkNode, leadership: Leadership | None) -> None:
         """Has a sink written anew, from what its input holds at the latest time at which that is complete.
@@ -116,27 +146,68 @@ class Sinks:
         row: CollectionRow,
         input: CollectionRow,
         step: CollectionStep,
-        upper: int,
+        limit: int,
+        checked: Sequence[CollectionRow],
         leadership: Leadership | None,
         progress: Progress,
     ) -> CollectionStep:
         begin = self.clock.monotonic_ms()
+        held: HeldUp | None = None
+        upper, rows = limit, 0
         try:
             with only_our_errors():
-                rows = self._write(node, row, input, upper)
+                checks = self._checks(checked, limit)
+                if not checks.hold_at(limit - 1):
+                    held, upper = self._held_up(node, checks, limit), self._last_good(row, input, checks, limit)
+                if upper > row.upper.only:
+                    rows = self._write(node, row, input, upper, checks)
         except DatabaseError as error:
             progress(f'"{node.name}" failed in {node.operators}: {error.message}')
             self._seal(row, row.upper.only, leadership, error.message)
             return replace(step, outcome=Outcome.FAILED, error=error, reason=error.message)
         fail_point("sink.before_seal")
         took_ms = self.clock.monotonic_ms() - begin
-        if not self._seal(row, upper, leadership, None):
+        if not self._seal(row, upper, leadership, None if held is None else held.message):
             return replace(step, outcome=Outcome.BLOCKED, reason="another runner goes on with it")
+        if held is not None:
+            progress(held.message)
+            return replace(step, outcome=Outcome.FAILED, upper=upper, error=held, reason=held.message, rows_in=rows)
         progress(f'"{node.name}" [{row.upper.only}, {upper}): {rows} updates left in {took_ms / 1000:.1f} s')
         return replace(step, outcome=Outcome.ADVANCED, upper=upper, rows_in=rows, rows_read=rows, spark_ms=took_ms)
 
-    def _write(self, node: SinkNode, row: CollectionRow, input: CollectionRow, upper: int) -> int:
-        """Writes all before `upper` that is not written; returns how many updates that took."""
+    def _checks(self, rows: Sequence[CollectionRow], upper: int) -> _Checks:
+        found = violations_of(
+            self.catalog, self.local, rows, self.holder, self.lease_ms, examples=_EXAMPLES, at=upper - 1
+        )
+        return _Checks(found)
+
+    def _last_good(self, row: CollectionRow, input: CollectionRow, checks: _Checks, limit: int) -> int:
+        """Returns behind the last tick before `limit` at which all checks held; where the sink is if there is none."""
+        lower = row.upper.only
+        ticks = self.catalog.ticks(str(input.timeline), lower=lower)
+        return next((one + 1 for one in reversed(ticks) if one < limit and checks.hold_at(one)), lower)
+
+    def _held_up(self, node: SinkNode, checks: _Checks, limit: int) -> HeldUp:
+        """Returns why a sink does not go on to `limit`: which checks do not hold there, and for which rows."""
+        told = []
+        for id, one in checks.found.items():
+            if one.holds_at(limit - 1):
+                continue
+            count, errors = one.count_at(limit - 1), one.errors_at(limit - 1)
+            name = self.catalog.object(id).name or id
+            shown = ", ".join(f"({', '.join(map(_cell, cells))})" for cells in one.rows)
+            why = f"cannot be told: {errors[0]}" if errors else f"has {count} violation{'' if count == 1 else 's'}"
+            told.append(f'check "{name}" {why}' + (f": {shown}" if shown else ""))
+        return HeldUp(
+            f'sink "{node.name}" is held up: {"; ".join(told)}',
+            hint="It goes on once there are none: correct or delete what is wrong. SELECT * FROM the check shows all.",
+        )
+
+    def _write(self, node: SinkNode, row: CollectionRow, input: CollectionRow, upper: int, checks: _Checks) -> int:
+        """Writes all before `upper` that is not written, tick by tick; returns how many updates that took.
+
+        At `upper - 1` all checks hold.
+        """
         sink, stands = node.sink, node.sink.stands_at()
         taken = 0
         if stands is None:
@@ -146,6 +217,9 @@ class Sinks:
                     hint="ALTER SINK ... RESET writes it anew, from what the sink reads.",
                 )
             first = row.since.only
+            if not checks.hold_at(first):
+                begun = self.catalog.ticks(str(input.timeline), lower=first)
+                first = next((one for one in begun if checks.hold_at(one)), upper - 1)
             frame, errors = self._read(input, None, first + 1)
             _check_none(errors, first, node.name)
             taken += len(frame)
@@ -160,7 +234,7 @@ class Sinks:
         taken += len(frame)
         ticks = [one for one in self.catalog.ticks(str(input.timeline), lower=stands) if one < upper]
         for tick in dict.fromkeys([*ticks, upper - 1]):
-            if _errors_at(errors, tick):
+            if _errors_at(errors, tick) or not checks.hold_at(tick):
                 continue
             times = frame.column(TIME)
             due = frame.filter(pc.and_(pc.greater_equal(times, stands), pc.less_equal(times, tick)))
@@ -204,6 +278,11 @@ class Sinks:
             return True
         sealed = self.catalog.seal(seals, leadership=leadership, failures=failures, dues={})  # type: ignore[arg-type]
         return isinstance(sealed, Sealed)
+
+
+def _cell(value: object) -> str:
+    text = "NULL" if value is None else str(value)
+    return text if len(text) <= _CELL else f"{text[: _CELL - 1]}…"
 
 
 def _errors_at(errors: pa.Table, time: int) -> pa.Table:

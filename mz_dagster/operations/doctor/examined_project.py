@@ -74,7 +74,7 @@ class ExaminedProject:
         name = next((one["name"] for one in self.records["name"] if one["object"] == id), id)
         copies = '"mz-dagster doctor --from-backup FOLDER" puts its files back'
         match row["kind"]:
-            case "materialized view" | "index" | "arrangement":
+            case "materialized view" | "index" | "check" | "arrangement":
                 command = shlex.join(("mz-dagster", "rebuild", name))
                 return f'The way back: "{command}" makes it anew from what it reads; or {copies}.'
             case "source":

@@ -35,7 +35,7 @@ from mz_dagster.storage.shards import DIFF, ERROR, TIME, FileDamaged, StoredFile
 from mz_dagster.storage.table_log import damaged_entries, rebuild_log
 
 #: Kinds of objects whose contents are a multiset of rows; an arrangement may hold differences.
-_MULTISETS = ("source", "table", "materialized view", "collection")
+_MULTISETS = ("source", "table", "materialized view", "check", "collection")
 
 
 def check_shards(examined: ExaminedProject, *, deep: bool, progress: Progress) -> Iterator[Finding]:

@@ -1,0 +1,97 @@
+"""What a check says at a time, read from its collection: the number of violations, how it changed, and some of them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from mz_dagster.adapter.checks import about, options_of
+from mz_dagster.adapter.engine import Engine
+from mz_dagster.adapter.samples import Sample, shown
+from mz_dagster.catalog import CollectionRow, ObjectRow
+from mz_dagster.compute.step.violations import Violations, violations_of
+from mz_dagster.formalism import GlobalId
+from mz_dagster.sql.statements import CheckOptions
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What a check says at a time.
+
+    Attributes:
+        check: The check.
+        about: What it is about.
+        options: What its violations mean.
+        time: The time.
+        count: How many violations there are; None if nobody knows, for `reason`.
+        change: By how many they became more since the tick before; all of them if that is not known.
+        sample: Some of them; None if there are none, or very many.
+        reason: Why nobody knows; None if it is known.
+    """
+
+    check: ObjectRow
+    about: GlobalId
+    options: CheckOptions
+    time: int
+    count: int | None
+    change: int = 0
+    sample: Sample | None = None
+    reason: str | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether there is no violation, and that is known."""
+        return self.count == 0
+
+
+def check_results(
+    engine: Engine, checks: Sequence[ObjectRow], time: int | None = None, *, examples: int = 5
+) -> Iterator[CheckResult]:
+    """Yields what checks of one timeline say at a time.
+
+    Reads multiplicities, as many as there are violations and were since the history that is kept begins, and no file if
+    there are none; the rows themselves only where there are violations.
+
+    Args:
+        engine: The project.
+        checks: The checks.
+        time: When; None for the latest time that each is complete at.
+        examples: How many violations of each to show.
+    """
+    if not checks:
+        return
+    rows = [engine.catalog.collection(one.id) for one in checks]
+    ticks = engine.catalog.ticks(str(checks[0].timeline))
+    found = violations_of(
+        engine.catalog, engine.shards, rows, engine.holder, engine.project.lease_ms, examples=examples, at=time
+    )
+    state = engine.catalog.state()
+    for check, row in zip(checks, rows, strict=True):
+        at = row.upper.only - 1 if time is None else time
+        unsaid = CheckResult(check, about(check, state), options_of(check), at, None)
+        yield _said(unsaid, row, found[row.id], ticks)
+
+
+def _said(unsaid: CheckResult, row: CollectionRow, found: Violations, ticks: Sequence[int]) -> CheckResult:
+    """Returns the result with what the violations say."""
+    time = unsaid.time
+    if not found.is_known_at(time):
+        why = "its history begins later" if time < found.since else "it is not complete there yet"
+        return replace(unsaid, reason=row.reason or (why if row.is_hydrated else "it is not hydrated yet"))
+    if errors := found.errors_at(time):
+        return replace(unsaid, reason=errors[0])
+    count = found.count_at(time)
+    before = ticks[bisect_left(ticks, time) - 1] if bisect_left(ticks, time) else time
+    change = count - (found.count_at(before) if found.since <= before < time else 0)
+    return replace(unsaid, count=count, change=change, sample=_sample(row, found.rows))
+
+
+def _sample(row: CollectionRow, rows: tuple[tuple[object, ...], ...]) -> Sample | None:
+    if not rows:
+        return None
+    return Sample(
+        row.names,
+        tuple(str(column.type) for column in row.columns),
+        tuple(tuple(map(shown, cells)) for cells in rows),
+    )
