@@ -17,6 +17,7 @@ In the order of import:
 - `arrivals`, `polls`: a cheap sign that a poll may find something, and what it finds.
 - `engine`: poll, step, reach, compact.
 - `rebuilding`: views and indexes that are damaged, made anew from what they read.
+- `access`, `passwords`, `roles`: what a session may do, what is kept of passwords, and GRANT.
 - `timestamps`, `names`, `peeks`: at which time a statement reads, what its names denote, and what it reads.
 - `dml`, `writes`, `constraints`, `conflicts`, `ddl`, `create_sql`, `shows`: INSERT, UPDATE, DELETE and COPY, what
   tables demand of their rows, definitions, and lists of them.
@@ -35,7 +36,7 @@ In the order of import:
 It plans nothing itself, renders nothing and writes no batch but a table's.
 
 Open to other layers beside this front door: `annotations`, `audit`, `cancelling`, `catalog_definitions`, `checks`,
-`change_plan`, `copy_lines`, `definition`, `effective_objects`, `engine`, `graphs`, `health`, `project`,
+`change_plan`, `copy_lines`, `definition`, `effective_objects`, `engine`, `graphs`, `health`, `passwords`, `project`,
 `project_files`, `rebuilding`, `result`, `settings_text`, `system_catalogs.facts`, `table_constraints`, `wire_client`.
 """
 

@@ -21,7 +21,17 @@ from mz_dagster.adapter.change_plan import FROM_FILES, Action, Change, ChangePla
 from mz_dagster.adapter.definition import Definition, define
 from mz_dagster.adapter.project_files import BadProjectFile, Fault, ProjectFiles, ProjectObject
 from mz_dagster.adapter.replanning import replan
-from mz_dagster.catalog import BOUND_SHAPES, COMMENTS, SCHEMA, Catalog, NewObject, ObjectRow, Redefinition, Ref
+from mz_dagster.catalog import (
+    BOUND_SHAPES,
+    COMMENTS,
+    PRIVILEGES,
+    SCHEMA,
+    Catalog,
+    NewObject,
+    ObjectRow,
+    Redefinition,
+    Ref,
+)
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.resolver import Item
 from mz_dagster.sql import parse
@@ -114,7 +124,7 @@ def _redefinition(change: Change, old: ObjectRow, reads: Mapping[GlobalId, Globa
 
     dependencies = {name: id for name, id in old.dependencies.items() if name.startswith("collection ")}
     dependencies |= {name: known(id) for name, id in definition.dependencies.items()}
-    options = {name: value for name, value in old.options.items() if name not in (COMMENTS, BOUND_SHAPES)}
+    options = {name: value for name, value in old.options.items() if name not in (COMMENTS, PRIVILEGES, BOUND_SHAPES)}
     options.pop(SCHEMA, None)
     if definition.schema != PUBLIC:
         options[SCHEMA] = definition.schema

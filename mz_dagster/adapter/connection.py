@@ -18,6 +18,7 @@ from weakref import WeakSet
 
 import pyarrow as pa
 
+from mz_dagster.adapter.access import Access
 from mz_dagster.adapter.arrow_rows import record_batches
 from mz_dagster.adapter.block_definitions import ActiveTransaction
 from mz_dagster.adapter.copy_to_file import check_names
@@ -30,6 +31,7 @@ from mz_dagster.adapter.timestamps import Isolation
 from mz_dagster.adapter.transaction import TransactionAborted
 from mz_dagster.adapter.variables import Variables
 from mz_dagster.adapter.wire_client import WireClient
+from mz_dagster.catalog import RoleRow
 from mz_dagster.errors import InterfaceError
 from mz_dagster.scalars.types import Column
 from mz_dagster.storage.foreign import only_our_errors
@@ -84,15 +86,24 @@ class Connection:
         isolation: How fresh reads are.
         autocommit: Whether each statement is a transaction of its own unless BEGIN was said.
         owns_engine: Whether the engine is closed with it; not if others use it, too.
+        role: Whose it is; None if it is the owner's.
     """
 
     def __init__(
-        self, engine: Engine, isolation: Isolation, *, autocommit: bool = True, owns_engine: bool = True
+        self,
+        engine: Engine,
+        isolation: Isolation,
+        *,
+        autocommit: bool = True,
+        owns_engine: bool = True,
+        role: RoleRow | None = None,
     ) -> None:
         self._engine: Engine | None = engine
         self._owns_engine = owns_engine
         self._names = Names(engine)
-        self._variables = Variables(engine.project, isolation.value, autocommit=autocommit)
+        self._names.access = Access(role)
+        name = None if role is None else role.name
+        self._variables = Variables(engine.project, isolation.value, autocommit=autocommit, role=name)
         self._names.session = engine.activity.open_session(self._variables)
         self._depth = 0
         self._cursors: WeakSet[Cursor] = WeakSet()

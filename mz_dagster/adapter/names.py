@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mz_dagster.adapter import introspection
+from mz_dagster.adapter.access import Access, owner_name
 from mz_dagster.adapter.block_definitions import BlockDefinitions
 from mz_dagster.adapter.bound_tables import note_table
 from mz_dagster.adapter.create_sql import create_sql
@@ -61,11 +62,13 @@ class Names:
 
     Attributes:
         session: The session's number among those that are open in this process, if it has one.
+        access: What the session may do.
     """
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.session: int | None = None
+        self.access = Access()
         self.search_path: Callable[[], str] = lambda: PUBLIC
         self.block: Callable[[], BlockDefinitions | None] = lambda: None
         self._temporary: dict[str, GlobalId] = {}
@@ -91,11 +94,21 @@ class Names:
             found: Item | None = replace(self.engine.definitions.item(row.id, row.version, row.values), name=name[-1])
         else:
             found = None if name[:-1] == (_TEMPORARY,) else self._resolved(name)
+        if found is not None and not self.access.is_owner:
+            self._check_readable(found)
         if found is not None and found.kind == "table":
             note_table(found.id, found.version)
         if found is None and (error := refused(name)) is not None:
             raise error
         return found
+
+    def _check_readable(self, item: Item) -> None:
+        """Returns if the session may read what a name stands for; raises `InsufficientPrivilege` if it may not."""
+        if introspection.by_id(item.id) is not None:
+            self.access.check_built_in(item.name)
+        elif not self.is_temporary(item.id) and item.kind not in ("schema", "type"):
+            catalog = self.engine.catalog
+            self.access.check(catalog.state().object(item.id) or catalog.object(item.id), "r")
 
     def _resolved(self, name: tuple[str, ...]) -> Item | None:
         for schema in () if len(name) > 1 else self.path():
@@ -123,12 +136,15 @@ class Names:
 
     def facts(self, settings: Mapping[str, str], user: str) -> Facts:
         """Returns what the system catalogs say now."""
-        block = self.block()
-        key = self.engine.catalog.state(), dict(settings), user, dict(self._temporary), block and block.saved()
+        block, roles = self.block(), self.engine.catalog.roles()
+        key = self.engine.catalog.state(), dict(settings), user, dict(self._temporary), block and block.saved(), roles
         known = self._facts
         if known is None or known[0] != key:
             catalog, database = self.engine.catalog, self.engine.project.name
-            known = self._facts = key, Facts(catalog, database, self, settings, user, introspection.BUILT_IN, made)
+            known = self._facts = (
+                key,
+                Facts(catalog, database, self, settings, user, introspection.BUILT_IN, made, owner_name(), roles),
+            )
         return known[1]
 
     @property
@@ -223,6 +239,13 @@ class Names:
             raise WrongObjectKind(f'"{name}" is not a {kind}', hint=f"It is a {row.kind}.", position=position)
         if row.kind == "table":
             note_table(row.id, row.version)
+        return row
+
+    def readable(self, name: Name) -> ObjectRow:
+        """Returns the object that bears a name, which the session may read; raises as `object`, and if it may not."""
+        row = self.object(name)
+        if not self.is_temporary(row.id):
+            self.access.check(row, "r")
         return row
 
     def table(self, name: Name) -> ObjectRow:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from mz_dagster.adapter import introspection
+from mz_dagster.adapter.access import InsufficientPrivilege
 from mz_dagster.adapter.block_definitions import ActiveTransaction
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.peeks import Peeks, as_of_time
@@ -80,14 +80,18 @@ class Reads:
         error is told by who maintains it.
         """
         engine = self.peeks.engine
-        with suppress(Error):
+        try:
             bound = bind_query(query, self.names, params=parameters, circumstances=self.circumstances())
-            read = {get.id for get in gets_of(bound.relation)}
-            if any(introspection.by_id(id) is not None for id in read):
-                state = engine.catalog.state()
-                timelines = {row.timeline for id in read if (row := state.collection(id)) is not None} - {None}
-                return min(filter(None, timelines), default=engine.project.timeline)
-        return None
+        except InsufficientPrivilege:
+            raise
+        except Error:
+            return None
+        read = {get.id for get in gets_of(bound.relation)}
+        if not any(introspection.by_id(id) is not None for id in read):
+            return None
+        state = engine.catalog.state()
+        timelines = {row.timeline for id in read if (row := state.collection(id)) is not None}
+        return min(filter(None, timelines), default=engine.project.timeline)
 
     def _polled(self, statement: Subscribe, query: SqlText, parameters: Sequence[object], timeline: str) -> Result:
         """Returns the rows of a subscription to what has no history.

@@ -28,6 +28,7 @@ from mz_dagster.adapter.project import FolderNotAllowed
 from mz_dagster.adapter.query_indexes import QueryIndexes
 from mz_dagster.adapter.reads import Reads
 from mz_dagster.adapter.result import Result
+from mz_dagster.adapter.roles import change_roles
 from mz_dagster.adapter.shows import show
 from mz_dagster.adapter.system_catalogs import FactsOnDemand
 from mz_dagster.adapter.table_as import create_table_as
@@ -111,6 +112,7 @@ from mz_dagster.sql.definition_zone import check_definition_in
 from mz_dagster.sql.errors import UndefinedParameter, UndefinedTable
 from mz_dagster.sql.lexer import Fragment
 from mz_dagster.sql.query_clauses import table_query
+from mz_dagster.sql.role_statements import AlterRole, CreateRole, DropRole, Grant
 from mz_dagster.storage.foreign import only_our_errors
 
 #: Statements that define what others see at once.
@@ -132,6 +134,10 @@ _DEFINING = (
     | AlterType
     | AlterRetainHistory
     | Comment
+    | CreateRole
+    | AlterRole
+    | DropRole
+    | Grant
 )
 #: Those of them that a block may have, so that others see it when that commits; `ddl` refuses some of their forms.
 _IN_BLOCKS = CreateTable | CreateView | CreateMaterializedView | CreateIndex | Drop | Comment
@@ -355,6 +361,7 @@ class Session:
             TransactionTimedOut: Its block has ended.
         """
         variables = self._variables
+        self._names.access.check_statement(statement)
         defines, writes = isinstance(statement, _DEFINING), isinstance(statement, _WRITING)
         begins = not variables.autocommit and not defines and not isinstance(statement, _OF_SESSION)
         if variables.transaction is None and begins:
@@ -480,6 +487,8 @@ class Session:
                 self._variables.cursor(name)
                 self._variables.close_cursors(name)
                 return Result("CLOSE CURSOR")
+            case CreateRole() | AlterRole() | DropRole() | Grant():
+                return Result(change_roles(self._names, statement))
             case Truncate():
                 return self._writes.truncate(statement, self._circumstances())
             case Refresh():
@@ -687,7 +696,7 @@ class Session:
             shown = bound.relation_type.names
             return relation, lower_to_maintained_plan(relation, shown + relation.relation_type.names[len(shown) :])
         if isinstance(target, Name):
-            definition = definitions.definition(self._names.object(target).id)
+            definition = definitions.definition(self._names.readable(target).id)
         else:
             definition = define(target, self._names, default_timeline=self._engine.project.timeline)
         read = definition.relation

@@ -131,7 +131,7 @@ def _collection(
     """Returns the collection that is listened to, which may be made for it."""
     target = statement.target
     if isinstance(target, Name):
-        row = names.object(target)
+        row = names.readable(target)
         if row.kind == "index":
             raise WrongObjectKind(
                 f'"{target}" is an index', hint="Subscribe to what it is on.", position=target.offset + 1

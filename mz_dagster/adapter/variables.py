@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from mz_dagster.adapter.access import owner_name
 from mz_dagster.adapter.activity import SessionState
 from mz_dagster.adapter.block_definitions import ActiveTransaction
 from mz_dagster.adapter.declared_cursors import DeclaredCursor, UndefinedCursor
@@ -81,6 +81,7 @@ class Variables:
         transaction: The transaction block that is open, or None.
         cursors: The cursors that were declared, by their names.
         client: Who sends and gets the rows of COPY; None if nobody does.
+        role: The name of the session's role; None if it is the owner's.
     """
 
     project: Project
@@ -92,6 +93,7 @@ class Variables:
     transaction: Transaction | None = None
     cursors: dict[str, DeclaredCursor] = field(default_factory=dict)
     client: WireClient | None = None
+    role: str | None = None
     _at_start: dict[str, str] = field(default_factory=dict, repr=False)
     _before: _Set | None = field(default=None, repr=False)
 
@@ -303,7 +305,7 @@ class Variables:
     @property
     def user(self) -> str:
         """Who executes statements."""
-        return getpass.getuser()
+        return owner_name() if self.role is None else self.role
 
     def circumstances(self, now_ms: int, catalog: CatalogFacts) -> Circumstances:
         """Returns what a statement that begins now is to know of the session, and of the system catalogs."""

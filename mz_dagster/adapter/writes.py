@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from mz_dagster.adapter.access import needed_to_write
 from mz_dagster.adapter.conflicts import Conflicts
 from mz_dagster.adapter.constraints import Enforcement, shown
 from mz_dagster.adapter.dml import Appender, DecidedWrite, RowUpdate, append_columns, check_not_null, read_and_append
@@ -28,6 +29,7 @@ from mz_dagster.adapter.wire_client import WireClient
 from mz_dagster.catalog import CollectionRow, ObjectRow
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.plan.relation import Constant, Map, Relation
+from mz_dagster.plan.resolver import Resolver
 from mz_dagster.plan.semijoin import ONE_ROW
 from mz_dagster.scalars.scalar import Literal
 from mz_dagster.scalars.types import Column, RelationType
@@ -129,7 +131,8 @@ class Writes:
     def delete(self, statement: Delete, parameters: Parameters, circumstances: Circumstances) -> Result:
         """Deletes the rows that the statement says."""
         row, table = self._table(statement)
-        bound = bind_delete(statement, row.relation_type, self.names, params=parameters, circumstances=circumstances)
+        names = self._resolver(row)
+        bound = bind_delete(statement, row.relation_type, names, params=parameters, circumstances=circumstances)
         plans = [bound.old] if bound.matches is None else [bound.matches, bound.old]
         reading = [self.peeks.planned(one) for one in plans]
 
@@ -146,7 +149,7 @@ class Writes:
         row, table = self._table(statement)
         common = statement.text, statement.offset, statement.parameters
         everything = Delete(*common, statement.table, statement.target, alias=None, using=None, predicate=None)
-        bound = bind_delete(everything, row.relation_type, self.names, circumstances=circumstances)
+        bound = bind_delete(everything, row.relation_type, self._resolver(row), circumstances=circumstances)
         plan = self.peeks.planned(bound.old)
 
         def decide(now: CollectionRow, time: int) -> tuple[list[RowUpdate], list[Row]]:
@@ -163,7 +166,7 @@ class Writes:
         bound = bind_update(
             statement,
             row.relation_type,
-            self.names,
+            self._resolver(row),
             params=parameters,
             circumstances=circumstances,
             defaults=enforcement.constraints.defaults,
@@ -330,13 +333,22 @@ class Writes:
         if statement.returning is None:
             return None
         return bind_returning(
-            statement, row.relation_type, rows, self.names, params=parameters, circumstances=circumstances
+            statement, row.relation_type, rows, self._resolver(row), params=parameters, circumstances=circumstances
         )
+
+    def _resolver(self, row: ObjectRow) -> Resolver:
+        """Returns what resolves names beside a table that is written, which a role need not be able to read for that.
+
+        Whether what the statement says of the table reads it was looked at before (`needed_to_write`).
+        """
+        return self.names if self.names.access.is_owner else TargetFirst(self.names, row, self.engine)
 
     def _table(
         self, statement: Insert | Update | Delete | Copy | CopyFromClient | Truncate
     ) -> tuple[ObjectRow, CollectionRow]:
         row = self.names.table(statement.table)
+        if not self.names.access.is_owner:
+            self.names.access.check(row, needed_to_write(statement, row))
         return row, self.engine.catalog.collection(row.id)
 
 

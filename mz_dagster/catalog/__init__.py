@@ -29,6 +29,7 @@ In the order of import:
   tokens;
 - `leases`: what is being read;
 - `idle_advance`: time in which nothing happens;
+- `roles`: who may connect, and what is granted on objects;
 - `overview`: what others hold and have written, to be shown;
 - `records`, `repairs`: its rows as they are, and copies of them; what may be mended in them;
 - `moved_tables`: what becomes of one that cannot be repaired;
@@ -74,12 +75,15 @@ from mz_dagster.catalog.errors import (
 )
 from mz_dagster.catalog.payloads import payloads_in
 from mz_dagster.catalog.replica import CatalogState
+from mz_dagster.catalog.roles import EVERYBODY
 from mz_dagster.catalog.rows import (
     COMMENTS,
     INLINED,
     KEEPER,
     KINDS,
+    LETTERS,
     NO_ROWS,
+    PRIVILEGES,
     SCHEMA,
     Alteration,
     Batch,
@@ -111,6 +115,7 @@ from mz_dagster.catalog.rows import (
     Ref,
     Replaced,
     Reservation,
+    RoleRow,
     Seal,
     Sealed,
     Takeover,
@@ -129,10 +134,13 @@ from mz_dagster.catalog.url import BadCatalogUrl, CatalogUrl
 __all__ = [
     "BOUND_SHAPES",
     "COMMENTS",
+    "EVERYBODY",
     "INLINED",
     "KEEPER",
     "KINDS",
+    "LETTERS",
     "NO_ROWS",
+    "PRIVILEGES",
     "SCHEMA",
     "Alteration",
     "BadCatalogUrl",
@@ -180,6 +188,7 @@ __all__ = [
     "Ref",
     "Replaced",
     "Reservation",
+    "RoleRow",
     "Seal",
     "Sealed",
     "Shape",

@@ -19,6 +19,7 @@ from mz_dagster.catalog.objects import Objects
 from mz_dagster.catalog.overview import Overview
 from mz_dagster.catalog.records import Records
 from mz_dagster.catalog.repairs import Repairs
+from mz_dagster.catalog.roles import Roles
 from mz_dagster.catalog.schema import PROJECT
 from mz_dagster.catalog.sequences import Sequences
 from mz_dagster.catalog.sweeping import Sweeping
@@ -42,6 +43,7 @@ class Catalog(
     Maintaining,
     Sweeping,
     Overview,
+    Roles,
     Records,
     Repairs,
     Sequences,

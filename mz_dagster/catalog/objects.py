@@ -52,6 +52,7 @@ from mz_dagster.catalog.rows import (
     COMMENTS,
     KEEPER,
     KINDS,
+    PRIVILEGES,
     VALUES,
     Alteration,
     NewObject,
@@ -102,6 +103,7 @@ class Objects(Transactions):
         """Takes names from old objects and creates new ones, possibly under the same names, in one transaction.
 
         An old object that something outside of `dropped` still depends on lives on without a name until that goes too.
+        What was granted on it is granted on the one that gets its name.
         Those that are redefined get other names and texts, and are what they were. A type may be given a value besides.
 
         Raises:
@@ -117,11 +119,15 @@ class Objects(Transactions):
             if altered is not None:
                 _give_value(connection, altered, self._now_ms())
             for id in (*dropped, *redefined):
-                _undropped(connection, id)
+                undropped(connection, id)
+            granted = {row.name: row.privileges for row in (undropped(connection, id) for id in dropped)}
             take_names(connection, [*dropped, *redefined])
             for id, one in redefined.items():
                 _redefine(connection, id, one)
             ids = create_rows(connection, created)
+            for id, new in zip(ids, created, strict=True):
+                if new.name is not None and granted.get(new.name):
+                    set_privileges(connection, undropped(connection, id), granted[new.name])
             if dropped:
                 entries = _entries(connection, self._now_ms())
                 drop_rows(connection, entries.keys() - needed(entries, dropped), self._now_ms())
@@ -167,7 +173,7 @@ class Objects(Transactions):
             UnknownObject: The object does not exist, was dropped, or has no name.
         """
         with self._database.write() as connection:
-            row = _undropped(connection, id)
+            row = undropped(connection, id)
             if row.name is None:
                 raise UnknownObject(id)
             if connection.execute(select(NAME.c.name).where(NAME.c.name == name)).first() is not None:
@@ -181,7 +187,7 @@ class Objects(Transactions):
             UnknownObject: The object does not exist, or was dropped.
         """
         with self._database.write() as connection:
-            row = _undropped(connection, id)
+            row = undropped(connection, id)
             said = {name: text for name, text in row.comments.items() if name != column}
             said |= {} if comment is None else {column: comment}
             options = {name: value for name, value in row.options.items() if name != COMMENTS}
@@ -286,19 +292,26 @@ class Objects(Transactions):
 def _redefine(connection: Connection, id: GlobalId, other: Redefinition) -> None:
     """Gives an object, which has no name by now, another name and text."""
     give_name(connection, other.name, id)
-    comments = _object(connection, id).comments
-    options = {**other.options, COMMENTS: comments} if comments else {**other.options}
+    kept = {key: value for key, value in _object(connection, id).options.items() if key in (COMMENTS, PRIVILEGES)}
+    options = {**other.options, **kept}
     connection.execute(update(OBJECT).where(OBJECT.c.id == id).values(sql=other.sql, options=json_text(options)))
     connection.execute(delete(DEPENDENCY).where(DEPENDENCY.c.dependant == id))
     for name, dependency in sorted(other.dependencies.items()):
         connection.execute(insert(DEPENDENCY).values(dependant=id, name=name, dependency=dependency))
 
 
+def set_privileges(connection: Connection, row: ObjectRow, granted: Mapping[int, str]) -> None:
+    """Has an object be what was granted on it: letters, by the numbers of roles."""
+    options = {name: value for name, value in row.options.items() if name != PRIVILEGES}
+    options |= {PRIVILEGES: {str(role): letters for role, letters in granted.items()}} if granted else {}
+    connection.execute(update(OBJECT).where(OBJECT.c.id == row.id).values(options=json_text(options)))
+
+
 def drop_named(
     connection: Connection, ids: Collection[GlobalId], now_ms: int, *, cascade: bool = False
 ) -> tuple[GlobalId, ...]:
     """Drops objects with their indexes and arrangements; see `Objects.drop_objects`."""
-    rows = [_undropped(connection, id) for id in ids]
+    rows = [undropped(connection, id) for id in ids]
     entries = _entries(connection, now_ms)
     doomed = set(ids)
     for row in rows:
@@ -390,7 +403,7 @@ def create_rows(
             id for name, id in dependencies.items() if one.kind != "arrangement" and not name.startswith("collection ")
         }
         for dependency in set(dependencies.values()):
-            read = _undropped(connection, dependency)
+            read = undropped(connection, dependency)
             if one.is_bound_before or dependency not in named:
                 continue
             if bound_shapes(one.options).get(dependency, 0) != read.version:
@@ -496,12 +509,14 @@ def take_over(connection: Connection, new: GlobalId, takeover: Takeover, time: i
         StillNeeded: Something depends on it.
         UnknownObject: It does not exist, or was dropped.
     """
-    row = _undropped(connection, takeover.old)
+    row = undropped(connection, takeover.old)
     entries = _entries(connection, now)
     readers = _dependants(entries, row.id)
     if readers:
         raise StillNeeded(row.name or row.id, sorted(str(entries[one].name or one) for one in readers))
     hand_over_sequences(connection, row.id, new, takeover.columns)
+    if row.privileges:
+        set_privileges(connection, undropped(connection, new), row.privileges)
     since = frontier_text(Antichain.of(lattice_of(connection, row.timeline), time))
     connection.execute(update(COLLECTION).where(COLLECTION.c.id == new).values(since=since))
     drop_rows(connection, [row.id], now)
@@ -514,7 +529,7 @@ def alter_in_place(connection: Connection, id: GlobalId, alteration: Alteration,
         TableAltered: It has been altered since the alteration was made up, or what reads it has changed.
         UnknownObject: It does not exist, or was dropped.
     """
-    row = _undropped(connection, id)
+    row = undropped(connection, id)
     entries = _entries(connection, now)
     if row.version + 1 != alteration.shapes.version or _dependants(entries, id) != alteration.readers:
         raise TableAltered(id, row.version)
@@ -542,7 +557,7 @@ def alter_in_place(connection: Connection, id: GlobalId, alteration: Alteration,
 
 def _give_value(connection: Connection, alteration: TypeAlteration, now: int) -> None:
     """Gives a type a value, in its own row and in those of all that depends on it; their contents stay as they are."""
-    row = _undropped(connection, alteration.type)
+    row = undropped(connection, alteration.type)
     readers = _dependants(_entries(connection, now), row.id)
     if row.columns[0].type.enumeration != alteration.before or readers != alteration.readers:
         raise TypeAltered(row.id, row.values)
@@ -600,7 +615,8 @@ def _blockers(entries: Mapping[GlobalId, Entry], id: GlobalId, doomed: Collectio
     return sorted(entry.name or entry.id for entry in found if entry.kind not in ("index", "arrangement"))
 
 
-def _undropped(connection: Connection, id: GlobalId) -> ObjectRow:
+def undropped(connection: Connection, id: GlobalId) -> ObjectRow:
+    """Returns an object that is there; raises `UnknownObject` if it was dropped."""
     row = _object(connection, id)
     if row.dropped:
         raise UnknownObject(id, dropped=True)

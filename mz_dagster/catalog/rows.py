@@ -45,6 +45,12 @@ keeps it as long as it has none."""
 COMMENTS = "comments"
 """The option of an object that says its comments, by column; by the empty text its own."""
 
+PRIVILEGES = "privileges"
+"""The option of an object that says what was granted on it: PostgreSQL's letters, by the numbers of roles."""
+
+LETTERS = "arwdDxt"
+"""PostgreSQL's letters of privileges: INSERT, SELECT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER."""
+
 SCHEMA = "schema"
 """The option of an object that says its schema, if that is not `public`."""
 
@@ -255,7 +261,7 @@ class Redefinition:
         name: Its name.
         sql: Its definition.
         dependencies: What it reads, as before, by the names used in that.
-        options: Its options, but for the comments.
+        options: Its options, but for comments and privileges.
     """
 
     name: str
@@ -266,7 +272,7 @@ class Redefinition:
 
 @dataclass(frozen=True, slots=True)
 class ObjectRow:
-    """A created object; only `name`, `dropped` and comments change, and what it is if a collection becomes a view.
+    """A created object: `name`, `dropped`, comments and privileges change; what it is, if a collection becomes a view.
 
     Of a table that is altered in place all changes that an alteration says; and where a type is given a value, this and
     all that depends on it know more values.
@@ -283,7 +289,7 @@ class ObjectRow:
         monotonic: Whether it is proven never to retract.
         dependencies: What it reads, by the names used when it was bound.
         owner: The object that it serves, or None.
-        options: As created, and the comments.
+        options: As created, and the comments and privileges.
         tags: As created.
         has_collection: Whether it has contents of its own.
         dropped: Whether it is gone; its id and row remain.
@@ -321,6 +327,12 @@ class ObjectRow:
     def values(self) -> int:
         """The number of the last time that a type it depends on, or it itself, was given a value; 0 if none was."""
         return int(self.options.get(VALUES, 0))
+
+    @property
+    def privileges(self) -> Mapping[int, str]:
+        """What was granted on it: PostgreSQL's letters, by the numbers of roles; that of all is 0."""
+        granted: Mapping[str, str] = self.options.get(PRIVILEGES, {})
+        return {int(role): letters for role, letters in granted.items()}
 
     @property
     def comments(self) -> Mapping[str, str]:
@@ -712,6 +724,23 @@ def capability_label(token: str) -> str:
     """
     head = token.partition(".")[0]
     return head if re.fullmatch(r"[rw]\d{1,18}", head) else "?"
+
+
+@dataclass(frozen=True, slots=True)
+class RoleRow:
+    """Somebody who may connect, or whom others are allowed something by.
+
+    Attributes:
+        id: Its number, which no other role ever has.
+        name: Its name.
+        can_login: Whether it may connect.
+        verifier: What SCRAM compares its password with, as PostgreSQL writes it; None if it has no password.
+    """
+
+    id: int
+    name: str
+    can_login: bool
+    verifier: str | None = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

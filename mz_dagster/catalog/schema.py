@@ -272,6 +272,19 @@ LEASED_BATCH = Table(
 )
 """Which batches a lease lists."""
 
+ROLE = Table(
+    "role",
+    METADATA,
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("name", Text, nullable=False, unique=True),
+    Column("can_login", Boolean, nullable=False),
+    Column("verifier", Text),
+)
+"""Who may connect besides the owner, and what SCRAM compares the password with; NULL if there is none.
+
+What a role may do is an option of the objects (`PRIVILEGES`).
+"""
+
 CAPABILITY = Table(
     "capability",
     METADATA,

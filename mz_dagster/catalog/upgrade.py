@@ -17,10 +17,10 @@ from mz_dagster.catalog.errors import CatalogDamaged, CatalogTooNew, CatalogTooO
 from mz_dagster.catalog.schema import CHANGED, COUNTER, METADATA, PROJECT
 from mz_dagster.catalog.state_format import FORMAT, format_of, is_current, migrate
 
-HEAD = "0018"
+HEAD = "0019"
 """The newest migration in `migrations/versions`; a test compares the two."""
 
-COUNTERS = ("object", "batch", "writer", "lease", "capability")
+COUNTERS = ("object", "batch", "writer", "lease", "capability", "role")
 """The kinds of id that are never reused."""
 
 _VERSIONS = (

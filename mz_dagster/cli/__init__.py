@@ -492,7 +492,7 @@ def _serve(options: argparse.Namespace) -> int:
     # Arrow's own pools keep most of a megabyte for each thread that has ever read a row, and each client has a thread.
     # It looks once, when it is loaded.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-    from mz_dagster.adapter import Connection, Engine, Isolation, Project
+    from mz_dagster.adapter import Engine, Project
 
     try:
         from mz_dagster.wire import Credentials, Server
@@ -507,12 +507,8 @@ def _serve(options: argparse.Namespace) -> int:
     certificate = None if options.certificate is None else (options.certificate, options.key)
     with Engine(project) as engine:
         credentials = Credentials.of(project.state)
-
-        def connect() -> Connection:
-            return Connection(engine, Isolation.STRICT_SERIALIZABLE, owns_engine=False)
-
         server = Server(
-            connect,
+            engine,
             credentials,
             host=options.host,
             port=options.port,

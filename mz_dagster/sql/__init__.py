@@ -29,8 +29,8 @@ It does not resolve names itself (a `Resolver` does), optimize, or run anything.
 
 Open to other layers beside this front door: `altering`, `catalog_calls`, `catalog_facts`, `check_statement`,
 `circumstances`, `constraints`, `cursor`, `definition_zone`, `errors`, `finishing`, `lexer`, `options`, `query_clauses`,
-`schemas`, `source_statement`, `statements`, `table_changes`, `table_text`, `translation`, `translation.originals`,
-`translation.translate`, `type_names`, `type_statements`.
+`role_statements`, `schemas`, `source_statement`, `statements`, `table_changes`, `table_text`, `translation`,
+`translation.originals`, `translation.translate`, `type_names`, `type_statements`.
 """
 
 from mz_dagster.plan.relation import ColumnOrder

@@ -454,8 +454,7 @@ def _privilege(lookup: str, label: str) -> Handler:
         key = _id_argument(binder, nodes[1 if has_user else 0], label)
         tests: list[Scalar] = []
         for one in text.upper().split(","):
-            privilege = one.strip().removesuffix(" WITH GRANT OPTION")
-            allowed = facts.lookup(f"{lookup} {privilege}")
+            allowed = facts.lookup(f"{lookup} {' '.join(one.split())}")
             tests.append(Call("coalesce", (allowed.of(_pair_of_roles(role, key)), Literal(False, BOOL)), BOOL, False))
         return binder.connected("or", tests, binder.body.position(node))
 

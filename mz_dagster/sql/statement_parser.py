@@ -18,6 +18,14 @@ from mz_dagster.sql.errors import InvalidSyntax, InvalidTableDefinition, Unsuppo
 from mz_dagster.sql.lexer import Fragment, TokenKind, split
 from mz_dagster.sql.options import Common, parse_retention, parse_with_options
 from mz_dagster.sql.query_clauses import into_clause, query_and_as_of, query_text, with_data
+from mz_dagster.sql.role_statements import (
+    AlterRole,
+    DropRole,
+    parse_alter_role,
+    parse_create_role,
+    parse_drop_role,
+    parse_grant,
+)
 from mz_dagster.sql.session_statements import Explain, Show, ShowSetting
 from mz_dagster.sql.setting_statement import (
     parse_deallocate,
@@ -73,7 +81,7 @@ from mz_dagster.sql.write_statements import (
 
 _KINDS = "source|table|view|materialized|index|sink|check"
 _NO_OBJECTS = (
-    "recursive|connection|secret|cluster|database|role|user|extension|trigger|rule|policy|operator|collation|foreign|"
+    "recursive|connection|secret|cluster|database|extension|trigger|rule|policy|operator|collation|foreign|"
     "unlogged|publication|subscription|statistics|cast|language|server|tablespace|event|access|conversion|group|text"
 )
 _PLURALS = ("objects", "schemas", "sources", "tables", "views", "indexes", "types", "sinks", "checks")
@@ -198,6 +206,8 @@ def _create(cursor: TokenCursor, common: Common) -> Statement:
         return CreateSchema(*common, Name((cursor.identifier("a schema"),), cursor.ahead(-1).start), missing)
     if cursor.accepts("type"):
         return parse_create_type(cursor, common)
+    if cursor.sees("role|user") and not cursor.sees("user", "mapping"):
+        return parse_create_role(cursor, common)
     if cursor.sees("unique", "index"):
         raise cursor.refuse(
             "CREATE UNIQUE INDEX",
@@ -295,8 +305,10 @@ def _kind(cursor: TokenCursor) -> str:
     return token.value
 
 
-def _drop(cursor: TokenCursor, common: Common) -> Drop:
+def _drop(cursor: TokenCursor, common: Common) -> Drop | DropRole:
     cursor.expects("drop")
+    if cursor.sees("role|user"):
+        return parse_drop_role(cursor, common)
     kind = cursor.advance().value if cursor.sees("schema|type") else _kind(cursor)
     if_exists = cursor.accepts("if", "exists")
     names = [cursor.name()]
@@ -310,8 +322,10 @@ def _drop(cursor: TokenCursor, common: Common) -> Drop:
 
 def _alter(
     cursor: TokenCursor, common: Common
-) -> AlterRename | AlterReset | AlterRetainHistory | AlterTable | AlterType:
+) -> AlterRename | AlterReset | AlterRetainHistory | AlterRole | AlterTable | AlterType:
     cursor.expects("alter")
+    if cursor.sees("role|user"):
+        return parse_alter_role(cursor, common)
     if cursor.accepts("type"):
         return parse_alter_type(cursor, common)
     kind = _kind(cursor)
@@ -434,6 +448,8 @@ _RULES: dict[str, Callable[[TokenCursor, Common], Statement]] = {
     "drop": _drop,
     "alter": _alter,
     "comment": _comment,
+    "grant": parse_grant,
+    "revoke": parse_grant,
     "insert": parse_insert,
     "delete": parse_delete,
     "update": parse_update,
@@ -467,8 +483,6 @@ _OF_EXPLAIN = ("analyze", "verbose", "costs", "settings", "buffers", "wal", "tim
 _REFUSED = {
     "prepare": "Parameters are given with each statement.",
     "execute": "Parameters are given with each statement.",
-    "grant": "Access is the folder's and the catalog's.",
-    "revoke": "Access is the folder's and the catalog's.",
     "vacuum": "Compaction is a job of its own: mz-dagster compact.",
     "analyze": "There are no statistics to take.",
     "merge": "Use INSERT, UPDATE and DELETE.",

@@ -34,6 +34,7 @@ from mz_dagster.adapter import Connection, Result
 from mz_dagster.adapter.cancelling import Cancellation
 from mz_dagster.adapter.result import Rows
 from mz_dagster.adapter.wire_client import UndefinedStatement
+from mz_dagster.catalog import RoleRow
 from mz_dagster.errors import Error, OperationalError, ProgrammingError
 from mz_dagster.functions import Failure, OpenParameter, literal_of
 from mz_dagster.functions.cell_text import cell_text
@@ -88,8 +89,12 @@ class Host(Protocol):
     tls: ssl.SSLContext | None
     requires_tls: bool
 
-    def connect(self) -> Connection:
-        """Returns a session for a client that has authenticated."""
+    def role(self, user: str) -> RoleRow | None:
+        """Returns the role of a name, None if there is none or it is the owner's."""
+        ...
+
+    def connect(self, role: RoleRow | None) -> Connection:
+        """Returns a session for a client that has authenticated as a role, or as the owner."""
         ...
 
     def cancel(self, process_id: int, secret: bytes) -> None:
@@ -107,6 +112,12 @@ class InvalidPassword(ProgrammingError):
     """Somebody who may not connect."""
 
     sqlstate = "28P01"
+
+
+class NotPermitted(ProgrammingError):
+    """A role that has a password and may not connect."""
+
+    sqlstate = "28000"
 
 
 class TooManyConnections(OperationalError):
@@ -203,6 +214,7 @@ class Backend:
     _protocol: _Protocol = field(default_factory=_Protocol, repr=False)
     _out: bytearray = field(default_factory=bytearray, repr=False)
     _connection: Connection | None = None
+    _role: RoleRow | None = None
     _prepared: dict[str, _Prepared] = field(default_factory=dict)
     _portals: dict[str, _Portal] = field(default_factory=dict)
     _told: dict[str, str] = field(default_factory=dict, repr=False)
@@ -317,7 +329,12 @@ class Backend:
             self._fatal(InvalidPassword("this server takes connections with TLS only", hint="Set sslmode=require."))
             return False
         user = params.get("user", "")
-        verifier = self.server.credentials.verifier(user)
+        try:
+            self._role = self.server.role(user)
+        except Error as error:
+            self._fatal(error)
+            return False
+        verifier = self.server.credentials.verifier(user, self._role)
         scram = ScramMechanism().make_server(lambda _: verifier)
         self._send(messages.AuthenticationSASL(mechanisms=["SCRAM-SHA-256"]))
         try:
@@ -334,9 +351,12 @@ class Backend:
             self._fatal(
                 InvalidPassword(
                     f'password authentication failed for user "{user}"',
-                    hint="User and password are in the file that the server names when it starts.",
+                    hint="The owner's are in the file that the server names when it starts; others have a role's.",
                 )
             )
+            return False
+        if self._role is not None and not self._role.can_login:
+            self._fatal(NotPermitted(f'role "{user}" is not permitted to log in', hint="ALTER ROLE ... LOGIN."))
             return False
         self._send(messages.AuthenticationSASLFinal(data=scram.get_server_final().encode()))
         self._send(messages.AuthenticationOk())
@@ -344,7 +364,7 @@ class Backend:
 
     def _opened(self, params: dict[str, str]) -> bool:
         try:
-            self._connection = self.server.connect()
+            self._connection = self.server.connect(self._role)
             self._connection.serve(self)
             self._connection.begin_with("default_transaction_isolation", _LEVEL)
             for name in ("application_name", "client_encoding", "timezone", "extra_float_digits"):
@@ -354,7 +374,8 @@ class Backend:
         except Error as error:
             self._fatal(error)
             return False
-        self._tell_parameters({"is_superuser": "on", "session_authorization": params["user"]})
+        superuser = "on" if self._role is None else "off"
+        self._tell_parameters({"is_superuser": superuser, "session_authorization": params["user"]})
         self._send(messages.BackendKeyData(process_id=self.process_id, secret_key=self.secret))
         self._ready()
         return True

@@ -1,7 +1,8 @@
-"""Who may connect: one user, with a password that is made by chance and lies in a file that only its owner can read.
+"""Who may connect: the owner, with a password that is made by chance and lies in a file that only the owner can read.
 
-The file is one that libpq reads (`PGPASSFILE`), so that whoever may read it need not type the password. A server keeps
-of it in memory what SCRAM needs to compare it; unknown users are compared with what nobody knows, and take as long.
+Other roles have theirs by SQL (`adapter.roles`). The file is one that libpq reads (`PGPASSFILE`), so that whoever may
+read it need not type the password. A server keeps of it in memory what SCRAM needs to compare it; unknown users are
+compared with what nobody knows, and take as long.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import Any
 
 from scramp import ScramMechanism
 
+from mz_dagster.adapter.passwords import Verifier
+from mz_dagster.catalog import RoleRow
 from mz_dagster.disk import make_private_file, sync
 from mz_dagster.errors import OperationalError
 
@@ -30,10 +33,10 @@ class BadCredentials(OperationalError):
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A user, and what the user's password is compared with.
+    """The owner, and what the owner's password is compared with.
 
     Attributes:
-        user: The user's name.
+        user: The owner's name.
         path: The file with the password.
     """
 
@@ -80,9 +83,19 @@ class Credentials:
         known = mechanism.make_auth_info(password)
         return cls(user, path, known, mechanism.make_auth_info(secrets.token_urlsafe(24)))
 
-    def verifier(self, user: str) -> Any:
-        """Returns what to compare a user's password with: salt, keys, iterations; by chance for one that is unknown."""
-        return self._known if user == self.user else self._unknown
+    def verifier(self, user: str, role: RoleRow | None) -> Any:
+        """Returns what to compare a user's password with: salt, keys, iterations; by chance for one that has none.
+
+        Args:
+            user: The user's name.
+            role: The role of that name, if there is one.
+        """
+        if user == self.user:
+            return self._known
+        kept = None if role is None or role.verifier is None else Verifier.of(role.verifier)
+        if kept is None:
+            return self._unknown
+        return kept.salt, kept.stored_key, kept.server_key, kept.iterations
 
 
 def _escaped(text: str) -> str:

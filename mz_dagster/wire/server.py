@@ -9,13 +9,13 @@ import logging
 import socket
 import ssl
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from mz_dagster.adapter import Connection
+from mz_dagster.adapter import Connection, Engine, Isolation
+from mz_dagster.catalog import RoleRow
 from mz_dagster.errors import OperationalError, ProgrammingError
 from mz_dagster.wire.backend import Backend
 from mz_dagster.wire.credentials import Credentials
@@ -30,8 +30,8 @@ class Server:
     """Serves PostgreSQL's protocol; a context manager that closes itself.
 
     Args:
-        connect: Opens a session for a client that has authenticated.
-        credentials: Who may connect.
+        engine: The project.
+        credentials: What the owner connects with.
         host: Where to listen; elsewhere than on loopback only with TLS.
         port: At which port; 0 for any that is free.
         certificate: A certificate and its key, in PEM, for TLS.
@@ -45,7 +45,7 @@ class Server:
 
     def __init__(
         self,
-        connect: Callable[[], Connection],
+        engine: Engine,
         credentials: Credentials,
         *,
         host: str = "127.0.0.1",
@@ -54,7 +54,7 @@ class Server:
         connections: int = 100,
         authentication_s: float = 60.0,
     ) -> None:
-        self._connect = connect
+        self._engine = engine
         self.credentials = credentials
         self.authentication_s = authentication_s
         self.requires_tls = not _is_loopback(host)
@@ -81,9 +81,13 @@ class Server:
         self._lock = threading.Lock()
         self._backends: dict[int, Backend] = {}
 
-    def connect(self) -> Connection:
-        """Returns a session for a client that has authenticated."""
-        return self._connect()
+    def role(self, user: str) -> RoleRow | None:
+        """Returns the role of a name, None if there is none or it is the owner's."""
+        return None if user == self.credentials.user else self._engine.catalog.role(user)
+
+    def connect(self, role: RoleRow | None) -> Connection:
+        """Returns a session for a client that has authenticated as a role, or as the owner."""
+        return Connection(self._engine, Isolation.STRICT_SERIALIZABLE, owns_engine=False, role=role)
 
     def serve(self) -> None:
         """Takes clients until the server is closed."""

@@ -21,6 +21,7 @@ _ADDED: dict[str, list[tuple[str, str | None]]] = {
     "0016": [("object", "shapes")],
     "0017": [("writer", "process"), ("lease", "process")],
     "0018": [("bound_offset", None)],
+    "0019": [("role", None)],
 }
 
 
@@ -40,4 +41,5 @@ def take_back(execute: Callable[[str], object], revision: str, *, on_postgresql:
         if migration > revision:
             for table, column in columns:
                 execute(f"DROP TABLE {table}" if column is None else f"ALTER TABLE {table} DROP COLUMN {column}")
+    execute("DELETE FROM counter WHERE name = 'role'")  # of 0019
     execute(f"UPDATE alembic_version SET version_num = '{revision}'")

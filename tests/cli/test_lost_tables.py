@@ -20,7 +20,7 @@ from tests.cli.small_project import Contents, contents, make_project, write
 from tests.postgres_server import Postgres
 
 #: What is empty here anyway: nobody holds or reads anything, nothing was dropped or is inlined.
-EMPTY = {"lease", "leased_batch", "writer", "capability", "tombstone", "inlined"}
+EMPTY = {"lease", "leased_batch", "writer", "capability", "tombstone", "inlined", "role"}
 LOST = [
     (table, how)
     for table in (*(one.name for one in METADATA.sorted_tables), "alembic_version")
@@ -32,7 +32,7 @@ SAMPLE = {
     "postgresql": {("project", "emptied")},
 }
 #: What can be answered without it, or is told by others, so that reads go on.
-NOT_READ = {"tick", "hold", "counter"}
+NOT_READ = {"tick", "hold", "counter", "role"}
 
 
 class Small:

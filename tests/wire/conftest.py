@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mz_dagster.adapter import Connection, Engine, Isolation, Project
+from mz_dagster.adapter import Engine, Project
 from mz_dagster.wire import Credentials, Server
 from tests.sparkless import refuse_spark
 
@@ -19,11 +19,7 @@ def open_server(folder: Path, **options: object) -> Iterator[Server]:
     """Yields a server on a project that serves in a thread, all clients by one engine, as `mz-dagster serve` does."""
     project = Project.load(folder)
     with Engine(project) as engine:
-
-        def connect() -> Connection:
-            return Connection(engine, Isolation.STRICT_SERIALIZABLE, owns_engine=False)
-
-        server = Server(connect, Credentials.of(project.state), port=0, **options)  # type: ignore[arg-type]
+        server = Server(engine, Credentials.of(project.state), port=0, **options)  # type: ignore[arg-type]
         with server:
             threading.Thread(target=server.serve, daemon=True).start()
             yield server

@@ -269,6 +269,12 @@ domains 0
     numeric_precision_radix:int4? numeric_scale:int4? datetime_precision:int4? interval_type:text?
     interval_precision:int4? domain_default:text? udt_catalog:name? udt_schema:name? udt_name:name?
     scope_catalog:name? scope_schema:name? scope_name:name? maximum_cardinality:int4? dtd_identifier:name?
+table_privileges 0
+    grantor:name? grantee:name? table_catalog:name? table_schema:name? table_name:name? privilege_type:text?
+    is_grantable:text? with_hierarchy:text?
+role_table_grants 0
+    grantor:name? grantee:name? table_catalog:name? table_schema:name? table_name:name? privilege_type:text?
+    is_grantable:text? with_hierarchy:text?
 enabled_roles 0
     role_name:name?
 applicable_roles 0

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from mz_dagster.adapter.activity import Activity
 from mz_dagster.adapter.table_constraints import constraints_of
-from mz_dagster.catalog import BatchStats, Catalog, CollectionRow, ObjectRow
+from mz_dagster.catalog import LETTERS, BatchStats, Catalog, CollectionRow, ObjectRow, RoleRow
 from mz_dagster.errors import InternalError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.functions.catalog.catalog_functions import interval_modifier
@@ -223,6 +223,11 @@ def object_id(id: GlobalId) -> int:
     return found
 
 
+def role_id(number: int) -> int:
+    """Returns the object id of a role."""
+    return FIRST_ID + number
+
+
 def type_modifier(type_: ScalarType) -> int:
     """Returns PostgreSQL's modifier of a type; -1 if it has none.
 
@@ -254,7 +259,7 @@ class Role:
         id: The object id.
         name: The name.
         is_superuser: Whether everything is allowed.
-        can_login: Whether there is a password to connect with.
+        can_login: Whether it may connect.
     """
 
     id: int
@@ -363,6 +368,8 @@ class Facts:
         user: Who asks.
         built_in: The relations that are always there.
         made: Makes a lookup.
+        owner: Whose the project is, by name.
+        roles: The other roles.
     """
 
     def __init__(
@@ -374,8 +381,14 @@ class Facts:
         user: str,
         built_in: Sequence[BuiltIn],
         made: Callable[[Facts, str], CatalogLookup],
+        owner: str,
+        roles: Sequence[RoleRow],
     ) -> None:
         self._made = made
+        self._roles = (
+            Role(OWNER_ID, owner, is_superuser=True),
+            *(Role(role_id(one.id), one.name, is_superuser=False, can_login=one.can_login) for one in roles),
+        )
         self.names = names
         self.built_in = built_in
         self.catalog = catalog
@@ -417,10 +430,17 @@ class Facts:
         """The last number that each column's sequence has handed out, None if none."""
         return self.catalog.last_numbers()
 
-    @cached_property
+    @property
     def roles(self) -> tuple[Role, ...]:
-        """Who there is."""
-        return (Role(OWNER_ID, self.user, is_superuser=True),)
+        """Who there is; the owner is the first."""
+        return self._roles
+
+    def granted(self, one: CatalogEntry) -> Mapping[int, str]:
+        """Returns the letters of the privileges on an object, by the object ids of roles; that of all is 0."""
+        if one.kind == "i" or not one.row.privileges:
+            return {}
+        others = {role and role_id(role): letters for role, letters in one.row.privileges.items()}
+        return {OWNER_ID: LETTERS, **others}
 
     @cached_property
     def schemas(self) -> Mapping[str, int]:

@@ -54,6 +54,7 @@ def _classes(facts: Facts) -> Iterator[Cells]:
             "relhasrules": one.kind in "vm",
             "relispopulated": True,
             "relreplident": "n" if one.kind == "v" else "d",
+            "relacl": _acl(facts, one),
         }
         for key in keys:
             yield _index_class(one, key.id, key.name, len(key.columns))
@@ -78,6 +79,14 @@ def _classes(facts: Facts) -> Iterator[Cells]:
             "relispopulated": True,
             "relreplident": "n",
         }
+
+
+def _acl(facts: Facts, one: CatalogEntry) -> tuple[str, ...] | None:
+    """Returns who may do what with a relation, as PostgreSQL writes it; NULL before anything was granted."""
+    names = {role.id: quoted(role.name) for role in facts.roles} | {0: ""}
+    granted = facts.granted(one)
+    owner = quoted(facts.owner.name)
+    return tuple(f"{names[role]}={letters}/{owner}" for role, letters in granted.items() if role in names) or None
 
 
 def _index_class(on: CatalogEntry, id: int, name: str, columns: int) -> Cells:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from mz_dagster.adapter.system_catalogs.facts import TEMPORARY_SCHEMA, CatalogEntry, Facts, type_modifier
+from mz_dagster.adapter.system_catalogs.facts import OWNER_ID, TEMPORARY_SCHEMA, CatalogEntry, Facts, type_modifier
 from mz_dagster.adapter.system_catalogs.filled import checks_of
+from mz_dagster.catalog import LETTERS
 from mz_dagster.functions.catalog.catalog_functions import NO_MODIFIER, formatted_type
 from mz_dagster.scalars.scalar import Value
 from mz_dagster.scalars.type_ids import ids_of, type_id
@@ -272,6 +273,39 @@ def _character_sets(facts: Facts) -> Iterator[Cells]:
     }
 
 
+_PRIVILEGES = {
+    "a": "INSERT",
+    "r": "SELECT",
+    "w": "UPDATE",
+    "d": "DELETE",
+    "D": "TRUNCATE",
+    "x": "REFERENCES",
+    "t": "TRIGGER",
+}
+
+
+def _table_privileges(facts: Facts) -> Iterator[Cells]:
+    """Yields what the one who asks was granted or has granted, and what all were."""
+    names = {role.id: role.name for role in facts.roles} | {0: "PUBLIC"}
+    for one in facts.relations:
+        for role, letters in (facts.granted(one) or {OWNER_ID: LETTERS}).items():
+            if role not in names or (facts.user not in (names[role], facts.owner.name) and role):
+                continue
+            for letter in letters:
+                yield {
+                    "grantor": facts.owner.name,
+                    "grantee": names[role],
+                    **_of_table(facts, one.schema, one.name),
+                    "privilege_type": _PRIVILEGES[letter],
+                    "is_grantable": _yes(role == OWNER_ID),
+                    "with_hierarchy": _yes(letter == "r"),
+                }
+
+
+def _role_table_grants(facts: Facts) -> Iterator[Cells]:
+    return (one for one in _table_privileges(facts) if one["grantee"] != "PUBLIC")
+
+
 def _enabled_roles(facts: Facts) -> Iterator[Cells]:
     yield {"role_name": facts.user}
 
@@ -288,9 +322,11 @@ INFORMATION: Mapping[str, Rows] = {
     "enabled_roles": _enabled_roles,
     "information_schema_catalog_name": _database,
     "key_column_usage": _key_columns,
+    "role_table_grants": _role_table_grants,
     "schemata": _schemata,
     "sequences": _sequences,
     "table_constraints": _table_constraints,
+    "table_privileges": _table_privileges,
     "tables": _tables,
     "views": _views,
 }

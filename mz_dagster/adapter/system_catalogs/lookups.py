@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from mz_dagster.adapter.access import OWNERS
 from mz_dagster.adapter.system_catalogs.filled import DATABASE_ID, checks_of, index_definitions, key_definition
 from mz_dagster.adapter.system_catalogs.of_functions import signatures
 from mz_dagster.functions.catalog.catalog_functions import NO_MODIFIER, formatted_type
@@ -13,6 +14,7 @@ from mz_dagster.scalars.types import BOOL, INT8, TEXT, ScalarType
 from mz_dagster.sql.catalog_calls import COLUMNS, ROLES
 from mz_dagster.sql.catalog_facts import CatalogLookup
 from mz_dagster.sql.cursor import quoted
+from mz_dagster.sql.role_statements import PRIVILEGES
 
 if TYPE_CHECKING:
     from mz_dagster.adapter.system_catalogs.facts import Facts
@@ -156,14 +158,42 @@ def _serial_sequences(facts: Facts) -> Pairs:
 
 def _privileges(name: str) -> tuple[ScalarType, ScalarType, Callable[[Facts], Pairs]]:
     """Returns the lookup of who has a privilege, by what it is on and by role."""
-    what = name.rpartition(" ")[0]
+    what, _, privilege = name.removesuffix(_GRANTABLE).rpartition(" ")
 
     def pairs(facts: Facts) -> Pairs:
+        of_all = () if name.endswith(_GRANTABLE) else _OF_ALL[what]
+        granted = dict(_granted(facts, privilege)) if what == "on relations" and not name.endswith(_GRANTABLE) else {}
         for id in _KEPT[what](facts):
             for role in facts.roles:
-                yield id * ROLES + role.id, role.is_superuser
+                is_held = (
+                    privilege in of_all or role.id in granted.get(id, ()) or (what == "of roles" and id == role.id)
+                )
+                yield id * ROLES + role.id, role.is_superuser or is_held
 
     return INT8, BOOL, pairs
+
+
+_GRANTABLE = " WITH GRANT OPTION"
+#: What every role may do, of what.
+_OF_ALL: Mapping[str, Collection[str]] = {
+    "on relations": (),
+    "on schemas": ("USAGE",),
+    "on databases": ("CONNECT",),
+    "on functions": ("EXECUTE",),
+    "of roles": (),
+}
+
+
+def _granted(facts: Facts, privilege: str) -> Iterator[tuple[int, Collection[int]]]:
+    """Yields the object id of each relation, and those of the roles that have a privilege on it."""
+    everybody = [role.id for role in facts.roles]
+    letter = PRIVILEGES.get(privilege.lower(), "")
+    for one in facts.relations:
+        held = [role for role, letters in facts.granted(one).items() if letter and letter in letters]
+        yield one.id, everybody if 0 in held else held
+    for built_in in facts.built_in:
+        if privilege == "SELECT" and built_in.name not in OWNERS:
+            yield built_in.id, everybody
 
 
 _KEPT: Mapping[str, Callable[[Facts], Iterator[int]]] = {

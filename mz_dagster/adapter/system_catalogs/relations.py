@@ -63,7 +63,7 @@ _REFUSED = frozenset((
     "pg_config", "pg_shmem_allocations", "pg_stat_user_indexes", "pg_stat_ssl", "pg_stat_statements",
 ))  # fmt: skip
 _REFUSED_INFORMATION = frozenset((
-    "routines", "parameters", "table_privileges", "role_table_grants", "column_privileges", "element_types",
+    "routines", "parameters", "column_privileges", "element_types",
     "data_type_privileges", "usage_privileges", "attributes", "user_defined_types", "view_table_usage",
     "view_column_usage", "routine_privileges", "collations", "sql_features",
 ))  # fmt: skip
