@@ -183,7 +183,7 @@ def load_project(project: Project, proposed: Mapping[Path, str] | None = None) -
 
     Args:
         project: The project.
-        proposed: The texts of files that are not there yet, by their paths, which are taken as if they were.
+        proposed: The texts of files as they are to be, by their paths, which are taken as if they were.
     """
     return _Loader(project).load(proposed or {})
 
@@ -256,7 +256,7 @@ class _Loader:
         self._nameless: list[Fault] = []
 
     def load(self, proposed: Mapping[Path, str]) -> ProjectFiles:
-        for path in sorted(self._project.assets.rglob("*.sql")):
+        for path in sorted(set(self._project.assets.rglob("*.sql")) - proposed.keys()):
             self._read(path)
         for path, text in sorted(proposed.items()):
             self._take(path, text)

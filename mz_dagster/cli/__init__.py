@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import atexit
 import gc
-import json
 import logging
 import os
 import shlex
@@ -29,6 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mz_dagster.cli.changes import hydration, print_changes, print_faults, print_queries, shown_name
+from mz_dagster.cli.importing import import_queries, import_tests
 from mz_dagster.cli.statements import Progress, execute, execute_file
 from mz_dagster.cli.tables import print_table
 from mz_dagster.errors import Error, InternalError, OperationalError, ProgrammingError
@@ -128,7 +128,13 @@ def _parser() -> argparse.ArgumentParser:
     init.set_defaults(command=_init)
 
     importing = commands.add_parser("import", help="translate another engine's queries, or dbt's models, into assets/")
-    importing.add_argument("path", type=Path, help="a file or folder of .sql, or dbt's manifest.json")
+    importing.add_argument(
+        "path",
+        type=Path,
+        nargs="+",
+        metavar="[dbt-tests] PATH",
+        help="a file or folder of .sql, or dbt's manifest.json; with dbt-tests, its schema.yml or a folder of such",
+    )
     importing.add_argument(
         "--dialect",
         metavar="NAME",
@@ -309,26 +315,12 @@ def _init(options: argparse.Namespace) -> int:
 
 
 def _import(options: argparse.Namespace) -> int:
-    from mz_dagster.operations.importing import compared, notes, propose, read_models, report, summary, write
-    from mz_dagster.sql.translation import SourceDialect
-
-    project, models = _project(options), read_models(options.path)
-    name = options.dialect or models.dialect
-    if name is None:
-        raise ProgrammingError("--dialect is missing", hint="Say what the queries are written in: --dialect spark.")
-    dialect = SourceDialect.named(name)
-    proposal = propose(project, models, dialect)
-    if options.check:
-        proposal = compared(project, proposal, dialect)
-    if not options.dry_run:
-        write(proposal)
-    if options.format == "json":
-        print(json.dumps(report(proposal), indent=2, ensure_ascii=False))
-    else:
-        print_table(*summary(proposal))
-        for line in notes(proposal):
-            print(f"\n{line}")
-    return 0 if proposal.is_whole else 1
+    project, paths = _project(options), options.path
+    if len(paths) == 2 and str(paths[0]) == "dbt-tests":
+        return import_tests(project, paths[1], options)
+    if len(paths) != 1:
+        raise ProgrammingError("one path is imported at a time", hint="mz-dagster import PATH, or dbt-tests PATH.")
+    return import_queries(project, paths[0], options)
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -53,12 +53,20 @@ class CheckRule:
         words = re.sub(r"[^a-z0-9]+", "_", "_".join(told).lower())[:_LONGEST_NAMED].strip("_")
         return "_".join(filter(None, (last, self.kind, words)))
 
-    def statement(self, schema: str | None, last: str) -> str:
+    def __str__(self) -> str:
+        """Returns it as it is written behind `@check`."""
+        first = f"on {self.on}" if self.kind is None else f"{self.kind}({', '.join(self.arguments)})"
+        severity = [] if self.options.severity == "error" else ["severity warn"]
+        name = [] if self.name is None else [f"name {quoted(self.name)}"]
+        return ", ".join([first, *severity, *(["blocking"] if self.options.blocking else []), *name])
+
+    def statement(self, schema: str | None, last: str, where: str | None = None) -> str:
         """Returns the statement that creates the check of an object.
 
         Args:
             schema: The object's schema, if it has to be said.
             last: The object's name in it.
+            where: Which of its rows are checked; None for all.
 
         Example:
             >>> parse_check_rule("not_null(id), blocking").statement(None, "t")
@@ -67,7 +75,11 @@ class CheckRule:
         assert self.kind is not None, "what has no kind has a query"
         prefix = "" if schema is None else f"{quoted(schema)}."
         relation = f"{prefix}{quoted(last)}"
-        query = _KINDS[self.kind].query(relation, self.arguments)
+        rows = relation
+        if where is not None:
+            rows = f"(SELECT * FROM {relation} WHERE {where})"
+            rows += "" if self.kind == "relationships" else f" AS {quoted(last)}"
+        query = _KINDS[self.kind].query(rows, self.arguments)
         return f"{self.head(prefix + quoted(self.name_for(last)), relation)} AS {query}"
 
     def head(self, name: str, on: str | None) -> str:
