@@ -6,9 +6,10 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from mz_dagster.adapter.checks import about, options_of
+from mz_dagster.adapter.checks import about, blocking_checks, options_of
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.samples import Sample, shown
+from mz_dagster.adapter.timestamps import NoValidTimestamp
 from mz_dagster.catalog import CollectionRow, ObjectRow
 from mz_dagster.compute.step.violations import Violations, violations_of
 from mz_dagster.formalism import GlobalId
@@ -85,6 +86,38 @@ def _said(unsaid: CheckResult, row: CollectionRow, found: Violations, ticks: Seq
     before = ticks[bisect_left(ticks, time) - 1] if bisect_left(ticks, time) else time
     change = count - (found.count_at(before) if found.since <= before < time else 0)
     return replace(unsaid, count=count, change=change, sample=_sample(row, found.rows))
+
+
+def last_held(engine: Engine, id: GlobalId, time: int) -> int:
+    """Returns the last time, not after one, at which the blocking checks of all that an object is computed from held.
+
+    That is the given one if they hold there, and else a tick.
+
+    Args:
+        engine: The project.
+        id: The object, which has a collection of a timeline.
+        time: When it is complete.
+
+    Raises:
+        NoValidTimestamp: There was none since the history begins that is kept.
+    """
+    checks = blocking_checks(engine.catalog.state(), id)
+    if not checks:
+        return time
+    row = engine.catalog.collection(id)
+    timeline = str(row.timeline)
+    engine.reach(timeline, time, checks)
+    rows = [engine.catalog.collection(one) for one in sorted(checks)]
+    found = violations_of(engine.catalog, engine.shards, rows, engine.holder, engine.project.lease_ms)
+    ticks = [one for one in engine.catalog.ticks(timeline, lower=row.since.only) if one < time]
+    for one in (time, *reversed(ticks)):
+        if all(each.holds_at(one) for each in found.values()):
+            return one
+    names = sorted(str(engine.catalog.object(id).name) for id, each in found.items() if not each.holds_at(time))
+    raise NoValidTimestamp(
+        f"blocking checks did not hold at any tick that is kept: {', '.join(names)}",
+        hint="Correct or delete what violates them, SELECT * FROM the check shows it; or read without held.",
+    )
 
 
 def _sample(row: CollectionRow, rows: tuple[tuple[object, ...], ...]) -> Sample | None:

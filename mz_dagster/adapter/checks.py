@@ -28,7 +28,8 @@ other views go on, so that it can heal. For a sink that is a matter of this engi
 the blocking checks of all that its input is computed from (`blocking_checks`), and the step asks them tick by tick
 (`compute.step.sinks`); so it depends on the ticks alone, not on which runs, restarts or catching up made them. For
 assets of others it is Dagster's: the asset check is blocking, the run fails after it has told what it did, and
-`AutomationCondition.all_deps_blocking_checks_passed` waits.
+`AutomationCondition.all_deps_blocking_checks_passed` waits. What they read by themselves is as of the last tick at
+which all held if they ask for that, `mz_dagster.read(..., held=True)`.
 
 *Project files.* A check is planned, applied and dropped with the files as any object; but since it holds nothing that
 was not computed, one that no file has any more goes at once, and does not hold anything up for a line that is gone.

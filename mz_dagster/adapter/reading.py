@@ -13,6 +13,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from mz_dagster.adapter.checking import last_held
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.project import Project
 from mz_dagster.adapter.timestamps import AsOfTime, Isolation, select_timestamp
@@ -26,7 +27,9 @@ _held: set[ExitStack] = set()
 
 
 @only_our_errors()
-def read(spark: Any, name: str, as_of: int | None = None, *, project: str | Path | None = None) -> Any:
+def read(
+    spark: Any, name: str, as_of: int | None = None, *, held: bool = False, project: str | Path | None = None
+) -> Any:
     """Returns the rows of a source, table, materialized view or index at a time, as a DataFrame.
 
     Each row is there as often as its multiplicity says. The batches it reads are leased until the frame, and over Spark
@@ -37,10 +40,13 @@ def read(spark: Any, name: str, as_of: int | None = None, *, project: str | Path
         spark: The session to read with; it needs Delta Lake and must see the project's folder.
         name: The object's name.
         as_of: The time, in the timeline's own numbers; by default the latest that is complete.
+        held: Whether to read the last tick until then at which the blocking checks of it, and of all that it is
+            computed from, held; without it also what violates them is read.
         project: The project's folder; by default found from the current one.
 
     Raises:
-        ProgrammingError: Nothing bears the name, it has no contents, or it cannot be read at that time.
+        ProgrammingError: Nothing bears the name, it has no contents, or it cannot be read at that time; or its blocking
+            checks held at no tick.
         DataError: The content at that time is an error.
     """
     found = Project.load(Path(project)) if project is not None else Project.find(Path.cwd())
@@ -52,12 +58,13 @@ def read(spark: Any, name: str, as_of: int | None = None, *, project: str | Path
         time = select_timestamp([row], read_ts, Isolation.SERIALIZABLE, asked)
         if row.timeline is not None:
             engine.reach(row.timeline, time, frozenset({row.id}))
+            time = last_held(engine, row.id, time) if held else time
         lease = stack.enter_context(leased(engine.catalog, [row.id], holder=engine.holder, ttl_ms=found.lease_ms))
         frame = rows_frame(spark, found.state, engine.shards, row, lease.snapshots[row.id], time)
         # A frame that is made of another one refers to its plan, not to it; a classic one has its plan in the JVM.
-        held = stack.pop_all()
-        _held.add(held)
-        weakref.finalize(getattr(frame, "_plan", frame), _closing().call, partial(_close, held)).atexit = False
+        used = stack.pop_all()
+        _held.add(used)
+        weakref.finalize(getattr(frame, "_plan", frame), _closing().call, partial(_close, used)).atexit = False
     return frame
 
 

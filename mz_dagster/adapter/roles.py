@@ -15,7 +15,7 @@ from mz_dagster.sql.errors import DuplicateObject, UndefinedObject, WrongObjectK
 from mz_dagster.sql.role_statements import AlterRole, CreateRole, DropRole, Grant, Password, RoleName
 from mz_dagster.sql.schemas import PUBLIC
 
-_READABLE = ("table", "view", "materialized view", "source")
+_READABLE = ("table", "view", "materialized view", "source", "check")
 """The kinds of objects on which something can be granted."""
 
 

@@ -20,11 +20,13 @@ from mz_dagster.adapter import (
     CheckResult,
     Connection,
     NotAllApplied,
+    NoValidTimestamp,
     apply_project,
     check_results,
     load_project,
     preview_changes,
 )
+from mz_dagster.adapter.checking import last_held
 from mz_dagster.catalog import StillNeeded, TickMinted
 from mz_dagster.compute import Outcome, StepReport
 from mz_dagster.compute.step import sinks, violations
@@ -490,10 +492,26 @@ def test_a_blocking_check_holds_up_sinks_downstream_and_nothing_else(connection:
     third = {one.name: one for one in step(connection).collections}
     assert 'check "once" has 1 violation: (3)' in str(third["all_payers"].reason)
     assert third["all_orders"].upper == second.tick + 1
+    engine = connection.engine
+    payers, sums, rich = (engine.collection_of(one) for one in ("payers", "sums", "rich"))
+    third_tick = step(connection).tick
+    assert last_held(engine, payers, third_tick) == first.tick
+    assert last_held(engine, sums, third_tick) == second.tick
+    assert last_held(engine, rich, first.tick) == first.tick
     connection.execute("DELETE FROM orders WHERE id = 3")
     healed = step(connection)
+    assert last_held(engine, payers, healed.tick) == healed.tick
     assert {one.upper for one in healed.collections if one.name in HELD_BY} == {healed.tick + 1}
     assert rows_of(tmp_path / "out" / "sums") == rows(connection, "sums", healed.tick)
+
+
+def test_what_never_held_is_not_read_as_if_it_had(connection: Connection) -> None:
+    connection.execute("INSERT INTO orders VALUES (1, 1, 1), (1, 1, 1)")
+    connection.execute("CREATE CHECK once ON orders BLOCKING AS SELECT id FROM orders GROUP BY id HAVING count(*) > 1")
+    tick = step(connection).tick
+    with pytest.raises(NoValidTimestamp, match="once") as caught:
+        last_held(connection.engine, connection.engine.collection_of("orders"), tick)
+    says_what_to_do(caught.value)
 
 
 class Killed(BaseException):

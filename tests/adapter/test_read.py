@@ -25,6 +25,9 @@ def test_rows_come_as_often_as_they_are_there_at_every_time(connection: Connecti
     now = mz_dagster.read(spark, "t", project=project)
     assert now.columns == ["a", "b.c"]
     assert [tuple(row) for row in now.collect()] == [(2, None)]
+    connection.execute("CREATE CHECK few ON t BLOCKING AS SELECT count(*) AS n FROM t HAVING count(*) > 1")
+    held = mz_dagster.read(spark, "t", held=True, project=project)
+    assert [tuple(row) for row in held.collect()] == [(2, None)]
     then = mz_dagster.read(spark, "t", before, project=project)
     assert sorted((tuple(row) for row in then.collect()), key=repr) == [(1, "x"), (1, "x"), (2, None)]
 
