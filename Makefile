@@ -21,7 +21,7 @@ export DAGSTER_DISABLE_TELEMETRY := yes
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup java postgres chromium run test test-needs test-fast test-versions test-deep bench bench-full lint docs dist lock clean
+.PHONY: help setup java jdk node postgres chromium run test test-needs test-fast test-versions test-deep bench bench-full lint docs dist lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST)
@@ -43,8 +43,19 @@ setup: java .make/project .make/spark ## set everything up
 	$(BIN)/mz-dagster spark prepare
 	@touch $@
 
+# node's pg and pgjdbc, which tests connect with.
+.make/wire-clients: .make/project setup/clients.py tests/wire/clients/package-lock.json | java jdk node
+	$(BIN)/python setup/clients.py
+	@touch $@
+
 java:
 	@sh setup/system.sh java
+
+jdk:
+	@sh setup/system.sh jdk
+
+node:
+	@sh setup/system.sh node
 
 postgres:
 	@sh setup/system.sh postgres
@@ -62,13 +73,13 @@ lint: .make/project ## check style and types
 	$(BIN)/mypy
 
 # Python's packages and the system's are installed at once.
-test-needs: setup lint postgres chromium
+test-needs: setup lint postgres chromium .make/wire-clients
 
 test: ## lint, then every test that is not deep
 	$(MAKE) --no-print-directory --jobs=3 test-needs
 	$(BIN)/python -m pytest -q -m "not deep" --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
-test-fast: setup lint postgres ## lint, then the tests that start no Spark and are not long
+test-fast: setup lint postgres .make/wire-clients ## lint, then the tests that start no Spark and are not long
 	$(BIN)/python -m pytest -q --fast --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
 test-versions: java postgres $(UV) ## a few tests on the lowest versions, and on PYTHONS="python3.12 ...", by default all found

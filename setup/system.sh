@@ -1,5 +1,5 @@
 #!/bin/sh
-# Usage: system.sh java|postgres|venv|chromium
+# Usage: system.sh java|jdk|node|postgres|venv|chromium
 # Checks for a program that Python's packages do not bring, installs it with apt where that is possible, and otherwise
 # says what to do.
 set -eu
@@ -9,6 +9,16 @@ java_is_there() {
   test -z "${JAVA_HOME:-}" || java=$JAVA_HOME/bin/java
   version=$("$java" -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p' | head -n 1)
   test "${version:-0}" -ge 17
+}
+
+jdk_is_there() {
+  java=java
+  test -z "${JAVA_HOME:-}" || java=$JAVA_HOME/bin/java
+  "$java" --list-modules 2> /dev/null | grep -q '^jdk.compiler'
+}
+
+node_is_there() {
+  node --version > /dev/null 2>&1 && npm --version > /dev/null 2>&1
 }
 
 postgres_is_there() {
@@ -25,6 +35,8 @@ chromium_is_there() {
 
 case $1 in
   java) wanted="Java 17 or newer" packages=openjdk-17-jre-headless ;;
+  jdk) wanted="Java with its compiler (for tests: pgjdbc)" packages=openjdk-17-jdk-headless ;;
+  node) wanted="node and npm (for tests: node's pg)" packages="nodejs npm" ;;
   postgres) wanted="PostgreSQL 15 (for tests: the referee of SQL's semantics)" packages="postgresql-15 postgresql-client-15" ;;
   venv) wanted="Python's venv module" packages=python3-venv ;;
   chromium) wanted="Chromium (for tests of what Dagster's UI shows)" packages=chromium ;;

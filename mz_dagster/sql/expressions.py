@@ -49,7 +49,7 @@ from mz_dagster.sql.row_comparison import null_test
 from mz_dagster.sql.row_predicates import bind_compared_rows, bind_row_between, bind_row_in, rows_distinct
 from mz_dagster.sql.row_values import bind_field, bind_record, row_nodes, row_of, whole_row
 from mz_dagster.sql.session_values import BARE_WORDS, WORDS, bind_session_value
-from mz_dagster.sql.set_functions import check_unconditional
+from mz_dagster.sql.set_functions import bind_information_call, check_unconditional
 from mz_dagster.sql.subqueries import (
     bind_array_query,
     bind_exists,
@@ -453,6 +453,8 @@ class Expressions(ExpressionBinder):
     def _qualified_call(self, node: exp.Dot) -> Bound:
         if name_of(node.this) == "pg_catalog" and isinstance(node.expression, exp.Anonymous):
             return self._call(node.expression)
+        if name_of(node.this) == "information_schema" and isinstance(node.expression, exp.Anonymous):
+            return bind_information_call(self, node.expression)
         if isinstance(node.this, exp.Paren) and isinstance(node.expression, exp.Identifier):
             return bind_field(self, node)
         raise refusal_of(self.body, node)

@@ -19,8 +19,9 @@ from mz_dagster.plan.relation import FlatMap, Map, Relation
 from mz_dagster.plan.rewriting import projected_to, reference
 from mz_dagster.plan.semijoin import ONE_ROW
 from mz_dagster.scalars.record import field as record_field
+from mz_dagster.scalars.record import record
 from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar
-from mz_dagster.scalars.types import TEXT, Kind, array_of
+from mz_dagster.scalars.types import INT4, TEXT, Kind, array_of
 from mz_dagster.sql.binding import Bound, argument_type, name_of, only_parts
 from mz_dagster.sql.collected_calls import SetCalls
 from mz_dagster.sql.errors import AmbiguousFunction, UndefinedFunction, UnsupportedForm
@@ -58,6 +59,28 @@ def bind_set_item(binder: ExpressionBinder, node: exp.Anonymous) -> Scalar:
         )
     column = sets.column(arrays[0], name, node)
     return _groups(column) if name == "regexp_matches" else column
+
+
+def bind_information_call(binder: ExpressionBinder, node: exp.Anonymous) -> Scalar:
+    """Returns what stands for a function of `information_schema` in an item of SELECT.
+
+    There is one, which PostgreSQL's drivers call: `_pg_expandarray`, whose rows are elements with their places.
+
+    Raises:
+        UndefinedFunction: It is another.
+        UnsupportedForm: None may stand here.
+    """
+    position = binder.body.position(node)
+    name = name_of(node.this)
+    if name != "_pg_expandarray" or len(node.expressions) != 1:
+        raise UndefinedFunction(f"function information_schema.{name} does not exist", position=position)
+    if binder.sets is None:
+        message = f"set-returning functions are not allowed in {binder.clause}"
+        raise UnsupportedForm(message, hint=_HINT, position=position)
+    array = _unnested(binder, node.expressions[0], position)
+    resolved = resolve_table_function("generate_subscripts", [array.type, INT4])
+    places = binder.applied(resolved, [array, Literal(1, INT4)], position)
+    return record([binder.sets.column(one, name, node) for one in (array, places)], ("x", "n"))
 
 
 def check_unconditional(binder: ExpressionBinder, parts: Sequence[Bound], clause: str) -> None:

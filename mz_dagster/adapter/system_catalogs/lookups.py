@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mz_dagster.adapter.access import OWNERS
 from mz_dagster.adapter.system_catalogs.filled import DATABASE_ID, checks_of, index_definitions, key_definition
 from mz_dagster.adapter.system_catalogs.of_functions import signatures
+from mz_dagster.adapter.system_catalogs.of_types import ARRAY_IN
 from mz_dagster.functions.catalog.catalog_functions import NO_MODIFIER, formatted_type
 from mz_dagster.scalars.type_ids import LABEL_IDS, NAME, TYPE_IDS
 from mz_dagster.scalars.types import BOOL, INT8, TEXT, ScalarType
@@ -141,6 +142,11 @@ def _function_arguments(facts: Facts) -> Pairs:
         yield one.id, ", ".join(formatted_type(argument, NO_MODIFIER) for argument in one.arguments)
 
 
+def _functions() -> Iterator[tuple[int, str]]:
+    yield from ((one.id, one.name) for one in signatures())
+    yield ARRAY_IN, "array_in"
+
+
 def _function_results(facts: Facts) -> Pairs:
     for one in signatures():
         yield one.id, f"{'SETOF ' if one.returns_set else ''}{formatted_type(one.result, NO_MODIFIER)}"
@@ -211,8 +217,8 @@ _LOOKUPS: Mapping[str, tuple[ScalarType, ScalarType, Callable[[Facts], Pairs]]] 
     "database ids": (TEXT, INT8, lambda facts: iter([(facts.database, DATABASE_ID)])),
     "database sizes": (INT8, INT8, lambda facts: iter([(DATABASE_ID, sum(facts.sizes.values()))])),
     "function arguments": (INT8, TEXT, _function_arguments),
-    "function ids": (TEXT, INT8, lambda facts: ((one.name, one.id) for one in signatures())),
-    "function names": (INT8, TEXT, lambda facts: ((one.id, one.name) for one in signatures())),
+    "function ids": (TEXT, INT8, lambda facts: ((name, id) for id, name in _functions())),
+    "function names": (INT8, TEXT, lambda facts: _functions()),
     "function results": (INT8, TEXT, _function_results),
     "function visibility": (INT8, BOOL, lambda facts: ((one.id, True) for one in signatures())),
     "index definitions": (INT8, TEXT, _index_definitions),

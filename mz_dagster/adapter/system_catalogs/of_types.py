@@ -48,7 +48,7 @@ def types(facts: Facts) -> Iterator[Mapping[str, Value]]:
             "typispreferred": one.name in _PREFERRED,
         }
         if one.array:
-            yield {**_type(one.array, f"_{one.name}", -1, "A", one.collation), "typelem": one.id}
+            yield {**_type(one.array, f"_{one.name}", -1, "A", one.collation), "typelem": one.id, **_OF_ARRAYS}
     for made in facts.enumerations:
         own: dict[str, Value] = {"typnamespace": made.schema_id, "typtype": "e", "typarray": made.id + 1}
         yield {**_type(made.id, made.name, 4, "E", 0), **own}
@@ -56,7 +56,13 @@ def types(facts: Facts) -> Iterator[Mapping[str, Value]]:
             **_type(made.id + 1, f"_{made.name}", -1, "A", 0),
             "typnamespace": made.schema_id,
             "typelem": made.id,
+            **_OF_ARRAYS,
         }
+
+
+ARRAY_IN = 750
+"""The object id of what reads arrays, by which clients know them."""
+_OF_ARRAYS: Mapping[str, Value] = {"typinput": ARRAY_IN}
 
 
 def _type(id: int, name: str, size: int, category: str, collation: int) -> dict[str, Value]:

@@ -38,6 +38,8 @@ public class Jdbc {
       step("columns", () -> rows(m.getColumns(null, "public", "j", "%")));
       step("pk", () -> rows(m.getPrimaryKeys(null, "public", "j")));
       step("index", () -> rows(m.getIndexInfo(null, "public", "j", false, false)));
+      step("keys of two", () -> rows(m.getPrimaryKeys(null, "public", "two")));
+      step("indexes of two", () -> rows(m.getIndexInfo(null, "public", "two", false, false)));
       step("imported", () -> rows(m.getImportedKeys(null, "public", "j")));
       step("exported", () -> rows(m.getExportedKeys(null, "public", "j")));
       step("typeInfo", () -> rows(m.getTypeInfo()));

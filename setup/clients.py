@@ -1,0 +1,81 @@
+"""Fetches the clients of other languages that tests connect with, into `.make/clients`, within a bounded time.
+
+pgjdbc comes by Spark's own package resolution, as Delta's jars do, and is held against its hash; node's `pg` comes by
+npm, which holds every package against the hash in `tests/wire/clients/package-lock.json`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pyspark
+
+_ROOT = Path(__file__).resolve().parents[1]
+FOLDER = _ROOT / ".make" / "clients"
+PGJDBC = "org.postgresql:postgresql:42.7.14"
+_SHA256 = "73914527305a40cce504b0d3d90b23caf565136912d607ae8ae7c5895512332c"
+_SECONDS = 600
+
+
+def main() -> int:
+    """Returns 0 if the clients are there."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    try:
+        failure = _fetch_pgjdbc() or _fetch_pg()
+    except subprocess.TimeoutExpired as late:
+        failure = f"{late.cmd[0]} was not done within {_SECONDS} s; try again."
+    if failure:
+        print(failure, file=sys.stderr)
+    return 1 if failure else 0
+
+
+def _fetch_pgjdbc() -> str:
+    """Fetches pgjdbc; returns what went wrong, if anything did."""
+    jar = FOLDER / "postgresql.jar"
+    if jar.exists() and _is_right(jar):
+        return ""
+    assert pyspark.__file__ is not None
+    spark_home = str(Path(pyspark.__file__).parent)
+    environment = os.environ | {"SPARK_HOME": spark_home, "PYSPARK_PYTHON": sys.executable}
+    with tempfile.TemporaryDirectory() as folder:
+        nothing = Path(folder) / "nothing.py"
+        nothing.touch()
+        command = [f"{spark_home}/bin/spark-submit", "--master", "local[1]", "--conf", f"spark.jars.ivy={folder}/ivy"]
+        command += ["--packages", PGJDBC, "--exclude-packages", "org.checkerframework:checker-qual", str(nothing)]
+        done = subprocess.run(
+            command, env=environment, timeout=_SECONDS, check=False, capture_output=True, text=True, cwd=folder
+        )
+        found = list(Path(folder, "ivy", "jars").glob("org.postgresql_postgresql-*.jar"))
+        if len(found) != 1:
+            return (
+                f"{done.stderr[-4000:]}\nSpark could not resolve {PGJDBC}. Is a Maven repository reachable from here?"
+            )
+        if not _is_right(found[0]):
+            return f"{PGJDBC} is not the one that was pinned: its hash is another."
+        made = jar.with_name(f"{jar.name}.{os.getpid()}")
+        shutil.copyfile(found[0], made)
+        made.replace(jar)
+    return ""
+
+
+def _is_right(jar: Path) -> bool:
+    return hashlib.sha256(jar.read_bytes()).hexdigest() == _SHA256
+
+
+def _fetch_pg() -> str:
+    """Fetches node's pg; returns what went wrong, if anything did."""
+    for name in ("package.json", "package-lock.json"):
+        shutil.copyfile(_ROOT / "tests" / "wire" / "clients" / name, FOLDER / name)
+    command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"]
+    done = subprocess.run(command, timeout=_SECONDS, check=False, capture_output=True, text=True, cwd=FOLDER)
+    return f"{done.stdout}{done.stderr}\nnpm could not install node's pg." if done.returncode else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())
