@@ -89,11 +89,11 @@ test-deep: setup postgres ## the long-running tests, and those of random example
 	$(BIN)/python -m pytest -q -m "deep or hypothesis" --hypothesis-profile long --timeout 3600
 
 # A benchmark compares within one run, so nothing else should run meanwhile.
-bench: setup ## run all benchmarks, or BENCH=name at SF=n: text, bench/results.json, and plots in docs/
+bench: setup postgres ## run all benchmarks, or BENCH=name at SF=n: text, bench/results.json, and plots in docs/
 	$(BIN)/python -m bench $(BENCH) $(if $(SF),--sf $(SF))
 	$(BIN)/python -m bench.plots
 
-bench-full: setup ## the benchmarks that take hours: scale factor 10
+bench-full: setup postgres ## the benchmarks that take hours: scale factor 10
 	$(BIN)/python -m bench $(BENCH) --full
 	$(BIN)/python -m bench.plots
 

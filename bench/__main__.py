@@ -46,6 +46,7 @@ BENCHMARKS = {
     "insert_only": Entry("bench.insert_only"),
     "lookup": Entry("bench.lookup"),
     "writes": Entry("bench.writes"),
+    "wire": Entry("bench.wire", warm=False),
     "dagster": Entry("bench.dagster_tick"),
     "medallion": Entry("bench.medallion", scale=0.02, full=(1,), warm=False),
 }
