@@ -101,6 +101,8 @@ def apply_objects(
         reads[name] = Ref(len(fresh) - 1)
     if fresh or dropped or redefined:
         catalog.swap(fresh, dropped, redefined)
+        for id in redefined:
+            definitions.forget(id)
     return plan
 
 

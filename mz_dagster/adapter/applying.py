@@ -1,4 +1,7 @@
-"""Applying a project whole: tables and types are altered as its files say, and then all else is applied (`apply`)."""
+"""Applying a project whole: tables and types are altered as its files say, and then all else is applied (`apply`).
+
+A table that gets another name and other columns at once is renamed first.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +33,8 @@ def apply_project(engine: Engine, *, drop: bool = False) -> ChangePlan:
             continue
         altered[one.name] = one
         try:
+            if one.old is not None and one.old.name != one.name:
+                engine.catalog.rename_object(one.old.id, one.name)
             for alteration in one.alterations:
                 Session(engine).sequence(alteration)
         except OperationalError:

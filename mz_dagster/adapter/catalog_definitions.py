@@ -1,9 +1,9 @@
 """The definitions of what the catalog holds: its rows, bound and planned again.
 
 The catalog stores the user's own SQL and the ids that its names stood for. From these this module makes what the rest
-needs: items for the binder, nodes for the graphs of steps (`graphs`). An object's definition never changes, so each is
-made once per process, when it is asked for; but for the values of types that were created, after whose change all are
-made anew.
+needs: items for the binder, nodes for the graphs of steps (`graphs`). An object's definition never changes but for its
+words and the shapes of tables that they are bound to, so each is made once per process, when it is asked for, and again
+where its text is another; and after a change of the values of types all are made anew.
 
 A plan is made anew by whatever version of this package opens the project. Its output is the same collection
 whatever the plan, but arrangements are collections too, with contents on disk: a digest of the arrangements' plans is
@@ -19,6 +19,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Any
 
 from mz_dagster.adapter import introspection
 from mz_dagster.adapter.definition import Definition, define
@@ -181,6 +182,15 @@ class CatalogDefinitions:
 
     # ---- definitions
 
+    def forget(self, id: GlobalId) -> None:
+        """Forgets what was made of an object that says by now in other words what it is."""
+        known = self._known
+        made: tuple[dict[GlobalId, Any], ...] = (known.definitions, known.sources, self._digests, self._temporal)
+        for one in (*made, self._inputs, self._sources_of):
+            one.pop(id, None)
+        for key in [key for key in known.items if key[0] == id]:
+            del known.items[key]
+
     def definition(self, id: GlobalId) -> Definition:
         """Returns the definition of an object, bound to the ids that its names stood for when it was created.
 
@@ -200,6 +210,8 @@ class CatalogDefinitions:
                 made = define(table, self.as_created(row), default_timeline=str(row.timeline), name=row.created_as)
                 known.tables[row.id, row.version] = made
             return known.tables[row.id, row.version]
+        if row.id in known.definitions and known.definitions[row.id].text != row.sql:
+            self.forget(row.id)
         if row.id not in known.definitions:
             timeline = row.timeline or self._project.timeline
             indexed = bool(row.options.get("copy", False))

@@ -268,10 +268,11 @@ class _Comparison:
         is_renamed = row.name != one.name
         if row.kind == one.definition.kind == "schema":
             return Change(one, Action.KEEP, "it is as it was", row)
-        alterations = () if is_renamed or _is_same(one, row) else _alterations(one, row)
+        alterations = () if _is_same(one, row) or (is_renamed and row.kind != "table") else _alterations(one, row)
         if alterations:
             told = "; ".join(each.text for each in alterations)
-            return Change(one, Action.ALTER, f"its definition changed: {told}", row, (), alterations)
+            was = f'it was "{row.name}", and ' if is_renamed else ""
+            return Change(one, Action.ALTER, f"{was}its definition changed: {told}", row, (), alterations)
         reason = _difference(one, row, self._kept, self._fresh)
         if reason is None and self._altered.intersection(one.depends) and not self._is_bound_alike(one, row):
             reason = f"it reads {', '.join(sorted(self._altered.intersection(one.depends)))}, which has other columns"
@@ -317,13 +318,12 @@ def _has_star(text: str) -> bool:
 
 def _alterations(one: ProjectObject, row: ObjectRow) -> tuple[AlterTable | AlterType, ...]:
     """Returns what makes a table or type what a file says; nothing if values would be lost, or it is another kind."""
-    if row.timeline != one.definition.timeline or row.kind != one.definition.kind:
+    if (row.timeline, row.kind, row.schema) != (one.definition.timeline, one.definition.kind, one.definition.schema):
         return ()
     if row.kind == "type":
         texts = added_values(written(row.schema, one.name), _labels(row), _labels(one.definition)) or ()
         return tuple(each for text in texts for each in parse(text) if isinstance(each, AlterType))
-    name = written(one.definition.schema, one.name)
-    alteration = alteration_to(named_as(row.sql, name), one.definition.text) if row.kind == "table" else None
+    alteration = alteration_to(row.sql, one.definition.text) if row.kind == "table" else None
     return () if alteration is None else (alteration,)
 
 

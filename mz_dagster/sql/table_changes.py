@@ -13,8 +13,9 @@ from mz_dagster.sql.table_text import check_text, column_text, key_text, same_ta
 
 
 def alteration_to(current: str, wanted: str) -> AlterTable | None:
-    """Returns what makes a table's definition another, None if `ALTER TABLE` does not, or would lose values.
+    """Returns what makes a table's definition another, under whose name; None if that is not, or would lose values.
 
+    The current text may name the table as it was called when it was created: its constraints may be named after that.
     Columns are added behind those that there are, and defaults and constraints change. A column that is missing may
     have been dropped or renamed, which only its author knows.
 
@@ -28,7 +29,7 @@ def alteration_to(current: str, wanted: str) -> AlterTable | None:
     actions = [*_changes(now, then)]
     if not actions:
         return None
-    (statement,) = parse(f"ALTER TABLE {'.'.join(map(quoted, now.name.parts))} {', '.join(actions)}")
+    (statement,) = parse(f"ALTER TABLE {'.'.join(map(quoted, then.name.parts))} {', '.join(actions)}")
     assert isinstance(statement, AlterTable)
     try:
         made = AlteredTable.of(now.name.last, now, statement.actions).definition

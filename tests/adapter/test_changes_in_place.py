@@ -139,6 +139,32 @@ def test_a_table_file_with_more_columns_alters_the_table_under_its_views(tmp_pat
             apply_project(connection.engine)
 
 
+def test_a_table_is_renamed_after_and_while_it_is_altered_and_keeps_its_rows(tmp_path: Path) -> None:
+    more = "CREATE TABLE {} (a int PRIMARY KEY, b text, c int);"
+    count = "CREATE MATERIALIZED VIEW m AS SELECT b, count(*) AS n FROM {} GROUP BY b;"
+    write(tmp_path, TABLE, count.format("t"))
+    with opened(tmp_path) as connection:
+        apply_project(connection.engine)
+        connection.execute("INSERT INTO t VALUES (1, 'x')")
+        assert rows(connection, "SELECT * FROM m") == [("x", 1)]
+        before = ids(connection)
+        write(tmp_path, "-- @renamed_from t", more.format("u"), count.format("u"))
+        assert actions(apply_project(connection.engine)) == {"u": "alter", "m": "reword"}
+        assert rows(connection, "SELECT * FROM u") == [(1, "x", None)]
+        write(tmp_path, "-- @renamed_from u", more.format("w"), count.format("w"))
+        assert actions(apply_project(connection.engine)) == {"w": "alter", "m": "reword"}
+        connection.execute("INSERT INTO w VALUES (2, 'x', 3)")
+        assert rows(connection, "SELECT * FROM w") == [(1, "x", None), (2, "x", 3)]
+        assert rows(connection, "SELECT * FROM m") == [("x", 2)]
+        assert ids(connection).keys() == before.keys()
+        plan = apply_project(connection.engine)
+        assert (set(actions(plan).values()), plan.replanned) == ({"keep"}, ()), "it comes to an end"
+        write(tmp_path, "-- @renamed_from w", "CREATE TABLE v (a int PRIMARY KEY, c int);", count.format("v"))
+        with pytest.raises(NotAllApplied, match=r'the definition of table "v" changed|column "b" does not exist'):
+            apply_project(connection.engine)
+        assert rows(connection, "SELECT * FROM w") == [(1, "x", None), (2, "x", 3)]
+
+
 def test_a_plan_says_first_what_was_renamed_or_is_gone_and_shows_queries_side_by_side(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
