@@ -31,16 +31,13 @@ from mz_dagster.compute import RowSample
 from mz_dagster.errors import DatabaseError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.orchestration.events import table
-from mz_dagster.orchestration.frontier_checks import frontier_check_specs
+from mz_dagster.orchestration.frontier_checks import AUDIT, NO_NEGATIVE_MULTIPLICITY, frontier_check_specs
 from mz_dagster.orchestration.resource import MzResource
 from mz_dagster.orchestration.runs import holder_of
 from mz_dagster.orchestration.ticks import partition_key
 from mz_dagster.orchestration.translator import MzDagsterTranslator
 
 __all__ = ["AuditConfig", "build_mz_asset_checks", "frontier_check_specs", "step_selection"]
-
-NO_NEGATIVE_MULTIPLICITY = "no_negative_multiplicity"
-AUDIT = "audit"
 
 
 class AuditConfig(dg.Config):

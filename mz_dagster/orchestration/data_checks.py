@@ -17,6 +17,7 @@ from mz_dagster.adapter.checks import about
 from mz_dagster.catalog import CatalogState, ObjectRow
 from mz_dagster.formalism import GlobalId
 from mz_dagster.orchestration.events import table
+from mz_dagster.orchestration.frontier_checks import OWN_NAMES
 from mz_dagster.orchestration.ticks import partition_key
 
 VIOLATIONS = "mz/violations"
@@ -59,7 +60,7 @@ def check_name(name: str) -> str:
         >>> check_name("orders_unique_id"), check_name("it's one")
         ('orders_unique_id', 'it_s_one_bf37ca')
     """
-    if re.fullmatch(r"\w+", name, re.ASCII):
+    if re.fullmatch(r"\w+", name, re.ASCII) and name not in OWN_NAMES:
         return name
     return f"{re.sub('[^A-Za-z0-9]', '_', name)}_{sha256(name.encode()).hexdigest()[:6]}"
 

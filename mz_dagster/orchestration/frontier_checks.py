@@ -39,6 +39,13 @@ _DESCRIPTIONS = {
     NO_ERRORS: "No row of the data makes an expression fail; reading the collection raises nothing.",
 }
 
+#: Those that read the data, and come when somebody asks for them (`checks`).
+NO_NEGATIVE_MULTIPLICITY = "no_negative_multiplicity"
+AUDIT = "audit"
+
+#: What checks of every asset are called, so that none of a project's own is.
+OWN_NAMES = frozenset({*_DESCRIPTIONS, NO_NEGATIVE_MULTIPLICITY, AUDIT})
+
 #: How many texts of errors a description shows.
 _TEXTS = 3
 

@@ -128,6 +128,12 @@ def test_a_check_is_made_shown_renamed_and_dropped_as_a_view_is(connection: Conn
         ("known", "orders", "error", "YES", "2"),
         ("positive", "orders", "warn", "NO", "2"),
     ]
+    known = (
+        "SELECT name, severity, blocking FROM mz_checks WHERE on_id = (SELECT id FROM mz_objects WHERE name = 'orders')"
+    )
+    assert sorted(connection.execute(known).fetchall()) == [("known", "error", True), ("positive", "warn", False)]
+    listed = "SELECT matviewname, definition FROM pg_matviews WHERE matviewname = 'known'"
+    assert connection.execute(listed).fetchall() == [("known", " SELECT id FROM orders WHERE customer IS NULL;")]
     assert connection.execute("SHOW CHECKS LIKE 'k%'").fetchall() == [("known", "orders", "error", "YES", "2")]
     assert Counter(connection.execute("SELECT * FROM known").fetchall()) == {(2,): 1, (3,): 1}
     assert said(connection)["positive"].sample is not None

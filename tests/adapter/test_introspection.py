@@ -45,6 +45,7 @@ def test_every_relation_can_be_read(connection: Connection) -> None:
     connection.execute("CREATE TABLE t (a integer PRIMARY KEY, b integer)")
     connection.execute("CREATE MATERIALIZED VIEW v AS SELECT b, count(*) AS n FROM t GROUP BY b")
     connection.execute("CREATE INDEX i ON v (n)")
+    connection.execute("CREATE CHECK c ON t BLOCKING AS SELECT a FROM t WHERE b IS NULL")
     connection.execute("INSERT INTO t VALUES (1, 1), (2, 2)")
     rows(connection, "SELECT * FROM v")
     for one in RELATIONS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from mz_dagster.adapter.checks import about, options_of
 from mz_dagster.adapter.introspection.relation import Fill, Row, relation
 from mz_dagster.adapter.system_catalogs import Facts
 from mz_dagster.catalog import Catalog, ObjectRow
@@ -60,6 +61,14 @@ def _indexes(facts: Facts) -> Iterable[Row]:
         yield (one.row.id, one.name, one.schema, one.indexed.row.id, one.row.has_collection)
 
 
+def _checks(facts: Facts) -> Iterable[Row]:
+    state = facts.catalog.state()
+    for one in facts.relations:
+        if one.row.kind == "check":
+            options = options_of(one.row)
+            yield (one.row.id, one.name, one.schema, about(one.row, state), options.severity, options.blocking)
+
+
 def _index_columns(facts: Facts) -> Iterable[Row]:
     for one in facts.indexes:
         names = one.indexed.row.relation_type.names
@@ -87,7 +96,7 @@ RELATIONS = (
         """
         id          text    its id, which nothing else ever has
         name        text?   its name, with its schema if that is not `public`; NULL of what has none
-        type        text    `table`, `source`, `view`, `materialized view`, `index`, `arrangement`, `sink`, `type`
+        type        text    `table`, `source`, `view`, `materialized view`, `check`, `index`, `arrangement`, `sink`, ...
         timeline    text?   the timeline of its times; NULL if it never changes
         definition  text    the statement that defines it
         schema      text    its schema
@@ -140,6 +149,20 @@ RELATIONS = (
         is_copy  boolean  whether it is a copy of the rows; else it is the order in which they are stored
         """,
         _indexes,
+    ),
+    relation(
+        "mz_catalog",
+        "mz_checks",
+        "The checks that can be named, each of which is a relation with its violations.",
+        """
+        id        text     its id
+        name      text     its name in its schema
+        schema    text     its schema
+        on_id     text     what it is about
+        severity  text     `warn` or `error`
+        blocking  boolean  whether what is downstream waits until it holds
+        """,
+        _checks,
     ),
     relation(
         "mz_catalog",

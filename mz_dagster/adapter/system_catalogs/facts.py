@@ -16,7 +16,7 @@ from mz_dagster.functions.catalog.catalog_functions import interval_modifier
 from mz_dagster.plan.sequence import SequenceDefinition
 from mz_dagster.scalars.type_ids import type_id
 from mz_dagster.scalars.types import Column, Kind, ScalarType
-from mz_dagster.sql import CreateMaterializedView, CreateView, TableConstraints, parse
+from mz_dagster.sql import CreateCheck, CreateMaterializedView, CreateView, TableConstraints, parse
 from mz_dagster.sql.catalog_facts import CatalogLookup
 from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.schemas import PUBLIC, last_of, names_in
@@ -38,7 +38,7 @@ SYSTEM_SCHEMAS: Mapping[str, int] = {
     "mz_internal": 13_002,
 }
 TEMPORARY_SCHEMA = "pg_temp_1"
-_RELKINDS = {"table": "r", "source": "r", "view": "v", "materialized view": "m", "index": "i"}
+_RELKINDS = {"table": "r", "source": "r", "view": "v", "materialized view": "m", "check": "m", "index": "i"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ class CatalogEntry:
     def query(self) -> str:
         """The text of a view's query, under the names of today."""
         (statement,) = parse(self.facts.names.definition_text(self.row))
-        assert isinstance(statement, CreateView | CreateMaterializedView)
+        assert isinstance(statement, CreateView | CreateMaterializedView | CreateCheck)
         return statement.query.text.strip().rstrip(";")
 
     @property
