@@ -40,7 +40,7 @@ def test_a_select_over_diamonds_of_views_costs_as_many_times_as_there_are_views(
     sparkless: Connection, form: str
 ) -> None:
     sparkless.execute("CREATE TABLE v0 (a integer, b integer)")
-    sizes, costs = [16, 24, 40], list[int]()
+    sizes, costs = [10, 16, 25], list[int]()
     for n in range(1, max(sizes) + 1):
         sparkless.execute(f"CREATE VIEW v{n} AS {VIEWS[form].format(f'v{n - 1}')}")
         if n in sizes:
@@ -51,7 +51,7 @@ def test_a_select_over_diamonds_of_views_costs_as_many_times_as_there_are_views(
 
 def test_whether_a_view_moves_with_time_is_asked_of_each_of_its_inputs_once(sparkless: Connection) -> None:
     sparkless.execute("CREATE TABLE v0 (a integer, b integer)")
-    sizes, costs = [16, 24, 40], list[int]()
+    sizes, costs = [10, 16, 25], list[int]()
     for n in range(1, max(sizes) + 1):
         sparkless.execute(f"CREATE MATERIALIZED VIEW v{n} AS {VIEWS['join'].format(f'v{n - 1}')}")
     engine = sparkless.engine
