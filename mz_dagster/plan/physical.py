@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any, assert_never, cast
 
 from mz_dagster.formalism import GlobalId
+from mz_dagster.object_cache import cached_by_object
 from mz_dagster.plan.relation import Aggregate, AggregateFunction, ColumnOrder, WindowFunction
 from mz_dagster.scalars.scalar import ColumnRef, Literal, Scalar, signs_of_zeros
 from mz_dagster.scalars.types import Column, RelationType, ScalarType
@@ -430,13 +431,32 @@ def without_names(node: Physical) -> Physical:
     return cast(Physical, _without_names(node))
 
 
-def identity(node: Physical) -> object:
-    """Returns what is equal for plans that have the same rows for all data, as far as their form tells.
+class Identity:
+    """What is equal for plans that have the same rows for all data, as far as their form tells; hashed once.
 
     Names do not count; the sign of a zero, which equality does not tell, does.
     """
-    nameless = without_names(node)
-    return nameless, signs_of_zeros(nameless)
+
+    __slots__ = ("_hash", "_parts")
+
+    def __init__(self, node: Physical) -> None:
+        nameless = without_names(node)
+        self._parts = nameless, signs_of_zeros(nameless)
+        self._hash = hash(self._parts)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, Identity) and self._hash == other._hash and self._parts == other._parts
+        )
+
+
+@cached_by_object(most=20_000)
+def identity(node: Physical) -> Identity:
+    """Returns the identity of a plan; for the same node it is computed once."""
+    return Identity(node)
 
 
 @cache

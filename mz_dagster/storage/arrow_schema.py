@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mz_dagster.object_cache import cached_by_object
 from mz_dagster.scalars.types import Column, Kind, ScalarType
 from mz_dagster.scalars.values import to_stored
 from mz_dagster.storage.shards import DIFF, ERROR, TIME, UPDATE_COLUMNS
@@ -80,7 +81,14 @@ def update_schema(columns: Sequence[Column]) -> pa.Schema:
         >>> update_schema([Column("a", INT4, nullable=False)]).names
         ['a', 'mz_timestamp', 'mz_diff', 'mz_error']
     """
+    return _kept_schema(columns) if isinstance(columns, tuple) else _made_schema(columns)
+
+
+def _made_schema(columns: Sequence[Column]) -> pa.Schema:
     return pa.schema([*(pa.field(column.name, arrow_type(column.type)) for column in columns), *UPDATE_FIELDS])
+
+
+_kept_schema = cached_by_object(most=20_000)(_made_schema)
 
 
 def update_table(

@@ -49,6 +49,7 @@ class HotFiles:
         self._lock = threading.Lock()
         #: Columns by file, those least lately read first.
         self._kept: dict[HotFile, dict[str, pa.ChunkedArray]] = {}
+        self._sizes: dict[HotFile, int] = {}
         self._seen: dict[HotFile, None] = {}
         self._bytes = 0
 
@@ -87,8 +88,9 @@ class HotFiles:
             if not self._fits(8 * rows * len({*found, *missing})):
                 return None
             table = read(missing)
-            found |= dict(zip(table.column_names, table.columns, strict=True))
-            self._put(file, found)
+            new = dict(zip(table.column_names, table.columns, strict=True))
+            found |= new
+            self._put(file, new)
         return pa.table({name: found[name] for name in names})
 
     def forget(self, shard: str, folders: Collection[str]) -> None:
@@ -98,20 +100,24 @@ class HotFiles:
                 self._drop(file)
 
     def _put(self, file: HotFile, columns: dict[str, pa.ChunkedArray]) -> None:
-        if not self._fits(_size(columns)):
-            return
+        """Keeps columns of a file beside those that are kept, unless they are too many."""
         with self._lock:
-            # Another thread may have read other columns of it meanwhile.
-            columns = self._drop(file) | columns
-            self._kept[file] = columns
-            self._bytes += _size(columns)
+            kept = self._kept.get(file, {})
+            columns = {name: one for name, one in columns.items() if name not in kept}
+        size = _size(columns)  # it looks at each buffer
+        with self._lock:
+            if not self._fits(self._sizes.get(file, 0) + size):
+                return
+            # Another thread may have kept some of them meanwhile: they are counted twice.
+            self._kept[file] = self._kept.pop(file, {}) | columns
+            self._sizes[file] = self._sizes.get(file, 0) + size
+            self._bytes += size
             while self._bytes > self._most and self._kept:
                 self._drop(next(iter(self._kept)))
 
-    def _drop(self, file: HotFile) -> dict[str, pa.ChunkedArray]:
-        columns = self._kept.pop(file, {})
-        self._bytes -= _size(columns)
-        return columns
+    def _drop(self, file: HotFile) -> None:
+        self._kept.pop(file, None)
+        self._bytes -= self._sizes.pop(file, 0)
 
     def _fits(self, size: int) -> bool:
         return size * _PART <= self._most

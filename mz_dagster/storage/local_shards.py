@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial, reduce
 from pathlib import Path
@@ -41,6 +41,7 @@ from mz_dagster.budget import budget
 from mz_dagster.catalog import NO_ROWS, Batch, BatchId, BatchStats, CollectionRow
 from mz_dagster.disk import make_folder, sync
 from mz_dagster.errors import DamageError, Error
+from mz_dagster.object_cache import cached_by_object
 from mz_dagster.progress import advance
 from mz_dagster.scalars.scalar import Scalar
 from mz_dagster.scalars.types import Column
@@ -263,18 +264,25 @@ class LocalShards:
         inlined = [one for one in files if one.inlined is not None]
         files = [one for one in files if one.inlined is None]
         stored = stored_names(names, collection.columns)
-        asked = _all_of(
-            None if lower is None else pc.field(TIME) >= lower,
-            None if upper is None else pc.field(TIME) < upper,
-            None if condition is None else condition | pc.field(ERROR).is_valid(),
-        )
+        only = None if condition is None else condition | pc.field(ERROR).is_valid()
+
+        def asked(some: Iterable[StoredFile]) -> pc.Expression | None:
+            # Most are read whole: to ask each row costs more than all else.
+            if all(_is_within(one, lower, upper) for one in some):
+                return only
+            return _all_of(
+                None if lower is None else pc.field(TIME) >= lower,
+                None if upper is None else pc.field(TIME) < upper,
+                only,
+            )
+
         parts = []
         if inlined:
             payloads = self._inlined.of([one.inlined for one in inlined if one.inlined is not None])
-            found = pa.concat_tables(_filled(one, collection) for one in payloads)
-            # Most are read whole: to ask each row costs more than all else.
-            is_whole = condition is None and all(_is_within(one, lower, upper) for one in inlined)
-            parts.append((found if is_whole or asked is None else found.filter(asked)).select(stored))
+            rows = asked(inlined)
+            columns = stored if rows is None else _stored_schema(collection.columns).names
+            found = pa.concat_tables(_filled(one, collection, columns) for one in payloads)
+            parts.append(found if rows is None else found.filter(rows).select(stored))
         if files:
             looked_at = None if condition is not None and over is None else [one.name for one in over or ()]
             parts += self._scanned(collection, batches, files, stored, asked, looked_at)
@@ -288,15 +296,15 @@ class LocalShards:
         batches: Sequence[Batch],
         files: Sequence[StoredFile],
         names: Sequence[str],
-        asked: pc.Expression | None,
+        asked: Callable[[Iterable[StoredFile]], pc.Expression | None],
         looked_at: Sequence[str] | None,
     ) -> list[pa.Table]:
-        """Returns columns of the rows of data files for which what is asked is true, as they are stored.
+        """Returns columns of the rows of data files for which what is asked of these is true, as they are stored.
 
         What is in memory is not read; `looked_at` are the columns of the collection that tell what is asked beside
         times and errors, None if that is not known.
         """
-        schema = _stored_schema(collection)
+        schema = _stored_schema(collection.columns)
         path = self.path(collection)
 
         def decoded(some: Sequence[StoredFile], only: pc.Expression | None, columns: Sequence[str]) -> pa.Table:
@@ -318,9 +326,10 @@ class LocalShards:
             found = []
             if hot:
                 table = pa.concat_tables(hot.values())
-                found.append((table if asked is None else table.filter(asked)).select(list(names)))
+                rows = asked(one for one in files if one.path in hot)
+                found.append((table if rows is None else table.filter(rows)).select(list(names)))
             if cold := [one for one in files if one.path not in hot]:
-                found.append(decoded(cold, asked, names))
+                found.append(decoded(cold, asked(cold), names))
             return found
         except (OSError, pa.ArrowException) as error:
             self._known.forget(collection.shard, [batch.id for batch in batches])
@@ -358,7 +367,8 @@ class LocalShards:
                 self._check(collection, [one])
                 with pq.ParquetFile(path, coerce_int96_timestamp_unit="us", page_checksum_verification=True) as file:
                     for read in file.iter_batches(rows, columns=names):
-                        frame = whole(_filled(pa.Table.from_batches([read]), collection), collection.columns)
+                        stored = _filled(pa.Table.from_batches([read]), collection, names)
+                        frame = whole(stored, collection.columns)
                         found.append(frame.select(wanted.names).cast(wanted))
                         if sum(len(part) for part in found) >= rows:
                             return pa.concat_tables(found).slice(0, rows)
@@ -662,19 +672,21 @@ def _in_batch(stored: pa.Table, batch: BatchId) -> pa.Table:
     return stored.add_column(1, pa.field(BUCKET, pa.string()), pa.repeat(pa.scalar(NO_LAYOUT), len(stored)))
 
 
-def _stored_schema(collection: CollectionRow) -> pa.Schema:
-    """Returns the schema of the stored form of a collection's updates."""
-    return pa.schema([*update_schema(collection.columns), *short_fields(collection.columns)])
+@cached_by_object(most=20_000)
+def _stored_schema(columns: tuple[Column, ...]) -> pa.Schema:
+    """Returns the schema of the stored form of updates of a collection with these columns."""
+    return pa.schema([*update_schema(columns), *short_fields(columns)])
 
 
-def _filled(stored: pa.Table, collection: CollectionRow) -> pa.Table:
-    """Returns updates in stored form with all columns; those that the collection gained later are NULL."""
-    schema = _stored_schema(collection)
+def _filled(stored: pa.Table, collection: CollectionRow, names: Sequence[str]) -> pa.Table:
+    """Returns columns of updates in stored form; those that the collection gained later are NULL."""
     present = set(stored.column_names)
-    for field in schema:
-        if field.name not in present:
-            stored = stored.append_column(field, pa.nulls(len(stored), field.type))
-    return stored if stored.column_names == schema.names else stored.select(schema.names)
+    if present.issuperset(names):
+        return stored.select(names)
+    schema = _stored_schema(collection.columns)
+    fields = [schema.field(name) for name in names]
+    columns = [stored.column(one.name) if one.name in present else pa.nulls(len(stored), one.type) for one in fields]
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
 def _is_within(file: StoredFile, lower: int | None, upper: int | None) -> bool:

@@ -19,6 +19,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mz_dagster.object_cache import cached_by_object
 from mz_dagster.scalars.types import Column, Kind
 
 #: The most digits of a decimal that Parquet keeps in 64 bits.
@@ -33,6 +34,10 @@ def short_names(columns: Iterable[Column]) -> dict[str, str]:
         >>> short_names([Column("a", INT4), Column("b", numeric(2)), Column("c", numeric(20))])
         {'b': 'mz_short_b'}
     """
+    return _kept_names(columns) if isinstance(columns, tuple) else _made_names(columns)
+
+
+def _made_names(columns: Iterable[Column]) -> dict[str, str]:
     columns = list(columns)
     taken = {column.name.lower() for column in columns}
     found = {}
@@ -44,6 +49,9 @@ def short_names(columns: Iterable[Column]) -> dict[str, str]:
             taken.add(name.lower())
             found[column.name] = name
     return found
+
+
+_kept_names = cached_by_object(most=20_000)(_made_names)
 
 
 def short_fields(columns: Sequence[Column]) -> list[pa.Field]:

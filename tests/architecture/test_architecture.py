@@ -42,6 +42,7 @@ GROUND = {
     "finalizers",
     "process_exit",
     "liveness",
+    "object_cache",
     "process",
     "progress",
     "version",

@@ -12,6 +12,8 @@ from mz_dagster.compute.algebra.frame import ERROR, META
 
 def failed(changes: pa.Table, schema: pa.Schema) -> pa.Table:
     """Returns the updates of the error part, which pass, as updates of something else."""
+    if changes.column(ERROR).null_count == changes.num_rows:
+        return schema.empty_table()
     errors = changes.filter(pc.is_valid(changes.column(ERROR)))
     columns = [
         errors.column(field.name) if field.name in META else pa.nulls(len(errors), field.type) for field in schema

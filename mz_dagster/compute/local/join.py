@@ -157,7 +157,7 @@ class _Join:
 
     def updates(self, changes: Sequence[pa.Table], meeting: frozenset[int], lookup: Lookup) -> pa.Table:
         parts = [self._schema.empty_table()]
-        for i, change in enumerate(self._extended(i, one) for i, one in enumerate(changes)):
+        for i, change in ((i, self._extended(i, one)) for i, one in enumerate(changes) if one.num_rows):
             parts.append(failed(change, self._schema))
             if i in meeting and (found := self._term(i, change, lookup)) is not None:
                 parts.append(found)
@@ -254,7 +254,10 @@ class _Join:
 
     def _matchable(self, i: int, frame: pa.Table) -> pa.Table:
         """Returns an input's good rows that may match something, under the names of the joined ones."""
-        frame = frame.filter(pc.is_null(frame.column(ERROR))).drop_columns([ERROR])
+        errors = frame.column(ERROR)
+        if errors.null_count < len(errors):
+            frame = frame.filter(pc.is_null(errors))
+        frame = frame.drop_columns([ERROR])
         data = frame.column_names[:-2]
         frame = frame.rename_columns([*(f"p{i}_{name}" for name in data), f"p{i}_time", f"p{i}_diff"])
         for number, (first, *others) in self._keys[i].items():

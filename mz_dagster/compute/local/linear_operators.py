@@ -21,6 +21,7 @@ from mz_dagster.compute.algebra.frame import DIFF, ERROR, META, TIME, positional
 from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.expressions import has_kernels
 from mz_dagster.compute.local.linear import mapped
+from mz_dagster.object_cache import cached_by_object
 from mz_dagster.plan.physical import Catch, ConstantRows, Linear, MapFilterProject, Physical, Repeat, Unnest
 from mz_dagster.storage.arrow_schema import update_schema, update_table, without_error_data
 from mz_dagster.storage.plain_cells import moments_as_numbers
@@ -110,6 +111,7 @@ def unnested(frame: pa.Table, node: Unnest) -> pa.Table:
     return pa.Table.from_arrays([*chosen.columns[:kept], *columns, *meta], schema=schema)
 
 
+@cached_by_object(most=20_000)
 def plan_schema(node: Physical) -> pa.Schema:
     """Returns the schema of a plan's updates: `c0`, `c1`, ..., then time, diff and error."""
     named = node.relation_type.with_names(positional(node.relation_type.arity))

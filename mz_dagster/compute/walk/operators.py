@@ -156,7 +156,6 @@ class Walk(Generic[F]):
         self._taken_over = taken_over
         self._joined: dict[object, F | None] = {}
         self._repeated: set[object] = set()
-        self._identities: dict[int, tuple[Physical, object]] = {}
 
     def frame(self, plan: Physical, bound: Bound | None = None) -> F | None:
         """Returns the updates of a plan.
@@ -166,15 +165,9 @@ class Walk(Generic[F]):
             bound: For columns of what is linear: what to restrict them to where they are read.
         """
         joins = list(_joins(plan))
-        times = Counter(map(self._identity, joins)) if len(joins) > 1 else {}
+        times = Counter(map(identity, joins)) if len(joins) > 1 else {}
         self._repeated = {one for one, count in times.items() if count > 1}
         return self._frame(plan, {} if bound is None else bound)
-
-    def _identity(self, node: Physical) -> object:
-        """Returns the identity of a plan, which is as much work as the plan is large."""
-        if id(node) not in self._identities:
-            self._identities[id(node)] = node, identity(node)
-        return self._identities[id(node)][1]
 
     def _frame(self, node: Physical, bound: Bound, user: Physical | None = None) -> F | None:
         if self._costs is None:
@@ -208,7 +201,7 @@ class Walk(Generic[F]):
                 return None if below is None else operators.unnest(node, below)
             case DeltaJoin():
                 compared = operators.compared(node, user or node)
-                own = self._identity(node)
+                own = identity(node)
                 if (own, compared) not in self._joined:
                     self._joined[own, compared] = self._join(node, compared, is_repeated=own in self._repeated)
                 return self._joined[own, compared]
