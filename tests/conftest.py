@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import tempfile
 import threading
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
@@ -29,6 +32,11 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 
 #: Where the server of this test run keeps its files; its workers find it there, too.
 STATE = "MZ_TEST_SPARK_STATE"
+
+#: The seconds that tests took which took longest: by function, of its parameters those that took longest.
+DURATIONS = Path(__file__).with_name("durations.json")
+#: What took so many seconds is not among the fast tests; what took less than the other is not recorded.
+_LONG, _RECORDED = 1.5, 1.0
 
 # Stops the server when its standard input ends: by our hand, or because this process died of whatever.
 _WATCHER = """
@@ -54,11 +62,13 @@ _watcher = pytest.StashKey[subprocess.Popen[bytes]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds `--fast`: the tests that need no Spark, and are not deep, nor long enough to have a time limit of their own.
+    """Adds `--fast`: the tests that need no Spark, and are not deep, nor long.
 
-    What a test needs is told by its fixtures, so that no list of them is kept.
+    That a test needs Spark is told by its fixtures. Long is what has a time limit of its own, or took its time when
+    durations were last recorded, by `--record-durations`.
     """
     parser.addoption("--fast", action="store_true", help="only the tests that start no Spark and are not long")
+    parser.addoption("--record-durations", action="store_true", help=f"write {DURATIONS.name} anew")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -89,8 +99,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if not (_needs_spark(item) or _is_long(item))]
     need_spark = {item.path for item in items if _needs_spark(item)}
-    long = {item.path for item in items if item.get_closest_marker("timeout")}
-    items.sort(key=lambda item: (item.path in need_spark, item.path not in long))
+    seconds = defaultdict[Path, float](float)
+    for item in items:
+        seconds[item.path] += _recorded_durations().get(_function(item.nodeid), 0.0)
+    items.sort(key=lambda item: (item.path in need_spark, -seconds[item.path]))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -105,11 +117,41 @@ def _start_server() -> None:
 
 
 def _needs_spark(item: pytest.Item) -> bool:
-    return "spark_config" in getattr(item, "fixturenames", ()) or item.name.endswith("[spark]")
+    return "spark_config" in getattr(item, "fixturenames", ()) or "[spark" in item.name
 
 
 def _is_long(item: pytest.Item) -> bool:
-    return item.get_closest_marker("timeout") is not None or item.get_closest_marker("deep") is not None
+    return (
+        item.get_closest_marker("timeout") is not None
+        or item.get_closest_marker("deep") is not None
+        or _recorded_durations().get(_function(item.nodeid), 0.0) >= _LONG
+    )
+
+
+@cache
+def _recorded_durations() -> dict[str, float]:
+    found: dict[str, float] = json.loads(DURATIONS.read_text(encoding="utf-8"))
+    return found
+
+
+def _function(nodeid: str) -> str:
+    return nodeid.partition("[")[0]
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Records how long tests took, if that was asked for."""
+    if not config.option.record_durations:
+        return
+    by_test = defaultdict[str, float](float)
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                by_test[report.nodeid] += report.duration
+    found: dict[str, float] = {}
+    for nodeid, seconds in by_test.items():
+        found[_function(nodeid)] = max(found.get(_function(nodeid), 0.0), round(seconds, 1))
+    long = {function: seconds for function, seconds in sorted(found.items()) if seconds >= _RECORDED}
+    DURATIONS.write_text(json.dumps(long, indent=0) + "\n", encoding="utf-8")
 
 
 def _config() -> SparkConfig:
