@@ -62,13 +62,15 @@ def check_results(
     """
     if not checks:
         return
-    rows = [engine.catalog.collection(one.id) for one in checks]
+    state = engine.catalog.state()
+    rows = [row for one in checks if (row := state.collection(one.id)) is not None]  # the rest was dropped meanwhile
     ticks = engine.catalog.ticks(str(checks[0].timeline))
     found = violations_of(
         engine.catalog, engine.shards, rows, engine.holder, engine.project.lease_ms, examples=examples, at=time
     )
-    state = engine.catalog.state()
-    for check, row in zip(checks, rows, strict=True):
+    known = {one.id: one for one in checks}
+    for row in rows:
+        check = known[row.id]
         at = row.upper.only - 1 if time is None else time
         unsaid = CheckResult(check, about(check, state), options_of(check), at, None)
         yield _said(unsaid, row, found[row.id], ticks)
