@@ -302,7 +302,7 @@ class Cursor:
         """Executes statements as `execute`, and yields what each returns as soon as it has been executed."""
         session = self._open_session()
         _check_arguments(sql, parameters)
-        yield from session.execute_each(sql, parameters) if parameters or sql.strip() else ()
+        yield from session.execute_each(sql, parameters, may_be_empty=True)
 
     def executemany(self, sql: str, parameters: Sequence[Sequence[object]]) -> Self:
         """Executes a statement that writes with each of many sets of parameters; an INSERT is one batch.

@@ -111,6 +111,8 @@ class Names:
             self.access.check(catalog.state().object(item.id) or catalog.object(item.id), "r")
 
     def _resolved(self, name: tuple[str, ...]) -> Item | None:
+        if len(name) == 1 and PUBLIC not in self.path() and (own := introspection.find(name)) is not None:
+            return own.item()  # the system catalogs are searched, whatever the path says
         for schema in () if len(name) > 1 else self.path():
             found = self._item((name if schema == PUBLIC else (schema, *name)), key_of(schema, name[-1]))
             if found is not None:

@@ -227,7 +227,9 @@ class Session:
         (result,) = self._executed(sql, _only(_fragments(sql)), parameters)
         return result
 
-    def execute_each(self, sql: str, parameters: Sequence[object] = ()) -> Iterator[Result]:
+    def execute_each(
+        self, sql: str, parameters: Sequence[object] = (), *, may_be_empty: bool = False
+    ) -> Iterator[Result]:
         """Executes the statements of a text one by one, each a transaction of its own, and yields what each returns.
 
         Whatever is wrong with one, even a syntax error, is raised when its turn comes: those before it are done.
@@ -235,13 +237,14 @@ class Session:
         Args:
             sql: Statements, separated by semicolons.
             parameters: A value for each `?`, if it is one statement.
+            may_be_empty: Whether there may be none, as PostgreSQL's clients have it who look whether it is there.
 
         Raises:
             ProgrammingError: There is none; there are parameters for several; or as `execute`.
             NotSupportedError: As `execute`, and the errors below.
         """
         fragments = _fragments(sql)
-        if parameters or not fragments:
+        if parameters or not (fragments or may_be_empty):
             _only(fragments)
         yield from self._executed(sql, fragments, parameters)
 

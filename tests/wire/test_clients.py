@@ -299,3 +299,18 @@ def test_whatever_is_sent_instead_of_a_password_opens_nothing(server: Server, se
     assert b"server_version" not in answer
     with psycopg.connect(dsn(server)) as connection:
         assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+@pytest.mark.parametrize("nothing", [";", "-- is anybody there?", " ; ; ", ""])
+def test_nothing_is_a_statement_too(served: Server, nothing: str) -> None:
+    with psycopg.connect(dsn(served), autocommit=True) as connection:
+        assert connection.execute(nothing.encode()).description is None
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_the_system_catalogs_are_found_whatever_the_search_path_is(served: Server) -> None:
+    with psycopg.connect(dsn(served), autocommit=True) as connection:
+        connection.execute("SET search_path = elsewhere")
+        assert connection.execute("SELECT typname FROM pg_type WHERE oid = 23").fetchone() == ("int4",)
+        with pytest.raises(psycopg.errors.UndefinedTable):
+            connection.execute("SELECT 1 FROM tables")
