@@ -535,6 +535,8 @@ class StorageMachine(RuleBasedStateMachine):
             for id, listed in self.leases[number].snapshots.items():
                 ptvc = reading.contents[id]
                 assert (listed.since, listed.upper) == (bare(ptvc.since), bare(ptvc.upper))
+                if not listed.since < listed.upper:
+                    continue  # it is readable at no time before its upper, and what a merge has moved to since is beyond
                 # Beyond its upper a shared collection may have updates of some of its writers.
                 end = None if listed.upper.is_empty else listed.upper.only
                 # What was buried meanwhile has no columns any more; it had no batches, either.
