@@ -184,12 +184,17 @@ def spark_config() -> Iterator[SparkConfig]:
 
 
 @pytest.fixture(scope="session")
-def spark(spark_config: SparkConfig) -> SparkSession:
-    """A session on one warm Spark Connect server of this test run: UTC, ANSI, Delta."""
+def warm_server(spark_config: SparkConfig) -> SparkConfig:
+    """The configuration of this test run's server, which has worked a little."""
     ensure_server(spark_config)
-    session = open_session(spark_config)
-    warm_up(session)
-    return session
+    warm_up(open_session(spark_config))
+    return spark_config
+
+
+@pytest.fixture(scope="module")
+def spark(warm_server: SparkConfig) -> SparkSession:
+    """A session on one warm Spark Connect server of this test run: UTC, ANSI, Delta; other files may close theirs."""
+    return open_session(warm_server)
 
 
 @pytest.fixture(scope="session")

@@ -536,7 +536,7 @@ class StorageMachine(RuleBasedStateMachine):
                 ptvc = reading.contents[id]
                 assert (listed.since, listed.upper) == (bare(ptvc.since), bare(ptvc.upper))
                 if not listed.since < listed.upper:
-                    continue  # it is readable at no time before its upper, and what a merge has moved to since is beyond
+                    continue  # it is readable at no time yet, and merges have moved updates to since, beyond upper
                 # Beyond its upper a shared collection may have updates of some of its writers.
                 end = None if listed.upper.is_empty else listed.upper.only
                 # What was buried meanwhile has no columns any more; it had no batches, either.

@@ -18,6 +18,7 @@ import psycopg
 import pytest
 
 from mz_dagster.adapter import Connection
+from mz_dagster.catalog import RoleRow
 from mz_dagster.wire import Server
 from tests.wire.conftest import dsn
 
@@ -196,11 +197,11 @@ def test_nobody_gets_in_by_damaged_messages(
 ) -> None:
     opened: list[None] = []
 
-    def connect() -> Connection:
+    def connect(role: RoleRow | None) -> Connection:
         opened.append(None)
         raise AssertionError("nobody has authenticated")
 
-    monkeypatch.setattr(served, "_connect", connect)
+    monkeypatch.setattr(served, "connect", connect)
     _fuzz_startup(served, 1, 1_000, caplog)
     assert not opened
 

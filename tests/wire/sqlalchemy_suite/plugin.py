@@ -13,11 +13,17 @@ from tests.wire.sqlalchemy_suite.requirements import EXCLUDED
 
 _provision: Any = provision
 _compiler: Any = PGDDLCompiler
-# There are no extensions to create, and nobody is told of the sessions of others.
-_provision.post_configure_engine.fns["postgresql"] = lambda url, engine, follower_ident: None
-_provision.prepare_for_drop_tables.fns["postgresql"] = lambda config, connection: None
-# Most models of the suite have foreign keys, which are refused: they are left out of what is made, as users are told.
-_compiler.visit_foreign_key_constraint = lambda self, constraint, **options: None
+
+
+def pytest_configure() -> None:
+    """Prepares the dialect; not on import, since this project's own tests are collected with this file.
+
+    There are no extensions to create, and nobody is told of the sessions of others. Most models of the suite have
+    foreign keys, which are refused: they are left out of what is made, as users are told.
+    """
+    _provision.post_configure_engine.fns["postgresql"] = lambda url, engine, follower_ident: None
+    _provision.prepare_for_drop_tables.fns["postgresql"] = lambda config, connection: None
+    _compiler.visit_foreign_key_constraint = lambda self, constraint, **options: None
 
 
 @pytest.hookimpl(trylast=True)
