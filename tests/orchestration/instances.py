@@ -15,7 +15,8 @@ import dagster as dg
 @contextmanager
 def own_instance(**overrides: Any) -> Iterator[dg.DagsterInstance]:
     """Opens an instance of its own, empty; `overrides` are settings of its `dagster.yaml`."""
-    with TemporaryDirectory() as home:
+    # What a worker says after the end of its run may come while the folder goes.
+    with TemporaryDirectory(ignore_cleanup_errors=True) as home:
         shutil.copytree(_empty(), home, dirs_exist_ok=True)
         with dg.instance_for_test(overrides=overrides, temp_dir=home) as opened:
             yield opened

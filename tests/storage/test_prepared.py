@@ -63,6 +63,17 @@ def test_a_java_that_writes_no_archive_still_spares_ivy(config: SparkConfig, tmp
     assert settings[_OPTIONS] == server_conf(config)[_OPTIONS]
 
 
+def test_jars_in_a_folder_whose_name_is_a_list_or_pattern_are_resolved_anew(
+    config: SparkConfig, tmp_path: Path
+) -> None:
+    (folder := tmp_path / "a,b").mkdir()
+    _kept(config, [_jar(folder)])
+    settings = with_prepared_start(server_conf(config))
+    assert settings["spark.jars.packages"] == server_conf(config)["spark.jars.packages"]
+    assert "spark.jars" not in settings
+    assert "SharedArchiveFile" in settings[_OPTIONS]
+
+
 def test_other_packages_are_resolved_anew(config: SparkConfig, tmp_path: Path) -> None:
     _kept(config, [_jar(tmp_path)])
     other = server_conf(replace(config, conf={"spark.jars.packages": "org.example:more:1.0"}))

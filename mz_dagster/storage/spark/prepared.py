@@ -33,6 +33,8 @@ _PACKAGES = "spark.jars.packages"
 JARS = "spark.jars"
 CLASSES = "classes.jsa"
 PREPARED = "prepared.json"
+#: Signs that mean something in a list of jars.
+_SPECIAL = frozenset(",*?[]{}\\")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +64,10 @@ def with_prepared_start(settings: Mapping[str, str]) -> dict[str, str]:
     found = find_prepared_start(settings)
     if found is None:
         return dict(settings)
-    changed = {key: value for key, value in settings.items() if key != _PACKAGES}
-    changed[JARS] = ",".join([*own_jars(settings), *found.jars])
+    changed = dict(settings)
+    if not any(_SPECIAL.intersection(jar) for jar in found.jars):
+        del changed[_PACKAGES]
+        changed[JARS] = ",".join([*own_jars(settings), *found.jars])
     if found.classes.exists():
         # The last of several wins: the user's own.
         changed[JAVA_OPTIONS] = (
