@@ -17,7 +17,8 @@ R = TypeVar("R")
 def cached_by_object(most: int) -> Callable[[Callable[[A], R]], Callable[[A], R]]:
     """Returns a decorator for a function of one immutable object, whose results for up to `most` objects are kept.
 
-    The objects are kept, too, so that none becomes another under its `id`. Threads may compute a result twice.
+    The objects are kept, too, so that none becomes another under its `id`. Of a list, which may change, nothing is
+    kept. Threads may compute a result twice.
 
     Example:
         >>> @cached_by_object(most=2)
@@ -39,9 +40,10 @@ def cached_by_object(most: int) -> Callable[[Callable[[A], R]], Callable[[A], R]
             if found is not None and found[0] is one:
                 return found[1]
             result = function(one)
-            if len(known) >= most:
-                known.clear()
-            known[id(one)] = one, result
+            if not isinstance(one, list):
+                if len(known) >= most:
+                    known.clear()
+                known[id(one)] = one, result
             return result
 
         return cached

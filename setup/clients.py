@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-import pyspark
+from mz_dagster.storage.spark.launch import spark_home
 
 _ROOT = Path(__file__).resolve().parents[1]
 FOLDER = _ROOT / ".make" / "clients"
@@ -40,13 +40,12 @@ def _fetch_pgjdbc() -> str:
     jar = FOLDER / "postgresql.jar"
     if jar.exists() and _is_right(jar):
         return ""
-    assert pyspark.__file__ is not None
-    spark_home = str(Path(pyspark.__file__).parent)
-    environment = os.environ | {"SPARK_HOME": spark_home, "PYSPARK_PYTHON": sys.executable}
+    home = str(spark_home())
+    environment = os.environ | {"SPARK_HOME": home, "PYSPARK_PYTHON": sys.executable}
     with tempfile.TemporaryDirectory() as folder:
         nothing = Path(folder) / "nothing.py"
         nothing.touch()
-        command = [f"{spark_home}/bin/spark-submit", "--master", "local[1]", "--conf", f"spark.jars.ivy={folder}/ivy"]
+        command = [f"{home}/bin/spark-submit", "--master", "local[1]", "--conf", f"spark.jars.ivy={folder}/ivy"]
         command += ["--packages", PGJDBC, "--exclude-packages", "org.checkerframework:checker-qual", str(nothing)]
         done = subprocess.run(
             command, env=environment, timeout=_SECONDS, check=False, capture_output=True, text=True, cwd=folder

@@ -17,15 +17,14 @@ from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.result import Result, Rows
 from mz_dagster.adapter.subscribe_envelopes import Envelope, Row
 from mz_dagster.adapter.timestamps import AsOfTime
+from mz_dagster.adapter.watched_rows import WatchedRows
 from mz_dagster.formalism import GlobalId
 
 _EVERY_S = 1.0
 """How often the query is executed, in seconds."""
-_LOOK_S = 0.02
-"""How often it is looked whether the subscription was closed, in seconds."""
 
 
-class PolledRows:
+class PolledRows(WatchedRows):
     """The rows of such a subscription; see `RowStream`.
 
     Args:
@@ -49,6 +48,7 @@ class PolledRows:
         up_to: int | None,
         session: int | None,
     ) -> None:
+        super().__init__(engine.clock)
         self.session = session
         self.frontier: int | None = None
         self._engine = engine
@@ -59,38 +59,11 @@ class PolledRows:
         self._up_to = up_to
         self._told: dict[str, tuple[Row, int]] = {}
         self._executed_ms = -math.inf
-        self._is_closed = False
         self._number = engine.activity.begin_subscription(self)
 
     @property
     def collection(self) -> GlobalId | None:
         """None: it listens to no collection."""
-        return None
-
-    def next_rows(self, wait_s: float | None) -> Rows | None:
-        """Returns the rows that have come; see `RowStream`.
-
-        Raises:
-            Error: The query cannot be executed any more.
-        """
-        clock = self._engine.clock
-        until = math.inf if wait_s is None else clock.monotonic_ms() + wait_s * 1000
-        try:
-            while not self._is_closed:
-                if clock.monotonic_ms() - self._executed_ms >= _EVERY_S * 1000:
-                    found = self._look()
-                    self._executed_ms = clock.monotonic_ms()
-                    if found is None:
-                        self.close()
-                        break
-                    if found:
-                        return found
-                if (left_ms := until - clock.monotonic_ms()) <= 0:
-                    return ()
-                clock.sleep(min(_LOOK_S, left_ms / 1000))
-        except BaseException:
-            self.close()
-            raise
         return None
 
     def close(self) -> None:
@@ -99,6 +72,13 @@ class PolledRows:
         self._engine.activity.end(self._number)
 
     def _look(self) -> Rows | None:
+        if self._clock.monotonic_ms() - self._executed_ms < _EVERY_S * 1000:
+            return ()
+        found = self._changes()
+        self._executed_ms = self._clock.monotonic_ms()
+        return found
+
+    def _changes(self) -> Rows | None:
         """Returns the rows that tell what has changed, if time has moved on; None at the end."""
         catalog, timeline = self._engine.catalog, self._timeline
         time = catalog.read_ts(timeline) if catalog.is_read_only else self._engine.reading_time(timeline)

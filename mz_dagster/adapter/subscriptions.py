@@ -35,6 +35,7 @@ from mz_dagster.adapter.result import Result, Rows, user_rows
 from mz_dagster.adapter.subscribe_envelopes import Envelope, Row
 from mz_dagster.adapter.system_catalogs.shown import named_columns
 from mz_dagster.adapter.timestamps import AsOfTime
+from mz_dagster.adapter.watched_rows import WatchedRows
 from mz_dagster.catalog import CollectionRow, FrontierNotHeld, ReadCapability, StillNeeded, UnknownObject
 from mz_dagster.compute import Progress
 from mz_dagster.compute.snapshot.peek import CollectionHasErrors, cells
@@ -60,8 +61,6 @@ from mz_dagster.storage.shards import DIFF, ERROR, TIME
 
 logger = logging.getLogger("mz_dagster.subscribe")
 
-_LOOK_S = 0.02
-"""How often it is looked for something new, in seconds."""
 _MOVE_S = 1.0
 """How often time moves on, for what changes with the clock or is at rest, and the capability follows, in seconds."""
 _TRIES = 10
@@ -214,7 +213,7 @@ def _give_back(engine: Engine, token: str) -> None:
         logger.warning("could not give back what a subscription held, until its lease runs out: %s", failure)
 
 
-class SubscribedRows:
+class SubscribedRows(WatchedRows):
     """The rows of a subscription; see `RowStream`.
 
     Args:
@@ -237,6 +236,7 @@ class SubscribedRows:
         up_to: int | None,
         held: ExitStack,
     ) -> None:
+        super().__init__(engine.clock)
         self._engine = engine
         self._row = row
         self._subscription = subscription
@@ -249,7 +249,6 @@ class SubscribedRows:
         self._moved_ms = -math.inf
         self._not_polled: str | None = None
         self._closing = threading.Lock()
-        self._is_closed = False
         self._number: int | None = None
         self.session: int | None = None
         self.frontier: int | None = None
@@ -263,33 +262,6 @@ class SubscribedRows:
         """Has the engine know of it, and of whose it is."""
         self.session = session
         self._number = self._engine.activity.begin_subscription(self)
-
-    def next_rows(self, wait_s: float | None) -> Rows | None:
-        """Returns the rows that have come; see `RowStream`.
-
-        Raises:
-            CollectionHasErrors: What is listened to is an error of the data since then.
-            UnknownObject: It was dropped.
-            OperationalError: It cannot be computed, or the capability ran out while the process was paused.
-        """
-        clock = self._engine.clock
-        until = math.inf if wait_s is None else clock.monotonic_ms() + wait_s * 1000
-        try:
-            while not self._is_closed:
-                found = self._look()
-                if found is None:
-                    self._check_not_dropped()
-                    self.close()
-                    break
-                if found:
-                    return user_rows(found, self._envelope.columns)
-                if (left_ms := until - clock.monotonic_ms()) <= 0:
-                    return ()
-                clock.sleep(min(_LOOK_S, left_ms / 1000))
-        except BaseException:
-            self.close()
-            raise
-        return None
 
     def close(self) -> None:
         """Ends the subscription, and lets go of all that it held."""
@@ -309,7 +281,14 @@ class SubscribedRows:
         if self._engine.catalog.object(self._row.id).dropped:
             raise UnknownObject(self._row.id, dropped=True)
 
-    def _look(self) -> list[Row] | None:
+    def _look(self) -> Rows | None:
+        found = self._new_rows()
+        if found is None:
+            self._check_not_dropped()
+            return None
+        return user_rows(found, self._envelope.columns) if found else ()
+
+    def _new_rows(self) -> list[Row] | None:
         """Returns the rows of what is new, if somebody has written since, or it is time to look; None at the end."""
         engine, timeline = self._engine, self._row.timeline
         now_ms = engine.clock.monotonic_ms()

@@ -73,6 +73,7 @@ def compares_exactly(scalar: ScalarType) -> bool:
     return not (pa.types.is_floating(stored) or pa.types.is_nested(stored))
 
 
+@cached_by_object(most=20_000)
 def update_schema(columns: Sequence[Column]) -> pa.Schema:
     """Returns the schema of an update frame with these data columns, all of them nullable.
 
@@ -81,14 +82,7 @@ def update_schema(columns: Sequence[Column]) -> pa.Schema:
         >>> update_schema([Column("a", INT4, nullable=False)]).names
         ['a', 'mz_timestamp', 'mz_diff', 'mz_error']
     """
-    return _kept_schema(columns) if isinstance(columns, tuple) else _made_schema(columns)
-
-
-def _made_schema(columns: Sequence[Column]) -> pa.Schema:
     return pa.schema([*(pa.field(column.name, arrow_type(column.type)) for column in columns), *UPDATE_FIELDS])
-
-
-_kept_schema = cached_by_object(most=20_000)(_made_schema)
 
 
 def update_table(

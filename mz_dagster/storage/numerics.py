@@ -13,7 +13,7 @@ their tables get the other column with the next append.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 
 import pyarrow as pa
@@ -26,7 +26,8 @@ from mz_dagster.scalars.types import Column, Kind
 SHORT_DIGITS = 18
 
 
-def short_names(columns: Iterable[Column]) -> dict[str, str]:
+@cached_by_object(most=20_000)
+def short_names(columns: Sequence[Column]) -> Mapping[str, str]:
     """Returns the names of the columns for short values, by those of the columns of a collection that have one.
 
     Example:
@@ -34,11 +35,6 @@ def short_names(columns: Iterable[Column]) -> dict[str, str]:
         >>> short_names([Column("a", INT4), Column("b", numeric(2)), Column("c", numeric(20))])
         {'b': 'mz_short_b'}
     """
-    return _kept_names(columns) if isinstance(columns, tuple) else _made_names(columns)
-
-
-def _made_names(columns: Iterable[Column]) -> dict[str, str]:
-    columns = list(columns)
     taken = {column.name.lower() for column in columns}
     found = {}
     for column in columns:
@@ -49,9 +45,6 @@ def _made_names(columns: Iterable[Column]) -> dict[str, str]:
             taken.add(name.lower())
             found[column.name] = name
     return found
-
-
-_kept_names = cached_by_object(most=20_000)(_made_names)
 
 
 def short_fields(columns: Sequence[Column]) -> list[pa.Field]:

@@ -21,11 +21,17 @@ def connection(tmp_path: Path, spark_config: SparkConfig) -> Iterator[Connection
 
 
 @pytest.fixture
-def sparkless(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
-    """A connection on which whatever opens Spark fails, and the test with it, even if somebody catches that."""
+def no_spark(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Whatever opens Spark fails, and the test with it, even if somebody catches that."""
     tried = refuse_spark(monkeypatch)
-    yield connection
+    yield
     assert not tried, tried[0]
+
+
+@pytest.fixture
+def sparkless(connection: Connection, no_spark: None) -> Connection:
+    """A connection on which whatever opens Spark fails, and the test with it."""
+    return connection
 
 
 @pytest.fixture

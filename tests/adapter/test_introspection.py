@@ -15,16 +15,10 @@ from mz_dagster.adapter import Connection, Cursor
 from mz_dagster.adapter.introspection import RELATIONS
 from mz_dagster.errors import Error, NotSupportedError
 from tests.opened import opened
-from tests.sparkless import refuse_spark
+
+pytestmark = pytest.mark.usefixtures("no_spark")
 
 Row = tuple[Any, ...]
-
-
-@pytest.fixture(autouse=True)
-def sparkless(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    tried = refuse_spark(monkeypatch)
-    yield
-    assert not tried, tried[0]
 
 
 @pytest.fixture

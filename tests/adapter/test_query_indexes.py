@@ -15,7 +15,8 @@ from mz_dagster.adapter.peeks import Peeks
 from mz_dagster.errors import DataError
 from tests.budgets import SetBudget
 from tests.opened import opened
-from tests.sparkless import refuse_spark
+
+pytestmark = pytest.mark.usefixtures("no_spark")
 
 Row = tuple[Any, ...]
 
@@ -28,13 +29,6 @@ QUERIES = (
     "SELECT max(n) FROM over_big{}",
     "SELECT b FROM over_big{} WHERE NOT EXISTS (SELECT 1 FROM u WHERE u.b = over_big{}.b)",
 )
-
-
-@pytest.fixture(autouse=True)
-def sparkless(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    tried = refuse_spark(monkeypatch)
-    yield
-    assert not tried, tried[0]
 
 
 @pytest.fixture

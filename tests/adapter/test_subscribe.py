@@ -18,18 +18,12 @@ from mz_dagster.catalog import UnknownObject
 from mz_dagster.errors import Error
 from tests.forks import forks
 from tests.opened import opened
-from tests.sparkless import refuse_spark
+
+pytestmark = pytest.mark.usefixtures("no_spark")
 
 Row = tuple[Any, ...]
 
 QUERY = "SELECT b, count(*) AS n, max(a) AS m FROM t GROUP BY b"
-
-
-@pytest.fixture(autouse=True)
-def sparkless(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    tried = refuse_spark(monkeypatch)
-    yield
-    assert not tried, tried[0]
 
 
 @pytest.fixture
