@@ -19,6 +19,7 @@ def source_of(definition: Definition, project: Project) -> Source:
         NotSupportedError: It is not in a file system of this machine.
     """
     names, columns = definition.relation_type.names, definition.relation_type.columns
+    key = tuple(names[position] for position in definition.key)
     match definition.origin:
         case Files() as files:
             return FileSource(
@@ -26,11 +27,11 @@ def source_of(definition: Definition, project: Project) -> Source:
                 pattern=files.pattern,
                 format=files.format,
                 columns=columns,
-                key=tuple(names[position] for position in definition.key) or None,
+                key=key or None,
                 envelope=definition.envelope,
             )
         case Delta() as delta:
-            return DeltaSource(project.table_folder(delta.uri), columns, delta.start_version)
+            return DeltaSource(project.table_folder(delta.uri), columns, delta.start_version, key)
         case None:
             raise InternalError(f'"{definition.name}" is no source')
 

@@ -60,6 +60,7 @@ from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.errors import InvalidSchemaName, InvalidTableDefinition, suggestion
 from mz_dagster.sql.lexer import Token, TokenKind, tokens_of
 from mz_dagster.sql.schemas import BUILT_IN, PUBLIC, key_of, schema_key
+from mz_dagster.sql.source_statement import with_declared_columns
 
 #: The rest of a line from a column's name on, up to and with its comment; a quoted name may hold anything.
 _BESIDE = re.compile(r'(?:[^"\n-]|"[^"\n]*"|-(?!-))*--+[ \t]*(\S[^\n]*)')
@@ -427,7 +428,7 @@ class _Loader:
                 raise InvalidTableDefinition(
                     f'source "{name}" does not state its columns',
                     detail="What a project's files say does not change with the table.",
-                    hint=f"Write CREATE SOURCE {name} {declared_columns(statement, self._project)} FROM DELTA ...",
+                    hint=f"Write {with_declared_columns(statement.text, declared_columns(statement, self._project))}",
                     position=statement.name.offset + 1,
                 )
             schema = _schema(statement)

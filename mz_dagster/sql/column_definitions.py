@@ -132,13 +132,14 @@ def _columns_in(predicate: SqlText) -> set[str]:
     return {name_of(one.this) for one in root.find_all(exp.Column) if isinstance(one.this, exp.Identifier)}
 
 
-def parse_columns(cursor: TokenCursor, table: str, *, only_keys: bool = False) -> Columns:
+def parse_columns(cursor: TokenCursor, table: str, *, only_keys: bool = False, states_columns: bool = True) -> Columns:
     """Moves past `(column type [constraint ...], ..., [constraint ...])`.
 
     Args:
         cursor: At the opening parenthesis.
         table: What is created.
         only_keys: Whether constraints but NOT NULL and PRIMARY KEY are refused, as of what others write.
+        states_columns: Whether columns have to be there; keys alone are of columns that come from elsewhere.
 
     Raises:
         InvalidTableDefinition: A column is named twice or bears a reserved name, or a key is not one.
@@ -160,7 +161,8 @@ def parse_columns(cursor: TokenCursor, table: str, *, only_keys: bool = False) -
         if cursor.accepts_symbol(")"):
             break
         cursor.expects_symbol(",")
-    found.check_names()
+    if states_columns or found.columns:
+        found.check_names()
     return found
 
 

@@ -26,7 +26,8 @@ def parse_create_source(cursor: TokenCursor, common: Common) -> CreateSource:
     columns: tuple[ColumnDefinition, ...] = ()
     primary: UniqueKey | None = None
     if cursor.current.is_symbol("("):
-        found = parse_columns(cursor, name.last, only_keys=True)
+        states_columns = not (cursor.ahead(1).is_word("primary") and cursor.ahead(2).is_word("key"))
+        found = parse_columns(cursor, name.last, only_keys=True, states_columns=states_columns)
         columns, primary = tuple(found.columns), found.primary_key
     timeline = parse_timeline(cursor)
     if not columns and not cursor.sees("from", "delta"):
@@ -34,24 +35,10 @@ def parse_create_source(cursor: TokenCursor, common: Common) -> CreateSource:
     cursor.expects("from")
     if cursor.sees("delta"):
         delta = parse_delta(cursor)
-        envelope_at = cursor.current
-        if _envelope(cursor) == "upsert":
-            raise cursor.refuse(
-                "ENVELOPE UPSERT of a Delta table",
-                "A source of one has the table's rows as they are.",
-                "Write ENVELOPE NONE, and take the newest row of each key in a view: DISTINCT ON.",
-                envelope_at,
-            )
-        if primary is not None:
-            raise InvalidTableDefinition(
-                "a source of a Delta table has no PRIMARY KEY",
-                detail="It has the table's rows, and whoever writes the table may repeat a key.",
-                hint="Leave the key away.",
-                position=primary.offset + 1,
-            )
+        envelope, key = _keyed_envelope(cursor, columns, primary)
         start, retain = parse_source_options(cursor)
         origin = replace(delta, start_version=start)
-        return CreateSource(*common, name, columns, None, timeline, origin, "none", retain, if_not_exists)
+        return CreateSource(*common, name, columns, key, timeline, origin, envelope, retain, if_not_exists)
     if not cursor.sees("files"):
         raise cursor.refuse(
             "this kind of source",
@@ -62,6 +49,21 @@ def parse_create_source(cursor: TokenCursor, common: Common) -> CreateSource:
     folder, pattern = _files(cursor)
     cursor.expects("format")
     format_ = _format(cursor)
+    envelope, key = _keyed_envelope(cursor, columns, primary)
+    _check_arrays(columns, format_)
+    retain = parse_with_options(cursor)
+    files = Files(folder, pattern or _DEFAULT_PATTERNS[format_], format_)
+    return CreateSource(*common, name, columns, key, timeline, files, envelope, retain, if_not_exists)
+
+
+def _keyed_envelope(
+    cursor: TokenCursor, columns: Sequence[ColumnDefinition], primary: UniqueKey | None
+) -> tuple[Literal["none", "upsert"], tuple[str, ...] | None]:
+    """Moves past the envelope, and returns it with its key.
+
+    Raises:
+        InvalidTableDefinition: One of the two is there without the other, or cannot be a key.
+    """
     envelope_at = cursor.current
     key = None if primary is None else primary.columns
     envelope = _envelope(cursor)
@@ -87,10 +89,11 @@ def parse_create_source(cursor: TokenCursor, common: Common) -> CreateSource:
                 hint="Declare the column as text.",
                 position=column.offset + 1,
             )
-    _check_arrays(columns, key, format_)
-    retain = parse_with_options(cursor)
-    files = Files(folder, pattern or _DEFAULT_PATTERNS[format_], format_)
-    return CreateSource(*common, name, columns, key, timeline, files, envelope, retain, if_not_exists)
+        if column.name in (key or ()) and column.type.element is not None:
+            raise InvalidTableDefinition(
+                f'column "{column.name}" of type {column.type} cannot be part of a key', position=column.offset + 1
+            )
+    return envelope, key
 
 
 def _envelope(cursor: TokenCursor) -> Literal["none", "upsert"]:
@@ -116,20 +119,14 @@ def parse_delta(cursor: TokenCursor) -> Delta:
     return Delta(uri, place.start)
 
 
-def _check_arrays(columns: Sequence[ColumnDefinition], key: Sequence[str] | None, format_: str) -> None:
+def _check_arrays(columns: Sequence[ColumnDefinition], format_: str) -> None:
     for column in columns:
-        if column.type.element is None:
-            continue
-        if format_ != "parquet":
+        if column.type.element is not None and format_ != "parquet":
             raise InvalidTableDefinition(
                 f'column "{column.name}" of type {column.type} cannot be read from {format_.upper()}',
                 detail="Only Parquet has arrays.",
                 hint="Declare the column as text or jsonb, and cast it in a view.",
                 position=column.offset + 1,
-            )
-        if column.name in (key or ()):
-            raise InvalidTableDefinition(
-                f'column "{column.name}" of type {column.type} cannot be part of a key', position=column.offset + 1
             )
 
 
@@ -176,11 +173,17 @@ def _files(cursor: TokenCursor) -> tuple[str, str | None]:
 
 
 def with_declared_columns(text: str, columns: str) -> str:
-    """Returns the text of a CREATE SOURCE that states no columns, with these.
+    """Returns the text of a CREATE SOURCE that states no columns, but perhaps a key, with these.
 
     Example:
+        >>> with_declared_columns("CREATE SOURCE s (PRIMARY KEY (a)) FROM DELTA (URI 'lake/s')", "(a integer)")
+        "CREATE SOURCE s (a integer, PRIMARY KEY (a)) FROM DELTA (URI 'lake/s')"
         >>> with_declared_columns("CREATE SOURCE s FROM DELTA (URI 'lake/s')", "(a integer)")
         "CREATE SOURCE s (a integer) FROM DELTA (URI 'lake/s')"
     """
-    behind = next(one for one in tokens_of(text)[3:] if one.is_word("from", "in"))
-    return f"{text[: behind.start]}{columns} {text[behind.start :]}"
+    tokens = tokens_of(text)
+    behind = next(at for at, one in enumerate(tokens) if at > 2 and one.is_word("from", "in"))
+    if tokens[behind - 1].is_symbol(")"):
+        opening = next(one for one in tokens if one.is_symbol("("))
+        return f"{text[: opening.start]}{columns.removesuffix(')')}, {text[opening.end :]}"
+    return f"{text[: tokens[behind].start]}{columns} {text[tokens[behind].start :]}"

@@ -159,8 +159,22 @@ def test_what_cannot_be_a_source_says_why(connection: Connection, table: Path, t
         ("(a bigint)", "s3://bucket/t", "", NotSupportedError, "not supported yet"),
         ("(a bigint)", ".mz/shards/x", "", FolderNotAllowed, "the engine's own"),
         ("(a bigint)", str(tmp_path.parent), "", FolderNotAllowed, "outside of the project"),
-        ("(a bigint, PRIMARY KEY (a))", "lake/t", "", InvalidTableDefinition, "has no PRIMARY KEY"),
-        ("(a bigint)", "lake/t", "ENVELOPE UPSERT", NotSupportedError, "ENVELOPE UPSERT of a Delta table"),
+        ("(a bigint, PRIMARY KEY (a))", "lake/t", "", InvalidTableDefinition, "PRIMARY KEY requires ENVELOPE UPSERT"),
+        ("(a bigint)", "lake/t", "ENVELOPE UPSERT", InvalidTableDefinition, "requires a primary key"),
+        (
+            "(a interval, PRIMARY KEY (a))",
+            "lake/t",
+            "ENVELOPE UPSERT",
+            InvalidTableDefinition,
+            "cannot be part of a key",
+        ),
+        (
+            "(a bigint[], PRIMARY KEY (a))",
+            "lake/t",
+            "ENVELOPE UPSERT",
+            InvalidTableDefinition,
+            "cannot be part of a key",
+        ),
         ("(a bigint)", "lake/t", "WITH (START VERSION 1, START VERSION 2)", InvalidTableDefinition, "twice"),
     ):
         with pytest.raises(error, match=text):

@@ -13,7 +13,7 @@ from mz_dagster.budget import budget
 from mz_dagster.catalog import Binding, CollectionRow
 from mz_dagster.compute.lookups.step_reads import StepReads
 from mz_dagster.compute.spark.spark_use import SparkUse
-from mz_dagster.compute.step.local_ingest import first_updates, local_ingest, why_ingested_by_spark
+from mz_dagster.compute.step.local_ingest import first_updates, held_of, local_ingest, why_ingested_by_spark
 from mz_dagster.storage.arrow_schema import update_schema
 from mz_dagster.storage.consolidation import consolidated
 from mz_dagster.storage.envelope import none, upsert
@@ -57,7 +57,8 @@ def ingested(
         SourceUnreadable: Spark cannot read one of them.
     """
     if isinstance(source, ChangeSource):
-        if before is None and len(bindings) == 1 and source.size(bindings) > budget().small_file_bytes:
+        is_first = before is None and len(bindings) == 1 and source.envelope == "none"
+        if is_first and source.size(bindings) > budget().small_file_bytes:
             portions = source.insertions(bindings[0], row.columns)
             batches = (batch for table in portions for batch in table.to_batches())
             yield pa.RecordBatchReader.from_batches(update_schema(row.columns), batches)
@@ -75,9 +76,14 @@ def ingested(
         yield ingest(session, shards, row, source, bindings, reads, has_prior=has_prior)
 
 
-def _held(row: CollectionRow, lower: int, reads: StepReads) -> pa.Table:
-    """Returns what a collection holds before `lower`."""
-    return consolidated(reads.read_table(row.id, None, lower, range(len(row.columns))), lower - 1)
+def _held(row: CollectionRow, lower: int, reads: StepReads, keys: pa.Table | None = None) -> pa.Table:
+    """Returns what a collection holds before `lower`, at least of some keys if there are any."""
+    found = None
+    if keys is not None and reads.rows(row.id, lower) > budget().whole_rows:
+        found = held_of(row, lower, keys, reads)
+    if found is None:
+        found = reads.read_table(row.id, None, lower, range(len(row.columns)))
+    return consolidated(found, lower - 1)
 
 
 def ingest(
@@ -126,7 +132,7 @@ def ingested_again(
 ) -> Iterator[DataFrame | pa.Table]:
     """Makes the updates of a source's whole collection, of all its bindings from the first on: see `ingested`."""
     if isinstance(source, ChangeSource):
-        yield source.updates(bindings, None, lambda: update_schema(row.columns).empty_table(), row.columns)
+        yield source.updates(bindings, None, lambda _: update_schema(row.columns).empty_table(), row.columns)
         return
     assert isinstance(source, FileSource), "no other source has records"
     if not (why := why_ingested_by_spark(source, bindings)):

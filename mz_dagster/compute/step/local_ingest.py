@@ -55,16 +55,27 @@ def local_ingest(
     if source.envelope == "none" or not has_prior:
         return first_updates(row, source, bindings)
     lower, key = bindings[0].tick, source.stored_key
-    everything = range(len(row.columns))
     is_little = reads.rows(row.id, lower) <= budget().whole_rows
     records = source.read_here(bindings)
-    if is_little:
-        found = reads.read_table(row.id, None, lower, everything)
-    else:
-        bound = {i: column for i, column in enumerate(row.columns) if column.name in key}
-        keys = LookupKeys.of(bound, [records.select([column.name for column in bound.values()])])
-        sought = reads.find_table(row.id, lower, keys, everything)
-        if sought is None:
-            return None
-        found = sought
+    names = [column.name for column in row.columns if column.name in key]
+    found = held_of(row, lower, None if is_little else records.select(names), reads)
+    if found is None:
+        return None
     return upserts(records, consolidated(found, lower - 1), columns=row.columns, key=key)
+
+
+def held_of(row: CollectionRow, lower: int, keys: pa.Table | None, reads: StepReads) -> pa.Table | None:
+    """Returns a collection's updates before a time, at least those of some keys; None if that is much to be read.
+
+    Args:
+        row: The collection.
+        lower: The time.
+        keys: Columns of the collection with the keys; None for all updates.
+        reads: Reads them.
+    """
+    everything = range(len(row.columns))
+    if keys is None:
+        return reads.read_table(row.id, None, lower, everything)
+    bound = {i: column for i, column in enumerate(row.columns) if column.name in keys.column_names}
+    sought = LookupKeys.of(bound, [keys.select([column.name for column in bound.values()])])
+    return reads.find_table(row.id, lower, sought, everything)

@@ -5,7 +5,8 @@ which returns an update frame (`<data columns>, mz_timestamp, mz_diff, mz_error`
 
 Invariant: the updates keep the records' exact ticks, and splitting the ticks into other intervals gives the same sums.
 
-Files: `none`, a record is a row; `upsert`, a record is the new state of its key; `local`, both in this process.
+Files: `none`, a record is a row; `upsert`, a record is the new state of its key; `local`, both in this process;
+`table_upsert`, the rows that the commits of a table add are records, and those that they take away deletions.
 
 Does not read files (`source`) nor shards: the prior state is handed in.
 """

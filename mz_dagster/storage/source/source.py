@@ -73,8 +73,11 @@ class Source(ABC):
 
     #: The declared columns, in order.
     columns: tuple[Column, ...]
-    #: What a record does to the collection.
-    envelope: Envelope
+
+    @property
+    @abstractmethod
+    def envelope(self) -> Envelope:
+        """What a record does to the collection."""
 
     @property
     @abstractmethod
@@ -130,7 +133,7 @@ class ChangeSource(Source):
         self,
         bindings: Sequence[Binding],
         before: Binding | None,
-        held: Callable[[], pa.Table],
+        held: Callable[[pa.Table | None], pa.Table],
         columns: Sequence[Column],
     ) -> pa.Table:
         """Returns the updates that bindings make, each at its tick, consolidated.
@@ -138,7 +141,8 @@ class ChangeSource(Source):
         Args:
             bindings: Those of an interval, by tick.
             before: The last one before it.
-            held: Returns what the collection holds before the interval, consolidated.
+            held: Returns what the collection holds before the interval, consolidated; at least of the keys in a table
+                of columns as they are stored, if it is given one.
             columns: The collection's columns: those declared, by the names that its shard has for them.
 
         Raises:

@@ -7,7 +7,7 @@ that the row cancels it once it goes, whichever file it is in by then.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,6 +46,7 @@ def file_updates(
     *,
     kept: Sequence[bool] | None = None,
     holds_changes: bool = False,
+    key: Collection[str] = (),
 ) -> Iterator[pa.Table]:
     """Yields the updates that a file's rows are, in portions.
 
@@ -57,6 +58,7 @@ def file_updates(
         sign: +1 to add the rows, -1 to take them away.
         kept: Of a file with a deletion vector: which rows it still has; those beyond its end all.
         holds_changes: Whether the rows say themselves what became of them.
+        key: The columns that rows with an error keep, unless one of them is at fault, by their declared names.
 
     Raises:
         FileNotFoundError: It is gone.
@@ -71,7 +73,7 @@ def file_updates(
         wanted = [one.physical for one in columns if one.physical in there]
         first = 0
         for batch in file.iter_batches(PORTION_ROWS, columns=[*wanted, *([_CHANGE] if holds_changes else [])]):
-            found = _updates(batch, columns, partition, tick)
+            found = _updates(batch, columns, partition, tick, key)
             diffs = pa.repeat(pa.scalar(sign, pa.int64()), batch.num_rows)
             if holds_changes:
                 diffs = _signs(batch.column(_CHANGE), path, sign)
@@ -84,12 +86,17 @@ def file_updates(
 
 
 def _updates(
-    batch: pa.RecordBatch, columns: Sequence[ReadColumn], partition: Mapping[str, pa.Scalar | str | None], tick: int
+    batch: pa.RecordBatch,
+    columns: Sequence[ReadColumn],
+    partition: Mapping[str, pa.Scalar | str | None],
+    tick: int,
+    key: Collection[str],
 ) -> pa.Table:
     """Returns rows as insertions."""
     rows, names = batch.num_rows, set(batch.schema.names)
     values: list[pa.Array] = []
     faults: dict[int, str] = {}
+    unkeyed: set[int] = set()
     for one in columns:
         if one.physical in partition:
             value = partition[one.physical]
@@ -103,12 +110,17 @@ def _updates(
         values.append(typed)
         for row, fault in of_column.items():
             faults.setdefault(row, f'{fault} (column "{one.declared.name}")')
+        if one.declared.name in key:
+            unkeyed |= of_column.keys()
     meta = [
         pa.repeat(pa.scalar(tick, pa.int64()), rows),
         pa.repeat(pa.scalar(1, pa.int64()), rows),
         pa.array(map(faults.get, range(rows)), pa.string()) if faults else pa.nulls(rows, pa.string()),
     ]
-    data = [without(one, faults) for one in values]
+    data = [
+        without(value, unkeyed if one.declared.name in key else faults)
+        for one, value in zip(columns, values, strict=True)
+    ]
     return pa.Table.from_arrays([*data, *meta], schema=update_schema([one.stored for one in columns]))
 
 

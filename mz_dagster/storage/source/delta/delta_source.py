@@ -12,6 +12,9 @@ maps its columns has others for.
 Between two versions only what the commits between them change is read; of the first version of all, each file. Who
 removes files that were not read yet (VACUUM, log cleanup) makes that an error, and so does another table in the place
 of this one.
+
+With a key the collection is what the commits, one after the other, say of each key (`envelope.table_upsert`): it does
+not depend on which versions are bound.
 """
 
 from __future__ import annotations
@@ -34,10 +37,12 @@ from mz_dagster.errors import first_line
 from mz_dagster.scalars.types import Column
 from mz_dagster.storage.arrow_schema import update_schema
 from mz_dagster.storage.consolidation import summed
+from mz_dagster.storage.envelope import table_upsert
 from mz_dagster.storage.shards import DIFF, TIME
 from mz_dagster.storage.source.delta.commits import (
     LOG,
     ChangedFile,
+    Commit,
     check_inside,
     commit_path,
     commits,
@@ -66,18 +71,24 @@ class DeltaSource(ChangeSource):
         table: The folder, absolute.
         columns: The declared columns, in order; the table may have more.
         start_version: The version with which the source begins; None for the newest one.
-        envelope: The table's rows are the collection's.
+        key: Of an upsert source: the columns that tell what a row replaces. Without it the table's rows are the
+            collection's.
     """
 
     table: Path
     columns: tuple[Column, ...]
     start_version: int | None = None
-    envelope: Envelope = "none"
+    key: tuple[str, ...] = ()
+
+    @property
+    def envelope(self) -> Envelope:
+        """What the rows that commits add do to the collection."""
+        return "upsert" if self.key else "none"
 
     @property
     def operators(self) -> str:
         """What makes the collection, for people."""
-        return "DELTA"
+        return "DELTA, ENVELOPE UPSERT" if self.key else "DELTA"
 
     @property
     def places(self) -> tuple[Path, ...]:
@@ -151,11 +162,15 @@ class DeltaSource(ChangeSource):
                     detail="Its files name them otherwise: they were renamed, or dropped and added again.",
                     hint="ALTER SOURCE ... RESET reads the difference between what it holds and the newest version.",
                 )
-        changed = net_files(found)
+        changed = [file for files in self._read_for(found) for file in files]
         for file in changed:
             if not (self.table / file.path).exists():
                 raise self._lost(known + 1, newest, file)
         return self._gain(newest, id, names, len(changed), sum(file.size for file in changed))
+
+    def _read_for(self, found: Sequence[Commit]) -> Sequence[Mapping[ChangedFile, int]]:
+        """Returns the files to be read for commits, with how often each counts; with a key, those of each commit."""
+        return [net_files([one]) for one in found] if self.key else [net_files(found)]
 
     def _gain(self, version: int, id: str, names: Mapping[str, str], count: int, size: int) -> Gain:
         """Returns a version as it is bound, once its commit is on disk: what a tick binds, no power cut may change."""
@@ -234,7 +249,7 @@ class DeltaSource(ChangeSource):
         self,
         bindings: Sequence[Binding],
         before: Binding | None,
-        held: Callable[[], pa.Table],
+        held: Callable[[pa.Table | None], pa.Table],
         columns: Sequence[Column],
     ) -> pa.Table:
         """Returns the updates that bindings make; see `ChangeSource.updates`.
@@ -248,16 +263,44 @@ class DeltaSource(ChangeSource):
         resets = [place for place, one in enumerate(bindings) if (one.offset or {}).get("reset")]
         if resets:
             start = bindings[resets[-1]]
-            gone = held()
+            gone = held(None)
             taken = [pc.negate_checked(gone.column(DIFF)), pa.repeat(pa.scalar(start.tick, pa.int64()), len(gone))]
             for name, values in zip((DIFF, TIME), taken, strict=True):
                 gone = gone.set_column(gone.schema.get_field_index(name), name, values)
             parts.append(gone.select(parts[0].column_names))
             bindings, before = bindings[resets[-1] :], None
-        for one in bindings:
-            parts += self._between(before, one, columns)
-            before = one
+        if self.key:
+            parts += self._upserts(bindings, before, held, columns)
+        else:
+            for one in bindings:
+                parts += self._between(before, one, columns)
+                before = one
         return summed(pa.concat_tables(parts).combine_chunks())
+
+    def _upserts(
+        self,
+        bindings: Sequence[Binding],
+        before: Binding | None,
+        held: Callable[[pa.Table | None], pa.Table],
+        columns: Sequence[Column],
+    ) -> Iterator[pa.Table]:
+        """Yields the updates that bindings make of the states of keys, commit by commit."""
+        empty = update_schema(columns).empty_table()
+        key = [stored for one, stored in zip(self.columns, columns, strict=True) if one.name in self.key]
+        first: pa.Table | None = None
+        if before is None:
+            before, bindings = bindings[0], bindings[1:]
+            rows = summed(pa.concat_tables([empty, *self._between(None, before, columns)]).combine_chunks())
+            first = table_upsert.first_states(rows, key=key)
+            yield first
+        found: list[pa.Table] = []
+        for one in bindings:
+            for portions in self._groups(before, one, columns):
+                found.append(summed(pa.concat_tables([empty, *portions]).combine_chunks()))
+            before = one
+        if found:
+            prior = held(pa.concat_tables(found).select([one.name for one in key])) if first is None else first
+            yield table_upsert.updates(found, prior, key=key)
 
     def insertions(self, binding: Binding, columns: Sequence[Column]) -> Iterator[pa.Table]:
         """Yields the rows of the first bound version; see `ChangeSource.insertions`.
@@ -269,9 +312,16 @@ class DeltaSource(ChangeSource):
         return found if first is None else chain((first,), found)
 
     def _between(self, before: Binding | None, binding: Binding, columns: Sequence[Column]) -> Iterator[pa.Table]:
-        """Yields the updates that lead from one binding to the next; from nothing, those of the whole table.
+        """Yields the updates that lead from one binding to the next; see `_groups`."""
+        for portions in self._groups(before, binding, columns):
+            yield from portions
 
-        With no columns it only looks whether it could.
+    def _groups(
+        self, before: Binding | None, binding: Binding, columns: Sequence[Column]
+    ) -> Iterator[Iterator[pa.Table]]:
+        """Yields the updates that lead from one binding to the next, in portions; from nothing, all of the table.
+
+        With a key, those of each commit are by themselves. With no columns it only looks whether it could.
         """
         assert binding.offset is not None
         version = _version(binding)
@@ -283,24 +333,45 @@ class DeltaSource(ChangeSource):
             for one, stored in zip(self.columns, columns, strict=bool(columns))
         ]
         if before is None:
-            yield from self._whole(version, str(binding.offset["table"]), binding.tick, read)
+            yield self._whole(version, str(binding.offset["table"]), binding.tick, read)
             return
         first = _version(before) + 1
         vectors = _Vectors(self.table)
-        for file, count in net_files(list(commits(self.table, first, version))).items():
-            path = self.table / file.path
-            check_inside(self.table, file.path)
-            if not columns:
-                if not path.exists():
-                    raise self._lost(first, version, file)
-                continue
-            try:
-                kept = vectors.kept(file)
+        for files in self._read_for(list(commits(self.table, first, version))):
+            yield chain.from_iterable(
+                self._changed(file, count, (first, version), binding.tick, read, vectors)
+                for file, count in files.items()
+            )
+
+    def _changed(
+        self,
+        file: ChangedFile,
+        count: int,
+        versions: tuple[int, int],
+        tick: int,
+        columns: Sequence[ReadColumn],
+        vectors: _Vectors,
+    ) -> Iterator[pa.Table]:
+        """Yields the updates that the rows of a file make which commits of some versions add or remove."""
+        path = self.table / file.path
+        check_inside(self.table, file.path)
+        try:
+            if columns:
+                kept, partition = vectors.kept(file), dict(file.partition)
                 yield from file_updates(
-                    path, read, dict(file.partition), binding.tick, count, kept=kept, holds_changes=file.holds_changes
+                    path,
+                    columns,
+                    partition,
+                    tick,
+                    count,
+                    kept=kept,
+                    holds_changes=file.holds_changes,
+                    key=self.key,
                 )
-            except FileNotFoundError:
-                raise self._lost(first, version, file) from None
+            elif not path.exists():
+                raise FileNotFoundError
+        except FileNotFoundError:
+            raise self._lost(*versions, file) from None
 
     def _whole(self, version: int, id: str, tick: int, columns: Sequence[ReadColumn]) -> Iterator[pa.Table]:
         try:
@@ -319,7 +390,9 @@ class DeltaSource(ChangeSource):
             partition = {one.physical: files.column(f"{_PARTITION}{one.declared.name}")[row] for one in partitions}
             try:
                 if columns:
-                    yield from file_updates(path, columns, partition, tick, 1, kept=kept.get(path.resolve()))
+                    yield from file_updates(
+                        path, columns, partition, tick, 1, kept=kept.get(path.resolve()), key=self.key
+                    )
                 elif not path.exists():
                     raise FileNotFoundError
             except FileNotFoundError:
