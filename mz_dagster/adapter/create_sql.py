@@ -36,9 +36,11 @@ from mz_dagster.sql import (
     bind_definition,
     parse,
 )
+from mz_dagster.sql.connection_statements import CreateConnection, CreateSecret
 from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.lexer import Token, TokenKind, tokens_of
 from mz_dagster.sql.schemas import PUBLIC, key_of, schema_key, written
+from mz_dagster.sql.statements import Name, Statement
 
 #: From one offset to another, what to write instead.
 _Edit = tuple[int, int, str]
@@ -186,7 +188,15 @@ def _edits(
     tokens = tokens_of(row.sql)
     assert isinstance(
         statement,
-        CreateSource | CreateTable | CreateView | CreateMaterializedView | CreateIndex | CreateSink | CreateCheck,
+        CreateSource
+        | CreateTable
+        | CreateView
+        | CreateMaterializedView
+        | CreateIndex
+        | CreateSink
+        | CreateCheck
+        | CreateSecret
+        | CreateConnection,
     )
     assert row.name is not None, "what is shown was found by its name"
     if isinstance(statement, CreateIndex):  # it is in the schema of what it is on
@@ -220,19 +230,30 @@ def _edits(
                 yield start, end, now if is_called_so else f"{now} AS {quoted(last)}"
                 aliased |= set() if is_called_so else {last}
         yield from _unqualifying(tokens, aliased)
-    if isinstance(statement, CreateIndex | CreateSink | CreateCheck) and statement.on is not None:
-        read = engine.catalog.object(row.dependencies[str(statement.on)])
-        on = None if read.name is None else written(read.schema, read.name)
-        start, end = _span(tokens, statement.on.offset)
-        if on is not None and on not in (quoted(statement.on.last), row.sql[start:end]):
-            yield start, end, on
+    for one in _named(statement):
+        read = engine.catalog.object(row.dependencies[str(one)])
+        now = None if read.name is None else written(read.schema, read.name)
+        start, end = _span(tokens, one.offset)
+        if now is not None and now not in (quoted(one.last), row.sql[start:end]):
+            yield start, end, now
         if (
             isinstance(statement, CreateIndex)
             and statement.name is None
-            and (read.name != statement.on.last or row.name != row.created_as)
+            and (read.name != one.last or row.name != row.created_as)
         ):
-            before = next(one for one in tokens if one.is_word("on")).start
+            before = next(token for token in tokens if token.is_word("on")).start
             yield before, before, f"{_unqualified(row)} "
+
+
+def _named(statement: Statement) -> tuple[Name, ...]:
+    """Returns what a statement names outside of queries, types of columns aside."""
+    match statement:
+        case CreateIndex() | CreateSink() | CreateCheck():
+            return () if statement.on is None else (statement.on,)
+        case CreateConnection():
+            return tuple(one for one in statement.options.values() if isinstance(one, Name))
+        case _:
+            return ()
 
 
 def _unqualifying(tokens: tuple[Token, ...], aliased: Set[str]) -> Iterator[_Edit]:

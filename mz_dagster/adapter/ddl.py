@@ -38,6 +38,7 @@ from mz_dagster.sql import (
     Name,
     parse,
 )
+from mz_dagster.sql.connection_statements import CreateConnection, CreateSecret
 from mz_dagster.sql.errors import (
     DuplicateObject,
     DuplicateSchema,
@@ -64,6 +65,8 @@ _TAGS = {
     CreateMaterializedView: "CREATE MATERIALIZED VIEW",
     CreateIndex: "CREATE INDEX",
     CreateType: "CREATE TYPE",
+    CreateSecret: "CREATE SECRET",
+    CreateConnection: "CREATE CONNECTION",
 }
 
 
@@ -96,10 +99,7 @@ def create(names: Names, statement: Definable, progress: Progress = quiet) -> st
     engine = names.engine
     tag = _TAGS[type(statement)]
     name = name_of(statement)
-    temporary = (
-        not isinstance(statement, CreateSource | CreateIndex | CreateType | CreateSink | CreateCheck)
-        and statement.temporary
-    )
+    temporary = isinstance(statement, CreateTable | CreateView | CreateMaterializedView) and statement.temporary
     qualified = _qualified(names, statement, name)
     block = names.block()
     if temporary:

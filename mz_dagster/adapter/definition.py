@@ -34,20 +34,23 @@ from mz_dagster.sql import (
     Files,
     bind_definition,
 )
+from mz_dagster.sql.connection_statements import CreateConnection, CreateSecret
 from mz_dagster.sql.constraints import check_definition
 from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.errors import (
     InvalidTableDefinition,
     QueryOfTwoTimelines,
     UndefinedColumn,
+    UndefinedObject,
     UndefinedTable,
     UnsupportedForm,
     WrongObjectKind,
     suggestion,
 )
 from mz_dagster.sql.schemas import PUBLIC, last_of, schema_key
-from mz_dagster.sql.statements import CheckOptions
+from mz_dagster.sql.statements import CheckOptions, Name
 from mz_dagster.sql.type_names import looked_up
+from mz_dagster.storage.object_store import S3, Secret
 from mz_dagster.storage.sink.delta_columns import check_columns
 from mz_dagster.storage.sink.sink import SinkEnvelope
 from mz_dagster.storage.source import RECORD_COLUMNS, Envelope
@@ -59,6 +62,8 @@ Definable = (
     | CreateMaterializedView
     | CreateIndex
     | CreateType
+    | CreateSecret
+    | CreateConnection
     | CreateSink
     | CreateCheck
 )
@@ -88,7 +93,8 @@ class Definition:
     """One object's definition.
 
     Attributes:
-        kind: `source`, `table`, `view`, `materialized view`, `index`, `type`, `schema`, `sink` or `check`.
+        kind: `source`, `table`, `view`, `materialized view`, `index`, `type`, `schema`, `sink`, `check`,
+            `connection` or `secret`.
         name: What the catalog calls it.
         text: The user's own SQL.
         relation_type: Its columns, keys and monotonicity; of an index, those of what it is on.
@@ -107,6 +113,7 @@ class Definition:
         shapes: Which of their shapes the tables had that it was bound to, if not the first.
         values: `Item.values` of what it was bound to, where that was not 0.
         schema: The schema that it is in, as far as files say.
+        means: What a secret or a connection stands for.
     """
 
     kind: str
@@ -127,6 +134,7 @@ class Definition:
     shapes: Mapping[GlobalId, int] = field(default_factory=dict)
     values: Mapping[GlobalId, int] = field(default_factory=dict)
     schema: str = PUBLIC
+    means: Secret | S3 | None = None
 
     @property
     def is_temporal(self) -> bool:
@@ -146,7 +154,9 @@ class Definition:
         """Returns what the object's name stands for, once it has that id."""
         expansion = self.relation if self.kind == "view" else None
         name = last_of(self.schema, self.name)
-        return Item(id, name, self.kind, self.relation_type, self.timeline, expansion, schema=self.schema)
+        return Item(
+            id, name, self.kind, self.relation_type, self.timeline, expansion, schema=self.schema, means=self.means
+        )
 
     def in_schema(self, schema: str) -> Definition:
         """Returns what defines an object of a schema, on which it depends, as a file does."""
@@ -215,6 +225,11 @@ def _defined(statement: Definable, resolver: Resolver, called: str, default_time
             written = quoted(called) if called == statement.name.last else called
             values = Column("value", enum_of(Enumeration.of(written, statement.labels)))
             return Definition("type", called, statement.text, RelationType((values,)), None, {})
+        case CreateSecret():
+            means = Secret(called, statement.reference)
+            return Definition("secret", called, statement.text, RelationType(()), None, {}, means=means)
+        case CreateConnection():
+            return _connection(statement, resolver, called)
         case CreateTable():
             columns, types = typed_columns(statement.columns, resolver)
             statement = replace(statement, columns=columns)
@@ -236,6 +251,35 @@ def _defined(statement: Definable, resolver: Resolver, called: str, default_time
             return _sink(statement, resolver, called)
         case CreateCheck():
             return _check(statement, resolver, called, default_timeline)
+
+
+def _connection(statement: CreateConnection, resolver: Resolver, called: str) -> Definition:
+    secrets = {str(one): _secret(one, resolver) for one in statement.options.values() if isinstance(one, Name)}
+    options: list[tuple[str, str | Secret]] = []
+    for option, value in statement.options.items():
+        secret = value if isinstance(value, str) else secrets[str(value)].means
+        assert isinstance(secret, str | Secret), "a secret means one"
+        options.append((option, secret))
+    return Definition(
+        "connection",
+        called,
+        statement.text,
+        RelationType(()),
+        None,
+        {name: item.id for name, item in secrets.items()},
+        means=S3(called, tuple(options)),
+    )
+
+
+def _secret(name: Name, resolver: Resolver) -> Item:
+    item = resolver.resolve(name.parts)
+    if item is None or item.kind != "secret":
+        raise UndefinedObject(
+            f'secret "{name}" does not exist',
+            hint=f"CREATE SECRET {name} AS '${{VARIABLE}}' names a variable of the environment that has it.",
+            position=name.offset + 1,
+        )
+    return item
 
 
 def typed_columns(

@@ -106,7 +106,7 @@ class Names:
         """Returns if the session may read what a name stands for; raises `InsufficientPrivilege` if it may not."""
         if introspection.by_id(item.id) is not None:
             self.access.check_built_in(item.name)
-        elif not self.is_temporary(item.id) and item.kind not in ("schema", "type"):
+        elif not self.is_temporary(item.id) and item.kind not in ("schema", "type", "connection", "secret"):
             catalog = self.engine.catalog
             self.access.check(catalog.state().object(item.id) or catalog.object(item.id), "r")
 

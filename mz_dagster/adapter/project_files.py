@@ -82,6 +82,8 @@ _BEFORE_NAME = (
     "not",
     "exists",
     "type",
+    "connection",
+    "secret",
 )
 
 

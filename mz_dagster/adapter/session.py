@@ -108,6 +108,7 @@ from mz_dagster.sql import (
     split,
 )
 from mz_dagster.sql.circumstances import Circumstances
+from mz_dagster.sql.connection_statements import CreateConnection, CreateSecret
 from mz_dagster.sql.definition_zone import check_definition_in
 from mz_dagster.sql.errors import UndefinedParameter, UndefinedTable
 from mz_dagster.sql.lexer import Fragment
@@ -125,6 +126,8 @@ _DEFINING = (
     | CreateMaterializedView
     | CreateSchema
     | CreateType
+    | CreateSecret
+    | CreateConnection
     | CreateIndex
     | CreateTableAs
     | Drop
@@ -506,9 +509,11 @@ class Session:
                 | CreateMaterializedView()
                 | CreateIndex()
                 | CreateType()
+                | CreateSecret()
+                | CreateConnection()
             ):
-                if self._variables.zone != UTC and not isinstance(
-                    statement, CreateSource | CreateSink | CreateIndex | CreateType
+                if self._variables.zone != UTC and isinstance(
+                    statement, CreateCheck | CreateTable | CreateView | CreateMaterializedView
                 ):
                     check_definition_in(self._variables.zone, statement, self._names)
                 return Result(ddl.create(self._names, statement, self._progress))

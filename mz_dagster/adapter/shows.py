@@ -36,6 +36,8 @@ _KINDS = {
     "types": "type",
     "sinks": "sink",
     "checks": "check",
+    "connections": "connection",
+    "secrets": "secret",
 }
 
 

@@ -35,6 +35,8 @@ KINDS = (
     "type",
     "sink",
     "check",
+    "secret",
+    "connection",
 )
 """What an object can be; a `collection` has no SQL: it is written through capabilities, and by nothing else."""
 

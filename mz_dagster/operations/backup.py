@@ -9,7 +9,8 @@ A backup is a folder:
 
 In the transaction that picks the state, all its live batches are leased; so steps, appends, compactions and sweeps go
 on, and the files stay until they are copied. A backup holds no leases, leaders, unfinished batches or capabilities that
-expire, and no secrets: the catalog's URL, Spark's token and the like are left out, and named.
+expire, and no secrets: the catalog's URL, Spark's token, files that CREATE SECRET names and the like are left out, and
+named.
 
 Left out of the project's files are the engine's folder `.mz`, whatever else begins with a dot, virtual environments,
 bytecode, links to folders, and the catalog's own file.
@@ -28,11 +29,12 @@ import os
 import shutil
 import socket
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from mz_dagster.adapter.catalog_definitions import CatalogDefinitions
 from mz_dagster.adapter.project import SETTINGS_FILE, STATE_FOLDER, Project
 from mz_dagster.adapter.settings_text import with_catalog, without_secrets
 from mz_dagster.catalog import Catalog, CatalogUrl
@@ -62,6 +64,7 @@ from mz_dagster.operations.manifest import (
 from mz_dagster.operations.quarantine import quarantine_of
 from mz_dagster.progress import task
 from mz_dagster.storage.local_shards import LocalShards, set_aside
+from mz_dagster.storage.object_store import Secret
 from mz_dagster.storage.ownership import FOLDER, check_place, claim_shards
 from mz_dagster.storage.read import LeaseLost
 from mz_dagster.storage.renewal import Renewal
@@ -142,7 +145,8 @@ def backup(project: Project, target: Path, *, progress: Progress = quiet, clock:
             raise
         if not catalog.release_lease(lease):
             raise LeaseLost(lease)
-        copied, left_out = _copy_project(project, target)
+        secret = _files_of_secrets(project, catalog)
+        copied, left_out = _copy_project(project, target, secret)
         files += [*copied, describe(target, CATALOG)]
         manifest = Manifest(
             __version__, made_at_ms, project.name, left_out, tuple(sorted(files, key=lambda one: one.path))
@@ -379,10 +383,17 @@ def _copy_shards(project: Project, target: Path, clock: Clock) -> Iterator[Copie
                         yield describe(target, entry.relative_to(target).as_posix())
 
 
-def _copy_project(project: Project, target: Path) -> tuple[list[CopiedFile], tuple[str, ...]]:
-    """Copies the project's files, and returns them with the names of the settings that were left out."""
+def _files_of_secrets(project: Project, catalog: Catalog) -> Collection[Path]:
+    """Returns the files whose content is a secret of the project."""
+    definitions = CatalogDefinitions(catalog, project)
+    found = (definitions.definition(one.id).means for one in catalog.objects("secret"))
+    return {path.resolve() for one in found if isinstance(one, Secret) and (path := one.path(project.root)) is not None}
+
+
+def _copy_project(project: Project, target: Path, secret: Collection[Path]) -> tuple[list[CopiedFile], tuple[str, ...]]:
+    """Copies the project's files, and returns them with the names of the settings and files that were left out."""
     files, left_out = [], tuple[str, ...]()
-    paths = dict(_project_files(project))
+    paths = {path: size for path, size in _project_files(project) if path.resolve() not in secret}
     with task("copying the project's files", sum(paths.values()), "bytes"):
         for path in paths:
             relative = path.relative_to(project.root).as_posix()
@@ -400,7 +411,10 @@ def _copy_project(project: Project, target: Path) -> tuple[list[CopiedFile], tup
                 copy.unlink(missing_ok=True)
                 continue  # it was removed or renamed meanwhile
             files.append(CopiedFile(f"{PROJECT}/{relative}", size, sha256))
-    return files, left_out
+    kept_back = (
+        one.relative_to(project.root.resolve()) for one in secret if one.is_relative_to(project.root.resolve())
+    )
+    return files, (*left_out, *sorted(one.as_posix() for one in kept_back))
 
 
 def _project_files(project: Project) -> Iterator[tuple[Path, int]]:

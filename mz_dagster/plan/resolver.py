@@ -32,6 +32,7 @@ class Item:
         values: The number of the last time that a type it depends on, or it itself, had been given a value; 0 if none
             had.
         schema: The schema that it is in.
+        means: What a connection or a secret stands for.
     """
 
     id: GlobalId
@@ -45,6 +46,7 @@ class Item:
     version: int = 0
     schema: str = "public"
     values: int = 0
+    means: object = None
 
     def relation(self) -> Relation:
         """Returns the plan that reads it; a plain view is its own plan."""

@@ -28,9 +28,9 @@ has no exact plan is refused with its reason. PostgreSQL's semantics decide.
 It does not resolve names itself (a `Resolver` does), optimize, or run anything.
 
 Open to other layers beside this front door: `altering`, `catalog_calls`, `catalog_facts`, `check_statement`,
-`circumstances`, `constraints`, `cursor`, `definition_zone`, `errors`, `finishing`, `lexer`, `options`, `query_clauses`,
-`role_statements`, `schemas`, `source_statement`, `statements`, `table_changes`, `table_text`, `translation`,
-`translation.originals`, `translation.translate`, `type_names`, `type_statements`.
+`circumstances`, `connection_statements`, `constraints`, `cursor`, `definition_zone`, `errors`, `finishing`, `lexer`,
+`options`, `query_clauses`, `role_statements`, `schemas`, `source_statement`, `statements`, `table_changes`,
+`table_text`, `translation`, `translation.originals`, `translation.translate`, `type_names`, `type_statements`.
 """
 
 from mz_dagster.plan.relation import ColumnOrder

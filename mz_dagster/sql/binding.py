@@ -140,6 +140,8 @@ class BindingContext:
             raise UndefinedTable.named(name, self.resolver.names(), position)
         if item.kind == "index":
             raise WrongObjectKind(f'"{name}" is an index', hint="Read what it is on.", position=position)
+        if item.kind in ("connection", "secret"):
+            raise WrongObjectKind(f'"{name}" is a {item.kind}', hint="It has no rows to be read.", position=position)
         if item.kind == "sink":
             raise WrongObjectKind(f'"{name}" is a sink', hint="Read what it writes.", position=position)
         self.depends[item.id] = None

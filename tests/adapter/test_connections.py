@@ -1,0 +1,150 @@
+"""Secrets and connections: references in the catalog and in files, and never what they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mz_dagster import Error
+from mz_dagster.adapter import Connection, Engine, Project
+from mz_dagster.catalog import StillNeeded
+from mz_dagster.operations.backup import backup
+from mz_dagster.sql.errors import InvalidSyntax, InvalidTableDefinition, UndefinedObject, WrongObjectKind
+from mz_dagster.storage.object_store import S3, SecretUnavailable
+from tests.errors import says_what_to_do
+from tests.opened import opened
+
+PLANTED = "plAnted/Secret+7f3c"
+SECRET = "CREATE SECRET key AS '${MZ_TEST_KEY}'"
+STORE = "CREATE CONNECTION store TO S3 (ACCESS KEY ID = 'me', SECRET ACCESS KEY = SECRET key, ENDPOINT 'http://here:1')"
+
+
+@pytest.fixture
+def connection(tmp_path: Path) -> Iterator[Connection]:
+    with opened(tmp_path) as connection:
+        yield connection
+
+
+def store_of(connection: Connection, name: str) -> S3:
+    definitions, id = connection.engine.definitions, connection.engine.catalog.id_of(name)
+    assert id is not None
+    means = definitions.item(id).means
+    assert isinstance(means, S3)
+    return means
+
+
+def test_a_connection_has_what_its_secrets_stand_for_when_it_is_used(
+    connection: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection.execute(SECRET)
+    connection.execute("CREATE SECRET token AS 'file:token'")
+    connection.execute(STORE.replace("ENDPOINT", "SESSION TOKEN = SECRET token, REGION 'eu-west-1', ENDPOINT"))
+    store = store_of(connection, "store")
+    with pytest.raises(SecretUnavailable, match='no variable "MZ_TEST_KEY", which secret "key" names'):
+        store.settings(tmp_path)
+    monkeypatch.setenv("MZ_TEST_KEY", PLANTED)
+    with pytest.raises(SecretUnavailable) as raised:
+        store.settings(tmp_path)
+    says_what_to_do(raised.value, "cannot read file", 'which secret "token" names', "No such file")
+    (tmp_path / "token").write_text("t0ken\n")
+    assert store.settings(tmp_path) == {
+        "aws_access_key_id": "me",
+        "aws_secret_access_key": PLANTED,
+        "aws_session_token": "t0ken",
+        "aws_region": "eu-west-1",
+        "aws_endpoint": "http://here:1",
+        "aws_allow_http": "true",
+    }
+    assert PLANTED not in repr(store)
+
+
+def test_they_are_objects_as_others_are(connection: Connection) -> None:
+    connection.execute(SECRET)
+    connection.execute("CREATE SECRET IF NOT EXISTS key AS 'file:/elsewhere'")
+    connection.execute(STORE)
+    assert connection.execute("SHOW SECRETS").fetchall() == [("key", "secret")]
+    assert connection.execute("SHOW CONNECTIONS").fetchall() == [("store", "connection")]
+    assert connection.execute("SHOW CREATE SECRET key").fetchall() == [("key", SECRET)]
+    with pytest.raises(StillNeeded, match="store"):
+        connection.execute("DROP SECRET key")
+    connection.execute("ALTER SECRET key RENAME TO other")
+    (made,) = connection.execute("SHOW CREATE CONNECTION store").fetchall()
+    assert "SECRET ACCESS KEY = SECRET other," in made[1]
+    with pytest.raises(WrongObjectKind, match="is a connection"):
+        connection.execute("SELECT * FROM store")
+    with pytest.raises(Error, match="is a secret"):
+        connection.execute("DROP TABLE other")
+    connection.execute("DROP SECRET other CASCADE")
+    connection.execute("DROP CONNECTION IF EXISTS store")
+    assert connection.execute("SHOW OBJECTS").fetchall() == []
+    connection.execute(SECRET)
+    connection.execute("CREATE SCHEMA lake")
+    connection.execute(STORE.replace("store TO", "lake.store TO"))
+    assert connection.execute("SELECT name, type FROM mz_catalog.mz_objects ORDER BY name").fetchall() == [
+        ("key", "secret"),
+        ("lake.store", "connection"),
+    ]
+
+
+def test_a_secret_that_is_written_out_is_refused_and_not_repeated(connection: Connection) -> None:
+    connection.execute(SECRET)
+    for statement in (
+        f"CREATE SECRET other AS '{PLANTED}'",
+        f"CREATE SECRET other AS ' ${{X}}{PLANTED}'",
+        f"CREATE CONNECTION c TO S3 (ACCESS KEY ID 'me', SECRET ACCESS KEY '{PLANTED}')",
+        f"CREATE CONNECTION c TO S3 (SESSION TOKEN = '{PLANTED}')",
+        f"CREATE SECRET other AS 'file:x' '{PLANTED}'",
+        f"CREATE SECRET other '{PLANTED}'",
+        f"CREATE CONNECTION c TO S3 (SESSION TOKEN = SECRET '{PLANTED}')",
+        f"CREATE CONNECTION c TO S3 (REGION = 'a' '{PLANTED}')",
+    ):
+        with pytest.raises((InvalidTableDefinition, InvalidSyntax)) as raised:
+            connection.execute(statement)
+        error = raised.value
+        if isinstance(error, InvalidTableDefinition):
+            says_what_to_do(error, "${VARIABLE}")
+        shown = [str(error), error.shown(), repr(error), error.detail, error.hint, *getattr(error, "__notes__", ())]
+        assert not [one for one in shown if one is not None and PLANTED in one]
+
+
+@pytest.mark.parametrize(
+    ("statement", "error", "text"),
+    [
+        ("CREATE CONNECTION c TO KAFKA (BROKER 'b')", Error, "Only S3"),
+        ("CREATE CONNECTION c TO S3 (REGION 'a', REGION 'b')", InvalidSyntax, "given twice"),
+        ("CREATE CONNECTION c TO S3 (BUCKET 'b')", InvalidSyntax, "expected ACCESS KEY ID or"),
+        ("CREATE CONNECTION c TO S3 (ACCESS KEY ID = 'me')", InvalidTableDefinition, "go together"),
+        (STORE.replace("SECRET key", "SECRET nothing"), UndefinedObject, 'secret "nothing" does not exist'),
+        ("DROP CONNECTION nothing", Error, "does not exist"),
+    ],
+)
+def test_what_is_no_connection_says_why(connection: Connection, statement: str, error: type[Error], text: str) -> None:
+    with pytest.raises(error, match=text):
+        connection.execute(statement)
+
+
+def test_a_backup_leaves_out_the_files_that_secrets_are_in(connection: Connection, tmp_path: Path) -> None:
+    for name in ("key", "other"):
+        (tmp_path / "hidden").mkdir(exist_ok=True)
+        (tmp_path / "hidden" / name).write_text(PLANTED)
+    connection.execute("CREATE SECRET key AS 'file:hidden/key'")
+    connection.execute(f"CREATE SECRET other AS 'file:{tmp_path}/hidden/../hidden/other'")
+    manifest = backup(connection.engine.project, tmp_path.parent / f"{tmp_path.name} backup")
+    assert [one for one in manifest.left_out if "hidden" in one] == ["hidden/key", "hidden/other"]
+    for path in (tmp_path.parent / f"{tmp_path.name} backup").rglob("*"):
+        assert not path.is_file() or PLANTED.encode() not in path.read_bytes(), path
+
+
+def test_files_have_them_too(connection: Connection, tmp_path: Path) -> None:
+    assets = tmp_path / "assets"
+    assets.mkdir()
+    (assets / "store.sql").write_text(f"{STORE};\n{SECRET};\n")
+    with Engine(Project.load(tmp_path)) as engine:
+        assert engine.apply().created == ("key", "store")
+        assert not engine.apply().changed
+        assert connection.execute("SHOW SECRETS").fetchall() == [("key", "secret")]
+        (assets / "store.sql").write_text(f"{STORE.replace('here', 'there')};\n{SECRET};\n")
+        assert engine.apply().replaced == ("store",)
+        assert dict(store_of(connection, "store").options)["endpoint"] == "http://there:1"
