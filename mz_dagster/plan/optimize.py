@@ -35,6 +35,8 @@ class Pass:
 PIPELINE: tuple[Pass, ...] = (
     # First: the other passes rely on ids of shared subplans that are unique, and on each being used several times.
     Pass(transform.share_subplans),
+    # Outer joins give their rows a NULL for each column of all joins before them; few of these are read.
+    Pass(transform.demand, frozenset({"share_subplans"})),
     Pass(transform.fold_constants, frozenset({"share_subplans"})),
     Pass(transform.flatten_unions, frozenset({"share_subplans"})),
     Pass(transform.flatten_joins, frozenset({"share_subplans"})),

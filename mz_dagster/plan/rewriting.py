@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
@@ -35,7 +36,8 @@ from mz_dagster.scalars.types import BOOL, RelationType
 
 def with_inputs(relation: Relation, inputs: Sequence[Relation]) -> Relation:
     """Returns `relation` over other inputs, in the order of `inputs_of`; itself if they are the same."""
-    if all(new is old for new, old in zip(inputs, inputs_of(relation), strict=True)):
+    old = inputs_of(relation)
+    if len(inputs) == len(old) and all(map(operator.is_, inputs, old)):
         return relation
     match relation:
         case Get() | Constant():

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from mz_dagster.plan.dependence import free_columns, outer_columns
 from mz_dagster.plan.equality_correlation import equality_correlation
 from mz_dagster.plan.relation import query_of
-from mz_dagster.scalars.scalar import Call, Scalar, Subquery, SubqueryKind, walk
+from mz_dagster.scalars.scalar import Call, Literal, Scalar, Subquery, SubqueryKind, walk
 
 
 def membership_of(predicate: Scalar) -> tuple[Subquery, bool] | None:
@@ -50,4 +50,5 @@ def _used(subquery: Subquery) -> frozenset[int]:
 
 def has_subqueries(scalars: Sequence[Scalar]) -> bool:
     """Returns whether there is a subquery in any of them."""
-    return any(isinstance(one, Subquery) for scalar in scalars for one in walk(scalar))
+    composed = (scalar for scalar in scalars if not isinstance(scalar, Literal))
+    return any(isinstance(one, Subquery) for scalar in composed for one in walk(scalar))

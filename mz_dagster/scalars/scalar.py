@@ -231,29 +231,31 @@ def signs_of_zeros(plan: object) -> tuple[str, ...]:
         >>> zero == negative, signs_of_zeros(zero) == signs_of_zeros(negative)
         (True, False)
     """
-    return tuple(_zeros(plan))
-
-
-def _zeros(part: object) -> Iterator[str]:
-    if isinstance(part, float):
-        if part == 0:
-            yield repr(part)
-    elif isinstance(part, tuple):
-        for one in part:
-            yield from _zeros(one)
-    elif not isinstance(part, ScalarType):
-        for name in _fields(cast(Any, part).__class__):
-            yield from _zeros(getattr(part, name))
+    zeros: list[str] = []
+    pending = [plan]
+    for one in pending:
+        kind: type = one.__class__
+        if kind is tuple:
+            pending += cast(tuple[object, ...], one)
+        elif kind is float and one == 0:
+            zeros.append(repr(one))
+        elif names := _fields(kind):
+            pending += [getattr(one, name) for name in names]
+    return tuple(zeros)
 
 
 @cache
 def _fields(kind: Any) -> tuple[str, ...]:
-    """Returns the fields of a class that are shown; none if it has no fields."""
-    return tuple(one.name for one in fields(kind) if one.repr) if is_dataclass(kind) else ()
+    """Returns the fields of a class that are given and shown; none of a type or of a plain value."""
+    if not is_dataclass(kind) or issubclass(kind, ScalarType):
+        return ()
+    return tuple(one.name for one in fields(kind) if one.repr and one.init)
 
 
 def columns_of(scalar: Scalar) -> frozenset[int]:
     """Returns the positions of the columns that `scalar` reads."""
+    if isinstance(scalar, Literal):
+        return frozenset()
     return frozenset(node.position for node in walk(scalar) if isinstance(node, ColumnRef))
 
 

@@ -13,7 +13,7 @@ from mz_dagster.functions import type_name
 from mz_dagster.plan.relation import Join, Reduce, Relation, Threshold, TopK, Window, inputs_of, query_of
 from mz_dagster.plan.representations import REPRESENTATIONS
 from mz_dagster.plan.rewriting import scalars_of
-from mz_dagster.scalars.scalar import Subquery, walk
+from mz_dagster.scalars.scalar import Literal, Subquery, walk
 from mz_dagster.scalars.types import Kind, ScalarType
 from mz_dagster.sql.errors import UndefinedFunction, UnsupportedForm
 
@@ -56,8 +56,8 @@ def _nodes(relation: Relation) -> Iterator[Relation]:
         seen.add(id(one))
         yield one
         waiting += inputs_of(one)
-        parts = (part for scalar in scalars_of(one) for part in walk(scalar))
-        waiting += (query_of(part) for part in parts if isinstance(part, Subquery))
+        composed = (scalar for scalar in scalars_of(one) if not isinstance(scalar, Literal))
+        waiting += (query_of(part) for scalar in composed for part in walk(scalar) if isinstance(part, Subquery))
 
 
 def _grouped(relation: Relation) -> Iterable[ScalarType]:

@@ -39,6 +39,10 @@ class ScopeColumn:
         """Returns a copy `by` positions on."""
         return replace(self, position=self.position + by)
 
+    def or_null(self) -> ScopeColumn:
+        """Returns what it is where NULLs may stand for it."""
+        return self if self.nullable else replace(self, nullable=True)
+
 
 @dataclass(frozen=True, slots=True)
 class ScopeTable:
@@ -70,10 +74,10 @@ class ScopeTable:
 
     def nullable(self) -> ScopeTable:
         """Returns a copy that may be missing."""
-        present = self.present
-        if not self.maybe_missing:
-            present = next((i for i, column in enumerate(self.columns) if not column.nullable), None)
-        columns = tuple(replace(column, nullable=True) for column in self.columns)
+        if self.maybe_missing:
+            return self
+        present = next((i for i, column in enumerate(self.columns) if not column.nullable), None)
+        columns = tuple(column.or_null() for column in self.columns)
         return replace(self, columns=columns, maybe_missing=True, present=present)
 
     def shifted(self, by: int) -> ScopeTable:
@@ -146,7 +150,7 @@ class Scope:
         """Returns the scope of the side of an outer join that NULLs may stand for."""
         return Scope(
             tuple(table.nullable() for table in self.tables),
-            tuple(replace(column, nullable=True) for column in self.visible),
+            tuple(column.or_null() for column in self.visible),
         )
 
     def offers(self, table: str | None, name: str) -> bool:

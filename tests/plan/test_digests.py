@@ -18,7 +18,7 @@ QUERIES = {
     "SELECT DISTINCT c FROM t": "9ad3e04bce10574c",
     "SELECT a FROM (SELECT a, d FROM t ORDER BY d LIMIT 3) AS y": "4577a73e5b387bfa",
     "SELECT b, array_agg(a ORDER BY d), rank() OVER (ORDER BY b) FROM t GROUP BY b": "9a39224ccb808608",
-    "SELECT t.c, count(*) FROM t JOIN v ON t.b = v.k LEFT JOIN u ON u.a = t.a GROUP BY t.c": "4caa42f511a53a1f",
+    "SELECT t.c, count(*) FROM t JOIN v ON t.b = v.k LEFT JOIN u ON u.a = t.a GROUP BY t.c": "49795d6e70394b08",
     "SELECT a, b FROM t INTERSECT SELECT k, a FROM v": "6862859b8db43004",
 }
 

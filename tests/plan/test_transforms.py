@@ -131,6 +131,6 @@ def test_guards_keep_guarding() -> None:
 
 def test_a_pipeline_out_of_order_is_refused() -> None:
     with pytest.raises(ValueError, match="fuse_filters must come after split_disjunctions"):
-        check_order(PIPELINE[5:])
+        check_order(PIPELINE[6:])
     with pytest.raises(ValueError, match="fuse_maps must come after"):
         check_order(tuple(reversed(PIPELINE)))

@@ -517,14 +517,15 @@ def test_a_log_that_leads_out_of_its_folder_is_not_followed(
         says_what_to_do(unpolled(connection), "outside of the table's folder", "Read that other table")
 
 
+@pytest.mark.parametrize("lost", ["", " WHERE tick = (SELECT max(tick) FROM bound_offset)"], ids=["all", "newest"])
 def test_lost_bindings_are_found_before_anything_is_read_twice(
-    connection: Connection, table: Path, bound: object, tmp_path: Path
+    connection: Connection, table: Path, bound: object, tmp_path: Path, lost: str
 ) -> None:
     write_deltalake(table, rows((3, "x", None)), mode="append")
     held(connection)
     write_deltalake(table, rows((4, "x", None)), mode="append")
     with sqlite3.connect(tmp_path / ".mz" / "catalog.sqlite") as catalog:
-        catalog.execute("DELETE FROM bound_offset WHERE tick = (SELECT max(tick) FROM bound_offset)")
+        catalog.execute(f"DELETE FROM bound_offset{lost}")
     says_what_to_do(unpolled(connection), "has lost what source", "doctor")
     assert "bindings-lost" in {one.check for one in examine(tmp_path).findings}
 

@@ -21,7 +21,7 @@ from tests.storage.test_crashes import EPOCH
 
 #: What a deep run has to have met; rarer ones it meets, too.
 OUTCOMES = {
-    *("Sealed", "UpperMismatch", "LeadershipLost", "Leadership", "LedByAnother", "Minted", "TickMoved"),
+    *("Sealed", "CollectionUpperMismatch", "LeadershipLost", "Leadership", "LedByAnother", "TickMinted", "TickMoved"),
     *("UpdateNotBeyondLower", "UpdateBeyondUpper", "UpperBeyondInput", "SinceBehindInput", "NameTaken", "StillNeeded"),
     *("ReadBeforeSince", "ReadBeyondUpper", "UnknownObject", "WrongSeal", "Right", "WrongRight", "FrontierNotHeld"),
     *("CapabilityExpired", "UnknownCapability", "CollectionVersion"),
