@@ -18,7 +18,7 @@ from mz_dagster.sql import choices
 from mz_dagster.sql.lexer import same_tokens
 from mz_dagster.storage.spark import SparkConfig
 from tests.budgets import SetBudget
-from tests.growth import exponent
+from tests.growth import calls, exponent
 from tests.postgres_server import Postgres
 
 ROWS = "(1, 'x', 1.50, '2024-01-01'), (2, 'y', -2, '2024-01-02'), (NULL, NULL, NULL, NULL), (2147483647, '', 0, NULL)"
@@ -218,7 +218,7 @@ def test_spark_looks_into_sets_of_many_constants(
         assert _here(connection, SHAPES[shape](150)) == referee(SHAPES[shape](150)), shape
     begin = process_time()
     assert _here(connection, SETS["in"](70_000)) == referee(SETS["in"](70_000))
-    assert process_time() - begin < 10, "a literal for each took half a minute"
+    assert process_time() - begin < 20, "a literal for each took half a minute"
 
 
 #: More than Python reads.
@@ -262,13 +262,11 @@ MEASURED = [
 
 @pytest.mark.parametrize("shape", MEASURED)
 def test_long_expressions_take_time_by_their_length(connection: Connection, shape: str) -> None:
-    def seconds(size: int) -> float:
-        begin = process_time()
-        _here(connection, SHAPES[shape](size))
-        return process_time() - begin
+    def cost(size: int) -> float:
+        return calls(lambda: _here(connection, SHAPES[shape](size)))
 
-    seconds(100)
-    assert exponent(seconds, (200, 400, 800), times=2) < 1.5, "linear, but for what the machine adds"
+    cost(100)
+    assert exponent(cost, (200, 400, 800), times=1) < 1.1
 
 
 #: What is long, and looked for in a set.
@@ -296,8 +294,8 @@ def test_a_set_of_constants_takes_time_by_its_size(connection: Connection, shape
         return process_time() - begin
 
     seconds(100)
-    assert exponent(seconds, (1_000, 10_000, 100_000), times=2) <= 1.1
-    assert seconds(100_000) < 10, "one by one they took a minute"
+    assert exponent(seconds, (1_000, 10_000, 100_000), times=2) <= 1.2, "linear, but for what the machine adds"
+    assert seconds(100_000) < 20, "one by one they took a minute"
 
 
 @pytest.mark.parametrize(("item", "position"), [("'1.5'", 1), ("'x'", 1), ("(SELECT", None)])
