@@ -247,7 +247,7 @@ def signs_of_zeros(plan: object) -> tuple[str, ...]:
 @cache
 def _fields(kind: Any) -> tuple[str, ...]:
     """Returns the fields of a class that are given and shown; none of a type or of a plain value."""
-    if not is_dataclass(kind) or issubclass(kind, ScalarType):
+    if kind is ScalarType or not is_dataclass(kind):
         return ()
     return tuple(one.name for one in fields(kind) if one.repr and one.init)
 
