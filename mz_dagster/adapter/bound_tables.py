@@ -34,6 +34,11 @@ def note_table(id: GlobalId, version: int) -> None:
         bound.setdefault(id, version)
 
 
+def noted_tables() -> dict[GlobalId, int]:
+    """Returns the tables that were noted, each with how often it had been altered."""
+    return dict(_BOUND.get() or {})
+
+
 def check_unaltered(catalog: Catalog) -> None:
     """Returns if no table was altered since it was noted.
 

@@ -34,6 +34,7 @@ from mz_dagster.adapter.wire_client import WireClient
 from mz_dagster.catalog import RoleRow
 from mz_dagster.errors import InterfaceError
 from mz_dagster.scalars.types import Column
+from mz_dagster.sql import Statement
 from mz_dagster.storage.foreign import only_our_errors
 from mz_dagster.storage.published import published_schema
 
@@ -198,9 +199,13 @@ class Connection:
         """Returns the columns of what a statement would return; see `Session.describe`."""
         return self._session().describe(sql, parameters)
 
-    def check(self, sql: str) -> None:
-        """Returns if a text is one statement, whatever it means; raises as `execute`."""
-        self._session().check(sql)
+    def note_types(self, sql: str, parameters: Sequence[object]) -> bool:
+        """Notes in the open parameters of a query of which types they are; see `Session.note_types`."""
+        return self._session().note_types(sql, parameters)
+
+    def parsed(self, sql: str) -> Statement:
+        """Returns what a text says that is one statement, whatever that means; raises as `execute`."""
+        return self._session().parsed(sql)
 
     def _session(self) -> Session:
         return Session(self.engine, names=self._names, variables=self._variables)

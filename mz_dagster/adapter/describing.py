@@ -10,6 +10,7 @@ from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.shows import shown_columns
 from mz_dagster.adapter.subscriptions import subscribed_columns
 from mz_dagster.adapter.system_catalogs.shown import named_columns
+from mz_dagster.functions import OpenParameter
 from mz_dagster.scalars.types import TEXT, Column, RelationType
 from mz_dagster.sql import (
     Delete,
@@ -79,6 +80,8 @@ def _written(
     context: dict[str, Any],
     bind: Callable[[RelationType], object],
 ) -> Columns:
+    if statement.returning is None and not any(isinstance(one, OpenParameter) for one in context["params"]):
+        return None
     row = names.table(statement.table)
     with suppress(NullNotAllowed):  # an open parameter is NULL for the time being
         bind(row.relation_type)

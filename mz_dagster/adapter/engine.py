@@ -40,6 +40,7 @@ from mz_dagster.adapter.graphs import Graphs, not_polled
 from mz_dagster.adapter.health import reasons
 from mz_dagster.adapter.idle_timeline import IdleTimeline, IdleTimelines
 from mz_dagster.adapter.minor_compaction import MinorCompaction
+from mz_dagster.adapter.planned_queries import PlannedQueries
 from mz_dagster.adapter.polls import Poll
 from mz_dagster.adapter.project import Project
 from mz_dagster.adapter.project_files import Fault, load_project
@@ -181,6 +182,7 @@ class Engine:
         self._faults: tuple[Fault, ...] | None = None
         self._polled: dict[str, Arrivals] = {}
         self.activity = Activity(clock)
+        self.planned_queries = PlannedQueries()
         self._young = MinorCompaction(self.catalog, self.shards, self.definitions, self.holder, project.lease_ms)
         self._retention = Retention(
             self.catalog, self.shards, self.definitions, self.holder, project.retention_ms, clock

@@ -85,6 +85,11 @@ class Names:
             lease.__exit__(None, None, None)
             self.engine.catalog.drop_unneeded()
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether names denote in it what they do in every session with its search path."""
+        return not self._temporary and self.block() is None
+
     # ---- a resolver
 
     def resolve(self, name: tuple[str, ...]) -> Item | None:

@@ -17,25 +17,26 @@ from typing import Any
 from mz_dagster.adapter import introspection
 from mz_dagster.adapter.bound_tables import check_unaltered
 from mz_dagster.adapter.engine import Engine
-from mz_dagster.adapter.query_indexes import QueryIndexes
+from mz_dagster.adapter.planned_queries import LookupPlan
 from mz_dagster.adapter.simple_plan import SimplePlan
 from mz_dagster.adapter.system_catalogs import FactsOnDemand
 from mz_dagster.adapter.timestamps import AsOfTime, Isolation, select_timestamp
 from mz_dagster.adapter.transaction import Transaction
-from mz_dagster.catalog import CollectionRow, ListedBatches, ReadSet
+from mz_dagster.catalog import CatalogState, CollectionRow, ListedBatches, ReadSet
 from mz_dagster.compute import SparkUse, peek, peek_locally
 from mz_dagster.errors import OperationalError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan import lower_to_snapshot_plan, optimize
 from mz_dagster.plan.lowering import snapshot_ordered_by_size, snapshot_over_stored
-from mz_dagster.plan.physical import SnapshotPlan
+from mz_dagster.plan.physical import ReadCollection, SnapshotPlan
 from mz_dagster.plan.reading_time import at_time, depends_on_time
 from mz_dagster.plan.relation import Get, Let, Relation
 from mz_dagster.plan.rewriting import bottom_up, gets_of, nodes_of
 from mz_dagster.plan.transform import fold_constants
-from mz_dagster.scalars.scalar import Scalar
+from mz_dagster.scalars.scalar import Literal, Scalar
 from mz_dagster.sql import AsOf, bind_as_of
 from mz_dagster.sql.errors import QueryOfTwoTimelines
+from mz_dagster.storage.lookup import Lookup
 from mz_dagster.storage.read import ReadBeforeSince, check_readable, leased, overlapping
 from mz_dagster.storage.shards import BatchIncomplete
 from mz_dagster.storage.spark.deadline import HeapFull
@@ -76,21 +77,21 @@ class Peeks:
     facts: FactsOnDemand
     transaction: Transaction | None = None
 
-    def peek(self, relation: Relation, as_of: AsOfTime | None, indexes: QueryIndexes | None = None) -> list[Row]:
-        """Returns the rows of a bound query, in no order.
+    def peek(self, relation: Relation, as_of: AsOfTime | None) -> list[Row]:
+        """Returns the rows of a bound query, in no order; raises as `peek_planned`."""
+        return self.peek_planned(self.planned(relation), as_of)
+
+    def peek_planned(self, optimized: Relation, as_of: AsOfTime | None) -> list[Row]:
+        """Returns the rows of a planned query, in no order.
 
         Args:
-            relation: The query.
+            optimized: The query.
             as_of: The time that is asked for, if one is.
-            indexes: What it may read in place of what it names; None for nothing.
 
         Raises:
             NoValidTimestamp: It cannot be read at the time asked for.
             DataError: Its content is an error.
         """
-        optimized = self.planned(relation)
-        if indexes is not None:
-            optimized = indexes.by_key(optimized)
         by_clock = depends_on_time(optimized)
         as_of = self._awaited(lambda: self._collections(optimized), as_of, by_clock=by_clock)
         for attempt in range(1, _TRIES + 1):
@@ -115,6 +116,40 @@ class Peeks:
                 if attempt == _TRIES or (as_of is not None and not as_of.at_least):
                     raise
         raise AssertionError("the last attempt returns or raises")
+
+    def look_up(self, plan: LookupPlan, state: CatalogState, parameters: Sequence[Literal]) -> list[Row] | None:
+        """Returns the rows that a lookup finds of a table now, in no order; None if it takes more than to look.
+
+        It is a lookup of what was defined in `state`. What it asks of the catalog is of one committed state, so nothing
+        can be altered in between: there is nothing to look at again once it has read.
+        """
+        catalog, id = self.engine.catalog, plan.get.id
+        row = state.collection(id)
+        if self.transaction is not None or self.isolation is not Isolation.STRICT_SERIALIZABLE or row is None:
+            return None
+        if row.timeline is None or row.version or catalog.is_read_only:
+            return None
+        if self.engine.definitions.is_temporal(id):
+            return None
+        lookup = Lookup.of(plan.of_values(parameters), row.columns)
+        if lookup is None:
+            return None
+        self.poll([row])
+        simple = SimplePlan(ReadCollection(id, plan.get.relation_type, plan.get.name), lookup, plan.columns)
+        for _ in range(_TRIES):
+            moment = catalog.moment(row.timeline, (id,))
+            now = moment.state.collection(id)
+            if now is None or moment.state.definitions != state.definitions or now.since.is_empty:
+                return None
+            time = max(moment.read_ts, now.since.only)
+            if now.upper.less_equal(time):
+                self._reach(row.timeline, time, [now])
+                continue
+            try:
+                return simple.read(self.engine.shards, now, moment.listed[id], time)
+            except BatchIncomplete:
+                return None
+        return None
 
     def asked_time(self, as_of: AsOfTime | None) -> int | None:
         """Returns the one time at which a statement can read, if there is one: the block's, or that asked for."""

@@ -106,6 +106,23 @@ class QueryIndexes:
         found = ((id, next(self._readable(id, indexes), None)) for id in views) if indexes else ()
         return {id: index for id, index in found if index is not None}
 
+    def views_in(self, view: GlobalId) -> frozenset[GlobalId]:
+        """Returns a plain view and the plain views that it reads."""
+        definitions, found, left = self.engine.definitions, {view}, [view]
+        while left:
+            for id in definitions.definition(left.pop()).dependencies.values():
+                if id not in found and definitions.item(id).expansion is not None:
+                    found.add(id)
+                    left.append(id)
+        return frozenset(found)
+
+    def may_serve(self, ids: Collection[GlobalId]) -> bool:
+        """Returns whether an index has rows of its own on any of some objects, or on a plain view that they read."""
+        state = self.engine.catalog.state()
+        rows = ((id, state.object(id)) for id in ids)
+        views = [self.views_in(id) for id, row in rows if row is not None and row.kind == "view"]
+        return any(one.has_collection for one in self._on(frozenset(ids).union(*views)))
+
     def _readable(self, on: GlobalId, indexes: Sequence[ObjectRow]) -> Iterator[ObjectRow]:
         """Yields those of some indexes that hold the rows of an object on their own, and can be read at the time."""
         for index in indexes:
@@ -132,7 +149,7 @@ class _IndexedViews:
         item = self.inner.resolve(name)
         if item is None or item.expansion is None:
             return item
-        kept = self.indexes.of_views(self._views_in(item.id))
+        kept = self.indexes.of_views(self.indexes.views_in(item.id))
         return replace(item, expansion=self._relation(item, item.expansion, kept)) if kept else item
 
     def names(self) -> tuple[str, ...]:
@@ -147,16 +164,6 @@ class _IndexedViews:
         assert isinstance(statement, CreateView)
         names = _IndexedViews(self.indexes, engine.definitions.as_created(row))
         return define(statement, names, default_timeline=str(row.timeline), name=row.created_as).relation or expansion
-
-    def _views_in(self, view: GlobalId) -> frozenset[GlobalId]:
-        """Returns a plain view and the plain views that it reads."""
-        definitions, found, left = self.indexes.engine.definitions, {view}, [view]
-        while left:
-            for id in definitions.definition(left.pop()).dependencies.values():
-                if id not in found and definitions.item(id).expansion is not None:
-                    found.add(id)
-                    left.append(id)
-        return frozenset(found)
 
 
 def _asked(relation: Relation) -> Get | None:

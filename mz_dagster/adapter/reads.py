@@ -10,6 +10,7 @@ from mz_dagster.adapter.access import InsufficientPrivilege
 from mz_dagster.adapter.block_definitions import ActiveTransaction
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.peeks import Peeks, as_of_time
+from mz_dagster.adapter.planned_queries import DescribedQuery, PlannedQuery, QueryKey, with_types
 from mz_dagster.adapter.polled_subscription import PolledRows
 from mz_dagster.adapter.query_indexes import QueryIndexes
 from mz_dagster.adapter.result import Result, user_rows
@@ -20,7 +21,9 @@ from mz_dagster.adapter.timestamps import AsOfTime
 from mz_dagster.compute import Progress
 from mz_dagster.errors import Error, NotSupportedError
 from mz_dagster.plan.rewriting import gets_of
-from mz_dagster.sql import Select, SqlText, Subscribe, bind_query, bind_time
+from mz_dagster.scalars.scalar import Literal
+from mz_dagster.scalars.types import Column
+from mz_dagster.sql import BoundQuery, Select, SqlText, Subscribe, bind_query, bind_time
 from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.finishing import ordered_rows
 from mz_dagster.sql.query_clauses import table_query
@@ -33,12 +36,14 @@ class Reads:
     Attributes:
         peeks: Reads plans.
         names: What names denote.
+        zone: The session's time zone.
         circumstances: Returns what a statement that begins now is to know.
         progress: Receives the story of what takes long.
     """
 
     peeks: Peeks
     names: Names
+    zone: str
     circumstances: Callable[[], Circumstances]
     progress: Progress
 
@@ -66,12 +71,68 @@ class Reads:
         return subscribe(self.peeks, self.names, statement, parameters, self.progress)
 
     def _selected(self, peeks: Peeks, query: SqlText, parameters: Sequence[object], as_of: AsOfTime | None) -> Result:
+        plans, state = peeks.engine.planned_queries, peeks.engine.catalog.state()
+        parameters = with_types(parameters)
+        key = self._key(peeks, query, parameters)
+        planned = None if key is None else plans.planned(key, state)
+        found = None
+        if planned is not None and planned.lookup is not None:
+            if as_of is None:
+                found = peeks.look_up(planned.lookup, state, [one for one in parameters if isinstance(one, Literal)])
+            if found is None and parameters:
+                planned = None  # its plan has other values
+        if planned is None:
+            planned = self._planned(peeks, query, parameters, as_of)
+            if key is not None and self._is_for_all(peeks, planned.bound):
+                plans.keep_planned(key, state, planned)
+        elif found is None:
+            planned.note_tables()
+        if found is None:
+            found = peeks.peek_planned(planned.relation, as_of)
+        rows = ordered_rows(found, planned.bound.finishing)
+        columns = planned.bound.relation_type.columns
+        shown = with_names(peeks.facts, user_rows(rows, columns), columns)
+        return Result(f"SELECT {len(rows)}", planned.columns, shown, len(rows))
+
+    def described(self, statement: Select, parameters: Sequence[object]) -> tuple[Column, ...]:
+        """Returns the columns of a query; what it takes open parameters to be is noted in them."""
+        plans, state = self.peeks.engine.planned_queries, self.peeks.engine.catalog.state()
+        key = self._key(self.peeks, statement.query, parameters)
+        known = None if key is None else plans.get(("description", key), state, DescribedQuery)
+        if known is not None:
+            known.note_types(parameters)
+            return known.columns
+        bound = bind_query(statement.query, self.names, params=parameters, circumstances=self.circumstances())
+        columns = named_columns(bound.relation_type.columns)
+        if key is not None and not bound.is_of_moment:
+            plans.keep(("description", key), state, DescribedQuery.of(columns, parameters))
+        return columns
+
+    def _planned(
+        self, peeks: Peeks, query: SqlText, parameters: Sequence[object], as_of: AsOfTime | None
+    ) -> PlannedQuery:
+        """Binds and plans a query."""
         indexes = QueryIndexes(peeks.engine, peeks.asked_time(as_of))
         bound = bind_query(query, indexes.named(self.names), params=parameters, circumstances=self.circumstances())
-        rows = ordered_rows(peeks.peek(bound.relation, as_of, indexes), bound.finishing)
-        columns = bound.relation_type.columns
-        found = with_names(peeks.facts, user_rows(rows, columns), columns)
-        return Result(f"SELECT {len(rows)}", named_columns(columns), found, len(rows))
+        relation = indexes.by_key(peeks.planned(bound.relation))
+        return PlannedQuery.of(bound, relation, named_columns(bound.relation_type.columns), parameters)
+
+    def _key(self, peeks: Peeks, query: SqlText, parameters: Sequence[object]) -> QueryKey | None:
+        """Returns under what the plan of a query is kept; None if it is none for others."""
+        if not self.names.is_shared or (peeks.transaction is not None and peeks.transaction.written):
+            return None
+        role = self.names.access.role
+        return QueryKey.of(query, parameters, (self.zone, self.names.path(), role and role.id))
+
+    @staticmethod
+    def _is_for_all(peeks: Peeks, bound: BoundQuery) -> bool:
+        """Returns whether the plan of a query is the same until something is defined otherwise."""
+        if bound.is_of_moment:
+            return False
+        named = {*bound.depends, *(get.id for get in gets_of(bound.relation))}
+        if any(introspection.by_id(id) is not None for id in named):
+            return False
+        return not QueryIndexes(peeks.engine).may_serve(named)
 
     def _timeline_of_own(self, query: SqlText, parameters: Sequence[object]) -> str | None:
         """Returns the timeline of a query that reads the catalog's own relations; None of any other query.

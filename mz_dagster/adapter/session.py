@@ -104,14 +104,13 @@ from mz_dagster.sql import (
     Unlisten,
     Update,
     bind_query,
-    parse_statement,
-    split,
 )
 from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.connection_statements import CreateConnection, CreateSecret
 from mz_dagster.sql.definition_zone import check_definition_in
 from mz_dagster.sql.errors import UndefinedParameter, UndefinedTable
 from mz_dagster.sql.lexer import Fragment
+from mz_dagster.sql.parsed_texts import fragments_of, statement_of
 from mz_dagster.sql.query_clauses import table_query
 from mz_dagster.sql.role_statements import AlterRole, CreateRole, DropRole, Grant
 from mz_dagster.storage.foreign import only_our_errors
@@ -252,17 +251,17 @@ class Session:
         yield from self._executed(sql, fragments, parameters)
 
     def _executed(self, sql: str, fragments: Sequence[Fragment], parameters: Sequence[object]) -> Iterator[Result]:
-        for one in fragments:
+        for number, one in enumerate(fragments):
             try:
-                yield self._execute(sql, one, parameters)
+                yield self._execute(sql, number, parameters)
             except Error as error:
                 error.point_out(sql, one.tokens[0].start if len(fragments) > 1 else None)
                 raise
 
     @only_our_errors(writing=True)
-    def _execute(self, sql: str, fragment: Fragment, parameters: Sequence[object]) -> Result:
+    def _execute(self, sql: str, number: int, parameters: Sequence[object]) -> Result:
         with self._failing():
-            statement = parse_statement(sql, fragment)
+            statement = statement_of(sql, number)
         return self.sequence(statement, parameters)
 
     @contextmanager
@@ -276,11 +275,12 @@ class Session:
             raise
 
     @only_our_errors()
-    def check(self, sql: str) -> None:
-        """Returns if a text is one statement, whatever it means; raises as `execute`."""
+    def parsed(self, sql: str) -> Statement:
+        """Returns what a text says that is one statement, whatever that means; raises as `execute`."""
         with self._failing():
             try:
-                parse_statement(sql, _only(_fragments(sql))[0])
+                _only(_fragments(sql))
+                return statement_of(sql, 0)
             except Error as error:
                 error.point_out(sql)
                 raise
@@ -297,17 +297,36 @@ class Session:
             ProgrammingError: It does not bind.
         """
         with self._failing():
-            (fragment,) = _only(_fragments(sql))
-            statement = parse_statement(sql, fragment)
+            _only(_fragments(sql))
+            statement = statement_of(sql, 0)
             if self._variables.transaction is not None and not isinstance(statement, Commit | Rollback | RollbackTo):
                 self._variables.transaction.begin_statement(queries=False)
             try:
                 if isinstance(statement, Fetch):
                     return None if statement.moves else self._variables.cursor(statement.name).result.columns
+                if isinstance(statement, Select):
+                    return self._reads.described(statement, parameters)
                 return describe(self._names, statement, parameters, self._circumstances())
             except Error as error:
                 error.point_out(sql)
                 raise
+
+    @only_our_errors()
+    def note_types(self, sql: str, parameters: Sequence[object]) -> bool:
+        """Notes in the open parameters of a query of which types they are; returns False if that hangs on their values.
+
+        Then whoever executes it with these finds out what it is. Nothing fails, and no block with it.
+        """
+        block = self._variables.transaction
+        if block is not None and block.is_failed:
+            return False
+        try:
+            statement = statement_of(sql, 0)
+            assert isinstance(statement, Select), "it is a query"
+            self._reads.described(statement, parameters)
+        except Error:
+            return False
+        return True
 
     @only_our_errors(writing=True)
     def execute_many(self, sql: str, many: Sequence[Sequence[object]]) -> Result:
@@ -320,8 +339,8 @@ class Session:
             ProgrammingError: The statement returns rows; else as `execute`.
         """
         with self._failing():
-            (fragment,) = _only(_fragments(sql))
-            statement = parse_statement(sql, fragment)
+            _only(_fragments(sql))
+            statement = statement_of(sql, 0)
             if not isinstance(statement, Insert | Delete | Update) or statement.returning is not None:
                 raise ProgrammingError(
                     "executemany() takes statements that write and return no rows",
@@ -582,7 +601,7 @@ class Session:
 
     @property
     def _reads(self) -> Reads:
-        return Reads(self._peeks, self._names, self._circumstances, self._progress)
+        return Reads(self._peeks, self._names, self._variables.zone, self._circumstances, self._progress)
 
     def _read(self, query: Select | Subscribe, parameters: Sequence[object]) -> Result:
         if isinstance(query, Select):
@@ -721,15 +740,15 @@ class Session:
 
 
 @only_our_errors()
-def _fragments(sql: str) -> list[Fragment]:
+def _fragments(sql: str) -> tuple[Fragment, ...]:
     try:
-        return [one for one in split(sql) if one.tokens]
+        return fragments_of(sql)
     except Error as error:
         error.point_out(sql)
         raise
 
 
-def _only(fragments: list[Fragment]) -> list[Fragment]:
+def _only(fragments: tuple[Fragment, ...]) -> tuple[Fragment, ...]:
     """Returns the statements of a text, which must be one.
 
     Raises:

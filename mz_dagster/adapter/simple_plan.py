@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from mz_dagster.budget import budget
 from mz_dagster.catalog import CollectionRow, ListedBatches
 from mz_dagster.compute import cells, rows_of
@@ -25,9 +27,12 @@ from mz_dagster.storage.arrow_schema import without_error_data
 from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.lookup import Lookup
 from mz_dagster.storage.read import check_readable, overlapping
-from mz_dagster.storage.shards import StoredFile
+from mz_dagster.storage.shards import DIFF, ERROR, StoredFile
 
 Row = tuple[Any, ...]
+
+#: Of more updates it is Arrow that looks whether they have to be summed.
+_FEW = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +108,12 @@ class SimplePlan:
                 return None
         positions = [one for one in self.cells if isinstance(one, int)]
         names = list(dict.fromkeys(row.columns[i].name for i in positions))
-        condition, over = (None, None) if lookup is None else (lookup.condition, lookup.over)
-        frame = shards.read_files(row, batches, files, upper=time + 1, columns=names, condition=condition, over=over)
-        total = shards.consolidate(row, without_error_data(frame), time, columns=names)
+        condition, over, key = (None,) * 3 if lookup is None else (lookup.condition, lookup.over, lookup.key)
+        total = shards.read_files(
+            row, batches, files, upper=time + 1, columns=names, condition=condition, over=over, key=key
+        )
+        if not _is_of_rows(total):
+            total = shards.consolidate(row, without_error_data(total), time, columns=names)
         data = [cells(total.column(row.columns[i].name)) for i in positions]
         updates = zip(*data, total.column("mz_diff").to_pylist(), total.column("mz_error").to_pylist(), strict=True)
         found = rows_of(updates, tuple(row.columns[i] for i in positions))
@@ -113,6 +121,13 @@ class SimplePlan:
             return found
         places = [positions.index(one) if isinstance(one, int) else one for one in self.cells]
         return [tuple(data[one] if isinstance(one, int) else shown(one) for one in places) for data in found]
+
+
+def _is_of_rows(frame: pa.Table) -> bool:
+    """Returns whether a frame is of few updates, each of which says that a row is there: nothing cancels another."""
+    if len(frame) > _FEW:
+        return False
+    return frame.column(ERROR).null_count == len(frame) and all(one == 1 for one in frame.column(DIFF).to_pylist())
 
 
 def shown(literal: Literal) -> Any:

@@ -199,7 +199,7 @@ class Variables:
     @property
     def zone(self) -> str:
         """The name of the session's time zone."""
-        return self.settings()["timezone"]
+        return self.changed.get("timezone", DEFAULTS["timezone"])
 
     def get(self, name: str) -> str:
         """Returns the value of a setting.

@@ -73,6 +73,7 @@ from mz_dagster.catalog.errors import (
     WrongRight,
     WrongSeal,
 )
+from mz_dagster.catalog.listings import Moment
 from mz_dagster.catalog.payloads import payloads_in
 from mz_dagster.catalog.replica import CatalogState
 from mz_dagster.catalog.roles import EVERYBODY
@@ -176,6 +177,7 @@ __all__ = [
     "LedByAnother",
     "ListedBatches",
     "LostRace",
+    "Moment",
     "NameTaken",
     "NewObject",
     "ObjectRow",

@@ -24,11 +24,11 @@ import logging
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event, select, update
 from sqlalchemy.engine.interfaces import DBAPIConnection
@@ -37,6 +37,7 @@ from sqlalchemy.exc import OperationalError as UnreachableDatabase
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
+from mz_dagster.catalog.commits import Commits
 from mz_dagster.catalog.errors import CatalogBusy, CatalogDamaged, CatalogReadOnly, CatalogUnavailable
 from mz_dagster.catalog.schema import COUNTER, PROJECT
 from mz_dagster.catalog.url import BadCatalogUrl, CatalogUrl
@@ -44,6 +45,10 @@ from mz_dagster.clock import Clock
 from mz_dagster.disk import make_folder, make_private, make_private_file
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.fail_point import fail_point
+
+T = TypeVar("T")
+A = ParamSpec("A")
+P = TypeVar("P", bound="Transactions")
 
 _logger = logging.getLogger("mz_dagster.catalog")
 
@@ -55,6 +60,9 @@ PORTION = 500
 
 AWAY_MS = 90_000
 """For how long the beginning of a transaction waits for a server that is away, in milliseconds."""
+
+_RECALLED = 4_096
+"""Of how many reads the results are kept until the next commit."""
 
 _AGAIN_S = 0.25
 _LOCK_NOT_AVAILABLE = "55P03"  # PostgreSQL's SQLSTATE of a lock timeout
@@ -103,6 +111,35 @@ class Database:
         self.is_sqlite = self.engine.dialect.name == "sqlite"
         self._write_turn = threading.Lock()
         self._has_answered = False
+        self._commits = Commits(url.file) if self.is_sqlite and url.file and self.read_only is None else None
+        self._recalling = threading.Lock()
+        self._recalled: tuple[int, dict[Hashable, Any]] = (-1, {})
+
+    def recalled(self, key: Hashable, read: Callable[[], T]) -> T:
+        """Returns what `read` returns; or has returned to anybody, if nothing has been committed since.
+
+        What is returned is shared, and not to be changed. A server of PostgreSQL tells nobody so cheaply whether
+        anything was committed, so there it is read each time.
+
+        Args:
+            key: What is read, and with which arguments.
+            read: Reads it in transactions that it begins, and nothing else.
+        """
+        number = None if self._commits is None else self._commits.number()
+        if number is None:
+            return read()
+        known, values = self._recalled
+        if known == number and key in values:
+            found: T = values[key]
+            return found
+        found = read()
+        with self._recalling:
+            if self._recalled[0] < number:
+                self._recalled = (number, {})
+            known, values = self._recalled
+            if known == number and len(values) < _RECALLED:
+                values[key] = found
+        return found
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -153,6 +190,8 @@ class Database:
 
     def close(self) -> None:
         """Closes all connections."""
+        if self._commits is not None:
+            self._commits.close()
         self.engine.dispose()
 
     @contextmanager
@@ -210,6 +249,17 @@ class Transactions:
 
     def _now_ms(self) -> int:
         return self._database.clock.now_ms()
+
+
+def recalled(method: Callable[Concatenate[P, A], T]) -> Callable[Concatenate[P, A], T]:
+    """Returns a method that reads and does nothing else as one that asks `Database.recalled` for what it returns."""
+
+    @wraps(method)
+    def recalling(part: P, /, *arguments: A.args, **named: A.kwargs) -> T:
+        key = method.__name__, arguments, *sorted(named.items())
+        return part._database.recalled(key, lambda: method(part, *arguments, **named))
+
+    return recalling
 
 
 def is_missing(url: CatalogUrl) -> bool:

@@ -26,7 +26,7 @@ from sqlalchemy import ColumnElement, Connection, bindparam, delete, or_, select
 
 from mz_dagster.catalog.codec import LATTICES, columns_of, frontier_of, frontier_text, keys_of, shapes_of
 from mz_dagster.catalog.contents import Contents
-from mz_dagster.catalog.database import Transactions
+from mz_dagster.catalog.database import Transactions, recalled
 from mz_dagster.catalog.errors import CatalogDamaged, UnknownObject, UpperBeyondInput
 from mz_dagster.catalog.rows import BatchState, CollectionRow
 from mz_dagster.catalog.schema import BATCH, CAPABILITY, COLLECTION, HOLD, NAME, OBJECT, TIMELINE, TOMBSTONE
@@ -139,6 +139,7 @@ def check_absent(connection: Connection, id: GlobalId) -> None:
 class Frontiers(Transactions):
     """The part of the catalog that maps GlobalIds to what is known of their collections."""
 
+    @recalled
     def collection(self, id: GlobalId) -> CollectionRow:
         """Returns a collection, dropped or not; one of which nothing is left has no columns any more.
 

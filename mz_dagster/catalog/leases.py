@@ -16,7 +16,7 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 from mz_dagster.catalog.batches import batch_of, batch_order
 from mz_dagster.catalog.capabilities import needing_read, validated
 from mz_dagster.catalog.contents import Contents, check_list
-from mz_dagster.catalog.database import Transactions, next_ids
+from mz_dagster.catalog.database import Transactions, next_ids, recalled
 from mz_dagster.catalog.errors import UnknownLease, UnknownObject, WrongRight
 from mz_dagster.catalog.frontiers import summed_frontiers
 from mz_dagster.catalog.lease_liveness import end_lease, is_intact
@@ -56,7 +56,7 @@ class Leases(Transactions):
                 held = needing_read(validated(connection, capability, self._now_ms()))
                 if set(collections) != {held.collection}:
                     raise WrongRight(held.label, needed="read")
-            listed = _listed(connection, collections)
+            listed = listed_now(connection, collections)
             (lease,) = next_ids(connection, "lease", 1)
             until = self._now_ms() + ttl_ms
             connection.execute(insert(LEASE).values(id=lease, holder=holder, until_ms=until, process=this_process()))
@@ -74,8 +74,12 @@ class Leases(Transactions):
             ListDamaged: A list is not the one that was written.
             UnknownObject: A collection does not exist. A dropped one has empty frontiers and no batches.
         """
+        return self._listed(tuple(collections))
+
+    @recalled
+    def _listed(self, collections: tuple[GlobalId, ...]) -> Mapping[GlobalId, ListedBatches]:
         with self._database.read() as connection:
-            return _listed(connection, collections)
+            return listed_now(connection, collections)
 
     def renew_lease(self, lease: int, ttl_ms: int) -> None:
         """Extends a lease, even one that has run out but whose batches were not swept.
@@ -100,7 +104,8 @@ class Leases(Transactions):
             return end_lease(connection, lease)
 
 
-def _listed(connection: Connection, collections: Sequence[GlobalId]) -> dict[GlobalId, ListedBatches]:
+def listed_now(connection: Connection, collections: Sequence[GlobalId]) -> dict[GlobalId, ListedBatches]:
+    """Returns the live batches of collections in a transaction; raises as `Leases.listed`."""
     found = summed_frontiers(connection, collections)
     for id in collections:
         if id not in found:

@@ -9,15 +9,16 @@ step asks for the lists of those collections only to which something has come.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import bindparam, func, select
 
 from mz_dagster.catalog.contents import Contents
-from mz_dagster.catalog.database import Database
+from mz_dagster.catalog.database import Database, recalled
 from mz_dagster.catalog.frontiers import summed_frontiers
-from mz_dagster.catalog.leases import live_lists
-from mz_dagster.catalog.replica import Replica
-from mz_dagster.catalog.rows import Batch
+from mz_dagster.catalog.leases import listed_now, live_lists
+from mz_dagster.catalog.replica import CatalogState, Replica, checked_read_ts
+from mz_dagster.catalog.rows import Batch, ListedBatches
 from mz_dagster.catalog.schema import BOUND
 from mz_dagster.formalism import GlobalId
 
@@ -26,6 +27,21 @@ _NEWEST = (
     .where(BOUND.c.source.in_(bindparam("wanted", expanding=True)), BOUND.c.tick < bindparam("upper"))
     .group_by(BOUND.c.source)
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What a read of some collections asks of the catalog, of one committed state.
+
+    Attributes:
+        state: All objects and collections.
+        read_ts: The time of the timeline at which a read sees every write applied so far.
+        listed: The live batches of the collections.
+    """
+
+    state: CatalogState
+    read_ts: int
+    listed: Mapping[GlobalId, ListedBatches]
 
 
 class Listings(Replica):
@@ -60,6 +76,19 @@ class Listings(Replica):
                 self._kept_of = state.definitions
                 self._lists = {id: one for id, one in known.items() if state.contents(id) is not None}
         return found
+
+    @recalled
+    def moment(self, timeline: str, collections: tuple[GlobalId, ...]) -> Moment:
+        """Returns what is so now of some collections of a timeline, without keeping their batches from being swept.
+
+        Raises:
+            ListDamaged: A list is not the one that was written.
+            OracleBehind: The oracle is not as late as what is readable.
+            UnknownObject: A collection does not exist.
+        """
+        with self._caught_up() as (connection, state):
+            read_ts = checked_read_ts(connection, timeline, state.closed(timeline))
+            return Moment(state, read_ts, listed_now(connection, collections))
 
     def newest_bindings(self, sources: Sequence[GlobalId], upper: int) -> Mapping[GlobalId, int]:
         """Returns, for each of these sources that has anything bound before `upper`, the newest such tick."""

@@ -34,7 +34,7 @@ from mz_dagster.catalog.codec import (
     shapes_of,
     shapes_text,
 )
-from mz_dagster.catalog.database import Transactions, in_portions, next_ids
+from mz_dagster.catalog.database import Transactions, in_portions, next_ids, recalled
 from mz_dagster.catalog.errors import (
     NameTaken,
     SinceBehindInput,
@@ -194,6 +194,7 @@ class Objects(Transactions):
             options |= {COMMENTS: said} if said else {}
             connection.execute(update(OBJECT).where(OBJECT.c.id == id).values(options=json_text(options)))
 
+    @recalled
     def resolve_name(self, name: str) -> ObjectRow | None:
         """Returns the object that a name denotes, or None.
 
@@ -204,6 +205,7 @@ class Objects(Transactions):
             id = _id_of(connection, name)
             return None if id is None else _object(connection, id)
 
+    @recalled
     def id_of(self, name: str) -> GlobalId | None:
         """Returns the id of the object that a name denotes, or None.
 
@@ -217,6 +219,7 @@ class Objects(Transactions):
         """Returns how often a table was altered in place; 0 of anything else, and of what is not there."""
         return self.versions_of(id)[0]
 
+    @recalled
     def versions_of(self, id: GlobalId) -> tuple[int, int]:
         """Returns `version` and `values` of an object; 0 of what is not there."""
         with self._database.read() as connection:
@@ -225,6 +228,7 @@ class Objects(Transactions):
         values = 0 if row is None else int(json.loads(row.options).get(VALUES, 0))
         return 0 if shapes is None else shapes.version, values
 
+    @recalled
     def object(self, id: GlobalId) -> ObjectRow:
         """Returns an object, dropped or not.
 
@@ -244,6 +248,7 @@ class Objects(Transactions):
             dropped = connection.execute(select(OBJECT.c.dropped).where(OBJECT.c.id == id)).scalar_one_or_none()
             return is_buried(connection, id) if dropped is None else bool(dropped)
 
+    @recalled
     def objects(self, kind: str | None = None, *, dropped: bool = False) -> tuple[ObjectRow, ...]:
         """Returns the objects, of one kind if given, in order of creation.
 
@@ -277,9 +282,11 @@ class Objects(Transactions):
 
         Those on an object are among them, and those whose plans read it.
         """
-        if not ids:
-            return ()
-        dependants = select(DEPENDENCY.c.dependant).where(DEPENDENCY.c.dependency.in_(sorted(ids)))
+        return self._indexes_on(tuple(sorted(ids))) if ids else ()
+
+    @recalled
+    def _indexes_on(self, ids: tuple[GlobalId, ...]) -> tuple[ObjectRow, ...]:
+        dependants = select(DEPENDENCY.c.dependant).where(DEPENDENCY.c.dependency.in_(ids))
         query = objects_query().where(
             OBJECT.c.kind == "index", OBJECT.c.dropped.is_(False), OBJECT.c.id.in_(dependants)
         )

@@ -32,7 +32,7 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select
 
 from mz_dagster.catalog.codec import frontier_of
 from mz_dagster.catalog.contents import Contents
-from mz_dagster.catalog.database import Database, Transactions
+from mz_dagster.catalog.database import Database, Transactions, recalled
 from mz_dagster.catalog.errors import ChangesLost, OracleBehind
 from mz_dagster.catalog.frontiers import collection_of, collections_query, row_lattice, summed_frontiers
 from mz_dagster.catalog.objects import dependencies_of, object_of, objects_query
@@ -281,6 +281,7 @@ class Replica(Transactions):
         self._lock = threading.Lock()
         self._state: CatalogState | None = None
 
+    @recalled
     def state(self) -> CatalogState:
         """Returns the objects and collections as they are now.
 
@@ -292,6 +293,7 @@ class Replica(Transactions):
         with self._caught_up() as (_, state):
             return state
 
+    @recalled
     def read_ts(self, timeline: str) -> int:
         """Returns the time at which a read observes every write applied so far; 0 on a fresh timeline.
 
@@ -303,9 +305,9 @@ class Replica(Transactions):
         """
         if self._state is None:  # who only reads needs to know of no other objects
             with self._database.read() as connection:
-                return _checked_read_ts(connection, timeline, _closed(connection, timeline))
+                return checked_read_ts(connection, timeline, _closed(connection, timeline))
         with self._caught_up() as (connection, state):
-            return _checked_read_ts(connection, timeline, state.closed(timeline))
+            return checked_read_ts(connection, timeline, state.closed(timeline))
 
     def contents(self, collections: Sequence[GlobalId]) -> Mapping[GlobalId, Contents]:
         """Returns what the live batches of those of the collections that exist sum up to."""
@@ -363,7 +365,8 @@ def _mark_in(changes: Iterable[Any]) -> str:
     return mark
 
 
-def _checked_read_ts(connection: Connection, timeline: str, closed: int) -> int:
+def checked_read_ts(connection: Connection, timeline: str, closed: int) -> int:
+    """Returns the oracle's read timestamp in a transaction; raises `OracleBehind` if it is before what is closed."""
     read_ts = int(timeline_row(connection, timeline).read_ts)
     if read_ts < closed:
         raise OracleBehind(timeline, read_ts, closed)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from mz_dagster.catalog.database import Transactions, next_ids
+from mz_dagster.catalog.database import Transactions, next_ids, recalled
 from mz_dagster.catalog.objects import object_of, objects_query, set_privileges, undropped
 from mz_dagster.catalog.rows import LETTERS, PRIVILEGES, ObjectRow, RoleRow
 from mz_dagster.catalog.schema import OBJECT, ROLE
@@ -23,11 +23,13 @@ EVERYBODY = 0
 class Roles(Transactions):
     """The part of the catalog that knows who may do what."""
 
+    @recalled
     def roles(self) -> tuple[RoleRow, ...]:
         """Returns all roles, in order of creation."""
         with self._database.read() as connection:
             return tuple(RoleRow(*row) for row in connection.execute(select(ROLE).order_by(ROLE.c.id)))
 
+    @recalled
     def role(self, name: str) -> RoleRow | None:
         """Returns the role of a name, or None."""
         with self._database.read() as connection:

@@ -67,6 +67,8 @@ class BoundQuery:
         uses: Where in the text each of those names stands, as its position.
         timeline: The one timeline of all that is read; None for constants.
         finishing: ORDER BY, LIMIT, OFFSET.
+        is_of_moment: Whether it may be another when it is executed again, though nothing is defined otherwise: by what
+            the clock, the session or the system catalogs say then, or by chance.
     """
 
     relation: Relation
@@ -76,6 +78,7 @@ class BoundQuery:
     uses: tuple[tuple[int, str], ...]
     timeline: str | None
     finishing: RowSetFinishing
+    is_of_moment: bool
 
 
 def bind_query(
@@ -280,6 +283,7 @@ def bound_query(
         tuple(binding.uses),
         timeline,
         finishing,
+        binding.is_of_moment,
     )
 
 

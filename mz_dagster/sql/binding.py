@@ -78,7 +78,7 @@ class BindingContext:
     Attributes:
         resolver: Answers names.
         parameters: The values of `?`, in order.
-        circumstances: When and by whom it is executed; None for a definition, which must not depend on that.
+        is_of_moment: Whether somebody has asked when or by whom it is executed, or what the system catalogs say.
         depends: The ids of all items used, in order of use.
         names: The names as used, and what they stood for.
         uses: Where in the text each name stands, as its position.
@@ -95,7 +95,8 @@ class BindingContext:
 
     resolver: Resolver
     parameters: Sequence[object] = ()
-    circumstances: Circumstances | None = None
+    _circumstances: Circumstances | None = None
+    is_of_moment: bool = False
     depends: dict[GlobalId, None] = field(default_factory=dict)
     names: dict[str, GlobalId] = field(default_factory=dict)
     uses: list[tuple[int, str]] = field(default_factory=list)
@@ -107,6 +108,15 @@ class BindingContext:
     order_reader: str | None = None
     bind_query: Callable[[exp.Expr], Relation] | None = None
     bind_ordered: Callable[[exp.Expr], OrderedRows] | None = None
+
+    @property
+    def circumstances(self) -> Circumstances | None:
+        """When and by whom it is executed; None for a definition, which must not depend on that.
+
+        What asks for it knows no more than at the next execution: what it binds is of this one alone.
+        """
+        self.is_of_moment = True
+        return self._circumstances
 
     @contextmanager
     def binding_by(

@@ -5,6 +5,9 @@ on, a session's or the continuous job's, the same files are read at each step; t
 costs. So the columns that are asked for of a file for the second time are kept, as those of what this process writes
 are from the first, up to so many bytes in all; what was least lately read is forgotten first.
 
+What is looked up in such a file by one value of a column is found by the order of its rows by that column, which is
+kept beside the columns from the first such lookup on.
+
 Invariant: what is kept is what the file holds. A file is written once and known by its hash, which the batch list
 names; so an entry is found only by a reader whose list has that very file, and is never advanced or put right: a step's
 own updates are a file of their own. Whether the file is still there, and still the one that was written, is looked at
@@ -16,10 +19,13 @@ Memory: up to the limit, and while a file is decoded, its columns.
 from __future__ import annotations
 
 import threading
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Sequence
-from typing import NamedTuple
+from operator import methodcaller
+from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mz_dagster.budget import budget
 
@@ -93,6 +99,32 @@ class HotFiles:
             self._put(file, new)
         return pa.table({name: found[name] for name in names})
 
+    def equal(self, file: HotFile, kept: pa.Table, key: str, value: Any) -> pa.Table:
+        """Returns the rows of columns of a file in which one of them has a value that is not NULL.
+
+        The order of the rows by that column is kept like a column, so that all but a few of them are passed over.
+
+        Args:
+            file: The file.
+            kept: Columns of it, the key among them.
+            key: The column, whose values Python orders as Arrow does.
+            value: The value.
+        """
+        by_key, numbers = f"{key} in order", f"rows by {key}"  # no column of a shard is called so
+        with self._lock:
+            found = dict(self._kept.get(file, {}))
+        if by_key not in found or numbers not in found:
+            column = kept.column(key)
+            order = pc.sort_indices(column).cast(pa.uint32())
+            found = {by_key: pa.chunked_array([_whole(column.take(order))]), numbers: pa.chunked_array([order])}
+            self._put(file, found)
+        values, rows = found[by_key].chunk(0), found[numbers].chunk(0)
+        end = len(values) - values.null_count  # NULLs are last
+        first = last = bisect_left(values, value, 0, end, key=methodcaller("as_py"))
+        while last < end and values[last].as_py() == value:
+            last += 1
+        return kept.take(rows.slice(first, last - first))
+
     def forget(self, shard: str, folders: Collection[str]) -> None:
         """Forgets the files in some folders of a shard."""
         with self._lock:
@@ -125,6 +157,10 @@ class HotFiles:
     @property
     def _most(self) -> int:
         return budget().hot_bytes if self._limit is None else self._limit
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
 
 def _size(columns: dict[str, pa.ChunkedArray]) -> int:

@@ -53,6 +53,7 @@ from mz_dagster.storage.file_hashes import FileHashes
 from mz_dagster.storage.hot_files import HotFile, HotFiles
 from mz_dagster.storage.inlined import NOTHING, InlinedFrames, Inlining, PayloadStore, inlined_stats, payload_of
 from mz_dagster.storage.known_files import KnownFiles
+from mz_dagster.storage.lookup import KeyValue
 from mz_dagster.storage.numerics import short_fields, shortened, stored_names, whole
 from mz_dagster.storage.open_tables import OpenTables
 from mz_dagster.storage.ownership import FOLDER, MARK
@@ -256,8 +257,12 @@ class LocalShards:
         columns: Sequence[str] | None = None,
         condition: pc.Expression | None = None,
         over: Collection[Column] | None = None,
+        key: KeyValue | None = None,
     ) -> pa.Table:
-        """Returns what `read` would of the batches if these files of theirs, from the log, were all."""
+        """Returns what `read` would of the batches if these files of theirs, from the log, were all.
+
+        A `key` is part of the condition, or all of it.
+        """
         schema = update_schema(collection.columns)
         names = [*(schema.names[:-3] if columns is None else columns), *UPDATE_COLUMNS]
         wanted = pa.schema([schema.field(name) for name in names])
@@ -266,9 +271,11 @@ class LocalShards:
         stored = stored_names(names, collection.columns)
         only = None if condition is None else condition | pc.field(ERROR).is_valid()
 
+        is_within = partial(_is_within, lower=lower, upper=upper)
+
         def asked(some: Iterable[StoredFile]) -> pc.Expression | None:
             # Most are read whole: to ask each row costs more than all else.
-            if all(_is_within(one, lower, upper) for one in some):
+            if all(map(is_within, some)):
                 return only
             return _all_of(
                 None if lower is None else pc.field(TIME) >= lower,
@@ -285,7 +292,7 @@ class LocalShards:
             parts.append(found if rows is None else found.filter(rows).select(stored))
         if files:
             looked_at = None if condition is not None and over is None else [one.name for one in over or ()]
-            parts += self._scanned(collection, batches, files, stored, asked, looked_at)
+            parts += self._scanned(collection, batches, files, stored, asked, looked_at, key, is_within)
         return pa.concat_tables(
             [whole(one, collection.columns).cast(wanted) for one in parts] or [wanted.empty_table()]
         )
@@ -298,11 +305,13 @@ class LocalShards:
         names: Sequence[str],
         asked: Callable[[Iterable[StoredFile]], pc.Expression | None],
         looked_at: Sequence[str] | None,
+        key: KeyValue | None,
+        is_within: Callable[[StoredFile], bool],
     ) -> list[pa.Table]:
         """Returns columns of the rows of data files for which what is asked of these is true, as they are stored.
 
         What is in memory is not read; `looked_at` are the columns of the collection that tell what is asked beside
-        times and errors, None if that is not known.
+        times and errors, None if that is not known. A `key` is found in the order of what is in memory.
         """
         schema = _stored_schema(collection.columns)
         path = self.path(collection)
@@ -315,20 +324,27 @@ class LocalShards:
         try:
             self._check(collection, files)
             hot: dict[str, pa.Table] = {}
+            found, done = [], set[str]()
             if looked_at is not None:
                 wanted = list(dict.fromkeys([*names, *stored_names([*looked_at, TIME, ERROR], collection.columns)]))
                 for one in files:
                     if one.hash is not None:
                         file = HotFile(collection.shard, one.path, one.hash)
                         table = self._hot.columns(file, one.rows, wanted, partial(decoded, [one], None))
-                        if table is not None:
-                            hot[one.path] = table
-            found = []
+                        if table is None:
+                            continue
+                        if key is not None and not one.errors:
+                            table = self._hot.equal(file, table, key.column, key.value)
+                            if key.is_all and is_within(one):
+                                found.append(table.select(list(names)))
+                                done.add(one.path)
+                                continue
+                        hot[one.path] = table
             if hot:
                 table = pa.concat_tables(hot.values())
                 rows = asked(one for one in files if one.path in hot)
                 found.append((table if rows is None else table.filter(rows)).select(list(names)))
-            if cold := [one for one in files if one.path not in hot]:
+            if cold := [one for one in files if one.path not in hot and one.path not in done]:
                 found.append(decoded(cold, asked(cold), names))
             return found
         except (OSError, pa.ArrowException) as error:

@@ -18,7 +18,7 @@ from functools import reduce
 from itertools import chain, product
 from math import prod
 from operator import and_, or_
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -56,8 +56,25 @@ _COMPARED = {
     "eq_numeric": frozenset({Kind.NUMERIC}),
 }
 
+#: Of which kinds values are ordered by Python as they are by Arrow.
+_ORDERED = frozenset({Kind.INT2, Kind.INT4, Kind.INT8, Kind.TEXT, Kind.VARCHAR})
+
 #: For some columns, in plain form, all values that they have in rows that pass; None among them is NULL.
 _Values = Mapping[int, frozenset[Any]]
+
+
+class KeyValue(NamedTuple):
+    """Says that a column has a value.
+
+    Attributes:
+        column: Its name.
+        value: The value, which is not NULL.
+        is_all: Whether that is all that a lookup asks.
+    """
+
+    column: str
+    value: Any
+    is_all: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +123,17 @@ class Lookup:
         """The columns that it is about."""
         positions = {position for one in self.predicates for position in columns_of(one)}
         return tuple(self.columns[position] for position in sorted(positions))
+
+    @property
+    def key(self) -> KeyValue | None:
+        """One column with the only value that it has in rows asked for, if Python orders such values as Arrow does."""
+        for position, values in self.values.items():
+            (value,) = values if len(values) == 1 else (None,)
+            column = self.columns[position]
+            if value is not None and column.type.kind in _ORDERED:
+                is_all = len(self.predicates) == 1 and _asked(self.predicates[0], self.columns) == (position, values)
+                return KeyValue(column.name, value, is_all)
+        return None
 
     def files(self, files: Sequence[StoredFile]) -> list[StoredFile]:
         """Returns those of the files that may hold rows asked for, or updates of the error part."""

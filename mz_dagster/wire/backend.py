@@ -40,7 +40,7 @@ from mz_dagster.functions import Failure, OpenParameter, literal_of
 from mz_dagster.functions.cell_text import cell_text
 from mz_dagster.scalars.scalar import Literal
 from mz_dagster.scalars.types import TEXT, UNCONSTRAINED, Column, ScalarType
-from mz_dagster.sql import ClientFormat
+from mz_dagster.sql import ClientFormat, Select
 from mz_dagster.sql.errors import error_of
 from mz_dagster.storage.copy_csv import Record
 from mz_dagster.wire.copying import Encoder, records
@@ -155,16 +155,12 @@ class _Prepared:
     Attributes:
         statement: What it says.
         types: The types of its parameters as far as the client has said.
-        found: And what its context takes the others to be, once that was found out.
-        columns: What it returns, once that was found out.
-        is_described: Whether it was.
+        is_query: Whether it is one.
     """
 
     statement: ClientStatement
     types: list[ScalarType | None]
-    found: list[ScalarType | None]
-    columns: tuple[Column, ...] | None = None
-    is_described: bool = False
+    is_query: bool
 
 
 @dataclass(slots=True)
@@ -471,18 +467,16 @@ class Backend:
                 self._portals[message.portal] = bound
                 self._send(messages.BindComplete())
             case messages.Describe(kind="S", name=name):
-                prepared = self._statement(name)
-                self._describe(prepared)
-                ids = [wire_type(one or TEXT).id for one in prepared.found]
+                columns, types = self._described(self._statement(name))
+                ids = [wire_type(one or TEXT).id for one in types]
                 self._send(messages.ParameterDescription(type_oids=ids))
-                self._send(_description(prepared.columns, ()) if prepared.columns else messages.NoData())
+                self._send(_description(columns, ()) if columns else messages.NoData())
             case messages.Describe(name=name) if self._is_cursor(name):
                 columns = self.connection.cursor_columns(name)
                 self._send(_description(columns, ()) if columns else messages.NoData())
             case messages.Describe(name=name):
                 portal = self._portal(name)
-                self._describe(portal.prepared, portal.values)
-                columns = portal.prepared.columns
+                columns = self._columns(portal)
                 self._send(_description(columns, portal.formats) if columns else messages.NoData())
             case messages.Execute(portal=name, max_rows=most):
                 self._execute(self._portal(name), most)
@@ -500,12 +494,13 @@ class Backend:
     def _parse(self, message: messages.Parse) -> None:
         if message.statement and message.statement in self._prepared:
             raise DuplicateStatement(f'prepared statement "{message.statement}" already exists')
+        if not message.statement:
+            self._prepared.pop("", None)
         statement = ClientStatement.of(message.query)
         types = [parameter_type(id) for id in message.param_types]
         types += [None] * (statement.count - len(types))
-        self._prepared[message.statement] = _Prepared(statement, types, types)
-        if not statement.is_empty:
-            self.connection.check(statement.text)
+        parsed = None if statement.is_empty else self.connection.parsed(statement.text)
+        self._prepared[message.statement] = _Prepared(statement, types, isinstance(parsed, Select))
 
     def _bound(self, message: messages.Bind) -> _Portal:
         prepared = self._statement(message.statement)
@@ -515,29 +510,55 @@ class Backend:
                 f"bind message supplies {count} parameters, but prepared statement requires {len(prepared.types)}"
             )
         formats = _spread(message.param_formats, count, "parameters")
-        if any(formats) and any(one is None for one in prepared.types):
-            self._describe(prepared)
+        found = prepared.types
+        if any(formats) and any(one is None for one in found):
+            _, found = self._described(prepared)
         values = [
             None if data is None else parameter_of(data, type_ or TEXT, binary=format == 1)
-            for data, type_, format in zip(message.param_values, prepared.found, formats, strict=True)
+            for data, type_, format in zip(message.param_values, found, formats, strict=True)
         ]
-        typed = [_typed(one, type_) for one, type_ in zip(values, prepared.types, strict=True)]
+        types = self._types(prepared) if prepared.is_query else prepared.types
+        typed = [_typed(one, type_) for one, type_ in zip(values, types, strict=True)]
         return _Portal(prepared, typed, message.result_formats)
 
-    def _describe(self, prepared: _Prepared, values: Sequence[object] | None = None) -> None:
-        """Finds out what a statement returns, and of which types its parameters are, unless it has been."""
-        if prepared.is_described or prepared.statement.is_empty:
-            return
-        asked = values or [OpenParameter() if one is None else Literal(None, one) for one in prepared.types]
-        places = [asked[place] for place in prepared.statement.places]
+    def _types(self, prepared: _Prepared) -> Sequence[ScalarType | None]:
+        """Returns the types of a query's parameters: what the client has said, or else what they are where they stand.
+
+        None are those of a parameter that is of several types, at several places, and of a query that does not say
+        what it is before it has values.
+        """
+        if None not in prepared.types:
+            return prepared.types
+        asked, places = self._asked(prepared)
+        if not self.connection.note_types(prepared.statement.text, places):
+            return prepared.types
+        every = [{*map(unsized, one.types)} if isinstance(one, OpenParameter) else {one.type} for one in asked]
+        return [types.pop() if len(types) == 1 else None for types in every]
+
+    @staticmethod
+    def _asked(prepared: _Prepared) -> tuple[list[OpenParameter | Literal], list[OpenParameter | Literal]]:
+        """Returns what stands for the parameters of a statement as long as they have no values, and that by places."""
+        asked = [OpenParameter() if one is None else Literal(None, one) for one in prepared.types]
+        return asked, [asked[place] for place in prepared.statement.places]
+
+    def _described(self, prepared: _Prepared) -> tuple[tuple[Column, ...] | None, list[ScalarType | None]]:
+        """Returns what a statement returns, and of which types its parameters are."""
+        if prepared.statement.is_empty:
+            return None, prepared.types
+        asked, places = self._asked(prepared)
         columns = self.connection.describe(prepared.statement.text, places)
-        if values is None:
-            prepared.found = [
-                unsized(one.types[-1]) if isinstance(one, OpenParameter) and one.types else known
-                for one, known in zip(asked, prepared.types, strict=True)
-            ]
-            prepared.is_described = True
-        prepared.columns = columns
+        return columns, [
+            unsized(one.types[-1]) if isinstance(one, OpenParameter) and one.types else known
+            for one, known in zip(asked, prepared.types, strict=True)
+        ]
+
+    def _columns(self, portal: _Portal) -> tuple[Column, ...] | None:
+        """Returns what a portal returns; of a value of a known type nothing but that counts."""
+        statement = portal.prepared.statement
+        if statement.is_empty:
+            return None
+        known = [Literal(None, one.type) if isinstance(one, Literal) else one for one in portal.values]
+        return self.connection.describe(statement.text, [known[place] for place in statement.places])
 
     def _execute(self, portal: _Portal, most: int) -> None:
         if portal.prepared.statement.is_empty:

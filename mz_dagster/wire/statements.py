@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mz_dagster.sql import split
 from mz_dagster.sql.errors import InvalidSyntax, UndefinedParameter
 from mz_dagster.sql.lexer import TokenKind
+from mz_dagster.sql.parsed_texts import fragments_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,11 +17,13 @@ class ClientStatement:
         text: With `?` for its parameters, and with everything else at its place.
         places: Of each `?` the number of the parameter that stands there, from 0 on.
         count: How many parameters it has.
+        is_empty: Whether there is nothing to execute.
     """
 
     text: str
     places: tuple[int, ...]
     count: int
+    is_empty: bool = False
 
     @classmethod
     def of(cls, text: str) -> ClientStatement:
@@ -33,9 +35,9 @@ class ClientStatement:
 
         Example:
             >>> ClientStatement.of("SELECT $2, '$1', $1 + $2")
-            ClientStatement(text="SELECT ? , '$1', ?  + ? ", places=(1, 0, 1), count=2)
+            ClientStatement(text="SELECT ? , '$1', ?  + ? ", places=(1, 0, 1), count=2, is_empty=False)
         """
-        fragments = [one for one in split(text) if one.tokens]
+        fragments = fragments_of(text)
         if len(fragments) > 1:
             raise InvalidSyntax("cannot insert multiple commands into a prepared statement")
         parts, places, at = [], [], 0
@@ -48,9 +50,4 @@ class ClientStatement:
             parts += [text[at : token.start], "?".ljust(token.end - token.start)]
             places.append(number - 1)
             at = token.end
-        return cls("".join(parts) + text[at:], tuple(places), max(places, default=-1) + 1)
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is nothing to execute."""
-        return not any(one.tokens for one in split(self.text))
+        return cls("".join(parts) + text[at:], tuple(places), max(places, default=-1) + 1, not fragments)

@@ -236,7 +236,7 @@ def asked(catalog: Catalog) -> Iterator[list[str]]:
 def test_a_question_costs_what_changed_however_much_there_is(
     objects: int, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One query if nothing changed; else one more for what did, and of that alone values are made."""
+    """One query if nothing changed, none of SQLite; else one more for what did, and of that alone values are made."""
     made: list[str] = []
 
     def noting(name: str, make: Callable[..., object]) -> None:
@@ -251,7 +251,7 @@ def test_a_question_costs_what_changed_however_much_there_is(
     noting("object_of", object_of)
     noting("collection_of", collection_of)
     for change, queries, expected in (
-        (lambda: None, 1, []),
+        (lambda: None, 0 if catalog._database.is_sqlite else 1, []),
         (lambda: catalog.seal([Seal(ids[1], at(0), at(5))]), 2, [f"collection_of {ids[1]}"]),
         (lambda: catalog.rename_object(ids[2], "other"), 4, [f"object_of {ids[2]}", f"collection_of {ids[2]}"]),
     ):
