@@ -19,6 +19,7 @@ In the order of import:
 - `rebuilding`: views and indexes that are damaged, made anew from what they read.
 - `access`, `passwords`, `roles`: what a session may do, what is kept of passwords, and GRANT.
 - `planned_queries`: what was planned once, for whoever executes it again.
+- `write_attempts`, `group_commit`: for how long a write is tried, and writes that are sealed together.
 - `timestamps`, `names`, `peeks`: at which time a statement reads, what its names denote, and what it reads.
 - `dml`, `writes`, `constraints`, `conflicts`, `ddl`, `create_sql`, `shows`: INSERT, UPDATE, DELETE and COPY, what
   tables demand of their rows, definitions, and lists of them.

@@ -1,7 +1,8 @@
 """Appends to tables.
 
 A write is `compare_and_append` at a timestamp of the oracle, strictly greater than any that a read was given.
-INSERT of given rows asks nothing of the table: it loses a race only to take a later timestamp. What reads before it
+INSERT of given rows asks nothing of the table: it loses a race only to take a later timestamp, and is sealed together
+with others where several come at once (`group_commit`). What reads before it
 writes reads all at one time, and its seal expects that none of it has changed by the time at which it takes effect
 (`catalog.reads`): so writes that read are as if each had happened alone, in the order of their times. One that lost
 such a race reads again, until its deadline.
@@ -9,16 +10,16 @@ such a race reads again, until its deadline.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 import pyarrow as pa
 
-from mz_dagster.adapter.bound_tables import check_as_bound
+from mz_dagster.adapter.bound_tables import check_as_bound, noted_tables
 from mz_dagster.adapter.engine import Engine
+from mz_dagster.adapter.write_attempts import write_attempts
 from mz_dagster.catalog import Alteration, CollectionRow, ReadSet, Sealed, Takeover, UnknownObject, in_shard
-from mz_dagster.errors import OperationalError
 from mz_dagster.formalism import Antichain, GlobalId
 from mz_dagster.scalars.scalar import Value
 from mz_dagster.scalars.types import Column
@@ -27,15 +28,12 @@ from mz_dagster.storage.append import compare_and_append
 from mz_dagster.storage.arrow_schema import update_schema, update_table
 from mz_dagster.storage.read import ReadBeforeSince
 
+#: Writes of more rows are sealed alone: what they take is in their rows.
+_FEW = 1_000
+
 Row = tuple[Value, ...]
 #: A row with its diff.
 RowUpdate = tuple[Row, int]
-
-
-class WriteContended(OperationalError):
-    """A write that lost every race against others until its deadline; nothing was written."""
-
-    sqlstate = "40001"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +64,12 @@ class PendingWrite:
 
     at: Callable[[int], pa.Table]
     of: DecidedWrite
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether it appends few rows, and nothing but its table's shape has to be as it was: others may be with it."""
+        one = self.of
+        return 0 < len(one.updates) <= _FEW and one == DecidedWrite(one.updates)
 
 
 class Appender(Protocol):
@@ -155,7 +159,7 @@ class Autocommit:
         """
         engine, catalog = self.engine, self.engine.catalog
         decided: PendingWrite | None = None
-        for _ in attempts(engine):
+        for _ in write_attempts(engine.project, engine.clock):
             row = open_table(engine, table)
             check_as_bound(row)
             if decided is None:
@@ -169,6 +173,8 @@ class Autocommit:
                     row = open_table(engine, table)  # to read it may have closed it
                     check_as_bound(row)
             assert row.timeline is not None
+            if decided.is_blind and not engine.group_commit.is_idle:
+                return engine.group_commit.append(table, noted_tables().get(table), decided.at)
             time = decided.of.write_at
             if time is None:
                 time = catalog.write_ts(row.timeline, engine.now(row.timeline))
@@ -178,21 +184,22 @@ class Autocommit:
                 written = replace(row, columns=in_shard(takeover.shapes.stored))
             outcome = None
             if row.upper.less_equal(time):
-                outcome = compare_and_append(
-                    catalog,
-                    engine.shards,
-                    written,
-                    row.upper,
-                    Antichain.of(row.upper.lattice, time + 1),
-                    decided.at(time),
-                    holder=engine.holder,
-                    apply=(row.timeline, time),
-                    reads=decided.of.reads,
-                    ttl_ms=engine.project.lease_ms,
-                    name=decided.of.name,
-                    restarts=decided.of.restarts,
-                    takeover=takeover,
-                )
+                with engine.group_commit.sealing():
+                    outcome = compare_and_append(
+                        catalog,
+                        engine.shards,
+                        written,
+                        row.upper,
+                        Antichain.of(row.upper.lattice, time + 1),
+                        decided.at(time),
+                        holder=engine.holder,
+                        apply=(row.timeline, time),
+                        reads=decided.of.reads,
+                        ttl_ms=engine.project.lease_ms,
+                        name=decided.of.name,
+                        restarts=decided.of.restarts,
+                        takeover=takeover,
+                    )
             if isinstance(outcome, Sealed):
                 engine.wrote(table)
                 return time
@@ -201,24 +208,6 @@ class Autocommit:
             is_stale = reads is not None and catalog.read_changed(reads, time) is not None
             decided = None if is_stale else replace(decided, of=replace(decided.of, write_at=None))
         raise AssertionError("attempts end with a return or an error")
-
-
-def attempts(engine: Engine) -> Iterator[None]:
-    """Yields for each attempt to be made, the first at once.
-
-    Raises:
-        WriteContended: The deadline has passed.
-    """
-    deadline_ms = engine.project.write_deadline_ms
-    until = engine.clock.monotonic_ms() + deadline_ms
-    yield
-    while engine.clock.monotonic_ms() < until:
-        yield
-    raise WriteContended(
-        "could not serialize access due to concurrent writes",
-        detail=f"For {deadline_ms / 1000:g} s others were faster to write what the statement reads or writes.",
-        hint="Nothing was written. Try again, read less in it, or give it longer: deadline in [writes] of mz.toml.",
-    )
 
 
 def open_table(engine: Engine, table: GlobalId) -> CollectionRow:

@@ -37,6 +37,7 @@ from mz_dagster.adapter.catalog_definitions import CatalogDefinitions, PlannedDi
 from mz_dagster.adapter.change_plan import ChangePlan, plan_changes
 from mz_dagster.adapter.compaction import compact_all
 from mz_dagster.adapter.graphs import Graphs, not_polled
+from mz_dagster.adapter.group_commit import GroupCommit
 from mz_dagster.adapter.health import reasons
 from mz_dagster.adapter.idle_timeline import IdleTimeline, IdleTimelines
 from mz_dagster.adapter.minor_compaction import MinorCompaction
@@ -183,6 +184,7 @@ class Engine:
         self._polled: dict[str, Arrivals] = {}
         self.activity = Activity(clock)
         self.planned_queries = PlannedQueries()
+        self.group_commit = GroupCommit(self.catalog, self.shards, project, clock, self.holder, self.now, self.wrote)
         self._young = MinorCompaction(self.catalog, self.shards, self.definitions, self.holder, project.lease_ms)
         self._retention = Retention(
             self.catalog, self.shards, self.definitions, self.holder, project.retention_ms, clock

@@ -32,9 +32,10 @@ import pyarrow as pa
 from mz_dagster.adapter.activity import TransactionState
 from mz_dagster.adapter.block_definitions import BlockDefinitions
 from mz_dagster.adapter.bound_tables import check_as_bound
-from mz_dagster.adapter.dml import PendingWrite, attempts, open_table
+from mz_dagster.adapter.dml import PendingWrite, open_table
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.timestamps import AsOfTime, Isolation, NoValidTimestamp
+from mz_dagster.adapter.write_attempts import write_attempts
 from mz_dagster.catalog import (
     Batch,
     BatchId,
@@ -380,7 +381,7 @@ class Transaction:
         catalog, ttl_ms = engine.catalog, engine.project.lease_ms
         reads = None if self._time is None or not self._read else ReadSet(self._time, frozenset(self._read))
         restarts = [id for id, one in tables.items() if one.restarts]
-        for _ in attempts(engine):
+        for _ in write_attempts(engine.project, engine.clock):
             rows = {id: open_table(engine, id) for id in tables}
             for row in rows.values():
                 self._check_unaltered(row)

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from mz_dagster.adapter import Engine, Project, Session
-from mz_dagster.adapter.dml import WriteContended
 from mz_dagster.adapter.engine import SecondRunner
+from mz_dagster.adapter.write_attempts import WriteContended
 from mz_dagster.compute.step.stepper import StepLost
 from mz_dagster.storage.read import leased
 from tests.adapter.serial_order import Effect, Ran, Row, State, violations

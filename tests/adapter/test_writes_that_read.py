@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from mz_dagster.adapter import Engine, Project, Session
-from mz_dagster.adapter.dml import WriteContended
 from mz_dagster.adapter.peeks import Peeks
+from mz_dagster.adapter.write_attempts import WriteContended
 from mz_dagster.clock import ManualClock
 from mz_dagster.sql.errors import QueryOfTwoTimelines
 from tests.adapter.test_interleavings import once_before
