@@ -82,6 +82,23 @@ SUITES: dict[str, tuple[Callable[[int], Data], Mapping[str, Suite]]] = {
 }
 
 
+#: Types of elements, each with two values that are equal and look different.
+_STORED_APART = (
+    ("jsonb", "'1'::jsonb", "'1.0'::jsonb"),
+    ("interval", "interval '1 mon'", "interval '30 days'"),
+    ("numeric", "'2'::numeric", "'2.00'::numeric"),
+    ("float8", "0::float8", "'-0'::float8"),
+)
+#: Over a table whose arrays in `k` are equal or not.
+_OF_PARTNERS = (
+    "SELECT p.id AS a, q.id AS b FROM {} AS p JOIN {} AS q ON p.k = q.k",
+    "SELECT p.id AS a, q.id AS b FROM {} AS p LEFT JOIN {} AS q ON p.k = q.k AND p.k::text < q.k::text",
+    "SELECT p.id AS a, q.id AS b FROM {} AS p, {} AS q WHERE p.k IS NOT DISTINCT FROM q.k",
+    "SELECT p.id AS a FROM {} AS p WHERE NOT EXISTS (SELECT FROM {} AS q WHERE p.k = q.k AND q.id > p.id)",
+    "SELECT p.id AS a, (SELECT count(*) FROM {} AS q WHERE p.k = q.k) AS n FROM {} AS p",
+)
+
+
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
     tried = refuse_spark(monkeypatch)
@@ -181,6 +198,28 @@ def test_answers_made_here_are_those_of_postgres(here: Connection, postgres: Pos
 
 def test_answers_made_by_spark_are_those_of_postgres(by_spark: Connection, postgres: Postgres) -> None:
     compared(by_spark, postgres, "one table", seed=1, wanted=1, some=1)
+
+
+def test_equal_arrays_that_are_stored_differently_are_partners(here: Connection, postgres: Postgres) -> None:
+    database = postgres.new_database()
+    pairs: list[Pair] = []
+    for n, (type_, one, other) in enumerate(_STORED_APART):
+        statements = (
+            f"CREATE TABLE a{n} (id integer PRIMARY KEY, k {type_}[])",
+            f"INSERT INTO a{n} VALUES (1, ARRAY[{one}]), (2, ARRAY[{other}]), (3, ARRAY[{one}, NULL]), (4, NULL)",
+        )
+        for statement in statements:
+            here.execute(statement)
+        database.run(";".join(statements))
+        for i, query in enumerate(one.replace("{}", f"a{n}") for one in _OF_PARTNERS):
+            pairs.append((query, query))
+            if n == i:  # each is maintained of one type
+                here.execute(f"CREATE MATERIALIZED VIEW v{n} AS {query}")
+                pairs.append((f"SELECT * FROM v{n}", query))
+        here.execute(f"UPDATE a{n} SET id = id + 4 WHERE id > 2")
+        database.run(f"UPDATE a{n} SET id = id + 4 WHERE id > 2")
+    differ, _ = differences(here, database, pairs)
+    assert not differ, "\n".join(differ)
 
 
 @pytest.mark.deep
