@@ -66,6 +66,8 @@ class Fragment:
     tokens: tuple[Token, ...]
 
 
+#: What no text holds: U+0000 and halves of surrogate pairs.
+_UNTEXTUAL = re.compile("[\0\ud800-\udfff]")
 _SPACE = re.compile(r"[ \t\r\n\f\v]+|--[^\r\n]*")
 _WORD = re.compile(r"[A-Za-z_\u0080-\U0010ffff][A-Za-z0-9_$\u0080-\U0010ffff]*")
 _NUMBER = re.compile(r"(?:[0-9]+(?:\.(?!\.)[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -106,11 +108,13 @@ def tokens_of(text: str) -> tuple[Token, ...]:
 
     Raises:
         InvalidSyntax: A quote or comment does not end, or a form of literal is not known.
+        BadCharacter: A character is none that a text can hold.
 
     Example:
         >>> [token.value for token in tokens_of("SELECT 'it''s' -- why")]
         ['select', "it's", '']
     """
+    check_characters(text)
     tokens: list[Token] = []
     at = 0
     while at < len(text):
@@ -124,6 +128,23 @@ def tokens_of(text: str) -> tuple[Token, ...]:
             at = token.end
     tokens.append(Token(TokenKind.END, "", len(text), len(text)))
     return tuple(tokens)
+
+
+def check_characters(text: str, position: int | None = None) -> None:
+    """Checks that UTF-8, and so PostgreSQL and every store, has each character of `text`.
+
+    Args:
+        text: A statement, or a value.
+        position: Where a value stands in its statement; in a statement the character's own place is told.
+
+    Raises:
+        BadCharacter: One is U+0000 or half of a surrogate pair.
+    """
+    if match := _UNTEXTUAL.search(text):
+        found = " ".join(f"0x{byte:02x}" for byte in match.group().encode("utf-8", "surrogatepass"))
+        raise BadCharacter(
+            f'invalid byte sequence for encoding "UTF8": {found}', position=position or match.start() + 1
+        )
 
 
 def same_tokens(text: str, other: str) -> bool:
@@ -272,8 +293,7 @@ def _unescaped(text: str, position: int) -> str:
         found = (pieces + text[at:].encode()).decode()
     except ValueError as error:
         raise InvalidSyntax(f"invalid escape in a string literal: {error}", position=position) from None
-    if "\0" in found:
-        raise BadCharacter('invalid byte sequence for encoding "UTF8": 0x00', position=position)
+    check_characters(found, position)
     return found
 
 

@@ -46,6 +46,7 @@ from mz_dagster.scalars.types import (
 from mz_dagster.scalars.types import UUID as UUID_TYPE
 from mz_dagster.scalars.values import Interval, ZonedTime
 from mz_dagster.sql.errors import InvalidParameterValue, UnsupportedForm, error_of
+from mz_dagster.sql.lexer import check_characters
 
 
 def literal_of_value(value: object, position: int) -> Literal | Unknown:
@@ -53,6 +54,7 @@ def literal_of_value(value: object, position: int) -> Literal | Unknown:
 
     Raises:
         UnsupportedForm: No SQL type holds it.
+        BadCharacter: It has a character that no text holds.
     """
     match value:
         case None:
@@ -68,6 +70,7 @@ def literal_of_value(value: object, position: int) -> Literal | Unknown:
         case Decimal():
             return _numeric(value, position)
         case str():
+            check_characters(value, position)
             return Unknown(value)
         case Infinity():
             return Unknown(str(value))
@@ -141,6 +144,7 @@ def _jsonb(value: dict[object, object], position: int) -> Literal:
         raise InvalidParameterValue(
             f"a parameter is not JSON: {error}", hint="Give a dict of JSON's own types, or its text.", position=position
         ) from error
+    check_characters(text, position)
     return _as(text, JSONB, position)
 
 

@@ -194,6 +194,12 @@ def csv_records(text: str, *, delimiter: str, quote: str, escape: str, null: str
 
 
 def _stored(text: str, column: Column, line: int) -> object:
+    if "\0" in text:
+        raise NotUtf8(
+            'invalid byte sequence for encoding "UTF8": 0x00',
+            detail=f"It is in line {line} of the file.",
+            hint="Take it out; nothing was written.",
+        )
     found = literal_of(text, column.type, assigned=True)
     if isinstance(found, Failure):
         raise BadCopyValue.of(found, column, f"line {line}")

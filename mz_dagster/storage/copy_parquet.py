@@ -22,7 +22,7 @@ from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.scalars.types import INTERVAL, Column, Kind, ScalarType
 from mz_dagster.scalars.values import to_stored
 from mz_dagster.storage.arrow_schema import arrow_type
-from mz_dagster.storage.copy_errors import BadCopyFormat, BadCopyValue, FileUnreadable
+from mz_dagster.storage.copy_errors import BadCopyFormat, BadCopyValue, FileUnreadable, NotUtf8
 from mz_dagster.storage.plain_cells import plain_cells, stored_cells
 
 _FROM_TEXT = {
@@ -91,6 +91,7 @@ def _stored(found: pa.ChunkedArray, column: Column) -> pa.Array:
     values = found.combine_chunks()
     if pt.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
+    _check_texts(values, column)
     if column.type.kind is Kind.UNCONSTRAINED and _is_number(values.type):
         values = values.cast(pa.string())
     if column.type.kind in _FROM_TEXT and _is_text(values.type):
@@ -109,6 +110,25 @@ def _stored(found: pa.ChunkedArray, column: Column) -> pa.Array:
     if column.type.kind in _LATEST and not _in_calendar(stored, column.type):
         raise _out_of_range(column, "Years are 1 to 9999.")
     return stored if column.type.modifier is None else _modified(stored, column)
+
+
+def _check_texts(values: pa.Array, column: Column) -> None:
+    """Checks that texts, also those of arrays, are UTF-8 without U+0000; files may hold whatever bytes."""
+    if pt.is_list(values.type) or pt.is_large_list(values.type):
+        values = values.flatten()
+    if not _is_text(values.type):
+        return
+    try:
+        values.validate(full=True)
+        is_text = pc.any(pc.match_substring(values, "\0")).as_py() is not True
+    except pa.ArrowInvalid:
+        is_text = False
+    if not is_text:
+        raise NotUtf8(
+            'invalid byte sequence for encoding "UTF8"',
+            detail=f'It is in column "{column.name}".',
+            hint="Write the file with texts, or into a column of type bytea.",
+        )
 
 
 def _modified(values: pa.Array, column: Column) -> pa.Array:

@@ -135,7 +135,7 @@ def test_sources_have_columns_of_any_name(connection: Connection, tmp_path: Path
 def test_a_name_that_nothing_can_hold_is_refused(tmp_path: Path, name: str) -> None:
     with mz_dagster.connect(tmp_path) as connection, pytest.raises(Error) as caught:
         connection.execute(f'CREATE TABLE t ("{name}" integer)')
-    assert "column" in caught.value.message
+    assert ("column" if name.startswith("mz_") else "invalid byte sequence") in caught.value.message
     assert not list((tmp_path / "shards").glob("*"))
 
 

@@ -345,6 +345,7 @@ def test_copy_reads_csv_as_postgres_does(connection: Connection, tmp_path: Path)
         ("99999999999,x\n", DataError, 'value "99999999999" is out of range for type integer', 'line 1, column "a"'),
         (",x\n", IntegrityError, 'null value in column "a" of relation "t" violates not-null constraint', None),
         ("\xff,x\n", DataError, "is not UTF-8", "byte 1"),
+        ("1,x\n2,y\0\n", DataError, 'invalid byte sequence for encoding "UTF8": 0x00', "line 2"),
     ],
 )
 def test_copy_writes_all_of_a_file_or_nothing(
@@ -390,6 +391,8 @@ def test_copy_reads_parquet_by_name(connection: Connection, tmp_path: Path) -> N
         ("a", pa.array(["1", "2"]), 'column "a" of the file is of type string, which does not hold smallint'),
         ("c", pa.array([Decimal("1.005"), None]), 'a value of column "c" is out of range'),
         ("e", pa.array([datetime(2024, 1, 1), None]), "which does not hold timestamptz"),
+        ("b", pa.array(["x", "y\0"]), 'invalid byte sequence for encoding "UTF8"'),
+        ("b", pa.array([b"x", b"\xff"]).view(pa.string()), 'invalid byte sequence for encoding "UTF8"'),
         ("d", pa.array([2**30, None], pa.int32()).cast(pa.date32()), "out of range for type date"),
     ):
         pq.write_table(pa.table(whole | {column: values}), tmp_path / "bad.parquet")

@@ -8,6 +8,7 @@ from mz_dagster.sql import SqlText, split
 from mz_dagster.sql.body_parser import parse_body
 from mz_dagster.sql.errors import BadCharacter, InvalidSyntax, UnsupportedForm
 from mz_dagster.sql.lexer import TokenKind, fold, tokens_of
+from mz_dagster.sql.parameters import literal_of_value
 
 PIECES = st.sampled_from(
     [
@@ -115,10 +116,27 @@ def test_bit_strings_are_refused(text: str) -> None:
     assert caught.value.hint
 
 
-def test_a_text_holds_no_zero_byte() -> None:
-    with pytest.raises(BadCharacter) as caught:
-        tokens_of(r"SELECT E'a\000'")
-    assert (caught.value.position, caught.value.sqlstate) == (8, "22021")
+@pytest.mark.parametrize(
+    ("text", "position"),
+    [
+        (r"SELECT E'a\000'", 8),
+        ("SELECT 'a\0'", 10),
+        ("SELECT $$\0$$", 10),
+        ('SELECT 1 AS "\0"', 14),
+        ("SELECT 1 -- \0", 13),
+        ("SELECT '\ud800'", 9),
+    ],
+)
+def test_a_text_holds_no_zero_byte_and_no_half_of_a_character(text: str, position: int) -> None:
+    with pytest.raises(BadCharacter, match="invalid byte sequence") as caught:
+        tokens_of(text)
+    assert (caught.value.position, caught.value.sqlstate) == (position, "22021")
+
+
+@pytest.mark.parametrize("value", ["a\0", "\udfff", ["x", "\0"], {"a": "\ud800"}])
+def test_nor_does_a_parameter(value: object) -> None:
+    with pytest.raises(BadCharacter):
+        literal_of_value(value, 8)
 
 
 @pytest.mark.parametrize(
