@@ -100,6 +100,8 @@ def _operators() -> Iterator[Example]:
             yield operator(symbol, pool, pool)
         for symbol in ("@>", "<@", "&&"):
             yield operator(symbol, pool, pool)
+    for pool in ("floats", "amounts", "intervals", "jsonbs"):
+        yield operator("IS NOT DISTINCT FROM", pool, pool, name="is not distinct from")
     yield function("greatest", "ints", "ints")
     yield function("least", "floats", "floats")
     yield operator("||", "ints", "ints")

@@ -301,7 +301,8 @@ def _test(scalar: Call, arguments: Sequence[Emitted]) -> tuple[Column, Column | 
 def _distinct(scalar: Call, arguments: Sequence[Emitted]) -> tuple[Column, Column | None]:
     left, right = (argument.value for argument in arguments)
     type_ = scalar.arguments[0].type
-    if type_ == scalar.arguments[1].type and type_.kind not in REPRESENTATIONS:
+    has_one_form = type_.kind not in REPRESENTATIONS and not type_.holds(REPRESENTATIONS)
+    if type_ == scalar.arguments[1].type and has_one_form:
         same = left.eqNullSafe(right)
     else:  # numerics of different scales, or what is equal in several representations
         name = f"eq_{short_name(type_.kind)}"
