@@ -116,6 +116,9 @@ class Budget:
         most_bucket_rows: How many rows a bucket holds at most, where there are more than few.
         most_buckets: The most buckets of a batch, which bounds the log: beyond it buckets grow once more.
         file_rows: The most rows that one file holds.
+        folded_operators: A chain of so many operators is folded over an array of its operands by Spark; a shorter one
+            is written out, and compiled.
+        lines_at_once: So many lines of JSON are read at once on columns; fewer one by one.
         cheap_operators: A shared subplan of up to so many operators may as well be computed for each of its uses.
     """
 
@@ -176,6 +179,8 @@ class Budget:
     most_bucket_rows: int = 262_144
     most_buckets: int = 1024
     file_rows: int = 1_000_000
+    folded_operators: int = 16
+    lines_at_once: int = 20
     cheap_operators: int = 16
 
     @property

@@ -13,6 +13,7 @@ import pytest
 from mz_dagster.scalars.types import BOOL, INT4, INT8, JSONB, TEXT, Column, Kind, numeric
 from mz_dagster.storage.source.local import json_lines
 from mz_dagster.storage.source.local.json_columns import columns_of_json
+from tests.budgets import SetBudget
 
 COLUMNS = (Column("id", INT8, False), Column("n", numeric(2)), Column("t", TEXT), Column("i", INT4), Column("b", BOOL))
 TEXTS = ["x", "", "é", 'a"b', "\\", "a\nb", "{", "}", "\U0001f600"]
@@ -87,7 +88,10 @@ def _plain(text: str | None, kind: Kind) -> object:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_lines_read_at_once_are_those_read_one_by_one(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_read_at_once_are_those_read_one_by_one(
+    seed: int, monkeypatch: pytest.MonkeyPatch, set_budget: SetBudget
+) -> None:
+    set_budget(lines_at_once=1)
     dice = random.Random(seed)
     at_once = 0
 
@@ -99,7 +103,7 @@ def test_lines_read_at_once_are_those_read_one_by_one(seed: int, monkeypatch: py
 
     for _ in range(120):
         key = dice.choice([None, ("id",)])
-        lines = [random_line(dice, keyed=key is not None) for _ in range(dice.choice([20, 30]))]
+        lines = [random_line(dice, keyed=key is not None) for _ in range(dice.choice([1, 2, 20, 30]))]
         for _ in range(dice.choice([0, 0, 1, 3])):
             place = dice.randrange(len(lines))
             lines[place] = damaged(dice, lines[place], dice.choice(lines))

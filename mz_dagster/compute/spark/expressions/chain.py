@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from mz_dagster.budget import budget
 from mz_dagster.compute.algebra.frame import spark_type
 from mz_dagster.compute.spark.expressions.emitted import STRICT, Emitted, Invocation
 from mz_dagster.scalars.scalar import Call, Scalar
@@ -19,8 +20,6 @@ from mz_dagster.storage.late_pyspark import functions as sf
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-#: Chains of so many operators are folded.
-LEAST = 16
 _OPERATIONS = frozenset({"add", "subtract", "multiply"})
 
 
@@ -34,7 +33,7 @@ def chain_of(scalar: Call) -> tuple[Scalar, list[Call]] | None:
     while isinstance(one, Call) and _is_link(one):
         operators.append(one)
         one = one.arguments[0]
-    return (one, operators[::-1]) if len(operators) >= LEAST else None
+    return (one, operators[::-1]) if len(operators) >= budget().folded_operators else None
 
 
 def _is_link(call: Call) -> bool:

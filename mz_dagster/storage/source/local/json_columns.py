@@ -22,14 +22,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
+from mz_dagster.budget import budget
 from mz_dagster.scalars.types import Column, Kind
 
 #: Of how many lines the members' types are looked at.
 _SAMPLE = 50
 #: A line of more characters may be nested deeper than what reads it has stack for.
 _LONGEST = 4_096
-#: Fewer lines are not worth it.
-_FEWEST = 20
 #: What may be among the lines only if one of them is to be read in another way.
 _STRANGE = ("\\u", "NaN", "Inf", "\ufeff")
 _INTEGERS = frozenset({Kind.INT2, Kind.INT4, Kind.INT8, Kind.MZ_TIMESTAMP})
@@ -49,7 +48,7 @@ def columns_of_json(
     """
     content = "\n".join(lines)
     if (
-        len(lines) < _FEWEST
+        len(lines) < budget().lines_at_once
         or any(column.type.kind in (Kind.JSON, Kind.JSONB) for column in columns)
         or any(one in content for one in _STRANGE)
         or max(map(len, lines)) > _LONGEST
