@@ -337,6 +337,32 @@ def test_only_the_rows_that_a_kernel_does_not_vouch_for_are_evaluated_by_row(mon
     assert found.errors.to_pylist()[:4] == [None, "22012 division by zero", None, None]
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_quotients_on_columns_are_those_of_the_reference(seed: int) -> None:
+    random_ = random.Random(seed)
+    vouched = 0
+    for _ in range(20):
+        left, right = random_.choice([0, 2, 4, 10, 17]), random_.choice([0, 1, 2, 5, 9])
+        scale = max(left, right, random_.choice([10, 16, 20]))
+
+        def column(scale: int, most: int) -> list[Decimal]:
+            digits = [random_.randrange(1, most) for _ in range(100)]
+            return [Decimal(random_.randrange(-(10**one), 10**one)).scaleb(-scale) for one in digits]
+
+        above, below = column(left, 19), column(right, 13)
+        call = Call("divide_numeric", (ColumnRef(0, numeric(left)), ColumnRef(1, numeric(right))), numeric(scale))
+        found = STRICT["divide_numeric"](
+            call, [pa.array(above, pa.decimal128(38, left)), pa.array(below, pa.decimal128(38, right))]
+        )
+        assert found is not None
+        doubtful = np.zeros(100, np.bool_) if found.doubtful is None else found.doubtful
+        for one, other, value, is_doubtful in zip(above, below, found.values.to_pylist(), doubtful, strict=True):
+            if not is_doubtful:
+                vouched += 1
+                assert value == numerics.quotient(one, other, (left, right), scale), (one, other, scale)
+    assert vouched > 1_000
+
+
 @pytest.mark.parametrize("digits", range(25))
 @pytest.mark.parametrize("rounding", numerics.ROUNDINGS)
 def test_digits_are_cut_as_they_are_rounded(digits: int, rounding: str) -> None:
