@@ -414,9 +414,25 @@ def test_configuration_of_two_sparks_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ProgrammingError):
         SparkConfig(state_dir=tmp_path, remote="sc://localhost", master="local[1]")
     with pytest.raises(ProgrammingError):
-        SparkConfig(state_dir=tmp_path, remote="localhost:15002")
-    with pytest.raises(ProgrammingError):
         ensure_server(SparkConfig(state_dir=tmp_path, master="local[1]"))
+
+
+@pytest.mark.parametrize(
+    ("address", "wrong"),
+    [
+        ("localhost:15002", "must begin with sc://"),
+        ("sc://localhost:fifteen/;token=hidden", "host or port"),
+        ("sc://localhost:99999/;token=hidden", "host or port"),
+        ("sc://localhost:0", "host or port"),
+        ("sc://:15002", "host or port"),
+        ("sc://[::1", "host or port"),
+    ],
+)
+def test_a_wrong_address_is_one_line_that_says_what_is_wrong(tmp_path: Path, address: str, wrong: str) -> None:
+    with pytest.raises(ProgrammingError, match=wrong) as caught:
+        SparkConfig(state_dir=tmp_path, remote=address)
+    assert caught.value.hint
+    assert "hidden" not in str(caught.value)
 
 
 @pytest.mark.deep

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from mz_dagster.errors import ProgrammingError
 
@@ -174,10 +175,8 @@ class SparkConfig:
             raise ProgrammingError(
                 'both "remote" and "master" are set', hint="Choose one Spark, or neither for the embedded one."
             )
-        if self.remote is not None and not self.remote.startswith("sc://"):
-            raise ProgrammingError(
-                "the address of a Spark Connect server must begin with sc://", hint="Write sc://localhost:15002."
-            )
+        if self.remote is not None:
+            _check_address(self.remote)
 
     @property
     def embedded(self) -> bool:
@@ -237,3 +236,25 @@ def server_conf(config: SparkConfig) -> dict[str, str]:
     executor = f"-Duser.timezone=UTC {user.get('spark.executor.extraJavaOptions', '')}".strip()
     settings["spark.executor.extraJavaOptions"] = executor
     return settings
+
+
+def _check_address(remote: str) -> None:
+    """Checks the address of a Connect server, which errors do not repeat: it may hold a token.
+
+    Raises:
+        ProgrammingError: It is none.
+    """
+    wrong = ""
+    try:
+        found = urlsplit(remote)
+        if found.scheme != "sc":
+            wrong = "must begin with sc://"
+        elif not found.hostname or found.port == 0:
+            wrong = "has a host or port that is none"
+    except ValueError:
+        wrong = "has a host or port that is none"
+    if wrong:
+        raise ProgrammingError(
+            f"the address of a Spark Connect server {wrong}",
+            hint="Write sc://localhost:15002, as spark.remote in mz.toml.",
+        )
