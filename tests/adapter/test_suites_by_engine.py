@@ -43,7 +43,7 @@ def _plain(seed: int, wanted: int) -> list[Pair]:
 
 def _random(seed: int, wanted: int) -> list[Pair]:
     queries = Queries(random.Random(seed))
-    return _both([queries.zeros() if n % 10 == 0 else queries.query() for n in range(wanted)])
+    return _both([queries.stored_apart() if n % 10 == 0 else queries.query() for n in range(wanted)])
 
 
 def _typed(seed: int, wanted: int) -> list[Pair]:

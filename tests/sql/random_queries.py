@@ -380,13 +380,15 @@ class Queries:
         )
         return self.over(value)
 
-    def zeros(self) -> str:
-        """Returns such a query over zeros with and without a sign, which the naive evaluator does not tell apart."""
+    def stored_apart(self) -> str:
+        """Returns such a query over values that are equal and look different; of zeros the naive evaluator sees one."""
         value = self.pick.choice(
             [
                 "CASE WHEN q.f THEN '-0'::float8 * abs(q.a) ELSE q.a * 0.0::float8 END",
                 "CASE WHEN q.f THEN '-0'::real ELSE 0 END",
                 "ARRAY[CASE WHEN q.f THEN '-0'::float8 ELSE 0 END, q.a]",
+                "CASE WHEN q.f THEN '1'::jsonb ELSE '1.0' END",
+                "CASE WHEN q.f THEN interval '1 mon' ELSE '30 days' END",
             ]
         )
         return self.over(value)
