@@ -495,7 +495,7 @@ class CatalogDefinitions:
         sink = sink_of(definition, "", self._project, self._catalog.project_id())
         sink.stands_at()
         for row in self._catalog.objects("sink"):
-            if row.name != definition.name and self.sink(row).table == sink.table:
+            if row.name != definition.name and str(self.sink(row).table) == str(sink.table):
                 raise SinkTaken(f'sink "{called(row)}" writes "{sink.table}"', hint="Name another folder in URI.")
 
     def _initial_frontiers(

@@ -33,6 +33,8 @@ from mz_dagster.sql import (
     CreateSource,
     CreateTable,
     CreateView,
+    Delta,
+    Files,
     bind_definition,
     parse,
 )
@@ -245,10 +247,18 @@ def _edits(
             yield before, before, f"{_unqualified(row)} "
 
 
+def _connection(place: Files | Delta) -> tuple[Name, ...]:
+    return (place.connection,) if isinstance(place, Delta) and place.connection is not None else ()
+
+
 def _named(statement: Statement) -> tuple[Name, ...]:
     """Returns what a statement names outside of queries, types of columns aside."""
     match statement:
-        case CreateIndex() | CreateSink() | CreateCheck():
+        case CreateSink():
+            return (statement.on, *_connection(statement.delta))
+        case CreateSource():
+            return _connection(statement.origin)
+        case CreateIndex() | CreateCheck():
             return () if statement.on is None else (statement.on,)
         case CreateConnection():
             return tuple(one for one in statement.options.values() if isinstance(one, Name))

@@ -115,7 +115,7 @@ def create(names: Names, statement: Definable, progress: Progress = quiet) -> st
             raise DuplicateObject(f'type "{name}" already exists', position=qualified.offset + 1) from None
         raise
     if isinstance(statement, CreateSource) and not statement.columns:
-        (stated,) = parse(with_declared_columns(statement.text, declared_columns(statement, engine.project)))
+        (stated,) = parse(with_declared_columns(statement.text, declared_columns(statement, names, engine.project)))
         assert isinstance(stated, CreateSource)
         statement = stated
     target = names.target(qualified)

@@ -113,7 +113,7 @@ class Definition:
         shapes: Which of their shapes the tables had that it was bound to, if not the first.
         values: `Item.values` of what it was bound to, where that was not 0.
         schema: The schema that it is in, as far as files say.
-        means: What a secret or a connection stands for.
+        means: What a secret or a connection stands for; of a source or sink, what leads to its table.
     """
 
     kind: str
@@ -219,7 +219,7 @@ def _defined(statement: Definable, resolver: Resolver, called: str, default_time
     match statement:
         case CreateSource():
             columns, types = typed_columns(statement.columns, resolver)
-            return _source(replace(statement, columns=columns), called, default_timeline, types)
+            return _source(replace(statement, columns=columns), resolver, called, default_timeline, types)
         case CreateType():
             # What the catalog calls an object is what SQL writes, but for the quotes of one that is in no other schema.
             written = quoted(called) if called == statement.name.last else called
@@ -339,7 +339,24 @@ def _check_dependencies(definition: Definition, position: int) -> None:
             )
 
 
-def _source(statement: CreateSource, name: str, default_timeline: str, types: Mapping[str, GlobalId]) -> Definition:
+def store_of(origin: Files | Delta, resolver: Resolver) -> tuple[dict[str, GlobalId], S3 | None]:
+    """Returns the connection that a table is reached by, by its name, and what it stands for; nothing without one."""
+    name = origin.connection if isinstance(origin, Delta) else None
+    if name is None:
+        return {}, None
+    item = resolver.resolve(name.parts)
+    if item is None or not isinstance(item.means, S3):
+        raise UndefinedObject(
+            f'connection "{name}" does not exist',
+            hint=f"CREATE CONNECTION {name} TO S3 (...).",
+            position=name.offset + 1,
+        )
+    return {str(name): item.id}, item.means
+
+
+def _source(
+    statement: CreateSource, resolver: Resolver, name: str, default_timeline: str, types: Mapping[str, GlobalId]
+) -> Definition:
     if not statement.columns:
         raise InvalidTableDefinition(f'source "{name}" does not state its columns', position=statement.name.offset + 1)
     columns = tuple(Column(one.name, one.type, one.nullable) for one in statement.columns)
@@ -347,13 +364,15 @@ def _source(statement: CreateSource, name: str, default_timeline: str, types: Ma
     key = tuple(names.index(part) for part in statement.key or ())
     upsert = statement.envelope == "upsert"
     keys = frozenset({frozenset(key)}) if upsert else frozenset()
+    store, means = store_of(statement.origin, resolver)
     return Definition(
         "source",
         name,
         statement.text,
         RelationType(columns, keys, monotonic=not upsert and isinstance(statement.origin, Files)),
         statement.timeline or default_timeline,
-        types,
+        {**types, **store},
+        means=means,
         origin=statement.origin,
         envelope="upsert" if upsert else "none",
         key=key,
@@ -488,6 +507,7 @@ def _sink(statement: CreateSink, resolver: Resolver, name: str) -> Definition:
         if column not in names:
             raise UndefinedColumn(f'column "{column}" of "{on.name}" does not exist', hint=suggestion(column, names))
     key = tuple(names.index(column) for column in statement.key)
+    store, means = store_of(statement.delta, resolver)
     if key and not any(one <= set(key) for one in on.relation_type.keys):
         raise InvalidTableDefinition(
             f'"{on.name}" is not known to have the key ({", ".join(statement.key)})',
@@ -501,7 +521,8 @@ def _sink(statement: CreateSink, resolver: Resolver, name: str) -> Definition:
         statement.text,
         on.relation_type,
         on.timeline,
-        {str(statement.on): on.id},
+        {str(statement.on): on.id, **store},
+        means=means,
         sink=IntoDelta(statement.delta, statement.envelope),
         on=on,
         key=key,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from mz_dagster.adapter.definition import Definition
+from mz_dagster.adapter.definition import Definition, store_of
 from mz_dagster.adapter.project import Project
 from mz_dagster.errors import InternalError
+from mz_dagster.plan.resolver import Resolver
 from mz_dagster.sql import CreateSource, Delta, Files
+from mz_dagster.storage.object_store import S3, Secret
 from mz_dagster.storage.sink.delta_sink import DeltaSink
 from mz_dagster.storage.source import FileSource, Source
 from mz_dagster.storage.source.delta.delta_source import DeltaSource
+from mz_dagster.storage.table_place import Folder, InStore, TablePlace
 
 
 def source_of(definition: Definition, project: Project) -> Source:
@@ -31,7 +34,7 @@ def source_of(definition: Definition, project: Project) -> Source:
                 envelope=definition.envelope,
             )
         case Delta() as delta:
-            return DeltaSource(project.table_folder(delta.uri), columns, delta.start_version, key)
+            return DeltaSource(_table(delta.uri, definition.means, project), columns, delta.start_version, key)
         case None:
             raise InternalError(f'"{definition.name}" is no source')
 
@@ -51,11 +54,17 @@ def sink_of(definition: Definition, id: str, project: Project, project_id: str) 
     """
     into = definition.sink
     assert into is not None, "it is a sink"
-    table = project.output_folder(into.delta.uri)
+    store = definition.means
+    table = Folder(project.output_folder(into.delta.uri)) if store is None else _table(into.delta.uri, store, project)
     return DeltaSink(table, definition.relation_type.columns, into.envelope, id, project_id)
 
 
-def declared_columns(statement: CreateSource, project: Project) -> str:
+def _table(uri: str, store: Secret | S3 | None, project: Project) -> TablePlace:
+    """Returns where a table is that is to be read, or that is in a store."""
+    return InStore(uri, store, project.root) if isinstance(store, S3) else Folder(project.table_folder(uri))
+
+
+def declared_columns(statement: CreateSource, resolver: Resolver, project: Project) -> str:
     """Returns the columns of the table that a source is of, as CREATE SOURCE declares them.
 
     Raises:
@@ -63,4 +72,5 @@ def declared_columns(statement: CreateSource, project: Project) -> str:
         SourceUnreadable: There is no such table, it cannot be read, or it has a column that SQL has no type for.
     """
     assert isinstance(statement.origin, Delta), "others state their columns"
-    return DeltaSource(project.table_folder(statement.origin.uri), ()).declaration()
+    store = store_of(statement.origin, resolver)[1]
+    return DeltaSource(_table(statement.origin.uri, store, project), ()).declaration()

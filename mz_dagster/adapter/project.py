@@ -477,8 +477,8 @@ def _local_path(uri: str) -> str:
     if scheme != "file" or not rest.startswith("/"):
         raise NotSupportedError(
             f'tables of "{scheme}://" are not supported yet',
-            detail="Tables are in a file system that this process sees, and so does Spark.",
-            hint="Name a folder, relative to the project, or file:///...",
+            detail="Tables are in a file system that this process sees, or in a store that speaks S3's protocol.",
+            hint="Name a folder, relative to the project, or file:///..., or s3://... with a CONNECTION.",
         )
     return unquote(rest)
 

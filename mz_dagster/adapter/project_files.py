@@ -427,10 +427,11 @@ class _Loader:
         try:
             statement, timeline = found.statement, self._project.timeline
             if isinstance(statement, CreateSource) and not statement.columns:
+                columns = declared_columns(statement, self, self._project)
                 raise InvalidTableDefinition(
                     f'source "{name}" does not state its columns',
                     detail="What a project's files say does not change with the table.",
-                    hint=f"Write {with_declared_columns(statement.text, declared_columns(statement, self._project))}",
+                    hint=f"Write {with_declared_columns(statement.text, columns)}",
                     position=statement.name.offset + 1,
                 )
             schema = _schema(statement)

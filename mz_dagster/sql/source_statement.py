@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
@@ -12,7 +13,7 @@ from mz_dagster.sql.cursor import TokenCursor
 from mz_dagster.sql.errors import InvalidSyntax, InvalidTableDefinition
 from mz_dagster.sql.lexer import tokens_of
 from mz_dagster.sql.options import Common, parse_source_options, parse_timeline, parse_with_options
-from mz_dagster.sql.statements import ColumnDefinition, CreateSource, Delta, Files, UniqueKey
+from mz_dagster.sql.statements import ColumnDefinition, CreateSource, Delta, Files, Name, UniqueKey
 
 
 def parse_create_source(cursor: TokenCursor, common: Common) -> CreateSource:
@@ -106,7 +107,11 @@ def _envelope(cursor: TokenCursor) -> Literal["none", "upsert"]:
 
 
 def parse_delta(cursor: TokenCursor) -> Delta:
-    """Moves past `DELTA (URI '...')`."""
+    """Moves past `DELTA (URI '...' [, CONNECTION name])`.
+
+    Raises:
+        InvalidTableDefinition: What leads to it does not fit where it is.
+    """
     cursor.expects("delta")
     cursor.expects_symbol("(")
     cursor.expects("uri")
@@ -115,8 +120,29 @@ def parse_delta(cursor: TokenCursor) -> Delta:
     uri = cursor.string("URI")
     if not uri:
         raise InvalidTableDefinition("DELTA requires a URI", position=place.start + 1)
+    connection: Name | None = None
+    if cursor.accepts_symbol(","):
+        cursor.expects("connection")
+        cursor.accepts_symbol("=")
+        connection = cursor.name()
     cursor.expects_symbol(")")
-    return Delta(uri, place.start)
+    in_store = uri.startswith("s3://")
+    if in_store and not re.fullmatch(r"s3://[\w.-]+(/[\w.~=-]+)+/?", uri, re.ASCII):
+        raise InvalidTableDefinition(
+            f'"{uri}" names no table that is read',
+            detail="Of paths in a bucket those are read that have letters of ASCII, digits, and . _ - ~ = in them.",
+            hint="Write s3://bucket/path/of/table; a table under another name has to be moved first.",
+            position=place.start + 1,
+        )
+    if in_store != (connection is not None):
+        raise InvalidTableDefinition(
+            f'"{uri}" {"needs a CONNECTION" if in_store else "is reached without a CONNECTION"}',
+            hint="CREATE CONNECTION name TO S3 (...), and write DELTA (URI 's3://...', CONNECTION name)."
+            if in_store
+            else "Leave it away, or name a table at s3://.",
+            position=place.start + 1,
+        )
+    return Delta(uri.rstrip("/") if in_store else uri, place.start, connection=connection)
 
 
 def _check_arrays(columns: Sequence[ColumnDefinition], format_: str) -> None:

@@ -147,17 +147,19 @@ class Files:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """`FROM DELTA (URI '...') ... [WITH (START VERSION n)]`.
+    """`FROM DELTA (URI '...' [, CONNECTION name]) ... [WITH (START VERSION n)]`.
 
     Attributes:
         uri: The table's folder as written, relative to the project.
         offset: Where that stands.
         start_version: The version with which the source begins; None for the newest one.
+        connection: What leads there, if it is not in a file system of this machine.
     """
 
     uri: str
     offset: int = field(compare=False)
     start_version: int | None = None
+    connection: Name | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ to run: `compute`, `adapter` and `orchestration` do. The front door imports no S
 `local_shards`, `lookup`, `numerics`, `object_store`, `open_tables`, `ownership`, `plain_cells`, `published`, `read`,
 `renewal`, `row_numbers`, `shard_copy`, `shards`, `sink.delta_columns`, `sink.delta_sink`, `sink.sink`, `source`,
 `source.delta.delta_source`, `source.unreadable_files`, `spark`, `spark.causes`, `spark.config`, `spark.deadline`,
-`spark.floats`, `spark.schema`, `spark_shards`, `sweep`, `table_log`.
+`spark.floats`, `spark.schema`, `spark_shards`, `sweep`, `table_log`, `table_place`.
 """
 
 from mz_dagster.storage.api import AppendLost, CollectionDescription, CollectionStatus, Storage

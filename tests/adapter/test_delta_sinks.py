@@ -197,7 +197,7 @@ def test_what_cannot_be_a_sink_says_why(connection: Connection, tmp_path: Path) 
         ("odd", "out/v", "", NotSupportedError, 'no column "a b"'),
         ("twice", "out/v", "", NotSupportedError, 'no second column "A"'),
         ("v", "out/v", "KEY (a)", InvalidTableDefinition, "not known to have the key"),
-        ("v", "s3://x/y", "", NotSupportedError, "not supported yet"),
+        ("v", "gs://x/y", "", NotSupportedError, "not supported yet"),
         ("v", ".mz/out", "", FolderNotAllowed, "the engine's own"),
         ("v", "assets", "", FolderNotAllowed, "defines the project"),
         ("v", "..", "", FolderNotAllowed, "outside of the project"),
@@ -401,7 +401,7 @@ def test_a_write_that_is_repeated_or_raced_changes_nothing(tmp_path: Path) -> No
             for _ in range(2):
                 sink.go_on(update, at, at + 5)
                 assert sink.stands_at() == at + 5
-                assert DeltaTable(sink.table).to_pyarrow_table().num_rows == 1
+                assert sink.table.opened().to_pyarrow_table().num_rows == 1
             with pytest.raises(SinkChanged, match="does not stand where"):
                 sink.go_on(update, at + 1, at + 9)
 

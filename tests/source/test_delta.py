@@ -33,6 +33,7 @@ from mz_dagster.operations.doctor import examine
 from mz_dagster.sql.errors import InvalidTableDefinition, WrongObjectKind
 from mz_dagster.storage.source import Ledger
 from mz_dagster.storage.source.delta import data_files, delta_source
+from mz_dagster.storage.table_place import TablePlace
 from tests.budgets import SetBudget
 from tests.errors import says_what_to_do
 from tests.forks import forks
@@ -59,9 +60,9 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     one = data_files.file_updates
 
-    def noted(path: Path, *arguments: Any, **options: Any) -> Any:
-        found.append(path.name)
-        return one(path, *arguments, **options)
+    def noted(table: TablePlace, path: str, *arguments: Any, **options: Any) -> Any:
+        found.append(path.rpartition("/")[2])
+        return one(table, path, *arguments, **options)
 
     monkeypatch.setattr(delta_source, "file_updates", noted)
     return found
@@ -78,7 +79,7 @@ def held(connection: Connection, name: str = "t", at: int | None = None) -> Coun
     return Counter(connection.execute(f"SELECT * FROM {name}{'' if at is None else f' AS OF {at}'}").fetchall())
 
 
-def reference(table: Path, *columns: str) -> Counter[tuple[Any, ...]]:
+def reference(table: Path | str, *columns: str) -> Counter[tuple[Any, ...]]:
     """Returns the rows of the newest version, as delta-rs reads them."""
     found = DeltaTable(table).to_pyarrow_table().select(list(columns or ROWS.names))
     return Counter(zip(*(one.to_pylist() for one in found.columns), strict=True))
@@ -156,7 +157,7 @@ def test_what_cannot_be_a_source_says_why(connection: Connection, table: Path, t
     for columns, uri, rest, error, text in (
         ("", "lake/t", "", OperationalError, "of a nested type"),
         ("", "lake/nothing", "", OperationalError, "is no Delta table"),
-        ("(a bigint)", "s3://bucket/t", "", NotSupportedError, "not supported yet"),
+        ("(a bigint)", "gs://bucket/t", "", NotSupportedError, "not supported yet"),
         ("(a bigint)", ".mz/shards/x", "", FolderNotAllowed, "the engine's own"),
         ("(a bigint)", str(tmp_path.parent), "", FolderNotAllowed, "outside of the project"),
         ("(a bigint, PRIMARY KEY (a))", "lake/t", "", InvalidTableDefinition, "PRIMARY KEY requires ENVELOPE UPSERT"),
@@ -270,7 +271,7 @@ def test_a_row_that_is_an_error_goes_with_its_row(connection: Connection, table:
 class Writer:
     """Does at random what others do to a table."""
 
-    def __init__(self, table: Path, random: Random, *, feed: bool) -> None:
+    def __init__(self, table: Path | str, random: Random, *, feed: bool) -> None:
         self.table = table
         self.random = random
         self.has_more = False
@@ -348,10 +349,12 @@ class Writer:
         DeltaTable(self.table).alter.set_table_properties({"delta.appendOnly": "false"})
 
 
-def follow(connection: Connection, table: Path, seed: int, commits: int) -> None:
+def follow(
+    connection: Connection, table: Path | str, seed: int, commits: int, delta: str = "DELTA (URI 'lake/t')"
+) -> None:
     random = Random(seed)
     writer = Writer(table, random, feed=random.random() < 0.5)
-    connection.execute("CREATE SOURCE t (a bigint, p text, x double precision) FROM DELTA (URI 'lake/t')")
+    connection.execute(f"CREATE SOURCE t (a bigint, p text, x double precision) FROM {delta}")
     connection.execute("CREATE MATERIALIZED VIEW v AS SELECT p, count(*) AS n, sum(a)::bigint AS a FROM t GROUP BY p")
     done: list[str] = []
     history: dict[int, Counter[tuple[Any, ...]]] = {}
@@ -411,7 +414,7 @@ def bound(connection: Connection, table: Path) -> Callable[[], None]:
     return heal
 
 
-def vacuum(table: Path) -> None:
+def vacuum(table: Path | str) -> None:
     DeltaTable(table).vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
 
 

@@ -11,7 +11,9 @@ from pyspark.sql import SparkSession
 
 from mz_dagster.adapter import Connection
 from tests.errors import says_what_to_do
+from tests.object_store import BUCKET, running_store
 from tests.opened import opened
+from tests.source.test_object_store import statements
 
 CREATE = "CREATE SOURCE t (a bigint, p text, at timestamptz, n bigint) FROM DELTA (URI 'lake/t')"
 
@@ -76,3 +78,32 @@ def test_whatever_spark_does_to_its_table_the_source_is_the_table(
         found = spark.sql(f"SELECT a, p, date_format(at, 'yyyy') FROM delta.`{tmp_path / 'out' / 's'}`").collect()
         kept = connection.execute("SELECT a, p, to_char(at, 'YYYY') FROM t").fetchall()
         assert Counter(map(tuple, found)) == Counter(kept)
+
+
+@pytest.mark.deep
+def test_deletion_vectors_are_found_in_an_object_store(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = tmp_path / "a b"
+    of = f"delta.`{table}`"
+    spark.sql(f"CREATE TABLE {of} (a BIGINT, p STRING) USING DELTA PARTITIONED BY (p) TBLPROPERTIES ({VECTORS})")
+    spark.sql(f"INSERT INTO {of} SELECT id, if(id < 5, 'x y', 'z/%') FROM range(10)")
+    with running_store() as store, opened(tmp_path) as connection:
+        monkeypatch.setenv("STORE_SECRET", store.secret)
+
+        def put() -> None:
+            for path in table.rglob("*"):
+                if path.is_file():
+                    key = f"some-where/{path.relative_to(table).as_posix()}"
+                    store.client().put_object(Bucket=BUCKET, Key=key, Body=path.read_bytes())
+
+        spark.sql(f"DELETE FROM {of} WHERE a IN (1, 7)")
+        put()
+        for statement in statements(store):
+            connection.execute(statement)
+        connection.execute(f"CREATE SOURCE t FROM DELTA (URI 's3://{BUCKET}/some-where', CONNECTION store)")
+        for change in ("SELECT 1", f"DELETE FROM {of} WHERE a = 2", f"UPDATE {of} SET a = 99 WHERE a = 8"):
+            spark.sql(change)
+            put()
+            wanted = Counter(map(tuple, spark.sql(f"SELECT * FROM {of}").collect()))
+            assert Counter(connection.execute("SELECT * FROM t").fetchall()) == wanted, change

@@ -147,7 +147,7 @@ class OneOfEach(Writer):
 class States:
     """The states of keys by the differences of versions."""
 
-    def __init__(self, table: Path) -> None:
+    def __init__(self, table: Path | str) -> None:
         self.table = table
         self.version = -1
         self.rows: Counter[tuple[Any, ...]] = Counter()
@@ -167,10 +167,12 @@ class States:
             self.rows, self.version = there, version
 
 
-def follow(connection: Connection, table: Path, seed: int, commits: int) -> tuple[int, int]:
+def follow(
+    connection: Connection, table: Path | str, seed: int, commits: int, delta: str = "DELTA (URI 'lake/t')"
+) -> tuple[int, int]:
     random = Random(seed)
     writer, states = OneOfEach(table, random, feed=random.random() < 0.5), States(table)
-    connection.execute(SOURCE + BEGINS)
+    connection.execute(SOURCE.replace("DELTA (URI 'lake/t')", delta) + BEGINS)
     connection.engine.poll(TIMELINE)
     connection.execute("CREATE MATERIALIZED VIEW v AS SELECT p, count(*) AS n FROM t GROUP BY p")
     done: list[str] = []

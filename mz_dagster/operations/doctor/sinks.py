@@ -27,8 +27,9 @@ def check_sinks(examined: ExaminedProject, *, deep: bool) -> Iterator[Finding]:
                 if row is not None and row.is_hydrated:
                     yield Finding("sink-differs", where, f'there is nothing of it at "{sink.table}"')
                 continue
-            (input,) = object.dependencies.values()
-            contents = _contents(examined, input, stands - 1) if deep else None
+            on = definitions.definition_of(object).on
+            assert on is not None, "a sink writes something"
+            contents = _contents(examined, on.id, stands - 1) if deep else None
             what = None if contents is None else sink.difference(contents)
             if what is not None:
                 yield Finding("sink-differs", where, f"{what}, at {stands - 1}")

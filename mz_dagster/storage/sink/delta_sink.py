@@ -16,11 +16,10 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
@@ -28,12 +27,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
 from mz_dagster.clock import SYSTEM_CLOCK
-from mz_dagster.disk import make_folder, sync, sync_files
 from mz_dagster.errors import first_line
 from mz_dagster.fail_point import fail_point
 from mz_dagster.scalars.types import Column
@@ -42,6 +40,7 @@ from mz_dagster.storage.row_numbers import numbered, whole
 from mz_dagster.storage.shards import DIFF, ERROR, TIME
 from mz_dagster.storage.sink.delta_columns import delta_schema, delta_values
 from mz_dagster.storage.sink.sink import Sink, SinkChanged, SinkEnvelope, SinkTaken, SinkUnwritable
+from mz_dagster.storage.table_place import TablePlace, reason
 
 #: What a data file has at most.
 _FILE_ROWS = 1_000_000
@@ -53,17 +52,17 @@ _LONGEST = 32
 
 @dataclass(frozen=True)
 class DeltaSink(Sink):
-    """A Delta table in a folder of this machine that holds what a collection holds.
+    """A Delta table, in a folder of this machine or in an object store, that holds what a collection holds.
 
     Attributes:
-        table: The folder, absolute.
+        table: Where it is.
         columns: The collection's columns, as they are declared.
         envelope: Whether it has rows or updates.
         id: Of the sink, never another one's.
         project: Of the project, whose sinks may write what others of its sinks have written.
     """
 
-    table: Path
+    table: TablePlace
     columns: tuple[Column, ...]
     envelope: SinkEnvelope
     id: str
@@ -108,9 +107,7 @@ class DeltaSink(Sink):
         with self._failing():
             opened = self._opened()
             data = self._rows(updates, updates.column(DIFF))
-            make_folder(self.table.parent)
-            write_deltalake(
-                self.table,
+            self.table.write(
                 data,
                 mode="overwrite",
                 schema_mode="overwrite",
@@ -120,7 +117,7 @@ class DeltaSink(Sink):
             )
             newest = self._opened()
             assert newest is not None, "it has just been written"
-            sync_files(self.table, [unquote(one["path"]) for one in _files(newest)])
+            self.table.sync(*_with_folders(unquote(one["path"]) for one in _files(newest)))
             self._sync_log(newest)
         fail_point("sink.committed")
 
@@ -216,7 +213,8 @@ class DeltaSink(Sink):
             SinkChanged: It is gone, or somebody else has written it.
         """
         try:
-            found = pq.read_table(self.table / unquote(file["path"]), partitioning=None)
+            with self.table.file(unquote(file["path"])) as opened:
+                found = pq.read_table(opened, partitioning=None)
             return found.select(self._schema.names).cast(self._schema)
         except (FileNotFoundError, KeyError, pa.ArrowInvalid) as error:
             raise SinkChanged(
@@ -230,13 +228,12 @@ class DeltaSink(Sink):
         for start in range(0, len(rows), _FILE_ROWS):
             portion = rows.slice(start, _FILE_ROWS)
             name = f"part-00000-{secrets.token_hex(16)}-c000.zstd.parquet"
-            pq.write_table(portion, self.table / name, compression="zstd")
-            sync(self.table / name)
-            status = (self.table / name).stat()
-            yield AddAction(
-                name, status.st_size, {}, status.st_mtime_ns // 1_000_000, True, json.dumps(statistics(portion))
-            )
-        sync(self.table)
+            content = pa.BufferOutputStream()
+            pq.write_table(portion, content, compression="zstd")
+            written = content.getvalue().to_pybytes()
+            at = self.table.add(name, written)
+            yield AddAction(name, len(written), {}, at, True, json.dumps(statistics(portion)))
+        self.table.sync(".")
 
     def _rows(self, updates: pa.Table, copies: pa.ChunkedArray) -> pa.Table:
         """Returns the table's rows that updates are: each as often as it is there, or each with its time and diff."""
@@ -258,15 +255,12 @@ class DeltaSink(Sink):
         )
 
     def _sync_log(self, opened: DeltaTable) -> None:
-        log = self.table / "_delta_log"
-        sync(log / f"{opened.version():020}.json")
-        sync(log)
-        sync(self.table)
+        self.table.sync(f"_delta_log/{opened.version():020}.json", "_delta_log", ".")
 
     def _maintain(self) -> None:
         """Puts small files together and removes old ones; what fails here is tried again."""
         try:
-            opened = DeltaTable(self.table)
+            opened = self.table.opened()
             opened.optimize.compact()
             opened.vacuum(dry_run=False)
         except (DeltaError, OSError):
@@ -281,9 +275,9 @@ class DeltaSink(Sink):
             SinkTaken: There is another one, or something else.
         """
         try:
-            opened = DeltaTable(self.table)
+            opened = self.table.opened()
         except (TableNotFoundError, FileNotFoundError):
-            if self.table.exists() and (not self.table.is_dir() or any(self.table.iterdir())):
+            if self.table.is_taken():
                 raise SinkTaken(
                     f'there is something else at "{self.table}"',
                     hint="Name another folder in URI, or an empty one; nothing was written.",
@@ -307,9 +301,8 @@ class DeltaSink(Sink):
                 hint="The next step tries again.",
             ) from error
         except (DeltaError, OSError, pa.ArrowException) as error:
-            reason = (error.strerror if isinstance(error, OSError) else None) or first_line(error)
             raise SinkUnwritable(
-                f'cannot write Delta table "{self.table}": {reason}',
+                f'cannot write Delta table "{self.table}": {reason(error)}',
                 hint="Look at the folder's rights and free space; the next step tries again.",
             ) from error
 
@@ -383,6 +376,12 @@ def _repeated(rows: pa.Table, copies: pa.ChunkedArray) -> pa.Table:
     if pc.all(pc.equal(copies, 1)).as_py() is not False:
         return rows
     return rows.take(pa.array(np.repeat(np.arange(len(rows)), copies.to_numpy())))
+
+
+def _with_folders(paths: Iterable[str]) -> list[str]:
+    """Returns files and the folders that name them."""
+    found = list(paths)
+    return [*found, *sorted({one.rpartition("/")[0] or "." for one in found})]
 
 
 def _files(opened: DeltaTable) -> list[dict[str, Any]]:

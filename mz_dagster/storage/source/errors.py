@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from mz_dagster.errors import OperationalError
 
 
@@ -42,7 +40,7 @@ class VersionsLost(OperationalError):
 
     sqlstate = "58P01"
 
-    def __init__(self, table: Path, first: int, last: int, detail: str) -> None:
+    def __init__(self, table: str, first: int, last: int, detail: str) -> None:
         versions = f"version {first}" if first == last else f"versions {first} to {last}"
         super().__init__(
             f'what {versions} of Delta table "{table}" changed cannot be read any more', detail=detail, hint=_RESET
@@ -54,7 +52,7 @@ class TableReplaced(OperationalError):
 
     sqlstate = "58P01"
 
-    def __init__(self, table: Path, detail: str) -> None:
+    def __init__(self, table: str, detail: str) -> None:
         super().__init__(f'Delta table "{table}" is not the one that was read', detail=detail, hint=_RESET)
 
 

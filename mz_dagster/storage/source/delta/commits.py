@@ -16,12 +16,14 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from deltalake.exceptions import DeltaError
+
 from mz_dagster.storage.source.delta.table_schema import TableSchema, check_protocol
 from mz_dagster.storage.source.errors import SourceUnreadable, VersionsLost
+from mz_dagster.storage.table_place import TablePlace, reason
 
 LOG = "_delta_log"
 
@@ -64,19 +66,19 @@ class Commit:
     schema: TableSchema | None
 
 
-def commit_path(table: Path, version: int) -> Path:
-    """Returns where a commit is."""
-    return table / LOG / f"{version:020}.json"
+def commit_path(version: int) -> str:
+    """Returns where in a table a commit is."""
+    return f"{LOG}/{version:020}.json"
 
 
-def newest_version(table: Path, known: int) -> int:
+def newest_version(table: TablePlace, known: int) -> int:
     """Returns the newest version of a table, of which a version is known; costs one look for each newer one."""
-    while commit_path(table, known + 1).exists():
+    while table.exists(commit_path(known + 1)):
         known += 1
     return known
 
 
-def digest_of(table: Path, version: int) -> str | None:
+def digest_of(table: TablePlace, version: int) -> str | None:
     """Returns the digest of a commit, None if it is not in the log any more.
 
     Raises:
@@ -88,7 +90,7 @@ def digest_of(table: Path, version: int) -> str | None:
         return None
 
 
-def commits(table: Path, first: int, last: int) -> Iterator[Commit]:
+def commits(table: TablePlace, first: int, last: int) -> Iterator[Commit]:
     """Yields the commits of some versions.
 
     Raises:
@@ -101,7 +103,7 @@ def commits(table: Path, first: int, last: int) -> Iterator[Commit]:
             content = _content(table, version)
         except FileNotFoundError:
             detail = f"Commit {version} is not in the log any more."
-            raise VersionsLost(table, first, last, detail) from None
+            raise VersionsLost(str(table), first, last, detail) from None
         try:
             yield _commit(table, version, content)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -121,28 +123,28 @@ def net_files(found: Sequence[Commit]) -> Mapping[ChangedFile, int]:
     return {file: count for file, count in net.items() if count}
 
 
-def _content(table: Path, version: int) -> bytes:
+def _content(table: TablePlace, version: int) -> bytes:
     try:
-        return commit_path(table, version).read_bytes()
+        return table.read(commit_path(version))
     except FileNotFoundError:
         raise
-    except OSError as error:
+    except (OSError, DeltaError) as error:
         raise SourceUnreadable(
-            f'cannot read commit {version} of Delta table "{table}": {error.strerror}',
-            hint="Make the table's folder readable for this user.",
+            f'cannot read commit {version} of Delta table "{table}": {reason(error)}',
+            hint="Make the table's folder readable for this user; nothing was bound, and the next poll tries again.",
         ) from error
 
 
-def _commit(table: Path, version: int, content: bytes) -> Commit:
+def _commit(table: TablePlace, version: int, content: bytes) -> Commit:
     actions = [json.loads(line) for line in content.decode().splitlines() if line.strip()]
     schema: TableSchema | None = None
     moved: list[tuple[ChangedFile, int]] = []
     changed: list[tuple[ChangedFile, int]] = []
     for action in actions:
         if (protocol := action.get("protocol")) is not None:
-            check_protocol(table, protocol["minReaderVersion"], protocol.get("readerFeatures") or ())
+            check_protocol(str(table), protocol["minReaderVersion"], protocol.get("readerFeatures") or ())
         elif (meta := action.get("metaData")) is not None:
-            schema = TableSchema.of(table, meta["id"], meta["schemaString"], meta.get("configuration") or {})
+            schema = TableSchema.of(str(table), meta["id"], meta["schemaString"], meta.get("configuration") or {})
         elif (file := action.get("cdc")) is not None:
             changed.append((_file(table, file, version, holds_changes=True), 1))
         elif (file := action.get("add")) is not None and file["dataChange"]:
@@ -152,7 +154,7 @@ def _commit(table: Path, version: int, content: bytes) -> Commit:
     return Commit(version, hashlib.sha256(content).hexdigest(), changed or moved, schema)
 
 
-def _file(table: Path, action: Mapping[str, Any], version: int, *, holds_changes: bool = False) -> ChangedFile:
+def _file(table: TablePlace, action: Mapping[str, Any], version: int, *, holds_changes: bool = False) -> ChangedFile:
     path = unquote(action["path"])
     check_inside(table, path)
     vector = action.get("deletionVector")
@@ -163,13 +165,13 @@ def _file(table: Path, action: Mapping[str, Any], version: int, *, holds_changes
     return ChangedFile(path, partition, named, holds_changes, int(action.get("size") or 0), version)
 
 
-def check_inside(table: Path, path: str) -> None:
+def check_inside(table: TablePlace, path: str) -> None:
     """Raises if a file of a table is elsewhere: whoever may write a log may not choose which other files are read.
 
     Raises:
         SourceUnreadable: It is.
     """
-    if "://" in path or path.startswith("/") or not (table / path).resolve().is_relative_to(table.resolve()):
+    if "://" in path or path.startswith("/") or not table.contains(path):
         raise SourceUnreadable(
             f'file "{path}" of Delta table "{table}" is outside of the table\'s folder',
             detail="A shallow clone has files of another table.",

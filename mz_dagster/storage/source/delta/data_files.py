@@ -8,7 +8,6 @@ that the row cancels it once it goes, whichever file it is in by then.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -23,6 +22,7 @@ from mz_dagster.storage.source.local.cells import PORTION_ROWS, positions, witho
 from mz_dagster.storage.source.local.decode import decoded
 from mz_dagster.storage.source.local.parquet_rows import converted, plain_values, untextual
 from mz_dagster.storage.source.parquet_schema import TEXTUAL, named_if_damaged
+from mz_dagster.storage.table_place import TablePlace
 
 #: The column of change data that says what became of a row, and what that does.
 _CHANGE = "_change_type"
@@ -38,7 +38,8 @@ class ReadColumn(NamedTuple):
 
 
 def file_updates(
-    path: Path,
+    table: TablePlace,
+    path: str,
     columns: Sequence[ReadColumn],
     partition: Mapping[str, pa.Scalar | str | None],
     tick: int,
@@ -51,6 +52,7 @@ def file_updates(
     """Yields the updates that a file's rows are, in portions.
 
     Args:
+        table: Where it is.
         path: The file.
         columns: What to read.
         partition: The values of partition columns, by physical names: typed, or as the log spells them.
@@ -65,8 +67,8 @@ def file_updates(
         SourceUnreadable: It is damaged.
     """
     with (
-        open(path, "rb") as opened,
-        named_if_damaged(str(path)),
+        table.file(path) as opened,
+        named_if_damaged(f"{table}/{path}"),
         pq.ParquetFile(opened, page_checksum_verification=True, coerce_int96_timestamp_unit="us") as file,
     ):
         there = set(file.schema_arrow.names)
@@ -146,7 +148,7 @@ def _typed(found: pa.Array, column: Column) -> tuple[pa.Array, dict[int, str]]:
     return values, faults
 
 
-def _signs(changes: pa.Array, path: Path, sign: int) -> pa.Array:
+def _signs(changes: pa.Array, path: str, sign: int) -> pa.Array:
     """Returns the diffs of rows by what became of them."""
     encoded = changes.cast(pa.string()).dictionary_encode()
     words = encoded.dictionary.to_pylist()

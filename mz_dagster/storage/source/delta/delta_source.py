@@ -32,8 +32,6 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from mz_dagster.catalog import Binding, Offset
-from mz_dagster.disk import sync
-from mz_dagster.errors import first_line
 from mz_dagster.scalars.types import Column
 from mz_dagster.storage.arrow_schema import update_schema
 from mz_dagster.storage.consolidation import summed
@@ -54,6 +52,7 @@ from mz_dagster.storage.source.delta.data_files import ReadColumn, file_updates
 from mz_dagster.storage.source.delta.table_schema import TableSchema, check_protocol
 from mz_dagster.storage.source.errors import ColumnsChanged, SourceUnreadable, TableReplaced, VersionsLost
 from mz_dagster.storage.source.source import ChangeSource, Envelope, Gain, Ledger
+from mz_dagster.storage.table_place import TablePlace, reason
 
 if TYPE_CHECKING:
     from deltalake.table import Metadata
@@ -65,17 +64,17 @@ _PARTITION = "partition."
 
 @dataclass(frozen=True)
 class DeltaSource(ChangeSource):
-    """A Delta table in a folder of this machine.
+    """A Delta table, in a folder of this machine or in an object store.
 
     Attributes:
-        table: The folder, absolute.
+        table: Where it is.
         columns: The declared columns, in order; the table may have more.
         start_version: The version with which the source begins; None for the newest one.
         key: Of an upsert source: the columns that tell what a row replaces. Without it the table's rows are the
             collection's.
     """
 
-    table: Path
+    table: TablePlace
     columns: tuple[Column, ...]
     start_version: int | None = None
     key: tuple[str, ...] = ()
@@ -92,13 +91,13 @@ class DeltaSource(ChangeSource):
 
     @property
     def places(self) -> tuple[Path, ...]:
-        """The log's folder, which looks different after each commit."""
-        return (self.table / LOG,)
+        """What looks different after each commit."""
+        return self.table.watched
 
     @property
     def places_show_all(self) -> bool:
         """Whether nothing is committed without them looking different."""
-        return True
+        return bool(self.table.watched)
 
     def declaration(self) -> str:
         """Returns all columns of the table as CREATE SOURCE declares them; raises as `gain`."""
@@ -121,12 +120,18 @@ class DeltaSource(ChangeSource):
             ledger.check()
             return self.begun()
         known = _version(last)
-        newest = newest_version(self.table, known)
-        self._check_same(last.offset, newest)
-        if newest == known:
-            return Gain()
-        ledger.check()
-        return self._gone_on(last.offset, newest)
+        try:
+            newest = newest_version(self.table, known)
+            self._check_same(last.offset, newest)
+            if newest == known:
+                return Gain()
+            ledger.check()
+            return self._gone_on(last.offset, newest)
+        except (OSError, DeltaError) as error:
+            raise SourceUnreadable(
+                f'cannot reach Delta table "{self.table}": {reason(error)}',
+                hint="Nothing was bound; once the table can be reached, the next poll goes on.",
+            ) from error
 
     def reset(self) -> Gain:
         """Returns the newest version, to be reached from whatever the collection holds; raises as `gain`."""
@@ -164,7 +169,7 @@ class DeltaSource(ChangeSource):
                 )
         changed = [file for files in self._read_for(found) for file in files]
         for file in changed:
-            if not (self.table / file.path).exists():
+            if not self.table.exists(file.path):
                 raise self._lost(known + 1, newest, file)
         return self._gain(newest, id, names, len(changed), sum(file.size for file in changed))
 
@@ -177,11 +182,10 @@ class DeltaSource(ChangeSource):
         digest = digest_of(self.table, version)
         if digest is not None:
             try:
-                sync(commit_path(self.table, version))
-                sync(self.table / LOG)
+                self.table.sync(commit_path(version), LOG)
             except OSError as error:
                 raise SourceUnreadable(
-                    f'cannot force the log of Delta table "{self.table}" to disk: {error.strerror}',
+                    f'cannot force the log of Delta table "{self.table}" to disk: {reason(error)}',
                     hint="Nothing was bound. Check that its disk works.",
                 ) from error
         offset = {
@@ -209,17 +213,17 @@ class DeltaSource(ChangeSource):
         version, digest = cast(int, offset["version"]), digest_of(self.table, cast(int, offset["version"]))
         if digest is not None:
             if offset["commit"] not in (None, digest):
-                raise TableReplaced(self.table, f"Its version {version} is another one.")
+                raise TableReplaced(str(self.table), f"Its version {version} is another one.")
             return
         if newest > version:
             return  # the log was cleaned up behind it
         opened = self._opened(None)
         there, id = opened.version(), _schema_of(self.table, opened).id
         if there < version or id != offset["table"]:
-            raise TableReplaced(self.table, f"It is at version {there}, and its id is {id}.")
+            raise TableReplaced(str(self.table), f"It is at version {there}, and its id is {id}.")
         if there > version:
             raise VersionsLost(
-                self.table, version + 1, there, f"Commits from {version + 1} on are not in the log any more."
+                str(self.table), version + 1, there, f"Commits from {version + 1} on are not in the log any more."
             )
 
     # ---- what it says
@@ -326,7 +330,7 @@ class DeltaSource(ChangeSource):
         assert binding.offset is not None
         version = _version(binding)
         if digest_of(self.table, version) not in (None, binding.offset["commit"]):
-            raise TableReplaced(self.table, f"Its version {version} is another one.")
+            raise TableReplaced(str(self.table), f"Its version {version} is another one.")
         names = cast(Mapping[str, str], binding.offset["names"])
         read = [
             ReadColumn(one, stored, names.get(one.name, one.name))
@@ -353,13 +357,13 @@ class DeltaSource(ChangeSource):
         vectors: _Vectors,
     ) -> Iterator[pa.Table]:
         """Yields the updates that the rows of a file make which commits of some versions add or remove."""
-        path = self.table / file.path
         check_inside(self.table, file.path)
         try:
             if columns:
                 kept, partition = vectors.kept(file), dict(file.partition)
                 yield from file_updates(
-                    path,
+                    self.table,
+                    file.path,
                     columns,
                     partition,
                     tick,
@@ -368,35 +372,42 @@ class DeltaSource(ChangeSource):
                     holds_changes=file.holds_changes,
                     key=self.key,
                 )
-            elif not path.exists():
+            elif not self.table.exists(file.path):
                 raise FileNotFoundError
         except FileNotFoundError:
             raise self._lost(*versions, file) from None
+        except (OSError, DeltaError) as error:
+            raise self._unreadable(file.path, error) from error
 
     def _whole(self, version: int, id: str, tick: int, columns: Sequence[ReadColumn]) -> Iterator[pa.Table]:
         try:
             opened = self._opened(version)
         except SourceUnreadable as error:
-            raise VersionsLost(self.table, version, version, f"{error.message}.") from error
+            raise VersionsLost(str(self.table), version, version, f"{error.message}.") from error
         if _schema_of(self.table, opened).id != id:
-            raise TableReplaced(self.table, f"Its id at version {version} is another one.")
+            raise TableReplaced(str(self.table), f"Its id at version {version} is another one.")
         has_vectors = "deletionVectors" in (opened.protocol().reader_features or ())
-        kept = vectors_of(opened) if has_vectors and columns else {}
+        try:
+            kept = vectors_of(self.table, opened) if has_vectors and columns else {}
+        except (OSError, DeltaError) as error:
+            raise self._unreadable("_delta_log", error) from error
         files = pa.table(opened.get_add_actions(flatten=True))
         partitions = [one for one in columns if f"{_PARTITION}{one.declared.name}" in files.column_names]
         for row in range(files.num_rows):
-            path = self.table / unquote(files.column("path")[row].as_py())
-            check_inside(self.table, str(path.relative_to(self.table)))
+            path = unquote(files.column("path")[row].as_py())
+            check_inside(self.table, path)
             partition = {one.physical: files.column(f"{_PARTITION}{one.declared.name}")[row] for one in partitions}
             try:
                 if columns:
                     yield from file_updates(
-                        path, columns, partition, tick, 1, kept=kept.get(path.resolve()), key=self.key
+                        self.table, path, columns, partition, tick, 1, kept=kept.get(self.table.key(path)), key=self.key
                     )
-                elif not path.exists():
+                elif not self.table.exists(path):
                     raise FileNotFoundError
             except FileNotFoundError:
-                raise VersionsLost(self.table, version, version, f'File "{path}" is gone.') from None
+                raise VersionsLost(str(self.table), version, version, f'File "{path}" is gone.') from None
+            except (OSError, DeltaError) as error:
+                raise self._unreadable(path, error) from error
 
     def _opened(self, version: int | None) -> DeltaTable:
         """Returns the table at a version, or the newest one.
@@ -406,34 +417,40 @@ class DeltaSource(ChangeSource):
             UnknownFeature: It asks of its readers what this one does not know.
         """
         try:
-            opened = DeltaTable(self.table, version=version)
+            opened = self.table.opened(version)
             protocol = opened.protocol()
         except (TableNotFoundError, FileNotFoundError) as error:
             raise SourceUnreadable(
                 f'"{self.table}" is no Delta table',
-                detail=f"{first_line(error)}.",
+                detail=f"{reason(error)}.",
                 hint="Name in URI the folder that holds _delta_log; the source begins once the table is there.",
             ) from error
         except (DeltaError, OSError) as error:
             at = "" if version is None else f" at version {version}"
             raise SourceUnreadable(
                 f'cannot read Delta table "{self.table}"{at}',
-                detail=f"{first_line(error)}.",
+                detail=f"{reason(error)}.",
                 hint="Nothing was bound; once the table can be read, the next poll goes on.",
             ) from error
-        check_protocol(self.table, protocol.min_reader_version, protocol.reader_features or ())
+        check_protocol(str(self.table), protocol.min_reader_version, protocol.reader_features or ())
         return opened
 
+    def _unreadable(self, path: str, error: BaseException) -> SourceUnreadable:
+        return SourceUnreadable(
+            f'cannot read file "{path}" of Delta table "{self.table}": {reason(error)}',
+            hint="Make it readable for this process; the next step tries again.",
+        )
+
     def _lost(self, first: int, last: int, file: ChangedFile) -> VersionsLost:
-        return VersionsLost(self.table, first, last, f'File "{file.path}" is gone, as VACUUM removes files.')
+        return VersionsLost(str(self.table), first, last, f'File "{file.path}" is gone, as VACUUM removes files.')
 
 
 class _Vectors:
     """Reads which rows files with deletion vectors still have, each version once."""
 
-    def __init__(self, table: Path) -> None:
+    def __init__(self, table: TablePlace) -> None:
         self._table = table
-        self._found: dict[int, Mapping[Path, Sequence[bool]]] = {}
+        self._found: dict[int, Mapping[str, Sequence[bool]]] = {}
 
     def kept(self, file: ChangedFile) -> Sequence[bool] | None:
         """Returns which rows of a file are there, None for all.
@@ -445,19 +462,19 @@ class _Vectors:
             return None
         if file.version not in self._found:
             try:
-                self._found[file.version] = vectors_of(DeltaTable(self._table, version=file.version))
-            except (DeltaError, OSError) as error:
+                self._found[file.version] = vectors_of(self._table, self._table.opened(file.version))
+            except (DeltaError, FileNotFoundError) as error:
                 raise FileNotFoundError(file.path) from error
-        found = self._found[file.version].get((self._table / file.path).resolve())
+        found = self._found[file.version].get(self._table.key(file.path))
         if found is None:
             raise FileNotFoundError(file.path)
         return found
 
 
-def vectors_of(opened: DeltaTable) -> Mapping[Path, Sequence[bool]]:
-    """Returns which rows files still have, of those that have not all."""
+def vectors_of(table: TablePlace, opened: DeltaTable) -> Mapping[str, Sequence[bool]]:
+    """Returns which rows files still have, of those that have not all, by the files' keys."""
     read = pa.RecordBatchReader.from_stream(opened.deletion_vectors()).read_all().to_pylist()
-    return {Path(unquote(row["filepath"].removeprefix("file://"))).resolve(): row["selection_vector"] for row in read}
+    return {table.key(unquote(row["filepath"])): row["selection_vector"] for row in read}
 
 
 def _version(binding: Binding) -> int:
@@ -465,6 +482,6 @@ def _version(binding: Binding) -> int:
     return cast(int, binding.offset["version"])
 
 
-def _schema_of(table: Path, opened: DeltaTable) -> TableSchema:
+def _schema_of(table: TablePlace, opened: DeltaTable) -> TableSchema:
     said: Metadata = opened.metadata()
-    return TableSchema.of(table, str(said.id), opened.schema().to_json(), said.configuration)
+    return TableSchema.of(str(table), str(said.id), opened.schema().to_json(), said.configuration)

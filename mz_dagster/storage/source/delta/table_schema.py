@@ -21,7 +21,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -65,19 +64,19 @@ class TableSchema:
     """The columns of a table at a version.
 
     Attributes:
-        table: Its folder.
+        table: What it is called.
         id: Of the table, which another one in its place does not have.
         types: Delta's types by the columns' names, in order; of a type that has no name here None.
         physical: By which names the files have the columns.
     """
 
-    table: Path
+    table: str
     id: str
     types: Mapping[str, str | None]
     physical: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     @classmethod
-    def of(cls, table: Path, id: str, schema: str, configuration: Mapping[str, str | None]) -> TableSchema:
+    def of(cls, table: str, id: str, schema: str, configuration: Mapping[str, str | None]) -> TableSchema:
         """Returns the columns that a `metaData` action of a log describes.
 
         Raises:
@@ -123,7 +122,7 @@ class TableSchema:
             ColumnsChanged: A column has a type that SQL has not.
 
         Example:
-            >>> table = TableSchema(Path("t"), "", {"a b": "int", "c": "array<decimal(5,2)>"})
+            >>> table = TableSchema("t", "", {"a b": "int", "c": "array<decimal(5,2)>"})
             >>> table.declaration()
             '("a b" integer, "c" numeric(5,2)[])'
         """
@@ -139,7 +138,7 @@ class TableSchema:
         return f"({', '.join(shown)})"
 
 
-def check_protocol(table: Path, reader: int, features: Sequence[str]) -> None:
+def check_protocol(table: str, reader: int, features: Sequence[str]) -> None:
     """Raises if a table cannot be read here.
 
     Raises:

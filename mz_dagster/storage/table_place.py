@@ -1,0 +1,248 @@
+"""Where a Delta table is: in a folder of this machine, or in an object store.
+
+Paths are relative to the table, with `/` between their parts, as they are once the log's escapes are undone. What is
+not there is a `FileNotFoundError`; what cannot be reached an `OSError` or a `DeltaError`, which `reason` tells.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.fs as pa_fs
+from deltalake import DeltaTable, write_deltalake
+from deltalake.fs import DeltaStorageHandler
+
+from mz_dagster.clock import SYSTEM_CLOCK
+from mz_dagster.disk import make_folder, sync
+from mz_dagster.storage.object_store import S3
+
+#: For how long a store may keep us waiting, as its client is told.
+_PATIENCE = {"connect_timeout": "5s", "timeout": "60s", "max_retries": "5", "retry_timeout": "30s"}
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_LONGEST_REASON = 400
+
+
+class TablePlace(ABC):
+    """Where one table is; `str` is what it is called."""
+
+    @property
+    @abstractmethod
+    def watched(self) -> tuple[Path, ...]:
+        """What looks different on disk after each commit; nothing if that cannot be told cheaply."""
+
+    @abstractmethod
+    def opened(self, version: int | None = None) -> DeltaTable:
+        """Returns the table at a version, by default the newest."""
+
+    @abstractmethod
+    def read(self, path: str) -> bytes:
+        """Returns what a file has."""
+
+    @abstractmethod
+    def exists(self, path: str) -> bool:
+        """Returns whether a file is there."""
+
+    @abstractmethod
+    def file(self, path: str) -> AbstractContextManager[BinaryIO | pa.NativeFile]:
+        """Opens a file, of which parts will be read."""
+
+    @abstractmethod
+    def contains(self, path: str) -> bool:
+        """Returns whether a path leads nowhere else."""
+
+    @abstractmethod
+    def key(self, path: str) -> str:
+        """Returns what tells a file from others, whether its path is relative or says where the table is."""
+
+    @abstractmethod
+    def is_taken(self) -> bool:
+        """Returns whether there is something, where there is no table."""
+
+    @abstractmethod
+    def add(self, path: str, content: bytes) -> int:
+        """Writes a file, which lasts once this returns, and returns when that was, in milliseconds."""
+
+    @abstractmethod
+    def write(self, data: pa.Table, **options: Any) -> None:
+        """Writes a table anew by delta-rs, which is told `options`."""
+
+    @abstractmethod
+    def sync(self, *paths: str) -> None:
+        """Returns once files, and the names in folders, last."""
+
+
+@dataclass(frozen=True)
+class Folder(TablePlace):
+    """A folder of this machine.
+
+    Attributes:
+        path: The folder, absolute.
+    """
+
+    path: Path
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @property
+    def watched(self) -> tuple[Path, ...]:
+        """The log's folder."""
+        return (self.path / "_delta_log",)
+
+    def opened(self, version: int | None = None) -> DeltaTable:
+        """Returns the table; see `TablePlace.opened`."""
+        return DeltaTable(self.path, version=version)
+
+    def read(self, path: str) -> bytes:
+        """Returns what a file has."""
+        return (self.path / path).read_bytes()
+
+    def exists(self, path: str) -> bool:
+        """Returns whether a file is there."""
+        return (self.path / path).exists()
+
+    def file(self, path: str) -> AbstractContextManager[BinaryIO]:
+        """Opens a file."""
+        return open(self.path / path, "rb")
+
+    def contains(self, path: str) -> bool:
+        """Returns whether a path leads nowhere else, links included."""
+        return (self.path / path).resolve().is_relative_to(self.path.resolve())
+
+    def key(self, path: str) -> str:
+        """Returns the path, absolute, where links lead."""
+        return str((self.path / path.removeprefix("file://")).resolve())
+
+    def is_taken(self) -> bool:
+        """Returns whether the folder has something, or is none."""
+        return self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir()))
+
+    def add(self, path: str, content: bytes) -> int:
+        """Writes a file; see `TablePlace.add`."""
+        with open(self.path / path, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        return (self.path / path).stat().st_mtime_ns // 1_000_000
+
+    def write(self, data: pa.Table, **options: Any) -> None:
+        """Writes a table anew; see `TablePlace.write`."""
+        make_folder(self.path.parent)
+        write_deltalake(self.path, data, **options)
+
+    def sync(self, *paths: str) -> None:
+        """Returns once files, and the names in folders, are on disk."""
+        for path in paths:
+            sync(self.path / path)
+
+
+@dataclass(frozen=True)
+class InStore(TablePlace):
+    """A prefix of a bucket. What is written there lasts once the store has said so.
+
+    Attributes:
+        uri: `s3://bucket/prefix`.
+        store: What leads there.
+        root: Where relative paths of secrets lead from.
+    """
+
+    uri: str
+    store: S3
+    root: Path
+
+    def __str__(self) -> str:
+        return self.uri
+
+    @property
+    def watched(self) -> tuple[Path, ...]:
+        """Nothing: the store has to be asked."""
+        return ()
+
+    def _settings(self) -> dict[str, str]:
+        return {**_PATIENCE, **self.store.settings(self.root)}
+
+    @contextmanager
+    def _handler(self) -> Iterator[DeltaStorageHandler]:
+        yield DeltaStorageHandler(self.uri, self._settings())
+
+    def opened(self, version: int | None = None) -> DeltaTable:
+        """Returns the table; see `TablePlace.opened`."""
+        return DeltaTable(self.uri, version=version, storage_options=self._settings())
+
+    def read(self, path: str) -> bytes:
+        """Returns what a file has."""
+        with self.file(path) as file:
+            return bytes(file.read())
+
+    def exists(self, path: str) -> bool:
+        """Returns whether a file is there."""
+        with self._handler() as handler:
+            (found,) = handler.get_file_info([path])
+            return bool(found.type != pa_fs.FileType.NotFound)
+
+    @contextmanager
+    def file(self, path: str) -> Iterator[pa.NativeFile]:
+        """Opens a file."""
+        with self._handler() as handler, pa_fs.PyFileSystem(handler).open_input_file(path) as file:
+            yield file
+
+    def contains(self, path: str) -> bool:
+        """Returns whether a path leads nowhere else."""
+        return ".." not in path.split("/")
+
+    def key(self, path: str) -> str:
+        """Returns the path, relative to the table."""
+        return path.removeprefix(self.uri).lstrip("/")
+
+    def is_taken(self) -> bool:
+        """Returns whether the bucket has something below the prefix."""
+        with self._handler() as handler:
+            return bool(handler.get_file_info_selector(pa_fs.FileSelector("", allow_not_found=True)))
+
+    def add(self, path: str, content: bytes) -> int:
+        """Writes a file; see `TablePlace.add`."""
+        # By Arrow's client: what delta-rs opens for Arrow takes no buffers of Arrow's.
+        with _arrow_client(self._settings()).open_output_stream(f"{self.uri.removeprefix('s3://')}/{path}") as file:
+            file.write(content)
+        return SYSTEM_CLOCK.now_ms()
+
+    def write(self, data: pa.Table, **options: Any) -> None:
+        """Writes a table anew; see `TablePlace.write`."""
+        write_deltalake(self.uri, data, storage_options=self._settings(), **options)
+
+    def sync(self, *paths: str) -> None:
+        """Does nothing."""
+
+
+def _arrow_client(settings: Mapping[str, str]) -> pa_fs.S3FileSystem:
+    """Returns Arrow's client of a store, told what delta-rs's is."""
+    options = {
+        "access_key": settings.get("aws_access_key_id"),
+        "secret_key": settings.get("aws_secret_access_key"),
+        "session_token": settings.get("aws_session_token"),
+        "region": settings.get("aws_region"),
+        "endpoint_override": settings.get("aws_endpoint"),
+    }
+    return pa_fs.S3FileSystem(**options, connect_timeout=5, request_timeout=60)
+
+
+def reason(error: BaseException) -> str:
+    r"""Returns what another's error says, in a line and without a full stop.
+
+    Example:
+        >>> reason(OSError("Generic S3 error\n   \x1b[31m\u21b3\x1b[0m Connection refused."))
+        'Generic S3 error: Connection refused'
+    """
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    lines = (line.strip(" \u21b3\t") for line in _COLOURS.sub("", str(error)).splitlines())
+    found = ": ".join(line for line in lines if line)
+    return (found if len(found) <= _LONGEST_REASON else f"{found[:_LONGEST_REASON]}...").rstrip(".")

@@ -1,0 +1,75 @@
+"""An object store that runs: moto's server, in a process of its own, with a bucket."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import monotonic, sleep
+from typing import Any
+
+import boto3
+
+BUCKET = "lake"
+SECRET = "plAnted+secRet/7f3c0b"
+
+
+@dataclass(frozen=True)
+class Store:
+    """Where it is, and how to get in."""
+
+    endpoint: str
+    key: str = "tester"
+    secret: str = SECRET
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What has delta-rs find it without being told."""
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ALLOW_HTTP": "true",
+            "AWS_ACCESS_KEY_ID": self.key,
+            "AWS_SECRET_ACCESS_KEY": self.secret,
+            "AWS_REGION": "us-east-1",
+        }
+
+    def client(self) -> Any:
+        """Returns boto3's client of it."""
+        return boto3.client(
+            "s3",
+            endpoint_url=self.endpoint,
+            aws_access_key_id=self.key,
+            aws_secret_access_key=self.secret,
+            region_name="us-east-1",
+        )
+
+
+@contextmanager
+def running_store() -> Iterator[Store]:
+    """Runs a store with an empty bucket."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    server = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        give_up = monotonic() + 60
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), timeout=1).close()
+                break
+            except OSError:
+                if server.poll() is not None or monotonic() > give_up:
+                    raise
+                sleep(0.05)
+        store = Store(f"http://127.0.0.1:{port}")
+        store.client().create_bucket(Bucket=BUCKET)
+        yield store
+    finally:
+        server.kill()
+        server.wait()
