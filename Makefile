@@ -43,8 +43,9 @@ setup: java .make/project .make/spark ## set everything up
 	$(BIN)/mz-dagster spark prepare
 	@touch $@
 
-# node's pg and pgjdbc, which tests connect with.
-.make/wire-clients: .make/project setup/clients.py tests/wire/clients/package-lock.json | java jdk node
+# node's pg, pgjdbc and dbt, which tests connect with.
+.make/wire-clients: .make/project setup/clients.py tests/wire/clients/package-lock.json \
+  tests/wire/clients/dbt-requirements.txt | java jdk node
 	$(BIN)/python setup/clients.py
 	@touch $@
 
@@ -110,10 +111,12 @@ dist: .make/project ## build the wheel, in dist/
 	$(BIN)/python -m venv .make/lock && .make/lock/bin/python -m pip install --quiet uv
 
 # The lock names no host: where packages come from is the machine's business.
-lock: $(UV) ## write requirements.lock anew
+lock: $(UV) ## write requirements.lock and dbt's anew
 	$(UV) pip compile -q --universal --no-strip-extras --python-version 3.11 \
 	  --generate-hashes --no-header --no-emit-find-links --no-emit-index-url \
 	  --extra demo --extra dev --extra postgres --extra wire --allow-unsafe pyproject.toml -o requirements.lock
+	$(UV) pip compile -q --universal --no-strip-extras --python-version 3.11 --generate-hashes --no-header \
+	  --no-emit-find-links --no-emit-index-url tests/wire/clients/dbt-requirements.in -o tests/wire/clients/dbt-requirements.txt
 
 clean: ## stop this project's Spark and remove all that was made here: environment, state and landing folder
 	-@test ! -x $(BIN)/mz-dagster || $(BIN)/mz-dagster spark stop > /dev/null 2>&1

@@ -1,7 +1,9 @@
-"""Fetches the clients of other languages that tests connect with, into `.make/clients`, within a bounded time.
+"""Fetches clients that tests connect with and this environment lacks, into `.make/clients`, within a bounded time.
 
 pgjdbc comes by Spark's own package resolution, as Delta's jars do, and is held against its hash; node's `pg` comes by
-npm, which holds every package against the hash in `tests/wire/clients/package-lock.json`.
+npm, which holds every package against the hash in `tests/wire/clients/package-lock.json`. dbt, whose packages are many
+and older than the project's, is installed in an environment of its own, by the hashes in `dbt-requirements.txt` there
+(`make lock` writes them anew).
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ def main() -> int:
     """Returns 0 if the clients are there."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     try:
-        failure = _fetch_pgjdbc() or _fetch_pg()
+        failure = _fetch_pgjdbc() or _fetch_pg() or _fetch_dbt()
     except subprocess.TimeoutExpired as late:
         failure = f"{late.cmd[0]} was not done within {_SECONDS} s; try again."
     if failure:
@@ -74,6 +76,14 @@ def _fetch_pg() -> str:
     command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"]
     done = subprocess.run(command, timeout=_SECONDS, check=False, capture_output=True, text=True, cwd=FOLDER)
     return f"{done.stdout}{done.stderr}\nnpm could not install node's pg." if done.returncode else ""
+
+
+def _fetch_dbt() -> str:
+    """Installs dbt; returns what went wrong, if anything did."""
+    folder, lock = FOLDER / "dbt", _ROOT / "tests" / "wire" / "clients" / "dbt-requirements.txt"
+    command = ["sh", str(_ROOT / "setup" / "venv.sh"), sys.executable, str(folder), str(lock)]
+    done = subprocess.run(command, timeout=_SECONDS, check=False, capture_output=True, text=True)
+    return f"{done.stdout}{done.stderr}\ndbt could not be installed." if done.returncode else ""
 
 
 if __name__ == "__main__":

@@ -242,11 +242,15 @@ def create_schema(names: Names, statement: CreateSchema) -> str:
             detail='The prefix "pg_" is reserved for system schemas.',
             position=statement.name.offset + 1,
         )
-    new = NewObject(schema_key(name), "schema", statement.text, None, (), has_collection=False)
+    new, block = NewObject(schema_key(name), "schema", statement.text, None, (), has_collection=False), names.block()
     try:
-        if name in BUILT_IN:
+        if name in BUILT_IN or names.is_schema(name):
             raise NameTaken(name)
-        names.engine.catalog.create_object(new)
+        if block is None:
+            names.engine.catalog.create_object(new)
+        else:
+            (made,) = names.engine.catalog.create_objects(names.kept([new]))
+            block.create(schema_key(name), made.id)
     except NameTaken:
         if not statement.if_not_exists:
             raise DuplicateSchema(f'schema "{name}" already exists', position=statement.name.offset + 1) from None

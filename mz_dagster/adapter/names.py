@@ -94,6 +94,7 @@ class Names:
 
     def resolve(self, name: tuple[str, ...]) -> Item | None:
         """Returns what a name stands for now, or None."""
+        name = self._here(name)
         row = self._temporary_row(name)
         if row is not None:
             found: Item | None = replace(self.engine.definitions.item(row.id, row.version, row.values), name=name[-1])
@@ -106,6 +107,10 @@ class Names:
         if found is None and (error := refused(name)) is not None:
             raise error
         return found
+
+    def _here(self, name: tuple[str, ...]) -> tuple[str, ...]:
+        """Returns a name without that of the database, which is the project's, if it says it."""
+        return name[1:] if len(name) == 3 and name[0] == self.engine.project.name else name
 
     def _check_readable(self, item: Item) -> None:
         """Returns if the session may read what a name stands for; raises `InsufficientPrivilege` if it may not."""
@@ -171,10 +176,11 @@ class Names:
 
     def find(self, name: Name) -> ObjectRow | None:
         """Returns the object that bears a name, or None."""
-        row = self._temporary_row(name.parts)
+        parts = self._here(name.parts)
+        row = self._temporary_row(parts)
         if row is not None:
             return row
-        for schema in name.parts[:-1] or self.path() if len(name.parts) < 3 else ():
+        for schema in parts[:-1] or self.path() if len(parts) < 3 else ():
             row = self._named(key_of(schema, name.last))
             if row is not None and row.schema == schema and row.kind != "schema":
                 return row
@@ -194,7 +200,7 @@ class Names:
         Raises:
             InvalidSchemaName: There is none of the name.
         """
-        row = self.engine.catalog.resolve_name(schema_key(name.last))
+        row = self._named(schema_key(name.last))
         if row is None or row.kind != "schema":
             raise InvalidSchemaName(
                 f'schema "{name.last}" does not exist',
@@ -203,8 +209,15 @@ class Names:
             )
         return row
 
-    def _is_schema(self, name: str) -> bool:
-        row = self.engine.catalog.resolve_name(schema_key(name))
+    def schemas(self) -> Iterator[ObjectRow]:
+        """Yields the schemas that were created, each under the name that it has for the session."""
+        for row in map(self.as_named, self.engine.catalog.objects("schema")):
+            if row.name is not None:
+                yield row
+
+    def is_schema(self, name: str) -> bool:
+        """Returns whether a schema of a name was created."""
+        row = self._named(schema_key(name))
         return row is not None and row.kind == "schema"
 
     def target(self, name: Name) -> Target:
@@ -213,10 +226,11 @@ class Names:
         Raises:
             InvalidSchemaName: There is no such schema.
         """
-        if len(name.parts) > 1:
-            schema = name.parts[0]
+        parts = self._here(name.parts)
+        if len(parts) > 1:
+            schema = parts[0]
         else:
-            found = (one for one in self.path() if one == PUBLIC or self._is_schema(one))
+            found = (one for one in self.path() if one == PUBLIC or self.is_schema(one))
             schema = next(found, "")
             if not schema:
                 raise InvalidSchemaName(
@@ -300,7 +314,7 @@ class Names:
             InvalidSchemaName: There is no such schema.
             InvalidTableDefinition: Its schema is not for temporary objects.
         """
-        schema = name.parts[:-1]
+        schema = self._here(name.parts)[:-1]
         target = self.target(name)
         if temporary and schema not in ((), (_TEMPORARY,)):
             raise InvalidTableDefinition(

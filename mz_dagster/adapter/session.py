@@ -142,7 +142,7 @@ _DEFINING = (
     | Grant
 )
 #: Those of them that a block may have, so that others see it when that commits; `ddl` refuses some of their forms.
-_IN_BLOCKS = CreateTable | CreateView | CreateMaterializedView | CreateIndex | Drop | Comment
+_IN_BLOCKS = CreateTable | CreateView | CreateMaterializedView | CreateIndex | CreateSchema | Drop | Comment
 _WRITING = Insert | Delete | Update | Copy | CopyFromClient | Truncate
 #: Statements about the session itself, which neither read nor write.
 _OF_SESSION = (

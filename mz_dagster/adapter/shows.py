@@ -81,7 +81,7 @@ def _listed(names: Names, statement: Show) -> list[Row]:
             checks = names.objects("check")
             return [_check(names, told) for one in checks for told in check_results(names.engine, [one], examples=0)]
         case "schemas":
-            made = (names_in(str(row.name))[0] for row in names.engine.catalog.objects("schema"))
+            made = (names_in(str(row.name))[0] for row in names.schemas())
             return [(one,) for one in (PUBLIC, *made)]
         case _:
             return [(row.name, row.kind) for row in names.objects(_KINDS.get(statement.what))]

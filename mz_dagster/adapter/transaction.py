@@ -16,8 +16,8 @@ lets go of what it holds, and fails (25P03); so does one whose process is gone, 
 
 A statement that fails makes the block fail: it refuses all but ROLLBACK (25P02), or goes on from a savepoint, which
 remembers how much was written. Tables, views and indexes that a block creates or drops are so for others when it
-commits (`block_definitions`); what else is defined (ALTER, schemas, types, sources) is no part of a block: others would
-have it before the commit.
+commits, and schemas that it creates (`block_definitions`); what else is defined (ALTER, types, sources) is no part of a
+block: others would have it before the commit.
 """
 
 from __future__ import annotations

@@ -119,13 +119,54 @@ def test_of_two_blocks_that_take_a_name_one_commits(two: tuple[Connection, Conne
         ("COMMENT ON TABLE read IS 'x'", "25001"),
         ("CREATE OR REPLACE VIEW reader AS SELECT a FROM read", "25001"),
         ("CREATE TABLE read (a integer)", "42P07"),
-        ("CREATE SCHEMA other", "25001"),
+        ("DROP SCHEMA there", "25001"),
+        ("CREATE SCHEMA there", "42P06"),
     ],
 )
 def test_what_a_block_cannot_define_it_refuses(sparkless: Connection, sql: str, sqlstate: str) -> None:
     sparkless.execute("CREATE TABLE read (a integer)")
     sparkless.execute("CREATE VIEW reader AS SELECT a FROM read")
+    sparkless.execute("CREATE SCHEMA there")
     sparkless.execute("BEGIN")
     assert state(sparkless, sql) == sqlstate
     sparkless.execute("ROLLBACK")
     assert names(sparkless) == ["read", "reader"]
+
+
+def test_a_schema_and_what_a_block_creates_in_it(two: tuple[Connection, Connection]) -> None:
+    one, other = two
+    schemas = "SELECT nspname FROM pg_namespace WHERE nspname IN ('sales', 'gone')"
+    one.execute("BEGIN")
+    for statement in (
+        "CREATE SCHEMA IF NOT EXISTS sales",
+        "CREATE SCHEMA IF NOT EXISTS sales",
+        "CREATE TABLE sales.made (a integer)",
+        "INSERT INTO sales.made VALUES (1)",
+    ):
+        one.execute(statement)
+    assert state(one, "CREATE SCHEMA sales") == "42P06"
+    one.execute("ROLLBACK")
+    assert (rows(one, schemas), state(one, "TABLE sales.made")) == ([], "42P01")
+    with one.transaction():
+        one.execute("CREATE SCHEMA sales")
+        one.execute("CREATE TABLE sales.made (a integer)")
+        one.execute("INSERT INTO sales.made VALUES (1)")
+        assert (rows(one, schemas), rows(one, "SHOW SCHEMAS LIKE 'sales'")) == ([("sales",)], [("sales",)])
+        assert (rows(other, schemas), state(other, "TABLE sales.made")) == ([], "42P01")
+        one.execute("SAVEPOINT before")
+        one.execute("CREATE SCHEMA gone")
+        one.execute("ROLLBACK TO before")
+    assert rows(one, schemas) == rows(other, schemas) == [("sales",)]
+    assert rows(other, "TABLE sales.made") == [(1,)]
+    other.execute("DROP SCHEMA sales CASCADE")
+    assert rows(one, schemas) == []
+
+
+def test_of_two_blocks_that_create_a_schema_one_commits(two: tuple[Connection, Connection]) -> None:
+    one, other = two
+    for connection in two:
+        connection.execute("BEGIN")
+        connection.execute("CREATE SCHEMA sales")
+    one.execute("COMMIT")
+    with pytest.raises(NameTaken):
+        other.execute("COMMIT")

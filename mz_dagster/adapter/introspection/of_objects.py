@@ -21,7 +21,7 @@ def _objects(facts: Facts) -> Iterable[Row]:
 
 
 def _schemas(facts: Facts) -> Iterable[Row]:
-    for one in facts.catalog.objects("schema"):
+    for one in facts.names.schemas():
         yield (one.id, names_in(str(one.name))[0])
 
 

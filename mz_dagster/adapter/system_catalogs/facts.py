@@ -320,6 +320,10 @@ class SessionNames(Protocol):
         """Yields them."""
         ...
 
+    def schemas(self) -> Iterator[ObjectRow]:
+        """Yields the schemas that were created, under their names."""
+        ...
+
     def is_temporary(self, id: GlobalId) -> bool:
         """Returns whether one is the session's own."""
         ...
@@ -445,7 +449,7 @@ class Facts:
     @cached_property
     def schemas(self) -> Mapping[str, int]:
         """The object ids of all schemas by their names."""
-        made = {names_in(str(one.name))[0]: object_id(one.id) for one in self.catalog.objects("schema")}
+        made = {names_in(str(one.name))[0]: object_id(one.id) for one in self.names.schemas()}
         return {PUBLIC: PUBLIC_ID, TEMPORARY_SCHEMA: TEMPORARY_ID, **SYSTEM_SCHEMAS, **made}
 
     @cached_property

@@ -1,0 +1,133 @@
+"""dbt-postgres: its `debug` and `seed`, by dbt itself and by what it asks.
+
+dbt is heavy, so `setup/clients.py` installs it into an environment of its own (`.make/clients/dbt`), and the test that
+runs it is a deep one. What it asked then is replayed here, statement by statement and as it sends them: by simple
+queries, all within transactions.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from mz_dagster.wire import Server
+from tests.sparkless import refuse_spark
+from tests.wire.conftest import dsn, open_server, password_of
+from tests.wire.test_other_languages import FETCHED, PROGRAMS
+
+PROJECT = PROGRAMS / "dbt_project"
+TABLE = '"shop"."seeded"."cities"'
+ROWS: list[tuple[str | None, ...]] = [
+    ("1", "Rome", "0753-04-21", "1285.3", "t"),
+    ("2", "Reggio, Emilia", None, "230.7", "f"),
+    ("3", "Ouagadougou", "1441-01-01", None, "t"),
+]
+
+SCHEMAS = "select distinct nspname from pg_namespace"
+RELATIONS = """select 'shop' as database, tablename as name, schemaname as schema, 'table' as type
+    from pg_tables where schemaname ilike 'seeded'
+    union all
+    select 'shop' as database, viewname as name, schemaname as schema, 'view' as type
+    from pg_views where schemaname ilike 'seeded'
+    union all
+    select 'shop' as database, matviewname as name, schemaname as schema, 'materialized_view' as type
+    from pg_matviews where schemaname ilike 'seeded'
+    union all
+    select distinct 'shop' as database, proname as name, ns.nspname as schema, 'function' as type
+    from pg_proc join pg_namespace as ns on pronamespace = ns.oid where ns.nspname ilike 'seeded'"""
+DEPENDENCIES = r"""select distinct
+        dependent_namespace.nspname as dependent_schema,
+        dependent_class.relname as dependent_name,
+        referenced_namespace.nspname as referenced_schema,
+        referenced_class.relname as referenced_name
+    from pg_class as dependent_class
+    join pg_namespace as dependent_namespace on dependent_namespace.oid = dependent_class.relnamespace
+    join pg_depend as dependent_depend on dependent_depend.refobjid = dependent_class.oid
+        and dependent_depend.classid = 'pg_rewrite'::regclass
+        and dependent_depend.refclassid = 'pg_class'::regclass
+        and dependent_depend.deptype = 'i'
+    join pg_depend as joining_depend on joining_depend.objid = dependent_depend.objid
+        and joining_depend.classid = 'pg_rewrite'::regclass
+        and joining_depend.refclassid = 'pg_class'::regclass
+        and joining_depend.refobjid != dependent_depend.refobjid
+    join pg_class as referenced_class on referenced_class.oid = joining_depend.refobjid
+    join pg_namespace as referenced_namespace on referenced_namespace.oid = referenced_class.relnamespace
+        and referenced_namespace.nspname != 'information_schema'
+        and referenced_namespace.nspname not like 'pg\_%'
+    order by dependent_schema, dependent_name, referenced_schema, referenced_name;"""
+CREATE = f"""create table {TABLE} ("id" integer,"name" text,"founded" date,"area" float8,"is_capital" boolean)"""
+INSERT = f"""insert into {TABLE} ("id", "name", "founded", "area", "is_capital") values
+          (1,'Rome','0753-04-21'::date,1285.3,true),(2,'Reggio, Emilia',NULL,230.7,false),
+          (3,'Ouagadougou','1441-01-01'::date,NULL,true)"""
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """A server of a project by the name that dbt knows as the database's."""
+    tried = refuse_spark(monkeypatch)
+    with open_server(tmp_path / "shop") as opened:
+        yield opened
+    assert not tried, tried[0]
+
+
+def seeded(server: Server) -> list[tuple[object, ...]]:
+    with psycopg.connect(dsn(server)) as connection, connection.cursor() as cursor:
+        shown = "SELECT id::text, name, founded::text, area::text, is_capital::text::char(1) FROM seeded.cities"
+        return cursor.execute(f"{shown} ORDER BY id").fetchall()
+
+
+def test_what_dbt_asks_to_seed_is_answered(shop: Server) -> None:
+    with psycopg.connect(dsn(shop), cursor_factory=psycopg.ClientCursor) as connection:
+        assert connection.execute("select 1 as id").fetchall() == [(1,)]
+        connection.rollback()
+        assert ("seeded",) not in connection.execute(SCHEMAS).fetchall()
+        connection.execute('create schema if not exists "seeded"')
+        connection.commit()
+        assert ("seeded",) in connection.execute(SCHEMAS).fetchall()
+        connection.rollback()
+        for refresh in ([CREATE], [f"truncate table {TABLE}"], [f"drop table if exists {TABLE} cascade", CREATE]):
+            assert len(connection.execute(RELATIONS).fetchall()) == (0 if refresh == [CREATE] else 1)
+            assert connection.execute(DEPENDENCIES).fetchall() == []
+            connection.rollback()
+            for statement in (*refresh, INSERT):
+                connection.execute(statement)
+            connection.commit()
+            assert seeded(shop) == ROWS
+        assert connection.execute(RELATIONS).fetchall() == [("shop", "cities", "seeded", "table")]
+
+
+def test_the_database_of_a_name_is_the_project(shop: Server) -> None:
+    with psycopg.connect(dsn(shop), autocommit=True) as connection:
+        connection.execute("CREATE TABLE shop.public.t (a integer)")
+        connection.execute("CREATE VIEW shop.public.v AS SELECT t.a FROM shop.public.t WHERE t.a > 1")
+        connection.execute("INSERT INTO shop.public.t VALUES (1), (2)")
+        assert connection.execute("SELECT v.a FROM shop.public.v").fetchall() == [(2,)]
+        for name in ("other.public.t", "shop.other.t", "shop.t"):
+            with pytest.raises(psycopg.errors.UndefinedTable):
+                connection.execute(f"SELECT a FROM {name}".encode())
+
+
+@pytest.mark.deep
+def test_dbt_debugs_and_seeds(shop: Server, tmp_path: Path) -> None:
+    python = FETCHED / "dbt" / "bin" / "python"
+    assert python.exists(), "make test fetches the clients: .venv/bin/python setup/clients.py"
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {
+        "PGPORT": str(shop.port),
+        "PGUSER": shop.credentials.user,
+        "PGPASSWORD": password_of(shop),
+        "PGDATABASE": "shop",
+        "DBT_TARGET_PATH": str(tmp_path / "target"),
+        "DBT_LOG_PATH": str(tmp_path / "logs"),
+        "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
+    }
+    command = [str(python), str(PROGRAMS / "dbt_seed.py"), str(PROJECT)]
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
+    assert ran.returncode == 0, ran.stderr
+    told = [line for line in ran.stdout.splitlines() if line.startswith(("OK", "ERR"))]
+    assert told == ["OK debug ", "OK seed ", "OK seed ", "OK seed --full-refresh "], ran.stdout
+    assert seeded(shop) == ROWS
