@@ -4,8 +4,9 @@
     unmatched(A)        =  A - (A semijoin the rows of A that have a partner)
 
 Multiplicities are kept. If `p` is a conjunction of equalities between the sides and of conditions on one side alone,
-the semijoin is with the distinct equated values of the other side's rows that pass; else with the distinct rows of A,
-or their unique key, that found a partner, told apart by their representation. NULL keys find none.
+the semijoin is with the distinct equated values of the other side's rows that pass. Else it depends on the columns that
+`p` reads whether a row has a partner, and the semijoin is with their distinct values, or a unique key, in what found
+one, told apart by their representation. NULL keys find none.
 
 A table function that is joined to every row (`LEFT JOIN LATERAL f(a) ON true`) has a row of NULLs where it has none.
 
@@ -91,12 +92,13 @@ def outer_join(
     parts = [matched]
     nulls = [[Literal(None, column.type) for column in one.relation_type.columns] for one in (left, right)]
     width, other = left.relation_type.arity, right.relation_type.arity
+    read = {position for one in (*predicates, *arguments) for position in columns_of(one)}
     if keeps[0]:
-        found = _matched_rows(a, matched, 0) if condition is None else _matched_keys(a, b, condition)
+        found = _matched_rows(a, matched, 0, read) if condition is None else _matched_keys(a, b, condition)
         parts.append(with_literals(minus(a, found), nulls[1], right.relation_type.names))
     if keeps[1]:
         turned = None if condition is None else _turned(condition)
-        found = _matched_rows(b, matched, width) if turned is None else _matched_keys(b, a, turned)
+        found = _matched_rows(b, matched, width, read) if turned is None else _matched_keys(b, a, turned)
         unmatched = with_literals(minus(b, found), nulls[0], left.relation_type.names)
         parts.append(Projection(unmatched, (*range(other, other + width), *range(other))))
     return sharing.bound(Union(tuple(parts), _keys(a, b, condition, keeps)))
@@ -256,10 +258,19 @@ def _matched_keys(a: Relation, b: Relation, condition: SplitCondition) -> Relati
     return semijoin(filtered(a, condition.left), [left for left, _ in condition.pairs], keys, null_safe=False)
 
 
-def _matched_rows(a: Relation, matched: Relation, offset: int) -> Relation:
-    """Returns the rows of `a` that are in `matched`, where its columns begin at `offset`."""
+def _matched_rows(a: Relation, matched: Relation, offset: int, read: set[int]) -> Relation:
+    """Returns the rows of `a` that are in `matched`, where its columns begin at `offset`.
+
+    Args:
+        a: One side.
+        matched: The partners.
+        offset: Where the columns of `a` begin there.
+        read: On which columns of `matched` it depends whether a row has a partner.
+    """
+    columns = range(offset, offset + a.relation_type.arity)
+    asked = [one - offset for one in columns if one in read]
     keys = sorted((len(key), sorted(key)) for key in a.relation_type.keys)
-    positions = keys[0][1] if keys else list(range(a.relation_type.arity))
+    positions = keys[0][1] if keys and len(keys[0][1]) <= len(asked) else asked
     # Equal rows may be told apart by the condition.
     own = [by_representation(reference(a.relation_type, one)) for one in positions]
     found = distinct_of(matched, [shifted(one, offset) for one in own])

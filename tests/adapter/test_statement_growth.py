@@ -22,6 +22,15 @@ def _in_a_chain(n: int) -> str:
     return "SELECT x0.a FROM t x0 " + " ".join(f"JOIN t x{i} ON x{i}.a = x{i - 1}.b" for i in range(1, n))
 
 
+def _in_order(n: int) -> str:
+    return "SELECT x0.a FROM t x0 " + " ".join(f"LEFT JOIN t x{i} ON x{i}.a < x0.a" for i in range(1, n))
+
+
+def _lateral(n: int) -> str:
+    one = "LEFT JOIN LATERAL (SELECT b FROM t y WHERE y.a = x0.a + {0} ORDER BY b LIMIT 1) x{0} ON true"
+    return "SELECT x0.a FROM t x0 " + " ".join(one.format(i) for i in range(1, n))
+
+
 def _using(n: int) -> str:
     return "SELECT a FROM t x0 " + " ".join(f"JOIN t x{i} USING (a)" for i in range(1, n))
 
@@ -32,6 +41,8 @@ FORMS: dict[str, tuple[Callable[[int], str], float]] = {
     "joins in a chain": (_in_a_chain, 1.1),
     "joins by names": (_using, 1.1),
     "left joins": (partial(_joined, "LEFT"), 1.1),
+    "left joins by an order": (_in_order, 1.1),
+    "lateral left joins": (_lateral, 1.1),
     # Until the first pass leaves out what is not read, each has a NULL for each column of all joins before it.
     "full joins": (partial(_joined, "FULL"), 1.13),
     "distinct aggregates": (
