@@ -37,7 +37,7 @@ from mz_dagster.storage.spark import (
     server_status,
     stop_server,
 )
-from mz_dagster.storage.spark.launch import check_java
+from mz_dagster.storage.spark.launch import check_java, has_ui, write_server_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -401,6 +401,15 @@ def test_java_that_corrupts_data_is_refused(
     with pytest.raises(OperationalError, match="corrupts data") as refused:
         check_java()
     assert "25.0.3" in (refused.value.hint or "")
+
+
+def test_a_server_has_no_user_interface_unless_it_is_asked_for(tmp_path: Path) -> None:
+    for settings, has_one in (({}, False), ({"spark.ui.enabled": "true"}, True)):
+        write_server_files(tmp_path, settings, port=1, ui_port=2)
+        written = (tmp_path / "server.properties").read_text().splitlines()
+        assert f"spark.ui.enabled={str(has_one).lower()}" in written
+        assert "spark.driver.bindAddress=127.0.0.1" in written
+        assert has_ui(settings) is has_one
 
 
 def test_missing_java_is_refused_with_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
