@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from mz_dagster.adapter import Connection, Project, connect, read
     from mz_dagster.orchestration import (
         MzDagsterTranslator,
+        MzIOManager,
         MzProjectComponent,
         MzResource,
         StepResult,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 _ORCHESTRATION = (
     "MzDagsterTranslator",
     "MzProjectComponent",
+    "MzIOManager",
     "MzResource",
     "StepResult",
     "build_compaction_job",
@@ -83,6 +85,7 @@ __all__ = [
     "InterfaceError",
     "InternalError",
     "MzDagsterTranslator",
+    "MzIOManager",
     "MzProjectComponent",
     "MzResource",
     "NotSupportedError",

@@ -54,6 +54,7 @@ from mz_dagster.formalism import Antichain, GlobalId
 from mz_dagster.sql import ISOLATION_LEVELS
 from mz_dagster.sql.errors import QueryOfTwoTimelines
 from mz_dagster.storage.append import BatchWriter
+from mz_dagster.storage.consolidation import summed
 from mz_dagster.storage.read import ReadBeforeSince
 from mz_dagster.storage.renewal import Renewal
 
@@ -107,8 +108,9 @@ class _Written:
     writes: list[PendingWrite] = field(default_factory=list)
 
     def frame(self, time: int) -> pa.Table:
-        """Returns all updates, at a time."""
-        return pa.concat_tables([one.at(time) for one in self.writes])
+        """Returns all updates, at a time, summed: what one write takes away and another puts back is none."""
+        frames = [one.at(time) for one in self.writes]
+        return frames[0] if len(frames) == 1 else summed(pa.concat_tables(frames).combine_chunks())
 
     @property
     def restarts(self) -> bool:
@@ -292,11 +294,15 @@ class Transaction:
         own: dict[GlobalId, Batch] = {}
         for id in self.written & listed.keys():
             self._check_unaltered(self.engine.catalog.collection(id))
-            own[id] = self._batch(id)
+            if (batch := self._batch(id)) is not None:
+                own[id] = batch
         return {id: replace(one, batches=(*one.batches, own[id])) if id in own else one for id, one in listed.items()}
 
-    def _batch(self, id: GlobalId) -> Batch:
-        """Returns a batch in memory, at the time at which the block reads, of what it will write to a table."""
+    def _batch(self, id: GlobalId) -> Batch | None:
+        """Returns a batch in memory, at the time at which the block reads, of what it will write to a table.
+
+        None if its writes take back each other.
+        """
         assert self._time is not None, "it reads"
         written = self._written[id]
         count = len(written.writes)
@@ -304,7 +310,10 @@ class Transaction:
             return self._in_memory[id][1]
         lattice = written.row.upper.lattice
         interval = Antichain.of(lattice, self._time), Antichain.of(lattice, self._time + 1)
-        stats = self.engine.shards.in_memory(written.row, written.frame(self._time), interval)
+        frame = written.frame(self._time)
+        if not len(frame):
+            return None
+        stats = self.engine.shards.in_memory(written.row, frame, interval)
         batch = Batch(_NO_BATCH, id, *interval, BatchState.LIVE, stats)
         self._in_memory[id] = count, batch
         return batch

@@ -10,6 +10,7 @@ Losing the whole Dagster instance loses history, not data.
 - `frontier_checks.py`, `checks.py`: the checks that come with each step; those that read the data.
 - `data_checks.py`: the project's own, which are maintained.
 - `resource.py`: `MzResource`, what ops and sensors use; the op's body.
+- `io_manager.py`: `MzIOManager`, tables that assets of others fill, and views that they take.
 - `ticks.py`: ticks and partition keys.
 - `sensors.py`: the frontier and the retention sensor, on `runs.py` (which run is live, what was tried in vain) and
   `recording.py` (what is readable and not yet recorded).
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from mz_dagster.orchestration.compaction import build_compaction_job, build_compaction_schedule
     from mz_dagster.orchestration.component import MzProjectComponent
     from mz_dagster.orchestration.continuous import build_continuous_job
+    from mz_dagster.orchestration.io_manager import MzIOManager
     from mz_dagster.orchestration.resource import MzResource, StepResult
     from mz_dagster.orchestration.sensors import build_frontier_sensor, build_retention_sensor
     from mz_dagster.orchestration.ticks import partition_key, partitions_of, tick_of
@@ -46,6 +48,7 @@ _HOMES = {
     "compaction": ("build_compaction_job", "build_compaction_schedule"),
     "component": ("MzProjectComponent",),
     "continuous": ("build_continuous_job",),
+    "io_manager": ("MzIOManager",),
     "resource": ("MzResource", "StepResult"),
     "sensors": ("build_frontier_sensor", "build_retention_sensor"),
     "ticks": ("partition_key", "partitions_of", "tick_of"),
@@ -66,6 +69,7 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "MzDagsterTranslator",
+    "MzIOManager",
     "MzProjectComponent",
     "MzResource",
     "StepResult",

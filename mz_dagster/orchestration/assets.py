@@ -20,6 +20,8 @@ from mz_dagster.orchestration.frontier_checks import frontier_check_specs
 from mz_dagster.orchestration.ticks import partitions_of
 from mz_dagster.orchestration.translator import MzDagsterTranslator, code_block
 from mz_dagster.plan.lineage import column_lineage
+from mz_dagster.sql import Files
+from mz_dagster.sql.schemas import last_of
 
 #: Dagster's own key, of which the open source UI shows nothing; so the same to read.
 _LINEAGE_KEY = "dagster/column_lineage"
@@ -61,12 +63,23 @@ def _asset_specs(
         known = ", ".join(f'"{timeline}"' for timeline in sorted(timelines))
         raise ProgrammingError(f'the project has no timeline "{chosen}"', hint=f"Its timelines are {known}.")
     specs = {
-        name: translator.get_asset_spec(one).merge_attributes(metadata={NAME_KEY: name})
+        name: translator.get_asset_spec(one).merge_attributes(metadata={NAME_KEY: name, **_addresses(one, project)})
         for name, one in objects.items()
         if one.definition.kind not in ("view", "check") and one.definition.timeline == chosen
     }
     keys = {name: spec.key for name, spec in specs.items()}
     return [_with_upstream(spec, objects[name], objects, keys) for name, spec in specs.items()]
+
+
+def _addresses(one: ProjectObject, project: Project) -> dict[str, str]:
+    """Returns where an object is found: by whoever queries it, and what it is read from or written to outside."""
+    definition = one.definition
+    found = {"dagster/table_name": f"{project.name}.{definition.schema}.{last_of(definition.schema, one.name)}"}
+    origin = definition.origin if definition.sink is None else definition.sink.delta
+    if origin is not None:
+        place = origin.folder if isinstance(origin, Files) else origin.uri
+        found["dagster/uri"] = place if "://" in place else (project.root / place).absolute().as_uri()
+    return found
 
 
 def _with_upstream(

@@ -32,6 +32,10 @@ def test_a_sink_is_an_asset_downstream_of_its_view(tmp_path: Path, instance: dg.
     specs = {spec.key.to_user_string(): spec for spec in shop.specs}
     assert {one.asset_key.to_user_string() for one in specs["published"].deps} == {"cities"}
     assert {"sink", "deltalake", "shops"} <= specs["published"].kinds
+    assert specs["orders"].metadata["dagster/uri"] == lake.as_uri()
+    assert specs["published"].metadata["dagster/uri"] == (tmp_path / "out" / "cities").as_uri()
+    assert specs["cities"].metadata["dagster/table_name"] == f"{tmp_path.name}.public.cities"
+    assert "dagster/uri" not in specs["cities"].metadata
     assert specs["published"].description == "What the shops see."
     job = dg.define_asset_job("step", selection=[shop], executor_def=dg.in_process_executor)
     definitions = dg.Definitions(assets=[shop], jobs=[job], resources={"mz": MzResource(project_dir=str(tmp_path))})

@@ -1,0 +1,223 @@
+"""Assets of others beside those of a project: what they return becomes a table's rows, and views become what they take.
+
+**In.** What an asset returns takes the place, in one transaction, of what its table held: of all rows, or where the
+asset has partitions, of those that the partition column tells. So a materialization that is repeated, retried or killed
+leaves its rows there once, and what did not change is no update.
+
+**Out.** An asset that takes a view gets it as of a tick, as whatever its annotation says. The tick is the newest of the
+partitions that Dagster maps to it; for one that has none in its run, the newest that the view can be read at.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+from pydantic import Field
+
+from mz_dagster.adapter import Connection, Engine, Isolation
+from mz_dagster.clock import SYSTEM_CLOCK
+from mz_dagster.errors import OperationalError
+from mz_dagster.orchestration.events import NAME_KEY
+from mz_dagster.orchestration.resource import MzResource
+from mz_dagster.orchestration.ticks import tick_of
+from mz_dagster.sql.cursor import quoted
+from mz_dagster.sql.schemas import written
+
+#: What an asset's metadata say of where its rows go.
+TABLE_KEY = "mz/table"
+PARTITION_COLUMN_KEY = "mz/partition_column"
+
+_PORTION_ROWS = 10_000
+_SERIALIZATION_FAILURE = "40001"
+#: For how long a transaction is tried that others are faster than.
+_DEADLINE_MS = 300_000
+
+
+class MzIOManager(dg.ConfigurableIOManager):
+    """Feeds a project's tables from assets, and assets from its views.
+
+    An asset's table is what its metadata name as `mz/table`, by default the last part of its key; with partitions,
+    `mz/partition_column` names the column that has the partition's key. It returns a DataFrame of pandas, Polars or
+    Spark, or a table or batches of Arrow, whose columns are the table's by name.
+
+    Example:
+        @dg.asset(io_manager_key="mz_io", metadata={"mz/table": "rates"})
+        def rates() -> pd.DataFrame: ...
+
+        @dg.asset(ins={"cities": dg.AssetIn(input_manager_key="mz_io")})
+        def report(cities: pl.DataFrame) -> None: ...
+
+        dg.Definitions(..., resources={"mz_io": MzIOManager(project_dir="path/to/project")})
+    """
+
+    project_dir: str = Field(description="The project's root folder, which holds mz.toml.")
+
+    def handle_output(self, context: dg.OutputContext, obj: Any) -> None:
+        """Puts what an asset returned in the place of what its table held.
+
+        Raises:
+            dagster.Failure: It is no table, has partitions and no column that tells them, or rows of another one.
+        """
+        if obj is None:
+            return
+        metadata = context.definition_metadata or {}
+        table = str(metadata.get(TABLE_KEY) or context.asset_key.path[-1])
+        batches = list(_batches(obj))
+        where, parameters = _replaced(context, metadata.get(PARTITION_COLUMN_KEY))
+        with self._connection(context.run_id) as connection:
+            rows = _put(connection, table, batches, where, parameters)
+        if rows is None:
+            raise dg.Failure(
+                f'rows of asset "{context.asset_key.to_user_string()}" are of another partition than its run\'s',
+                metadata={"mz/next": f"Return rows that have the key as {metadata[PARTITION_COLUMN_KEY]}."},
+                allow_retries=False,
+            )
+        context.add_output_metadata({"dagster/partition_row_count" if where else "dagster/row_count": rows})
+
+    def load_input(self, context: dg.InputContext) -> Any:
+        """Returns a view, or whatever else can be read, as what an asset's annotation says.
+
+        Raises:
+            dagster.Failure: It cannot be read at the tick, or not as that.
+        """
+        upstream = context.upstream_output
+        metadata = {} if upstream is None else upstream.definition_metadata or {}
+        name, at = str(metadata.get(TABLE_KEY) or context.asset_key.path[-1]), ""
+        with self._connection(None) as connection:
+            if NAME_KEY in metadata:
+                name, at = _of_project(connection.engine, str(metadata[NAME_KEY]), context)
+            cursor = connection.execute(f"SELECT * FROM {name}{at}")
+            return _as(context.dagster_type.typing_type, cursor.fetch_arrow_table())
+
+    @contextmanager
+    def _connection(self, run_id: str | None) -> Iterator[Connection]:
+        holder = "asset" if run_id is None else f"run {run_id}"
+        with MzResource(project_dir=self.project_dir).engine(holder) as engine:
+            yield Connection(engine, Isolation.STRICT_SERIALIZABLE, owns_engine=False)
+
+
+def _of_project(engine: Engine, key: str, context: dg.InputContext) -> tuple[str, str]:
+    """Returns what SQL calls the object of an asset of the project, and as of when it is asked for.
+
+    Its partitions are ticks. An asset without partitions has all of them: of several it is the newest that is readable.
+    """
+    row = engine.catalog.resolve_name(key)
+    ticks = [tick_of(one) for one in context.asset_partition_keys] if context.has_asset_partitions else []
+    if row is None or not ticks:
+        return quoted(key) if row is None else written(row.schema, str(row.name)), ""
+    collection = engine.catalog.collection(engine.definitions.collection_of(row))
+    readable = [one for one in ticks if collection.is_readable_at(one)]
+    return written(row.schema, str(row.name)), f" AS OF {max(readable or ticks)}"
+
+
+def _put(
+    connection: Connection, table: str, batches: Sequence[pa.RecordBatch], where: str, parameters: Sequence[str]
+) -> int | None:
+    """Puts rows in the place of others in one transaction, tried again while other assets are faster.
+
+    Returns:
+        How many; None if some do not fulfil the condition of those whose place they take, and nothing was changed.
+
+    Raises:
+        OperationalError: Others were faster for minutes.
+    """
+    clock = SYSTEM_CLOCK
+    rows: int = sum(batch.num_rows for batch in batches)
+    until = clock.monotonic_ms() + _DEADLINE_MS
+    while True:
+        try:
+            with connection.transaction():
+                connection.execute(f"DELETE FROM {table}{where}", parameters)
+                for batch in batches:
+                    names = ", ".join(map(quoted, batch.schema.names))
+                    marks = ", ".join("?" * batch.num_columns)
+                    values = list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+                    if values:
+                        connection.cursor().executemany(f"INSERT INTO {table} ({names}) VALUES ({marks})", values)
+                found = connection.execute(f"SELECT count(*) FROM {table}{where}", parameters).fetchall()
+                if found != [(rows,)]:
+                    raise _OfAnotherPartition
+            return rows
+        except _OfAnotherPartition:
+            return None
+        except OperationalError as error:
+            if error.sqlstate != _SERIALIZATION_FAILURE or clock.monotonic_ms() > until:
+                raise
+            clock.sleep(random.uniform(0.05, 0.5))
+
+
+class _OfAnotherPartition(Exception):
+    """Rolls a transaction back."""
+
+
+def _replaced(context: dg.OutputContext, column: Any) -> tuple[str, Sequence[str]]:
+    """Returns the condition of the rows whose place is taken, with its parameters."""
+    if not context.has_asset_partitions:
+        return "", ()
+    asset = context.asset_key.to_user_string()
+    if column is None:
+        raise dg.Failure(
+            f'asset "{asset}" has partitions, and nothing says which rows are whose',
+            metadata={"mz/next": f'Name the column that has the key in its metadata: "{PARTITION_COLUMN_KEY}".'},
+            allow_retries=False,
+        )
+    keys = context.asset_partition_keys
+    return f" WHERE {quoted(str(column))} IN ({', '.join('?' * len(keys))})", tuple(keys)
+
+
+def _batches(obj: Any) -> Iterable[pa.RecordBatch]:
+    """Returns the rows of what an asset returned.
+
+    Raises:
+        dagster.Failure: It is no table.
+    """
+    if isinstance(obj, pa.RecordBatchReader):
+        reader: Iterable[pa.RecordBatch] = obj
+        return reader
+    if not isinstance(obj, pa.Table):
+        if hasattr(obj, "to_arrow"):  # of Polars
+            obj = obj.to_arrow()
+        elif hasattr(obj, "toArrow"):  # of Spark
+            obj = obj.toArrow()
+        elif type(obj).__module__.partition(".")[0] == "pandas":
+            obj = pa.Table.from_pandas(obj, preserve_index=False)
+        else:
+            raise dg.Failure(
+                f"an asset returned a {type(obj).__name__}, of which no rows of a table can be made",
+                metadata={"mz/next": "Return a DataFrame of pandas, Polars or Spark, or a table of Arrow."},
+                allow_retries=False,
+            )
+    batches: list[pa.RecordBatch] = obj.to_batches(max_chunksize=_PORTION_ROWS)
+    return batches
+
+
+def _as(wanted: Any, found: pa.Table) -> Any:
+    """Returns a table as what an annotation says; one that says nothing in particular gets Arrow's.
+
+    Raises:
+        dagster.Failure: It is none that is known.
+    """
+    named = f"{getattr(wanted, '__module__', '').partition('.')[0]}.{getattr(wanted, '__name__', wanted)}"
+    match named:
+        case "pandas.DataFrame":
+            return found.to_pandas()
+        case "polars.DataFrame":
+            import polars as pl
+
+            return pl.from_arrow(found)
+        case "pyarrow.RecordBatchReader":
+            return found.to_reader()
+        case "builtins.list":
+            return found.to_pylist()
+        case "pyarrow.Table" | "typing.Any" | "builtins.object":
+            return found
+    raise dg.Failure(
+        f"a view cannot be had as {named}",
+        metadata={"mz/next": "Annotate pandas.DataFrame, polars.DataFrame, pyarrow.Table, RecordBatchReader or list."},
+        allow_retries=False,
+    )
