@@ -183,9 +183,13 @@ class DamageError(OperationalError):
     """Durable state that is not what was written: a file, a log or a row of the catalog.
 
     Nothing is answered from it. Every such error says what is damaged, and has a way back.
+
+    Attributes:
+        collection: The id of the collection whose it is; None if it is no one's.
     """
 
     sqlstate = "XX001"
+    collection: str | None = None
 
     def __init__(self, message: str, *, detail: str | None = None) -> None:
         super().__init__(

@@ -17,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -40,7 +41,7 @@ from mz_dagster.catalog import (
     bound_shapes,
 )
 from mz_dagster.compute import MaintainedNode, Node, SinkNode, SourceNode, TableNode
-from mz_dagster.errors import Error, InternalError, OperationalError, ProgrammingError, one_line
+from mz_dagster.errors import DamageError, Error, InternalError, OperationalError, ProgrammingError, one_line
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import (
     MaintainedPlan,
@@ -57,6 +58,7 @@ from mz_dagster.scalars.types import RelationType
 from mz_dagster.sql import CreateTable, TableConstraints, parse
 from mz_dagster.sql.errors import UndefinedTable
 from mz_dagster.sql.schemas import PUBLIC, key_of
+from mz_dagster.storage import BatchIncomplete
 from mz_dagster.storage.sink.delta_sink import DeltaSink
 from mz_dagster.storage.sink.sink import SinkTaken
 from mz_dagster.storage.source import Source
@@ -581,6 +583,18 @@ def _is_of_newer_release(row: ObjectRow) -> bool:
 def called_as_arrangement(owner: str, row: ObjectRow) -> str:
     """Returns what to call an arrangement; EXPLAIN counts them from 1, too."""
     return f"{owner} (arrangement {int(row.options['position']) + 1})"
+
+
+def tell_whose(error: BaseException, catalog: Catalog) -> None:
+    """Has an error of a damaged collection say what people call that, as far as the catalog still knows it."""
+    if not isinstance(error, DamageError | BatchIncomplete) or error.collection is None:
+        return
+    with suppress(Error):  # of the catalog, which may be damaged, too
+        row = catalog.object(GlobalId(error.collection))
+        name = called(row) if row.owner is None else called_as_arrangement(called(catalog.object(row.owner)), row)
+        whose = f'"{row.id}" is the {row.kind} "{name}".'
+        if whose not in (error.detail or ""):
+            error.detail = f"{error.detail or ''} {whose}".lstrip()
 
 
 def order_of(row: ObjectRow, state: CatalogState) -> tuple[int, ...]:

@@ -16,6 +16,7 @@ from mz_dagster.adapter import ddl
 from mz_dagster.adapter.alter_table import alter_table
 from mz_dagster.adapter.block_definitions import ActiveTransaction, BlockDefinitions
 from mz_dagster.adapter.bound_tables import noting_tables
+from mz_dagster.adapter.catalog_definitions import tell_whose
 from mz_dagster.adapter.copy_to_file import copy_to_file
 from mz_dagster.adapter.declared_cursors import DeclaredCursor, DuplicateCursor
 from mz_dagster.adapter.definition import define
@@ -266,12 +267,13 @@ class Session:
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
-        """Has the transaction block that is open fail if what is done in it fails."""
+        """Has the transaction block that is open fail if what is done in it fails, and errors name what is damaged."""
         try:
             yield
-        except BaseException:
+        except BaseException as error:
             if self._variables.transaction is not None:
                 self._variables.transaction.fail()
+            tell_whose(error, self._engine.catalog)
             raise
 
     @only_our_errors()

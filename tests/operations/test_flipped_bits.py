@@ -14,7 +14,7 @@ from mz_dagster.adapter import Engine, Project, Session
 from mz_dagster.catalog import Catalog
 from mz_dagster.operations.doctor import examine
 from mz_dagster.storage import LocalShards, compact, file_hashes, sweep
-from mz_dagster.storage.shards import FileDamaged
+from mz_dagster.storage.shards import BatchIncomplete, FileDamaged
 from tests.catalog.older import take_back
 
 
@@ -64,6 +64,17 @@ def test_a_flipped_bit_is_never_read_as_other_data(project: Path, tmp_path: Path
         assert '"u1"' in error.value.message
         flip(path, bit)
     assert read(copy) == whole
+
+
+def test_an_error_of_a_statement_says_what_people_call_what_is_damaged(project: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(project, tmp_path / "copy")
+    (path,) = (copy / ".mz" / "shards").glob("*/mz_batch=*/*/*.parquet")
+    flip(path, 8 * 400)
+    for damage in (FileDamaged, BatchIncomplete):
+        with Engine(Project.load(copy)) as engine, pytest.raises(damage) as error:
+            Session(engine).execute("SELECT * FROM t")
+        assert '"u1" is the table "t".' in str(error.value.detail)
+        path.unlink(missing_ok=True)
 
 
 def test_the_doctor_hashes_what_it_reads_deeply(project: Path, tmp_path: Path) -> None:
