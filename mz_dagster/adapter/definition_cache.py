@@ -117,7 +117,7 @@ class DefinitionCache:
         modifiers = [column.type.modifier for column in type_.columns]  # which the types do not show
         members = [_members(column.type) for column in type_.columns]
         told = (item.id, item.name, item.kind, type_.columns, modifiers, members, keys, type_.monotonic, item.timeline)
-        return _digest((*told, item.version, item.values, view))
+        return _digest((*told, item.version, item.values, view, item.means))
 
     # ---- files
 

@@ -9,6 +9,7 @@ import pytest
 
 from mz_dagster import Error
 from mz_dagster.adapter import Connection, Engine, Project
+from mz_dagster.adapter.project_files import load_project
 from mz_dagster.catalog import StillNeeded
 from mz_dagster.operations.backup import backup
 from mz_dagster.sql.errors import InvalidSyntax, InvalidTableDefinition, UndefinedObject, WrongObjectKind
@@ -140,11 +141,18 @@ def test_a_backup_leaves_out_the_files_that_secrets_are_in(connection: Connectio
 def test_files_have_them_too(connection: Connection, tmp_path: Path) -> None:
     assets = tmp_path / "assets"
     assets.mkdir()
-    (assets / "store.sql").write_text(f"{STORE};\n{SECRET};\n")
+    source = "CREATE SOURCE t (a bigint) FROM DELTA (URI 's3://lake/t', CONNECTION store)"
+    (assets / "store.sql").write_text(f"{STORE};\n{SECRET};\n{source};\n")
     with Engine(Project.load(tmp_path)) as engine:
-        assert engine.apply().created == ("key", "store")
+        assert engine.apply().created == ("key", "store", "t")
         assert not engine.apply().changed
         assert connection.execute("SHOW SECRETS").fetchall() == [("key", "secret")]
-        (assets / "store.sql").write_text(f"{STORE.replace('here', 'there')};\n{SECRET};\n")
-        assert engine.apply().replaced == ("store",)
+        (assets / "store.sql").write_text(f"{STORE.replace('here', 'there')};\n{SECRET};\n{source};\n")
+        files = {one.name: one.definition for one in load_project(engine.project).objects}
+        assert isinstance(files["t"].means, S3)
+        assert dict(files["t"].means.options)["endpoint"] == "http://there:1", "nobody kept what it was"
+        assert engine.apply().replaced == ("store", "t")
         assert dict(store_of(connection, "store").options)["endpoint"] == "http://there:1"
+        means = engine.definitions.definition(engine.collection_of("t")).means
+        assert isinstance(means, S3)
+        assert dict(means.options)["endpoint"] == "http://there:1"
