@@ -42,9 +42,9 @@ class Budget:
         made_rows: Nor by one operator of any other kind: the elements of arrays, the updates of groups.
         compared_rows: What a column is compared with in a join is looked at for up to so many rows; of more, the bounds
             within which the other side lies are not worked out, and all of it is read.
-        scalar_rows: For more rows scalars are not evaluated here in which a function has no kernel: a call for 50,000
-            different arguments takes 0.2 s (`lpad`) to 2.5 s (`to_char`, a quotient of numerics), where Spark takes 2.4
-            to 29, as it, too, calls Python.
+        scalar_rows: For more different arguments a function is not called row by row here, as what has no kernel is: a
+            call for 50,000 takes 0.2 s (`lpad`) to 2.5 s (`to_char`), where Spark takes 2.4 to 29, as it, too, calls
+            Python.
         fetched_rows: More rows are not fetched from Spark by an operator in this process.
         whole_rows: A collection of more is not read whole by a lookup in this process, but by its keys.
         versioned_rows: In more rows of versions winners are not looked for in this process.
@@ -126,7 +126,7 @@ class Budget:
     first_times: int = 10
     joined_updates: int = 1_000_000
     joined_rows: int = 1_000_000
-    made_rows: int = 200_000
+    made_rows: int = 1_000_000
     compared_rows: int = 1_000
     scalar_rows: int = 100_000
     fetched_rows: int = 200_000

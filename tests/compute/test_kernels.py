@@ -363,6 +363,28 @@ def test_quotients_on_columns_are_those_of_the_reference(seed: int) -> None:
     assert vouched > 1_000
 
 
+@pytest.mark.parametrize("function", ["add_numeric", "subtract_numeric", "multiply_numeric", "low_part_numeric",
+                                      "high_part_numeric", "whole_numeric", "negate_numeric"])  # fmt: skip
+def test_numerics_beyond_64_bits_are_not_evaluated_row_by_row(function: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    random_ = random.Random(3)
+    large = [Decimal(random_.randrange(-(10**30), 10**30)).scaleb(-4) for _ in range(500)]
+    small = [Decimal(random_.randrange(-(10**6), 10**6)).scaleb(-2) for _ in range(500)]
+    is_single = function in ("low_part_numeric", "high_part_numeric", "negate_numeric")
+    whole = function == "whole_numeric"
+    high = [Decimal(random_.randrange(-(10**15), 10**15)) for _ in range(500)]
+    columns = {0: (high, 0) if whole else (large, 4), 1: (large, 4) if whole else (small, 2)}
+    scale = {"multiply_numeric": 6, "high_part_numeric": 0}.get(function, 4)
+    arguments = tuple(ColumnRef(place, numeric(columns[place][1])) for place in range(1 if is_single else 2))
+    call = Call(function, arguments, numeric(scale))
+    evaluate = compiled(call)
+    wanted = [evaluate(row) for row in zip(columns[0][0], columns[1][0], strict=True)]
+    monkeypatch.setattr(evaluator, "evaluated_by_row", None)
+    arrays = [pa.array(values, pa.decimal128(38, own)) for values, own in columns.values()]
+    found = evaluated(call, RowBatch(500, arrays.__getitem__))
+    assert found.errors is None
+    assert found.array(500).to_pylist() == wanted
+
+
 @pytest.mark.parametrize("digits", range(25))
 @pytest.mark.parametrize("rounding", numerics.ROUNDINGS)
 def test_digits_are_cut_as_they_are_rounded(digits: int, rounding: str) -> None:

@@ -32,7 +32,6 @@ from mz_dagster.compute.local.error_part import failed
 from mz_dagster.compute.local.expressions import RowBatch, evaluated
 from mz_dagster.compute.local.expressions.outcome import as_mask, first_errors
 from mz_dagster.compute.local.linear import mapped
-from mz_dagster.compute.local.linear_operators import most_rows
 from mz_dagster.compute.local.matching import matches
 from mz_dagster.functions.evaluation import compiled
 from mz_dagster.functions.registry import SqlFailure
@@ -140,7 +139,7 @@ class _Join:
         mfp = MapFilterProject(
             arity, tuple(("map", one) for one in self._computed[i]), tuple(range(arity + len(self._computed[i])))
         )
-        if len(frame) > most_rows(mfp):
+        if len(frame) > budget().read_from_start:
             raise Declined("what is computed of many rows to join them is Spark's")
         fields = [
             *list(frame.schema)[:arity],
@@ -200,8 +199,7 @@ class _Join:
     def _met_late(self, number: int, joined: pa.Table, representatives: Mapping[int, str]) -> pa.Table:
         """Returns the joined rows of which a class's scalars over several inputs are equal, and those that fail."""
         scalars = self._late[number]
-        mfp = MapFilterProject(len(self._names), tuple(("map", one) for one in scalars), ())
-        if len(joined) > most_rows(mfp):
+        if len(joined) > budget().read_from_start:
             raise Declined("what is computed of many rows to join them is Spark's")
         batch = RowBatch(len(joined), lambda position: whole(joined.column(self._names[position])))
         outcomes = [evaluated(one, batch) for one in scalars]

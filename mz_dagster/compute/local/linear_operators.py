@@ -19,7 +19,6 @@ from mz_dagster.budget import budget
 from mz_dagster.compute.algebra.evaluable import is_exact_in_python
 from mz_dagster.compute.algebra.frame import DIFF, ERROR, META, TIME, positional
 from mz_dagster.compute.local.declined import Declined
-from mz_dagster.compute.local.expressions import has_kernels
 from mz_dagster.compute.local.linear import mapped
 from mz_dagster.object_cache import cached_by_object
 from mz_dagster.plan.physical import Catch, ConstantRows, Linear, MapFilterProject, Physical, Repeat, Unnest
@@ -32,14 +31,12 @@ def is_simple(mfp: MapFilterProject) -> bool:
     return all(is_exact_in_python(scalar) for _, scalar in mfp.steps)
 
 
-def most_rows(mfp: MapFilterProject) -> int:
-    """Returns for how many rows a map, filter and project that `is_simple` is evaluated in this process."""
-    by_column = all(has_kernels(scalar) for _, scalar in mfp.steps)
-    return budget().read_from_start if by_column else budget().scalar_rows
-
-
 def evaluated(frame: pa.Table, node: Linear) -> pa.Table:
-    """Returns what a map, filter and project makes of an update frame: see `linear`."""
+    """Returns what a map, filter and project makes of an update frame: see `linear`.
+
+    Raises:
+        Declined: Much would be evaluated row by row.
+    """
     return mapped(frame, node.mfp, plan_schema(node))
 
 

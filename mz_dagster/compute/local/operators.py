@@ -8,20 +8,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mz_dagster.budget import budget
 from mz_dagster.compute.algebra.frame import DIFF
 from mz_dagster.compute.local.accumulate import accumulate_updates
+from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.gathered import gathered_updates
 from mz_dagster.compute.local.linear_operators import (
     caught,
     evaluated,
     is_simple,
-    most_rows,
     negated,
     plan_schema,
     repeated,
@@ -103,8 +105,11 @@ class LocalOperators(ABC):
         """Returns what a map, filter and project makes of updates."""
         if not below.num_rows:
             return plan_schema(node).empty_table()
-        if not node.mfp.steps or (is_simple(node.mfp) and below.num_rows <= most_rows(node.mfp)):
+        if not node.mfp.steps:
             return evaluated(below, node)
+        if is_simple(node.mfp) and below.num_rows <= budget().read_from_start:
+            with suppress(Declined):
+                return evaluated(below, node)
         return self._elsewhere(node, below)
 
     def negate(self, node: NegateAll, below: pa.Table) -> pa.Table:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from mz_dagster.budget import budget
 from mz_dagster.compute.algebra.frame import by_position, ensure_exact
 from mz_dagster.compute.local.declined import Declined
-from mz_dagster.compute.local.linear_operators import most_rows, plan_schema
+from mz_dagster.compute.local.linear_operators import plan_schema
 from mz_dagster.compute.placement.supported import unsupported_in
 from mz_dagster.compute.spark.linear import linear
 from mz_dagster.compute.spark.spark_use import SparkUse
@@ -72,8 +72,7 @@ class Handover:
 
     def linear(self, node: Linear, below: pa.Table) -> pa.Table:
         """Returns what Spark makes of updates by a map, filter and project."""
-        many = f"scalars of {below.num_rows} rows are evaluated, more than {most_rows(node.mfp)}"
-        self.because = unsupported_in(node.mfp) or many
+        self.because = unsupported_in(node.mfp) or f"scalars of {below.num_rows} rows are evaluated, many row by row"
         return self.to_this_process(linear(self.to_spark(below, node.input.relation_type), node.mfp), node)
 
     def _fetched(self, frame: DataFrame, columns: Sequence[Column], most: int) -> pa.Table | None:

@@ -40,6 +40,23 @@ def _rounded(call: Call, operands: Sequence[Operand]) -> Computed:
     return integers.of_type(found, call.type, either(large, doubtful))
 
 
+@strict("cast_numeric_to_float8")
+def _float(_: Call, operands: Sequence[Operand]) -> Computed:
+    """Both are doubles without a rest, units and the power of ten, so that their quotient is the nearest one."""
+    value, large = units(operands[0])
+    scale = operands[0].type.scale
+    is_rounded = np.abs(value) >= 2**53 if scale <= 22 else value != 0
+    return Computed(pa.array(value / 10.0**scale), either(large, is_rounded))
+
+
+@strict("cast_numeric_to_text", "cast_numeric_to_unconstrained", "to_jsonb_numeric")
+def _digits(_: Call, operands: Sequence[Operand]) -> Computed:
+    """As Arrow has them, but where it writes an exponent."""
+    value, _large = units(operands[0])
+    has_exponent = np.abs(value) < 10 ** max(0, min(18, operands[0].type.scale - 6))
+    return Computed(operands[0].cast(pa.string()), has_exponent if operands[0].type.scale > 6 else None)
+
+
 @strict(*(f"cast_{one}_to_text" for one in _KINDS), "cast_mz_timestamp_to_text")
 def _text(_: Call, operands: Sequence[Operand]) -> Computed:
     return Computed(operands[0].cast(pa.string()))

@@ -16,6 +16,8 @@ from mz_dagster.compute.local.expressions.registry import Mask, Operand
 
 #: 64-bit integers, or one for all rows.
 Integers: TypeAlias = NDArray[np.int64]
+#: Python's integers, of any size.
+WideIntegers: TypeAlias = NDArray[np.object_]
 #: The greatest.
 MOST = 2**63 - 1
 
@@ -64,6 +66,26 @@ def decimals(found: Integers, type_: pa.DataType) -> pa.Array:
     both = np.empty((len(found), 2), np.int64)
     both[:, 0] = found
     both[:, 1] = found >> 63
+    return pa.Array.from_buffers(type_, len(found), [None, pa.py_buffer(both)])
+
+
+def wide_units(values: Operand) -> WideIntegers:
+    """Returns the units of decimals of any size, as Python's integers; a scalar's as an array of one.
+
+    Example:
+        >>> from decimal import Decimal
+        >>> wide_units(pa.array([Decimal("-1" + 30 * "0"), Decimal(7)], pa.decimal128(38, 0))).tolist()
+        [-1000000000000000000000000000000, 7]
+    """
+    low, high = halves(pa.repeat(values, 1) if isinstance(values, pa.Scalar) else values)
+    return np.asarray((high.astype(object) << 64) + low.astype(np.uint64).astype(object), object)
+
+
+def wide_decimals(found: WideIntegers, type_: pa.DataType) -> pa.Array:
+    """Returns decimals of so many units, below 2^127 in size."""
+    both = np.empty((len(found), 2), np.uint64)
+    both[:, 0] = found & (2**64 - 1)
+    both[:, 1] = (found >> 64) & (2**64 - 1)
     return pa.Array.from_buffers(type_, len(found), [None, pa.py_buffer(both)])
 
 

@@ -11,10 +11,16 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mz_dagster.compute.local.expressions.registry import Computed, Operand, are_constant, strict
+from mz_dagster.compute.local.expressions.registry import Computed, Operand, are_constant, lenient, strict
 from mz_dagster.functions.text.characters import lower
 from mz_dagster.functions.text.like_patterns import tokens
 from mz_dagster.scalars.scalar import Call
+
+
+@lenient("concat")
+def _joined(_: Call, operands: Sequence[Operand]) -> Computed:
+    # Arrow's own way to skip NULLs loses rows of which all are.
+    return Computed(pc.binary_join_element_wise(*(pc.coalesce(one, "") for one in operands), ""))
 
 
 @strict("label_of_enum")
