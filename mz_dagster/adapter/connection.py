@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -198,6 +198,15 @@ class Connection:
     def describe(self, sql: str, parameters: Sequence[object] = ()) -> tuple[Column, ...] | None:
         """Returns the columns of what a statement would return; see `Session.describe`."""
         return self._session().describe(sql, parameters)
+
+    def meaning(self) -> Hashable | None:
+        """Returns what is the same as long as every query means the same; see `Session.meaning`."""
+        return self._session().meaning()
+
+    @property
+    def zone(self) -> str:
+        """The name of the session's time zone."""
+        return self._variables.zone
 
     def note_types(self, sql: str, parameters: Sequence[object]) -> bool:
         """Notes in the open parameters of a query of which types they are; see `Session.note_types`."""

@@ -58,6 +58,12 @@ class Enforcement:
         """The table's columns."""
         return self.table.relation_type
 
+    @property
+    def is_free(self) -> bool:
+        """Whether the table demands nothing of its rows beside types and NOT NULL, and makes nothing of them."""
+        constraints = self.constraints
+        return not (constraints or constraints.defaults or constraints.identities or constraints.by_chance)
+
     def reads(self) -> list[Relation]:
         """Returns the plans of what is read to enforce the constraints, whatever is written."""
         return [self._present(key, []) for key in self.constraints.keys]

@@ -88,7 +88,7 @@ class Names:
     @property
     def is_shared(self) -> bool:
         """Whether names denote in it what they do in every session with its search path."""
-        return not self._temporary and self.block() is None
+        return not self._temporary and not self.block()
 
     # ---- a resolver
 

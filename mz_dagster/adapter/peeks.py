@@ -22,7 +22,7 @@ from mz_dagster.adapter.simple_plan import SimplePlan
 from mz_dagster.adapter.system_catalogs import FactsOnDemand
 from mz_dagster.adapter.timestamps import AsOfTime, Isolation, select_timestamp
 from mz_dagster.adapter.transaction import Transaction
-from mz_dagster.catalog import CatalogState, CollectionRow, ListedBatches, ReadSet
+from mz_dagster.catalog import CatalogState, CollectionRow, ListedBatches, Moment, ReadSet
 from mz_dagster.compute import SparkUse, peek, peek_locally
 from mz_dagster.errors import OperationalError
 from mz_dagster.formalism import GlobalId
@@ -36,6 +36,7 @@ from mz_dagster.plan.transform import fold_constants
 from mz_dagster.scalars.scalar import Literal, Scalar
 from mz_dagster.sql import AsOf, bind_as_of
 from mz_dagster.sql.errors import QueryOfTwoTimelines
+from mz_dagster.storage.keyed_rows import KeyedRows
 from mz_dagster.storage.lookup import Lookup
 from mz_dagster.storage.read import ReadBeforeSince, check_readable, leased, overlapping
 from mz_dagster.storage.shards import BatchIncomplete
@@ -46,6 +47,8 @@ logger = logging.getLogger("mz_dagster.session")
 Row = tuple[Any, ...]
 
 _TRIES = 10
+#: Of how many lookups rows are held by their keys while nothing is committed.
+_KEYED = 64
 #: How often a time that is to come is looked for, in milliseconds.
 _LOOK_MS = 50
 
@@ -131,11 +134,7 @@ class Peeks:
             return None
         if self.engine.definitions.is_temporal(id):
             return None
-        lookup = Lookup.of(plan.of_values(parameters), row.columns)
-        if lookup is None:
-            return None
         self.poll([row])
-        simple = SimplePlan(ReadCollection(id, plan.get.relation_type, plan.get.name), lookup, plan.columns)
         for _ in range(_TRIES):
             moment = catalog.moment(row.timeline, (id,))
             now = moment.state.collection(id)
@@ -146,10 +145,34 @@ class Peeks:
                 self._reach(row.timeline, time, [now])
                 continue
             try:
-                return simple.read(self.engine.shards, now, moment.listed[id], time)
+                return self._found(plan, moment, now, time, parameters)
             except BatchIncomplete:
                 return None
         return None
+
+    def _found(
+        self, plan: LookupPlan, moment: Moment, row: CollectionRow, time: int, parameters: Sequence[Literal]
+    ) -> list[Row] | None:
+        """Returns the rows that a lookup finds at a time, of the batches that are listed at a moment."""
+        known = moment.kept.get(id(plan))
+        if known is not None and known[0] is plan:
+            found: list[Row] | None = known[1].find(parameters[0].value)
+            if found is not None:
+                return found
+        lookup = Lookup.of(plan.of_values(parameters), row.columns)
+        if lookup is None:
+            return None
+        shards, listed = self.engine.shards, moment.listed[row.id]
+        simple = SimplePlan(ReadCollection(row.id, plan.get.relation_type, plan.get.name), lookup, plan.columns)
+        rows = simple.read(shards, row, listed, time)
+        key = lookup.key
+        if known is None and rows is not None and key is not None and key.is_all and len(parameters) == 1:
+            keyed = KeyedRows.of(
+                shards, row, overlapping(listed.batches, None, time + 1), key.column, plan.columns, time
+            )
+            if keyed is not None and len(moment.kept) < _KEYED:
+                moment.kept[id(plan)] = plan, keyed
+        return rows
 
     def asked_time(self, as_of: AsOfTime | None) -> int | None:
         """Returns the one time at which a statement can read, if there is one: the block's, or that asked for."""

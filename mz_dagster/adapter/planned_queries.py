@@ -28,13 +28,13 @@ from uuid import UUID
 
 from mz_dagster.adapter.bound_tables import note_table, noted_tables
 from mz_dagster.budget import budget
-from mz_dagster.catalog import CatalogState
+from mz_dagster.catalog import CatalogState, CollectionRow
 from mz_dagster.formalism import GlobalId
 from mz_dagster.functions import OpenParameter, Unknown
-from mz_dagster.plan.relation import Filter, Get, Projection, Relation
+from mz_dagster.plan.relation import Constant, Filter, Get, Projection, Relation
 from mz_dagster.scalars.infinity import Infinity
 from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar
-from mz_dagster.scalars.types import INT4, INT8, Column, ScalarType
+from mz_dagster.scalars.types import INT4, INT8, Column, Kind, ScalarType
 from mz_dagster.sql import BoundQuery, SqlText
 
 T = TypeVar("T")
@@ -43,6 +43,11 @@ T = TypeVar("T")
 _LONGEST = 16_384
 #: What a literal may become where it is compared, which cannot fail.
 _WIDENED = {"cast_int2_to_int4": INT4, "cast_int2_to_int8": INT8, "cast_int4_to_int8": INT8}
+#: Of which kinds a column has a value of its type as it is given.
+_KEPT_AS_GIVEN = frozenset(
+    {Kind.BOOL, Kind.INT2, Kind.INT4, Kind.INT8, Kind.FLOAT8, Kind.TEXT, Kind.BYTEA, Kind.UUID}
+    | {Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ}
+)
 #: The Python types of parameters that are told apart by their representations.
 _TOLD = frozenset({type(None), bool, int, float, Decimal, str, bytes, date, time, datetime, UUID, Infinity})
 
@@ -110,6 +115,10 @@ class LookupPlan:
             found[one.predicate] = replace(call, arguments=tuple(arguments))
         return tuple(found)
 
+    def relation(self, parameters: Sequence[Literal]) -> Relation:
+        """Returns the plan with other values of the parameters."""
+        return Projection(Filter(self.get, self.of_values(parameters)), self.columns)
+
 
 def _conjuncts(predicates: Sequence[Scalar]) -> list[Scalar]:
     found: list[Scalar] = []
@@ -148,6 +157,46 @@ class PlannedQuery:
         """Notes what the statement that is executed now is bound to."""
         for id, version in self.tables.items():
             note_table(id, version)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedInsert:
+    """The rows that an INSERT of constants and parameters inserts, for any values of the parameters.
+
+    It is of a table that demands nothing of its rows and generates nothing.
+
+    Attributes:
+        table: The table, as it was.
+        rows: Each cell is the number of a parameter, or a constant.
+    """
+
+    table: CollectionRow
+    rows: tuple[tuple[int | Literal, ...], ...]
+
+    @classmethod
+    def of(cls, bound: BoundQuery, table: CollectionRow, parameters: Sequence[object]) -> PlannedInsert | None:
+        """Returns that of what was bound; None if other values of the types of its parameters may be other rows.
+
+        As in a lookup, they are not where each parameter is found as it was given.
+        """
+        numbers = {id(one): number for number, one in enumerate(parameters)}
+        if bound.is_of_moment or not _are_of_types(parameters) or not isinstance(bound.relation, Constant):
+            return None
+        rows = tuple(tuple(numbers.get(id(cell), cell) for cell in row) for row in bound.relation.rows)
+        kinds = [column.type.kind for column in table.shown if column.type.modifier is None]
+        used = {cell for row in rows for cell in row if isinstance(cell, int)}
+        if (
+            used != set(range(len(parameters)))
+            or len(kinds) != len(table.shown)
+            or not _KEPT_AS_GIVEN.issuperset(kinds)
+        ):
+            return None
+        return cls(table, rows)
+
+    def of_values(self, parameters: Sequence[object]) -> list[tuple[Any, ...]]:
+        """Returns the rows with other values of the parameters, of the same types and none of them NULL."""
+        values = [one.value for one in parameters if isinstance(one, Literal)]
+        return [tuple(values[one] if isinstance(one, int) else one.value for one in row) for row in self.rows]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from mz_dagster.adapter import introspection
@@ -76,19 +76,21 @@ class Reads:
         key = self._key(peeks, query, parameters)
         planned = None if key is None else plans.planned(key, state)
         found = None
-        if planned is not None and planned.lookup is not None:
-            if as_of is None:
-                found = peeks.look_up(planned.lookup, state, [one for one in parameters if isinstance(one, Literal)])
-            if found is None and parameters:
-                planned = None  # its plan has other values
         if planned is None:
             planned = self._planned(peeks, query, parameters, as_of)
+            relation = planned.relation
             if key is not None and self._is_for_all(peeks, planned.bound):
                 plans.keep_planned(key, state, planned)
-        elif found is None:
+        elif planned.lookup is None:
             planned.note_tables()
+            relation = planned.relation
+        else:
+            planned.note_tables()
+            values = [one for one in parameters if isinstance(one, Literal)]
+            relation = planned.lookup.relation(values)
+            found = None if as_of is not None else peeks.look_up(planned.lookup, state, values)
         if found is None:
-            found = peeks.peek_planned(planned.relation, as_of)
+            found = peeks.peek_planned(relation, as_of)
         rows = ordered_rows(found, planned.bound.finishing)
         columns = planned.bound.relation_type.columns
         shown = with_names(peeks.facts, user_rows(rows, columns), columns)
@@ -123,6 +125,13 @@ class Reads:
             return None
         role = self.names.access.role
         return QueryKey.of(query, parameters, (self.zone, self.names.path(), role and role.id))
+
+    def meaning(self) -> Hashable | None:
+        """Returns what is the same as long as every query means the same; None where this session alone knows that."""
+        if not self.names.is_shared:
+            return None
+        state, role = self.peeks.engine.catalog.state(), self.names.access.role
+        return state.mark, state.definitions, self.zone, self.names.path(), role and role.id
 
     @staticmethod
     def _is_for_all(peeks: Peeks, bound: BoundQuery) -> bool:

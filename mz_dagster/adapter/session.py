@@ -7,7 +7,7 @@ block each statement is a transaction of its own: when `execute` returns, it is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import NoReturn
@@ -187,7 +187,7 @@ class Session:
         self._engine = engine
         self._variables = variables or Variables(engine.project, isolation.value)
         self._names = names or Names(engine)
-        self._names.search_path = lambda: self._variables.get("search_path")
+        self._names.search_path = lambda: self._variables.search_path
         self._names.block = self._block_definitions
 
     def close(self) -> None:
@@ -306,26 +306,32 @@ class Session:
             try:
                 if isinstance(statement, Fetch):
                     return None if statement.moves else self._variables.cursor(statement.name).result.columns
-                if isinstance(statement, Select):
-                    return self._reads.described(statement, parameters)
-                return describe(self._names, statement, parameters, self._circumstances())
+                return self._described(statement, parameters)
             except Error as error:
                 error.point_out(sql)
                 raise
 
+    def _described(self, statement: Statement, parameters: Sequence[object]) -> tuple[Column, ...] | None:
+        if isinstance(statement, Select):
+            return self._reads.described(statement, parameters)
+        return describe(self._names, statement, parameters, self._circumstances())
+
+    @only_our_errors()
+    def meaning(self) -> Hashable | None:
+        """Returns what is the same as long as every query means the same; None where this session alone knows that."""
+        return self._reads.meaning()
+
     @only_our_errors()
     def note_types(self, sql: str, parameters: Sequence[object]) -> bool:
-        """Notes in the open parameters of a query of which types they are; returns False if that hangs on their values.
+        """Notes in open parameters of which types they are; returns False if that hangs on their values.
 
         Then whoever executes it with these finds out what it is. Nothing fails, and no block with it.
         """
-        block = self._variables.transaction
-        if block is not None and block.is_failed:
+        if (block := self._variables.transaction) is not None and block.is_failed:
             return False
         try:
             statement = statement_of(sql, 0)
-            assert isinstance(statement, Select), "it is a query"
-            self._reads.described(statement, parameters)
+            self._described(statement, parameters)
         except Error:
             return False
         return True

@@ -201,6 +201,11 @@ class Variables:
         """The name of the session's time zone."""
         return self.changed.get("timezone", DEFAULTS["timezone"])
 
+    @property
+    def search_path(self) -> str:
+        """Where names are looked for that do not say their schema."""
+        return self.changed.get("search_path", DEFAULTS["search_path"])
+
     def get(self, name: str) -> str:
         """Returns the value of a setting.
 

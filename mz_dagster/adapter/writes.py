@@ -7,7 +7,7 @@ effect; see `dml`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from mz_dagster.adapter.access import needed_to_write
+from mz_dagster.adapter.bound_tables import note_table
 from mz_dagster.adapter.conflicts import Conflicts
 from mz_dagster.adapter.constraints import Enforcement, shown
 from mz_dagster.adapter.dml import Appender, DecidedWrite, RowUpdate, append_columns, check_not_null, read_and_append
@@ -23,6 +24,7 @@ from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.generated_values import GeneratedValues
 from mz_dagster.adapter.names import Names, TargetFirst
 from mz_dagster.adapter.peeks import Peeks
+from mz_dagster.adapter.planned_queries import PlannedInsert, QueryKey, with_types
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.table_constraints import constraints_of
 from mz_dagster.adapter.wire_client import WireClient
@@ -40,6 +42,7 @@ from mz_dagster.sql import (
     CopyFromClient,
     Delete,
     Insert,
+    SqlText,
     TableConstraints,
     Truncate,
     Update,
@@ -87,8 +90,21 @@ class Writes:
 
         Rows that a set makes the statement read are those before any of the sets wrote.
         """
-        row, table = self._table(statement)
         name = statement.table.last
+        many = [*map(with_types, many)]
+        plans, state = self.engine.planned_queries, self.engine.catalog.state()
+        key = self._key(statement, many, circumstances)
+        known = None if key is None else plans.get(key, state, PlannedInsert)
+        if known is not None:
+            note_table(known.table.id, known.table.version)
+            made = known.of_values(many[0])
+
+            def decide_known(now: CollectionRow, _: int) -> tuple[list[RowUpdate], list[Row]]:
+                check_not_null(now.shown, name, made)
+                return [(one, 1) for one in made], made
+
+            return self._changed("INSERT 0", known.table, [], decide_known, lambda _: None)
+        row, table = self._table(statement)
         enforcement = Enforcement.of(row, TargetFirst(self.names, row, self.engine), circumstances)
         conflict = None if statement.conflict is None else Conflicts.of(statement, enforcement, many)
         constraints, generate = enforcement.constraints, GeneratedValues.of(self.engine, enforcement)
@@ -105,6 +121,10 @@ class Writes:
             claim=generate.claim if constraints.identities else None,
         ):
             generated = places  # the same for all sets
+            if key is not None and enforcement.is_free and table.version == row.version:
+                planned = PlannedInsert.of(bound, table, many[0])
+                if planned is not None:
+                    plans.keep(key, state, planned)
             if isinstance(bound.relation, Constant):
                 parts.append([tuple(cell.value for cell in one) for one in bound.relation.rows])
             else:
@@ -127,6 +147,17 @@ class Writes:
         returned = partial(self._returned, statement, row, many[0] if many else (), circumstances)
         reading += [] if conflict is None else conflict.reads()
         return self._changed("INSERT 0", table, reading, decide, returned, enforcement)
+
+    def _key(self, statement: Insert, many: Sequence[Parameters], circumstances: Circumstances) -> Hashable | None:
+        """Returns under what the rows of an INSERT are kept; None if they are none for others."""
+        if len(many) != 1 or not self.names.is_shared or statement.query is None:
+            return None
+        if statement.conflict is not None or statement.returning is not None:
+            return None
+        role = self.names.access.role
+        settings = circumstances.settings["timezone"], self.names.path(), role and role.id
+        key = QueryKey.of(SqlText(statement.text), many[0], settings)
+        return None if key is None or key.types is None else ("insert", key.query, key.types)
 
     def delete(self, statement: Delete, parameters: Parameters, circumstances: Circumstances) -> Result:
         """Deletes the rows that the statement says."""

@@ -9,7 +9,8 @@ step asks for the lists of those collections only to which something has come.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from sqlalchemy import bindparam, func, select
 
@@ -37,11 +38,13 @@ class Moment:
         state: All objects and collections.
         read_ts: The time of the timeline at which a read sees every write applied so far.
         listed: The live batches of the collections.
+        kept: What those who ask have made of it, for those who get the same one.
     """
 
     state: CatalogState
     read_ts: int
     listed: Mapping[GlobalId, ListedBatches]
+    kept: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
 class Listings(Replica):

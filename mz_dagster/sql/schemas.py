@@ -7,6 +7,7 @@ itself by its name and a dot. So names of different schemas never meet, and what
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.lexer import TokenKind, tokens_of
@@ -51,6 +52,7 @@ def last_of(schema: str, key: str) -> str:
     return key if schema == PUBLIC else names_in(key)[-1]
 
 
+@lru_cache(256)
 def names_in(path: str) -> tuple[str, ...]:
     """Returns the schemas that a search path names, in order.
 

@@ -29,11 +29,11 @@ a file that COPY reads, as the stored columns of a table. It does not choose tim
 to run: `compute`, `adapter` and `orchestration` do. The front door imports no Spark; `spark`, `spark_shards`,
 `source` and `envelope` have doors of their own. Open to other layers beside this front door: `append`,
 `arrow_schema`, `batch_stats`, `clustering`, `compact`, `consolidation`, `copy_csv`, `copy_errors`, `copy_parquet`,
-`envelope.local`, `envelope.none`, `envelope.upsert`, `file_hashes`, `foreign`, `inlined`, `key_hash`, `late_pyspark`,
-`local_shards`, `lookup`, `numerics`, `object_store`, `open_tables`, `ownership`, `plain_cells`, `published`, `read`,
-`renewal`, `row_numbers`, `shard_copy`, `shards`, `sink.delta_columns`, `sink.delta_sink`, `sink.sink`, `source`,
-`source.delta.delta_source`, `source.unreadable_files`, `spark`, `spark.causes`, `spark.config`, `spark.deadline`,
-`spark.floats`, `spark.schema`, `spark_shards`, `sweep`, `table_log`, `table_place`.
+`envelope.local`, `envelope.none`, `envelope.upsert`, `file_hashes`, `foreign`, `inlined`, `key_hash`, `keyed_rows`,
+`late_pyspark`, `local_shards`, `lookup`, `numerics`, `object_store`, `open_tables`, `ownership`, `plain_cells`,
+`published`, `read`, `renewal`, `row_numbers`, `shard_copy`, `shards`, `sink.delta_columns`, `sink.delta_sink`,
+`sink.sink`, `source`, `source.delta.delta_source`, `source.unreadable_files`, `spark`, `spark.causes`,
+`spark.config`, `spark.deadline`, `spark.floats`, `spark.schema`, `spark_shards`, `sweep`, `table_log`, `table_place`.
 """
 
 from mz_dagster.storage.api import AppendLost, CollectionDescription, CollectionStatus, Storage

@@ -31,6 +31,7 @@ from mz_dagster.budget import budget
 
 #: A file that would take more than this part of the limit is not kept: it would drive out all others.
 _PART = 4
+_AS_PY = methodcaller("as_py")
 #: Of how many files it is known that they were asked for once.
 _MOST_SEEN = 4_096
 
@@ -41,6 +42,30 @@ class HotFile(NamedTuple):
     shard: str
     path: str
     hash: str
+
+
+class Ordered(NamedTuple):
+    """The rows of a file in the order of a column.
+
+    Attributes:
+        values: Of the column, NULLs last.
+        rows: The places of the rows in the file.
+    """
+
+    values: pa.Array
+    rows: pa.Array
+
+    def range_of(self, value: Any) -> tuple[int, int]:
+        """Returns from where to where rows are in which the column has a value that is not NULL."""
+        values, end = self.values, len(self.values) - self.values.null_count
+        first = last = bisect_left(values, value, 0, end, key=_AS_PY)
+        while last < end and values[last].as_py() == value:
+            last += 1
+        return first, last
+
+    def places_of(self, value: Any) -> list[int]:
+        """Returns the places of those rows."""
+        return [self.rows[one].as_py() for one in range(*self.range_of(value))]
 
 
 class HotFiles:
@@ -99,16 +124,13 @@ class HotFiles:
             self._put(file, new)
         return pa.table({name: found[name] for name in names})
 
-    def equal(self, file: HotFile, kept: pa.Table, key: str, value: Any) -> pa.Table:
-        """Returns the rows of columns of a file in which one of them has a value that is not NULL.
-
-        The order of the rows by that column is kept like a column, so that all but a few of them are passed over.
+    def ordered(self, file: HotFile, kept: pa.Table, key: str) -> Ordered:
+        """Returns the rows of a file in the order of a column, which is kept like a column from the first time on.
 
         Args:
             file: The file.
             kept: Columns of it, the key among them.
             key: The column, whose values Python orders as Arrow does.
-            value: The value.
         """
         by_key, numbers = f"{key} in order", f"rows by {key}"  # no column of a shard is called so
         with self._lock:
@@ -118,12 +140,7 @@ class HotFiles:
             order = pc.sort_indices(column).cast(pa.uint32())
             found = {by_key: pa.chunked_array([_whole(column.take(order))]), numbers: pa.chunked_array([order])}
             self._put(file, found)
-        values, rows = found[by_key].chunk(0), found[numbers].chunk(0)
-        end = len(values) - values.null_count  # NULLs are last
-        first = last = bisect_left(values, value, 0, end, key=methodcaller("as_py"))
-        while last < end and values[last].as_py() == value:
-            last += 1
-        return kept.take(rows.slice(first, last - first))
+        return Ordered(found[by_key].chunk(0), found[numbers].chunk(0))
 
     def forget(self, shard: str, folders: Collection[str]) -> None:
         """Forgets the files in some folders of a shard."""

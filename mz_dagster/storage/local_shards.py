@@ -50,7 +50,7 @@ from mz_dagster.storage.batch_stats import files_by_batch, in_one_line, listed_f
 from mz_dagster.storage.clustering import NO_LAYOUT, TouchedHashes, may_hold
 from mz_dagster.storage.consolidation import consolidated
 from mz_dagster.storage.file_hashes import FileHashes
-from mz_dagster.storage.hot_files import HotFile, HotFiles
+from mz_dagster.storage.hot_files import HotFile, HotFiles, Ordered
 from mz_dagster.storage.inlined import NOTHING, InlinedFrames, Inlining, PayloadStore, inlined_stats, payload_of
 from mz_dagster.storage.known_files import KnownFiles
 from mz_dagster.storage.lookup import KeyValue
@@ -334,7 +334,9 @@ class LocalShards:
                         if table is None:
                             continue
                         if key is not None and not one.errors:
-                            table = self._hot.equal(file, table, key.column, key.value)
+                            order = self._hot.ordered(file, table, key.column)
+                            first, last = order.range_of(key.value)
+                            table = table.take(order.rows.slice(first, last - first))
                             if key.is_all and is_within(one):
                                 found.append(table.select(list(names)))
                                 done.add(one.path)
@@ -350,6 +352,17 @@ class LocalShards:
         except (OSError, pa.ArrowException) as error:
             self._known.forget(collection.shard, [batch.id for batch in batches])
             raise self._failed(collection, batches, files, error) from error
+
+    def in_order(
+        self, collection: CollectionRow, file: StoredFile, key: str, names: Sequence[str]
+    ) -> tuple[Ordered, pa.Table] | None:
+        """Returns the rows of a data file in the order of a column, with some columns; None if it is not in memory."""
+        if file.hash is None:
+            return None
+        hot, schema = HotFile(collection.shard, file.path, file.hash), _stored_schema(collection.columns)
+        path = self.path(collection) / file.path
+        table = self._hot.columns(hot, file.rows, names, lambda missing: _scan([path], schema, missing, None))
+        return None if table is None else (self._hot.ordered(hot, table, key), table)
 
     def check_files(self, collection: CollectionRow, batches: Sequence[Batch], files: Sequence[StoredFile]) -> None:
         """Returns if these files of the batches, which another is to read, are those that were written.

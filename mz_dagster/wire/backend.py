@@ -18,7 +18,7 @@ import socket
 import ssl
 import struct
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
@@ -40,7 +40,7 @@ from mz_dagster.functions import Failure, OpenParameter, literal_of
 from mz_dagster.functions.cell_text import cell_text
 from mz_dagster.scalars.scalar import Literal
 from mz_dagster.scalars.types import TEXT, UNCONSTRAINED, Column, ScalarType
-from mz_dagster.sql import ClientFormat, Select
+from mz_dagster.sql import ClientFormat, Insert, Select, Statement
 from mz_dagster.sql.errors import error_of
 from mz_dagster.storage.copy_csv import Record
 from mz_dagster.wire.copying import Encoder, records
@@ -155,12 +155,16 @@ class _Prepared:
     Attributes:
         statement: What it says.
         types: The types of its parameters as far as the client has said.
-        is_query: Whether it is one.
+        parsed: The statement; None if there is none.
+        found: Of a query or an INSERT the types of its parameters, and what it meant when they were found.
+        returned: What it returns with parameters of some types, and what it meant when that was found.
     """
 
     statement: ClientStatement
     types: list[ScalarType | None]
-    is_query: bool
+    parsed: Statement | None
+    found: tuple[Hashable, Sequence[ScalarType | None]] | None = None
+    returned: tuple[Hashable, tuple[Column, ...] | None] | None = None
 
 
 @dataclass(slots=True)
@@ -500,7 +504,7 @@ class Backend:
         types = [parameter_type(id) for id in message.param_types]
         types += [None] * (statement.count - len(types))
         parsed = None if statement.is_empty else self.connection.parsed(statement.text)
-        self._prepared[message.statement] = _Prepared(statement, types, isinstance(parsed, Select))
+        self._prepared[message.statement] = _Prepared(statement, types, parsed)
 
     def _bound(self, message: messages.Bind) -> _Portal:
         prepared = self._statement(message.statement)
@@ -517,7 +521,7 @@ class Backend:
             None if data is None else parameter_of(data, type_ or TEXT, binary=format == 1)
             for data, type_, format in zip(message.param_values, found, formats, strict=True)
         ]
-        types = self._types(prepared) if prepared.is_query else prepared.types
+        types = self._types(prepared) if isinstance(prepared.parsed, Select | Insert) else prepared.types
         typed = [_typed(one, type_) for one, type_ in zip(values, types, strict=True)]
         return _Portal(prepared, typed, message.result_formats)
 
@@ -529,11 +533,22 @@ class Backend:
         """
         if None not in prepared.types:
             return prepared.types
+        meaning = self.connection.meaning()
+        if meaning is not None and prepared.found is not None and prepared.found[0] == meaning:
+            return prepared.found[1]
+        found = self._found_types(prepared)
+        prepared.found = meaning, found
+        return found
+
+    def _found_types(self, prepared: _Prepared) -> Sequence[ScalarType | None]:
         asked, places = self._asked(prepared)
         if not self.connection.note_types(prepared.statement.text, places):
             return prepared.types
-        every = [{*map(unsized, one.types)} if isinstance(one, OpenParameter) else {one.type} for one in asked]
-        return [types.pop() if len(types) == 1 else None for types in every]
+        every = [one.types if isinstance(one, OpenParameter) else [one.type] for one in asked]
+        found = [{*map(unsized, types)} for types in every]
+        if isinstance(prepared.parsed, Insert):  # what is cut or rounded is so as it is read
+            found = [one if one == {*types} else set() for one, types in zip(found, every, strict=True)]
+        return [types.pop() if len(types) == 1 else None for types in found]
 
     @staticmethod
     def _asked(prepared: _Prepared) -> tuple[list[OpenParameter | Literal], list[OpenParameter | Literal]]:
@@ -554,11 +569,19 @@ class Backend:
 
     def _columns(self, portal: _Portal) -> tuple[Column, ...] | None:
         """Returns what a portal returns; of a value of a known type nothing but that counts."""
-        statement = portal.prepared.statement
+        prepared, statement = portal.prepared, portal.prepared.statement
         if statement.is_empty:
             return None
         known = [Literal(None, one.type) if isinstance(one, Literal) else one for one in portal.values]
-        return self.connection.describe(statement.text, [known[place] for place in statement.places])
+        places = [known[place] for place in statement.places]
+        are_known = isinstance(prepared.parsed, Select) and all(isinstance(one, Literal) for one in known)
+        meaning = self.connection.meaning() if are_known and self.connection.transaction_status == "I" else None
+        if meaning is None:
+            return self.connection.describe(statement.text, places)
+        asked = meaning, tuple(known)
+        if prepared.returned is None or prepared.returned[0] != asked:
+            prepared.returned = asked, self.connection.describe(statement.text, places)
+        return prepared.returned[1]
 
     def _execute(self, portal: _Portal, most: int) -> None:
         if portal.prepared.statement.is_empty:
@@ -634,7 +657,7 @@ class Backend:
 
     def _copy_out(self, result: Result, format: ClientFormat) -> None:
         """Sends the rows of COPY TO STDOUT."""
-        encoder = Encoder(format, result.columns, ZoneInfo(self.connection.settings()["timezone"]))
+        encoder = Encoder(format, result.columns, ZoneInfo(self.connection.zone))
         binary = int(format.kind == "binary")
         self._send(messages.CopyOutResponse(overall_format=binary, col_formats=[binary] * len(result.columns)))
 
@@ -673,7 +696,7 @@ class Backend:
     def _send_rows(self, columns: Sequence[Column], rows: Rows | list[Row], formats: Sequence[int] = ()) -> None:
         types = [one.type for one in columns]
         binary = [one == 1 for one in _spread(formats, len(types), "columns")]
-        zone = ZoneInfo(self.connection.settings()["timezone"])
+        zone = ZoneInfo(self.connection.zone)
         for row in rows:
             cells = zip(row, types, binary, strict=True)
             sent = [None if one is None else _cell(one, type_, in_binary, zone) for one, type_, in_binary in cells]

@@ -7,17 +7,18 @@ executions of it, and the second must say what one that was never executed befor
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mz_dagster.adapter import Connection, Isolation, reads
+from mz_dagster.adapter import Connection, Isolation, reads, writes
 from mz_dagster.adapter.access import InsufficientPrivilege
 from mz_dagster.adapter.peeks import Peeks
 from mz_dagster.adapter.planned_queries import LookupPlan, PlannedQueries
 from mz_dagster.catalog import Catalog
+from mz_dagster.errors import Error
 from mz_dagster.scalars.scalar import Literal
 from mz_dagster.scalars.types import INT2, INT4, INT8, TEXT
 from mz_dagster.sql import parsed_texts
@@ -55,6 +56,7 @@ def worked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     with monkeypatch.context() as patched:
         for module, name in ((parsed_texts, "split"), (parsed_texts, "parse_statement"), (reads, "bind_query")):
             noting(module, name)
+        noting(writes, "bind_insert_many")
         noting(Peeks, "planned")
         yield done
 
@@ -285,3 +287,63 @@ def test_a_commit_of_another_process_is_seen(tmp_path: Path) -> None:
         assert one.roles() == one.roles() == ()
         other.create_role("ann", can_login=True, verifier=None)
         assert [role.name for role in one.roles()] == ["ann"]
+
+
+INSERT = "INSERT INTO events VALUES (?, 'event')"
+
+
+def test_an_insert_is_bound_once_for_all_values_of_its_types(
+    points: Connection, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    points.execute("CREATE TABLE events (id integer NOT NULL, name text)")
+    points.execute(INSERT, (1,))
+    with worked(monkeypatch) as done:
+        points.execute(INSERT, (2,))
+        with points.transaction():
+            points.execute(INSERT, (3,))
+    assert set(done) <= {"split", "parse_statement"}, "those of BEGIN and COMMIT"
+    for value, type_ in ((4, INT2), (5, INT8), (6, INT2)):
+        points.execute(INSERT, (Literal(value, type_),))
+    points.execute(INSERT, ("7",))
+    with pytest.raises(Exception, match="not-null"):
+        points.execute(INSERT, (None,))
+    with pytest.raises(Exception, match="out of range"):
+        points.execute(INSERT, (2**40,))
+    assert asked(points, "SELECT * FROM events ORDER BY 1") == [(n, "event") for n in range(1, 8)]
+    with opened(tmp_path) as other:
+        other.execute("ALTER TABLE events ADD COLUMN more text DEFAULT 'new'")
+    points.execute(INSERT, (8,))
+    assert asked(points, "SELECT * FROM events WHERE id > 6 ORDER BY 1") == [(7, "event", "new"), (8, "event", "new")]
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows"),
+    [
+        ("id integer, name text, at timestamptz DEFAULT now()", 2),
+        ("id integer, name text, n integer GENERATED ALWAYS AS IDENTITY", 2),
+        ("id integer CHECK (id < 3), name text", 1),
+        ("id integer PRIMARY KEY, name text", 1),
+        ("id smallint, name varchar(3)", 0),
+    ],
+)
+def test_a_table_that_makes_something_of_its_rows_is_asked_each_time(
+    columns: str, rows: int, points: Connection
+) -> None:
+    points.execute(f"CREATE TABLE events ({columns})")
+    for value in (1, 3, 1):
+        with suppress(Error):
+            points.execute(INSERT.replace("VALUES", "(id, name) VALUES"), (value,))
+    found = asked(points, "SELECT count(*), count(DISTINCT e) FROM events AS e WHERE id = 1")
+    expected = {"CHECK": [(2, 1)], "PRIMARY": [(1, 1)], "varchar": [(0, 0)]}
+    assert found == next((what for word, what in expected.items() if word in columns), [(2, rows)])
+
+
+def test_in_a_block_what_was_planned_is_planned(points: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert asked(points, LOOKUP, 1) == [("one",)]
+    with points.transaction():
+        assert asked(points, LOOKUP, 2) == [("two",)]
+        with worked(monkeypatch) as done:
+            assert asked(points, LOOKUP, 1) == [("one",)]
+        assert not done
+        points.execute("INSERT INTO points VALUES (3, 'three')")
+        assert asked(points, LOOKUP, 3) == [("three",)]

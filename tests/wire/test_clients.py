@@ -314,3 +314,31 @@ def test_the_system_catalogs_are_found_whatever_the_search_path_is(served: Serve
         assert connection.execute("SELECT typname FROM pg_type WHERE oid = 23").fetchone() == ("int4",)
         with pytest.raises(psycopg.errors.UndefinedTable):
             connection.execute("SELECT 1 FROM tables")
+
+
+def test_a_prepared_statement_means_what_its_names_stand_for_now(server: Server) -> None:
+    """Whatever is defined or set between two executions of it, by whichever session."""
+    with (
+        psycopg.connect(dsn(server), autocommit=True, prepare_threshold=0) as one,
+        psycopg.connect(dsn(server), autocommit=True) as other,
+    ):
+        other.execute("CREATE TABLE points (id integer PRIMARY KEY, name text)")
+        other.execute("INSERT INTO points VALUES (1, 'one'), (2, 'two')")
+        lookup = "SELECT * FROM points WHERE id = %s"
+        for id in (1, 2, "1", "2", 2**40):  # smallint, what its context says, and bigint
+            for _ in range(2):
+                found = one.execute(lookup, (id,)).fetchall()
+                assert found == [row for row in ((1, "one"), (2, "two")) if row[0] == int(id)]
+        other.execute("ALTER TABLE points ADD COLUMN more integer DEFAULT 7")
+        cursor = one.execute(lookup, (1,))
+        assert [column.name for column in cursor.description or ()] == ["id", "name", "more"]
+        assert cursor.fetchall() == [(1, "one", 7)]
+        other.execute("CREATE SCHEMA elsewhere")
+        other.execute("CREATE TABLE elsewhere.points (id text PRIMARY KEY)")
+        other.execute("INSERT INTO elsewhere.points VALUES ('1')")
+        one.execute("SET search_path TO elsewhere")
+        assert one.execute(lookup, ("1",)).fetchall() == [("1",)]
+        with pytest.raises(psycopg.errors.UndefinedFunction):
+            one.execute(lookup, (1,))
+        with pytest.raises(psycopg.errors.InvalidTextRepresentation):
+            other.execute(lookup, ("x",))
