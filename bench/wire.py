@@ -111,7 +111,8 @@ def _served(bench: Bench) -> Iterator[Served]:
     """Serves a new project, in a process of its own."""
     folder = bench.new_path("served")
     folder.mkdir(parents=True)
-    command = [sys.executable, "-m", "mz_dagster.cli", "serve", "--port", "0", "--connections", str(_IDLE + 50)]
+    command = [sys.executable, "-m", "mz_dagster.cli", "--project", str(folder), "serve"]  # not the one around it
+    command += ["--port", "0", "--connections", str(_IDLE + 50)]
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
