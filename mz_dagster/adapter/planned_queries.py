@@ -28,7 +28,7 @@ from uuid import UUID
 
 from mz_dagster.adapter.bound_tables import note_table, noted_tables
 from mz_dagster.budget import budget
-from mz_dagster.catalog import CatalogState, CollectionRow
+from mz_dagster.catalog import Catalog, CatalogState, CollectionRow
 from mz_dagster.formalism import GlobalId
 from mz_dagster.functions import OpenParameter, Unknown
 from mz_dagster.plan.relation import Constant, Filter, Get, Projection, Relation
@@ -39,6 +39,8 @@ from mz_dagster.sql import BoundQuery, SqlText
 
 T = TypeVar("T")
 
+#: For so many statements of a new process all that is defined is not read.
+_FIRST_STATEMENTS = 4
 #: Longer texts, and values, are not kept.
 _LONGEST = 16_384
 #: What a literal may become where it is compared, which cannot fail.
@@ -292,6 +294,14 @@ class PlannedQueries:
         self._lock = threading.Lock()
         self._of: tuple[str, int] = ("", -1)
         self._kept: OrderedDict[Hashable, Any] = OrderedDict()
+        self._asked = 0
+
+    def state(self, catalog: Catalog) -> CatalogState | None:
+        """Returns what is defined now; None of a process that has begun just now, and reads only what it needs."""
+        if not catalog.is_followed and self._asked < _FIRST_STATEMENTS:
+            self._asked += 1
+            return None
+        return catalog.state()
 
     def get(self, key: Hashable, state: CatalogState, kind: type[T]) -> T | None:
         """Returns what is kept under a key, if nothing is defined otherwise since.

@@ -71,15 +71,16 @@ class Reads:
         return subscribe(self.peeks, self.names, statement, parameters, self.progress)
 
     def _selected(self, peeks: Peeks, query: SqlText, parameters: Sequence[object], as_of: AsOfTime | None) -> Result:
-        plans, state = peeks.engine.planned_queries, peeks.engine.catalog.state()
+        plans = peeks.engine.planned_queries
+        state = plans.state(peeks.engine.catalog)
         parameters = with_types(parameters)
         key = self._key(peeks, query, parameters)
-        planned = None if key is None else plans.planned(key, state)
+        planned = None if key is None or state is None else plans.planned(key, state)
         found = None
-        if planned is None:
+        if planned is None or state is None:
             planned = self._planned(peeks, query, parameters, as_of)
             relation = planned.relation
-            if key is not None and self._is_for_all(peeks, planned.bound):
+            if key is not None and state is not None and self._is_for_all(peeks, planned.bound):
                 plans.keep_planned(key, state, planned)
         elif planned.lookup is None:
             planned.note_tables()
@@ -98,15 +99,16 @@ class Reads:
 
     def described(self, statement: Select, parameters: Sequence[object]) -> tuple[Column, ...]:
         """Returns the columns of a query; what it takes open parameters to be is noted in them."""
-        plans, state = self.peeks.engine.planned_queries, self.peeks.engine.catalog.state()
+        plans = self.peeks.engine.planned_queries
+        state = plans.state(self.peeks.engine.catalog)
         key = self._key(self.peeks, statement.query, parameters)
-        known = None if key is None else plans.get(("description", key), state, DescribedQuery)
+        known = None if key is None or state is None else plans.get(("description", key), state, DescribedQuery)
         if known is not None:
             known.note_types(parameters)
             return known.columns
         bound = bind_query(statement.query, self.names, params=parameters, circumstances=self.circumstances())
         columns = named_columns(bound.relation_type.columns)
-        if key is not None and not bound.is_of_moment:
+        if key is not None and state is not None and not bound.is_of_moment:
             plans.keep(("description", key), state, DescribedQuery.of(columns, parameters))
         return columns
 
@@ -130,8 +132,8 @@ class Reads:
         """Returns what is the same as long as every query means the same; None where this session alone knows that."""
         if not self.names.is_shared:
             return None
-        state, role = self.peeks.engine.catalog.state(), self.names.access.role
-        return state.mark, state.definitions, self.zone, self.names.path(), role and role.id
+        state, role = self.peeks.engine.planned_queries.state(self.peeks.engine.catalog), self.names.access.role
+        return state and (state.mark, state.definitions, self.zone, self.names.path(), role and role.id)
 
     @staticmethod
     def _is_for_all(peeks: Peeks, bound: BoundQuery) -> bool:

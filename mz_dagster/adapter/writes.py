@@ -92,9 +92,10 @@ class Writes:
         """
         name = statement.table.last
         many = [*map(with_types, many)]
-        plans, state = self.engine.planned_queries, self.engine.catalog.state()
+        plans = self.engine.planned_queries
+        state = plans.state(self.engine.catalog)
         key = self._key(statement, many, circumstances)
-        known = None if key is None else plans.get(key, state, PlannedInsert)
+        known = None if key is None or state is None else plans.get(key, state, PlannedInsert)
         if known is not None:
             note_table(known.table.id, known.table.version)
             made = known.of_values(many[0])
@@ -121,7 +122,7 @@ class Writes:
             claim=generate.claim if constraints.identities else None,
         ):
             generated = places  # the same for all sets
-            if key is not None and enforcement.is_free and table.version == row.version:
+            if key is not None and state is not None and enforcement.is_free and table.version == row.version:
                 planned = PlannedInsert.of(bound, table, many[0])
                 if planned is not None:
                     plans.keep(key, state, planned)

@@ -281,6 +281,11 @@ class Replica(Transactions):
         self._lock = threading.Lock()
         self._state: CatalogState | None = None
 
+    @property
+    def is_followed(self) -> bool:
+        """Whether this process has asked for the state, so that to ask again costs little."""
+        return self._state is not None
+
     @recalled
     def state(self) -> CatalogState:
         """Returns the objects and collections as they are now.

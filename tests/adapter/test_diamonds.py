@@ -40,7 +40,7 @@ def test_a_select_over_diamonds_of_views_costs_as_many_times_as_there_are_views(
     sparkless: Connection, form: str
 ) -> None:
     sparkless.execute("CREATE TABLE v0 (a integer, b integer)")
-    sizes, costs = [10, 16, 25], list[int]()
+    sizes, costs = [12, 20, 32], list[int]()
     for n in range(1, max(sizes) + 1):
         sparkless.execute(f"CREATE VIEW v{n} AS {VIEWS[form].format(f'v{n - 1}')}")
         if n in sizes:

@@ -151,6 +151,11 @@ def _let_in(server: Server) -> Iterator[socket.socket]:
         yield client
 
 
+def _own(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
+    """Returns what the project has logged; others may log what is left of tests before."""
+    return [one for one in caplog.records if one.name.startswith(("mz_dagster", "asyncio"))]
+
+
 def _fuzz(server: Server, seed: int, count: int, caplog: pytest.LogCaptureFixture) -> int:
     """Sends at least so many messages by clients that are let in; returns how many."""
     chance, sent = random.Random(seed), 0
@@ -159,7 +164,7 @@ def _fuzz(server: Server, seed: int, count: int, caplog: pytest.LogCaptureFixtur
         said = b"".join(mutated(one, chance) for one in several)
         with caplog.at_level(logging.WARNING, "mz_dagster.wire"), _let_in(server) as client:
             _said_to(client, said)
-        assert not caplog.records, (seed, said, caplog.text)
+        assert not _own(caplog), (seed, said, caplog.text)
         sent += sum(map(len, several))
     with psycopg.connect(dsn(server)) as connection:
         assert connection.execute("SELECT 1").fetchone() == (1,)
@@ -177,7 +182,7 @@ def _fuzz_startup(server: Server, seed: int, count: int, caplog: pytest.LogCaptu
             socket.create_connection(("127.0.0.1", server.port), _DEADLINE_S) as client,
         ):
             assert _LET_IN not in _said_to(client, said), (seed, said)
-        assert not caplog.records, (seed, said, caplog.text)
+        assert not _own(caplog), (seed, said, caplog.text)
         sent += len(conversation)
 
 

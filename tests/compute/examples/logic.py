@@ -49,6 +49,8 @@ def _logic() -> Iterator[Example]:
         yield function(name, "n2", "n2", "int4")
         yield function(name, "text", "needle")
         yield function(name, "int4")
+        for pool in ("date", "ts", "tz", "time"):
+            yield function(name, pool, pool)
     # Deep enough that written out in place it would be too large.
     deep: Scalar = ColumnRef(0, INT4)
     text = "{0}"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from dbt.cli.main import dbtRunner  # type: ignore[import-not-found]
-
 if __name__ == "__main__":  # dbt starts processes that import this
+    from dbt.cli.main import dbtRunner  # type: ignore[import-not-found]
+
     for command in (["debug"], ["seed"], ["seed"], ["seed", "--full-refresh"]):
         done = dbtRunner().invoke([*command, "--project-dir", sys.argv[1], "--profiles-dir", sys.argv[1], "--quiet"])
         print("OK" if done.success else "ERR", *command, done.exception or "")

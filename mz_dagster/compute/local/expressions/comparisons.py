@@ -102,5 +102,5 @@ def _extreme(call: Call, operands: Sequence[Operand]) -> Computed | None:
     return Computed(extreme(*operands))
 
 
-#: Arrow's kinds that it orders as they are.
-_ORDERED = (pa.types.is_integer, pa.types.is_decimal, pa.types.is_string, pa.types.is_date, pa.types.is_timestamp)
+#: Kinds of which Arrow finds the greatest; it does not of moments with a zone.
+_ORDERED = (pa.types.is_integer, pa.types.is_decimal, pa.types.is_string, pa.types.is_date, pa.types.is_time)
