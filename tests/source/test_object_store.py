@@ -74,7 +74,7 @@ def delta(uri: str) -> str:
     return f"DELTA (URI '{uri}', CONNECTION store)"
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.deep)])
 def test_whatever_is_committed_the_source_is_the_table(connection: Connection, table: str, seed: int) -> None:
     test_delta.follow(connection, table, seed, 15, delta(table))
 
