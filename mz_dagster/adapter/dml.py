@@ -2,10 +2,9 @@
 
 A write is `compare_and_append` at a timestamp of the oracle, strictly greater than any that a read was given.
 INSERT of given rows asks nothing of the table: it loses a race only to take a later timestamp, and is sealed together
-with others where several come at once (`group_commit`). What reads before it
-writes reads all at one time, and its seal expects that none of it has changed by the time at which it takes effect
-(`catalog.reads`): so writes that read are as if each had happened alone, in the order of their times. One that lost
-such a race reads again, until its deadline.
+with others where several come at once (`group_commit`). What reads before it writes reads all at one time, and its seal
+expects that none of it has changed by the time at which it takes effect (`catalog.reads`): so writes that read are as
+if each had happened alone, in the order of their times. One that lost such a race reads again, until its deadline.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ a lease (`KEEPER`): it goes when the session is closed or, if its process has di
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mz_dagster.adapter import introspection
@@ -89,6 +89,11 @@ class Names:
     def is_shared(self) -> bool:
         """Whether names denote in it what they do in every session with its search path."""
         return not self._temporary and not self.block()
+
+    def reading(self, zone: str) -> Hashable:
+        """Returns by what names and literals are read in a time zone, and for whom."""
+        role = self.access.role
+        return zone, self.path(), role and role.id
 
     # ---- a resolver
 

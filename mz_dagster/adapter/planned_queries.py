@@ -303,16 +303,16 @@ class PlannedQueries:
             return None
         return catalog.state()
 
-    def get(self, key: Hashable, state: CatalogState, kind: type[T]) -> T | None:
+    def get(self, key: Hashable, state: CatalogState | None, kind: type[T]) -> T | None:
         """Returns what is kept under a key, if nothing is defined otherwise since.
 
         Args:
             key: The key.
-            state: What is defined now.
+            state: What is defined now; None if that is not known.
             kind: What is expected.
         """
         with self._lock:
-            if self._of != (state.mark, state.definitions):
+            if state is None or self._of != (state.mark, state.definitions):
                 return None
             found = self._kept.get(key)
             if found is None:
@@ -321,8 +321,10 @@ class PlannedQueries:
         assert isinstance(found, kind)
         return found
 
-    def keep(self, key: Hashable, state: CatalogState, one: object) -> None:
-        """Keeps something that was made after a state was asked for."""
+    def keep(self, key: Hashable, state: CatalogState | None, one: object) -> None:
+        """Keeps something that was made after a state was asked for, if that is known."""
+        if state is None:
+            return
         with self._lock:
             if self._of != (state.mark, state.definitions):
                 if self._of[0] == state.mark and self._of[1] > state.definitions:
@@ -334,7 +336,7 @@ class PlannedQueries:
             while len(self._kept) > self._most:
                 self._kept.popitem(last=False)
 
-    def planned(self, key: QueryKey, state: CatalogState) -> PlannedQuery | None:
+    def planned(self, key: QueryKey, state: CatalogState | None) -> PlannedQuery | None:
         """Returns the plan of a query, of a lookup that with any values."""
         if key.types is not None:
             found = self.get(("lookup", key.query, key.types), state, PlannedQuery)

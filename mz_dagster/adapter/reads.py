@@ -75,9 +75,9 @@ class Reads:
         state = plans.state(peeks.engine.catalog)
         parameters = with_types(parameters)
         key = self._key(peeks, query, parameters)
-        planned = None if key is None or state is None else plans.planned(key, state)
+        planned = None if key is None else plans.planned(key, state)
         found = None
-        if planned is None or state is None:
+        if planned is None:
             planned = self._planned(peeks, query, parameters, as_of)
             relation = planned.relation
             if key is not None and state is not None and self._is_for_all(peeks, planned.bound):
@@ -89,7 +89,7 @@ class Reads:
             planned.note_tables()
             values = [one for one in parameters if isinstance(one, Literal)]
             relation = planned.lookup.relation(values)
-            found = None if as_of is not None else peeks.look_up(planned.lookup, state, values)
+            found = None if as_of is not None or state is None else peeks.look_up(planned.lookup, state, values)
         if found is None:
             found = peeks.peek_planned(relation, as_of)
         rows = ordered_rows(found, planned.bound.finishing)
@@ -102,13 +102,13 @@ class Reads:
         plans = self.peeks.engine.planned_queries
         state = plans.state(self.peeks.engine.catalog)
         key = self._key(self.peeks, statement.query, parameters)
-        known = None if key is None or state is None else plans.get(("description", key), state, DescribedQuery)
+        known = None if key is None else plans.get(("description", key), state, DescribedQuery)
         if known is not None:
             known.note_types(parameters)
             return known.columns
         bound = bind_query(statement.query, self.names, params=parameters, circumstances=self.circumstances())
         columns = named_columns(bound.relation_type.columns)
-        if key is not None and state is not None and not bound.is_of_moment:
+        if key is not None and not bound.is_of_moment:
             plans.keep(("description", key), state, DescribedQuery.of(columns, parameters))
         return columns
 
@@ -125,15 +125,14 @@ class Reads:
         """Returns under what the plan of a query is kept; None if it is none for others."""
         if not self.names.is_shared or (peeks.transaction is not None and peeks.transaction.written):
             return None
-        role = self.names.access.role
-        return QueryKey.of(query, parameters, (self.zone, self.names.path(), role and role.id))
+        return QueryKey.of(query, parameters, self.names.reading(self.zone))
 
     def meaning(self) -> Hashable | None:
         """Returns what is the same as long as every query means the same; None where this session alone knows that."""
         if not self.names.is_shared:
             return None
-        state, role = self.peeks.engine.planned_queries.state(self.peeks.engine.catalog), self.names.access.role
-        return state and (state.mark, state.definitions, self.zone, self.names.path(), role and role.id)
+        state = self.peeks.engine.planned_queries.state(self.peeks.engine.catalog)
+        return state and (state.mark, state.definitions, self.names.reading(self.zone))
 
     @staticmethod
     def _is_for_all(peeks: Peeks, bound: BoundQuery) -> bool:

@@ -95,7 +95,7 @@ class Writes:
         plans = self.engine.planned_queries
         state = plans.state(self.engine.catalog)
         key = self._key(statement, many, circumstances)
-        known = None if key is None or state is None else plans.get(key, state, PlannedInsert)
+        known = None if key is None else plans.get(key, state, PlannedInsert)
         if known is not None:
             note_table(known.table.id, known.table.version)
             made = known.of_values(many[0])
@@ -122,7 +122,7 @@ class Writes:
             claim=generate.claim if constraints.identities else None,
         ):
             generated = places  # the same for all sets
-            if key is not None and state is not None and enforcement.is_free and table.version == row.version:
+            if key is not None and enforcement.is_free and table.version == row.version:
                 planned = PlannedInsert.of(bound, table, many[0])
                 if planned is not None:
                     plans.keep(key, state, planned)
@@ -155,8 +155,7 @@ class Writes:
             return None
         if statement.conflict is not None or statement.returning is not None:
             return None
-        role = self.names.access.role
-        settings = circumstances.settings["timezone"], self.names.path(), role and role.id
+        settings = self.names.reading(circumstances.settings["timezone"])
         key = QueryKey.of(SqlText(statement.text), many[0], settings)
         return None if key is None or key.types is None else ("insert", key.query, key.types)
 

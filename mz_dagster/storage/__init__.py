@@ -18,22 +18,28 @@ Files, in the order of import:
 - `plain_cells`: values in Arrow's tables and in Python;
 - `numerics`: most of them are stored as integers of 64 bits;
 - `table_sync`: what a batch is read through is on disk before it is listed;
-- `file_hashes`: a data file is read only if it is the one that was written; - `batch_stats`: what a batch holds, from
-Delta's own metadata; - `open_tables`, `known_files`: tables that are open already; what their logs said before; -
-`inlined`: batches that are stored in the catalog, with their seals; - `local_shards`: the implementation in process,
-on `deltalake` and pyarrow; - `spark_shards`: the implementation on Spark; - `renewal`: keeps leases alive while their
-holder works; - `append`, `read`, `compact`, `sweep`: the protocols over a catalog and any shards; - `subscribe`,
-`api`: the commands by which a collection is made, written and read by right of capabilities; - `shard_copy`,
-`table_log`: copies of shards for backups; a table's log entry by entry, and made anew; - `copy_csv`, `copy_parquet`:
-a file that COPY reads, as the stored columns of a table. It does not choose timestamps, plan queries or decide when
-to run: `compute`, `adapter` and `orchestration` do. The front door imports no Spark; `spark`, `spark_shards`,
-`source` and `envelope` have doors of their own. Open to other layers beside this front door: `append`,
-`arrow_schema`, `batch_stats`, `clustering`, `compact`, `consolidation`, `copy_csv`, `copy_errors`, `copy_parquet`,
-`envelope.local`, `envelope.none`, `envelope.upsert`, `file_hashes`, `foreign`, `inlined`, `key_hash`, `keyed_rows`,
-`late_pyspark`, `local_shards`, `lookup`, `numerics`, `object_store`, `open_tables`, `ownership`, `plain_cells`,
-`published`, `read`, `renewal`, `row_numbers`, `shard_copy`, `shards`, `sink.delta_columns`, `sink.delta_sink`,
-`sink.sink`, `source`, `source.delta.delta_source`, `source.unreadable_files`, `spark`, `spark.causes`,
-`spark.config`, `spark.deadline`, `spark.floats`, `spark.schema`, `spark_shards`, `sweep`, `table_log`, `table_place`.
+- `file_hashes`: a data file is read only if it is the one that was written;
+- `batch_stats`: what a batch holds, from Delta's own metadata;
+- `open_tables`, `known_files`: tables that are open already; what their logs said before;
+- `inlined`: batches that are stored in the catalog, with their seals;
+- `local_shards`: the implementation in process, on `deltalake` and pyarrow;
+- `spark_shards`: the implementation on Spark;
+- `renewal`: keeps leases alive while their holder works;
+- `append`, `read`, `compact`, `sweep`: the protocols over a catalog and any shards;
+- `subscribe`, `api`: the commands by which a collection is made, written and read by right of capabilities;
+- `shard_copy`, `table_log`: copies of shards for backups; a table's log entry by entry, and made anew;
+- `copy_csv`, `copy_parquet`: a file that COPY reads, as the stored columns of a table.
+
+It does not choose timestamps, plan queries or decide when to run: `compute`, `adapter` and `orchestration` do.
+The front door imports no Spark; `spark`, `spark_shards`, `source` and `envelope` have doors of their own.
+
+Open to other layers beside this front door: `append`, `arrow_schema`, `batch_stats`, `clustering`, `compact`,
+`consolidation`, `copy_csv`, `copy_errors`, `copy_parquet`, `envelope.local`, `envelope.none`, `envelope.upsert`,
+`file_hashes`, `foreign`, `inlined`, `key_hash`, `keyed_rows`, `late_pyspark`, `local_shards`, `lookup`, `numerics`,
+`object_store`, `open_tables`, `ownership`, `plain_cells`, `published`, `read`, `renewal`, `row_numbers`, `shard_copy`,
+`shards`, `sink.delta_columns`, `sink.delta_sink`, `sink.sink`, `source`, `source.delta.delta_source`,
+`source.unreadable_files`, `spark`, `spark.causes`, `spark.config`, `spark.deadline`, `spark.floats`, `spark.schema`,
+`spark_shards`, `sweep`, `table_log`, `table_place`.
 """
 
 from mz_dagster.storage.api import AppendLost, CollectionDescription, CollectionStatus, Storage

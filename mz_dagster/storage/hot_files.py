@@ -28,6 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mz_dagster.budget import budget
+from mz_dagster.storage.row_numbers import whole
 
 #: A file that would take more than this part of the limit is not kept: it would drive out all others.
 _PART = 4
@@ -138,7 +139,7 @@ class HotFiles:
         if by_key not in found or numbers not in found:
             column = kept.column(key)
             order = pc.sort_indices(column).cast(pa.uint32())
-            found = {by_key: pa.chunked_array([_whole(column.take(order))]), numbers: pa.chunked_array([order])}
+            found = {by_key: pa.chunked_array([whole(column.take(order))]), numbers: pa.chunked_array([order])}
             self._put(file, found)
         return Ordered(found[by_key].chunk(0), found[numbers].chunk(0))
 
@@ -174,10 +175,6 @@ class HotFiles:
     @property
     def _most(self) -> int:
         return budget().hot_bytes if self._limit is None else self._limit
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
 
 def _size(columns: dict[str, pa.ChunkedArray]) -> int:

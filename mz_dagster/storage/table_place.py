@@ -6,7 +6,6 @@ not there is a `FileNotFoundError`; what cannot be reached an `OSError` or a `De
 
 from __future__ import annotations
 
-import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -21,13 +20,20 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.fs import DeltaStorageHandler
 
 from mz_dagster.clock import SYSTEM_CLOCK
-from mz_dagster.disk import make_folder, sync
+from mz_dagster.disk import make_folder, sync, sync_files
 from mz_dagster.storage.object_store import S3
 
+#: Where in a table its log is.
+LOG = "_delta_log"
 #: For how long a store may keep us waiting, as its client is told.
 _PATIENCE = {"connect_timeout": "5s", "timeout": "60s", "max_retries": "5", "retry_timeout": "30s"}
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _LONGEST_REASON = 400
+
+
+def commit_path(version: int) -> str:
+    """Returns where in a table a commit is."""
+    return f"{LOG}/{version:020}.json"
 
 
 class TablePlace(ABC):
@@ -76,7 +82,7 @@ class TablePlace(ABC):
 
     @abstractmethod
     def sync(self, *paths: str) -> None:
-        """Returns once files, and the names in folders, last."""
+        """Returns once files last, with the folders that name them, which the table's own is one of."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +101,7 @@ class Folder(TablePlace):
     @property
     def watched(self) -> tuple[Path, ...]:
         """The log's folder."""
-        return (self.path / "_delta_log",)
+        return (self.path / LOG,)
 
     def opened(self, version: int | None = None) -> DeltaTable:
         """Returns the table; see `TablePlace.opened`."""
@@ -127,10 +133,8 @@ class Folder(TablePlace):
 
     def add(self, path: str, content: bytes) -> int:
         """Writes a file; see `TablePlace.add`."""
-        with open(self.path / path, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        (self.path / path).write_bytes(content)
+        sync(self.path / path)
         return (self.path / path).stat().st_mtime_ns // 1_000_000
 
     def write(self, data: pa.Table, **options: Any) -> None:
@@ -139,9 +143,8 @@ class Folder(TablePlace):
         write_deltalake(self.path, data, **options)
 
     def sync(self, *paths: str) -> None:
-        """Returns once files, and the names in folders, are on disk."""
-        for path in paths:
-            sync(self.path / path)
+        """Returns once files are on disk, with the folders that name them."""
+        sync_files(self.path, paths)
 
 
 @dataclass(frozen=True)
@@ -169,9 +172,8 @@ class InStore(TablePlace):
     def _settings(self) -> dict[str, str]:
         return {**_PATIENCE, **self.store.settings(self.root)}
 
-    @contextmanager
-    def _handler(self) -> Iterator[DeltaStorageHandler]:
-        yield DeltaStorageHandler(self.uri, self._settings())
+    def _handler(self) -> DeltaStorageHandler:
+        return DeltaStorageHandler(self.uri, self._settings())
 
     def opened(self, version: int | None = None) -> DeltaTable:
         """Returns the table; see `TablePlace.opened`."""
@@ -184,14 +186,13 @@ class InStore(TablePlace):
 
     def exists(self, path: str) -> bool:
         """Returns whether a file is there."""
-        with self._handler() as handler:
-            (found,) = handler.get_file_info([path])
-            return bool(found.type != pa_fs.FileType.NotFound)
+        (found,) = self._handler().get_file_info([path])
+        return bool(found.type != pa_fs.FileType.NotFound)
 
     @contextmanager
     def file(self, path: str) -> Iterator[pa.NativeFile]:
         """Opens a file."""
-        with self._handler() as handler, pa_fs.PyFileSystem(handler).open_input_file(path) as file:
+        with pa_fs.PyFileSystem(self._handler()).open_input_file(path) as file:
             yield file
 
     def contains(self, path: str) -> bool:
@@ -204,8 +205,7 @@ class InStore(TablePlace):
 
     def is_taken(self) -> bool:
         """Returns whether the bucket has something below the prefix."""
-        with self._handler() as handler:
-            return bool(handler.get_file_info_selector(pa_fs.FileSelector("", allow_not_found=True)))
+        return bool(self._handler().get_file_info_selector(pa_fs.FileSelector("", allow_not_found=True)))
 
     def add(self, path: str, content: bytes) -> int:
         """Writes a file; see `TablePlace.add`."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,17 +14,10 @@ from mz_dagster.operations.backup import backup
 from mz_dagster.sql.errors import InvalidSyntax, InvalidTableDefinition, UndefinedObject, WrongObjectKind
 from mz_dagster.storage.object_store import S3, SecretUnavailable
 from tests.errors import says_what_to_do
-from tests.opened import opened
 
 PLANTED = "plAnted/Secret+7f3c"
 SECRET = "CREATE SECRET key AS '${MZ_TEST_KEY}'"
 STORE = "CREATE CONNECTION store TO S3 (ACCESS KEY ID = 'me', SECRET ACCESS KEY = SECRET key, ENDPOINT 'http://here:1')"
-
-
-@pytest.fixture
-def connection(tmp_path: Path) -> Iterator[Connection]:
-    with opened(tmp_path) as connection:
-        yield connection
 
 
 def store_of(connection: Connection, name: str) -> S3:

@@ -98,15 +98,18 @@ def test_a_savepoint_undoes_what_was_defined_since(two: tuple[Connection, Connec
     assert rows(other, "TABLE a") == [(1,)]
 
 
-def test_of_two_blocks_that_take_a_name_one_commits(two: tuple[Connection, Connection]) -> None:
+@pytest.mark.parametrize(("statement", "tables"), [("CREATE TABLE t (a integer)", ["t"]), ("CREATE SCHEMA sales", [])])
+def test_of_two_blocks_that_take_a_name_one_commits(
+    two: tuple[Connection, Connection], statement: str, tables: list[object]
+) -> None:
     one, other = two
     for connection in two:
         connection.execute("BEGIN")
-        connection.execute("CREATE TABLE t (a integer)")
+        connection.execute(statement)
     one.execute("COMMIT")
     with pytest.raises(NameTaken):
         other.execute("COMMIT")
-    assert names(other) == ["t"]
+    assert names(other) == tables
 
 
 @pytest.mark.parametrize(
@@ -160,13 +163,3 @@ def test_a_schema_and_what_a_block_creates_in_it(two: tuple[Connection, Connecti
     assert rows(other, "TABLE sales.made") == [(1,)]
     other.execute("DROP SCHEMA sales CASCADE")
     assert rows(one, schemas) == []
-
-
-def test_of_two_blocks_that_create_a_schema_one_commits(two: tuple[Connection, Connection]) -> None:
-    one, other = two
-    for connection in two:
-        connection.execute("BEGIN")
-        connection.execute("CREATE SCHEMA sales")
-    one.execute("COMMIT")
-    with pytest.raises(NameTaken):
-        other.execute("COMMIT")

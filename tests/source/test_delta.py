@@ -13,7 +13,7 @@ import shutil
 import signal
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from random import Random
@@ -41,17 +41,6 @@ from tests.opened import opened
 
 TIMELINE = "default"
 ROWS = pa.schema([("a", pa.int64()), ("p", pa.string()), ("x", pa.float64())])
-
-
-@pytest.fixture
-def connection(tmp_path: Path) -> Iterator[Connection]:
-    with opened(tmp_path) as connection:
-        yield connection
-
-
-@pytest.fixture
-def table(tmp_path: Path) -> Path:
-    return tmp_path / "lake" / "t"
 
 
 @pytest.fixture

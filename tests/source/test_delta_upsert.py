@@ -6,7 +6,6 @@ The reference takes each version whole, as delta-rs reads it, and makes the stat
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,22 +17,10 @@ from deltalake import DeltaTable, write_deltalake
 from mz_dagster import Error
 from mz_dagster.adapter import Connection
 from tests.budgets import SetBudget
-from tests.opened import opened
 from tests.source.test_delta import TIMELINE, Writer, held, last_tick, rows, vacuum
 
 SOURCE = "CREATE SOURCE t (a bigint, p text, x double precision, PRIMARY KEY (a)) FROM DELTA (URI 'lake/t') "
 BEGINS = "ENVELOPE UPSERT WITH (START VERSION 0)"
-
-
-@pytest.fixture
-def connection(tmp_path: Path) -> Iterator[Connection]:
-    with opened(tmp_path) as connection:
-        yield connection
-
-
-@pytest.fixture
-def table(tmp_path: Path) -> Path:
-    return tmp_path / "lake" / "t"
 
 
 def append(table: Path, *values: tuple[int, str | None, float | None]) -> None:

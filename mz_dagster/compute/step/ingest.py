@@ -78,11 +78,10 @@ def ingested(
 
 def _held(row: CollectionRow, lower: int, reads: StepReads, keys: pa.Table | None = None) -> pa.Table:
     """Returns what a collection holds before `lower`, at least of some keys if there are any."""
-    found = None
-    if keys is not None and reads.rows(row.id, lower) > budget().whole_rows:
-        found = held_of(row, lower, keys, reads)
+    found = held_of(row, lower, keys, reads)
     if found is None:
-        found = reads.read_table(row.id, None, lower, range(len(row.columns)))
+        found = held_of(row, lower, None, reads)
+    assert found is not None, "all of a collection can be read"
     return consolidated(found, lower - 1)
 
 

@@ -55,10 +55,9 @@ def local_ingest(
     if source.envelope == "none" or not has_prior:
         return first_updates(row, source, bindings)
     lower, key = bindings[0].tick, source.stored_key
-    is_little = reads.rows(row.id, lower) <= budget().whole_rows
     records = source.read_here(bindings)
     names = [column.name for column in row.columns if column.name in key]
-    found = held_of(row, lower, None if is_little else records.select(names), reads)
+    found = held_of(row, lower, records.select(names), reads)
     if found is None:
         return None
     return upserts(records, consolidated(found, lower - 1), columns=row.columns, key=key)
@@ -67,6 +66,8 @@ def local_ingest(
 def held_of(row: CollectionRow, lower: int, keys: pa.Table | None, reads: StepReads) -> pa.Table | None:
     """Returns a collection's updates before a time, at least those of some keys; None if that is much to be read.
 
+    Of a collection that is little they are all, which is less than to look keys up.
+
     Args:
         row: The collection.
         lower: The time.
@@ -74,7 +75,7 @@ def held_of(row: CollectionRow, lower: int, keys: pa.Table | None, reads: StepRe
         reads: Reads them.
     """
     everything = range(len(row.columns))
-    if keys is None:
+    if keys is None or reads.rows(row.id, lower) <= budget().whole_rows:
         return reads.read_table(row.id, None, lower, everything)
     bound = {i: column for i, column in enumerate(row.columns) if column.name in keys.column_names}
     sought = LookupKeys.of(bound, [keys.select([column.name for column in bound.values()])])

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
@@ -40,7 +40,7 @@ from mz_dagster.storage.row_numbers import numbered, whole
 from mz_dagster.storage.shards import DIFF, ERROR, TIME
 from mz_dagster.storage.sink.delta_columns import delta_schema, delta_values
 from mz_dagster.storage.sink.sink import Sink, SinkChanged, SinkEnvelope, SinkTaken, SinkUnwritable
-from mz_dagster.storage.table_place import TablePlace, reason
+from mz_dagster.storage.table_place import TablePlace, commit_path, reason
 
 #: What a data file has at most.
 _FILE_ROWS = 1_000_000
@@ -117,7 +117,7 @@ class DeltaSink(Sink):
             )
             newest = self._opened()
             assert newest is not None, "it has just been written"
-            self.table.sync(*_with_folders(unquote(one["path"]) for one in _files(newest)))
+            self.table.sync(*(unquote(one["path"]) for one in _files(newest)))
             self._sync_log(newest)
         fail_point("sink.committed")
 
@@ -233,7 +233,7 @@ class DeltaSink(Sink):
             written = content.getvalue().to_pybytes()
             at = self.table.add(name, written)
             yield AddAction(name, len(written), {}, at, True, json.dumps(statistics(portion)))
-        self.table.sync(".")
+        self.table.sync()
 
     def _rows(self, updates: pa.Table, copies: pa.ChunkedArray) -> pa.Table:
         """Returns the table's rows that updates are: each as often as it is there, or each with its time and diff."""
@@ -255,7 +255,7 @@ class DeltaSink(Sink):
         )
 
     def _sync_log(self, opened: DeltaTable) -> None:
-        self.table.sync(f"_delta_log/{opened.version():020}.json", "_delta_log", ".")
+        self.table.sync(commit_path(opened.version()))
 
     def _maintain(self) -> None:
         """Puts small files together and removes old ones; what fails here is tried again."""
@@ -376,12 +376,6 @@ def _repeated(rows: pa.Table, copies: pa.ChunkedArray) -> pa.Table:
     if pc.all(pc.equal(copies, 1)).as_py() is not False:
         return rows
     return rows.take(pa.array(np.repeat(np.arange(len(rows)), copies.to_numpy())))
-
-
-def _with_folders(paths: Iterable[str]) -> list[str]:
-    """Returns files and the folders that name them."""
-    found = list(paths)
-    return [*found, *sorted({one.rpartition("/")[0] or "." for one in found})]
 
 
 def _files(opened: DeltaTable) -> list[dict[str, Any]]:

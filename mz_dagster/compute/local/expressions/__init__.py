@@ -32,8 +32,8 @@ from mz_dagster.compute.local.expressions import (  # noqa: F401  (each register
     quotients,
     text,
 )
-from mz_dagster.compute.local.expressions.evaluator import evaluated, has_kernels
+from mz_dagster.compute.local.expressions.evaluator import evaluated
 from mz_dagster.compute.local.expressions.outcome import Evaluated, RowBatch
 from mz_dagster.compute.local.expressions.registry import LENIENT, STRICT
 
-__all__ = ["LENIENT", "STRICT", "Evaluated", "RowBatch", "evaluated", "has_kernels"]
+__all__ = ["LENIENT", "STRICT", "Evaluated", "RowBatch", "evaluated"]

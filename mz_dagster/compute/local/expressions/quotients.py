@@ -23,7 +23,8 @@ from mz_dagster.storage.arrow_schema import arrow_type
 _POWERS = np.array([10**digits for digits in range(19)], np.int64)
 #: The greatest divisor whose remainders have room for some more digits.
 _GREATEST = 10**12
-_HALF = 10**18
+#: The unit of the greater of the two numbers.
+_LIMB = 10**18
 
 
 @strict("divide_numeric")
@@ -51,7 +52,7 @@ def _divided(above: Integers, below: Integers, digits: int) -> tuple[Integers, I
     most = int(below.max(initial=1))
     at_once = min(9, 18 - len(str(most)))
     found, rest = np.divmod(above, below)
-    high, low = np.divmod(found, _HALF)
+    high, low = np.divmod(found, _LIMB)
     beyond = np.zeros(len(found), np.bool_)
     for step in [digits % at_once, *[at_once] * (digits // at_once)]:
         unit, room = 10**step, 10 ** (18 - step)
@@ -84,7 +85,7 @@ def _rounded(high: Integers, low: Integers, digits: Integers) -> tuple[Integers,
     far: Mask = digits > 18
     unit = _POWERS[np.minimum(digits, 18)]
     raised = low + unit // 2
-    carried, low = np.divmod(raised, _HALF)
+    carried, low = np.divmod(raised, _LIMB)
     return high + carried, low - low % unit, far
 
 

@@ -23,9 +23,7 @@ from deltalake.exceptions import DeltaError
 
 from mz_dagster.storage.source.delta.table_schema import TableSchema, check_protocol
 from mz_dagster.storage.source.errors import SourceUnreadable, VersionsLost
-from mz_dagster.storage.table_place import TablePlace, reason
-
-LOG = "_delta_log"
+from mz_dagster.storage.table_place import TablePlace, commit_path, reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +62,6 @@ class Commit:
     digest: str
     files: Sequence[tuple[ChangedFile, int]]
     schema: TableSchema | None
-
-
-def commit_path(version: int) -> str:
-    """Returns where in a table a commit is."""
-    return f"{LOG}/{version:020}.json"
 
 
 def newest_version(table: TablePlace, known: int) -> int:

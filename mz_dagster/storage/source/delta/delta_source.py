@@ -38,11 +38,9 @@ from mz_dagster.storage.consolidation import summed
 from mz_dagster.storage.envelope import table_upsert
 from mz_dagster.storage.shards import DIFF, TIME
 from mz_dagster.storage.source.delta.commits import (
-    LOG,
     ChangedFile,
     Commit,
     check_inside,
-    commit_path,
     commits,
     digest_of,
     net_files,
@@ -52,7 +50,7 @@ from mz_dagster.storage.source.delta.data_files import ReadColumn, file_updates
 from mz_dagster.storage.source.delta.table_schema import TableSchema, check_protocol
 from mz_dagster.storage.source.errors import ColumnsChanged, SourceUnreadable, TableReplaced, VersionsLost
 from mz_dagster.storage.source.source import ChangeSource, Envelope, Gain, Ledger
-from mz_dagster.storage.table_place import TablePlace, reason
+from mz_dagster.storage.table_place import LOG, TablePlace, commit_path, reason
 
 if TYPE_CHECKING:
     from deltalake.table import Metadata
@@ -182,7 +180,7 @@ class DeltaSource(ChangeSource):
         digest = digest_of(self.table, version)
         if digest is not None:
             try:
-                self.table.sync(commit_path(version), LOG)
+                self.table.sync(commit_path(version))
             except OSError as error:
                 raise SourceUnreadable(
                     f'cannot force the log of Delta table "{self.table}" to disk: {reason(error)}',
@@ -390,7 +388,7 @@ class DeltaSource(ChangeSource):
         try:
             kept = vectors_of(self.table, opened) if has_vectors and columns else {}
         except (OSError, DeltaError) as error:
-            raise self._unreadable("_delta_log", error) from error
+            raise self._unreadable(LOG, error) from error
         files = pa.table(opened.get_add_actions(flatten=True))
         partitions = [one for one in columns if f"{_PARTITION}{one.declared.name}" in files.column_names]
         for row in range(files.num_rows):
