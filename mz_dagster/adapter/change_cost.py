@@ -30,7 +30,7 @@ from mz_dagster.plan.physical import (
     physical_inputs,
 )
 from mz_dagster.storage.source import FileSource, SourceUnreadable
-from mz_dagster.storage.source.delta.delta_source import DeltaSource
+from mz_dagster.storage.source.table_source import TableSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class _Estimate:
 
     def _source(self, change: Change) -> Hydration:
         source = source_of(change.object.definition, self._project)
-        if isinstance(source, DeltaSource):
+        if isinstance(source, TableSource):
             return self._table(change, source)
         assert isinstance(source, FileSource), "there is no other source"
         try:
@@ -155,7 +155,7 @@ class _Estimate:
         size = Size(None, sum(ready.values()))
         return Hydration(change.name, (reads,), size, freed=self._freed(change), lost_files=lost)
 
-    def _table(self, change: Change, source: DeltaSource) -> Hydration:
+    def _table(self, change: Change, source: TableSource) -> Hydration:
         try:
             found = source.begun().offset or {}
         except SourceUnreadable:
@@ -163,7 +163,7 @@ class _Estimate:
         count, size = found.get("files", 0), found.get("bytes", 0)
         assert isinstance(count, int)
         assert isinstance(size, int)
-        reads = f"{count} file{'' if count == 1 else 's'} of {source.table}"
+        reads = f"{count} file{'' if count == 1 else 's'} of {source.called}"
         return Hydration(change.name, (reads,), Size(None, size), freed=self._freed(change), lost_files=0)
 
     def _maintained(self, change: Change) -> Hydration:

@@ -54,7 +54,7 @@ from mz_dagster.sql.errors import (
 )
 from mz_dagster.sql.schemas import BUILT_IN, schema_key
 from mz_dagster.sql.source_statement import with_declared_columns
-from mz_dagster.storage.source.delta.delta_source import DeltaSource
+from mz_dagster.storage.source.table_source import TableSource
 
 _TAGS = {
     CreateCheck: "CREATE CHECK",
@@ -375,7 +375,7 @@ def reset(names: Names, statement: AlterReset) -> str:
         rewrite_sink(names.engine, row.id)
     elif row is not None:
         source = names.engine.definitions.source(row.id)
-        if not isinstance(source, DeltaSource):
+        if not isinstance(source, TableSource):
             raise WrongObjectKind(
                 f'source "{statement.name}" cannot be reset',
                 detail="It has read files one by one, and each is still what it was or it is not.",

@@ -83,7 +83,7 @@ from mz_dagster.storage.ownership import check_place, claim_shards, owner_of
 from mz_dagster.storage.renewal import Renewal
 from mz_dagster.storage.shards import Shards
 from mz_dagster.storage.source import Gain, Ledger, Source
-from mz_dagster.storage.source.delta.delta_source import DeltaSource
+from mz_dagster.storage.source.table_source import TableSource
 from mz_dagster.storage.spark import SparkConfig
 
 logger = logging.getLogger("mz_dagster.engine")
@@ -398,7 +398,7 @@ class Engine:
         lines = (polled.reason, *(f'"{names[id]}" cannot be polled: {told[id]}' for id in failures))
         return replace(polled, reason="; ".join(lines), failures=failures, changed=frozenset(changed))
 
-    def reset(self, id: GlobalId, source: DeltaSource) -> None:
+    def reset(self, id: GlobalId, source: TableSource) -> None:
         """Binds the newest version of a table, to be reached from what the source holds, whatever was bound between.
 
         Raises:

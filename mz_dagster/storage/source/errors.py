@@ -40,20 +40,17 @@ class VersionsLost(OperationalError):
 
     sqlstate = "58P01"
 
-    def __init__(self, table: str, first: int, last: int, detail: str) -> None:
-        versions = f"version {first}" if first == last else f"versions {first} to {last}"
-        super().__init__(
-            f'what {versions} of Delta table "{table}" changed cannot be read any more', detail=detail, hint=_RESET
-        )
+    def __init__(self, versions: str, detail: str) -> None:
+        super().__init__(f"what {versions} changed cannot be read any more", detail=detail, hint=_RESET)
 
 
 class TableReplaced(OperationalError):
-    """Under a table's path there is another table than the one that was read."""
+    """In a table's place there is another table than the one that was read."""
 
     sqlstate = "58P01"
 
     def __init__(self, table: str, detail: str) -> None:
-        super().__init__(f'Delta table "{table}" is not the one that was read', detail=detail, hint=_RESET)
+        super().__init__(f"{table} is not the one that was read", detail=detail, hint=_RESET)
 
 
 class ColumnsChanged(SourceUnreadable):

@@ -21,7 +21,7 @@ from urllib.parse import unquote
 
 from deltalake.exceptions import DeltaError
 
-from mz_dagster.storage.source.delta.table_schema import TableSchema, check_protocol
+from mz_dagster.storage.source.delta.table_schema import DeltaColumns, check_protocol
 from mz_dagster.storage.source.errors import SourceUnreadable, VersionsLost
 from mz_dagster.storage.table_place import TablePlace, commit_path, reason
 
@@ -61,7 +61,7 @@ class Commit:
     version: int
     digest: str
     files: Sequence[tuple[ChangedFile, int]]
-    schema: TableSchema | None
+    schema: DeltaColumns | None
 
 
 def newest_version(table: TablePlace, known: int) -> int:
@@ -96,7 +96,7 @@ def commits(table: TablePlace, first: int, last: int) -> Iterator[Commit]:
             content = _content(table, version)
         except FileNotFoundError:
             detail = f"Commit {version} is not in the log any more."
-            raise VersionsLost(str(table), first, last, detail) from None
+            raise versions_lost(table, first, last, detail) from None
         try:
             yield _commit(table, version, content)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -116,6 +116,12 @@ def net_files(found: Sequence[Commit]) -> Mapping[ChangedFile, int]:
     return {file: count for file, count in net.items() if count}
 
 
+def versions_lost(table: TablePlace, first: int, last: int, detail: str) -> VersionsLost:
+    """Returns the error that what some versions changed cannot be told any more."""
+    versions = f"version {first}" if first == last else f"versions {first} to {last}"
+    return VersionsLost(f'{versions} of Delta table "{table}"', detail)
+
+
 def _content(table: TablePlace, version: int) -> bytes:
     try:
         return table.read(commit_path(version))
@@ -130,14 +136,14 @@ def _content(table: TablePlace, version: int) -> bytes:
 
 def _commit(table: TablePlace, version: int, content: bytes) -> Commit:
     actions = [json.loads(line) for line in content.decode().splitlines() if line.strip()]
-    schema: TableSchema | None = None
+    schema: DeltaColumns | None = None
     moved: list[tuple[ChangedFile, int]] = []
     changed: list[tuple[ChangedFile, int]] = []
     for action in actions:
         if (protocol := action.get("protocol")) is not None:
             check_protocol(str(table), protocol["minReaderVersion"], protocol.get("readerFeatures") or ())
         elif (meta := action.get("metaData")) is not None:
-            schema = TableSchema.of(str(table), meta["id"], meta["schemaString"], meta.get("configuration") or {})
+            schema = DeltaColumns.of(str(table), meta["id"], meta["schemaString"], meta.get("configuration") or {})
         elif (file := action.get("cdc")) is not None:
             changed.append((_file(table, file, version, holds_changes=True), 1))
         elif (file := action.get("add")) is not None and file["dataChange"]:

@@ -5,25 +5,21 @@ An offset is
     {"version": 7, "commit": "<SHA-256 of the commit>", "table": "<the table's id>", "names": {...},
      "files": 3, "bytes": 1234}
 
-and `"reset": true` where ALTER SOURCE ... RESET has bound it: there the difference is that between what the collection
-holds and the table, whatever was bound between. `names` are the columns' names in the files, which only a table that
+(`table_source` has what RESET adds to it). `names` are the columns' names in the files, which only a table that
 maps its columns has others for.
 
 Between two versions only what the commits between them change is read; of the first version of all, each file. Who
 removes files that were not read yet (VACUUM, log cleanup) makes that an error, and so does another table in the place
 of this one.
-
-With a key the collection is what the commits, one after the other, say of each key (`envelope.table_upsert`): it does
-not depend on which versions are bound.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -33,10 +29,6 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from mz_dagster.catalog import Binding, Offset
 from mz_dagster.scalars.types import Column
-from mz_dagster.storage.arrow_schema import update_schema
-from mz_dagster.storage.consolidation import summed
-from mz_dagster.storage.envelope import table_upsert
-from mz_dagster.storage.shards import DIFF, TIME
 from mz_dagster.storage.source.delta.commits import (
     ChangedFile,
     Commit,
@@ -45,11 +37,14 @@ from mz_dagster.storage.source.delta.commits import (
     digest_of,
     net_files,
     newest_version,
+    versions_lost,
 )
-from mz_dagster.storage.source.delta.data_files import ReadColumn, file_updates
-from mz_dagster.storage.source.delta.table_schema import TableSchema, check_protocol
+from mz_dagster.storage.source.delta.data_files import file_updates
+from mz_dagster.storage.source.delta.table_schema import DeltaColumns, check_protocol
 from mz_dagster.storage.source.errors import ColumnsChanged, SourceUnreadable, TableReplaced, VersionsLost
-from mz_dagster.storage.source.source import ChangeSource, Envelope, Gain, Ledger
+from mz_dagster.storage.source.source import Gain, Ledger
+from mz_dagster.storage.source.table_rows import ReadColumn
+from mz_dagster.storage.source.table_source import TableSource, version_of
 from mz_dagster.storage.table_place import LOG, TablePlace, commit_path, reason
 
 if TYPE_CHECKING:
@@ -61,7 +56,7 @@ _PARTITION = "partition."
 
 
 @dataclass(frozen=True)
-class DeltaSource(ChangeSource):
+class DeltaSource(TableSource):
     """A Delta table, in a folder of this machine or in an object store.
 
     Attributes:
@@ -77,15 +72,13 @@ class DeltaSource(ChangeSource):
     start_version: int | None = None
     key: tuple[str, ...] = ()
 
-    @property
-    def envelope(self) -> Envelope:
-        """What the rows that commits add do to the collection."""
-        return "upsert" if self.key else "none"
+    kind: ClassVar[str] = "DELTA"
+    version: ClassVar[str] = "version"
 
     @property
-    def operators(self) -> str:
-        """What makes the collection, for people."""
-        return "DELTA, ENVELOPE UPSERT" if self.key else "DELTA"
+    def called(self) -> str:
+        """Where it is."""
+        return str(self.table)
 
     @property
     def places(self) -> tuple[Path, ...]:
@@ -117,7 +110,7 @@ class DeltaSource(ChangeSource):
         if last is None or last.offset is None:
             ledger.check()
             return self.begun()
-        known = _version(last)
+        known = version_of(last, self.version)
         try:
             newest = newest_version(self.table, known)
             self._check_same(last.offset, newest)
@@ -131,15 +124,13 @@ class DeltaSource(ChangeSource):
                 hint="Nothing was bound; once the table can be reached, the next poll goes on.",
             ) from error
 
-    def reset(self) -> Gain:
-        """Returns the newest version, to be reached from whatever the collection holds; raises as `gain`."""
-        begun = self._whole_version(None)
-        assert begun.offset is not None
-        return Gain(offset={**begun.offset, "reset": True}, count=begun.count)
-
     def begun(self) -> Gain:
         """Returns the version with which the source begins, to be read whole; raises as `gain`."""
         return self._whole_version(self.start_version)
+
+    def newest(self) -> Gain:
+        """Returns the newest version, to be read whole; raises as `gain`."""
+        return self._whole_version(None)
 
     def _whole_version(self, version: int | None) -> Gain:
         opened = self._opened(version)
@@ -196,7 +187,7 @@ class DeltaSource(ChangeSource):
         }
         return Gain(offset=offset, count=count)
 
-    def _names(self, schema: TableSchema) -> dict[str, str]:
+    def _names(self, schema: DeltaColumns) -> dict[str, str]:
         """Returns by which names the files have those columns that they have under others."""
         names = zip(self.columns, schema.names_of(self.columns), strict=True)
         return {column.name: name for column, name in names if name != column.name}
@@ -211,133 +202,34 @@ class DeltaSource(ChangeSource):
         version, digest = cast(int, offset["version"]), digest_of(self.table, cast(int, offset["version"]))
         if digest is not None:
             if offset["commit"] not in (None, digest):
-                raise TableReplaced(str(self.table), f"Its version {version} is another one.")
+                raise TableReplaced(f'Delta table "{self.table}"', f"Its version {version} is another one.")
             return
         if newest > version:
             return  # the log was cleaned up behind it
         opened = self._opened(None)
         there, id = opened.version(), _schema_of(self.table, opened).id
         if there < version or id != offset["table"]:
-            raise TableReplaced(str(self.table), f"It is at version {there}, and its id is {id}.")
+            raise TableReplaced(f'Delta table "{self.table}"', f"It is at version {there}, and its id is {id}.")
         if there > version:
-            raise VersionsLost(
-                str(self.table), version + 1, there, f"Commits from {version + 1} on are not in the log any more."
-            )
+            detail = f"Commits from {version + 1} on are not in the log any more."
+            raise versions_lost(self.table, version + 1, there, detail)
 
     # ---- what it says
-
-    def size(self, bindings: Sequence[Binding]) -> int:
-        """Returns how many bytes the files have that will be read for bindings, about."""
-        return sum(cast(int, (one.offset or {}).get("bytes", 0)) for one in bindings)
-
-    def described(self, bindings: Sequence[Binding]) -> str:
-        """Returns up to which version bindings lead, for people."""
-        files = sum(cast(int, (one.offset or {}).get("files", 0)) for one in bindings)
-        versions = ", ".join(str(_version(one)) for one in bindings)
-        return f"version {versions}, {files} file{'' if files == 1 else 's'}, {self.size(bindings)} bytes"
-
-    def lost(self, bindings: Sequence[Binding]) -> Mapping[str, str]:
-        """Returns which of the bound versions cannot be read again, with why."""
-        found: dict[str, str] = {}
-        for before, one in zip((None, *bindings), bindings, strict=False):
-            try:
-                for _ in self._between(before, one, ()):
-                    pass
-            except (VersionsLost, TableReplaced) as error:
-                found[f"version {_version(one)}"] = f"{error.message[:1].upper()}{error.message[1:]}. {error.detail}"
-        return found
-
-    def updates(
-        self,
-        bindings: Sequence[Binding],
-        before: Binding | None,
-        held: Callable[[pa.Table | None], pa.Table],
-        columns: Sequence[Column],
-    ) -> pa.Table:
-        """Returns the updates that bindings make; see `ChangeSource.updates`.
-
-        Raises:
-            TableReplaced: A bound version is not there as it was bound.
-            VersionsLost: What a bound version changed is gone.
-            SourceUnreadable: A file cannot be read.
-        """
-        parts = [update_schema(columns).empty_table()]
-        resets = [place for place, one in enumerate(bindings) if (one.offset or {}).get("reset")]
-        if resets:
-            start = bindings[resets[-1]]
-            gone = held(None)
-            taken = [pc.negate_checked(gone.column(DIFF)), pa.repeat(pa.scalar(start.tick, pa.int64()), len(gone))]
-            for name, values in zip((DIFF, TIME), taken, strict=True):
-                gone = gone.set_column(gone.schema.get_field_index(name), name, values)
-            parts.append(gone.select(parts[0].column_names))
-            bindings, before = bindings[resets[-1] :], None
-        if self.key:
-            parts += self._upserts(bindings, before, held, columns)
-        else:
-            for one in bindings:
-                parts += self._between(before, one, columns)
-                before = one
-        return summed(pa.concat_tables(parts).combine_chunks())
-
-    def _upserts(
-        self,
-        bindings: Sequence[Binding],
-        before: Binding | None,
-        held: Callable[[pa.Table | None], pa.Table],
-        columns: Sequence[Column],
-    ) -> Iterator[pa.Table]:
-        """Yields the updates that bindings make of the states of keys, commit by commit."""
-        empty = update_schema(columns).empty_table()
-        key = [stored for one, stored in zip(self.columns, columns, strict=True) if one.name in self.key]
-        first: pa.Table | None = None
-        if before is None:
-            before, bindings = bindings[0], bindings[1:]
-            rows = summed(pa.concat_tables([empty, *self._between(None, before, columns)]).combine_chunks())
-            first = table_upsert.first_states(rows, key=key)
-            yield first
-        found: list[pa.Table] = []
-        for one in bindings:
-            for portions in self._groups(before, one, columns):
-                found.append(summed(pa.concat_tables([empty, *portions]).combine_chunks()))
-            before = one
-        if found:
-            prior = held(pa.concat_tables(found).select([one.name for one in key])) if first is None else first
-            yield table_upsert.updates(found, prior, key=key)
-
-    def insertions(self, binding: Binding, columns: Sequence[Column]) -> Iterator[pa.Table]:
-        """Yields the rows of the first bound version; see `ChangeSource.insertions`.
-
-        All that delta-rs is asked for is asked before the first portion: others may come when it is asked to write.
-        """
-        found = self._between(None, binding, columns)
-        first = next(found, None)
-        return found if first is None else chain((first,), found)
-
-    def _between(self, before: Binding | None, binding: Binding, columns: Sequence[Column]) -> Iterator[pa.Table]:
-        """Yields the updates that lead from one binding to the next; see `_groups`."""
-        for portions in self._groups(before, binding, columns):
-            yield from portions
 
     def _groups(
         self, before: Binding | None, binding: Binding, columns: Sequence[Column]
     ) -> Iterator[Iterator[pa.Table]]:
-        """Yields the updates that lead from one binding to the next, in portions; from nothing, all of the table.
-
-        With a key, those of each commit are by themselves. With no columns it only looks whether it could.
-        """
+        """Yields the updates that lead from one binding to the next; see `TableSource`."""
         assert binding.offset is not None
-        version = _version(binding)
+        version = version_of(binding, self.version)
         if digest_of(self.table, version) not in (None, binding.offset["commit"]):
-            raise TableReplaced(str(self.table), f"Its version {version} is another one.")
+            raise TableReplaced(f'Delta table "{self.table}"', f"Its version {version} is another one.")
         names = cast(Mapping[str, str], binding.offset["names"])
-        read = [
-            ReadColumn(one, stored, names.get(one.name, one.name))
-            for one, stored in zip(self.columns, columns, strict=bool(columns))
-        ]
+        read = self._read_columns(names, columns)
         if before is None:
             yield self._whole(version, str(binding.offset["table"]), binding.tick, read)
             return
-        first = _version(before) + 1
+        first = version_of(before, self.version) + 1
         vectors = _Vectors(self.table)
         for files in self._read_for(list(commits(self.table, first, version))):
             yield chain.from_iterable(
@@ -381,9 +273,9 @@ class DeltaSource(ChangeSource):
         try:
             opened = self._opened(version)
         except SourceUnreadable as error:
-            raise VersionsLost(str(self.table), version, version, f"{error.message}.") from error
+            raise versions_lost(self.table, version, version, f"{error.message}.") from error
         if _schema_of(self.table, opened).id != id:
-            raise TableReplaced(str(self.table), f"Its id at version {version} is another one.")
+            raise TableReplaced(f'Delta table "{self.table}"', f"Its id at version {version} is another one.")
         has_vectors = "deletionVectors" in (opened.protocol().reader_features or ())
         try:
             kept = vectors_of(self.table, opened) if has_vectors and columns else {}
@@ -403,7 +295,7 @@ class DeltaSource(ChangeSource):
                 elif not self.table.exists(path):
                     raise FileNotFoundError
             except FileNotFoundError:
-                raise VersionsLost(str(self.table), version, version, f'File "{path}" is gone.') from None
+                raise versions_lost(self.table, version, version, f'File "{path}" is gone.') from None
             except (OSError, DeltaError) as error:
                 raise self._unreadable(path, error) from error
 
@@ -440,7 +332,7 @@ class DeltaSource(ChangeSource):
         )
 
     def _lost(self, first: int, last: int, file: ChangedFile) -> VersionsLost:
-        return VersionsLost(str(self.table), first, last, f'File "{file.path}" is gone, as VACUUM removes files.')
+        return versions_lost(self.table, first, last, f'File "{file.path}" is gone, as VACUUM removes files.')
 
 
 class _Vectors:
@@ -475,11 +367,6 @@ def vectors_of(table: TablePlace, opened: DeltaTable) -> Mapping[str, Sequence[b
     return {table.key(unquote(row["filepath"])): row["selection_vector"] for row in read}
 
 
-def _version(binding: Binding) -> int:
-    assert binding.offset is not None, "a table is bound by its versions"
-    return cast(int, binding.offset["version"])
-
-
-def _schema_of(table: TablePlace, opened: DeltaTable) -> TableSchema:
+def _schema_of(table: TablePlace, opened: DeltaTable) -> DeltaColumns:
     said: Metadata = opened.metadata()
-    return TableSchema.of(str(table), str(said.id), opened.schema().to_json(), said.configuration)
+    return DeltaColumns.of(str(table), str(said.id), opened.schema().to_json(), said.configuration)
