@@ -35,6 +35,7 @@ from mz_dagster.sql import (
     CreateView,
     Delta,
     Files,
+    Iceberg,
     bind_definition,
     parse,
 )
@@ -247,8 +248,8 @@ def _edits(
             yield before, before, f"{_unqualified(row)} "
 
 
-def _connection(place: Files | Delta) -> tuple[Name, ...]:
-    return (place.connection,) if isinstance(place, Delta) and place.connection is not None else ()
+def _connection(place: Files | Delta | Iceberg) -> tuple[Name, ...]:
+    return () if isinstance(place, Files) or place.connection is None else (place.connection,)
 
 
 def _named(statement: Statement) -> tuple[Name, ...]:

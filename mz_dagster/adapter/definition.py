@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar, cast
 
 from mz_dagster.adapter import introspection
 from mz_dagster.errors import NotSupportedError
@@ -32,6 +33,7 @@ from mz_dagster.sql import (
     CreateView,
     Delta,
     Files,
+    Iceberg,
     bind_definition,
 )
 from mz_dagster.sql.connection_statements import CreateConnection, CreateSecret
@@ -50,6 +52,7 @@ from mz_dagster.sql.errors import (
 from mz_dagster.sql.schemas import PUBLIC, last_of, schema_key
 from mz_dagster.sql.statements import CheckOptions, Name
 from mz_dagster.sql.type_names import looked_up
+from mz_dagster.storage.iceberg_catalog import CatalogKind, IcebergCatalog
 from mz_dagster.storage.object_store import S3, Secret
 from mz_dagster.storage.sink.delta_columns import check_columns
 from mz_dagster.storage.sink.sink import SinkEnvelope
@@ -67,6 +70,17 @@ Definable = (
     | CreateSink
     | CreateCheck
 )
+
+#: Where a source's data comes from.
+Origin = Files | Delta | Iceberg
+
+#: What a secret or a connection stands for.
+Means = Secret | S3 | IcebergCatalog
+
+_Connected = TypeVar("_Connected", S3, IcebergCatalog)
+
+#: The option of a connection that names another one.
+_STORE = "s3 connection"
 
 #: What no text holds.
 _UNTEXTUAL = re.compile("[\0\ud800-\udfff]")
@@ -124,7 +138,7 @@ class Definition:
     dependencies: Mapping[str, GlobalId]
     relation: Relation | None = None
     plan: MaintainedPlan | None = None
-    origin: Files | Delta | None = None
+    origin: Origin | None = None
     envelope: Envelope = "none"
     sink: IntoDelta | None = None
     check: AboutObject | None = None
@@ -134,7 +148,7 @@ class Definition:
     shapes: Mapping[GlobalId, int] = field(default_factory=dict)
     values: Mapping[GlobalId, int] = field(default_factory=dict)
     schema: str = PUBLIC
-    means: Secret | S3 | None = None
+    means: Means | None = None
 
     @property
     def is_temporal(self) -> bool:
@@ -254,32 +268,41 @@ def _defined(statement: Definable, resolver: Resolver, called: str, default_time
 
 
 def _connection(statement: CreateConnection, resolver: Resolver, called: str) -> Definition:
-    secrets = {str(one): _secret(one, resolver) for one in statement.options.values() if isinstance(one, Name)}
+    named: dict[str, Item] = {}
     options: list[tuple[str, str | Secret]] = []
+    store: S3 | None = None
     for option, value in statement.options.items():
-        secret = value if isinstance(value, str) else secrets[str(value)].means
-        assert isinstance(secret, str | Secret), "a secret means one"
-        options.append((option, secret))
+        if isinstance(value, str):
+            options.append((option, value))
+        elif option == _STORE:
+            named[str(value)], store = _means(value, resolver, S3)
+        else:
+            named[str(value)], secret = _secret(value, resolver)
+            options.append((option, secret))
+    means: S3 | IcebergCatalog = S3(called, tuple(options))
+    if statement.kind == "iceberg catalog":
+        type_ = cast(CatalogKind, statement.options["catalog type"])
+        means = IcebergCatalog(called, type_, tuple(options), store)
     return Definition(
         "connection",
         called,
         statement.text,
         RelationType(()),
         None,
-        {name: item.id for name, item in secrets.items()},
-        means=S3(called, tuple(options)),
+        {name: item.id for name, item in named.items()},
+        means=means,
     )
 
 
-def _secret(name: Name, resolver: Resolver) -> Item:
+def _secret(name: Name, resolver: Resolver) -> tuple[Item, Secret]:
     item = resolver.resolve(name.parts)
-    if item is None or item.kind != "secret":
+    if item is None or not isinstance(item.means, Secret):
         raise UndefinedObject(
             f'secret "{name}" does not exist',
             hint=f"CREATE SECRET {name} AS '${{VARIABLE}}' names a variable of the environment that has it.",
             position=name.offset + 1,
         )
-    return item
+    return item, item.means
 
 
 def typed_columns(
@@ -339,19 +362,27 @@ def _check_dependencies(definition: Definition, position: int) -> None:
             )
 
 
-def store_of(origin: Files | Delta, resolver: Resolver) -> tuple[dict[str, GlobalId], S3 | None]:
+def means_of(origin: Origin, resolver: Resolver) -> tuple[dict[str, GlobalId], Means | None]:
     """Returns the connection that a table is reached by, by its name, and what it stands for; nothing without one."""
-    name = origin.connection if isinstance(origin, Delta) else None
-    if name is None:
+    if isinstance(origin, Files) or origin.connection is None:
         return {}, None
+    if isinstance(origin, Delta):
+        item, means = _means(origin.connection, resolver, S3)
+        return {str(origin.connection): item.id}, means
+    item, catalog = _means(origin.connection, resolver, IcebergCatalog)
+    return {str(origin.connection): item.id}, catalog
+
+
+def _means(name: Name, resolver: Resolver, kind: type[_Connected]) -> tuple[Item, _Connected]:
+    """Returns a connection of a kind, and what it stands for."""
     item = resolver.resolve(name.parts)
-    if item is None or not isinstance(item.means, S3):
+    if item is None or not isinstance(item.means, kind):
         raise UndefinedObject(
             f'connection "{name}" does not exist',
-            hint=f"CREATE CONNECTION {name} TO S3 (...).",
+            hint=f"CREATE CONNECTION {name} TO {'S3' if kind is S3 else 'ICEBERG CATALOG'} (...).",
             position=name.offset + 1,
         )
-    return {str(name): item.id}, item.means
+    return item, item.means
 
 
 def _source(
@@ -364,7 +395,7 @@ def _source(
     key = tuple(names.index(part) for part in statement.key or ())
     upsert = statement.envelope == "upsert"
     keys = frozenset({frozenset(key)}) if upsert else frozenset()
-    store, means = store_of(statement.origin, resolver)
+    store, means = means_of(statement.origin, resolver)
     return Definition(
         "source",
         name,
@@ -507,7 +538,7 @@ def _sink(statement: CreateSink, resolver: Resolver, name: str) -> Definition:
         if column not in names:
             raise UndefinedColumn(f'column "{column}" of "{on.name}" does not exist', hint=suggestion(column, names))
     key = tuple(names.index(column) for column in statement.key)
-    store, means = store_of(statement.delta, resolver)
+    store, means = means_of(statement.delta, resolver)
     if key and not any(one <= set(key) for one in on.relation_type.keys):
         raise InvalidTableDefinition(
             f'"{on.name}" is not known to have the key ({", ".join(statement.key)})',

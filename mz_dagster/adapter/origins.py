@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from mz_dagster.adapter.definition import Definition, store_of
+from typing import TYPE_CHECKING
+
+from mz_dagster.adapter.definition import Definition, Means, means_of
 from mz_dagster.adapter.project import Project
-from mz_dagster.errors import InternalError
+from mz_dagster.errors import InternalError, NotSupportedError
 from mz_dagster.plan.resolver import Resolver
-from mz_dagster.sql import CreateSource, Delta, Files
-from mz_dagster.storage.object_store import S3, Secret
+from mz_dagster.scalars.types import Column
+from mz_dagster.sql import CreateSource, Delta, Files, Iceberg
+from mz_dagster.storage.iceberg_catalog import IcebergCatalog
+from mz_dagster.storage.object_store import S3
 from mz_dagster.storage.sink.delta_sink import DeltaSink
 from mz_dagster.storage.source import FileSource, Source
 from mz_dagster.storage.source.delta.delta_source import DeltaSource
+from mz_dagster.storage.source.table_source import TableSource
 from mz_dagster.storage.table_place import Folder, InStore, TablePlace
+
+if TYPE_CHECKING:
+    from mz_dagster.storage.source.iceberg.iceberg_source import IcebergSource
 
 
 def source_of(definition: Definition, project: Project) -> Source:
@@ -33,8 +41,8 @@ def source_of(definition: Definition, project: Project) -> Source:
                 key=key or None,
                 envelope=definition.envelope,
             )
-        case Delta() as delta:
-            return DeltaSource(_table(delta.uri, definition.means, project), columns, delta.start_version, key)
+        case Delta() | Iceberg() as table:
+            return _of_table(table, definition.means, project, columns, key)
         case None:
             raise InternalError(f'"{definition.name}" is no source')
 
@@ -59,7 +67,33 @@ def sink_of(definition: Definition, id: str, project: Project, project_id: str) 
     return DeltaSink(table, definition.relation_type.columns, into.envelope, id, project_id)
 
 
-def _table(uri: str, store: Secret | S3 | None, project: Project) -> TablePlace:
+def _of_table(
+    origin: Delta | Iceberg, means: Means | None, project: Project, columns: tuple[Column, ...], key: tuple[str, ...]
+) -> TableSource:
+    if isinstance(origin, Delta):
+        return DeltaSource(_table(origin.uri, means, project), columns, origin.start_version, key)
+    assert isinstance(means, IcebergCatalog), "its connection leads to a catalog"
+    source = _iceberg_source()
+    return source(means, origin.table, columns, project.root, project.source_file, origin.start_snapshot, key)
+
+
+def _iceberg_source() -> type[IcebergSource]:
+    """Returns the class of sources of Iceberg tables, for which pyiceberg has to be there.
+
+    Raises:
+        NotSupportedError: It is not.
+    """
+    try:
+        from mz_dagster.storage.source.iceberg.iceberg_source import IcebergSource
+    except ModuleNotFoundError as error:
+        raise NotSupportedError(
+            f"Iceberg tables need a package that is not there: {error.name}",
+            hint="Install it where this process runs: pip install 'mz_dagster[iceberg]'.",
+        ) from error
+    return IcebergSource
+
+
+def _table(uri: str, store: Means | None, project: Project) -> TablePlace:
     """Returns where a table is that is to be read, or that is in a store."""
     return InStore(uri, store, project.root) if isinstance(store, S3) else Folder(project.table_folder(uri))
 
@@ -71,6 +105,5 @@ def declared_columns(statement: CreateSource, resolver: Resolver, project: Proje
         FolderNotAllowed: As `source_of`.
         SourceUnreadable: There is no such table, it cannot be read, or it has a column that SQL has no type for.
     """
-    assert isinstance(statement.origin, Delta), "others state their columns"
-    store = store_of(statement.origin, resolver)[1]
-    return DeltaSource(_table(statement.origin.uri, store, project), ()).declaration()
+    assert not isinstance(statement.origin, Files), "they state their columns"
+    return _of_table(statement.origin, means_of(statement.origin, resolver)[1], project, (), ()).declaration()

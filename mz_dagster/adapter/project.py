@@ -207,6 +207,16 @@ class Project:
         self._check_allowed(path, path, self.source_folders, "sources read", "sources")
         return path
 
+    def source_file(self, path: str) -> Path:
+        """Returns a file that metadata of a source name, if sources may read there.
+
+        Raises:
+            FolderNotAllowed: As `source_folder`.
+        """
+        found = self.root / path
+        self._check_allowed(found, found.parent, self.source_folders, "sources read", "sources")
+        return found
+
     def table_folder(self, uri: str) -> Path:
         """Returns the folder of a table that a URI names, relative to the root, if sources may read there.
 

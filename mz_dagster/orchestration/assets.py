@@ -20,7 +20,7 @@ from mz_dagster.orchestration.frontier_checks import frontier_check_specs
 from mz_dagster.orchestration.ticks import partitions_of
 from mz_dagster.orchestration.translator import MzDagsterTranslator, code_block
 from mz_dagster.plan.lineage import column_lineage
-from mz_dagster.sql import Files
+from mz_dagster.sql import Files, Iceberg
 from mz_dagster.sql.schemas import last_of
 
 #: Dagster's own key, of which the open source UI shows nothing; so the same to read.
@@ -76,7 +76,7 @@ def _addresses(one: ProjectObject, project: Project) -> dict[str, str]:
     definition = one.definition
     found = {"dagster/table_name": f"{project.name}.{definition.schema}.{last_of(definition.schema, one.name)}"}
     origin = definition.origin if definition.sink is None else definition.sink.delta
-    if origin is not None:
+    if origin is not None and not isinstance(origin, Iceberg):  # of which only its catalog knows where it is
         place = origin.folder if isinstance(origin, Files) else origin.uri
         found["dagster/uri"] = place if "://" in place else (project.root / place).absolute().as_uri()
     return found

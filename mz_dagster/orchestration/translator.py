@@ -15,7 +15,7 @@ from mz_dagster.adapter.definition import Definition
 from mz_dagster.orchestration.events import TIMELINE_KEY
 from mz_dagster.plan import explain_physical
 from mz_dagster.scalars.types import RelationType
-from mz_dagster.sql import Delta, Files
+from mz_dagster.sql import Delta, Files, Iceberg
 from mz_dagster.sql.schemas import PUBLIC, last_of
 
 #: With a source's format three at most, which leaves the rest of Dagster's ten to annotations (`MAX_KINDS`).
@@ -89,6 +89,8 @@ def _formats(definition: Definition) -> set[str]:
             return {format}
         case Delta():
             return {"deltalake"}
+        case Iceberg():
+            return {"iceberg"}
         case None:
             return set()
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Literal
 
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.sql.cursor import TokenCursor
@@ -21,14 +22,33 @@ from mz_dagster.sql.statements import Name, Statement
 
 _REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}|file:.+", re.DOTALL)
 
-#: The options of a connection: their words, and whether each is a secret.
-_OPTIONS = {
-    ("access", "key", "id"): False,
-    ("secret", "access", "key"): True,
-    ("session", "token"): True,
-    ("region",): False,
-    ("endpoint",): False,
+#: What a connection leads to.
+ConnectionKind = Literal["s3", "iceberg catalog"]
+
+#: The options of each kind of connection: their words, and what each is.
+_OPTIONS: dict[ConnectionKind, dict[tuple[str, ...], Literal["text", "secret", "connection"]]] = {
+    "s3": {
+        ("access", "key", "id"): "text",
+        ("secret", "access", "key"): "secret",
+        ("session", "token"): "secret",
+        ("region",): "text",
+        ("endpoint",): "text",
+    },
+    "iceberg catalog": {
+        ("catalog", "type"): "text",
+        ("url",): "text",
+        ("name",): "text",
+        ("warehouse",): "text",
+        ("credential",): "secret",
+        ("token", "url"): "text",
+        ("token",): "secret",
+        ("scope",): "text",
+        ("s3", "connection"): "connection",
+    },
 }
+_CATALOG_TYPES = ("rest", "sql")
+_OF_REST = ("warehouse", "credential", "token", "token url", "scope")
+_PASSWORD = re.compile(r"//[^/@]*:[^/@]*@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +68,17 @@ class CreateSecret(Statement):
 
 @dataclass(frozen=True, slots=True)
 class CreateConnection(Statement):
-    """`CREATE CONNECTION name TO S3 (option = 'value' | SECRET name, ...)`.
+    """`CREATE CONNECTION name TO S3 | ICEBERG CATALOG (option = 'value' | SECRET name, ...)`.
 
     Attributes:
         name: Its name.
-        options: Texts, or names of secrets, by the options' names: `access key id` and so on.
+        kind: What it leads to.
+        options: Texts, or names of secrets and connections, by the options' names: `access key id` and so on.
         if_not_exists: Whether one that is there is good enough.
     """
 
     name: Name
+    kind: ConnectionKind
     options: dict[str, str | Name]
     if_not_exists: bool
 
@@ -86,8 +108,8 @@ def parse_create_connection(cursor: TokenCursor, common: Common) -> CreateConnec
     """Moves past what follows `CREATE CONNECTION`.
 
     Raises:
-        InvalidTableDefinition: A secret is written out, or only one of the two parts of a key is there.
-        UnsupportedForm: It leads to something else than S3.
+        InvalidTableDefinition: A secret is written out, or options are missing or do not go together.
+        UnsupportedForm: It leads to something else than S3 or a catalog of Iceberg tables.
     """
     with _not_repeating(cursor):
         found = _connection(cursor, common)
@@ -99,21 +121,28 @@ def _connection(cursor: TokenCursor, common: Common) -> CreateConnection:
     if_not_exists = cursor.accepts("if", "not", "exists")
     name = cursor.name()
     cursor.expects("to")
-    if not cursor.accepts("s3"):
-        raise cursor.refuse("this kind of connection", "Only S3 is known, and what speaks its protocol.")
+    kind: ConnectionKind
+    if cursor.accepts("s3"):
+        kind = "s3"
+    elif cursor.accepts("iceberg", "catalog"):
+        kind = "iceberg catalog"
+    else:
+        raise cursor.refuse(
+            "this kind of connection", "S3 is known, with what speaks its protocol, and ICEBERG CATALOG."
+        )
     cursor.expects_symbol("(")
     options: dict[str, str | Name] = {}
     while not cursor.accepts_symbol(")"):
         if options:
             cursor.expects_symbol(",")
-        words, is_secret = _option(cursor)
+        words, is_a = _option(cursor, kind)
         option = " ".join(words)
         if option in options:
             raise InvalidSyntax(f"{option.upper()} is given twice")
         cursor.accepts_symbol("=")
-        if cursor.accepts("secret"):
+        if is_a == "connection" or cursor.accepts("secret"):
             options[option] = cursor.name()
-        elif is_secret:
+        elif is_a == "secret" or _PASSWORD.search(cursor.current.value):
             raise InvalidTableDefinition(
                 f'{option.upper()} of connection "{name}" has to be a secret',
                 detail="What a statement says is kept in the catalog and its backups, where no secret belongs.",
@@ -126,7 +155,26 @@ def _connection(cursor: TokenCursor, common: Common) -> CreateConnection:
             "ACCESS KEY ID and SECRET ACCESS KEY go together",
             hint="Give both, or none: then the machine's own credentials are used, as AWS's tools find them.",
         )
-    return CreateConnection(*common, name, options, if_not_exists)
+    if kind == "iceberg catalog":
+        _check_catalog(options)
+    return CreateConnection(*common, name, kind, options, if_not_exists)
+
+
+def _check_catalog(options: dict[str, str | Name]) -> None:
+    type_ = options.get("catalog type")
+    if type_ not in _CATALOG_TYPES:
+        raise InvalidTableDefinition(
+            "an Iceberg catalog requires a CATALOG TYPE that is known",
+            hint="Write CATALOG TYPE = 'rest' or CATALOG TYPE = 'sql'.",
+        )
+    if "url" not in options:
+        raise InvalidTableDefinition(
+            "an Iceberg catalog requires a URL",
+            hint="It is that of a REST server, or of a database as SQLAlchemy has it: URL = 'sqlite:///lake/catalog.db'.",
+        )
+    wrong = [one for one in options if (one in _OF_REST) != (type_ == "rest") and one in (*_OF_REST, "name")]
+    if wrong:
+        raise InvalidTableDefinition(f"{wrong[0].upper()} is no option of a catalog of type '{type_}'")
 
 
 @contextmanager
@@ -142,8 +190,8 @@ def _not_repeating(cursor: TokenCursor) -> Iterator[None]:
         raise type(error)(message, detail=error.detail, hint=error.hint) from None
 
 
-def _option(cursor: TokenCursor) -> tuple[tuple[str, ...], bool]:
-    for words, is_secret in _OPTIONS.items():
+def _option(cursor: TokenCursor, kind: ConnectionKind) -> tuple[tuple[str, ...], str]:
+    for words, is_a in _OPTIONS[kind].items():
         if cursor.accepts(*words):
-            return words, is_secret
-    raise cursor.unexpected(" or ".join(" ".join(words).upper() for words in _OPTIONS))
+            return words, is_a
+    raise cursor.unexpected(" or ".join(" ".join(words).upper() for words in _OPTIONS[kind]))

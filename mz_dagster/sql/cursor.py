@@ -124,10 +124,10 @@ class TokenCursor:
             raise self.unexpected(f"{what} as a string literal")
         return self.advance().value
 
-    def natural_number(self, what: str) -> int:
-        """Moves past a whole number without a sign, of no more than 18 digits, and returns it."""
+    def natural_number(self, what: str, digits: int = 18) -> int:
+        """Moves past a whole number without a sign, of no more than so many digits, and returns it."""
         text = self.current.value
-        if self.current.kind is not TokenKind.NUMBER or not text.isdecimal() or len(text) > 18:
+        if self.current.kind is not TokenKind.NUMBER or not text.isdecimal() or len(text) > digits:
             raise self.unexpected(what)
         self.advance()
         return int(text)

@@ -96,8 +96,13 @@ def parse_with_options(cursor: TokenCursor) -> int | None:
     return milliseconds
 
 
-def parse_source_options(cursor: TokenCursor) -> tuple[int | None, int | None]:
-    """Moves past `WITH (START VERSION [=] n, RETAIN HISTORY = FOR '...')`, if it is there; returns both."""
+def parse_source_options(cursor: TokenCursor, version: str = "version") -> tuple[int | None, int | None]:
+    """Moves past `WITH (START VERSION [=] n, RETAIN HISTORY = FOR '...')`, if it is there; returns both.
+
+    Args:
+        cursor: Where it may be.
+        version: What the table calls a version.
+    """
     start: int | None = None
     retain: int | None = None
     if not cursor.accepts("with"):
@@ -107,11 +112,11 @@ def parse_source_options(cursor: TokenCursor) -> tuple[int | None, int | None]:
         token = cursor.current
         if cursor.sees("retain", "history"):
             known, retain = retain, parse_retention(cursor)
-        elif cursor.accepts("start", "version"):
+        elif cursor.accepts("start", version):
             cursor.accepts_symbol("=")
-            known, start = start, cursor.natural_number("a version")
+            known, start = start, cursor.natural_number(f"a {version}", 19)
         else:
-            raise cursor.refuse("this option", "Options are START VERSION and RETAIN HISTORY.")
+            raise cursor.refuse("this option", f"Options are START {version.upper()} and RETAIN HISTORY.")
         if known is not None:
             raise InvalidTableDefinition("an option is given twice", position=token.start + 1)
         if cursor.accepts_symbol(")"):

@@ -13,7 +13,7 @@ from mz_dagster.sql.cursor import TokenCursor
 from mz_dagster.sql.errors import InvalidSyntax, InvalidTableDefinition
 from mz_dagster.sql.lexer import tokens_of
 from mz_dagster.sql.options import Common, parse_source_options, parse_timeline, parse_with_options
-from mz_dagster.sql.statements import ColumnDefinition, CreateSource, Delta, Files, Name, UniqueKey
+from mz_dagster.sql.statements import ColumnDefinition, CreateSource, Delta, Files, Iceberg, Name, UniqueKey
 
 
 def parse_create_source(cursor: TokenCursor, common: Common) -> CreateSource:
@@ -31,7 +31,7 @@ def parse_create_source(cursor: TokenCursor, common: Common) -> CreateSource:
         found = parse_columns(cursor, name.last, only_keys=True, states_columns=states_columns)
         columns, primary = tuple(found.columns), found.primary_key
     timeline = parse_timeline(cursor)
-    if not columns and not cursor.sees("from", "delta"):
+    if not columns and not cursor.sees("from", "delta") and not cursor.sees("from", "iceberg"):
         raise cursor.unexpected("the columns in parentheses")
     cursor.expects("from")
     if cursor.sees("delta"):
@@ -40,11 +40,17 @@ def parse_create_source(cursor: TokenCursor, common: Common) -> CreateSource:
         start, retain = parse_source_options(cursor)
         origin = replace(delta, start_version=start)
         return CreateSource(*common, name, columns, key, timeline, origin, envelope, retain, if_not_exists)
+    if cursor.sees("iceberg"):
+        iceberg = _iceberg(cursor)
+        envelope, key = _keyed_envelope(cursor, columns, primary)
+        start, retain = parse_source_options(cursor, "snapshot")
+        of_table = replace(iceberg, start_snapshot=start)
+        return CreateSource(*common, name, columns, key, timeline, of_table, envelope, retain, if_not_exists)
     if not cursor.sees("files"):
         raise cursor.refuse(
             "this kind of source",
-            "FILES and DELTA are known.",
-            "Write FROM FILES (FOLDER '...') or FROM DELTA (URI '...').",
+            "FILES, DELTA and ICEBERG are known.",
+            "Write FROM FILES (FOLDER '...'), FROM DELTA (URI '...') or FROM ICEBERG (TABLE '...', CONNECTION name).",
         )
     cursor.expects("files")
     folder, pattern = _files(cursor)
@@ -143,6 +149,32 @@ def parse_delta(cursor: TokenCursor) -> Delta:
             position=place.start + 1,
         )
     return Delta(uri.rstrip("/") if in_store else uri, place.start, connection=connection)
+
+
+def _iceberg(cursor: TokenCursor) -> Iceberg:
+    """Moves past `ICEBERG (TABLE 'namespace.table', CONNECTION name)`.
+
+    Raises:
+        InvalidTableDefinition: It is in no namespace.
+    """
+    cursor.expects("iceberg")
+    cursor.expects_symbol("(")
+    cursor.expects("table")
+    cursor.accepts_symbol("=")
+    place = cursor.current
+    table = cursor.string("a table")
+    if "." not in table or not all(table.split(".")):
+        raise InvalidTableDefinition(
+            f'"{table}" names no table of a catalog',
+            hint="Write TABLE 'namespace.table', as the catalog calls it.",
+            position=place.start + 1,
+        )
+    cursor.expects_symbol(",")
+    cursor.expects("connection")
+    cursor.accepts_symbol("=")
+    connection = cursor.name()
+    cursor.expects_symbol(")")
+    return Iceberg(table, connection)
 
 
 def _check_arrays(columns: Sequence[ColumnDefinition], format_: str) -> None:

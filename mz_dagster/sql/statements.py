@@ -163,6 +163,21 @@ class Delta:
 
 
 @dataclass(frozen=True, slots=True)
+class Iceberg:
+    """`FROM ICEBERG (TABLE '...', CONNECTION name) ... [WITH (START SNAPSHOT n)]`.
+
+    Attributes:
+        table: The table's name in the catalog, behind those of its namespaces.
+        connection: What leads to the catalog.
+        start_snapshot: The snapshot with which the source begins; None for the newest one.
+    """
+
+    table: str
+    connection: Name
+    start_snapshot: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Statement:
     """What all statements share.
 
@@ -185,7 +200,7 @@ class CreateSource(Statement):
     columns: tuple[ColumnDefinition, ...]
     key: tuple[str, ...] | None
     timeline: str | None
-    origin: Files | Delta
+    origin: Files | Delta | Iceberg
     envelope: Literal["none", "upsert"]
     retain_history_ms: int | None
     if_not_exists: bool

@@ -59,7 +59,9 @@ DOORS = {
     "pygwire": ("mz_dagster/wire",),
     "scramp": ("mz_dagster/wire", "mz_dagster/adapter/passwords.py"),
     "xxhash": ("mz_dagster/catalog", "mz_dagster/storage"),
-    "sqlalchemy": ("mz_dagster/catalog",),
+    "sqlalchemy": ("mz_dagster/catalog", "mz_dagster/storage/source/iceberg"),
+    "pyiceberg": ("mz_dagster/storage/source/iceberg",),
+    "requests": ("mz_dagster/storage/source/iceberg",),
     "alembic": ("mz_dagster/catalog",),
     "time": ("mz_dagster/clock.py",),
 }
