@@ -128,7 +128,7 @@ def _connection(cursor: TokenCursor, common: Common) -> CreateConnection:
         kind = "iceberg catalog"
     else:
         raise cursor.refuse(
-            "this kind of connection", "S3 is known, with what speaks its protocol, and ICEBERG CATALOG."
+            "this kind of connection", "Only S3 is known, with what speaks its protocol, and ICEBERG CATALOG."
         )
     cursor.expects_symbol("(")
     options: dict[str, str | Name] = {}
