@@ -16,7 +16,7 @@ from mz_dagster.adapter.dml import RowUpdate
 from mz_dagster.adapter.table_constraints import constraints_of
 from mz_dagster.catalog import ObjectRow
 from mz_dagster.plan.relation import Relation
-from mz_dagster.plan.representations import REPRESENTATIONS
+from mz_dagster.plan.representations import representation_of
 from mz_dagster.plan.resolver import Resolver
 from mz_dagster.scalars.types import RelationType
 from mz_dagster.scalars.values import Interval
@@ -123,7 +123,7 @@ class Enforcement:
             cells = tuple(_hashable(row[i]) for i in places)
             found.append(number if None in cells else first.setdefault(cells, number))
         types = [self.columns.columns[i].type for i in places]
-        in_several_ways = any(one.kind in REPRESENTATIONS or one.holds(REPRESENTATIONS) for one in types)
+        in_several_ways = any(representation_of(one) is not None for one in types)
         if in_several_ways and len(first) > 1:
             distinct = sorted(first.values())
             pairs = read(bind_equal(key, self.columns, [rows[i] for i in distinct], self.resolver).relation)

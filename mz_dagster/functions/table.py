@@ -215,6 +215,11 @@ _INTERNAL = (
     # Floating-point numbers, also within, beside whether they are -0.0, and back; see `plan/representations.py`.
     Function("represented_floats", (), None),
     Function("restored_floats", (), None),
+    # What stands for an array or record that holds what is equal and looks different.
+    Function("comparable_parts", (), None),
+    Function("sorted_parts", (), None),
+    Function("ordered_parts", (), Kind.BYTEA),
+    Function("restored_parts", (), None),
     Function("order_array", (_ARRAY,), _ARRAY),
     Function("high_part_numeric", (_N,), _N),
     Function("low_part_numeric", (_N,), _N),

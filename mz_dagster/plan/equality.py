@@ -2,15 +2,11 @@
 
 Numerics compare by value whatever their scales. So the coarser side is brought to the scale of the finer one by
 `widened_numeric`, which is NULL where the value has too many digits for that: it then equals nothing of that scale.
-
-Arrays and records are looked up by how they are stored. Where equal ones may be stored differently, because of what
-they hold, a join compares them row by row.
 """
 
 from __future__ import annotations
 
 from mz_dagster.functions import Cast, cast
-from mz_dagster.plan.representations import REPRESENTATIONS
 from mz_dagster.scalars.scalar import Call, Scalar
 from mz_dagster.scalars.types import TEXT, Kind
 
@@ -38,7 +34,7 @@ def equated(scalar: Scalar) -> tuple[Scalar, Scalar] | None:
     assert isinstance(scalar, Call)
     left, right = scalar.arguments
     if left.type == right.type:
-        return None if left.type.holds(REPRESENTATIONS) else (left, right)
+        return left, right
     if {left.type.kind, right.type.kind} <= _STRINGS:
         # As they are stored, strings of all kinds are equal where their texts are.
         return _as_text(left), _as_text(right)

@@ -1,7 +1,8 @@
 """Kinds whose equal values have several representations: `1 mon` equals `30 days`, and 1.0 equals 1.00.
 
 Such values are grouped by one value for all equal ones, and by their representation where a function could tell the
-difference. The two zeros of floating-point numbers are equal, too: grouped, only the one stays that has no sign.
+difference; and so are arrays and records that hold some. The two zeros of floating-point numbers are equal, too:
+grouped, only the one stays that has no sign.
 """
 
 from __future__ import annotations
@@ -40,13 +41,27 @@ REPRESENTATIONS: Mapping[Kind, Representation] = {
     Kind.JSONB: Representation("comparable_jsonb", "ordered_jsonb", "restored_jsonb", sorted="order_jsonb"),
 }
 
+#: Of arrays and records that hold values of such kinds: part by part (`functions/arrays/parts.py`).
+_OF_PARTS = Representation("comparable_parts", "ordered_parts", "restored_parts", sorted="sorted_parts")
+
 #: What makes 0.0 of -0.0, which equals it.
 _UNSIGNED_ZERO: Mapping[Kind, str] = {Kind.FLOAT4: "unsigned_zero_float4", Kind.FLOAT8: "unsigned_zero_float8"}
 
 
+def representation_of(type_: ScalarType) -> Representation | None:
+    """Returns how values of a type are represented, None if equal ones have one representation, but for zeros' signs.
+
+    Example:
+        >>> from mz_dagster.scalars.types import INT4, JSONB
+        >>> representation_of(array_of(JSONB)).comparable, representation_of(array_of(INT4))
+        ('comparable_parts', None)
+    """
+    return _OF_PARTS if type_.holds(REPRESENTATIONS) else REPRESENTATIONS.get(type_.kind)
+
+
 def comparable(scalar: Scalar) -> Scalar:
-    """Returns the value that stands for all equal to `scalar`, if its kind is of `REPRESENTATIONS`."""
-    known = REPRESENTATIONS.get(scalar.type.kind)
+    """Returns the value that stands for all equal to `scalar`, itself if equal values have one representation."""
+    known = representation_of(scalar.type)
     return scalar if known is None else _once(known.comparable, scalar)
 
 
@@ -70,16 +85,30 @@ def by_representation(scalar: Scalar) -> Scalar:
 
     By it rows are looked up where what is asked of them can tell equal values apart: that is not a comparison.
     """
-    known = REPRESENTATIONS.get(scalar.type.kind)
+    known = representation_of(scalar.type)
     if known is not None:
         return Call(known.ordered, (scalar,), known.order, scalar.nullable)
     type_ = _with_signs(scalar.type)
     return scalar if type_ == scalar.type else Call("represented_floats", (scalar,), type_, scalar.nullable)
 
 
+def sortable(scalar: Scalar) -> Scalar:
+    """Returns what rows are ordered by in the place of `scalar`, itself if its stored form has its order."""
+    if scalar.type.element is not None:
+        element = REPRESENTATIONS.get(scalar.type.element.kind)
+        if element is not None:
+            order = element.order if element.sorted else scalar.type.element
+            scalar = Call(_OF_PARTS.sorted, (scalar,), array_of(order), scalar.nullable)
+        return Call("order_array", (scalar,), _sorted_type(scalar.type), scalar.nullable)
+    known = representation_of(scalar.type)
+    if known is not None and known.sorted:
+        return Call(known.sorted, (scalar,), known.order, scalar.nullable)
+    return comparable(scalar)
+
+
 def from_representation(scalar: Scalar, type_: ScalarType) -> Scalar:
     """Returns the value of type `type_` that `by_representation` was given."""
-    known = REPRESENTATIONS.get(type_.kind)
+    known = representation_of(type_)
     if known is not None:
         return Call(known.restored, (scalar,), type_, scalar.nullable)
     return scalar if scalar.type == type_ else Call("restored_floats", (scalar,), type_, scalar.nullable)
@@ -94,3 +123,9 @@ def _with_signs(type_: ScalarType) -> ScalarType:
     if type_.element is not None:
         return array_of(_with_signs(type_.element))
     return record_of([(name, _with_signs(one)) for name, one in type_.fields])
+
+
+def _sorted_type(type_: ScalarType) -> ScalarType:
+    """Returns the type of what rows are ordered by in the place of an array: NULL is last among its elements."""
+    assert type_.element is not None
+    return array_of(record_of([("is_null", BOOL), ("element", type_.element)]))

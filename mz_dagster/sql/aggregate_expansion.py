@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from mz_dagster.functions import ArgumentType, Unknown
+from mz_dagster.functions import ArgumentType, Unknown, type_name
 from mz_dagster.plan.relation import AggregateFunction
 from mz_dagster.plan.representations import REPRESENTATIONS
 from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar
@@ -18,7 +18,7 @@ from mz_dagster.sql.binding import Bound, argument_type
 from mz_dagster.sql.call_syntax import CallSyntax
 from mz_dagster.sql.coercions import explicit, implicit
 from mz_dagster.sql.collected_calls import Core, SortKey
-from mz_dagster.sql.errors import InvalidColumnReference
+from mz_dagster.sql.errors import InvalidColumnReference, UnsupportedForm
 from mz_dagster.sql.expression_binder import ExpressionBinder
 
 _FLOATS = (Kind.FLOAT4, Kind.FLOAT8)
@@ -136,6 +136,13 @@ class Expansion:
                 # Of equal values, which are neighbours in their order, the first one stays.
                 sorted_ = self.array(given, self.condition, order or (SortKey(given, False, False),), distinct=False)
                 return Call("distinct_elements", (sorted_,), sorted_.type)
+            if value.type.holds(REPRESENTATIONS):
+                raise UnsupportedForm(
+                    f"array_agg(DISTINCT {type_name(value.type)}) is not supported",
+                    detail="Values that are equal but look different have no order by which one of them stays.",
+                    hint="Select the distinct values in a derived table.",
+                    position=self.call.position,
+                )
         return self.array(given, self.condition, order)
 
     def array(

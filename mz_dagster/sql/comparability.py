@@ -1,8 +1,7 @@
-"""Refuses to group, join or order by arrays and records whose equal values may look different.
+"""Refuses to order by records, and to compare json at all.
 
-An interval or a jsonb alone is compared by a value that stands for all equal ones; within an array or a record it is
-not. Nor is there an order of records; a json has no comparisons at all. Checked over the bound plan, subqueries
-included, before anything is added to it.
+Records have no order here, so that none is among the distinct values of an array either; a json has no comparisons.
+Checked over the bound plan, subqueries included, before anything is added to it.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from collections.abc import Iterable, Iterator
 
 from mz_dagster.functions import type_name
 from mz_dagster.plan.relation import Join, Reduce, Relation, Threshold, TopK, Window, inputs_of, query_of
-from mz_dagster.plan.representations import REPRESENTATIONS
 from mz_dagster.plan.rewriting import scalars_of
 from mz_dagster.scalars.scalar import Literal, Subquery, walk
 from mz_dagster.scalars.types import Kind, ScalarType
@@ -30,8 +28,6 @@ def check_comparable(relation: Relation, position: int | None) -> None:
             if type_.kind is Kind.JSON or type_.holds((Kind.JSON,)):
                 message = f"could not identify an equality operator for type {type_name(type_)}"
                 raise UndefinedFunction(message, hint="Cast it to jsonb or text.", position=position)
-            if type_.holds(REPRESENTATIONS):
-                raise _refusal("grouping or joining", type_, position)
         check_order(_ordered(one), position)
 
 
@@ -41,8 +37,12 @@ def check_order(types: Iterable[ScalarType], position: int | None) -> None:
         if type_.kind is Kind.JSON or type_.holds((Kind.JSON,)):
             message = f"could not identify an ordering operator for type {type_name(type_)}"
             raise UndefinedFunction(message, hint="Cast it to jsonb or text.", position=position)
-        if type_.kind is Kind.RECORD or type_.holds(REPRESENTATIONS):
-            raise _refusal("ordering", type_, position)
+        if type_.kind is Kind.RECORD or type_.holds((Kind.RECORD,)):
+            raise UnsupportedForm(
+                f"ordering by values of type {type_name(type_)} is not supported",
+                hint="Order by their fields.",
+                position=position,
+            )
 
 
 def _nodes(relation: Relation) -> Iterator[Relation]:
@@ -91,12 +91,3 @@ def _ordered(relation: Relation) -> Iterable[ScalarType]:
 
 def _types(relation: Relation, positions: Iterable[int]) -> list[ScalarType]:
     return [relation.relation_type.columns[position].type for position in positions]
-
-
-def _refusal(what: str, type_: ScalarType, position: int | None) -> UnsupportedForm:
-    return UnsupportedForm(
-        f"{what} by values of type {type_name(type_)} is not supported",
-        detail="Equal values of it may be stored in different forms.",
-        hint="Compare their elements or fields, or cast them to text.",
-        position=position,
-    )

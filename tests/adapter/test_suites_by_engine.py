@@ -98,6 +98,31 @@ _OF_PARTNERS = (
     "SELECT p.id AS a, (SELECT count(*) FROM {} AS q WHERE p.k = q.k) AS n FROM {} AS p",
 )
 
+#: Over such a table: what groups, orders and subtracts by its arrays, and by records of them.
+_OF_GROUPS = (
+    "SELECT count(*) AS n, min(id) AS least FROM {} GROUP BY k",
+    "SELECT count(*) AS n FROM {} GROUP BY ROW(k, id > 9)",
+    "SELECT count(*) AS n FROM {} GROUP BY ROW(k[1], ARRAY[k[1]]) HAVING count(DISTINCT k) > 0",
+    "SELECT count(*) AS n, count(DISTINCT k) AS m FROM (SELECT DISTINCT k FROM {}) AS d",
+    "SELECT count(*) AS n FROM (SELECT k FROM {} UNION SELECT k FROM {} WHERE id = 1) AS u",
+    "SELECT count(*) AS n FROM (SELECT k FROM {} EXCEPT ALL SELECT k FROM {} WHERE id = 1) AS e",
+    "SELECT count(*) AS n FROM (SELECT k FROM {} WHERE id = 1 INTERSECT SELECT k FROM {} WHERE id = 2) AS i",
+    "SELECT id, count(*) OVER (PARTITION BY k) AS n, rank() OVER (ORDER BY k DESC) AS r FROM {}",
+    "SELECT DISTINCT ON (k) cardinality(k) AS n FROM {} ORDER BY k, id",
+    "SELECT id FROM {} ORDER BY k NULLS FIRST, id LIMIT 3",
+    "SELECT array_agg(id ORDER BY k, id) AS ids FROM {}",
+    "SELECT p.k::text AS p, q.k::text AS q FROM (SELECT k FROM {} WHERE id < 3) AS p "
+    "LEFT JOIN (SELECT k FROM {}) AS q ON p.k::text < q.k::text",
+    "SELECT p.id, (SELECT string_agg(p.k::text || q.id, '' ORDER BY q.id) FROM {} AS q WHERE q.id <> p.id) AS t "
+    "FROM {} AS p",
+    "SELECT p.id AS p FROM {} AS p JOIN {} AS q ON ROW(p.k, 1) = ROW(q.k, 1)",
+)
+#: Likewise, and shows how a key is stored; of zeros the sign goes.
+_OF_KEYS = (
+    "SELECT k::text AS t FROM {} WHERE id = 2 GROUP BY k",
+    "SELECT k::text AS t FROM (SELECT k FROM {} WHERE id = 2 INTERSECT SELECT k FROM {} WHERE id = 2) AS i",
+)
+
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
@@ -200,24 +225,46 @@ def test_answers_made_by_spark_are_those_of_postgres(by_spark: Connection, postg
     compared(by_spark, postgres, "one table", seed=1, wanted=1, some=1)
 
 
-def test_equal_arrays_that_are_stored_differently_are_partners(here: Connection, postgres: Postgres) -> None:
+@pytest.mark.parametrize("queries", [_OF_PARTNERS, _OF_GROUPS], ids=["partners", "groups"])
+def test_equal_arrays_that_are_stored_differently_are_one_value(
+    here: Connection, postgres: Postgres, queries: Sequence[str]
+) -> None:
+    _compare_arrays(here, postgres, queries, _STORED_APART)
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("type_", _STORED_APART, ids=lambda type_: type_[0])
+@pytest.mark.parametrize("queries", [_OF_PARTNERS, _OF_GROUPS], ids=["partners", "groups"])
+def test_equal_arrays_are_one_value_to_spark(
+    by_spark: Connection, postgres: Postgres, queries: Sequence[str], type_: tuple[str, str, str]
+) -> None:
+    _compare_arrays(by_spark, postgres, queries, (type_,))
+
+
+def _compare_arrays(
+    here: Connection, postgres: Postgres, queries: Sequence[str], types: Sequence[tuple[str, str, str]]
+) -> None:
     database = postgres.new_database()
     pairs: list[Pair] = []
-    for n, (type_, one, other) in enumerate(_STORED_APART):
+    for n, (type_, one, other) in enumerate(types):
         statements = (
             f"CREATE TABLE a{n} (id integer PRIMARY KEY, k {type_}[])",
-            f"INSERT INTO a{n} VALUES (1, ARRAY[{one}]), (2, ARRAY[{other}]), (3, ARRAY[{one}, NULL]), (4, NULL)",
+            f"INSERT INTO a{n} VALUES (1, ARRAY[{one}]), (2, ARRAY[{other}]), (3, ARRAY[{one}, NULL]), (4, NULL), "
+            f"(5, ARRAY[{one}]), (6, ARRAY[NULL, {other}])",
         )
         for statement in statements:
             here.execute(statement)
         database.run(";".join(statements))
-        for i, query in enumerate(one.replace("{}", f"a{n}") for one in _OF_PARTNERS):
+        more = _OF_KEYS if queries is _OF_GROUPS and type_ != "float8" else ()
+        for i, query in enumerate(one.replace("{}", f"a{n}") for one in (*queries, *more)):
             pairs.append((query, query))
-            if n == i:  # each is maintained of one type
-                here.execute(f"CREATE MATERIALIZED VIEW v{n} AS {query}")
-                pairs.append((f"SELECT * FROM v{n}", query))
-        here.execute(f"UPDATE a{n} SET id = id + 4 WHERE id > 2")
-        database.run(f"UPDATE a{n} SET id = id + 4 WHERE id > 2")
+            if n == i % len(types):  # each is maintained of one type
+                here.execute(f"CREATE MATERIALIZED VIEW v{i} AS {query}")
+                pairs.append((f"SELECT * FROM v{i}", query))
+        for change in (f"UPDATE a{n} SET id = id + 10 WHERE id > 2", f"DELETE FROM a{n} WHERE id = 15"):
+            here.execute(change)
+            database.run(change)
     differ, _ = differences(here, database, pairs)
     assert not differ, "\n".join(differ)
 

@@ -310,8 +310,7 @@ REFUSED = (
     ("SELECT '{{1}}'::int[]", 8, "arrays of several dimensions are not supported"),
     ("SELECT '[0:1]={1,2}'::int[]", 8, "arrays that are not counted from 1 are not supported"),
     ("SELECT q FROM t LEFT JOIN v AS q ON t.a = q.a", 8, 'the whole row of "q" is not supported here'),
-    ("SELECT DISTINCT ARRAY[INTERVAL '1 day']  FROM t", 1,
-     "grouping or joining by values of type interval[] is not supported"),
+    ("SELECT array_agg(DISTINCT ROW(INTERVAL '1 day')) FROM t", 8, "array_agg(DISTINCT record) is not supported"),
     ("SELECT v FROM v ORDER BY v LIMIT 1", 1, "ordering by values of type record is not supported"),
     ("SELECT ROW()", 8, "a row without values is not supported"),
 )  # fmt: skip

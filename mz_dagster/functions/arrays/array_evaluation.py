@@ -10,16 +10,16 @@ import operator
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
-from math import copysign
 from typing import Any
 
 from mz_dagster.functions.arrays.array_table import ARRAY_ELEMENTS, SEVERAL_DIMENSIONS, TOO_LONG
+from mz_dagster.functions.arrays.parts import PARTS
 from mz_dagster.functions.arrays.set_table import SERIES_ROWS, TOO_MANY, ZERO_STEP
 from mz_dagster.functions.errors import NUMERIC_OVERFLOW, failure
 from mz_dagster.functions.numbers.numerics import scaled, unscaled
 from mz_dagster.functions.value_order import Key, nullable_key, order_key
 from mz_dagster.scalars.scalar import Call
-from mz_dagster.scalars.types import Kind, ScalarType
+from mz_dagster.scalars.types import Kind
 
 #: Returns what is made of the arguments' values, for a call.
 Builder = Callable[[Call], Callable[..., Any]]
@@ -123,29 +123,6 @@ def _with_null_last(array: Sequence[Any]) -> list[tuple[bool, Any]]:
     return [(one is None, one) for one in array]
 
 
-# Floating-point numbers within a value: `storage/spark/floats.py` has the like on Spark.
-
-
-def _of_numbers(rule: Callable[[Any], Any]) -> Callable[[Any, ScalarType], Any]:
-    """Returns what replaces each floating-point number in a value of a type by what `rule` makes of it."""
-
-    def replaced(value: Any, type_: ScalarType) -> Any:
-        if value is None:
-            return None
-        if type_.element is not None:
-            return [replaced(one, type_.element) for one in value]
-        if type_.kind is Kind.RECORD:
-            return tuple(replaced(cell, one) for cell, (_, one) in zip(value, type_.fields, strict=True))
-        return rule(value) if type_.kind in (Kind.FLOAT4, Kind.FLOAT8) else value
-
-    return replaced
-
-
-_unsigned = _of_numbers(lambda number: number or 0.0)
-_represented = _of_numbers(lambda number: (number or 0.0, number == 0 and copysign(1.0, number) < 0))
-_restored = _of_numbers(lambda pair: -pair[0] if pair[1] else pair[0])
-
-
 # Series of numbers.
 
 
@@ -199,8 +176,7 @@ STRICT_ARRAYS: Mapping[str, Builder] = {
     "elements_array": lambda _: _at_places,
     "order_array": lambda _: _with_null_last,
     "field": lambda _: operator.getitem,
-    "unsigned_zeros": lambda call: lambda value: _unsigned(value, call.type),
-    "represented_floats": lambda call: lambda value: _represented(value, call.arguments[0].type),
+    **PARTS,
     "generate_subscripts": lambda _: _subscripts,
     "generate_subscripts_reversed": lambda _: _subscripts,
     "width_bucket_array": _bucket,
@@ -291,7 +267,6 @@ def _parts(text: str | None, separator: str | None, null: str | None = None) -> 
 LENIENT_ARRAYS: Mapping[str, Builder] = {
     "array": lambda _: lambda *values: list(values),
     "record": lambda _: lambda *values: values,
-    "restored_floats": lambda call: lambda value: _restored(value, call.type),
     "array_fill": lambda _: _filled,
     "array_append": lambda _: lambda array, value: [*(array or ()), value],
     "array_prepend": lambda _: lambda value, array: [value, *(array or ())],

@@ -30,15 +30,15 @@ from mz_dagster.plan.relation import (
     Window,
 )
 from mz_dagster.plan.representations import (
-    REPRESENTATIONS,
     by_representation,
     comparable,
     from_representation,
+    representation_of,
+    sortable,
     with_one_zero,
 )
 from mz_dagster.plan.rewriting import bottom_up, projected_to, reference, shifted
-from mz_dagster.scalars.scalar import Call, ColumnRef, Scalar
-from mz_dagster.scalars.types import BOOL, Kind, ScalarType, array_of, record_of
+from mz_dagster.scalars.scalar import ColumnRef, Scalar
 
 
 def comparable_columns(relation: Relation) -> Relation:
@@ -80,12 +80,6 @@ def represented_as_in(relation: Relation, source: Relation) -> Relation:
     restored = columns.restored(joined, 2 * columns.width, several)
     width = joined.relation_type.arity
     return projected_to(restored, [width + several.index(i) if i in several else i for i in everything])
-
-
-def sorted_type(type_: ScalarType) -> ScalarType:
-    """Returns the type of what rows are ordered by in the place of an array: NULL is last among its elements."""
-    assert type_.element is not None
-    return array_of(record_of([("is_null", BOOL), ("element", type_.element)]))
 
 
 def with_sortable_columns(relation: Relation, order: Sequence[ColumnOrder]) -> tuple[Relation, tuple[ColumnOrder, ...]]:
@@ -176,11 +170,11 @@ class _Columns:
 
     def several(self, positions: Iterable[int]) -> list[int]:
         """Returns those of the columns whose equal values have several representations."""
-        return [one for one in positions if self._column(one).type.kind in REPRESENTATIONS]
+        return [one for one in positions if representation_of(self._column(one).type) is not None]
 
     def is_sorted_apart(self, position: int) -> bool:
         """Returns whether what stands for equal values of a column has not their order."""
-        known = REPRESENTATIONS.get(self._column(position).type.kind)
+        known = representation_of(self._column(position).type)
         return known is not None and bool(known.sorted)
 
     def comparable(self, positions: Iterable[int]) -> dict[int, int]:
@@ -189,7 +183,7 @@ class _Columns:
 
     def sortable(self, positions: Iterable[int]) -> dict[int, int]:
         """Adds what has the order of these columns, and returns where; a column itself if it has."""
-        return {one: self._place(one, self._sortable(one)) for one in positions}
+        return {one: self._place(one, sortable(self._column(one))) for one in positions}
 
     def least(self, positions: Iterable[int]) -> tuple[Aggregate, ...]:
         """Returns what finds the least representation of these columns, which have several."""
@@ -214,16 +208,6 @@ class _Columns:
 
     def _column(self, position: int) -> ColumnRef:
         return reference(self._below.relation_type, position)
-
-    def _sortable(self, position: int) -> Scalar:
-        column = self._column(position)
-        if column.type.kind is Kind.ARRAY:
-            # Its stored form has another order.
-            return Call("order_array", (column,), sorted_type(column.type), column.nullable)
-        if self.is_sorted_apart(position):
-            known = REPRESENTATIONS[column.type.kind]
-            return Call(known.sorted, (column,), known.order, column.nullable)
-        return comparable(column)
 
     def _place(self, position: int, scalar: Scalar) -> int:
         """Adds a scalar over a column, unless it is the column or is there already, and returns where it is."""

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 from mz_dagster.plan.equality import equated, is_equality
 from mz_dagster.plan.relation import Filter, Join, Map, Relation, offsets_of
-from mz_dagster.plan.representations import REPRESENTATIONS
 from mz_dagster.plan.rewriting import (
     bottom_up,
     can_fail,
@@ -110,7 +109,7 @@ def _equated(join: Join, predicate: Scalar) -> tuple[Scalar, Scalar] | None:
     sides = equated(predicate)
     if isinstance(predicate, Call) and predicate.function == "is_not_distinct_from":
         left, right = predicate.arguments
-        sides = (left, right) if left.type == right.type and not left.type.holds(REPRESENTATIONS) else None
+        sides = (left, right) if left.type == right.type else None
     if sides is None or any(map(_raises, sides)):
         return None
     owners = [_owner(join, side) for side in sides]

@@ -14,7 +14,7 @@ from mz_dagster.compute.algebra.frame import spark_type
 from mz_dagster.compute.spark.expressions.comparison import compare
 from mz_dagster.compute.spark.expressions.emitted import STRICT, Invocation, Outcome, leftmost, lenient, strict
 from mz_dagster.compute.spark.expressions.emitter import emit, literal
-from mz_dagster.compute.spark.expressions.pure import among_in_python, each_in_python, in_python
+from mz_dagster.compute.spark.expressions.pure import among_in_python, each_in_python, in_python, parts_in_python
 from mz_dagster.errors import InternalError
 from mz_dagster.functions import Failure, cast
 from mz_dagster.functions.arrays.array_table import ARRAY_ELEMENTS, SEVERAL_DIMENSIONS, TOO_LONG
@@ -152,6 +152,11 @@ def _represented_floats(invocation: Invocation) -> Outcome:
 @strict("restored_floats")
 def _restored_floats(invocation: Invocation) -> Outcome:
     return restored(invocation.values[0], invocation.type), None
+
+
+@strict("comparable_parts", "sorted_parts", "ordered_parts", "restored_parts")
+def _parts(invocation: Invocation) -> Outcome:
+    return parts_in_python(invocation)
 
 
 @strict(*(f"{name}_array" for name in ("eq", "ne", "lt", "le", "gt", "ge")))

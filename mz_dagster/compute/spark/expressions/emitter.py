@@ -41,7 +41,7 @@ from mz_dagster.functions.casts import short_name
 from mz_dagster.functions.membership import AMONG
 from mz_dagster.functions.plain import to_plain
 from mz_dagster.functions.references import PURE
-from mz_dagster.plan.representations import REPRESENTATIONS
+from mz_dagster.plan.representations import representation_of
 from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery, children
 from mz_dagster.scalars.types import Kind, ScalarType
 from mz_dagster.scalars.values import to_stored
@@ -301,8 +301,7 @@ def _test(scalar: Call, arguments: Sequence[Emitted]) -> tuple[Column, Column | 
 def _distinct(scalar: Call, arguments: Sequence[Emitted]) -> tuple[Column, Column | None]:
     left, right = (argument.value for argument in arguments)
     type_ = scalar.arguments[0].type
-    has_one_form = type_.kind not in REPRESENTATIONS and not type_.holds(REPRESENTATIONS)
-    if type_ == scalar.arguments[1].type and has_one_form:
+    if type_ == scalar.arguments[1].type and representation_of(type_) is None:
         same = left.eqNullSafe(right)
     else:  # numerics of different scales, or what is equal in several representations
         name = f"eq_{short_name(type_.kind)}"

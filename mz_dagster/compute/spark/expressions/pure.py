@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mz_dagster.compute.spark.expressions.emitted import STRICT, Invocation, Outcome, all_present
 from mz_dagster.functions import FUNCTIONS
+from mz_dagster.functions.arrays.parts import PARTS
 from mz_dagster.functions.references import PURE, SCALED
 from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.scalars.scalar import Call
@@ -64,6 +65,14 @@ def each_in_python(array: Column, call: Call, share: Callable[..., list[Column]]
 
     plain = plain_form(array, array_of(call.arguments[0].type))
     return _called(each, [plain], array_of(call.type), fallible, share)
+
+
+def parts_in_python(invocation: Invocation) -> Outcome:
+    """Returns the call of a function of `PARTS`."""
+    call = Call(invocation.function, tuple(invocation.scalars), invocation.type)
+    worker = on_worker(PARTS[call.function](call), fallible=False)
+    plain = plain_form(invocation.values[0], call.arguments[0].type)
+    return _called(worker, [plain], call.type, False, invocation.share)
 
 
 def _worker(name: str, type_: ScalarType) -> tuple[Callable[..., Any], bool]:
