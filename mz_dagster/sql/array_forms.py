@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from decimal import Decimal
 
 from sqlglot import exp
 
 from mz_dagster.budget import budget
 from mz_dagster.functions import Failure, Unknown, common_type, resolve_function, type_name
 from mz_dagster.functions.membership import among, is_member
+from mz_dagster.functions.numbers.numerics import exactly
 from mz_dagster.plan.membership import compared
-from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar
+from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar, Value
 from mz_dagster.scalars.types import BOOL, INT4, TEXT, Kind, ScalarType, array_of
 from mz_dagster.sql.binding import Bound, argument_type, only_parts, unwrapped
+from mz_dagster.sql.constant_lists import constant_array, constant_nodes, constants_through
 from mz_dagster.sql.errors import (
     DatatypeMismatch,
     IndeterminateDatatype,
@@ -29,7 +33,10 @@ from mz_dagster.sql.jsonb_calls import bind_subscripts
 def bind_array(binder: ExpressionBinder, node: exp.Array, target: ScalarType | None = None) -> Scalar:
     """Returns `ARRAY[...]`, of the elements' common type, or of `target`, to which it is cast right away."""
     position = binder.body.position(node)
-    nodes: list[exp.Expr] = list(node.expressions)
+    found = _constants(node, None if target is None else target.element)
+    if found is not None:
+        return found
+    nodes = _elements(binder, node)
     if any(isinstance(unwrapped(one), exp.Array) for one in nodes):
         raise _several_dimensions(position)
     if not nodes:
@@ -45,15 +52,42 @@ def bind_array(binder: ExpressionBinder, node: exp.Array, target: ScalarType | N
         raise _several_dimensions(position)
     element = None if target is None else target.element
     if element is None:
-        found = common_type([argument_type(one) for one in bounds], "ARRAY")
-        if isinstance(found, Failure):
-            raise error_of(found, position)
-        element = found
+        shared = common_type([argument_type(one) for one in bounds], "ARRAY")
+        if isinstance(shared, Failure):
+            raise error_of(shared, position)
+        element = shared
     if target is None:
         values = [binder.as_type(one, element, each, "ARRAY") for one, each in zip(bounds, nodes, strict=True)]
     else:
         values = [binder.cast_to(one, element, each) for one, each in zip(bounds, nodes, strict=True)]
     return array_from(values, element)
+
+
+def _constants(node: exp.Array, element: ScalarType | None = None) -> Literal | None:
+    """Returns an array as written that is one long list of constants; None if it is none, or not known to be right."""
+    (first,) = node.expressions[:1] or [None]
+    return constant_array(first, element) if isinstance(first, exp.RawString) else None
+
+
+def _elements(binder: ExpressionBinder, node: exp.Array) -> list[exp.Expr]:
+    """Returns the elements of an array as written."""
+    nodes = [constant_nodes(binder.body, one) if isinstance(one, exp.RawString) else [one] for one in node.expressions]
+    return [one for some in nodes for one in some]
+
+
+def _written_elements(binder: ExpressionBinder, node: exp.Array, position: int) -> list[tuple[exp.Expr, Bound]]:
+    """Returns the elements of an array as written, each as its syntax and bound; one without a type has the array's."""
+    nodes = _elements(binder, node)
+    bounds = [binder.bind(one) for one in nodes]
+    shared = common_type([argument_type(one) for one in bounds], "ARRAY")
+    if isinstance(shared, Failure):
+        if shared.sqlstate != "0A000":  # what no array holds here may be compared all the same
+            raise error_of(shared, position)
+        return list(zip(nodes, bounds, strict=True))
+    return [
+        (one, binder.literal(bound, shared, one) if isinstance(bound, Unknown) else bound)
+        for one, bound in zip(nodes, bounds, strict=True)
+    ]
 
 
 def array_from(values: Sequence[Scalar], element: ScalarType) -> Scalar:
@@ -121,33 +155,29 @@ def bind_quantified_array(
     value = binder.bind(left)
     inner = unwrapped(right)
     if isinstance(inner, exp.Array) and inner.expressions:
-        tests = [binder.operator(symbol, [value, binder.bind(one)], position, [left, one]) for one in inner.expressions]
+        constants = _constants(inner)
+        if constants is not None:
+            return bind_quantified_constants(binder, value, symbol, constants, position, every=every)
+        tests = [
+            binder.operator(symbol, [value, bound], position, [left, one])
+            for one, bound in _written_elements(binder, inner, position)
+        ]
         return binder.connected("and" if every else "or", tests, position)
     bound = binder.bind(right)
     if isinstance(bound, Unknown):
         element = TEXT if isinstance(value, Unknown) else value.type
         bound = binder.literal(bound, array_of(element), right)
+    if isinstance(bound, Literal) and isinstance(bound.value, tuple):
+        return bind_quantified_constants(binder, value, symbol, bound, position, every=every)
     if bound.type.element is None:
         raise WrongObjectKind("op ANY/ALL (array) requires array on right side", position=position)
     element = bound.type.element
     sample = binder.operator(symbol, [value, ColumnRef(0, element)], position)
     if sample.type != BOOL:
         raise DatatypeMismatch("op ANY/ALL (array) requires operator to yield boolean", position=position)
-    if isinstance(bound, Literal) and isinstance(bound.value, tuple):
-        if (symbol, every) in (("=", False), ("<>", True)) and len(bound.value) > budget().compared_constants:
-            present = next((one for one in bound.value if one is not None), None)
-            test = binder.operator(symbol, [value, Literal(present, element)], position)
-            found = compared(test, "ne" if every else "eq")
-            if found is not None and found[1].type == element and all(map(is_member, bound.value)):
-                is_one = among(found[0], bound.value, like=found[1])
-                return Call("not", (is_one,), BOOL) if every else is_one
-        tests = [binder.operator(symbol, [value, Literal(one, element)], position) for one in bound.value]
-        if not tests:
-            return Literal(every, BOOL)
-        return binder.connected("and" if every else "or", tests, position)
     written = unwrapped(inner.this) if type(inner) is exp.Cast else inner
     if isinstance(written, exp.Array) and written.expressions:
-        cells = [binder.cast_to(binder.bind(one), element, one) for one in written.expressions]
+        cells = [binder.cast_to(binder.bind(one), element, one) for one in _elements(binder, written)]
         tests = [binder.operator(symbol, [value, one], position) for one in cells]
         return binder.connected("and" if every else "or", tests, position)
     if not isinstance(sample, Call) or len(sample.arguments) != 2 or not is_quantifiable(sample.function):
@@ -160,6 +190,56 @@ def bind_quantified_array(
     array = binder.cast_to(bound, array_of(second.type), right)
     quantifier = "all_elements" if every else "any_element"
     return Call(quantifier, (first, array, Literal(sample.function, TEXT)), BOOL)
+
+
+def bind_quantified_constants(
+    binder: ExpressionBinder, value: Bound, symbol: str, array: Literal, position: int, *, every: bool
+) -> Scalar:
+    """Returns whether `value symbol constant` is true for any element of an array that is known, or for all."""
+    element = array.type.element
+    assert element is not None
+    assert isinstance(array.value, tuple)
+    sample = binder.operator(symbol, [value, ColumnRef(0, element)], position)
+    if sample.type != BOOL:
+        raise DatatypeMismatch("op ANY/ALL (array) requires operator to yield boolean", position=position)
+    if (symbol, every) in (("=", False), ("<>", True)) and len(array.value) > budget().compared_constants:
+        is_one = _among(sample, array.value, element, "ne" if every else "eq")
+        if is_one is not None:
+            return Call("not", (is_one,), BOOL) if every else is_one
+    tests = [binder.operator(symbol, [value, Literal(one, element)], position) for one in array.value]
+    return binder.connected("and" if every else "or", tests, position) if tests else Literal(every, BOOL)
+
+
+def _among(sample: Scalar, constants: Sequence[Value], element: ScalarType, operation: str) -> Scalar | None:
+    """Returns a look into a set that says whether a value is one of some constants; None if there is none.
+
+    Args:
+        sample: The comparison of the value with a constant of type `element`, which column 0 stands for.
+        constants: Of that type.
+        element: Their type.
+        operation: What the comparison is to be, `eq` or `ne`.
+    """
+    if not isinstance(sample, Call) or len(sample.arguments) != 2:
+        return None
+    value, compared_with = sample.arguments
+    members, type_ = constants_through(compared_with, constants, element), compared_with.type
+    if members is not None and value.type.kind is Kind.NUMERIC and type_.kind is Kind.NUMERIC:
+        members, type_ = [*_at_scale(members, value.type.scale)], value.type.unmodified
+    present = next((one for one in members or () if one is not None), None)
+    if members is None or present is None or not all(map(is_member, members)):
+        return None
+    test = replace(sample, arguments=(value, Literal(present, type_)))
+    found = compared(test, operation)
+    return None if found is None else among(found[0], members, like=found[1])
+
+
+def _at_scale(constants: Iterable[Value], scale: int) -> Iterator[Value]:
+    """Yields those of some numerics that one of a scale may equal, with that scale; and NULL."""
+    for one in constants:
+        if not isinstance(one, Decimal):
+            yield one
+        elif (found := exactly(one, scale)) is not None:
+            yield found
 
 
 def _several_dimensions(position: int) -> UnsupportedForm:

@@ -204,6 +204,28 @@ class _Parser(MaterializeParser):
             self.raise_error("WITH needs AS")
         return query
 
+    def _parse_select_or_expression(self, *args: Any, **kwargs: Any) -> Any:
+        """Parses an operand that may be a query; ORDER BY and the like behind VALUES are its own, not of a call."""
+        if self._curr.token_type is TokenType.VALUES and self._next.token_type in (TokenType.L_PAREN, _CONSTANTS):
+            return self._parse_whole_query()
+        return super()._parse_select_or_expression(*args, **kwargs)
+
+    def _parse_derived_table_values(self, *args: Any, **kwargs: Any) -> Any:
+        """Parses VALUES; as a derived table it may have behind it what any query has."""
+        if self._curr.token_type is not TokenType.L_PAREN or self._next.token_type is not TokenType.VALUES:
+            return super()._parse_derived_table_values(*args, **kwargs)
+        self._advance()
+        query = self._parse_whole_query()
+        self._match_r_paren()
+        alias = self._parse_table_alias()
+        if not isinstance(query, exp.Values) or any(query.args.get(one) for one in ("order", "limit", "offset")):
+            return self.expression(exp.Subquery(this=query, alias=alias))
+        query.set("alias", alias)
+        return query
+
+    def _parse_whole_query(self) -> Any:
+        return self._parse_query_modifiers(self._parse_set_operations(self._parse_select()))
+
     # A VALUES list stays one where a query may stand, too.
     def _values_to_select(self, values: exp.Values) -> Any:
         return values

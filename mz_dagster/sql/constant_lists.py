@@ -1,7 +1,8 @@
-"""Binds `x IN (list)` for a long list of plain literals, which the lexer keeps as one token.
+"""Binds long lists of plain literals, each of which the lexer keeps as one token, and tests of being among them.
 
-What it means is what `IN` means of the literals one by one, common type and errors included; where that is no look into
-a set (`plan/membership.py`), or there is an error to be told, they become nodes of the tree after all.
+They stand in `x IN (list)`, `ARRAY[list]` and `x IN (VALUES list)`. What such a list means is what its literals mean
+one by one, common type and errors included; where `IN` is no look into a set (`plan/membership.py`), or there is an
+error to be told, they become nodes of the tree after all.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ from mz_dagster.functions import (
     common_type,
     numeric_literal,
 )
-from mz_dagster.functions.evaluation import is_evaluable, value_of
+from mz_dagster.functions.evaluation import compiled, is_evaluable
 from mz_dagster.functions.membership import among, is_member
+from mz_dagster.functions.plain import from_plain, to_plain
+from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.plan.membership import compared
-from mz_dagster.scalars.scalar import Literal, Scalar
-from mz_dagster.scalars.types import INT4, INT8, Kind, ScalarType
+from mz_dagster.scalars.scalar import ColumnRef, Literal, Scalar
+from mz_dagster.scalars.types import INT4, INT8, Kind, ScalarType, array_of
 from mz_dagster.sql.binding import Bound
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.lexer import constant_spans, constants_of
@@ -69,7 +72,7 @@ def bind_among(left: Bound, node: exp.RawString, equal: Callable[[Literal], Scal
     if by_type is None:
         return None
     numbers, unknowns = by_type
-    shared = common_type([left.type, *numbers, *unknowns], "IN")
+    shared = common_type([left.type, *numbers, *unknowns.values()], "IN")
     if isinstance(shared, Failure):
         if left.type.kind is not Kind.CHAR or numbers:
             return None
@@ -77,11 +80,11 @@ def bind_among(left: Bound, node: exp.RawString, equal: Callable[[Literal], Scal
         shared = replace(left.type, length=0)
     values: list[Any] = []
     for type_, some in numbers.items():
-        converted = _converted(some, type_, shared)
+        converted = _converted(list(some.values()), type_, shared, CastContext.IMPLICIT)
         if converted is None:
             return None
         values += converted
-    for unknown in unknowns:
+    for unknown in unknowns.values():
         literal = unknown.as_type(shared, rounds=False)
         if isinstance(literal, Failure):
             return None
@@ -96,20 +99,64 @@ def bind_among(left: Bound, node: exp.RawString, equal: Callable[[Literal], Scal
     return among(found[0], values, like=found[1])
 
 
-def _by_type(texts: Sequence[str]) -> tuple[dict[ScalarType, list[Any]], list[Unknown]] | None:
-    """Returns the numbers by their types, and what has none of its own; None if a number is an error."""
-    numbers: dict[ScalarType, list[Any]] = {}
-    unknowns: list[Unknown] = []
+def constant_array(node: exp.RawString, element: ScalarType | None, what: str = "ARRAY") -> Literal | None:
+    """Returns the array of a list's constants, None if they are to be bound one by one.
+
+    Args:
+        node: Is the list.
+        element: To which each is cast; None for the type that they have in common.
+        what: Wants one, for errors.
+    """
+    texts = constants_of(node.this)
+    by_type = _by_type(texts)
+    if by_type is None:
+        return None
+    numbers, unknowns = by_type
+    shared = common_type([*numbers, *unknowns.values()], what) if element is None else element
+    if isinstance(shared, Failure):
+        return None
+    context = CastContext.IMPLICIT if element is None else CastContext.EXPLICIT
+    values: dict[str, Any] = {}
+    for type_, written in numbers.items():
+        converted = _converted(list(written.values()), type_, shared, context)
+        if converted is None:
+            return None
+        values.update(zip(written, converted, strict=True))
+    for text, unknown in unknowns.items():
+        literal = unknown.as_type(shared, rounds=element is not None)
+        if isinstance(literal, Failure):
+            return None
+        values[text] = literal.value
+    return Literal(tuple(values[one] for one in texts), array_of(shared))
+
+
+def list_of_values(query: exp.Expr) -> exp.RawString | None:
+    """Returns the list of constants that are the rows of `VALUES (...), (...)`; None if it is another query."""
+    query = query.unnest() if isinstance(query, exp.Subquery) else query
+    if not isinstance(query, exp.Values) or any(query.args.get(one) for one in ("with_", "order", "limit", "offset")):
+        return None
+    (row,) = query.expressions if len(query.expressions) == 1 else (None,)
+    found = row.expressions[0] if isinstance(row, exp.Tuple) else None
+    return found if isinstance(found, exp.RawString) else None
+
+
+def _by_type(texts: Sequence[str]) -> tuple[dict[ScalarType, dict[str, Any]], dict[str, Unknown]] | None:
+    """Returns the numbers by their types, and what has none of its own, by how they are written.
+
+    It is None if a number is an error.
+    """
+    numbers: dict[ScalarType, dict[str, Any]] = {}
+    unknowns: dict[str, Unknown] = {}
     for text in dict.fromkeys(texts):
         if text[0] == "'":
-            unknowns.append(Unknown(unquoted(text)))
+            unknowns[text] = Unknown(unquoted(text))
         elif text[0] in "nN":
-            unknowns.append(Unknown(None))
+            unknowns[text] = Unknown(None)
         else:
             found = number_of(text)
             if found is None:
                 return None
-            numbers.setdefault(found[0], []).append(found[1])
+            numbers.setdefault(found[0], {})[text] = found[1]
     return numbers, unknowns
 
 
@@ -131,14 +178,22 @@ def unquoted(text: str) -> str:
     return text[1:-1].replace("''", "'")
 
 
-def _converted(values: list[Any], type_: ScalarType, shared: ScalarType) -> list[Any] | None:
-    """Returns numbers in the type that all have in common, None where a cast to it is nothing that is known here."""
-    if type_ == shared or (type_.kind in _INTEGERS and shared.kind in _INTEGERS):
+def _converted(values: list[Any], type_: ScalarType, shared: ScalarType, context: CastContext) -> list[Any] | None:
+    """Returns numbers in a type, None where a cast to it is nothing that is known here, or fails for one."""
+    if context is CastContext.IMPLICIT and type_.kind in _INTEGERS and shared.kind in _INTEGERS:
         return values
-    found = cast(type_, shared, CastContext.IMPLICIT)
-    if isinstance(found, Failure):
+    found = cast(type_, shared, context)
+    return None if isinstance(found, Failure) else constants_through(found.apply(ColumnRef(0, type_)), values, type_)
+
+
+def constants_through(scalar: Scalar, values: Sequence[Any], type_: ScalarType) -> list[Any] | None:
+    """Returns what a scalar over column 0 is of each of some constants; None if that is not known, or one fails."""
+    if isinstance(scalar, ColumnRef):
+        return list(values)
+    if not is_evaluable(scalar):
         return None
-    casts = [found.apply(Literal(one, type_)) for one in values]
-    if not is_evaluable(casts[0]):
+    evaluate = compiled(scalar)
+    try:
+        return [from_plain(evaluate((to_plain(one, type_),)), scalar.type) for one in values]
+    except SqlFailure:
         return None
-    return [value_of(one) for one in casts]

@@ -3,8 +3,9 @@
 Owns the only place that knows quotes, comments and dollar quotes; everything in the front end works on
 its tokens, so that a keyword within a literal is never taken for one. Invariant: tokens and the gaps
 between them cover the text, and a token's `start` and `end` are offsets into the text given.
-It does not know what any word means, with one exception: of a long list of plain literals behind `IN (` it makes one
-token, since each that it makes costs as much as to look ten constants up.
+It does not know what any word means, with one exception: of a long list of plain literals behind `IN (`, `ARRAY[`, or
+`(VALUES` behind `IN`, `ANY` or `ALL`, it makes one token, since each that it makes costs as much as to look ten
+constants up.
 """
 
 from __future__ import annotations
@@ -89,7 +90,16 @@ _OPENING = frozenset((
 #: A number, a string or NULL, and a list of them.
 CONSTANT = rf"(?:-?{_NUMBER.pattern}|'(?:[^']++|'')*+'|(?i:null))"
 _EACH_CONSTANT = re.compile(CONSTANT)
-_CONSTANTS = re.compile(rf"{CONSTANT}(?:[ \t\r\n\f\v]*+,[ \t\r\n\f\v]*+{CONSTANT})*+(?=[ \t\r\n\f\v]*+\))")
+_BLANK = r"[ \t\r\n\f\v]*+"
+_IN_PARENTHESES = rf"\({_BLANK}{CONSTANT}{_BLANK}\)"
+
+
+def _listed(item: str, end: str) -> re.Pattern[str]:
+    """Returns what matches a list of items right before what ends it."""
+    return re.compile(rf"{item}(?:{_BLANK},{_BLANK}{item})*+(?={_BLANK}{end})")
+
+
+_CONSTANTS, _ELEMENTS, _ROWS = _listed(CONSTANT, r"\)"), _listed(CONSTANT, r"\]"), _listed(_IN_PARENTHESES, r"\)")
 _ASCII_FOLD = {ordinal: ordinal + 32 for ordinal in range(ord("A"), ord("Z") + 1)}
 
 
@@ -217,10 +227,9 @@ def constant_spans(text: str) -> list[tuple[int, int]]:
 
 
 def _constants_at(text: str, at: int, before: list[Token]) -> Token | None:
-    """Returns the list of constants at `at`, if it is a long one behind `IN (`."""
-    if len(before) < 2 or not before[-1].is_symbol("(") or not before[-2].is_word("in"):
-        return None
-    match = _CONSTANTS.match(text, at)
+    """Returns the list of constants at `at`, if it is a long one in one of the places where it is one token."""
+    listed = _list_behind(before)
+    match = None if listed is None else listed.match(text, at)
     if match is None or match.group().count(",") < budget().compared_constants:
         return None
     constants = constants_of(match.group())
@@ -228,6 +237,20 @@ def _constants_at(text: str, at: int, before: list[Token]) -> Token | None:
         return None
     value = ",".join(one.lower() if one[0] in "nN" else one for one in constants)
     return Token(TokenKind.CONSTANTS, value, at, match.end())
+
+
+def _list_behind(before: list[Token]) -> re.Pattern[str] | None:
+    """Returns what a list of constants that is one token looks like behind other tokens; None if there is none."""
+    if len(before) < 2:
+        return None
+    opening, last = before[-2:]
+    if last.is_symbol("("):
+        return _CONSTANTS if opening.is_word("in") else None
+    if last.is_symbol("["):
+        return _ELEMENTS if opening.is_word("array") else None
+    if last.is_word("values") and opening.is_symbol("(") and len(before) > 2:
+        return _ROWS if before[-3].is_word("in", "any", "some", "all") else None
+    return None
 
 
 @cache

@@ -91,7 +91,7 @@ class OutputColumns:
         name = bare_name(node)
         if name is not None:
             places = [i for i in range(self.shown) if self.names[i] == name]
-            if len({self._same(i) for i in places}) > 1:
+            if len(places) > 1 and len({self._same(i) for i in places}) > 1:
                 raise AmbiguousColumn(f'{clause} "{name}" is ambiguous', position=position)
             if places:
                 return places[0]

@@ -17,6 +17,7 @@ from mz_dagster.plan.semijoin import ONE_ROW
 from mz_dagster.sql.binding import BindingContext, Bound, CommonTable, OrderedRows, name_of, only_parts
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.comparability import check_comparable
+from mz_dagster.sql.constant_lists import constant_nodes
 from mz_dagster.sql.errors import (
     DuplicateAlias,
     InvalidColumnReference,
@@ -175,15 +176,17 @@ class Queries:
 
     def _values(self, node: exp.Values, order: exp.Expr | None) -> Pending:
         expressions = Expressions(self.binding, self.body, Scope(), "VALUES")
-        rows: list[tuple[Relation, list[Bound]]] = []
         nodes: list[list[exp.Expr]] = []
         for row in node.expressions:
             bare = row.this if isinstance(row, exp.Paren) else row
             cells = list(row.expressions) if isinstance(row, exp.Tuple) else [bare]
             if nodes and len(cells) != len(nodes[0]):
                 raise InvalidSyntax("VALUES lists must all be the same length", position=self.body.position(row))
-            rows.append((ONE_ROW, [expressions.bind(cell) for cell in cells]))
-            nodes.append(cells)
+            if isinstance(cells[0], exp.RawString):  # the one cells of all rows
+                nodes += [[one] for one in constant_nodes(self.body, cells[0])]
+            else:
+                nodes.append(cells)
+        rows: list[tuple[Relation, list[Bound]]] = [(ONE_ROW, list(map(expressions.bind, cells))) for cells in nodes]
         names = tuple(f"column{i + 1}" for i in range(len(nodes[0])))
         refused = UnsupportedForm(
             "ORDER BY an expression over VALUES is not supported",

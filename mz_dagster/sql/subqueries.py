@@ -18,9 +18,10 @@ from mz_dagster.scalars.record import field, record
 from mz_dagster.scalars.scalar import Call, Literal, Scalar, Subquery, SubqueryKind
 from mz_dagster.scalars.types import array_of
 from mz_dagster.sql.aggregates import bind_aggregate
-from mz_dagster.sql.array_forms import bind_quantified_array
+from mz_dagster.sql.array_forms import bind_quantified_array, bind_quantified_constants
 from mz_dagster.sql.binding import Bound, name_of
 from mz_dagster.sql.body_parser import Body
+from mz_dagster.sql.constant_lists import constant_array, list_of_values
 from mz_dagster.sql.enclosing import Enclosing, enclosed
 from mz_dagster.sql.errors import InvalidSyntax, SeveralDimensions
 from mz_dagster.sql.expression_binder import ExpressionBinder
@@ -146,6 +147,11 @@ def _any(
     binder: ExpressionBinder, left: exp.Expr, symbol: str, query_node: exp.Expr, position: int, *, negated: bool
 ) -> Scalar:
     """Returns whether `left symbol row` is true for any row; negated: for all."""
+    constants = list_of_values(query_node)
+    if constants is not None and row_nodes(left) is None:
+        array = constant_array(constants, None, "VALUES")
+        if array is not None:
+            return bind_quantified_constants(binder, binder.bind(left), symbol, array, position, every=negated)
     query = _query(binder, query_node)
     values = [(binder.bind(left), left)] if row_nodes(left) is None else bind_row(binder, left)
     width = query.relation.relation_type.arity

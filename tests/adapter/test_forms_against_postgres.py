@@ -63,6 +63,14 @@ EXPRESSIONS = (
     "text(ARRAY[1, 2])",
 )
 QUERIES = (
+    "SELECT ARRAY(VALUES (3), (1) ORDER BY 1), ARRAY(VALUES (3), (1) ORDER BY column1 DESC LIMIT 1)",
+    "SELECT ARRAY(VALUES (3), (1) UNION VALUES (2) ORDER BY 1)::text[], EXISTS(VALUES (3) LIMIT 0)",
+    "SELECT 1 IN (VALUES (1), (2) ORDER BY 1 DESC LIMIT 1), 1 = ANY (VALUES (2) UNION VALUES (1))",
+    "VALUES (3, 'a'), (1, 'b') ORDER BY column2 DESC",
+    "SELECT * FROM (VALUES (3), (1) ORDER BY column1 LIMIT 1) AS x (a)",
+    "SELECT * FROM (VALUES (3), (1) UNION VALUES (2) ORDER BY 1 LIMIT 2) AS x (a), (VALUES (7)) y",
+    "WITH q (x) AS (VALUES (2), (1) ORDER BY 1 LIMIT 1) SELECT x FROM q",
+    "SELECT 1 = ANY(ARRAY[NULL, '1', 2]), 'x' = ANY(ARRAY[NULL, 'x']), 'y' <> ALL(ARRAY['x', 'y'])",
     "SELECT x FROM generate_series(1, 3) AS g(x) WHERE EXISTS (SELECT FROM generate_series(2, 3) AS h(y) WHERE x = y)",
     "SELECT x FROM generate_series(1, 3) AS g(x) WHERE NOT EXISTS (SELECT FROM (VALUES (2), (2)) AS h(y) "
     "WHERE x >= y GROUP BY y HAVING count(*) > 1)",
@@ -201,6 +209,8 @@ def test_forms_that_others_have(evaluated: Connection) -> None:
         ("SELECT '{1,2}'::int[][1]", "syntax error at or near"),
         ("SELECT CAST('{1}' AS int[])[1]", "syntax error at or near"),
         ("SELECT concat(VARIADIC ARRAY['a'], 'b')", "VARIADIC in concat"),
+        ("SELECT 1 = ANY(ARRAY['1', '2'])", "operator does not exist: integer = text"),
+        ("SELECT 'x' = ANY(ARRAY['x', 1])", 'invalid input syntax for type integer: "x"'),
     ],
 )
 def test_forms_that_are_refused(evaluated: Connection, query: str, message: str) -> None:

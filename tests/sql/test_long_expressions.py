@@ -29,6 +29,10 @@ def _numbers(n: int) -> str:
     return ", ".join(map(str, range(n)))
 
 
+def _rows(listed: str) -> str:
+    return ", ".join(f"({one})" for one in listed.split(", "))
+
+
 def _floats(n: int) -> str:
     return ", ".join(f"{i}e-1" for i in range(-1, n - 1))
 
@@ -92,6 +96,20 @@ SHAPES: dict[str, Callable[[int], str]] = {
     "in, of padded strings and numbers": lambda n: f"SELECT b FROM t WHERE b::char(4) IN ({_words(n)}, 7)",
     "in, of numbers where texts are": lambda n: f"SELECT b IN ({_numbers(n)}) FROM t",
     "any": lambda n: f"SELECT a FROM t WHERE a = ANY(ARRAY[{_numbers(n)}])",
+    "any, of texts": lambda n: f"SELECT b FROM t WHERE b = ANY(ARRAY[{_words(n)}, NULL])",
+    "any, of a cast": lambda n: f"SELECT a FROM t WHERE a = ANY(ARRAY[{_numbers(n)}, '7']::bigint[])",
+    "any, of a cast that fails": lambda n: f"SELECT a FROM t WHERE a = ANY(ARRAY[{_numbers(n)}, 99999]::smallint[])",
+    "any, of numerics": lambda n: f"SELECT a FROM t WHERE c = ANY(ARRAY[1.5, -2.00, 1.505, {_numbers(n)}])",
+    "any, of texts for a number": lambda n: f"SELECT a FROM t WHERE a = ANY(ARRAY[{_words(n)}])",
+    "any, of numbers and texts": lambda n: f"SELECT a FROM t WHERE a = ANY(ARRAY[{_numbers(n)}, 'x'])",
+    "an array": lambda n: f"SELECT (ARRAY[{_numbers(n)}, NULL, 7])[7], ARRAY[{_words(n)}] FROM t",
+    "in, values": lambda n: f"SELECT a, a IN (VALUES {_rows(_numbers(n))}, (NULL)) FROM t",
+    "in, values of numbers for a text": lambda n: f"SELECT b FROM t WHERE b IN (VALUES {_rows(_numbers(n))})",
+    "in, values in an order": lambda n: f"SELECT a FROM t WHERE a IN (VALUES {_rows(_numbers(n))} ORDER BY 1 LIMIT 2)",
+    "not in, values": lambda n: f"SELECT b FROM t WHERE b NOT IN (VALUES {_rows(_words(n)[5:])})",
+    "all, values": lambda n: (
+        f"SELECT c <> ALL (VALUES {_rows(_numbers(n))}), c > ANY ((VALUES {_rows('7, ' * n + '1')})) FROM t"
+    ),
     "any, of a literal": lambda n: f"SELECT a, a = ANY('{{{_numbers(n)},NULL}}') FROM t",
     "all, of a literal": lambda n: (
         f"SELECT a, a <> ALL('{{{_numbers(n)[3:]}}}'), a <> ALL('{{ NULL,{_numbers(n)} }}') FROM t"

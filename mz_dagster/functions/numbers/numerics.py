@@ -61,6 +61,17 @@ def to_scale(value: Decimal, scale: int) -> Decimal:
     return scaled(units, scale)
 
 
+def exactly(value: Decimal, scale: int) -> Decimal | None:
+    """Returns a numeric with so many digits after the point; None if it has others, or too many then.
+
+    Example:
+        >>> exactly(Decimal("1.50"), 1), exactly(Decimal("1.55"), 1)
+        (Decimal('1.5'), None)
+    """
+    units = value.scaleb(scale, EXACT)
+    return scaled(int(units), scale) if units == int(units) and abs(units) < _MOST else None
+
+
 def fitted(value: Decimal, shown: int, scale: int) -> Decimal:
     """Returns `value` rounded to the digits shown, and to `scale`.
 
