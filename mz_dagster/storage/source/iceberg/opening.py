@@ -7,6 +7,7 @@ metadata lead, and no error says a secret.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -46,6 +47,8 @@ _STORE_SETTINGS = {
 }
 #: For how long a catalog and a store may keep us waiting, in seconds: until they take a connection, and between bytes.
 _CONNECTING, _ANSWERING = 5, 60
+#: What is between the parts of a login and of a URL, and from how many characters on a part is a secret, too.
+_SEPARATORS, _SECRET = re.compile("[:@]|//"), 4
 _MAY_READ = "mz.may-read"
 #: The highest version of the format that is read.
 _FORMAT = 3
@@ -108,8 +111,9 @@ def _reason(error: BaseException, secrets: tuple[str, ...]) -> str:
     if isinstance(error, SQLAlchemyError):
         error = getattr(error, "orig", None) or error
     text = str(error)
-    for secret in secrets:
-        text = text.replace(secret, "...").replace(quote(secret, safe=""), "...")
+    parts = (part for secret in secrets for part in (secret, *_SEPARATORS.split(secret)) if len(part) >= _SECRET)
+    for part in parts:
+        text = text.replace(part, "***").replace(quote(part, safe=""), "***")
     return reason(OSError(text)) if text else type(error).__name__
 
 
