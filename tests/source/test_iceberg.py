@@ -881,3 +881,45 @@ def test_a_table_of_the_first_version_of_the_format(lake: Connection, catalog: S
     assert held(lake) == {(1,): 1, (2,): 1}
     table.delete("a = 1")
     assert held(lake) == {(2,): 1}
+
+
+def test_files_that_were_not_written_for_the_table(lake: Connection, catalog: SqlCatalog, tmp_path: Path) -> None:
+    """Files of before Iceberg know no numbers of columns, and may have partitions in their paths alone."""
+    schema = Schema(
+        NestedField(1, "a", LongType()), NestedField(2, "p", StringType()), NestedField(3, "d", DateType()),
+        NestedField(4, "n", TimestampType()), NestedField(5, "more", StringType()),
+    )  # fmt: skip
+    spec = PartitionSpec(*(PartitionField(at, 1000 + at, IdentityTransform(), f"p{at}") for at in (2, 3, 4)))
+    table = catalog.create_table("db.t", schema, partition_spec=spec)
+    mapping = [{"field-id": one.field_id, "names": [one.name, f"old {one.name}"]} for one in schema.fields]
+    with table.transaction() as transaction:
+        transaction.set_properties({"schema.name-mapping.default": json.dumps(mapping)})
+    path = tmp_path / "lake" / "old.parquet"
+    pa.parquet.write_table(pa.table({"old a": [1, 2], "else": ["x", "y"]}), path)
+    file = DataFile.from_args(
+        content=DataFileContent.DATA, file_path=f"file://{path}", file_format=FileFormat.PARQUET,
+        partition=Record("x", 19_000, 1_500_000), record_count=2, file_size_in_bytes=path.stat().st_size,
+    )  # fmt: skip
+    file.spec_id = 0
+    commit(table, Operation.APPEND, [file])
+    lake.execute(f"CREATE SOURCE t {FROM}")
+    day, moment = datetime.date(2022, 1, 8), datetime.datetime(1970, 1, 1, 0, 0, 1, 500_000)
+    assert held(lake) == {(1, "x", day, moment, None): 1, (2, "x", day, moment, None): 1}
+    lake.execute(f"CREATE SOURCE few (more text) {FROM}")
+    assert held(lake, "few") == {(None,): 2}
+
+
+def test_a_table_of_the_third_version_of_the_format(lake: Connection, table: Table) -> None:
+    table.append(rows((1, "x", None), (2, "x", None)))
+    (file,) = data_files(table)
+    table = commit(table, Operation.DELETE, [position_deletes(table, {file.file_path: [0]}, file)])
+    metadata = Path(table.metadata_location.removeprefix("file://"))
+    said = json.loads(metadata.read_text())
+    fields = said["schemas"][0]["fields"]
+    fields.append({"id": 4, "name": "d", "type": "string", "required": False, "initial-default": "before"})
+    fields.append({"id": 5, "name": "t", "type": "timestamp_ns", "required": False})
+    metadata.write_text(json.dumps({**said, "format-version": 3, "next-row-id": 2, "last-column-id": 5}))
+    with pytest.raises(Error, match="of timestamp_ns, which SQL has not"):
+        lake.execute(f"CREATE SOURCE t {FROM}")
+    lake.execute(f"CREATE SOURCE t (a integer, d text) {FROM}")
+    assert held(lake) == {(2, "before"): 1}
